@@ -1,1 +1,24 @@
-//! (being written)
+//! `tacit._core`: sessions, buffers and exceptions for Python. No logic lives here: every method
+//! checks its buffers, releases the interpreter and calls the layer below.
+
+mod buffer;
+mod errors;
+mod kernels;
+mod links;
+mod session;
+
+use pyo3::prelude::*;
+
+/// The native part of tacit.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    errors::register(module)?;
+    module.add_class::<session::Session>()?;
+    module.add_class::<links::Listener>()?;
+    module.add_function(wrap_pyfunction!(links::generate_certificate, module)?)?;
+    module.add_function(wrap_pyfunction!(links::write_certificates, module)?)?;
+    module.add_function(wrap_pyfunction!(kernels::ring_matmul, module)?)?;
+    module.add_function(wrap_pyfunction!(kernels::ring_convolution, module)?)?;
+    module.add_function(wrap_pyfunction!(kernels::kernels, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Binary sharings as packed bit planes.
+
+use ring::planes::words_of;
+
+/// A binary (XOR) sharing of `len` values of `width` bits, transposed: plane j of a component holds
+/// bit j of all values, 64 to a word. Unused bits of a plane's last word are unspecified.
+///
+/// Deliberately without `Debug` and `PartialEq`: it holds shares.
+pub struct Bits {
+    width: usize,
+    len: usize,
+    parts: Vec<Vec<u64>>,
+}
+
+impl Bits {
+    /// A sharing from its components, each `width` planes of `len` bits.
+    ///
+    /// # Panics
+    /// If a component has another length.
+    #[must_use]
+    pub fn new(width: usize, len: usize, parts: Vec<Vec<u64>>) -> Self {
+        let words = width * words_of(len);
+        assert!(
+            parts.iter().all(|part| part.len() == words),
+            "components of {width} planes of {len} bits have {words} words"
+        );
+        Self { width, len, parts }
+    }
+
+    /// Bits of each value.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Number of values.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a length, not a container")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The components this party holds.
+    #[must_use]
+    pub fn parts(&self) -> &[Vec<u64>] {
+        &self.parts
+    }
+
+    /// The components, by value.
+    #[must_use]
+    pub fn into_parts(self) -> Vec<Vec<u64>> {
+        self.parts
+    }
+
+    /// Words of one plane.
+    #[must_use]
+    pub fn stride(&self) -> usize {
+        words_of(self.len)
+    }
+
+    /// Planes `range` as a sharing of their own.
+    #[must_use]
+    pub fn planes(&self, range: std::ops::Range<usize>) -> Self {
+        let stride = self.stride();
+        let words = range.start * stride..range.end * stride;
+        let parts = self
+            .parts
+            .iter()
+            .map(|part| part[words.clone()].to_vec())
+            .collect();
+        Self {
+            width: range.len(),
+            len: self.len,
+            parts,
+        }
+    }
+
+    /// Planes of several sharings of the same length, one after another.
+    ///
+    /// # Panics
+    /// If there is none, or lengths differ.
+    #[must_use]
+    pub fn stack(sharings: &[&Self]) -> Self {
+        let first = sharings.first().expect("at least one sharing");
+        assert!(
+            sharings.iter().all(|bits| bits.len == first.len),
+            "stacked sharings have one length"
+        );
+        let parts = (0..first.parts.len())
+            .map(|part| {
+                sharings
+                    .iter()
+                    .flat_map(|bits| bits.parts[part].iter().copied())
+                    .collect()
+            })
+            .collect();
+        Self {
+            width: sharings.iter().map(|bits| bits.width).sum(),
+            len: first.len,
+            parts,
+        }
+    }
+
+    /// XOR, which is local in every protocol.
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    pub fn xor_assign(&mut self, other: &Self) {
+        assert!(
+            self.width == other.width && self.len == other.len,
+            "XOR of equal shapes"
+        );
+        for (mine, theirs) in self.parts.iter_mut().zip(&other.parts) {
+            mine.iter_mut().zip(theirs).for_each(|(a, b)| *a ^= b);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What every operation costs, as declared by each protocol and held against the meter by the tests.
+
+use crate::protocol::Receiver;
+
+/// Rounds (longest chain of dependent messages) and payload bits summed over all links.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Cost {
+    /// Longest chain of messages each of which waits for the one before.
+    pub rounds: u64,
+    /// Payload bits over all links and both directions.
+    pub bits: u64,
+}
+
+impl std::ops::Add for Cost {
+    type Output = Self;
+
+    /// One after the other.
+    fn add(self, other: Self) -> Self {
+        Self {
+            rounds: self.rounds + other.rounds,
+            bits: self.bits + other.bits,
+        }
+    }
+}
+
+/// An operation of [`crate::Protocol`] with the public sizes that determine its cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// `share` of n words.
+    Share {
+        /// Elements.
+        n: u64,
+    },
+    /// `reveal` of n words.
+    Reveal {
+        /// Elements.
+        n: u64,
+        /// Who learns them.
+        to: Receiver,
+    },
+    /// `bilinear` with n outputs, with or without truncation.
+    Bilinear {
+        /// Output elements.
+        n: u64,
+        /// Bits dropped; 0 for none.
+        truncate: u32,
+    },
+    /// `truncate` of n words.
+    Truncate {
+        /// Elements.
+        n: u64,
+        /// Bits dropped.
+        bits: u32,
+    },
+    /// `and` of n values of that width.
+    And {
+        /// Elements.
+        n: u64,
+        /// Planes.
+        width: u64,
+    },
+    /// `sign` of n words.
+    Sign {
+        /// Elements.
+        n: u64,
+        /// Bits that the value needs, sign included.
+        width: u64,
+    },
+    /// `equal_zero` of n words.
+    EqualZero {
+        /// Elements.
+        n: u64,
+        /// Bits that the value needs.
+        width: u64,
+    },
+    /// `bit_multiply` of n elements.
+    BitMultiply {
+        /// Elements.
+        n: u64,
+    },
+    /// `bit_to_ring` of n bits.
+    BitToRing {
+        /// Elements.
+        n: u64,
+    },
+    /// `to_binary` of n words.
+    ToBinary {
+        /// Elements.
+        n: u64,
+        /// Bits wanted.
+        width: u64,
+    },
+}

@@ -1,0 +1,66 @@
+//! What every protocol can do, made of what each of them does.
+
+use crate::{Bits, Parts, PartsMut, Protocol, Result};
+
+/// max(x, 0) for signed |x| < 2^(width−1): x minus its negative part.
+///
+/// # Errors
+/// What the links meet.
+pub fn relu(protocol: &mut dyn Protocol, x: Parts, width: usize, out: PartsMut) -> Result<()> {
+    let negative = protocol.sign(x, width)?;
+    protocol.bit_multiply(&negative, x, out)?;
+    for (out, x) in out.iter_mut().zip(x) {
+        out.iter_mut()
+            .zip(*x)
+            .for_each(|(out, x)| *out = x.wrapping_sub(*out));
+    }
+    Ok(())
+}
+
+/// The greater of x and y, element by element, for signed |x − y| < 2^(width−1).
+///
+/// # Errors
+/// What the links meet.
+pub fn maximum(
+    protocol: &mut dyn Protocol,
+    x: Parts,
+    y: Parts,
+    width: usize,
+    out: PartsMut,
+) -> Result<()> {
+    let difference: Vec<Vec<u64>> = x
+        .iter()
+        .zip(y)
+        .map(|(x, y)| x.iter().zip(*y).map(|(x, y)| x.wrapping_sub(*y)).collect())
+        .collect();
+    let difference: Vec<&[u64]> = difference.iter().map(Vec::as_slice).collect();
+    relu(protocol, &difference, width, out)?;
+    for (out, y) in out.iter_mut().zip(y) {
+        out.iter_mut()
+            .zip(*y)
+            .for_each(|(out, y)| *out = out.wrapping_add(*y));
+    }
+    Ok(())
+}
+
+/// Each value of a binary sharing as a ring element: Σ 2^j b_j.
+///
+/// # Errors
+/// What the links meet.
+pub fn binary_to_additive(protocol: &mut dyn Protocol, x: &Bits, out: PartsMut) -> Result<()> {
+    let (n, stride) = (x.len(), x.stride());
+    // All planes in one conversion: the bits of plane j become elements j·64·stride and on.
+    let flat = Bits::new(1, x.width() * stride * 64, x.parts().to_vec());
+    let mut words = vec![vec![0; flat.len()]; protocol.parts()];
+    let mut slices: Vec<&mut [u64]> = words.iter_mut().map(Vec::as_mut_slice).collect();
+    protocol.bit_to_ring(&flat, &mut slices)?;
+    for (out, words) in out.iter_mut().zip(&words) {
+        out.fill(0);
+        for (j, plane) in words.chunks_exact((stride * 64).max(1)).enumerate() {
+            out.iter_mut()
+                .zip(&plane[..n])
+                .for_each(|(out, bit)| *out = out.wrapping_add(bit << j));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! The reference: every party holds every value in the clear.
+//!
+//! **Computes** exactly what the other protocols compute, as plainly as possible; tests hold them
+//! against it. **Adversary:** none, there is no secrecy. It refuses to run over a network.
+
+use crate::{
+    Bilinear, Bits, Cost, Operation, Parts, PartsMut, Protocol, Receiver, Result, ThreatModel,
+};
+use net::Channel;
+use ring::planes::{split, words_of};
+
+/// One party of the reference.
+pub struct Plain {
+    channel: Channel,
+}
+
+/// No secrecy at all.
+#[must_use]
+pub fn threat_model(parties: usize) -> ThreatModel {
+    ThreatModel {
+        parties,
+        colluding: None,
+        semi_honest: true,
+    }
+}
+
+impl Plain {
+    /// Any number of parties in one process.
+    #[must_use]
+    pub fn new(channel: Channel) -> Self {
+        Self { channel }
+    }
+
+    fn begin(&mut self, operation: &str, n: usize) {
+        self.channel.begin(&format!("{operation} of {n}"));
+    }
+
+    /// Everybody gets the owner's words.
+    fn publish(&mut self, owner: usize, values: Option<&[u64]>, n: usize) -> Result<Vec<u64>> {
+        if self.channel.party() != owner {
+            return self.channel.receive(owner, n);
+        }
+        let values = values.expect("the owner passes values");
+        for to in (0..self.channel.parties()).filter(|to| *to != owner) {
+            self.channel.send(to, values.to_vec())?;
+        }
+        Ok(values.to_vec())
+    }
+}
+
+/// One plane of the predicate over the low `width` bits, sign-extended.
+fn plane(x: &[u64], width: usize, predicate: impl Fn(i64) -> bool) -> Bits {
+    let mut out = vec![0; words_of(x.len())];
+    for (i, x) in x.iter().enumerate() {
+        let value = (*x << (64 - width)).cast_signed() >> (64 - width);
+        out[i / 64] |= u64::from(predicate(value)) << (i % 64);
+    }
+    Bits::new(1, x.len(), vec![out])
+}
+
+fn bit_at(bit: &Bits, i: usize) -> u64 {
+    bit.parts()[0][i / 64] >> (i % 64) & 1
+}
+
+impl Protocol for Plain {
+    fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+
+    fn party(&self) -> usize {
+        self.channel.party()
+    }
+
+    fn parties(&self) -> usize {
+        self.channel.parties()
+    }
+
+    fn parts(&self) -> usize {
+        1
+    }
+
+    fn threat_model(&self) -> ThreatModel {
+        threat_model(self.channel.parties())
+    }
+
+    fn cost(&self, operation: Operation) -> Cost {
+        match operation {
+            Operation::Share { n } => Cost {
+                rounds: 1,
+                bits: 64 * n * (self.channel.parties() as u64 - 1),
+            },
+            _ => Cost::default(),
+        }
+    }
+
+    fn share(
+        &mut self,
+        owner: usize,
+        values: Option<&[u64]>,
+        n: usize,
+        out: PartsMut,
+    ) -> Result<()> {
+        self.begin("share", n);
+        out[0].copy_from_slice(&self.publish(owner, values, n)?);
+        Ok(())
+    }
+
+    fn trivial(&self, values: &[u64], out: PartsMut) {
+        out[0].copy_from_slice(values);
+    }
+
+    fn reveal(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
+        self.begin("reveal", x[0].len());
+        Ok(to.includes(self.party()).then(|| x[0].to_vec()))
+    }
+
+    fn bilinear(
+        &mut self,
+        map: &Bilinear,
+        x: Parts,
+        y: Parts,
+        truncate: u32,
+        out: PartsMut,
+    ) -> Result<()> {
+        self.begin(map.name(), map.lengths().2);
+        map.evaluate(out[0], &[(x[0], y[0])]);
+        if truncate > 0 {
+            round_off(out[0], truncate);
+        }
+        Ok(())
+    }
+
+    fn truncate(&mut self, x: Parts, bits: u32, out: PartsMut) -> Result<()> {
+        self.begin("truncate", x[0].len());
+        out[0].copy_from_slice(x[0]);
+        round_off(out[0], bits);
+        Ok(())
+    }
+
+    fn share_bits(
+        &mut self,
+        owner: usize,
+        planes: Option<&[u64]>,
+        width: usize,
+        n: usize,
+    ) -> Result<Bits> {
+        self.begin("share bits", width * n);
+        Ok(Bits::new(
+            width,
+            n,
+            vec![self.publish(owner, planes, width * words_of(n))?],
+        ))
+    }
+
+    fn trivial_bits(&self, planes: &[u64], width: usize, n: usize) -> Bits {
+        Bits::new(width, n, vec![planes.to_vec()])
+    }
+
+    fn reveal_bits(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
+        self.begin("reveal bits", x.width() * x.len());
+        Ok(to.includes(self.party()).then(|| x.parts()[0].clone()))
+    }
+
+    fn and(&mut self, x: &Bits, y: &Bits) -> Result<Bits> {
+        self.begin("AND", x.width() * x.len());
+        assert!(
+            x.width() == y.width() && x.len() == y.len(),
+            "AND of equal shapes"
+        );
+        let both = x.parts()[0]
+            .iter()
+            .zip(&y.parts()[0])
+            .map(|(a, b)| a & b)
+            .collect();
+        Ok(Bits::new(x.width(), x.len(), vec![both]))
+    }
+
+    fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
+        assert!(
+            (2..=64).contains(&width),
+            "a comparison has a width of 2 to 64 bits, not {width}"
+        );
+        self.begin("sign", x[0].len());
+        Ok(plane(x[0], width, |value| value < 0))
+    }
+
+    fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
+        assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
+        self.begin("equal to zero", x[0].len());
+        Ok(plane(x[0], width, |value| value == 0))
+    }
+
+    fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
+        assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
+        self.begin("additive to binary", x[0].len());
+        let mut planes = vec![0; width * words_of(x[0].len())];
+        split(x[0], width, &mut planes);
+        Ok(Bits::new(width, x[0].len(), vec![planes]))
+    }
+
+    fn bit_multiply(&mut self, bit: &Bits, x: Parts, out: PartsMut) -> Result<()> {
+        self.begin("bit product", bit.len());
+        for (i, (out, x)) in out[0].iter_mut().zip(x[0]).enumerate() {
+            *out = x * bit_at(bit, i);
+        }
+        Ok(())
+    }
+
+    fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
+        self.begin("bit to ring", bit.len());
+        for (i, out) in out[0].iter_mut().enumerate() {
+            *out = bit_at(bit, i);
+        }
+        Ok(())
+    }
+}
+
+/// Arithmetic shift, rounded to the nearest unit.
+fn round_off(words: &mut [u64], bits: u32) {
+    for word in words {
+        *word = (word.cast_signed().wrapping_add(1 << (bits - 1)) >> bits).cast_unsigned();
+    }
+}

@@ -1,0 +1,169 @@
+//! The one interface of all protocols.
+
+use crate::{Bits, Cost, Operation, Result, ThreatModel};
+use net::Channel;
+use ring::convolution::Convolution;
+
+/// Components of a ring sharing, one slice each.
+pub type Parts<'a> = &'a [&'a [u64]];
+/// Components to be written.
+pub type PartsMut<'a, 'b> = &'a mut [&'b mut [u64]];
+
+/// Who learns an opened value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Receiver {
+    /// Every party.
+    All,
+    /// That party alone.
+    One(usize),
+}
+
+impl Receiver {
+    /// Whether `party` learns the value.
+    #[must_use]
+    pub fn includes(self, party: usize) -> bool {
+        self == Self::All || self == Self::One(party)
+    }
+}
+
+/// A bilinear map over Z_2^64, by its public shape.
+#[derive(Clone, Copy, Debug)]
+pub enum Bilinear {
+    /// n products, element by element.
+    Elementwise {
+        /// Elements.
+        n: usize,
+    },
+    /// `batch` products of an m×k by a k×n matrix, all row-major.
+    Matrix {
+        /// Independent products.
+        batch: usize,
+        /// Rows of the left operand.
+        m: usize,
+        /// Columns of the left, rows of the right operand.
+        k: usize,
+        /// Columns of the right operand.
+        n: usize,
+    },
+    /// Images by weights.
+    Convolution(Convolution),
+}
+
+/// Secret-shared computing over Z_2^64 and over bits, as one of the parties.
+///
+/// All parties call the same operations with the same public sizes in the same order; a divergence
+/// ends in [`crate::Error::Desync`]. Lengths are the caller's duty and are asserted. Every operation
+/// is one named step of the channel, and costs what [`Protocol::cost`] declares.
+pub trait Protocol: Send {
+    /// The links to the other parties.
+    fn channel(&mut self) -> &mut Channel;
+
+    /// Which party this is.
+    fn party(&self) -> usize;
+
+    /// How many parties there are.
+    fn parties(&self) -> usize;
+
+    /// Components of a sharing that this party holds.
+    fn parts(&self) -> usize;
+
+    /// What the protocol protects.
+    fn threat_model(&self) -> ThreatModel;
+
+    /// Declared rounds and bits.
+    fn cost(&self, operation: Operation) -> Cost;
+
+    /// Shares n words that `owner` has; the others pass `None`.
+    fn share(
+        &mut self,
+        owner: usize,
+        values: Option<&[u64]>,
+        n: usize,
+        out: PartsMut,
+    ) -> Result<()>;
+
+    /// Public values as a sharing, without interaction.
+    fn trivial(&self, values: &[u64], out: PartsMut);
+
+    /// Opens a ring sharing; the words where this party is among the receivers.
+    fn reveal(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>>;
+
+    /// A bilinear map of two sharings, then [`Protocol::truncate`] by that many bits (0: none).
+    fn bilinear(
+        &mut self,
+        map: &Bilinear,
+        x: Parts,
+        y: Parts,
+        truncate: u32,
+        out: PartsMut,
+    ) -> Result<()>;
+
+    /// x / 2^bits for signed |x| < 2^62, at most one unit off; never a wild error.
+    fn truncate(&mut self, x: Parts, bits: u32, out: PartsMut) -> Result<()>;
+
+    /// Shares bits that `owner` has, as `width` planes of n.
+    fn share_bits(
+        &mut self,
+        owner: usize,
+        planes: Option<&[u64]>,
+        width: usize,
+        n: usize,
+    ) -> Result<Bits>;
+
+    /// Public planes as a binary sharing, without interaction.
+    fn trivial_bits(&self, planes: &[u64], width: usize, n: usize) -> Bits;
+
+    /// Opens a binary sharing; the planes where this party is among the receivers.
+    fn reveal_bits(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>>;
+
+    /// Bitwise AND.
+    fn and(&mut self, x: &Bits, y: &Bits) -> Result<Bits>;
+
+    /// One plane: whether x < 0, for signed |x| < 2^(width-1), width 2 to 64.
+    fn sign(&mut self, x: Parts, width: usize) -> Result<Bits>;
+
+    /// One plane: whether x ≡ 0 mod 2^width, width 1 to 64.
+    fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits>;
+
+    /// The low `width` bits of each ring element as a binary sharing, width 1 to 64.
+    fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits>;
+
+    /// bit · x, for a binary sharing of one plane.
+    fn bit_multiply(&mut self, bit: &Bits, x: Parts, out: PartsMut) -> Result<()>;
+
+    /// Each bit as the ring element 0 or 1, for a binary sharing of one plane.
+    fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()>;
+}
+
+impl Bilinear {
+    /// Lengths of the left operand, the right operand and the result.
+    #[must_use]
+    pub fn lengths(&self) -> (usize, usize, usize) {
+        match *self {
+            Self::Elementwise { n } => (n, n, n),
+            Self::Matrix { batch, m, k, n } => (batch * m * k, batch * k * n, batch * m * n),
+            Self::Convolution(shape) => (shape.input_len(), shape.weight_len(), shape.output_len()),
+        }
+    }
+
+    /// Σ over the terms of map(x, y), in the ring.
+    pub fn evaluate(&self, out: &mut [u64], terms: &[(&[u64], &[u64])]) {
+        match *self {
+            Self::Elementwise { .. } => crate::blocks::sum_of_products(out, terms),
+            Self::Matrix { batch, m, k, n } => {
+                ring::matrix::multiply_batch(out, batch, m, k, n, terms)
+            }
+            Self::Convolution(shape) => ring::convolution::convolve(&shape, out, terms),
+        }
+    }
+
+    /// The name of the step, for errors and reports.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Elementwise { .. } => "multiply",
+            Self::Matrix { .. } => "matrix product",
+            Self::Convolution(_) => "convolution",
+        }
+    }
+}

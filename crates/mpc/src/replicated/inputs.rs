@@ -1,0 +1,178 @@
+//! Sharing and opening.
+//!
+//! **Sharing**, owner in role 0: x0 from k20; x2 from coins that all know; x1 = x − x0 − x2 goes to
+//! role 1. One round, 64 bits. Role 1 sees x1 masked by x0 (k20 is not its key), role 2 sees masks
+//! only. The public coins hide nothing: they only make the split of an input as random as that of
+//! any other sharing, which probabilistic truncation needs to be unbiased.
+//!
+//! **Opening** to all: each party sends its first component to the next, which lacks it; to one: the
+//! previous party sends it. One round, 64 bits for each receiver.
+
+use super::Replicated;
+use crate::blocks;
+use crate::{Bits, Parts, PartsMut, Receiver, Result};
+use ring::planes::words_of;
+use ring::stream::Reserved;
+
+/// Whether words are added or XORed.
+#[derive(Clone, Copy)]
+enum Group {
+    Additive,
+    Binary,
+}
+
+impl Group {
+    fn combine(self, a: u64, b: u64) -> u64 {
+        match self {
+            Self::Additive => a.wrapping_add(b),
+            Self::Binary => a ^ b,
+        }
+    }
+
+    fn remove(self, a: u64, b: u64) -> u64 {
+        match self {
+            Self::Additive => a.wrapping_sub(b),
+            Self::Binary => a ^ b,
+        }
+    }
+}
+
+impl Replicated {
+    pub(super) fn share_words(
+        &mut self,
+        owner: usize,
+        values: Option<&[u64]>,
+        n: usize,
+        out: PartsMut,
+    ) -> Result<()> {
+        self.begin("share", n);
+        self.input(Group::Additive, owner, values, n, out)
+    }
+
+    pub(super) fn share_planes(
+        &mut self,
+        owner: usize,
+        planes: Option<&[u64]>,
+        width: usize,
+        n: usize,
+    ) -> Result<Bits> {
+        let words = width * words_of(n);
+        self.begin("share bits", width * n);
+        let mut parts = vec![vec![0; words], vec![0; words]];
+        let [first, second] = parts.as_mut_slice() else {
+            unreachable!("two components")
+        };
+        self.input(Group::Binary, owner, planes, words, &mut [first, second])?;
+        Ok(Bits::new(width, n, parts))
+    }
+
+    fn input(
+        &mut self,
+        group: Group,
+        owner: usize,
+        values: Option<&[u64]>,
+        n: usize,
+        out: PartsMut,
+    ) -> Result<()> {
+        let [first, second] = out else {
+            panic!("a replicated sharing has two components")
+        };
+        let coins = self.coins(n);
+        match (self.channel.party() + 3 - owner) % 3 {
+            0 => {
+                let values = values.expect("the owner passes values");
+                let x0 = self.previous.reserve(n);
+                let mut x1 = vec![0; n];
+                blocks::for_each(
+                    [&mut **first, &mut x1],
+                    [values],
+                    &|offset, [x0_out, x1_out], [x]| {
+                        let mut coin = [0; blocks::BLOCK];
+                        let coin = &mut coin[..x.len()];
+                        coins.fill(offset, coin);
+                        x0.fill(offset, x0_out);
+                        for i in 0..x.len() {
+                            x1_out[i] = group.remove(x[i], group.combine(x0_out[i], coin[i]));
+                        }
+                    },
+                );
+                second.copy_from_slice(&x1);
+                let after = self.after();
+                self.channel.send(after, x1)
+            }
+            1 => {
+                // (x1, x2)
+                fill(&coins, second);
+                let before = self.before();
+                first.copy_from_slice(&self.channel.receive(before, n)?);
+                Ok(())
+            }
+            _ => {
+                // (x2, x0)
+                fill(&coins, first);
+                let x0 = self.next.reserve(n);
+                fill(&x0, second);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn trivial_words(&self, values: &[u64], out: PartsMut) {
+        let [first, second] = out else {
+            panic!("a replicated sharing has two components")
+        };
+        first.fill(0);
+        second.fill(0);
+        // Component 0 carries the value; it is held by party 0 and, as its second, by party 2.
+        match self.channel.party() {
+            0 => first.copy_from_slice(values),
+            2 => second.copy_from_slice(values),
+            _ => {}
+        }
+    }
+
+    pub(super) fn trivial_planes(&self, planes: &[u64], width: usize, n: usize) -> Bits {
+        let mut parts = vec![vec![0; planes.len()], vec![0; planes.len()]];
+        let [first, second] = parts.as_mut_slice() else {
+            unreachable!("two components")
+        };
+        self.trivial_words(planes, &mut [first, second]);
+        Bits::new(width, n, parts)
+    }
+
+    pub(super) fn reveal_words(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
+        self.begin("reveal", x[0].len());
+        self.open(Group::Additive, x, to)
+    }
+
+    pub(super) fn reveal_planes(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
+        self.begin("reveal bits", x.width() * x.len());
+        self.open(Group::Binary, &[&x.parts()[0], &x.parts()[1]], to)
+    }
+
+    fn open(&mut self, group: Group, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
+        let [first, second] = x else {
+            panic!("a replicated sharing has two components")
+        };
+        let (after, before) = (self.after(), self.before());
+        if to.includes(after) {
+            self.channel.send(after, first.to_vec())?;
+        }
+        if !to.includes(self.channel.party()) {
+            return Ok(None);
+        }
+        let mut missing = self.channel.receive(before, first.len())?;
+        let lacking = &mut missing[..];
+        blocks::for_each([lacking], [first, second], &|_, [value], [a, b]| {
+            for i in 0..value.len() {
+                value[i] = group.combine(value[i], group.combine(a[i], b[i]));
+            }
+        });
+        Ok(Some(missing))
+    }
+}
+
+/// Fills a slice with masks, over all threads.
+fn fill(masks: &Reserved, out: &mut [u64]) {
+    blocks::for_each([out], [], &|offset, [out], []| masks.fill(offset, out));
+}

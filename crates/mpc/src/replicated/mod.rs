@@ -1,0 +1,232 @@
+//! Replicated secret sharing among three parties.
+//!
+//! **Computes** everything of [`Protocol`] on x = x0 + x1 + x2 mod 2^64, where party i holds the
+//! components x_i and x_{i+1} (indices mod 3); on bits the same with XOR.
+//!
+//! **Papers.** Araki, Furukawa, Lindell, Nof, Ohara: "High-throughput semi-honest secure three-party
+//! computation" (CCS 2016): sharing, product. Mohassel, Rindal: "ABY3" (CCS 2018): conversions
+//! between the two kinds. Truncation, comparison and bit products are described in their files.
+//!
+//! **Adversary:** semi-honest, at most one corrupt party.
+//!
+//! **Rounds and bits:** see [`cost`]. Products cost 64 bits a party and output whatever the inner
+//! length; all messages that a mask can replace are expanded from keys that two parties share.
+//!
+//! **Deviations.** Protocols whose roles are uneven run on three thirds of the data with the roles
+//! turned, so that each link carries the same load ([`roles`]).
+//!
+//! **Symbols.** k01, k12, k20: the key that exactly those two roles share; every use takes the next,
+//! never used, range of its stream.
+//!
+//! **Simulation.** A party's view of every protocol here consists of words each of which is, to this
+//! party, masked by a fresh pseudo-random word of the key that the two *other* parties share. A
+//! simulator that sends uniform words is therefore indistinguishable to it; each file names the mask
+//! of each message.
+
+mod binary;
+mod bit_products;
+pub mod cost;
+mod inputs;
+mod leaves;
+mod products;
+mod roles;
+mod sign;
+mod truncation;
+
+use crate::{
+    Bilinear, Bits, Cost, Error, Operation, Parts, PartsMut, Protocol, Receiver, Result,
+    ThreatModel,
+};
+use net::Channel;
+use ring::stream::{Key, Stream, random_key};
+
+/// One party of replicated sharing.
+pub struct Replicated {
+    channel: Channel,
+    /// Shared with the next party, i + 1.
+    next: Stream,
+    /// Shared with the previous party, i − 1.
+    previous: Stream,
+    /// Known to all three: for public coins only.
+    common: Stream,
+}
+
+/// What this protocol protects.
+#[must_use]
+pub fn threat_model() -> ThreatModel {
+    ThreatModel {
+        parties: 3,
+        colluding: Some(1),
+        semi_honest: true,
+    }
+}
+
+impl Replicated {
+    /// Agrees on the pairwise keys.
+    ///
+    /// # Errors
+    /// `Misuse` unless there are three parties; whatever the links meet.
+    pub fn new(mut channel: Channel) -> Result<Self> {
+        if channel.parties() != 3 {
+            return Err(Error::misuse(format!(
+                "protocol \"replicated\" is for exactly 3 parties, not {}",
+                channel.parties()
+            )));
+        }
+        let (after, before) = ((channel.party() + 1) % 3, (channel.party() + 2) % 3);
+        channel.begin("agree on keys");
+        let with_next = random_key()?;
+        channel.send(after, key_words(&with_next))?;
+        let mut for_all = None;
+        if channel.party() == 0 {
+            let key = random_key()?;
+            channel.send(1, key_words(&key))?;
+            channel.send(2, key_words(&key))?;
+            for_all = Some(key);
+        }
+        let with_previous = receive_key(&mut channel, before)?;
+        let for_all = match for_all {
+            Some(key) => key,
+            None => receive_key(&mut channel, 0)?,
+        };
+        Ok(Self {
+            next: Stream::new(&with_next, "replicated: pair"),
+            previous: Stream::new(&with_previous, "replicated: pair"),
+            common: Stream::new(&for_all, "replicated: public coins"),
+            channel,
+        })
+    }
+
+    /// The streams with the next and with the previous party and the common one, to be mutated.
+    #[cfg(feature = "mutation")]
+    pub fn streams(&mut self) -> [&mut Stream; 3] {
+        [&mut self.next, &mut self.previous, &mut self.common]
+    }
+
+    fn after(&self) -> usize {
+        (self.channel.party() + 1) % 3
+    }
+
+    fn before(&self) -> usize {
+        (self.channel.party() + 2) % 3
+    }
+
+    fn begin(&mut self, operation: &str, n: usize) {
+        self.channel.begin(&format!("{operation} of {n}"));
+    }
+}
+
+fn key_words(key: &Key) -> Vec<u64> {
+    key.to_words().to_vec()
+}
+
+fn receive_key(channel: &mut Channel, from: usize) -> Result<Key> {
+    let words = channel.receive(from, 2)?;
+    Ok(Key::from_words([words[0], words[1]]))
+}
+
+impl Protocol for Replicated {
+    fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+
+    fn party(&self) -> usize {
+        self.channel.party()
+    }
+
+    fn parties(&self) -> usize {
+        3
+    }
+
+    fn parts(&self) -> usize {
+        2
+    }
+
+    fn threat_model(&self) -> ThreatModel {
+        threat_model()
+    }
+
+    fn cost(&self, operation: Operation) -> Cost {
+        cost::of(operation)
+    }
+
+    fn share(
+        &mut self,
+        owner: usize,
+        values: Option<&[u64]>,
+        n: usize,
+        out: PartsMut,
+    ) -> Result<()> {
+        self.share_words(owner, values, n, out)
+    }
+
+    fn trivial(&self, values: &[u64], out: PartsMut) {
+        self.trivial_words(values, out);
+    }
+
+    fn reveal(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
+        self.reveal_words(x, to)
+    }
+
+    fn bilinear(
+        &mut self,
+        map: &Bilinear,
+        x: Parts,
+        y: Parts,
+        truncate: u32,
+        out: PartsMut,
+    ) -> Result<()> {
+        if truncate == 0 {
+            self.product(map, x, y, out)
+        } else {
+            self.truncated_product(map, x, y, truncate, out)
+        }
+    }
+
+    fn truncate(&mut self, x: Parts, bits: u32, out: PartsMut) -> Result<()> {
+        self.truncate_words(x, bits, out)
+    }
+
+    fn share_bits(
+        &mut self,
+        owner: usize,
+        planes: Option<&[u64]>,
+        width: usize,
+        n: usize,
+    ) -> Result<Bits> {
+        self.share_planes(owner, planes, width, n)
+    }
+
+    fn trivial_bits(&self, planes: &[u64], width: usize, n: usize) -> Bits {
+        self.trivial_planes(planes, width, n)
+    }
+
+    fn reveal_bits(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
+        self.reveal_planes(x, to)
+    }
+
+    fn and(&mut self, x: &Bits, y: &Bits) -> Result<Bits> {
+        self.begin("AND", x.width() * x.len());
+        self.and_planes(x, y)
+    }
+
+    fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
+        self.sign_bit(x, width)
+    }
+
+    fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
+        self.is_zero(x, width)
+    }
+
+    fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
+        self.additive_to_binary(x, width)
+    }
+
+    fn bit_multiply(&mut self, bit: &Bits, x: Parts, out: PartsMut) -> Result<()> {
+        self.bit_times_word(bit, x, out)
+    }
+
+    fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
+        self.bit_as_word(bit, out)
+    }
+}

@@ -1,0 +1,88 @@
+//! Roles turned over thirds of the data, and the masks that each role takes.
+//!
+//! A protocol written for roles 0, 1, 2 runs three times, on one third of the elements each, with
+//! party c in role 0 of third c. So every party plays every role once, the messages of the three runs
+//! travel side by side, and each link carries the same. Below [`TURN_FROM`] elements the whole is one
+//! run with party 0 in role 0: fewer messages matter more there than their balance.
+//!
+//! In role r of any run a party holds components r and r + 1 of that run: the two it always holds.
+
+use super::Replicated;
+use ring::stream::{Reserved, Stream};
+use std::ops::Range;
+
+/// Fewest elements whose roles are turned.
+const TURN_FROM: usize = 1536;
+
+/// The elements on which one party plays roles 0, 1 and 2.
+pub(super) type Ranges = [Range<usize>; 3];
+
+/// Words of each key that a run of some length takes.
+pub(super) struct Demand {
+    pub k01: usize,
+    pub k12: usize,
+    pub k20: usize,
+}
+
+/// The key ranges that one party holds in one role: role 0 has (k01, k20), role 1 (k12, k01),
+/// role 2 (k20, k12).
+pub(super) struct Masks {
+    pub with_next: Reserved,
+    pub with_previous: Reserved,
+}
+
+/// Where the three runs lie in n elements; borders are multiples of 64, so that planes split too.
+pub(super) fn thirds(n: usize) -> [Range<usize>; 3] {
+    if n < TURN_FROM {
+        return [0..n, n..n, n..n];
+    }
+    let third = (n / 3).next_multiple_of(64);
+    [0..third, third..2 * third, 2 * third..n]
+}
+
+impl Replicated {
+    /// The elements of each of this party's roles.
+    pub(super) fn ranges(&self, n: usize) -> Ranges {
+        let (party, thirds) = (self.channel.party(), thirds(n));
+        [0, 1, 2].map(|role| thirds[(party + 3 - role) % 3].clone())
+    }
+
+    /// Takes the masks of all three runs, in the order of the runs, which is the same at both holders
+    /// of a key; returned by role.
+    pub(super) fn masks(&mut self, n: usize, demand: impl Fn(usize) -> Demand) -> [Masks; 3] {
+        let party = self.channel.party();
+        let runs = thirds(n).map(|range| demand(range.len()));
+        let mut by_run = [0, 1, 2].map(|run| {
+            let Demand { k01, k12, k20 } = runs[run];
+            let words = [k01, k12, k20];
+            let role = (party + 3 - run) % 3;
+            Some(Masks {
+                with_next: self.next.reserve(words[role]),
+                with_previous: self.previous.reserve(words[(role + 2) % 3]),
+            })
+        });
+        [0, 1, 2].map(|role| {
+            by_run[(party + 3 - role) % 3]
+                .take()
+                .expect("each run has one role")
+        })
+    }
+
+    /// Takes `words` of the stream with the next party and of the one with the previous.
+    pub(super) fn symmetric_masks(&mut self, words: usize) -> Masks {
+        Masks {
+            with_next: self.next.reserve(words),
+            with_previous: self.previous.reserve(words),
+        }
+    }
+
+    /// Takes `words` of public coins.
+    pub(super) fn coins(&mut self, words: usize) -> Reserved {
+        Stream::reserve(&mut self.common, words)
+    }
+}
+
+/// Words of a field of n masks: fields begin at even words, where the stream can be entered.
+pub(super) fn field(n: usize) -> usize {
+    n.next_multiple_of(2)
+}

@@ -1,0 +1,263 @@
+//! Truncation by f bits without wild errors.
+//!
+//! **Computes** x / 2^f for signed |x| < 2^62: the result is ⌊x / 2^f⌋ or one more, the latter with
+//! probability equal to the dropped fraction, so that it is unbiased (a fraction of zero errs with
+//! probability 2^−f). Shifting each share on its own, as ABY3 (section 5.1) and SecureML do, is wrong
+//! by about 2^(64−f) with probability |x| / 2^63 for each element; this is not.
+//!
+//! **Idea.** Let s = x0 + x1 + 2^62 (role 0 knows it), t = x2 (roles 1 and 2 know it), A and B their
+//! highest bits. As x + 2^62 lies in [0, 2^63), the sum s + t wraps exactly when A or B is set:
+//! x / 2^f = (s >> f) + (t >> f) − (A + B − AB)·2^(64−f) − 2^(62−f) + 1 up to one unit. Only AB needs
+//! interaction, and only modulo 2^f. The carry out of the dropped bits is not computed; adding 1
+//! makes its absence a rounding up with the right probability.
+//!
+//! **Adversary:** semi-honest, one party. **Rounds:** 2. **Bits:** 64 + 3f.
+//!
+//! **Symbols.** From k20: r0 (64 bits), ρ and q' (f bits). From k01: q (f bits).
+//! - Step 1: role 0 sends m = (s >> f) − A·2^(64−f) − 2^(62−f) + 1 − r0 and a = A − ρ mod 2^f to role 1.
+//!   Role 2 sends c2 = ρB + q' mod 2^f to role 1.
+//! - Step 2: role 1 sends c1 = aB + q mod 2^f to role 2.
+//! - Result: y0 = r0 − q'·2^(64−f), y1 = m − q·2^(64−f),
+//!   y2 = (t >> f) − B·2^(64−f) + (c1 + c2)·2^(64−f).
+//!
+//! **Simulation.** Role 1 sees m, a and c2, masked by r0, ρ and q' of k20. Role 2 sees c1, masked by q
+//! of k01. Role 0 sees nothing.
+
+use super::Replicated;
+use super::roles::{Demand, Masks, Ranges, field};
+use crate::blocks::{self, BLOCK};
+use crate::{Parts, PartsMut, Result};
+use ring::pack::{pack_low, packed_words, unpack_low};
+use ring::stream::Reserved;
+
+/// One truncation under way. Its four stages are called in the order open, help, middle, close; each
+/// does the work of one role on the elements where this party plays it.
+pub(super) struct Truncation<'a, 'b> {
+    ranges: Ranges,
+    masks: [Masks; 3],
+    bits: u32,
+    out: PartsMut<'a, 'b>,
+}
+
+impl Replicated {
+    pub(super) fn truncate_words(&mut self, x: Parts, bits: u32, out: PartsMut) -> Result<()> {
+        let [first, second] = x else {
+            panic!("a replicated sharing has two components")
+        };
+        let n = first.len();
+        self.begin("truncate", n);
+        let [s, t1, t2] = self.ranges(n);
+        let mut known_to_0 = vec![0; s.len()];
+        blocks::for_each(
+            [&mut known_to_0],
+            [&first[s.clone()], &second[s]],
+            &|_, [sum], [a, b]| {
+                for i in 0..sum.len() {
+                    sum[i] = a[i].wrapping_add(b[i]);
+                }
+            },
+        );
+        let mut truncation = self.truncation(n, bits, out);
+        truncation.open(self, &known_to_0)?;
+        truncation.help(self, &first[t2.clone()])?;
+        truncation.middle(self, &second[t1])?;
+        truncation.close(self, &first[t2])
+    }
+
+    /// Takes the masks of one truncation of n elements.
+    ///
+    /// # Panics
+    /// If `bits` is not in 1..=61.
+    pub(super) fn truncation<'a, 'b>(
+        &mut self,
+        n: usize,
+        bits: u32,
+        out: PartsMut<'a, 'b>,
+    ) -> Truncation<'a, 'b> {
+        assert!(
+            (1..=61).contains(&bits),
+            "truncation by 1 to 61 bits, not {bits}"
+        );
+        let masks = self.masks(n, |n| Demand {
+            k01: field(n),
+            k12: 0,
+            k20: (2 + second_mask_words(bits)) * field(n),
+        });
+        Truncation {
+            ranges: self.ranges(n),
+            masks,
+            bits,
+            out,
+        }
+    }
+}
+
+/// ρ and q' come from one mask word where both fit.
+fn second_mask_words(bits: u32) -> usize {
+    usize::from(bits > 32)
+}
+
+/// ρ and q' of a block, not yet reduced to f bits.
+fn small_masks(k20: &Reserved, n: usize, offset: usize, bits: u32, rho: &mut [u64], q: &mut [u64]) {
+    k20.fill(field(n) + offset, rho);
+    if second_mask_words(bits) == 0 {
+        for (q, rho) in q.iter_mut().zip(rho) {
+            *q = *rho >> 32;
+        }
+    } else {
+        k20.fill(2 * field(n) + offset, q);
+    }
+}
+
+impl Truncation<'_, '_> {
+    /// Step 1 of role 0, who knows s without its offset.
+    pub(super) fn open(&mut self, protocol: &mut Replicated, s: &[u64]) -> Result<()> {
+        let (n, f) = (s.len(), self.bits);
+        if n == 0 {
+            return Ok(());
+        }
+        let Masks {
+            with_next: k01,
+            with_previous: k20,
+        } = &self.masks[0];
+        let range = self.ranges[0].clone();
+        let [y0, y1] = &mut *self.out else {
+            panic!("a replicated sharing has two components")
+        };
+        let mut message = vec![0; n + packed_words(n, f)];
+        let (m, packed) = message.split_at_mut(n);
+        let mut a = vec![0; n];
+        blocks::for_each(
+            [&mut y0[range.clone()], &mut y1[range], m, &mut a],
+            [s],
+            &|offset, [y0, y1, m, a], [s]| {
+                let (mut rho, mut q) = ([0; BLOCK], [0; BLOCK]);
+                let (rho, q) = (&mut rho[..s.len()], &mut q[..s.len()]);
+                k20.fill(offset, y0);
+                small_masks(k20, n, offset, f, rho, q);
+                k01.fill(offset, y1);
+                for i in 0..s.len() {
+                    let s = s[i].wrapping_add(1 << 62);
+                    let high = s >> 63;
+                    m[i] = (s >> f)
+                        .wrapping_sub(high << (64 - f))
+                        .wrapping_sub(1 << (62 - f))
+                        .wrapping_add(1)
+                        .wrapping_sub(y0[i]);
+                    a[i] = high.wrapping_sub(rho[i]);
+                    y0[i] = y0[i].wrapping_sub(q[i] << (64 - f));
+                    y1[i] = m[i].wrapping_sub(y1[i] << (64 - f));
+                }
+            },
+        );
+        pack_low(&a, f, packed);
+        let after = protocol.after();
+        protocol.channel.send(after, message)
+    }
+
+    /// Step 1 of role 2, who knows t.
+    pub(super) fn help(&mut self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
+        let (n, f) = (t.len(), self.bits);
+        if n == 0 {
+            return Ok(());
+        }
+        let k20 = &self.masks[2].with_next;
+        let range = self.ranges[2].clone();
+        let [y2, y0] = &mut *self.out else {
+            panic!("a replicated sharing has two components")
+        };
+        let y2 = &mut y2[range.clone()];
+        blocks::for_each([&mut y0[range], &mut *y2], [t], &|offset, [y0, c2], [t]| {
+            let (mut rho, mut q) = ([0; BLOCK], [0; BLOCK]);
+            let (rho, q) = (&mut rho[..t.len()], &mut q[..t.len()]);
+            k20.fill(offset, y0);
+            small_masks(k20, n, offset, f, rho, q);
+            for i in 0..t.len() {
+                c2[i] = rho[i].wrapping_mul(t[i] >> 63).wrapping_add(q[i]);
+                y0[i] = y0[i].wrapping_sub(q[i] << (64 - f));
+            }
+        });
+        let mut message = vec![0; packed_words(n, f)];
+        pack_low(y2, f, &mut message);
+        // y2 keeps the part of the result that role 2 knows already.
+        blocks::for_each([y2], [t], &|_, [y2], [t]| {
+            for i in 0..t.len() {
+                y2[i] = known_part(t[i], f).wrapping_add(y2[i] << (64 - f));
+            }
+        });
+        let before = protocol.before();
+        protocol.channel.send(before, message)
+    }
+
+    /// Step 2 of role 1, who knows t.
+    pub(super) fn middle(&mut self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
+        let (n, f) = (t.len(), self.bits);
+        if n == 0 {
+            return Ok(());
+        }
+        let (after, before) = (protocol.after(), protocol.before());
+        let k01 = &self.masks[1].with_previous;
+        let range = self.ranges[1].clone();
+        let [y1, y2] = &mut *self.out else {
+            panic!("a replicated sharing has two components")
+        };
+        let opened = protocol.channel.receive(before, n + packed_words(n, f))?;
+        let (m, packed) = opened.split_at(n);
+        let mut c1 = vec![0; n];
+        unpack_low(packed, f, &mut c1);
+        blocks::for_each(
+            [&mut y1[range.clone()], &mut c1],
+            [m, t],
+            &|offset, [y1, c1], [m, t]| {
+                k01.fill(offset, y1);
+                for i in 0..t.len() {
+                    let q = y1[i];
+                    c1[i] = c1[i].wrapping_mul(t[i] >> 63).wrapping_add(q);
+                    y1[i] = m[i].wrapping_sub(q << (64 - f));
+                }
+            },
+        );
+        let mut message = vec![0; packed_words(n, f)];
+        pack_low(&c1, f, &mut message);
+        protocol.channel.send(after, message)?;
+        let helped = protocol.channel.receive(after, packed_words(n, f))?;
+        let y2 = &mut y2[range];
+        unpack_low(&helped, f, y2);
+        blocks::for_each([y2], [&c1, t], &|_, [y2], [c1, t]| {
+            for i in 0..t.len() {
+                y2[i] = known_part(t[i], f).wrapping_add(y2[i].wrapping_add(c1[i]) << (64 - f));
+            }
+        });
+        Ok(())
+    }
+
+    /// The end of role 2.
+    pub(super) fn close(self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
+        let (n, f) = (t.len(), self.bits);
+        if n == 0 {
+            return Ok(());
+        }
+        let before = protocol.before();
+        let [y2, _] = self.out else {
+            panic!("a replicated sharing has two components")
+        };
+        let message = protocol.channel.receive(before, packed_words(n, f))?;
+        let mut c1 = vec![0; n];
+        unpack_low(&message, f, &mut c1);
+        blocks::for_each(
+            [&mut y2[self.ranges[2].clone()]],
+            [&c1],
+            &|_, [y2], [c1]| {
+                for i in 0..c1.len() {
+                    y2[i] = y2[i].wrapping_add(c1[i] << (64 - f));
+                }
+            },
+        );
+        Ok(())
+    }
+}
+
+/// (t >> f) − B·2^(64−f).
+fn known_part(t: u64, f: u32) -> u64 {
+    (t >> f).wrapping_sub((t >> 63) << (64 - f))
+}

@@ -1,0 +1,41 @@
+//! One generic suite, passed by every protocol, against plain arithmetic.
+
+mod suite;
+
+macro_rules! suite {
+    ($protocol:ident: $($module:ident::{$($test:ident),* $(,)?}),* $(,)?) => {
+        mod $protocol {
+            $(mod $module {
+                $(#[test]
+                fn $test() {
+                    crate::suite::$module::$test(stringify!($protocol));
+                })*
+            })*
+        }
+    };
+}
+
+macro_rules! for_every_protocol {
+    ($($tests:tt)*) => {
+        suite!(plain: $($tests)*);
+        suite!(replicated: $($tests)*);
+    };
+}
+
+for_every_protocol! {
+    inputs::{shares_and_reveals, public_values, bits},
+    products::{integers, matrices, convolutions, fixed_point},
+    truncation::{edges, every_small_value, whole_range},
+    comparison::{signs_at_every_width, signs_of_every_short_value, signs_of_many, zeros},
+    binary::{ands, takes_apart, puts_together, bit_products, bits_to_ring},
+    functions::{relu, maximum},
+    cost::{declared_is_measured},
+}
+
+// The reference rounds to the nearest; shares round at random.
+mod replicated_only {
+    #[test]
+    fn truncation_is_unbiased() {
+        crate::suite::truncation::unbiased("replicated");
+    }
+}

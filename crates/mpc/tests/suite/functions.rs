@@ -1,0 +1,37 @@
+use super::{agreed, values};
+use mpc::functions;
+use testkit::{Shared, run, usual_parties};
+
+pub fn relu(protocol: &str) {
+    for width in [8, 32, 64] {
+        let x = values(width - 1, 20_000, 3);
+        let found = agreed(run(protocol, usual_parties(protocol), |p| {
+            let x = Shared::input(p, 0, &x)?;
+            Shared::made(p, x.0[0].len(), |p, out| {
+                functions::relu(p, &x.slices(), width as usize, out)
+            })?
+            .open(p)
+        }));
+        for (x, found) in x.iter().zip(found) {
+            assert_eq!(found.cast_signed(), x.cast_signed().max(0));
+        }
+    }
+}
+
+pub fn maximum(protocol: &str) {
+    let x = values(62, 20_000, 3);
+    let y: Vec<u64> = values(62, 20_000, 4).into_iter().rev().collect();
+    let found = agreed(run(protocol, usual_parties(protocol), |p| {
+        let (x, y) = (Shared::input(p, 0, &x)?, Shared::input(p, 1, &y)?);
+        Shared::made(p, x.0[0].len(), |p, out| {
+            functions::maximum(p, &x.slices(), &y.slices(), 64, out)
+        })?
+        .open(p)
+    }));
+    for i in 0..x.len() {
+        assert_eq!(
+            found[i].cast_signed(),
+            x[i].cast_signed().max(y[i].cast_signed())
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! The tests of the generic suite, each for a protocol by name.
+
+pub mod binary;
+pub mod comparison;
+pub mod cost;
+pub mod functions;
+pub mod inputs;
+pub mod products;
+pub mod truncation;
+
+use testkit::Random;
+
+/// Sizes at the borders of words, packed words and turned roles.
+pub const SIZES: [usize; 12] = [1, 2, 3, 63, 64, 65, 191, 192, 1535, 1536, 1537, 5000];
+
+/// Values at the edges, then random ones over all magnitudes, |x| < 2^bits.
+pub fn values(bits: u32, random: usize, seed: u64) -> Vec<u64> {
+    let mut generator = Random::new(seed);
+    let mut values = testkit::edge_words(bits);
+    values.extend((0..random).map(|_| generator.signed(bits).cast_unsigned()));
+    values
+}
+
+/// Asserts that all parties found the same and returns it.
+pub fn agreed<T: PartialEq>(mut results: Vec<T>) -> T {
+    let last = results.pop().expect("a result");
+    assert!(
+        results.iter().all(|other| *other == last),
+        "all parties open the same"
+    );
+    last
+}
+
+/// Bit i of a plane.
+pub fn bit(plane: &[u64], i: usize) -> u64 {
+    plane[i / 64] >> (i % 64) & 1
+}

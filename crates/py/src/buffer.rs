@@ -1,0 +1,114 @@
+//! Python's arrays as slices, without a copy: the only unsafe code outside `ring`.
+
+#![allow(unsafe_code)]
+
+use crate::errors::misuse;
+use pyo3::buffer::{Element, PyBuffer};
+use pyo3::prelude::*;
+use std::ops::Range;
+
+/// A C-contiguous array that Python keeps alive, read or written while the interpreter is released.
+///
+/// Memory that Python code on another thread writes meanwhile is that code's bug, as it is for
+/// NumPy itself; tacit's Python layer hands over arrays that no one else holds.
+pub struct Array<T: Element>(PyBuffer<T>);
+
+/// Ring words.
+pub type Words = Array<i64>;
+/// Bits, one a byte, 0 or 1.
+pub type Bytes = Array<u8>;
+
+impl<'a, 'py, T: Element> FromPyObject<'a, 'py> for Array<T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let buffer = PyBuffer::<T>::get(&object)?;
+        if buffer.is_c_contiguous() {
+            Ok(Self(buffer))
+        } else {
+            Err(misuse(
+                "arrays are C-contiguous here; call .contiguous() first",
+            ))
+        }
+    }
+}
+
+impl<T: Element> Array<T> {
+    pub fn len(&self) -> usize {
+        self.0.item_count()
+    }
+
+    fn addresses(&self) -> Range<usize> {
+        let start = self.0.buf_ptr().addr();
+        start..start + self.0.len_bytes()
+    }
+
+    fn slice(&self) -> &[T] {
+        if self.len() == 0 {
+            return &[];
+        }
+        // SAFETY: the buffer is C-contiguous, its format was checked to be T by `PyBuffer::get`, it
+        // holds `item_count` elements, and the view keeps its memory alive for the borrow of self.
+        unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast::<T>(), self.len()) }
+    }
+
+    /// Disjoint mutable slices of `outputs`, none of which overlaps an input.
+    fn slices_mut<'a>(outputs: &'a mut [Self], inputs: &[&[Self]]) -> PyResult<Vec<&'a mut [T]>> {
+        let overlap = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+        for (at, output) in outputs.iter().enumerate() {
+            if output.0.readonly() {
+                return Err(misuse("an output array is read-only"));
+            }
+            let mine = output.addresses();
+            let earlier = outputs[..at].iter().map(Self::addresses);
+            let read = inputs
+                .iter()
+                .flat_map(|arrays| arrays.iter().map(Self::addresses));
+            if earlier.chain(read).any(|other| overlap(&mine, &other)) {
+                return Err(misuse("an output array overlaps another array of the call"));
+            }
+        }
+        let slice = |output: &'a mut Self| {
+            if output.len() == 0 {
+                return &mut [][..];
+            }
+            // SAFETY: as in `slice`; besides, the memory is writable and was just checked to overlap
+            // no other slice of this call.
+            unsafe { std::slice::from_raw_parts_mut(output.0.buf_ptr().cast::<T>(), output.len()) }
+        };
+        Ok(outputs.iter_mut().map(slice).collect())
+    }
+}
+
+impl Words {
+    pub fn words(&self) -> &[u64] {
+        bytemuck::cast_slice(self.slice())
+    }
+
+    /// Outputs of one call, disjoint from each other and from its inputs.
+    pub fn outputs<'a>(
+        outputs: &'a mut [Self],
+        inputs: &[&[Self]],
+    ) -> PyResult<Vec<&'a mut [u64]>> {
+        Ok(Self::slices_mut(outputs, inputs)?
+            .into_iter()
+            .map(bytemuck::cast_slice_mut)
+            .collect())
+    }
+
+    /// The components of a sharing.
+    pub fn parts(arrays: &[Self]) -> Vec<&[u64]> {
+        arrays.iter().map(Self::words).collect()
+    }
+}
+
+impl Bytes {
+    pub fn bytes(&self) -> &[u8] {
+        self.slice()
+    }
+
+    /// Outputs of one call, disjoint from each other and from its inputs.
+    pub fn outputs<'a>(outputs: &'a mut [Self], inputs: &[&[Self]]) -> PyResult<Vec<&'a mut [u8]>> {
+        Self::slices_mut(outputs, inputs)
+    }
+}

@@ -1,0 +1,82 @@
+//! A ring sharing that owns its components, for tests that chain operations.
+
+use mpc::{Bilinear, Bits, Protocol, Receiver, Result};
+
+/// One party's components.
+pub struct Shared(pub Vec<Vec<u64>>);
+
+impl Shared {
+    /// Zeros of the right number of components.
+    #[must_use]
+    pub fn zeros(protocol: &dyn Protocol, n: usize) -> Self {
+        Self(vec![vec![0; n]; protocol.parts()])
+    }
+
+    /// Party `owner` shares; all pass the same values, the others' are ignored.
+    ///
+    /// # Errors
+    /// What the protocol meets.
+    pub fn input(protocol: &mut dyn Protocol, owner: usize, values: &[u64]) -> Result<Self> {
+        let mine = (protocol.party() == owner).then_some(values);
+        Self::made(protocol, values.len(), |protocol, out| {
+            protocol.share(owner, mine, values.len(), out)
+        })
+    }
+
+    /// The result of an operation with n outputs.
+    ///
+    /// # Errors
+    /// What the operation meets.
+    pub fn made(
+        protocol: &mut dyn Protocol,
+        n: usize,
+        operation: impl FnOnce(&mut dyn Protocol, &mut [&mut [u64]]) -> Result<()>,
+    ) -> Result<Self> {
+        let mut result = Self::zeros(protocol, n);
+        let mut slices: Vec<&mut [u64]> = result.0.iter_mut().map(Vec::as_mut_slice).collect();
+        operation(protocol, &mut slices)?;
+        Ok(result)
+    }
+
+    /// The components as slices.
+    #[must_use]
+    pub fn slices(&self) -> Vec<&[u64]> {
+        self.0.iter().map(Vec::as_slice).collect()
+    }
+
+    /// A bilinear map of this and another.
+    ///
+    /// # Errors
+    /// What the protocol meets.
+    pub fn bilinear(
+        &self,
+        protocol: &mut dyn Protocol,
+        map: &Bilinear,
+        other: &Self,
+        truncate: u32,
+    ) -> Result<Self> {
+        Self::made(protocol, map.lengths().2, |protocol, out| {
+            protocol.bilinear(map, &self.slices(), &other.slices(), truncate, out)
+        })
+    }
+
+    /// bit · this.
+    ///
+    /// # Errors
+    /// What the protocol meets.
+    pub fn times_bit(&self, protocol: &mut dyn Protocol, bit: &Bits) -> Result<Self> {
+        Self::made(protocol, self.0[0].len(), |protocol, out| {
+            protocol.bit_multiply(bit, &self.slices(), out)
+        })
+    }
+
+    /// Opens to all.
+    ///
+    /// # Errors
+    /// What the protocol meets.
+    pub fn open(&self, protocol: &mut dyn Protocol) -> Result<Vec<u64>> {
+        Ok(protocol
+            .reveal(&self.slices(), Receiver::All)?
+            .expect("all learn it"))
+    }
+}

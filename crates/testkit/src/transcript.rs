@@ -1,0 +1,179 @@
+//! What a party receives, and whether it says anything.
+//!
+//! A transcript is taken of [`REPETITIONS`] runs of one operation on the *same* secret, with all the
+//! randomness that the party itself knows set to zero, so that no mask of its own can hide a leak.
+//! What remains must be uniform to it. Bit j of word i over the repetitions is a *lane*; in a
+//! transcript of uniform words no lane is constant or nearly so, no two lanes are equal or
+//! complementary (as they are where one mask hides two messages), and no word is biased. The odds of
+//! a false alarm are below 10^−9 for a million words.
+
+use mpc::Protocol;
+use ring::planes::split;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Runs of one operation in a transcript, one bit of a lane each.
+pub const REPETITIONS: usize = 64;
+
+/// Most often that the rarer bit of a lane may be missing.
+const RARE: u32 = 3;
+
+/// Largest distance of a word's ones from their expectation, in standard deviations.
+const DEVIATIONS: f64 = 8.0;
+
+/// The words that one party receives in each repetition.
+#[derive(Default)]
+pub struct Transcript {
+    repetitions: Vec<Vec<u64>>,
+}
+
+/// Why a transcript is not uniform.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Leak {
+    /// A bit of this word hardly ever changes.
+    ConstantBit {
+        /// Index among the words received.
+        word: usize,
+    },
+    /// This word has too many or too few ones.
+    BiasedWord {
+        /// Index among the words received.
+        word: usize,
+    },
+    /// Two bits always agree, or never: a mask was used twice.
+    RepeatedMask {
+        /// Indices among the words received.
+        words: [usize; 2],
+    },
+}
+
+/// Records what a party's channel receives from here on.
+#[derive(Clone, Default)]
+pub struct Recorder(Arc<Mutex<Transcript>>);
+
+impl Recorder {
+    /// Starts to record on the links of `protocol`.
+    pub fn attach(&self, protocol: &mut dyn Protocol) {
+        let transcript = Arc::clone(&self.0);
+        protocol.channel().set_tap(Box::new(move |_, _, words| {
+            let mut transcript = transcript.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(now) = transcript.repetitions.last_mut() {
+                now.extend_from_slice(words);
+            }
+        }));
+    }
+
+    /// Begins the next repetition.
+    pub fn repeat(&self) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .repetitions
+            .push(Vec::new());
+    }
+
+    /// What was recorded.
+    #[must_use]
+    pub fn transcript(&self) -> Transcript {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Transcript {
+    /// Words received in each repetition.
+    ///
+    /// # Panics
+    /// Unless it holds [`REPETITIONS`] of one length.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        assert_eq!(
+            self.repetitions.len(),
+            REPETITIONS,
+            "a transcript of {REPETITIONS} repetitions"
+        );
+        let words = self.repetitions[0].len();
+        assert!(
+            self.repetitions.iter().all(|now| now.len() == words),
+            "repetitions of one length"
+        );
+        words
+    }
+
+    /// The first sign that these words are not uniform.
+    ///
+    /// # Panics
+    /// Unless it holds [`REPETITIONS`] of one length.
+    #[must_use]
+    pub fn leak(&self) -> Option<Leak> {
+        let mut lanes = Vec::with_capacity(64 * self.words());
+        for word in 0..self.words() {
+            let column: Vec<u64> = self.repetitions.iter().map(|now| now[word]).collect();
+            let mut planes = [0; 64];
+            split(&column, 64, &mut planes);
+            let ones: u32 = planes.iter().map(|lane| lane.count_ones()).sum();
+            if planes
+                .iter()
+                .any(|lane| lane.count_ones() < RARE || lane.count_zeros() < RARE)
+            {
+                return Some(Leak::ConstantBit { word });
+            }
+            // 64·64 fair coins: expectation 2048, standard deviation 32.
+            if (f64::from(ones) - 2048.0).abs() > DEVIATIONS * 32.0 {
+                return Some(Leak::BiasedWord { word });
+            }
+            // A lane and its complement count as one.
+            lanes.extend(planes.map(|lane| (if lane & 1 == 0 { lane } else { !lane }, word)));
+        }
+        lanes.sort_unstable();
+        let twice = lanes.windows(2).find(|pair| pair[0].0 == pair[1].0)?;
+        Some(Leak::RepeatedMask {
+            words: [twice[0].1, twice[1].1],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Random;
+
+    fn uniform(words: usize) -> Vec<Vec<u64>> {
+        let mut random = Random::new(5);
+        (0..REPETITIONS).map(|_| random.words(words)).collect()
+    }
+
+    fn leak(repetitions: Vec<Vec<u64>>) -> Option<Leak> {
+        Transcript { repetitions }.leak()
+    }
+
+    #[test]
+    fn uniform_words_say_nothing() {
+        assert_eq!(leak(uniform(20_000)), None);
+    }
+
+    #[test]
+    fn one_constant_bit_is_found() {
+        let mut words = uniform(1000);
+        words.iter_mut().for_each(|now| now[700] |= 1 << 33);
+        assert_eq!(leak(words), Some(Leak::ConstantBit { word: 700 }));
+    }
+
+    #[test]
+    fn a_biased_word_is_found() {
+        let mut words = uniform(1000);
+        let other = Random::new(6).words(REPETITIONS);
+        words
+            .iter_mut()
+            .zip(other)
+            .for_each(|(now, other)| now[3] &= other);
+        assert_eq!(leak(words), Some(Leak::BiasedWord { word: 3 }));
+    }
+
+    #[test]
+    fn a_mask_used_twice_is_found() {
+        let mut words = uniform(1000);
+        words
+            .iter_mut()
+            .for_each(|now| now[20] = now[10] ^ 0xdead_beef);
+        assert_eq!(leak(words), Some(Leak::RepeatedMask { words: [10, 20] }));
+    }
+}
