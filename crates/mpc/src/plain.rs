@@ -52,7 +52,7 @@ impl Plain {
 fn plane(x: &[u64], width: usize, predicate: impl Fn(i64) -> bool) -> Bits {
     let mut out = vec![0; words_of(x.len())];
     for (i, x) in x.iter().enumerate() {
-        let value = (*x << (64 - width)).cast_signed() >> (64 - width);
+        let value = ((*x << (64 - width)) as i64) >> (64 - width);
         out[i / 64] |= u64::from(predicate(value)) << (i % 64);
     }
     Bits::new(1, x.len(), vec![out])
@@ -218,6 +218,6 @@ impl Protocol for Plain {
 /// Arithmetic shift, rounded to the nearest unit.
 fn round_off(words: &mut [u64], bits: u32) {
     for word in words {
-        *word = (word.cast_signed().wrapping_add(1 << (bits - 1)) >> bits).cast_unsigned();
+        *word = ((*word as i64).wrapping_add(1 << (bits - 1)) >> bits) as u64;
     }
 }

@@ -27,7 +27,7 @@ impl Random {
     /// A signed value |x| < 2^bits whose magnitude is spread over all sizes.
     pub fn signed(&mut self, bits: u32) -> i64 {
         let size = self.word() % u64::from(bits) + 1;
-        let magnitude = (self.word() >> (64 - size)).cast_signed();
+        let magnitude = (self.word() >> (64 - size)) as i64;
         if self.word() & 1 == 0 {
             magnitude
         } else {

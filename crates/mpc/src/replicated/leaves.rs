@@ -42,6 +42,9 @@ pub(super) enum Kind {
     Propagate,
 }
 
+/// A group of positions with the planes of its monomials.
+type Region<'a> = (Range<usize>, &'a mut [u64]);
+
 /// The public layout of one evaluation.
 pub(super) struct Leaves {
     kind: Kind,
@@ -100,7 +103,7 @@ impl Leaves {
         &self,
         message: &'a mut [u64],
         stride: usize,
-    ) -> (Vec<(Range<usize>, &'a mut [u64])>, &'a mut [u64]) {
+    ) -> (Vec<Region<'a>>, &'a mut [u64]) {
         let mut rest = message;
         let mut regions = Vec::with_capacity(self.groups.len());
         for group in &self.groups {

@@ -17,7 +17,7 @@ fn check_signs(protocol: &str, x: &[u64], width: usize) {
             bit(&found, i),
             x >> 63,
             "sign of {} at width {width}",
-            x.cast_signed()
+            (*x as i64)
         );
     }
 }
@@ -37,7 +37,7 @@ pub fn signs_at_every_width(protocol: &str) {
 pub fn signs_of_every_short_value(protocol: &str) {
     for width in [8, 16] {
         let half = 1_i64 << (width - 1);
-        let x: Vec<u64> = (-half..half).map(i64::cast_unsigned).collect();
+        let x: Vec<u64> = (-half..half).map(|x| x as u64).collect();
         check_signs(protocol, &x, width);
     }
 }

@@ -17,7 +17,7 @@ pub const SIZES: [usize; 12] = [1, 2, 3, 63, 64, 65, 191, 192, 1535, 1536, 1537,
 pub fn values(bits: u32, random: usize, seed: u64) -> Vec<u64> {
     let mut generator = Random::new(seed);
     let mut values = testkit::edge_words(bits);
-    values.extend((0..random).map(|_| generator.signed(bits).cast_unsigned()));
+    values.extend((0..random).map(|_| generator.signed(bits) as u64));
     values
 }
 

@@ -84,16 +84,16 @@ pub fn fixed_point(protocol: &str) {
             let mut random = Random::new(99);
             x.iter()
                 .map(|x| {
-                    let room = 61 - (64 - x.cast_signed().unsigned_abs().leading_zeros());
-                    random.signed(room.max(1)).cast_unsigned()
+                    let room = 61 - (64 - (*x as i64).unsigned_abs().leading_zeros());
+                    random.signed(room.max(1)) as u64
                 })
                 .collect()
         };
         let map = Bilinear::Elementwise { n: x.len() };
         let found = product(protocol, &map, &x, &y, f);
         for i in 0..x.len() {
-            let exact = x[i].cast_signed() * y[i].cast_signed();
-            super::truncation::assert_within_a_unit(exact, f, found[i].cast_signed());
+            let exact = (x[i] as i64) * (y[i] as i64);
+            super::truncation::assert_within_a_unit(exact, f, found[i] as i64);
         }
         assert_within_matrix(protocol, f);
     }
@@ -102,16 +102,12 @@ pub fn fixed_point(protocol: &str) {
 fn assert_within_matrix(protocol: &str, f: u32) {
     let (m, k, n) = (40, 16, 50);
     let mut random = Random::new(11);
-    let mut small = |n: usize| {
-        (0..n)
-            .map(|_| random.signed(28).cast_unsigned())
-            .collect::<Vec<_>>()
-    };
+    let mut small = |n: usize| (0..n).map(|_| random.signed(28) as u64).collect::<Vec<_>>();
     let (x, y) = (small(m * k), small(k * n));
     let map = Bilinear::Matrix { batch: 1, m, k, n };
     let exact = in_the_clear(&map, &x, &y);
     let found = product(protocol, &map, &x, &y, f);
     for (exact, found) in exact.iter().zip(&found) {
-        super::truncation::assert_within_a_unit(exact.cast_signed(), f, found.cast_signed());
+        super::truncation::assert_within_a_unit(*exact as i64, f, *found as i64);
     }
 }

@@ -21,7 +21,7 @@ fn open_truncated(protocol: &str, x: &[u64], bits: u32) -> Vec<u64> {
 fn check(protocol: &str, x: &[u64], bits: u32) {
     let found = open_truncated(protocol, x, bits);
     for (exact, found) in x.iter().zip(found) {
-        assert_within_a_unit(exact.cast_signed(), bits, found.cast_signed());
+        assert_within_a_unit(*exact as i64, bits, found as i64);
     }
 }
 
@@ -46,7 +46,7 @@ pub fn edges(protocol: &str) {
 pub fn every_small_value(protocol: &str) {
     let end = 1_i64 << 62;
     for start in [-(1 << 16), end - (1 << 17), 1 - end] {
-        let x: Vec<u64> = (start..start + (1 << 17)).map(i64::cast_unsigned).collect();
+        let x: Vec<u64> = (start..start + (1 << 17)).map(|x| x as u64).collect();
         check(protocol, &x, 16);
     }
 }
@@ -56,7 +56,7 @@ pub fn whole_range(protocol: &str) {
     let mut random = Random::new(2024);
     for _ in 0..10 {
         let x: Vec<u64> = (0..1_000_000)
-            .map(|_| ((random.word().cast_signed() >> 1) | 1).cast_unsigned())
+            .map(|_| ((random.word() as i64 >> 1) | 1) as u64)
             .collect();
         check(protocol, &x, 16);
     }
@@ -68,11 +68,11 @@ pub fn unbiased(protocol: &str) {
     let n = 1 << 20;
     for fraction in [0x0001_u64, 0x4000, 0x8000, 0xc000, 0xffff] {
         for whole in [5_i64 << 16, -(5 << 16), 1 << 61] {
-            let x = vec![whole.cast_unsigned() + fraction; n];
+            let x = vec![whole as u64 + fraction; n];
             let found = open_truncated(protocol, &x, 16);
             let sum: i128 = found
                 .iter()
-                .map(|y| (i128::from(y.cast_signed()) << 16) - i128::from(x[0].cast_signed()))
+                .map(|y| (i128::from(*y as i64) << 16) - i128::from(x[0] as i64))
                 .sum();
             let mean = sum as f64 / n as f64 / 65536.0;
             assert!(
