@@ -1,1 +1,34 @@
-//! (being written)
+//! The mesh of parties: ordered, metered, step-tagged links between every two of them.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`Mesh`], [`Channel`] | what protocols use: named steps, sending, receiving |
+//! | [`memory`] | links between threads of one process |
+//! | [`tcp`] | links between processes: TCP with TLS 1.3 and mutual, pinned certificates |
+//! | [`certificates`], [`config`] | making certificates, reading `parties.toml` |
+//! | [`frame`] | the wire format and its decoder |
+//!
+//! **Rules.** Sending never waits for the receiver. Every message carries the step it belongs to, so
+//! that parties which diverge get [`Error::Desync`] and not garbage. Nobody waits longer than the
+//! timeout for one message; the error then names the party that really stalled. The first failure
+//! ends the mesh: it is told to all peers, and every later call returns it again.
+
+pub mod bytes;
+pub mod certificates;
+mod channel;
+pub mod config;
+mod error;
+pub mod frame;
+mod inbox;
+pub mod memory;
+mod mesh;
+mod meter;
+pub mod tcp;
+
+pub use channel::{Channel, Tap};
+pub use error::{Error, Result};
+pub use mesh::Mesh;
+pub use meter::{Meter, Reading};
+
+/// Parties of one session at most.
+pub const MOST_PARTIES: usize = 64;

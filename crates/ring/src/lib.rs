@@ -1,1 +1,23 @@
-//! (being written)
+//! Vectors over Z_2^64 and packed bit planes: the arithmetic below every protocol of tacit.
+//!
+//! - [`dispatch`]: which kernels this machine runs, and how to force others;
+//! - [`stream`]: pseudo-random words from AES in counter mode, each range handed out once;
+//! - [`planes`]: values as bit planes and back, bytes of 0 and 1 as packed bits;
+//! - [`pack`]: the low bits of each word, densely;
+//! - [`matrix`] and [`convolution`]: sums of products mod 2^64;
+//! - [`parallel`]: slices processed block by block on the current thread pool.
+//!
+//! Nothing here knows a protocol, and no kernel branches on, or indexes by, the words it is given:
+//! time depends on lengths alone. This is the only crate with `unsafe` (intrinsics, and writes by
+//! several threads to disjoint parts of one slice); every kernel has a portable twin that tests
+//! compare it with, bit for bit.
+
+pub mod convolution;
+pub mod dispatch;
+pub mod matrix;
+pub mod pack;
+pub mod parallel;
+pub mod planes;
+pub mod stream;
+
+mod shared_slice;

@@ -1,0 +1,198 @@
+//! An ordered stream of messages between all parties, step by step.
+
+use crate::error::{Error, Result};
+use crate::frame::{Frame, Kind, MOST_WORDS};
+use crate::inbox::{Arrival, End};
+use crate::mesh::{FINISHED, Shared, step_name};
+use crate::meter::Meter;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Sees, and may change, each payload that arrives: sender, step, words. For tests.
+pub type Tap = Box<dyn FnMut(usize, &str, &mut Vec<u64>) + Send>;
+
+/// One party's end of a channel. All parties go through the same steps in the same order.
+pub struct Channel {
+    shared: Arc<Shared>,
+    id: u16,
+    step: Arc<str>,
+    sequence: u64,
+    /// Lamport clock: the longest chain of messages that this party's state depends on.
+    depth: u32,
+    meter: Meter,
+    tap: Option<Tap>,
+}
+
+impl Channel {
+    pub(crate) fn new(shared: Arc<Shared>, id: u16) -> Self {
+        let meter = Meter::new(shared.parties());
+        Self {
+            shared,
+            id,
+            step: "start".into(),
+            sequence: 0,
+            depth: 0,
+            meter,
+            tap: None,
+        }
+    }
+
+    /// Which party this is.
+    #[must_use]
+    pub fn party(&self) -> usize {
+        self.shared.party
+    }
+
+    /// How many parties there are.
+    #[must_use]
+    pub fn parties(&self) -> usize {
+        self.shared.parties()
+    }
+
+    /// Begins the next step. Messages carry its number and name, the label in front.
+    pub fn begin(&mut self, name: &str) {
+        self.sequence += 1;
+        self.step = match self.meter.label() {
+            "" => step_name(name),
+            label => step_name(&format!("{label}: {name}")),
+        };
+    }
+
+    /// The name of the current step.
+    #[must_use]
+    pub fn step(&self) -> &str {
+        &self.step
+    }
+
+    /// What was sent, by label.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Names what is computed from here on, for the meter and the steps; returns the previous label.
+    pub fn set_label(&mut self, label: &str) -> String {
+        let previous = self.meter.label().to_owned();
+        self.meter.set_label(label);
+        previous
+    }
+
+    /// Lets a test see and change what arrives.
+    pub fn set_tap(&mut self, tap: Tap) {
+        self.tap = Some(tap);
+    }
+
+    /// Sends words to a party, as part of the current step. Does not wait for the receiver.
+    ///
+    /// # Errors
+    /// `Misuse` for a message of more than 2^27 words; `Peer` where the link or the mesh has ended.
+    pub fn send(&mut self, to: usize, payload: Vec<u64>) -> Result<()> {
+        let words = payload.len();
+        if words > MOST_WORDS {
+            return Err(self.shared.fail(Error::misuse(format!(
+                "step \"{}\" sends {words} words at once; the limit is {MOST_WORDS}: work on smaller tensors",
+                self.step
+            ))));
+        }
+        let frame = Frame {
+            kind: Kind::Data,
+            channel: self.id,
+            depth: self.depth.saturating_add(1),
+            sequence: self.sequence,
+            name: Arc::clone(&self.step),
+            payload,
+        };
+        let wire_bytes = frame.wire_bytes();
+        self.shared.send(to, frame)?;
+        self.meter.sent(to, words, wire_bytes);
+        Ok(())
+    }
+
+    /// The next message of a party, which must belong to the current step and have that many words.
+    ///
+    /// # Errors
+    /// `Desync` for another step or length; `Peer` where nothing comes within the timeout, or the
+    /// mesh has ended.
+    pub fn receive(&mut self, from: usize, words: usize) -> Result<Vec<u64>> {
+        if from == self.party() || from >= self.parties() {
+            return Err(Error::misuse(format!(
+                "party {} cannot receive from party {from}",
+                self.party()
+            )));
+        }
+        let started = Instant::now();
+        let frame = self.wait(from, started)?;
+        if frame.sequence != self.sequence || frame.name != self.step {
+            let ours = format!("{} \"{}\"", self.sequence, self.step);
+            let theirs = format!("{} \"{}\"", frame.sequence, frame.name);
+            return Err(self.shared.fail(Error::Desync {
+                party: from,
+                ours,
+                theirs,
+            }));
+        }
+        if frame.payload.len() != words {
+            let ours = format!("{} \"{}\" with {words} words", self.sequence, self.step);
+            let theirs = format!(
+                "{} \"{}\" with {} words",
+                frame.sequence,
+                frame.name,
+                frame.payload.len()
+            );
+            return Err(self.shared.fail(Error::Desync {
+                party: from,
+                ours,
+                theirs,
+            }));
+        }
+        let rounds = frame.depth.saturating_sub(self.depth);
+        self.depth += rounds;
+        self.meter.received(u64::from(rounds), started.elapsed());
+        let mut payload = frame.payload;
+        if let Some(tap) = &mut self.tap {
+            tap(from, &self.step, &mut payload);
+        }
+        Ok(payload)
+    }
+
+    /// Waits in quarters of the timeout; after each, the peers are told who is waited for, so that the
+    /// party to blame can be found.
+    fn wait(&self, from: usize, started: Instant) -> Result<Frame> {
+        let timeout = self.shared.timeout;
+        for quarter in 1..=4 {
+            match self
+                .shared
+                .inbox
+                .take(from, self.id, started + timeout * quarter / 4)?
+            {
+                Arrival::Message(frame) => return Ok(frame),
+                Arrival::Ended(End::Finished) => {
+                    return Err(self.shared.fail(Error::peer(from, &*self.step, FINISHED)));
+                }
+                Arrival::Ended(End::Died(reason)) => {
+                    return Err(self.shared.fail(Error::peer(from, &*self.step, reason)));
+                }
+                Arrival::Nothing if quarter < 4 => self.shared.tell_waiting(from),
+                Arrival::Nothing => {}
+            }
+        }
+        let seconds = timeout.as_secs_f64();
+        let (party, reason) = match self.shared.inbox.stalled(self.party(), from, timeout / 2) {
+            Ok(party) => (
+                party,
+                format!(
+                    "nothing came from it for {seconds} s, the timeout: it stalls, its machine or link is down, \
+                     or it computes for longer than that; look at its own output, or raise the timeout"
+                ),
+            ),
+            Err(party) => (
+                party,
+                format!(
+                    "it waits for another party, and that one for it, for {seconds} s: the programs differ; \
+                     run the same program in every party"
+                ),
+            ),
+        };
+        Err(self.shared.fail(Error::peer(party, &*self.step, reason)))
+    }
+}

@@ -1,0 +1,211 @@
+//! `parties.toml`: who takes part, and where.
+//!
+//! ```toml
+//! protocol = "replicated"          # optional; this is what is meant when nothing is said
+//! timeout = 60                     # optional, seconds: longest wait for one message
+//!
+//! [[party]]                        # party 0; the order counts
+//! address = "alice.example:7400"   # where the others reach it
+//! listen = "0.0.0.0:7400"          # optional: where it listens, if elsewhere
+//! certificate = "party-0.pem"      # relative to this file
+//! key = "party-0.key"              # optional, needed by the party itself; by default beside the certificate
+//! ```
+
+use crate::error::{Error, Result};
+use crate::tcp::Identity;
+use serde::Deserialize;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Largest file that is read, in bytes.
+const LARGEST: u64 = 1 << 16;
+
+/// Longest timeout, in seconds: a day.
+const LONGEST_TIMEOUT: f64 = 86_400.0;
+
+/// A checked configuration.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// Name of the protocol.
+    pub protocol: String,
+    /// Longest wait for one message.
+    pub timeout: Duration,
+    parties: Vec<Party>,
+    path: PathBuf,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(default = "replicated")]
+    protocol: String,
+    #[serde(default = "a_minute")]
+    timeout: f64,
+    party: Vec<Party>,
+}
+
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Party {
+    address: String,
+    listen: Option<String>,
+    certificate: PathBuf,
+    key: Option<PathBuf>,
+}
+
+fn replicated() -> String {
+    "replicated".to_owned()
+}
+
+fn a_minute() -> f64 {
+    60.0
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// `Setup`, naming file, line and remedy.
+    pub fn read(path: &Path) -> Result<Self> {
+        Self::parse(&read_file(path)?, path)
+    }
+
+    /// Checks the text of a file; certificates are looked for beside `path`.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn parse(text: &str, path: &Path) -> Result<Self> {
+        let wrong = |reason: String| Error::setup(format!("{}: {reason}", path.display()));
+        let document: Document =
+            toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        let parties = document.party.len();
+        if !(2..=crate::MOST_PARTIES).contains(&parties) {
+            let most = crate::MOST_PARTIES;
+            return Err(wrong(format!(
+                "{parties} [[party]] tables; a session has 2 to {most}, one for each party"
+            )));
+        }
+        if !(document.timeout > 0.0 && document.timeout <= LONGEST_TIMEOUT) {
+            return Err(wrong(format!(
+                "timeout = {}; it is a number of seconds above 0 and at most {LONGEST_TIMEOUT}",
+                document.timeout
+            )));
+        }
+        let known = document.protocol.len() <= 64
+            && document.protocol.chars().all(|c| c.is_ascii_graphic());
+        if !known {
+            return Err(wrong(
+                "protocol is a short name such as \"replicated\"".to_owned(),
+            ));
+        }
+        for (index, party) in document.party.iter().enumerate() {
+            for address in [Some(&party.address), party.listen.as_ref()]
+                .into_iter()
+                .flatten()
+            {
+                check_address(address)
+                    .map_err(|reason| wrong(format!("party {index}: {reason}")))?;
+            }
+            if let Some(other) = document.party[..index]
+                .iter()
+                .position(|other| other.address == party.address)
+            {
+                return Err(wrong(format!(
+                    "parties {other} and {index} have the same address \"{}\"",
+                    party.address
+                )));
+            }
+        }
+        Ok(Self {
+            protocol: document.protocol,
+            timeout: Duration::from_secs_f64(document.timeout),
+            parties: document.party,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Where the parties reach each other, by party.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<String> {
+        self.parties
+            .iter()
+            .map(|party| party.address.clone())
+            .collect()
+    }
+
+    /// Where a party listens.
+    ///
+    /// # Errors
+    /// `Misuse` for a party that is not in the file.
+    pub fn listen_address(&self, party: usize) -> Result<&str> {
+        let entry = self.entry(party)?;
+        Ok(entry.listen.as_ref().unwrap_or(&entry.address))
+    }
+
+    /// All certificates and that party's key, read from their files.
+    ///
+    /// # Errors
+    /// `Misuse` for a party that is not in the file; `Setup` for files that cannot be read.
+    pub fn identity(&self, party: usize) -> Result<Identity> {
+        let entry = self.entry(party)?;
+        let key = entry
+            .key
+            .clone()
+            .unwrap_or_else(|| entry.certificate.with_extension("key"));
+        Ok(Identity {
+            certificates: self
+                .parties
+                .iter()
+                .map(|party| self.beside(&party.certificate))
+                .collect::<Result<_>>()?,
+            key: self.beside(&key)?,
+        })
+    }
+
+    fn entry(&self, party: usize) -> Result<&Party> {
+        self.parties.get(party).ok_or_else(|| {
+            let (file, last) = (self.path.display(), self.parties.len() - 1);
+            Error::misuse(format!(
+                "there is no party {party} in {file}; its parties are 0 to {last}"
+            ))
+        })
+    }
+
+    fn beside(&self, path: &Path) -> Result<String> {
+        read_file(&self.path.parent().unwrap_or(Path::new("")).join(path))
+    }
+}
+
+fn check_address(address: &str) -> std::result::Result<(), String> {
+    let port = address
+        .rsplit_once(':')
+        .filter(|(host, _)| !host.is_empty())
+        .map(|(_, port)| port.parse::<u16>());
+    match port {
+        Some(Ok(port))
+            if port > 0
+                && address.len() <= 256
+                && address.chars().all(|c| c.is_ascii_graphic()) =>
+        {
+            Ok(())
+        }
+        _ => Err(format!(
+            "address {address:?} is not of the form \"host:port\""
+        )),
+    }
+}
+
+fn read_file(path: &Path) -> Result<String> {
+    let failed = |reason: String| Error::setup(format!("cannot read {}: {reason}", path.display()));
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let mut text = String::new();
+    file.take(LARGEST + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| failed(error.to_string()))?;
+    if text.len() as u64 > LARGEST {
+        return Err(failed(format!("it is larger than {LARGEST} bytes")));
+    }
+    Ok(text)
+}

@@ -1,0 +1,89 @@
+//! Errors by blame.
+
+/// What can go wrong between parties. Each says who, in which step, why, and what to do; none ever
+/// holds a value that was computed on.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Error {
+    /// Another party failed, stalled, died or deviated.
+    #[error("party {party} failed in step \"{step}\": {reason}")]
+    Peer {
+        /// The party at fault.
+        party: usize,
+        /// The step of this party when it learned of it.
+        step: String,
+        /// What is known of the cause, and the remedy.
+        reason: String,
+    },
+    /// Two parties run different programs, or the same program on different shapes.
+    #[error(
+        "the parties' programs differ: this party is at step {ours}, party {party} at step {theirs}; \
+         run the same program with the same shapes and options in every party"
+    )]
+    Desync {
+        /// The party whose message did not fit.
+        party: usize,
+        /// This party's step.
+        ours: String,
+        /// That party's step.
+        theirs: String,
+    },
+    /// The network itself failed.
+    #[error("network: {reason}")]
+    Network {
+        /// What failed, and the remedy.
+        reason: String,
+    },
+    /// Configuration, addresses or certificates are wrong.
+    #[error("setup: {reason}")]
+    Setup {
+        /// What is wrong, and the remedy.
+        reason: String,
+    },
+    /// This party's own program asked for what cannot be.
+    #[error("{reason}")]
+    Misuse {
+        /// What was asked, and what can be.
+        reason: String,
+    },
+}
+
+/// The result of everything that uses links.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// [`Error::Peer`].
+    pub fn peer(party: usize, step: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Peer {
+            party,
+            step: step.into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// [`Error::Network`].
+    pub fn network(reason: impl Into<String>) -> Self {
+        Self::Network {
+            reason: reason.into(),
+        }
+    }
+
+    /// [`Error::Setup`].
+    pub fn setup(reason: impl Into<String>) -> Self {
+        Self::Setup {
+            reason: reason.into(),
+        }
+    }
+
+    /// [`Error::Misuse`].
+    pub fn misuse(reason: impl Into<String>) -> Self {
+        Self::Misuse {
+            reason: reason.into(),
+        }
+    }
+}
+
+impl From<ring::stream::EntropyError> for Error {
+    fn from(error: ring::stream::EntropyError) -> Self {
+        Self::setup(error.to_string())
+    }
+}

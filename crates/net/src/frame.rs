@@ -1,0 +1,208 @@
+//! The wire format. Every frame is a header of 24 bytes, the step's name, and words, little endian:
+//!
+//! | bytes | field |
+//! | --- | --- |
+//! | 0..2 | magic `tc` |
+//! | 2 | version, 1 |
+//! | 3 | kind |
+//! | 4..6 | channel |
+//! | 6 | length of the name, at most 96 |
+//! | 7 | zero |
+//! | 8..12 | words of payload, at most 2^27 (1 GiB) |
+//! | 12..16 | depth: the sender's Lamport clock, for counting rounds |
+//! | 16..24 | sequence number of the step |
+//!
+//! Whatever arrives is hostile until checked. The decoder looks at the header before it allocates, and
+//! a payload's memory grows only as its bytes arrive.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// Bytes of a header.
+pub const HEADER: usize = 24;
+
+/// Longest name of a step, in bytes.
+pub const LONGEST_NAME: usize = 96;
+
+/// Most words of one payload.
+pub const MOST_WORDS: usize = 1 << 27;
+
+/// Words that are allocated before the first of them arrives.
+const FIRST_WORDS: usize = 1 << 16;
+
+const MAGIC: [u8; 2] = *b"tc";
+const VERSION: u8 = 1;
+
+/// What a frame is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A message of a protocol.
+    Data,
+    /// The sender still lives and waits for the party in the payload.
+    Waiting,
+    /// The sender ends; the payload holds the party to blame and the reason.
+    Abort,
+    /// The sender has finished in order.
+    Goodbye,
+}
+
+/// One message between two parties.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// What it is for.
+    pub kind: Kind,
+    /// Which channel it belongs to.
+    pub channel: u16,
+    /// The sender's Lamport clock.
+    pub depth: u32,
+    /// The step's number.
+    pub sequence: u64,
+    /// The step's name, at most [`LONGEST_NAME`] bytes, without control characters.
+    pub name: Arc<str>,
+    /// At most [`MOST_WORDS`] words.
+    pub payload: Vec<u64>,
+}
+
+/// Why bytes are not a frame.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum FrameError {
+    /// It does not begin like a frame.
+    #[error("not a frame of tacit")]
+    Magic,
+    /// Another version of the format.
+    #[error(
+        "frame version {0}, this party speaks version {VERSION}; run the same release of tacit in every party"
+    )]
+    Version(u8),
+    /// Kind unknown or reserved byte set.
+    #[error("malformed frame header")]
+    Header,
+    /// Step name too long, not UTF-8 or with control characters.
+    #[error("malformed step name")]
+    Name,
+    /// Payload longer than allowed.
+    #[error("a payload of {0} words; the limit is {MOST_WORDS}")]
+    TooLong(usize),
+}
+
+impl From<FrameError> for io::Error {
+    fn from(error: FrameError) -> Self {
+        Self::new(io::ErrorKind::InvalidData, error)
+    }
+}
+
+/// A checked header.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Header {
+    kind: Kind,
+    channel: u16,
+    name: usize,
+    words: usize,
+    depth: u32,
+    sequence: u64,
+}
+
+impl Frame {
+    /// Bytes on the wire.
+    #[must_use]
+    pub fn wire_bytes(&self) -> usize {
+        HEADER + self.name.len() + 8 * self.payload.len()
+    }
+
+    /// Header and name.
+    #[must_use]
+    pub fn head(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER + self.name.len());
+        bytes.extend(MAGIC);
+        bytes.extend([VERSION, self.kind as u8]);
+        bytes.extend(self.channel.to_le_bytes());
+        bytes.extend([self.name.len() as u8, 0]);
+        bytes.extend((self.payload.len() as u32).to_le_bytes());
+        bytes.extend(self.depth.to_le_bytes());
+        bytes.extend(self.sequence.to_le_bytes());
+        bytes.extend(self.name.as_bytes());
+        bytes
+    }
+
+    /// The next frame of a stream.
+    ///
+    /// # Errors
+    /// [`FrameError`] inside `InvalidData`; `UnexpectedEof` where the stream ends; what `from` meets.
+    pub fn read(from: &mut impl Read) -> io::Result<Self> {
+        let mut bytes = [0; HEADER];
+        from.read_exact(&mut bytes)?;
+        let Header {
+            kind,
+            channel,
+            name,
+            words,
+            depth,
+            sequence,
+        } = decode(&bytes)?;
+        let mut text = [0; LONGEST_NAME];
+        from.read_exact(&mut text[..name])?;
+        let name = std::str::from_utf8(&text[..name]).map_err(|_| FrameError::Name)?;
+        if name.chars().any(char::is_control) {
+            return Err(FrameError::Name.into());
+        }
+        Ok(Self {
+            kind,
+            channel,
+            depth,
+            sequence,
+            name: name.into(),
+            payload: read_words(from, words)?,
+        })
+    }
+}
+
+fn decode(bytes: &[u8; HEADER]) -> Result<Header, FrameError> {
+    let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
+    if bytes[..2] != MAGIC {
+        return Err(FrameError::Magic);
+    }
+    if bytes[2] != VERSION {
+        return Err(FrameError::Version(bytes[2]));
+    }
+    let kind = match bytes[3] {
+        0 => Kind::Data,
+        1 => Kind::Waiting,
+        2 => Kind::Abort,
+        3 => Kind::Goodbye,
+        _ => return Err(FrameError::Header),
+    };
+    if bytes[7] != 0 {
+        return Err(FrameError::Header);
+    }
+    let name = usize::from(bytes[6]);
+    if name > LONGEST_NAME {
+        return Err(FrameError::Name);
+    }
+    let words = word(8) as usize;
+    if words > MOST_WORDS {
+        return Err(FrameError::TooLong(words));
+    }
+    let sequence = u64::from(word(16)) | u64::from(word(20)) << 32;
+    Ok(Header {
+        kind,
+        channel: half(4),
+        name,
+        words,
+        depth: word(12),
+        sequence,
+    })
+}
+
+fn read_words(from: &mut impl Read, words: usize) -> io::Result<Vec<u64>> {
+    let mut payload = Vec::new();
+    while payload.len() < words {
+        let filled = payload.len();
+        payload.resize(words.min((2 * filled).max(FIRST_WORDS)), 0);
+        from.read_exact(bytemuck::cast_slice_mut(&mut payload[filled..]))?;
+    }
+    Ok(payload)
+}
+
+#[cfg(target_endian = "big")]
+compile_error!("words travel as they lie in memory, little endian");

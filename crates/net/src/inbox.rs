@@ -1,0 +1,230 @@
+//! What has arrived at one party: messages by sender and channel, and what is known of each peer.
+
+use crate::error::{Error, Result};
+use crate::frame::{Frame, Kind};
+use crate::{MOST_PARTIES, bytes};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Channels that one peer may use.
+const MOST_CHANNELS: usize = 64;
+
+/// Longest reason that a peer may give for ending, in bytes.
+pub(crate) const LONGEST_REASON: usize = 1024;
+
+/// Arrivals of one party.
+pub(crate) struct Inbox {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Bytes that may lie waiting from one peer before its link is read no further.
+    room: usize,
+}
+
+struct State {
+    peers: Vec<Peer>,
+    failure: Option<Error>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Peer {
+    queues: HashMap<u16, VecDeque<Frame>>,
+    queued: usize,
+    end: Option<End>,
+    waits_for: Option<(usize, Instant)>,
+}
+
+/// How a peer's stream of messages ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// It said goodbye.
+    Finished,
+    /// It did not.
+    Died(String),
+}
+
+/// What waiting for a message came to.
+pub(crate) enum Arrival {
+    Message(Frame),
+    Ended(End),
+    Nothing,
+}
+
+impl Inbox {
+    pub(crate) fn new(parties: usize, room: usize) -> Self {
+        let peers = (0..parties).map(|_| Peer::default()).collect();
+        Self {
+            state: Mutex::new(State {
+                peers,
+                failure: None,
+                closed: false,
+            }),
+            changed: Condvar::new(),
+            room,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what `from` sent; waits while too much of it lies unread.
+    pub(crate) fn deliver(&self, from: usize, frame: Frame) {
+        let mut state = self.lock();
+        match frame.kind {
+            Kind::Data => {
+                while state.peers[from].queued > self.room
+                    && !state.closed
+                    && state.failure.is_none()
+                {
+                    state = self
+                        .changed
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+                let peer = &mut state.peers[from];
+                if peer.queues.len() >= MOST_CHANNELS && !peer.queues.contains_key(&frame.channel) {
+                    let reason = format!("it uses more than {MOST_CHANNELS} channels");
+                    peer.end = Some(End::Died(reason));
+                } else {
+                    peer.waits_for = None;
+                    peer.queued += frame.wire_bytes();
+                    peer.queues
+                        .entry(frame.channel)
+                        .or_default()
+                        .push_back(frame);
+                }
+            }
+            Kind::Waiting => {
+                let target = frame
+                    .payload
+                    .first()
+                    .map_or(MOST_PARTIES, |party| *party as usize);
+                if target < state.peers.len() {
+                    state.peers[from].waits_for = Some((target, Instant::now()));
+                }
+            }
+            Kind::Abort => {
+                let failure = aborted(from, &frame, state.peers.len());
+                state.failure.get_or_insert(failure);
+            }
+            Kind::Goodbye => {
+                state.peers[from].end.get_or_insert(End::Finished);
+            }
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Nothing more comes from this peer.
+    pub(crate) fn ended(&self, from: usize, reason: String) {
+        self.lock().peers[from].end.get_or_insert(End::Died(reason));
+        self.changed.notify_all();
+    }
+
+    /// The next message of a channel; `Nothing` after that time.
+    ///
+    /// # Errors
+    /// The failure that ended the mesh.
+    pub(crate) fn take(&self, from: usize, channel: u16, until: Instant) -> Result<Arrival> {
+        let mut state = self.lock();
+        loop {
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            let peer = &mut state.peers[from];
+            if let Some(frame) = peer.queues.get_mut(&channel).and_then(VecDeque::pop_front) {
+                let was_full = peer.queued > self.room;
+                peer.queued -= frame.wire_bytes();
+                if was_full {
+                    self.changed.notify_all();
+                }
+                return Ok(Arrival::Message(frame));
+            }
+            if let Some(end) = &peer.end {
+                return Ok(Arrival::Ended(end.clone()));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Arrival::Nothing);
+            }
+            state = self
+                .changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    /// The failure that ended the mesh, if any.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.lock().failure.clone()
+    }
+
+    /// Ends the mesh; false if it had ended before.
+    pub(crate) fn fail(&self, error: Error) -> bool {
+        let mut state = self.lock();
+        let first = state.failure.is_none() && !state.closed;
+        state.failure.get_or_insert(error);
+        drop(state);
+        self.changed.notify_all();
+        first
+    }
+
+    /// How a peer's stream ended, if it did.
+    pub(crate) fn end_of(&self, from: usize) -> Option<End> {
+        self.lock().peers[from].end.clone()
+    }
+
+    /// Nothing is taken out any more.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Whom to blame when `from` sent nothing: who it waits for, by its own word not older than
+    /// `recent`, and so on. `Err` is a circle of parties that wait for each other.
+    pub(crate) fn stalled(
+        &self,
+        me: usize,
+        from: usize,
+        recent: Duration,
+    ) -> std::result::Result<usize, usize> {
+        let state = self.lock();
+        let mut blamed = from;
+        for _ in 0..state.peers.len() {
+            match state.peers[blamed].waits_for {
+                Some((target, at)) if at.elapsed() <= recent => {
+                    if target == me || target == from {
+                        return Err(blamed);
+                    }
+                    blamed = target;
+                }
+                _ => return Ok(blamed),
+            }
+        }
+        Ok(blamed)
+    }
+}
+
+/// A peer's abort as this party's error. Its text is hostile: bounded, and without control characters.
+fn aborted(from: usize, frame: &Frame, parties: usize) -> Error {
+    let blamed = frame.payload.first().map_or(from, |party| *party as usize);
+    let blamed = if blamed < parties { blamed } else { from };
+    let text = bytes::from_words(frame.payload.get(2..).unwrap_or_default(), LONGEST_REASON);
+    let length = frame
+        .payload
+        .get(1)
+        .map_or(0, |length| (*length as usize).min(text.len()));
+    let reason: String = String::from_utf8_lossy(&text[..length])
+        .chars()
+        .filter(|c| !c.is_control())
+        .collect();
+    let reason = if blamed == from {
+        reason
+    } else {
+        format!("as party {from} reports, {reason}")
+    };
+    Error::peer(blamed, &*frame.name, reason)
+}

@@ -1,0 +1,238 @@
+//! One party's end of all links.
+
+use crate::bytes;
+use crate::channel::Channel;
+use crate::error::{Error, Result};
+use crate::frame::{Frame, Kind};
+use crate::inbox::{End, Inbox, LONGEST_REASON};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long an ending party tries to tell its peers why.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// The way to one peer.
+pub(crate) trait Link: Send + Sync {
+    /// Hands a frame over; never waits for the peer's program. The error says what became of the link.
+    fn send(&self, frame: Frame) -> std::result::Result<(), String>;
+
+    /// Drops what is queued, so that the next frame goes first.
+    fn clear(&self) {}
+
+    /// Waits until all is handed to the network, at most so long.
+    fn flush(&self, _most: Duration) {}
+
+    /// Cuts the link.
+    fn cut(&self) {}
+}
+
+/// One party's end of the mesh: a handle, cheap to clone. When the last one and the last channel are
+/// dropped without [`Mesh::close`], the peers take this party for dead.
+#[derive(Clone)]
+pub struct Mesh {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) party: usize,
+    pub(crate) timeout: Duration,
+    pub(crate) inbox: Arc<Inbox>,
+    links: Vec<Option<Box<dyn Link>>>,
+    opened: Mutex<HashSet<u16>>,
+    closed: AtomicBool,
+}
+
+impl Mesh {
+    pub(crate) fn new(
+        party: usize,
+        timeout: Duration,
+        inbox: Arc<Inbox>,
+        links: Vec<Option<Box<dyn Link>>>,
+    ) -> Self {
+        let shared = Shared {
+            party,
+            timeout,
+            inbox,
+            links,
+            opened: Mutex::default(),
+            closed: AtomicBool::new(false),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Which party this is.
+    #[must_use]
+    pub fn party(&self) -> usize {
+        self.shared.party
+    }
+
+    /// How many parties there are.
+    #[must_use]
+    pub fn parties(&self) -> usize {
+        self.shared.links.len()
+    }
+
+    /// Longest wait for one message.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.shared.timeout
+    }
+
+    /// An ordered stream of messages of its own, over the same links.
+    ///
+    /// # Panics
+    /// If that channel was opened before.
+    #[must_use]
+    pub fn channel(&self, id: u16) -> Channel {
+        let new = self
+            .shared
+            .opened
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id);
+        assert!(new, "channel {id} is open already");
+        Channel::new(Arc::clone(&self.shared), id)
+    }
+
+    /// Ends the run for every party: the peers' calls fail, naming this party and the reason.
+    pub fn abort(&self, reason: &str) {
+        let error = Error::misuse(format!("this party ended the run: {reason}"));
+        if self.shared.inbox.fail(error) {
+            self.shared.tell_end(self.shared.party, "end", reason);
+        }
+    }
+
+    /// The orderly end: what was sent is delivered, and the peers know that no more comes.
+    pub fn close(&self) {
+        if self.shared.closed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        for link in self.shared.links.iter().flatten() {
+            // A peer that is gone already needs no goodbye.
+            drop(link.send(control(Kind::Goodbye, "end", Vec::new())));
+        }
+        for link in self.shared.links.iter().flatten() {
+            link.flush(self.shared.timeout);
+            link.cut();
+        }
+        self.shared.inbox.close();
+    }
+}
+
+impl Shared {
+    pub(crate) fn parties(&self) -> usize {
+        self.links.len()
+    }
+
+    pub(crate) fn send(&self, to: usize, frame: Frame) -> Result<()> {
+        if let Some(failure) = self.inbox.failure() {
+            return Err(failure);
+        }
+        let step = Arc::clone(&frame.name);
+        let link = self.links.get(to).and_then(Option::as_ref);
+        let link = link.ok_or_else(|| {
+            Error::misuse(format!("party {} cannot send to party {to}", self.party))
+        })?;
+        let Err(reason) = link.send(frame) else {
+            return Ok(());
+        };
+        // A reason that came from the peer itself says more.
+        match self.inbox.failure() {
+            Some(failure) => Err(failure),
+            None if self.inbox.end_of(to) == Some(End::Finished) => {
+                Err(self.fail(Error::peer(to, &*step, FINISHED)))
+            }
+            None => Err(self.fail(Error::peer(to, &*step, reason))),
+        }
+    }
+
+    /// Records the first failure, tells all peers; returns the failure that counts.
+    pub(crate) fn fail(&self, error: Error) -> Error {
+        if self.inbox.fail(error.clone()) {
+            let (blamed, step, reason) = match &error {
+                Error::Peer {
+                    party,
+                    step,
+                    reason,
+                } => (*party, step.clone(), reason.clone()),
+                Error::Desync {
+                    party,
+                    ours,
+                    theirs,
+                } => {
+                    let reason = format!(
+                        "the parties' programs differ: party {} is at step {ours}, party {party} at step {theirs}",
+                        self.party
+                    );
+                    (*party, ours.clone(), reason)
+                }
+                other => (self.party, "end".to_owned(), other.to_string()),
+            };
+            self.tell_end(blamed, &step, &reason);
+        }
+        self.inbox.failure().unwrap_or(error)
+    }
+
+    /// Tells all peers that this one waits, and for whom.
+    pub(crate) fn tell_waiting(&self, target: usize) {
+        for link in self.links.iter().flatten() {
+            // A broken link shows itself where it is used.
+            drop(link.send(control(Kind::Waiting, "", vec![target as u64])));
+        }
+    }
+
+    fn tell_end(&self, blamed: usize, step: &str, reason: &str) {
+        let reason = cut_to(reason, LONGEST_REASON);
+        let mut payload = vec![blamed as u64, reason.len() as u64];
+        payload.extend(bytes::to_words(reason.as_bytes()));
+        for link in self.links.iter().flatten() {
+            link.clear();
+            drop(link.send(control(Kind::Abort, step, payload.clone())));
+        }
+        for link in self.links.iter().flatten() {
+            link.flush(FAREWELL.min(self.timeout));
+        }
+    }
+}
+
+/// Why a message from a party that said goodbye will never come.
+pub(crate) const FINISHED: &str = "it finished while this party still has messages for it or from it; run the same program in every party";
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.inbox.close();
+        self.links.iter().flatten().for_each(|link| link.cut());
+    }
+}
+
+fn control(kind: Kind, step: &str, payload: Vec<u64>) -> Frame {
+    Frame {
+        kind,
+        channel: 0,
+        depth: 0,
+        sequence: 0,
+        name: step_name(step),
+        payload,
+    }
+}
+
+/// A step's name as frames carry it.
+pub(crate) fn step_name(name: &str) -> Arc<str> {
+    let clean: String = name
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    cut_to(&clean, crate::frame::LONGEST_NAME).into()
+}
+
+fn cut_to(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

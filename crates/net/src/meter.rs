@@ -1,0 +1,100 @@
+//! What a party sent and how long it waited, by label.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// One line of a [`Meter`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reading {
+    /// Bytes of payload sent.
+    pub payload_bytes: u64,
+    /// Bytes sent with frame headers and step names, before TLS.
+    pub wire_bytes: u64,
+    /// Messages sent.
+    pub frames: u64,
+    /// Growth of the longest chain of messages, each of which waited for the one before.
+    pub rounds: u64,
+    /// Time spent waiting for messages.
+    pub waiting: Duration,
+}
+
+impl std::ops::AddAssign for Reading {
+    fn add_assign(&mut self, other: Self) {
+        self.payload_bytes += other.payload_bytes;
+        self.wire_bytes += other.wire_bytes;
+        self.frames += other.frames;
+        self.rounds += other.rounds;
+        self.waiting += other.waiting;
+    }
+}
+
+/// Readings by label, in the order in which labels were first used.
+#[derive(Debug)]
+pub struct Meter {
+    lines: Vec<(String, Reading)>,
+    places: HashMap<String, usize>,
+    current: usize,
+    sent_to: Vec<u64>,
+}
+
+impl Meter {
+    pub(crate) fn new(parties: usize) -> Self {
+        let mut meter = Self {
+            lines: Vec::new(),
+            places: HashMap::new(),
+            current: 0,
+            sent_to: vec![0; parties],
+        };
+        meter.set_label("");
+        meter
+    }
+
+    /// Readings over all labels.
+    #[must_use]
+    pub fn totals(&self) -> Reading {
+        let mut totals = Reading::default();
+        self.lines
+            .iter()
+            .for_each(|(_, reading)| totals += *reading);
+        totals
+    }
+
+    /// Each label with its readings; the label "" holds what came before any was set.
+    pub fn by_label(&self) -> impl Iterator<Item = (&str, &Reading)> {
+        self.lines
+            .iter()
+            .map(|(label, reading)| (label.as_str(), reading))
+    }
+
+    /// Wire bytes sent to each party.
+    #[must_use]
+    pub fn sent_to(&self) -> &[u64] {
+        &self.sent_to
+    }
+
+    pub(crate) fn label(&self) -> &str {
+        &self.lines[self.current].0
+    }
+
+    pub(crate) fn set_label(&mut self, label: &str) {
+        self.current = self.places.get(label).copied().unwrap_or_else(|| {
+            self.places.insert(label.to_owned(), self.lines.len());
+            self.lines.push((label.to_owned(), Reading::default()));
+            self.lines.len() - 1
+        });
+    }
+
+    pub(crate) fn sent(&mut self, to: usize, words: usize, wire_bytes: usize) {
+        let reading = &mut self.lines[self.current].1;
+        reading.payload_bytes += 8 * words as u64;
+        reading.wire_bytes += wire_bytes as u64;
+        reading.frames += 1;
+        self.sent_to[to] += wire_bytes as u64;
+    }
+
+    pub(crate) fn received(&mut self, rounds: u64, waited: Duration) {
+        let reading = &mut self.lines[self.current].1;
+        reading.rounds += rounds;
+        reading.waiting += waited;
+    }
+}

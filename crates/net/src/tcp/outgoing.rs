@@ -1,0 +1,162 @@
+//! The sending half of a link: a queue, a thread that seals and writes, and a short cut for small
+//! messages, which the computing thread writes itself while nothing is queued. The receiver's thread
+//! always reads, whatever its program does, so such a write waits for the network at most.
+
+use super::tls;
+use crate::frame::Frame;
+use crate::mesh::Link;
+use std::collections::VecDeque;
+use std::io::Write;
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest message in bytes that the computing thread writes itself: one TLS record.
+const SMALL: usize = 1 << 14;
+
+pub(super) struct Outgoing {
+    shared: Arc<Shared>,
+    /// For cutting the connections under the threads that use them.
+    sockets: [TcpStream; 2],
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    stream: Mutex<tls::Outgoing>,
+}
+
+#[derive(Default)]
+struct Queue {
+    frames: VecDeque<Frame>,
+    /// Somebody writes.
+    busy: bool,
+    stopped: bool,
+    failed: Option<String>,
+}
+
+impl Outgoing {
+    /// `reading` is the socket of the other direction.
+    pub(super) fn start(
+        party: usize,
+        peer: usize,
+        stream: tls::Outgoing,
+        reading: TcpStream,
+    ) -> std::io::Result<Self> {
+        let sockets = [stream.sock.try_clone()?, reading];
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            stream: Mutex::new(stream),
+        });
+        let writer = Arc::clone(&shared);
+        thread::Builder::new()
+            .name(format!("party {party} to party {peer}"))
+            .spawn(move || writer.write_all())?;
+        Ok(Self { shared, sockets })
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The writer's thread.
+    fn write_all(&self) {
+        let mut queue = self.lock();
+        loop {
+            if queue.failed.is_some() {
+                queue.frames.clear();
+            }
+            if let (false, Some(frame)) = (queue.busy, queue.frames.pop_front()) {
+                queue.busy = true;
+                drop(queue);
+                let result = self.write(&frame);
+                queue = self.written(result);
+                continue;
+            }
+            if queue.stopped && !queue.busy {
+                return;
+            }
+            queue = self
+                .changed
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn write(&self, frame: &Frame) -> std::io::Result<()> {
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut head = frame.head();
+        if frame.wire_bytes() <= SMALL {
+            head.extend_from_slice(bytemuck::cast_slice(&frame.payload));
+            stream.write_all(&head)?;
+        } else {
+            stream.write_all(&head)?;
+            stream.write_all(bytemuck::cast_slice(&frame.payload))?;
+        }
+        stream.flush()
+    }
+
+    fn written(&self, result: std::io::Result<()>) -> MutexGuard<'_, Queue> {
+        let mut queue = self.lock();
+        queue.busy = false;
+        if let Err(error) = result {
+            queue.failed = Some(format!(
+                "its connection broke ({error}): it died, was killed or was cut off; look at its own output"
+            ));
+        }
+        self.changed.notify_all();
+        queue
+    }
+}
+
+impl Link for Outgoing {
+    fn send(&self, frame: Frame) -> Result<(), String> {
+        let mut queue = self.shared.lock();
+        if let Some(reason) = &queue.failed {
+            return Err(reason.clone());
+        }
+        if queue.busy || !queue.frames.is_empty() || frame.wire_bytes() > SMALL {
+            queue.frames.push_back(frame);
+            drop(queue);
+            self.shared.changed.notify_all();
+            return Ok(());
+        }
+        queue.busy = true;
+        drop(queue);
+        let queue = self.shared.written(self.shared.write(&frame));
+        queue.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn clear(&self) {
+        self.shared.lock().frames.clear();
+    }
+
+    fn flush(&self, most: Duration) {
+        let until = Instant::now() + most;
+        let mut queue = self.shared.lock();
+        while queue.failed.is_none() && (queue.busy || !queue.frames.is_empty()) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            queue = self
+                .shared
+                .changed
+                .wait_timeout(queue, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    fn cut(&self) {
+        self.shared.lock().stopped = true;
+        self.shared.changed.notify_all();
+        // What the kernel has is still delivered. A socket that is closed already cannot be shut.
+        drop(self.sockets[0].shutdown(Shutdown::Write));
+        drop(self.sockets[1].shutdown(Shutdown::Read));
+    }
+}

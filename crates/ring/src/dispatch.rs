@@ -1,0 +1,186 @@
+//! Which kernels run: found once from the processor, or forced by `TACIT_KERNELS`.
+//!
+//! Inner kernels take a [`Backend`] as an argument, so that tests compare all of them in one process.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+/// The environment variable that forces a backend: `portable`, `avx2` or `avx512`.
+pub const VARIABLE: &str = "TACIT_KERNELS";
+
+/// A family of kernels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum Backend {
+    /// Plain Rust, for every processor.
+    Portable,
+    /// x86-64 with AVX2 and AES instructions.
+    Avx2,
+    /// x86-64 with AVX-512 F, DQ, BW and VL besides.
+    Avx512,
+}
+
+/// `TACIT_KERNELS` asks for what this build or processor does not have.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum KernelError {
+    /// Not one of the names.
+    #[error(
+        "TACIT_KERNELS is {0:?}: set it to portable, avx2 or avx512, or unset it to choose by the processor"
+    )]
+    Unknown(String),
+    /// A name, but not for this machine.
+    #[error(
+        "TACIT_KERNELS is {0}, which this processor (or a build by rustc before 1.89, for avx512) lacks: the best here is {1}"
+    )]
+    Unavailable(Backend, Backend),
+}
+
+impl Backend {
+    /// All backends, from the slowest to the fastest.
+    pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
+
+    /// The name that `TACIT_KERNELS` knows it by.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// Whether this build and this processor have it.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Portable => true,
+            Self::Avx2 => has_avx2(),
+            Self::Avx512 => has_avx512(),
+        }
+    }
+
+    /// Passes `self` on if the machine has it: what every kernel's soundness rests on.
+    ///
+    /// # Panics
+    /// If the machine lacks it.
+    pub(crate) fn checked(self) -> Self {
+        assert!(self.is_available(), "this machine has no {self} kernels");
+        self
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The backend of this process.
+///
+/// # Panics
+/// With [`KernelError`]'s text if `TACIT_KERNELS` asks for what is not there; [`try_backend`] returns
+/// it instead.
+#[must_use]
+pub fn backend() -> Backend {
+    match try_backend() {
+        Ok(backend) => backend,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The backend of this process; decided by the first call.
+///
+/// # Errors
+/// If `TACIT_KERNELS` asks for what is not there.
+pub fn try_backend() -> Result<Backend, KernelError> {
+    static CHOICE: OnceLock<Result<Backend, KernelError>> = OnceLock::new();
+    CHOICE
+        .get_or_init(|| {
+            choose(std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned()))
+        })
+        .clone()
+}
+
+fn choose(wish: Option<String>) -> Result<Backend, KernelError> {
+    let best = Backend::ALL
+        .into_iter()
+        .rev()
+        .find(|backend| backend.is_available())
+        .unwrap_or(Backend::Portable);
+    let Some(wish) = wish.filter(|wish| !wish.is_empty()) else {
+        return Ok(best);
+    };
+    match Backend::ALL
+        .into_iter()
+        .find(|backend| backend.name() == wish)
+    {
+        None => Err(KernelError::Unknown(wish)),
+        Some(backend) if backend.is_available() => Ok(backend),
+        Some(backend) => Err(KernelError::Unavailable(backend, best)),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("aes")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx2() -> bool {
+    false
+}
+
+#[cfg(avx512)]
+fn has_avx512() -> bool {
+    has_avx2()
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+}
+
+#[cfg(not(avx512))]
+fn has_avx512() -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_is_chosen_unless_forced() {
+        let best = choose(None).unwrap();
+        assert!(
+            Backend::ALL
+                .iter()
+                .all(|other| !other.is_available() || *other <= best)
+        );
+        assert_eq!(choose(Some(String::new())), Ok(best));
+        for backend in Backend::ALL {
+            let chosen = choose(Some(backend.name().into()));
+            if backend.is_available() {
+                assert_eq!(chosen, Ok(backend));
+            } else {
+                assert_eq!(chosen, Err(KernelError::Unavailable(backend, best)));
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_remedy() {
+        let error = choose(Some("sse9".into())).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "TACIT_KERNELS is \"sse9\": set it to portable, avx2 or avx512, or unset it to choose by the processor"
+        );
+    }
+
+    #[test]
+    fn a_missing_backend_is_named_with_the_best() {
+        let text = KernelError::Unavailable(Backend::Avx512, Backend::Avx2).to_string();
+        assert!(
+            text.contains("avx512") && text.ends_with("the best here is avx2"),
+            "{text}"
+        );
+    }
+}

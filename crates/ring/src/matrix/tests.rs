@@ -1,0 +1,74 @@
+use super::*;
+
+fn values(n: usize, seed: u64) -> Vec<u64> {
+    (0..n as u64)
+        .map(|i| {
+            (i + seed)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left((i % 59) as u32)
+        })
+        .collect()
+}
+
+fn slowly(m: usize, k: usize, n: usize, a: &[u64], b: &[u64]) -> Vec<u64> {
+    let mut out = vec![0u64; m * n];
+    for i in 0..m {
+        for j in 0..n {
+            for l in 0..k {
+                out[i * n + j] =
+                    out[i * n + j].wrapping_add(a[i * k + l].wrapping_mul(b[l * n + j]));
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn products_of_many_shapes() {
+    for m in [0, 1, 2, 7, 8, 9, 33] {
+        for k in [0, 1, 5, 64, 300] {
+            for n in [0, 1, 2, 3, 7, 8, 9, 24, 31, 65] {
+                let (a, b) = (values(m * k, 1), values(k * n, 2));
+                let mut out = vec![7; m * n];
+                multiply(&mut out, m, k, n, &[(&a, &b)]);
+                assert!(out == slowly(m, k, n, &a, &b), "{m}×{k}×{n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn terms_add_up_and_batches_are_independent() {
+    let (batch, m, k, n) = (3, 5, 17, 11);
+    let operands: Vec<_> = (0..3)
+        .map(|t| (values(batch * m * k, t), values(batch * k * n, 10 + t)))
+        .collect();
+    let terms: Vec<_> = operands.iter().map(|(a, b)| (&a[..], &b[..])).collect();
+    for used in 0..=3 {
+        let mut out = vec![7; batch * m * n];
+        multiply_batch(&mut out, batch, m, k, n, &terms[..used]);
+        for item in 0..batch {
+            let mut expected = vec![0u64; m * n];
+            for (a, b) in &terms[..used] {
+                let product = slowly(
+                    m,
+                    k,
+                    n,
+                    &a[item * m * k..][..m * k],
+                    &b[item * k * n..][..k * n],
+                );
+                expected
+                    .iter_mut()
+                    .zip(product)
+                    .for_each(|(sum, x)| *sum = sum.wrapping_add(x));
+            }
+            assert_eq!(out[item * m * n..][..m * n], expected);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "the right operand of 1 × 3×4 has 11 words")]
+fn a_wrong_length_is_refused() {
+    multiply(&mut [0; 8], 2, 3, 4, &[(&[0; 6], &[0; 11])]);
+}

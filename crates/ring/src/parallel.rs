@@ -1,0 +1,187 @@
+//! Slices processed block by block on the current rayon pool.
+//!
+//! Work is halved at block borders until a piece is one block or the pool has no more threads to
+//! feed; a single block, or a pool of one thread, never leaves the calling thread. What a call
+//! computes does not depend on the number of threads.
+
+use std::ops::Range;
+
+/// Words of a block worth handing to another thread: 128 KiB, tens of microseconds of work.
+pub const GRAIN: usize = 1 << 14;
+
+/// Calls `work` on ranges that cover 0..n, each of `block` elements but the last.
+///
+/// # Panics
+/// If `block` is 0.
+pub fn for_blocks(n: usize, block: usize, work: impl Fn(Range<usize>) + Sync) {
+    map_blocks::<u64, u64, 0, 0>(n, block, [], [], |offset, [], []| {
+        work(offset..n.min(offset + block))
+    });
+}
+
+/// Calls `work(offset, outputs, inputs)` on the same range of every slice, block by block; offsets
+/// are multiples of `block`. Every slice has n elements.
+///
+/// # Panics
+/// If `block` is 0 or a slice has another length.
+pub fn map_blocks<T: Send, U: Sync, const O: usize, const I: usize>(
+    n: usize,
+    block: usize,
+    outputs: [&mut [T]; O],
+    inputs: [&[U]; I],
+    work: impl Fn(usize, [&mut [T]; O], [&[U]; I]) + Sync,
+) {
+    assert!(block > 0, "a block has elements");
+    assert!(
+        outputs.iter().all(|slice| slice.len() == n),
+        "outputs of {n} elements"
+    );
+    assert!(
+        inputs.iter().all(|slice| slice.len() == n),
+        "inputs of {n} elements"
+    );
+    let alone = n <= block || rayon::current_num_threads() == 1;
+    halve(
+        Piece {
+            offset: 0,
+            len: n,
+            outputs,
+            inputs,
+        },
+        block,
+        alone,
+        &work,
+    );
+}
+
+struct Piece<'a, T, U, const O: usize, const I: usize> {
+    offset: usize,
+    len: usize,
+    outputs: [&'a mut [T]; O],
+    inputs: [&'a [U]; I],
+}
+
+fn halve<T: Send, U: Sync, const O: usize, const I: usize>(
+    piece: Piece<'_, T, U, O, I>,
+    block: usize,
+    alone: bool,
+    work: &(impl Fn(usize, [&mut [T]; O], [&[U]; I]) + Sync),
+) {
+    if piece.len <= block {
+        if piece.len > 0 {
+            work(piece.offset, piece.outputs, piece.inputs);
+        }
+        return;
+    }
+    let middle = block * piece.len.div_ceil(block).div_ceil(2);
+    let (left, right) = piece.split(middle);
+    if alone {
+        halve(left, block, alone, work);
+        halve(right, block, alone, work);
+    } else {
+        rayon::join(
+            || halve(left, block, alone, work),
+            || halve(right, block, alone, work),
+        );
+    }
+}
+
+impl<'a, T, U, const O: usize, const I: usize> Piece<'a, T, U, O, I> {
+    fn split(self, middle: usize) -> (Self, Self) {
+        let mut right: [&'a mut [T]; O] = std::array::from_fn(|_| Default::default());
+        let mut index = 0;
+        let left = self.outputs.map(|slice| {
+            let (low, high) = slice.split_at_mut(middle);
+            right[index] = high;
+            index += 1;
+            low
+        });
+        let inputs = self.inputs.map(|slice| slice.split_at(middle));
+        (
+            Self {
+                offset: self.offset,
+                len: middle,
+                outputs: left,
+                inputs: inputs.map(|(low, _)| low),
+            },
+            Self {
+                offset: self.offset + middle,
+                len: self.len - middle,
+                outputs: right,
+                inputs: inputs.map(|(_, high)| high),
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn ranges_cover_everything_once() {
+        for n in [0, 1, 7, 8, 9, 63, 64, 65, 1000] {
+            for block in [1, 7, 8, 64, 2000] {
+                let seen = Mutex::new(Vec::new());
+                for_blocks(n, block, |range| seen.lock().unwrap().push(range));
+                let mut seen = seen.into_inner().unwrap();
+                seen.sort_by_key(|range| range.start);
+                assert!(seen.iter().all(|range| range.start % block == 0));
+                assert_eq!(
+                    seen.into_iter().flatten().collect::<Vec<_>>(),
+                    (0..n).collect::<Vec<_>>()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn slices_advance_together() {
+        let a: Vec<u64> = (0..1000).collect();
+        let b: Vec<u64> = (0..1000).map(|i| i * i).collect();
+        let (mut sums, mut offsets) = (vec![0; 1000], vec![0; 1000]);
+        map_blocks(
+            1000,
+            64,
+            [&mut sums, &mut offsets],
+            [&a, &b],
+            |offset, [sums, offsets], [a, b]| {
+                for i in 0..a.len() {
+                    sums[i] = a[i] + b[i];
+                    offsets[i] = (offset + i) as u64;
+                }
+            },
+        );
+        assert!((0..1000).all(|i| sums[i] == a[i] + b[i]));
+        assert_eq!(offsets, a);
+    }
+
+    #[test]
+    fn one_thread_computes_the_same() {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(1)
+            .build()
+            .unwrap();
+        let count = |pool: Option<&rayon::ThreadPool>| {
+            let mut out = vec![0u64; 100];
+            let mut run = || {
+                map_blocks::<_, u64, 1, 0>(100, 8, [&mut out], [], |o, [out], []| {
+                    out.fill(o as u64)
+                })
+            };
+            match pool {
+                Some(pool) => pool.install(&mut run),
+                None => run(),
+            }
+            out
+        };
+        assert_eq!(count(Some(&pool)), count(None));
+    }
+
+    #[test]
+    #[should_panic(expected = "inputs of 3 elements")]
+    fn other_lengths_are_refused() {
+        map_blocks::<u64, u64, 0, 1>(3, 1, [], [&[1, 2]], |_, [], [_]| {});
+    }
+}

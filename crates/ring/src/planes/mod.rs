@@ -1,0 +1,119 @@
+//! Packed bit planes: plane j holds bit j of every value, 64 to a word.
+//!
+//! Element i of a plane is bit i % 64 of word i / 64; w planes of n elements lie one after another,
+//! [`words_of`]`(n)` words each, and unused top bits of a plane's last word are zero.
+//!
+//! [`split`] and [`join`] transpose 64×64 bit matrices (see the kernels), eight neighbours at a time,
+//! so that each plane is written and read by whole cache lines.
+
+mod bytes;
+mod transpose_portable;
+
+use crate::dispatch::{Backend, backend};
+use crate::parallel;
+use crate::shared_slice::SharedSlice;
+
+pub use bytes::{pack_bytes, unpack_bytes};
+
+/// Matrices transposed together: a cache line of each plane.
+const GROUP: usize = 8;
+
+/// Elements of a parallel block.
+const BLOCK: usize = 1 << 14;
+
+/// Words of a plane of n elements.
+#[must_use]
+pub const fn words_of(n: usize) -> usize {
+    n.div_ceil(64)
+}
+
+/// The low `width` bits of the values as planes.
+///
+/// # Panics
+/// If `width` exceeds 64 or `out` has not `width` planes.
+pub fn split(values: &[u64], width: usize, out: &mut [u64]) {
+    split_with(backend(), values, width, out);
+}
+
+/// Values from their planes, with zeros above.
+///
+/// # Panics
+/// If `width` exceeds 64, `planes` has not `width` planes of n elements or `out` not n.
+pub fn join(planes: &[u64], width: usize, n: usize, out: &mut [u64]) {
+    join_with(backend(), planes, width, n, out);
+}
+
+fn check(width: usize, n: usize, words: usize) {
+    assert!(width <= 64, "a word has 64 planes, not {width}");
+    let expected = width * words_of(n);
+    assert!(
+        words == expected,
+        "{width} planes of {n} elements take {expected} words, not {words}"
+    );
+}
+
+/// Columns of 64×64 matrices: word b of matrix row j is at `j * GROUP + b`.
+type Group = [u64; 64 * GROUP];
+
+fn split_with(backend: Backend, values: &[u64], width: usize, out: &mut [u64]) {
+    let (backend, stride) = (backend.checked(), words_of(values.len()));
+    check(width, values.len(), out.len());
+    let planes = SharedSlice::new(out);
+    parallel::for_blocks(values.len(), BLOCK, |range| {
+        for start in range.clone().step_by(64 * GROUP) {
+            let values = &values[start..range.end.min(start + 64 * GROUP)];
+            let (first, words) = (start / 64, words_of(values.len()));
+            let mut group = [0; 64 * GROUP];
+            split_group(backend, values, &mut group);
+            for plane in 0..width {
+                let at = plane * stride + first;
+                // SAFETY: words of this range of elements alone, and ranges are disjoint and begin
+                // at multiples of 64 elements.
+                let part = unsafe { planes.part(at..at + words) };
+                part.copy_from_slice(&group[plane * GROUP..][..words]);
+            }
+        }
+    });
+}
+
+fn join_with(backend: Backend, planes: &[u64], width: usize, n: usize, out: &mut [u64]) {
+    let (backend, stride) = (backend.checked(), words_of(n));
+    check(width, n, planes.len());
+    parallel::map_blocks::<u64, u64, 1, 0>(n, BLOCK, [out], [], |offset, [out], []| {
+        for (i, out) in out.chunks_mut(64 * GROUP).enumerate() {
+            let (first, words) = ((offset + i * 64 * GROUP) / 64, words_of(out.len()));
+            let mut group = [0; 64 * GROUP];
+            for plane in 0..width {
+                group[plane * GROUP..][..words]
+                    .copy_from_slice(&planes[plane * stride + first..][..words]);
+            }
+            join_group(backend, &group, out);
+        }
+    });
+}
+
+/// Transposes up to 512 values; missing ones count as 0.
+fn split_group(backend: Backend, values: &[u64], group: &mut Group) {
+    let _ = backend;
+    for (column, values) in values.chunks(64).enumerate() {
+        let mut matrix = [0; 64];
+        matrix[..values.len()].copy_from_slice(values);
+        transpose_portable::transpose(&mut matrix);
+        for (row, word) in matrix.iter().enumerate() {
+            group[row * GROUP + column] = *word;
+        }
+    }
+}
+
+/// The inverse of [`split_group`].
+fn join_group(backend: Backend, group: &Group, values: &mut [u64]) {
+    let _ = backend;
+    for (column, values) in values.chunks_mut(64).enumerate() {
+        let mut matrix: [u64; 64] = std::array::from_fn(|row| group[row * GROUP + column]);
+        transpose_portable::transpose(&mut matrix);
+        values.copy_from_slice(&matrix[..values.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests;
