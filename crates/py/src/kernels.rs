@@ -111,5 +111,5 @@ pub fn ring_convolution(
 /// The name of the kernels in use: "portable", "avx2" or "avx512".
 #[pyfunction]
 pub fn kernels() -> String {
-    ring::dispatch::backend().to_string()
+    ring::dispatch::backend().name().to_owned()
 }

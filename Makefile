@@ -1,0 +1,58 @@
+# Everything sets itself up: a virtual environment in .venv from the lock file, and the extension in
+# release mode. What is up to date is not done again.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+BIN := .venv/bin
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-long check format bench clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: setup ## classify handwritten digits privately, three parties on this machine
+	$(BIN)/tacit demo
+
+bench: setup ## measure the protocols between three processes
+	$(BIN)/tacit bench
+
+test: setup ## all tests but the long ones
+	cargo test --workspace --exclude tacit-core --quiet
+	$(BIN)/pytest -q
+
+test-long: setup ## all tests
+	cargo test --workspace --exclude tacit-core --quiet -- --include-ignored
+	$(BIN)/pytest -q -m ''
+
+check: setup ## formatting, lints, types, and that layers import only those below
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff format --check python tests tools examples
+	$(BIN)/ruff check python tests tools examples
+	$(BIN)/mypy
+	$(BIN)/python tools/check_layers.py
+
+format: setup ## format all sources
+	cargo fmt --all
+	$(BIN)/ruff format python tests tools examples
+	$(BIN)/ruff check --fix python tests tools examples
+
+setup: .venv/.built ## the environment and the extension, without running anything
+
+clean: ## remove what was built
+	rm -rf .venv target
+
+.venv/.synced: pyproject.toml uv.lock
+	@command -v cargo >/dev/null || { echo "cargo was not found: install Rust 1.85 or later, https://rustup.rs"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$(PYTHON) is older than 3.11: make PYTHON=python3.12, for example"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv sync --active --frozen --inexact --no-install-project --quiet
+	@touch $@
+
+.venv/.built: .venv/.synced $(RUST_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --uv --quiet
+	@touch $@

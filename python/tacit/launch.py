@@ -1,0 +1,132 @@
+"""All parties on this machine: as threads over in-memory links, or as processes over TCP with TLS."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+
+from tacit import _core, processes
+from tacit.errors import MisuseError, PeerError, TacitError
+from tacit.session import running
+
+#: Longest wait for one message, in seconds.
+TIMEOUT = 60.0
+
+
+@dataclass
+class Outcome:
+    """What became of a party."""
+
+    value: Any = None
+    error: BaseException | None = None
+    at: float = 0.0
+
+
+def launch(
+    fn: Callable[..., Any],
+    *args: Any,
+    parties: int = 3,
+    protocol: str = "replicated",
+    transport: str = "memory",
+    timeout: float = TIMEOUT,
+    threads: int | None = None,
+) -> list[Any]:
+    """Runs ``fn(*args)`` once in every party and returns what each returned.
+
+    Every party gets its own copy of ``fn`` and ``args``, as it would on a machine of its own.
+
+    Args:
+        parties: how many; the protocol must have that many.
+        protocol: "replicated" (three parties), or "plain" (no secrecy, for tests).
+        transport: "memory" runs parties as threads of this process, "tcp" as processes that talk over
+            TCP on loopback with TLS 1.3 and certificates made for this run.
+        timeout: longest wait for one message, in seconds.
+        threads: threads of each process's kernels; with "tcp" by default an equal part of the cores.
+
+    Raises:
+        Exception: the first exception of any party, which ends all of them, with the party's name.
+    """
+    if transport == "memory":
+        outcomes = _in_threads(fn, args, parties, protocol, timeout, threads)
+    elif transport == "tcp":
+        outcomes = [
+            Outcome(*result) for result in processes.run(fn, args, parties, protocol, timeout, threads)
+        ]
+    else:
+        raise MisuseError(f'unknown transport {transport!r}; known are "memory" and "tcp"')
+    blamed = first_cause([outcome.error for outcome in outcomes], [outcome.at for outcome in outcomes])
+    if blamed is not None:
+        error = outcomes[blamed].error
+        assert error is not None
+        raise named(error, blamed)
+    return [outcome.value for outcome in outcomes]
+
+
+def _in_threads(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    parties: int,
+    protocol: str,
+    timeout: float,
+    threads: int | None,
+) -> list[Outcome]:
+    program = cloudpickle.dumps((fn, args))
+    outcomes = [Outcome() for _ in range(parties)]
+
+    def party(core: _core.Session, outcome: Outcome) -> None:
+        try:
+            with running(core):
+                own_fn, own_args = cloudpickle.loads(program)
+                outcome.value = own_fn(*own_args)
+        except BaseException as error:
+            outcome.error = error
+        outcome.at = time.monotonic()
+
+    cores = _core.Session.in_memory(parties, protocol, timeout, threads)
+    workers = [
+        threading.Thread(
+            target=copy_context().run, args=(party, core, outcome), name=f"party {core.party}", daemon=True
+        )
+        for core, outcome in zip(cores, outcomes, strict=True)
+    ]
+    for worker in workers:
+        worker.start()
+    _join(workers, outcomes, timeout)
+    return outcomes
+
+
+def _join(workers: Sequence[threading.Thread], outcomes: Sequence[Outcome], timeout: float) -> None:
+    """Waits for all; once one has failed, for the others no longer than the timeout. A thread cannot be
+    ended from outside, so one that stalls then is left behind."""
+    deadline = None
+    while any(worker.is_alive() for worker in workers):
+        if deadline is None and any(outcome.error is not None for outcome in outcomes):
+            deadline = time.monotonic() + timeout
+        if deadline is not None and time.monotonic() > deadline:
+            return
+        for worker in workers:
+            worker.join(0.01 if deadline is None else 0.05)
+
+
+def first_cause(errors: Sequence[BaseException | None], times: Sequence[float]) -> int | None:
+    """The party whose error came before the others': of those that blame no other party the earliest,
+    or else the earliest of all."""
+    failed = [party for party, error in enumerate(errors) if error is not None]
+    own = [party for party in failed if not isinstance(errors[party], PeerError)]
+    return min(own or failed, key=lambda party: times[party], default=None)
+
+
+def named(error: BaseException, party: int) -> BaseException:
+    """The same error, its message beginning with the party."""
+    if len(error.args) == 1 and isinstance(error.args[0], str):
+        error.args = (f"party {party}: {error.args[0]}",)
+    else:
+        error.add_note(f"raised in party {party}")
+    if isinstance(error, TacitError):
+        # The message says it all; the rest is tacit's inside.
+        error.__suppress_context__ = True
+    return error

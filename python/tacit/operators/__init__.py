@@ -1,0 +1,34 @@
+"""ATen operators on secret tensors: one table, a family of operators to a file."""
+
+from tacit.operators import (
+    activation,
+    arithmetic,
+    comparison,
+    conversion,
+    convolution,
+    extremum,
+    linear,
+    logical,
+    movement,
+    normalization,
+    pooling,
+    reduction,
+)
+from tacit.operators.table import TABLE, run
+
+__all__ = [
+    "TABLE",
+    "activation",
+    "arithmetic",
+    "comparison",
+    "conversion",
+    "convolution",
+    "extremum",
+    "linear",
+    "logical",
+    "movement",
+    "normalization",
+    "pooling",
+    "reduction",
+    "run",
+]

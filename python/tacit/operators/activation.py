@@ -1,0 +1,140 @@
+"""Piecewise linear activations, absolute value, clamping: sign bits and choices."""
+
+from typing import Any
+
+import torch
+
+from tacit import encoding, shares
+from tacit.operators.arithmetic import add, mul, multiply_public
+from tacit.operators.comparison import gt, where
+from tacit.operators.operands import Number, common_scale, lifted, result_dtype, session_of, together
+from tacit.operators.table import implements, in_place, unsupported
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+@implements(aten.relu.default)
+def relu(x: SecretTensor) -> SecretTensor:
+    """max(x, 0)."""
+    return x.like(shares.relu(x._session, x._parts))
+
+
+@implements(aten.leaky_relu.default)
+def leaky_relu(x: SecretTensor, negative_slope: Number = 0.01) -> SecretTensor:
+    """slope·x + (1 − slope)·max(x, 0), truncated once."""
+    positive = shares.relu(x._session, x._parts)
+    slope = float(negative_slope)
+    weights, scale = encoding.factor(torch.tensor([slope, 1.0 - slope], dtype=torch.float64))
+    mixed = tuple(weights[0] * a + weights[1] * b for a, b in zip(x._parts, positive, strict=True))
+    return x.like(shares.truncate(x._session, mixed, scale))
+
+
+@implements(aten.threshold.default)
+def threshold(x: SecretTensor, bound: Number, value: Number) -> SecretTensor:
+    """x where x > bound, else the value."""
+    if bound == 0 and value == 0:
+        return relu(x)
+    result = where(gt(x, bound), x, value)
+    return result.like(result._parts, dtype=x.dtype)
+
+
+@implements(aten.abs.default)
+def absolute(x: SecretTensor) -> SecretTensor:
+    """2·max(x, 0) − x."""
+    positive = shares.relu(x._session, x._parts)
+    return x.like(tuple((2 * a) - b for a, b in zip(positive, x._parts, strict=True)))
+
+
+@implements(aten.clamp.default, aten.clamp.Tensor)
+def clamp(x: SecretTensor, low: Any = None, high: Any = None) -> SecretTensor:
+    """x between bounds: low + max(x − low, 0) − max(x − high, 0), both side by side; for low > high it
+    is high, as in PyTorch."""
+    bounds = [bound for bound in (low, high) if bound is not None]
+    if not bounds:
+        unsupported("clamp without a bound", "give min or max")
+    session = session_of(x, *bounds)
+    scale = common_scale(x, *bounds)
+    dtype = x.dtype
+    for bound in bounds:
+        dtype = result_dtype(torch.empty((1,) * x.dim(), dtype=dtype), bound)
+    parts = lifted(session, x, scale)
+    if high is None:
+        return x.like(_at_least(session, parts, lifted(session, low, scale)), scale, dtype)
+    if low is None:
+        return x.like(_at_most(session, parts, lifted(session, high, scale)), scale, dtype)
+    lowest, highest = lifted(session, low, scale), lifted(session, high, scale)
+    if isinstance(low, int | float) and isinstance(high, int | float) and low <= high:
+        parts, lowest, highest = together(parts, lowest, highest)
+        above = tuple(torch.stack([x - lo, x - hi]) for x, lo, hi in zip(parts, lowest, highest, strict=True))
+        above = shares.relu(session, above)
+        return x.like(tuple(lo + a[0] - a[1] for lo, a in zip(lowest, above, strict=True)), scale, dtype)
+    return x.like(_at_most(session, _at_least(session, parts, lowest), highest), scale, dtype)
+
+
+def _at_least(session: Any, x: Parts, bound: Parts) -> Parts:
+    x, bound = together(x, bound)
+    return shares.maximum(session, x, bound)
+
+
+def _at_most(session: Any, x: Parts, bound: Parts) -> Parts:
+    negated = _at_least(session, tuple(-part for part in x), tuple(-part for part in bound))
+    return tuple(-part for part in negated)
+
+
+@implements(aten.clamp_min.default, aten.clamp_min.Tensor)
+def clamp_min(x: SecretTensor, low: Any) -> SecretTensor:
+    """The greater of x and a bound."""
+    return clamp(x, low, None)
+
+
+@implements(aten.clamp_max.default, aten.clamp_max.Tensor)
+def clamp_max(x: SecretTensor, high: Any) -> SecretTensor:
+    """The smaller of x and a bound."""
+    return clamp(x, None, high)
+
+
+@implements(aten.hardtanh.default)
+def hardtanh(x: SecretTensor, low: Number = -1, high: Number = 1) -> SecretTensor:
+    """x between low and high (ReLU6: 0 and 6)."""
+    result = clamp(x, low, high)
+    return result.like(result._parts, dtype=x.dtype)
+
+
+@implements(aten.hardsigmoid.default)
+def hardsigmoid(x: SecretTensor) -> SecretTensor:
+    """min(max(x + 3, 0), 6) / 6."""
+    return multiply_public(hardtanh(add(x, 3), 0, 6), 1.0 / 6.0)
+
+
+@implements(aten.hardswish.default)
+def hardswish(x: SecretTensor) -> SecretTensor:
+    """x·min(max(x + 3, 0), 6) / 6."""
+    return mul(x, hardsigmoid(x))
+
+
+@implements(aten.prelu.default, aten._prelu_kernel.default)
+def prelu(x: Any, weight: Any) -> SecretTensor:
+    """max(x, 0) + weight·min(x, 0)."""
+    if not isinstance(x, SecretTensor):
+        return add(mul(torch.clamp(x, max=0), weight), torch.clamp(x, min=0))
+    positive = relu(x)
+    negative = x.like(shares.subtract(x._parts, positive._parts))
+    return add(positive, mul(negative, weight))
+
+
+for _written, _functional in (
+    (aten.relu_.default, aten.relu.default),
+    (aten.leaky_relu_.default, aten.leaky_relu.default),
+    (aten.threshold_.default, aten.threshold.default),
+    (aten.abs_.default, aten.abs.default),
+    (aten.clamp_.default, aten.clamp.default),
+    (aten.clamp_.Tensor, aten.clamp.Tensor),
+    (aten.clamp_min_.default, aten.clamp_min.default),
+    (aten.clamp_max_.default, aten.clamp_max.default),
+    (aten.hardtanh_.default, aten.hardtanh.default),
+    (aten.hardsigmoid_.default, aten.hardsigmoid.default),
+    (aten.hardswish_.default, aten.hardswish.default),
+):
+    in_place(_written, _functional)

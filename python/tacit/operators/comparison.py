@@ -1,0 +1,156 @@
+"""Comparisons and choices. A comparison is a sign bit; its width is the session's."""
+
+from typing import Any
+
+import torch
+
+from tacit import shares
+from tacit.operators.operands import (
+    aligned,
+    as_words,
+    common_scale,
+    lifted,
+    lifted_bits,
+    result_dtype,
+    secret_scale,
+    session_of,
+    together,
+)
+from tacit.operators.table import assign, implements, in_place, unsupported
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+def _difference(x: Any, y: Any) -> Parts:
+    left, right, _ = aligned(x, y)
+    return shares.subtract(left, right)
+
+
+def _bits(x: Any, y: Any, parts: Parts) -> SecretTensor:
+    return SecretTensor(parts, 0, session_of(x, y), torch.bool)
+
+
+@implements(aten.lt.Tensor, aten.lt.Scalar)
+def lt(x: Any, y: Any) -> SecretTensor:
+    """x < y."""
+    return _bits(x, y, shares.sign(session_of(x, y), _difference(x, y)))
+
+
+@implements(aten.gt.Tensor, aten.gt.Scalar)
+def gt(x: Any, y: Any) -> SecretTensor:
+    """x > y."""
+    return lt(y, x)
+
+
+@implements(aten.ge.Tensor, aten.ge.Scalar)
+def ge(x: Any, y: Any) -> SecretTensor:
+    """x ≥ y."""
+    less = lt(x, y)
+    return less.like(shares.complement(less._session, less._parts))
+
+
+@implements(aten.le.Tensor, aten.le.Scalar)
+def le(x: Any, y: Any) -> SecretTensor:
+    """x ≤ y."""
+    return ge(y, x)
+
+
+@implements(aten.eq.Tensor, aten.eq.Scalar)
+def eq(x: Any, y: Any) -> SecretTensor:
+    """x = y, exactly as they are encoded."""
+    return _bits(x, y, shares.equal_zero(session_of(x, y), _difference(x, y)))
+
+
+@implements(aten.ne.Tensor, aten.ne.Scalar)
+def ne(x: Any, y: Any) -> SecretTensor:
+    """x ≠ y, exactly as they are encoded."""
+    equal = eq(x, y)
+    return equal.like(shares.complement(equal._session, equal._parts))
+
+
+@implements(aten.sign.default, aten.sgn.default)
+def sign(x: SecretTensor) -> SecretTensor:
+    """−1, 0 or 1: both comparisons side by side."""
+    session = x._session
+    both = shares.sign(session, tuple(torch.stack([part, -part]) for part in x._parts))
+    ones = shares.bit_to_ring(session, both)
+    return x.like(tuple((one[1] - one[0]) << x._scale for one in ones))
+
+
+@implements(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.where.Scalar)
+def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
+    """x where the condition holds, else y. Two rounds for a secret condition, none for a public one."""
+    session, dtype = session_of(condition, x, y), result_dtype(x, y)
+    if dtype == torch.bool:
+        chosen, other = lifted_bits(session, x), lifted_bits(session, y)
+        if not isinstance(condition, SecretTensor):
+            return _chosen(_by_component(condition, chosen, other), 0, session, dtype)
+        condition_parts, chosen, other = together(condition._parts, chosen, other)
+        flips = tuple(a ^ b for a, b in zip(chosen, other, strict=True))
+        flips = shares.and_bits(session, condition_parts, flips)
+        return _chosen(tuple(a ^ b for a, b in zip(flips, other, strict=True)), 0, session, dtype)
+    if isinstance(x, SecretTensor) or isinstance(y, SecretTensor):
+        scale = common_scale(x, y)
+    else:
+        scale = secret_scale(session, dtype)
+    chosen, other = lifted(session, x, scale), lifted(session, y, scale)
+    if not isinstance(condition, SecretTensor):
+        return _chosen(_by_component(condition, chosen, other), scale, session, dtype)
+    condition_parts, chosen, other = together(condition._parts, chosen, other)
+    change = shares.bit_multiply(session, condition_parts, shares.subtract(chosen, other))
+    return _chosen(shares.add(other, change), scale, session, dtype)
+
+
+def _by_component(condition: torch.Tensor, chosen: Parts, other: Parts) -> Parts:
+    """A public choice, component by component."""
+    return tuple(torch.where(condition, a, b) for a, b in zip(chosen, other, strict=True))
+
+
+def _chosen(parts: Parts, scale: int, session: Any, dtype: torch.dtype) -> SecretTensor:
+    return SecretTensor(parts, scale, session, dtype)
+
+
+@implements(aten.masked_fill.Scalar, aten.masked_fill.Tensor)
+def masked_fill(x: Any, mask: torch.Tensor, value: Any) -> SecretTensor:
+    """The value where the mask holds, else x, with the dtype of x."""
+    if not x.dtype.is_floating_point and isinstance(value, float):
+        value = int(value)
+    filled = where(mask, value, x)
+    return filled.like(filled._parts, dtype=x.dtype)
+
+
+@implements(aten.isnan.default, aten.isinf.default)
+def never(x: SecretTensor) -> torch.Tensor:
+    """Fixed-point numbers are finite."""
+    return torch.zeros(x.shape, dtype=torch.bool)
+
+
+@implements(aten.copy_.default)
+def copy_(target: torch.Tensor, value: Any, non_blocking: bool = False) -> torch.Tensor:  # noqa: ARG001
+    """Writes a value into a secret tensor."""
+    if not isinstance(target, SecretTensor):
+        unsupported("copying a secret into a plain tensor", "share the target first")
+    if isinstance(value, SecretTensor) and value.dtype == torch.bool and target.dtype != torch.bool:
+        value = as_words(value)
+    return assign(target, value)
+
+
+@implements(aten.fill_.Scalar, aten.fill_.Tensor)
+def fill_(target: SecretTensor, value: Any) -> SecretTensor:
+    """Writes one value everywhere."""
+    return assign(target, value)
+
+
+@implements(aten.zero_.default)
+def zero_(target: SecretTensor) -> SecretTensor:
+    """Writes zeros everywhere."""
+    for part in target._parts:
+        part.zero_()
+    return target
+
+
+in_place(aten.masked_fill_.Scalar, aten.masked_fill.Scalar)
+in_place(aten.masked_fill_.Tensor, aten.masked_fill.Tensor)
+in_place(aten.sign_.default, aten.sign.default)

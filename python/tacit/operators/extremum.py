@@ -1,0 +1,144 @@
+"""Greatest and least elements, and where they are: tournaments of log2(n) levels, each a comparison and
+a choice. Among equals the first wins, as in PyTorch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tacit import shares
+from tacit.operators.arithmetic import neg
+from tacit.operators.operands import aligned, result_dtype, session_of, together
+from tacit.operators.table import implements, unsupported
+from tacit.session import Session
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+def greatest(session: Session, x: Parts) -> Parts:
+    """The greatest along the last dimension, which has at least one element."""
+    while (size := x[0].shape[-1]) > 1:
+        half = size // 2
+        winners = shares.maximum(
+            session, tuple(part[..., :half] for part in x), tuple(part[..., half : 2 * half] for part in x)
+        )
+        x = tuple(torch.cat([won, part[..., 2 * half :]], -1) for won, part in zip(winners, x, strict=True))
+    return tuple(part[..., 0] for part in x)
+
+
+def tournament(session: Session, x: Parts) -> tuple[Parts, Parts]:
+    """The greatest along the last dimension, and the index of the first of them."""
+    size = x[0].shape[-1]
+    indices = shares.trivial(session, torch.arange(size))
+    indices = tuple(part.expand(x[0].shape) for part in indices)
+    while (size := x[0].shape[-1]) > 1:
+        even = 2 * (size // 2)
+        # Neighbours meet, so that the left one is the earlier; it loses only when it is less.
+        left, right = (tuple(part[..., side:even:2] for part in x) for side in (0, 1))
+        left_index, right_index = (tuple(part[..., side:even:2] for part in indices) for side in (0, 1))
+        gain = shares.subtract(right, left)
+        lost = shares.sign(session, shares.subtract(left, right))
+        change = tuple(
+            torch.stack([a, b]) for a, b in zip(gain, shares.subtract(right_index, left_index), strict=True)
+        )
+        change = shares.bit_multiply(session, tuple(bit.expand(2, *bit.shape) for bit in lost), change)
+        won = shares.add(left, tuple(part[0] for part in change))
+        won_index = shares.add(left_index, tuple(part[1] for part in change))
+        x = tuple(torch.cat([a, part[..., even:]], -1) for a, part in zip(won, x, strict=True))
+        indices = tuple(
+            torch.cat([a, part[..., even:]], -1) for a, part in zip(won_index, indices, strict=True)
+        )
+    return tuple(part[..., 0] for part in x), tuple(part[..., 0] for part in indices)
+
+
+def _along(x: SecretTensor, dim: int | None) -> Parts:
+    """The components with that dimension, or all of them flattened, last."""
+    if x.dtype == torch.bool:
+        unsupported("an extremum of booleans", "use any() or all()")
+    parts = tuple(
+        part.reshape(-1) if dim is None or not x.dim() else part.movedim(dim, -1) for part in x._parts
+    )
+    if not parts[0].shape[-1]:
+        unsupported("an extremum of no elements", "give it at least one")
+    return parts
+
+
+def _restored(x: SecretTensor, parts: Parts, dim: int | None, keepdim: bool) -> Parts:
+    if not keepdim:
+        return parts
+    if dim is None:
+        return tuple(part.reshape((1,) * x.dim()) for part in parts)
+    return tuple(part.unsqueeze(dim) if x.dim() else part for part in parts)
+
+
+@implements(aten.max.dim)
+def max_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> Any:
+    """Values and indices of the greatest along a dimension."""
+    values, indices = tournament(x._session, _along(x, dim))
+    values, indices = _restored(x, values, dim, keepdim), _restored(x, indices, dim, keepdim)
+    return torch.return_types.max((x.like(values), x.like(indices, 0, torch.int64)))
+
+
+@implements(aten.min.dim)
+def min_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> Any:
+    """Values and indices of the least along a dimension."""
+    values, indices = max_dim(neg(x), dim, keepdim)
+    return torch.return_types.min((neg(values), indices))
+
+
+@implements(aten.argmax.default)
+def argmax(x: SecretTensor, dim: int | None = None, keepdim: bool = False) -> SecretTensor:
+    """Indices of the greatest."""
+    _, indices = tournament(x._session, _along(x, dim))
+    return x.like(_restored(x, indices, dim, keepdim), 0, torch.int64)
+
+
+@implements(aten.argmin.default)
+def argmin(x: SecretTensor, dim: int | None = None, keepdim: bool = False) -> SecretTensor:
+    """Indices of the least."""
+    return argmax(neg(x), dim, keepdim)
+
+
+@implements(aten.amax.default)
+def amax(x: SecretTensor, dim: Sequence[int] = (), keepdim: bool = False) -> SecretTensor:
+    """The greatest along dimensions, without indices."""
+    parts = x._parts
+    for d in sorted({d % x.dim() for d in dim} if dim else range(x.dim()), reverse=True):
+        parts = greatest(x._session, _along(x.like(parts), d))
+        parts = tuple(part.unsqueeze(d) for part in parts) if keepdim else parts
+    return x.like(parts)
+
+
+@implements(aten.amin.default)
+def amin(x: SecretTensor, dim: Sequence[int] = (), keepdim: bool = False) -> SecretTensor:
+    """The least along dimensions, without indices."""
+    return neg(amax(neg(x), dim, keepdim))
+
+
+@implements(aten.max.default)
+def max_all(x: SecretTensor) -> SecretTensor:
+    """The greatest of all."""
+    return x.like(greatest(x._session, _along(x, None)))
+
+
+@implements(aten.min.default)
+def min_all(x: SecretTensor) -> SecretTensor:
+    """The least of all."""
+    return neg(max_all(neg(x)))
+
+
+@implements(aten.maximum.default)
+def maximum(x: Any, y: Any) -> SecretTensor:
+    """The greater, element by element."""
+    left, right, scale = aligned(x, y)
+    left, right = together(left, right)
+    session = session_of(x, y)
+    return SecretTensor(shares.maximum(session, left, right), scale, session, result_dtype(x, y))
+
+
+@implements(aten.minimum.default)
+def minimum(x: Any, y: Any) -> SecretTensor:
+    """The smaller, element by element."""
+    return neg(maximum(-x, -y))

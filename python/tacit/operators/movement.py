@@ -1,0 +1,253 @@
+"""Views, and everything that only moves data: PyTorch's own operator on each component. Indices are
+public; where several tensors come together they are brought to one scale."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tacit.operators.operands import (
+    Number,
+    as_kind_of,
+    common_scale,
+    lifted,
+    lifted_bits,
+    result_dtype,
+    session_of,
+)
+from tacit.operators.table import assign, implements, in_place, unsupported
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+#: One secret tensor in, one out.
+ONE_TO_ONE = (
+    aten._reshape_alias.default,
+    aten.alias.default,
+    aten.as_strided.default,
+    aten.channel_shuffle.default,
+    aten.clone.default,
+    aten.diag_embed.default,
+    aten.diagonal.default,
+    aten.expand.default,
+    aten.flip.default,
+    aten.permute.default,
+    aten.pixel_shuffle.default,
+    aten.pixel_unshuffle.default,
+    aten.reflection_pad1d.default,
+    aten.reflection_pad2d.default,
+    aten.reflection_pad3d.default,
+    aten.repeat.default,
+    aten.replication_pad1d.default,
+    aten.replication_pad2d.default,
+    aten.replication_pad3d.default,
+    aten.roll.default,
+    aten.rot90.default,
+    aten.select.int,
+    aten.slice.Tensor,
+    aten.squeeze.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.t.default,
+    aten.transpose.int,
+    aten.tril.default,
+    aten.triu.default,
+    aten.unfold.default,
+    aten.unsqueeze.default,
+)
+
+#: One secret tensor in, several out.
+ONE_TO_MANY = (
+    aten.split.Tensor,
+    aten.split_with_sizes.default,
+    aten.unbind.int,
+    aten.unsafe_split.Tensor,
+)
+
+
+def _one_to_one(overload: Any) -> None:
+    @implements(overload)
+    def move(x: SecretTensor, *args: Any, **kwargs: Any) -> SecretTensor:
+        if not isinstance(x, SecretTensor):
+            unsupported(f"{overload} by secret positions", "use public ones")
+        return x.like(tuple(overload(part, *args, **kwargs) for part in x._parts))
+
+
+def _one_to_many(overload: Any) -> None:
+    @implements(overload)
+    def move(x: SecretTensor, *args: Any, **kwargs: Any) -> list[SecretTensor]:
+        pieces = [overload(part, *args, **kwargs) for part in x._parts]
+        return [x.like(tuple(piece)) for piece in zip(*pieces, strict=True)]
+
+
+for _overload in ONE_TO_ONE:
+    _one_to_one(_overload)
+for _overload in ONE_TO_MANY:
+    _one_to_many(_overload)
+
+
+@implements(aten.detach.default, aten.lift_fresh.default)
+def detach(x: SecretTensor) -> SecretTensor:
+    """The same secret, outside the graph. What the owner announced with it stays with it."""
+    result = x.like(x._parts)
+    if hasattr(x, "_folded"):
+        result._folded = x._folded  # type: ignore[attr-defined]
+    return result
+
+
+@implements(aten.view.default, aten._unsafe_view.default)
+def view(x: SecretTensor, shape: Sequence[int]) -> SecretTensor:
+    """Another shape. A component that lies otherwise in memory than the tensor pretends is copied."""
+    return x.like(tuple(part.reshape(tuple(shape)) for part in x._parts))
+
+
+def _public_index(index: Any) -> Any:
+    if isinstance(index, SecretTensor):
+        unsupported("indexing by a secret", "index by public values, or choose by torch.where")
+    return index
+
+
+@implements(aten.index.Tensor)
+def index(x: Any, indices: Sequence[torch.Tensor | None]) -> SecretTensor:
+    """Elements at public indices."""
+    indices = [_public_index(i) for i in indices]
+    return x.like(tuple(aten.index.Tensor(part, indices) for part in x._parts))
+
+
+@implements(aten.index_select.default)
+def index_select(x: Any, dim: int, positions: torch.Tensor) -> SecretTensor:
+    """Slices at public indices."""
+    positions = _public_index(positions)
+    return x.like(tuple(part.index_select(dim, positions) for part in x._parts))
+
+
+@implements(aten.gather.default)
+def gather(x: Any, dim: int, positions: torch.Tensor, *, sparse_grad: bool = False) -> SecretTensor:  # noqa: ARG001
+    """Elements at public indices along a dimension."""
+    positions = _public_index(positions)
+    return x.like(tuple(part.gather(dim, positions) for part in x._parts))
+
+
+@implements(aten.take.default)
+def take(x: Any, positions: torch.Tensor) -> SecretTensor:
+    """Elements at public indices of the flattened tensor."""
+    positions = _public_index(positions)
+    return x.like(tuple(part.reshape(-1)[positions] for part in x._parts))
+
+
+@implements(aten.masked_select.default)
+def masked_select(x: Any, mask: torch.Tensor) -> SecretTensor:
+    """Elements where a public mask holds; how many there are would tell of a secret one."""
+    if isinstance(mask, SecretTensor):
+        unsupported("selecting by a secret mask", "keep the shape: torch.where chooses by a secret condition")
+    return x.like(tuple(part.masked_select(mask) for part in x._parts))
+
+
+@implements(aten.embedding.default)
+def embedding(weight: Any, positions: torch.Tensor, *_: Any) -> SecretTensor:
+    """Rows of a secret table at public indices."""
+    positions = _public_index(positions)
+    return weight.like(tuple(part[positions] for part in weight._parts))
+
+
+def _at_one_scale(tensors: Sequence[Any]) -> tuple[list[Parts], int, torch.dtype]:
+    session, dtype = session_of(*tensors), tensors[0].dtype
+    for tensor in tensors[1:]:
+        dtype = result_dtype(torch.empty(1, dtype=dtype), torch.empty(1, dtype=tensor.dtype))
+    if dtype == torch.bool:
+        return [lifted_bits(session, tensor) for tensor in tensors], 0, dtype
+    scale = common_scale(*tensors)
+    return [lifted(session, tensor, scale) for tensor in tensors], scale, dtype
+
+
+@implements(aten.cat.default)
+def cat(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
+    """Tensors one after another; public ones among them stay free of interaction."""
+    tensors = [tensor for tensor in tensors if tensor.dim() != 1 or tensor.numel()] or list(tensors)
+    if not any(isinstance(tensor, SecretTensor) for tensor in tensors):
+        unsupported("joining public tensors and an empty secret one", "leave the empty one out")
+    parts, scale, dtype = _at_one_scale(tensors)
+    joined = tuple(torch.cat(list(same), dim) for same in zip(*parts, strict=True))
+    return SecretTensor(joined, scale, session_of(*tensors), dtype)
+
+
+@implements(aten.stack.default)
+def stack(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
+    """Tensors side by side along a new dimension."""
+    parts, scale, dtype = _at_one_scale(tensors)
+    joined = tuple(torch.stack(list(same), dim) for same in zip(*parts, strict=True))
+    return SecretTensor(joined, scale, session_of(*tensors), dtype)
+
+
+@implements(aten.constant_pad_nd.default)
+def constant_pad_nd(x: SecretTensor, pad: Sequence[int], value: Number = 0) -> SecretTensor:
+    """Padding by a public constant."""
+    if value == 0:
+        return x.like(tuple(aten.constant_pad_nd(part, pad) for part in x._parts))
+    fill, session = torch.tensor(value).to(x.dtype), x._session
+    constant = lifted_bits(session, fill) if x.dtype == torch.bool else lifted(session, fill, x._scale)
+    padded = zip(x._parts, constant, strict=True)
+    return x.like(tuple(aten.constant_pad_nd(part, pad, int(word)) for part, word in padded))
+
+
+@implements(aten.index_put_.default)
+def index_put_(
+    x: Any, indices: Sequence[torch.Tensor | None], values: Any, accumulate: bool = False
+) -> SecretTensor:
+    """Writes (or adds) values at public indices."""
+    if not isinstance(x, SecretTensor):
+        unsupported("writing a secret into a plain tensor", "share the target first")
+    if accumulate and x.dtype == torch.bool:
+        unsupported("adding booleans", "convert them to integers first")
+    indices, values = [_public_index(i) for i in indices], as_kind_of(values, x)
+    for part, new in zip(x._parts, values._parts, strict=True):
+        part.index_put_(tuple(i for i in indices), new, accumulate)
+    return x
+
+
+@implements(aten.index_put.default)
+def index_put(
+    x: Any, indices: Sequence[torch.Tensor | None], values: Any, accumulate: bool = False
+) -> SecretTensor:
+    """A copy with values at public indices."""
+    if not isinstance(x, SecretTensor):
+        unsupported("writing a secret into a plain tensor", "share the target first")
+    return index_put_(x.like(tuple(part.clone() for part in x._parts)), indices, values, accumulate)
+
+
+@implements(aten.select_scatter.default)
+def select_scatter(x: Any, source: Any, dim: int, position: int) -> SecretTensor:
+    """A copy with one slice replaced."""
+    result = x.like(tuple(part.clone() for part in x._parts))
+    assign(aten.select.int(result, dim, position), source)
+    return result
+
+
+def _as_public_shape(overload: Any) -> None:
+    @implements(overload)
+    def make(x: SecretTensor, *args: Any, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
+        plain = torch.empty(x.shape, dtype=dtype or x.dtype)
+        made: torch.Tensor = overload(plain, *args)
+        return made
+
+
+for _overload in (
+    aten.zeros_like.default,
+    aten.ones_like.default,
+    aten.full_like.default,
+    aten.empty_like.default,
+    aten.new_zeros.default,
+    aten.new_ones.default,
+    aten.new_full.default,
+    aten.new_empty.default,
+    aten.rand_like.default,
+    aten.randn_like.default,
+):
+    _as_public_shape(_overload)
+
+for _written, _functional in (
+    (aten.tril_.default, aten.tril.default),
+    (aten.triu_.default, aten.triu.default),
+):
+    in_place(_written, _functional)

@@ -1,0 +1,149 @@
+"""Parties as processes of this machine.
+
+The parent makes a key and a certificate for each, starts ``python -m tacit._party`` and speaks with it
+over two pipes: keys never touch a disk or a command line. A child ends when its parent does.
+"""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import cloudpickle
+
+from tacit import _core
+from tacit.errors import MisuseError, PeerError, SetupError
+
+#: Seconds for the interpreter and its imports to start, on a loaded machine.
+START = 120.0
+
+#: Seconds after the timeout in which a party should have noticed that another one failed.
+GRACE = 5.0
+
+Result = tuple[Any, BaseException | None, float]
+
+
+class Child:
+    """One party's process, as its parent sees it."""
+
+    def __init__(self, party: int, threads: int) -> None:
+        self.party = party
+        self.result: Result | None = None
+        here_read, there_write = os.pipe()
+        there_read, here_write = os.pipe()
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tacit._party", str(there_read), str(there_write)],
+            pass_fds=(there_read, there_write),
+            stdin=subprocess.DEVNULL,
+            env=environment,
+        )
+        os.close(there_read)
+        os.close(there_write)
+        self.receiving = Connection(here_read, writable=False)
+        self.sending = Connection(here_write, readable=False)
+
+    def receive(self) -> Any:
+        """The next message.
+
+        Raises:
+            PeerError: the process ended instead, and how.
+        """
+        try:
+            return self.receiving.recv()
+        except EOFError:
+            raise PeerError(f"its process {self._ending()}") from None
+
+    def _ending(self) -> str:
+        try:
+            code = self.process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            return "closed its pipe and went on; it was not ended in order"
+        if code < 0:
+            return f"was killed by signal {-code} ({signal.Signals(-code).name})"
+        return f"ended with exit code {code} before its program did; look at its own output"
+
+    def end(self) -> None:
+        """Ends the process, whatever it does."""
+        self.sending.close()
+        self.receiving.close()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+def run(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    parties: int,
+    protocol: str,
+    timeout: float,
+    threads: int | None,
+) -> list[Result]:
+    """Runs ``fn(*args)`` in a process for each party: value, error and time of each."""
+    if not 2 <= parties <= 64:
+        raise MisuseError(f"a session has 2 to 64 parties, not {parties}")
+    program = cloudpickle.dumps((fn, args))
+    threads = threads or max(1, (os.cpu_count() or 1) // parties)
+    identities = [_core.generate_certificate(party, 7) for party in range(parties)]
+    certificates = [certificate for certificate, _ in identities]
+    children: list[Child] = []
+    try:
+        children += [Child(party, threads) for party in range(parties)]
+        for child in children:
+            child.sending.send((list(sys.path), child.party))
+        addresses = [_address(child) for child in children]
+        for child in children:
+            key = identities[child.party][1]
+            child.sending.send((addresses, certificates, key, protocol, timeout, threads, program))
+        return _collect(children, timeout)
+    finally:
+        for child in children:
+            child.end()
+
+
+def _address(child: Child) -> str:
+    if not child.receiving.poll(START):
+        raise SetupError(f"party {child.party} did not start within {START:.0f} s")
+    try:
+        return str(child.receive())
+    except PeerError as error:
+        raise SetupError(f"party {child.party}: {error}") from None
+
+
+def _collect(children: list[Child], timeout: float) -> list[Result]:
+    """Waits for all results; once a party has failed, for the others no longer than the timeout."""
+    deadline = None
+    while waiting := [child for child in children if child.result is None]:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        ready = wait([child.receiving for child in waiting], left)
+        for child in waiting:
+            if child.receiving in ready:
+                child.result = _result(child)
+                if child.result[1] is not None and deadline is None:
+                    deadline = time.monotonic() + timeout + GRACE
+        if not ready and deadline is not None:
+            for child in waiting:
+                error = PeerError("its process did not end within the timeout and was killed")
+                child.result = (None, error, time.monotonic())
+    return [child.result for child in children if child.result is not None]
+
+
+def _result(child: Child) -> Result:
+    try:
+        succeeded, at, payload = child.receive()
+        if succeeded:
+            return pickle.loads(payload), None, at
+        error, trace = payload
+        if not isinstance(error, BaseException):
+            error = RuntimeError(str(error))
+        error.add_note(trace)
+        return None, error, at
+    except PeerError as error:
+        # Before all that others report: their errors are its consequences.
+        return None, error, 0.0

@@ -1,0 +1,118 @@
+"""The session of a party: who takes part, under which protocol, and what it has cost so far."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from tacit import _core
+from tacit.errors import MisuseError
+from tacit.meter import Meter
+
+#: Fraction bits of fixed-point numbers.
+SCALE = 16
+
+
+class Session:
+    """One party's part in a computation; what ``tacit.session()`` returns."""
+
+    def __init__(self, core: _core.Session) -> None:
+        self.core = core
+        self.party = core.party
+        self.parties = core.parties
+        self.protocol = core.protocol
+        self.transport = core.transport
+        self.meter = Meter(core)
+        self.scale = SCALE
+        self.width = 64
+
+    @property
+    def threat_model(self) -> str:
+        """In one sentence, what is protected against whom."""
+        return self.core.threat_model
+
+    def __repr__(self) -> str:
+        return f"Session(party {self.party} of {self.parties}, {self.protocol}, {self.transport})"
+
+
+_current: ContextVar[Session | None] = ContextVar("tacit_session", default=None)
+
+
+def current_session() -> Session | None:
+    """The session that this code runs in, if any."""
+    return _current.get()
+
+
+def session() -> Session:
+    """The session that this code runs in.
+
+    Raises:
+        MisuseError: outside of any.
+    """
+    current = _current.get()
+    if current is None:
+        raise MisuseError(
+            "no session: run this inside tacit.launch(fn), `with tacit.connect(config, party):`, `tacit run`"
+        )
+    return current
+
+
+@contextmanager
+def running(core: _core.Session) -> Iterator[Session]:
+    """Makes a session the current one. At an exception the other parties are told that this one ends,
+    with the exception's type alone, since its message may hold what is secret."""
+    current = Session(core)
+    token = _current.set(current)
+    try:
+        yield current
+        core.close()
+    except BaseException as error:
+        core.abort(f"its program raised {type(error).__name__}; see its own output")
+        raise
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def connect(
+    config: str,
+    party: int,
+    *,
+    protocol: str | None = None,
+    timeout: float | None = None,
+    threads: int | None = None,
+) -> Iterator[Session]:
+    """Takes part as ``party`` in the session that a file such as ``examples/parties.toml`` describes.
+
+    Args:
+        config: path of the file.
+        party: this party's number, its place in the file, from 0.
+        protocol: instead of the file's.
+        timeout: longest wait for one message in seconds, instead of the file's.
+        threads: threads of this process's kernels; all cores if not given.
+
+    Raises:
+        SetupError: file, address or certificates are wrong.
+        PeerError: a party did not come within the timeout, or failed later.
+    """
+    with running(_core.Session.connect(str(config), party, protocol, timeout, threads)) as current:
+        yield current
+
+
+@contextmanager
+def comparison_width(bits: int) -> Iterator[None]:
+    """Within it, comparisons (ReLU, maximum, ...) assume that values need at most that many bits: with
+    the default 16 fraction bits, ``comparison_width(32)`` is right for \\|x\\| < 2^15 and costs less.
+
+    Values that need more are compared wrongly, so choose it only where the range is known.
+
+    Raises:
+        MisuseError: not 8 to 64.
+    """
+    if not 8 <= bits <= 64:
+        raise MisuseError(f"a comparison width is 8 to 64 bits, not {bits}")
+    current = session()
+    previous, current.width = current.width, bits
+    try:
+        yield
+    finally:
+        current.width = previous

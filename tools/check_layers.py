@@ -1,0 +1,119 @@
+"""Checks that each layer imports only those below it, in Rust and in Python."""
+
+import ast
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Rust crates, lowest first; those on one line may not use each other.
+CRATES = [["ring"], ["net"], ["mpc"], ["testkit", "py"]]
+
+#: Modules of python/tacit, lowest first; those on one line may not use each other. A name stands for a
+#: package too.
+MODULES = [
+    ["_core"],
+    ["errors"],
+    ["meter"],
+    ["session"],
+    ["processes", "_party", "encoding", "paths", "shares"],
+    ["launch", "tensor"],
+    ["operators", "sharing"],
+    ["module"],
+    ["__init__"],
+    ["demo", "bench"],
+    ["cli"],
+    ["__main__"],
+]
+
+#: Inside python/tacit/operators.
+OPERATORS = [
+    ["operands"],
+    ["table"],
+    ["arithmetic", "logical", "movement"],
+    ["comparison", "convolution", "linear", "normalization"],
+    ["conversion", "activation", "extremum"],
+    ["reduction", "pooling"],
+    ["__init__"],
+]
+
+#: What would be cryptography, which has no place in Python.
+CRYPTOGRAPHY = {"cryptography", "hashlib", "hmac", "random", "secrets", "ssl"}
+
+
+def level(layers: list[list[str]], name: str) -> int | None:
+    """Where a name stands, from the bottom."""
+    return next((at for at, layer in enumerate(layers) if name in layer), None)
+
+
+def crates(root: Path) -> list[str]:
+    """What is wrong with the crates' dependencies."""
+    wrong = []
+    for manifest in sorted(root.glob("crates/*/Cargo.toml")):
+        name = manifest.parent.name
+        here = level(CRATES, name)
+        if here is None:
+            wrong.append(f"{manifest}: crate {name} has no layer")
+            continue
+        document = tomllib.loads(manifest.read_text())
+        for other in document.get("dependencies", {}):
+            there = level(CRATES, other)
+            if there is not None and there >= here:
+                wrong.append(f"{manifest}: {name} must not use {other}")
+        if name != "testkit" and "testkit" in document.get("dependencies", {}):
+            wrong.append(f"{manifest}: testkit is for tests")
+    return wrong
+
+
+def imported(path: Path, package: str) -> set[tuple[str, int]]:
+    """Modules that a file imports, by their full name, with the line; under TYPE_CHECKING too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {(alias.name, node.lineno) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or package
+            found.add((base, node.lineno))
+            if base in (package, f"{package}.operators"):
+                found |= {(f"{base}.{alias.name}", node.lineno) for alias in node.names}
+    return found
+
+
+def modules(root: Path) -> list[str]:
+    """What is wrong with the imports of the Python package."""
+    wrong = []
+    source = root / "python" / "tacit"
+    for path in sorted(source.rglob("*.py")):
+        inside = path.relative_to(source).with_suffix("").parts
+        for layers, prefix, name in (
+            (MODULES, "tacit", inside[0]),
+            (OPERATORS, "tacit.operators", inside[1] if inside[0] == "operators" else None),
+        ):
+            if name is None:
+                continue
+            here = level(layers, name)
+            if here is None:
+                wrong.append(f"{path}: {name} has no layer")
+                continue
+            for target, line in sorted(imported(path, "tacit")):
+                if target.split(".")[0] in CRYPTOGRAPHY:
+                    wrong.append(f"{path}:{line}: {target} in Python; cryptography lives in Rust")
+                if not target.startswith(prefix + "."):
+                    continue
+                other = target.removeprefix(prefix + ".").split(".")[0]
+                there = level(layers, other)
+                if there is not None and other != name and there >= here:
+                    wrong.append(f"{path}:{line}: {name} must not import {other}")
+    return wrong
+
+
+def main(root: Path = ROOT) -> int:
+    """Prints what is wrong; 1 if anything is."""
+    wrong = crates(root) + modules(root)
+    print("\n".join(wrong) or "layers: every import goes down")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
