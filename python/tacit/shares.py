@@ -20,11 +20,11 @@ Geometry = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int
 
 
 def _arrays(parts: Parts) -> list[NDArray[np.int64]]:
-    return [part.contiguous().numpy() for part in parts]
+    return [part.contiguous().view(-1).numpy() for part in parts]
 
 
 def _bit_arrays(parts: Parts) -> list[NDArray[np.uint8]]:
-    return [part.contiguous().numpy() for part in parts]
+    return [part.contiguous().view(-1).numpy() for part in parts]
 
 
 def _empty(session: Session, shape: Sequence[int], dtype: torch.dtype = torch.int64) -> Parts:
@@ -35,7 +35,7 @@ def share(session: Session, words: torch.Tensor | None, owner: int, shape: Seque
     """Shares the owner's words. One round, 64 bits an element."""
     out = _empty(session, shape)
     if out[0].numel():
-        values = None if words is None else words.contiguous().numpy()
+        values = None if words is None else words.contiguous().view(-1).numpy()
         session.core.share(values, owner, _arrays(out))
     return out
 
@@ -44,7 +44,7 @@ def share_bits(session: Session, bits: torch.Tensor | None, owner: int, shape: S
     """Shares the owner's bits."""
     out = _empty(session, shape, torch.uint8)
     if out[0].numel():
-        values = None if bits is None else bits.contiguous().numpy()
+        values = None if bits is None else bits.contiguous().view(-1).numpy()
         session.core.share_bits(values, owner, _bit_arrays(out))
     return out
 
@@ -53,7 +53,7 @@ def trivial(session: Session, words: torch.Tensor) -> Parts:
     """Public words as a sharing; no interaction."""
     out = _empty(session, words.shape)
     if words.numel():
-        session.core.trivial(words.contiguous().numpy(), _arrays(out))
+        session.core.trivial(words.contiguous().view(-1).numpy(), _arrays(out))
     return out
 
 
@@ -61,7 +61,7 @@ def trivial_bits(session: Session, bits: torch.Tensor) -> Parts:
     """Public bits as a sharing; no interaction."""
     out = _empty(session, bits.shape, torch.uint8)
     if bits.numel():
-        session.core.trivial_bits(bits.contiguous().numpy(), _bit_arrays(out))
+        session.core.trivial_bits(bits.contiguous().view(-1).numpy(), _bit_arrays(out))
     return out
 
 
@@ -70,9 +70,9 @@ def reveal(session: Session, x: Parts, to: int | None) -> torch.Tensor | None:
     learns = to is None or to == session.party
     out = torch.empty(x[0].shape, dtype=x[0].dtype) if learns else None
     if x[0].numel() and x[0].dtype == torch.uint8:
-        session.core.reveal_bits(_bit_arrays(x), to, None if out is None else out.numpy())
+        session.core.reveal_bits(_bit_arrays(x), to, None if out is None else out.view(-1).numpy())
     elif x[0].numel():
-        session.core.reveal(_arrays(x), to, None if out is None else out.numpy())
+        session.core.reveal(_arrays(x), to, None if out is None else out.view(-1).numpy())
     return out
 
 

@@ -70,7 +70,7 @@ class SecretTensor(torch.Tensor):
             return words.to(torch.bool)
         return encoding.decode(words, self._scale, self.dtype)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         shape, session = tuple(self.shape), self._session
         return (
             f"SecretTensor(shape={shape}, dtype={self.dtype}, {session.protocol}, {session.parties} parties)"

@@ -85,5 +85,7 @@ def _ring_convolution(
 ) -> torch.Tensor:
     out = torch.zeros(shape, dtype=torch.int64)
     if out.numel():
-        _core.ring_convolution(a.contiguous().numpy(), b.contiguous().numpy(), out.numpy(), geometry)
+        _core.ring_convolution(
+            a.contiguous().view(-1).numpy(), b.contiguous().view(-1).numpy(), out.view(-1).numpy(), geometry
+        )
     return out

@@ -46,7 +46,15 @@ def _ring_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     (batch, m, k), n = a.shape, b.shape[2]
     out = torch.zeros((batch, m, n), dtype=torch.int64)
     if out.numel() and k:
-        _core.ring_matmul(a.contiguous().numpy(), b.contiguous().numpy(), out.numpy(), batch, m, k, n)
+        _core.ring_matmul(
+            a.contiguous().view(-1).numpy(),
+            b.contiguous().view(-1).numpy(),
+            out.view(-1).numpy(),
+            batch,
+            m,
+            k,
+            n,
+        )
     return out
 
 

@@ -1,0 +1,6 @@
+"""Measurements of the protocols between processes. A benchmark never verifies; the tests do that."""
+
+from tacit.bench.cases import CASES
+from tacit.bench.run import measure, table
+
+__all__ = ["CASES", "measure", "table"]

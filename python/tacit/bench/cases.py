@@ -1,0 +1,126 @@
+"""What is measured: by name, a function that prepares secret inputs and returns the work to be timed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+import tacit
+from tacit.errors import SetupError
+
+Work = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measurement."""
+
+    prepare: Callable[[], Work]
+    repetitions: int = 5
+
+
+def _secret(*shape: int) -> tacit.SecretTensor:
+    return tacit.share(torch.rand(shape) * 4 - 2 if tacit.session().party == 0 else None, owner=0)
+
+
+def _mul() -> Work:
+    x, y = _secret(1_000_000), _secret(1_000_000)
+    return lambda: x * y
+
+
+def _matmul() -> Work:
+    x, y = _secret(512, 512), _secret(512, 512)
+    return lambda: x @ y
+
+
+def _module(module: nn.Module, *shape: int) -> Work:
+    x = _secret(*shape)
+    tacit.share_module(module.eval(), owner=0)
+
+    def work() -> Any:
+        with torch.inference_mode():
+            return module(x)
+
+    return work
+
+
+def _relu() -> Work:
+    x = _secret(1_000_000)
+    return lambda: torch.relu(x)
+
+
+def _relu_short() -> Work:
+    x = _secret(1_000_000)
+
+    def work() -> Any:
+        with tacit.comparison_width(32):
+            return torch.relu(x)
+
+    return work
+
+
+def _less() -> Work:
+    x, y = _secret(1_000_000), _secret(1_000_000)
+    return lambda: x < y
+
+
+def _argmax() -> Work:
+    x = _secret(1000, 10)
+    return lambda: x.argmax(1)
+
+
+def _latency() -> Work:
+    x, y = _secret(1), _secret(1)
+
+    def work() -> Any:
+        result: torch.Tensor = x
+        for _ in range(1000):
+            result = result * y
+        return result
+
+    return work
+
+
+def lenet() -> nn.Module:
+    """LeNet-5 with max pooling, for 28×28 images."""
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(400, 120),
+        nn.ReLU(),
+        nn.Linear(120, 84),
+        nn.ReLU(),
+        nn.Linear(84, 10),
+    )
+
+
+def _resnet18() -> nn.Module:
+    try:
+        from torchvision.models import resnet18
+    except ImportError:
+        raise SetupError("this case needs torchvision: pip install 'tacit[demo]'") from None
+    model: nn.Module = resnet18(weights=None)
+    return model
+
+
+CASES: dict[str, Case] = {
+    "mul_1e6": Case(_mul),
+    "matmul_512": Case(_matmul),
+    "conv_64x56x56": Case(lambda: _module(nn.Conv2d(64, 64, 3, padding=1), 1, 64, 56, 56)),
+    "relu_1e6": Case(_relu),
+    "relu_1e6_w32": Case(_relu_short),
+    "less_1e6": Case(_less),
+    "maxpool_64x112x112": Case(lambda: _module(nn.MaxPool2d(2), 1, 64, 112, 112)),
+    "argmax_1000x10": Case(_argmax),
+    "lenet_1": Case(lambda: _module(lenet(), 1, 1, 28, 28)),
+    "lenet_128": Case(lambda: _module(lenet(), 128, 1, 28, 28), 3),
+    "resnet18_1": Case(lambda: _module(_resnet18(), 1, 3, 224, 224), 3),
+    "latency_mul_1000": Case(_latency, 3),
+}
