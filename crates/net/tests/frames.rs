@@ -1,0 +1,145 @@
+//! The decoder of frames, on what it should take and on everything else.
+
+use net::frame::{Frame, HEADER, Kind, LONGEST_NAME, MOST_WORDS};
+use proptest::prelude::*;
+use std::io::{self, Cursor, Read};
+
+fn encode(frame: &Frame) -> Vec<u8> {
+    let mut bytes = frame.head();
+    bytes.extend(frame.payload.iter().flat_map(|word| word.to_le_bytes()));
+    bytes
+}
+
+fn frames() -> impl Strategy<Value = Frame> {
+    let kinds = prop::sample::select(vec![Kind::Data, Kind::Waiting, Kind::Abort, Kind::Goodbye]);
+    let name = "[a-zA-Z0-9 .:é]{0,40}";
+    let payload = prop::collection::vec(any::<u64>(), 0..300);
+    (
+        kinds,
+        any::<u16>(),
+        any::<u32>(),
+        any::<u64>(),
+        name,
+        payload,
+    )
+        .prop_map(|(kind, channel, depth, sequence, name, payload)| Frame {
+            kind,
+            channel,
+            depth,
+            sequence,
+            name: name.into(),
+            payload,
+        })
+}
+
+/// Gives out one byte at a time, as a slow peer does.
+struct Trickle<'a>(&'a [u8]);
+
+impl Read for Trickle<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = into.len().min(self.0.len()).min(1);
+        into[..n].copy_from_slice(&self.0[..n]);
+        self.0 = &self.0[n..];
+        Ok(n)
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(frame in frames()) {
+        let bytes = encode(&frame);
+        prop_assert_eq!(bytes.len(), frame.wire_bytes());
+        prop_assert_eq!(&Frame::read(&mut Cursor::new(&bytes)).unwrap(), &frame);
+        prop_assert_eq!(&Frame::read(&mut Trickle(&bytes)).unwrap(), &frame);
+    }
+
+    #[test]
+    fn a_truncated_frame_is_an_end(frame in frames(), cut in 0.0..1.0) {
+        let bytes = encode(&frame);
+        let kept = (cut * bytes.len() as f64) as usize;
+        let error = Frame::read(&mut Cursor::new(&bytes[..kept])).unwrap_err();
+        prop_assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn random_bytes_are_an_error_and_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assume!(!bytes.starts_with(b"tc"));
+        prop_assert!(Frame::read(&mut Cursor::new(&bytes)).is_err());
+    }
+
+    #[test]
+    fn random_bytes_after_the_magic_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut all = b"tc\x01".to_vec();
+        all.extend(bytes);
+        // Whatever it makes of them, it neither panics nor takes more than there is.
+        if let Ok(frame) = Frame::read(&mut Cursor::new(&all)) {
+            prop_assert!(frame.wire_bytes() <= all.len());
+            prop_assert!(frame.name.len() <= LONGEST_NAME);
+        }
+    }
+}
+
+fn header(change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
+    let frame = Frame {
+        kind: Kind::Data,
+        channel: 0,
+        depth: 1,
+        sequence: 1,
+        name: "a step".into(),
+        payload: vec![],
+    };
+    let mut bytes = frame.head();
+    change(&mut bytes);
+    bytes
+}
+
+fn refusal(bytes: &[u8]) -> String {
+    let error = Frame::read(&mut Cursor::new(bytes)).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    error.to_string()
+}
+
+#[test]
+fn each_field_is_checked() {
+    assert_eq!(
+        refusal(&header(|bytes| bytes[0] = b'x')),
+        "not a frame of tacit"
+    );
+    assert!(refusal(&header(|bytes| bytes[2] = 9)).starts_with("frame version 9"));
+    assert_eq!(
+        refusal(&header(|bytes| bytes[3] = 7)),
+        "malformed frame header"
+    );
+    assert_eq!(
+        refusal(&header(|bytes| bytes[7] = 1)),
+        "malformed frame header"
+    );
+    assert_eq!(
+        refusal(&header(|bytes| bytes[6] = 97)),
+        "malformed step name"
+    );
+    assert_eq!(
+        refusal(&header(|bytes| bytes[HEADER] = 0xff)),
+        "malformed step name"
+    );
+    assert_eq!(
+        refusal(&header(|bytes| bytes[HEADER] = b'\n')),
+        "malformed step name"
+    );
+}
+
+#[test]
+fn a_length_beyond_the_limit_is_refused_before_anything_is_allocated() {
+    let too_long = (MOST_WORDS as u32 + 1).to_le_bytes();
+    let text = refusal(&header(|bytes| bytes[8..12].copy_from_slice(&too_long)));
+    assert!(text.contains("the limit is"), "{text}");
+}
+
+#[test]
+fn memory_grows_only_with_what_arrives() {
+    // Announces 1 GiB and sends nothing: ends at once, without having held it.
+    let most = (MOST_WORDS as u32).to_le_bytes();
+    let bytes = header(|bytes| bytes[8..12].copy_from_slice(&most));
+    let error = Frame::read(&mut Cursor::new(&bytes)).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+}
