@@ -7,6 +7,8 @@
 
 mod hello;
 mod outgoing;
+#[cfg(test)]
+mod tests;
 mod tls;
 
 use crate::MOST_PARTIES;

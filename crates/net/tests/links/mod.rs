@@ -21,7 +21,7 @@ pub fn parties<T: Send>(
 ) -> Vec<Result<T>> {
     let program = &program;
     match kind {
-        Kind::Memory => run(memory::mesh(n, timeout), |mesh, party| program(mesh, party)),
+        Kind::Memory => run(memory::mesh(n, timeout), program),
         Kind::Tcp => {
             let set_up = SetUp::new(n);
             let listeners = set_up.listeners();

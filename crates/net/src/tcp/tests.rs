@@ -1,0 +1,107 @@
+//! An authenticated party that sends what is no frame.
+
+use super::*;
+use crate::certificates;
+use crate::frame::{Kind, MOST_WORDS};
+use std::io::Write;
+
+/// What party 0 says when party 1 sends these bytes in the place of frames and then goes away.
+fn verdict(bytes: &[u8]) -> Error {
+    let made = [0, 1].map(|party| certificates::generate(party, 1).unwrap());
+    let certificates: Vec<String> = made
+        .iter()
+        .map(|made| made.certificate_pem.clone())
+        .collect();
+    let listeners = [0, 1].map(|_| Listener::bind("127.0.0.1:0").unwrap());
+    let addresses: Vec<String> = listeners.iter().map(Listener::local_address).collect();
+    let identity = |party: usize| Identity {
+        certificates: certificates.clone(),
+        key: made[party].key_pem.clone(),
+    };
+    let [first, second] = listeners;
+    thread::scope(|scope| {
+        let honest = scope.spawn(|| {
+            let mesh = connect(
+                first,
+                0,
+                &addresses,
+                identity(0),
+                Duration::from_secs(60),
+                "test",
+            )
+            .unwrap();
+            let mut channel = mesh.channel(0);
+            channel.begin("multiply");
+            channel.receive(1, 4).unwrap_err()
+        });
+        let setup = Setup {
+            party: 1,
+            addresses: addresses.clone(),
+            tls: Tls::new(1, &identity(1)).unwrap(),
+            parameters: "test".to_owned(),
+            deadline: Instant::now() + Duration::from_secs(60),
+            incoming: Mutex::new(vec![None, None]),
+            failure: Mutex::default(),
+            refused: Mutex::default(),
+            over: AtomicBool::new(false),
+            pending: AtomicUsize::new(0),
+        };
+        let mut to_first = meet(&setup, &second).unwrap().swap_remove(0).unwrap();
+        to_first.write_all(bytes).unwrap();
+        to_first.flush().unwrap();
+        drop(to_first);
+        honest.join().unwrap()
+    })
+}
+
+fn frame(words: usize) -> Vec<u8> {
+    let name = crate::mesh::step_name("multiply");
+    let mut bytes = Frame {
+        kind: Kind::Data,
+        channel: 0,
+        depth: 1,
+        sequence: 1,
+        name,
+        payload: vec![],
+    }
+    .head();
+    bytes[8..12].copy_from_slice(&(words as u32).to_le_bytes());
+    bytes
+}
+
+fn assert_blames(error: &Error, expected: &str) {
+    match error {
+        Error::Peer {
+            party: 1,
+            step,
+            reason,
+        } => {
+            assert_eq!(step, "multiply");
+            assert!(reason.contains(expected), "{reason}");
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn random_bytes_are_named() {
+    assert_blames(&verdict(&[0x5a; 1000]), "not a frame of tacit");
+}
+
+#[test]
+fn a_frame_that_is_too_long_is_named() {
+    assert_blames(&verdict(&frame(MOST_WORDS + 1)), "the limit is");
+}
+
+#[test]
+fn a_truncated_frame_is_named() {
+    assert_blames(&verdict(&frame(4)), "ended without a goodbye");
+}
+
+#[test]
+fn a_frame_of_another_length_is_a_desync() {
+    let mut bytes = frame(3);
+    bytes.extend([0; 24]);
+    let error = verdict(&bytes);
+    assert!(matches!(error, Error::Desync { party: 1, .. }), "{error}");
+}
