@@ -10,7 +10,7 @@ from typing import Any
 import cloudpickle
 
 from tacit import _core, processes
-from tacit.errors import MisuseError, PeerError, TacitError
+from tacit.errors import DesyncError, MisuseError, PeerError, TacitError
 from tacit.session import running
 
 #: Longest wait for one message, in seconds.
@@ -113,11 +113,12 @@ def _join(workers: Sequence[threading.Thread], outcomes: Sequence[Outcome], time
 
 
 def first_cause(errors: Sequence[BaseException | None], times: Sequence[float]) -> int | None:
-    """The party whose error came before the others': of those that blame no other party the earliest,
-    or else the earliest of all."""
+    """The party whose error came before the others': of those that blame no other party the earliest;
+    if there is none, of those that saw the programs differ; or else the earliest of all."""
     failed = [party for party, error in enumerate(errors) if error is not None]
     own = [party for party in failed if not isinstance(errors[party], PeerError)]
-    return min(own or failed, key=lambda party: times[party], default=None)
+    differing = [party for party in failed if isinstance(errors[party], DesyncError)]
+    return min(own or differing or failed, key=lambda party: times[party], default=None)
 
 
 def named(error: BaseException, party: int) -> BaseException:

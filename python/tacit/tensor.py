@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NoReturn
 import torch
 
 from tacit import encoding, shares
-from tacit.errors import MisuseError
+from tacit.errors import MisuseError, UnsupportedOperatorError
 from tacit.session import Session
 from tacit.shares import Parts
 
@@ -63,6 +63,8 @@ class SecretTensor(torch.Tensor):
         Raises:
             MisuseError: ``to`` is no party's number.
         """
+        if not self._parts:
+            raise UnsupportedOperatorError("indices of a max pooling are not computed on secret tensors")
         words = shares.reveal(self._session, self._parts, check_party(self._session, to, "receiver"))
         if words is None:
             return None

@@ -105,6 +105,8 @@ def argmin(x: SecretTensor, dim: int | None = None, keepdim: bool = False) -> Se
 def amax(x: SecretTensor, dim: Sequence[int] = (), keepdim: bool = False) -> SecretTensor:
     """The greatest along dimensions, without indices."""
     parts = x._parts
+    if not x.dim():
+        return x.like(tuple(part.clone() for part in parts))
     for d in sorted({d % x.dim() for d in dim} if dim else range(x.dim()), reverse=True):
         parts = greatest(x._session, _along(x.like(parts), d))
         parts = tuple(part.unsqueeze(d) for part in parts) if keepdim else parts

@@ -15,7 +15,7 @@ from tacit.operators.operands import (
     result_dtype,
     session_of,
 )
-from tacit.operators.table import assign, implements, in_place, unsupported
+from tacit.operators.table import assign, implements, in_place, in_place_view, unsupported
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -23,16 +23,19 @@ aten = torch.ops.aten
 
 #: One secret tensor in, one out.
 ONE_TO_ONE = (
-    aten._reshape_alias.default,
     aten.alias.default,
-    aten.as_strided.default,
+    aten.alias_copy.default,
     aten.channel_shuffle.default,
     aten.clone.default,
     aten.diag_embed.default,
     aten.diagonal.default,
+    aten.diagonal_copy.default,
     aten.expand.default,
+    aten.expand_copy.default,
     aten.flip.default,
+    aten.narrow_copy.default,
     aten.permute.default,
+    aten.permute_copy.default,
     aten.pixel_shuffle.default,
     aten.pixel_unshuffle.default,
     aten.reflection_pad1d.default,
@@ -49,19 +52,28 @@ ONE_TO_ONE = (
     aten.squeeze.default,
     aten.squeeze.dim,
     aten.squeeze.dims,
+    aten.squeeze_copy.default,
+    aten.squeeze_copy.dim,
+    aten.squeeze_copy.dims,
     aten.t.default,
+    aten.t_copy.default,
     aten.transpose.int,
+    aten.transpose_copy.int,
     aten.tril.default,
     aten.triu.default,
     aten.unfold.default,
+    aten.unfold_copy.default,
     aten.unsqueeze.default,
+    aten.unsqueeze_copy.default,
 )
 
 #: One secret tensor in, several out.
 ONE_TO_MANY = (
     aten.split.Tensor,
     aten.split_with_sizes.default,
+    aten.split_with_sizes_copy.default,
     aten.unbind.int,
+    aten.unbind_copy.int,
     aten.unsafe_split.Tensor,
 )
 
@@ -96,8 +108,8 @@ def detach(x: SecretTensor) -> SecretTensor:
     return result
 
 
-@implements(aten.view.default, aten._unsafe_view.default)
-def view(x: SecretTensor, shape: Sequence[int]) -> SecretTensor:
+@implements(aten.view.default, aten.view_copy.default, aten._unsafe_view.default, aten._reshape_alias.default)
+def view(x: SecretTensor, shape: Sequence[int], _strides: Sequence[int] = ()) -> SecretTensor:
     """Another shape. A component that lies otherwise in memory than the tensor pretends is copied."""
     return x.like(tuple(part.reshape(tuple(shape)) for part in x._parts))
 
@@ -108,7 +120,7 @@ def _public_index(index: Any) -> Any:
     return index
 
 
-@implements(aten.index.Tensor)
+@implements(aten.index.Tensor, aten._unsafe_index.Tensor)
 def index(x: Any, indices: Sequence[torch.Tensor | None]) -> SecretTensor:
     """Elements at public indices."""
     indices = [_public_index(i) for i in indices]
@@ -216,12 +228,49 @@ def index_put(
     return index_put_(x.like(tuple(part.clone() for part in x._parts)), indices, values, accumulate)
 
 
-@implements(aten.select_scatter.default)
-def select_scatter(x: Any, source: Any, dim: int, position: int) -> SecretTensor:
-    """A copy with one slice replaced."""
-    result = x.like(tuple(part.clone() for part in x._parts))
-    assign(aten.select.int(result, dim, position), source)
-    return result
+def _scatters_view(overload: Any, view_of: Any) -> None:
+    @implements(overload)
+    def scatter_view(x: Any, source: Any, *args: Any, **kwargs: Any) -> SecretTensor:
+        """A copy, with that view of it replaced."""
+        if not isinstance(x, SecretTensor):
+            unsupported("writing a secret into a plain tensor", "share the target first")
+        result = x.like(tuple(part.clone() for part in x._parts))
+        assign(view_of(result, *args, **kwargs), source)
+        return result
+
+
+for _overload, _view in (
+    (aten.diagonal_scatter.default, aten.diagonal.default),
+    (aten.select_scatter.default, aten.select.int),
+    (aten.slice_scatter.default, aten.slice.Tensor),
+):
+    _scatters_view(_overload, _view)
+
+
+def _writes_at_indices(overload: Any, in_words: Any) -> None:
+    """Operators (x, dim, public indices, values) that write or add along a dimension."""
+
+    @implements(overload)
+    def write(x: Any, dim: int, positions: torch.Tensor, values: Any, *, alpha: Number = 1) -> SecretTensor:
+        """A copy of x, written at public indices."""
+        if alpha != 1:
+            unsupported(f"{overload} with alpha", "multiply the values first")
+        if not isinstance(x, SecretTensor):
+            unsupported("writing a secret into a plain tensor", "share the target first")
+        positions, values = _public_index(positions), as_kind_of(values, x)
+        written = zip(x._parts, values._parts, strict=True)
+        return x.like(tuple(in_words(part, dim, positions, new) for part, new in written))
+
+
+for _overload, _in_words in (
+    (aten.index_add.default, aten.index_add.default),
+    (aten.index_copy.default, aten.index_copy.default),
+    (aten.index_fill.int_Scalar, aten.index_fill.int_Tensor),
+    (aten.index_fill.int_Tensor, aten.index_fill.int_Tensor),
+    (aten.scatter.src, aten.scatter.src),
+    (aten.scatter_add.default, aten.scatter_add.default),
+):
+    _writes_at_indices(_overload, _in_words)
 
 
 def _as_public_shape(overload: Any) -> None:
@@ -236,15 +285,37 @@ for _overload in (
     aten.zeros_like.default,
     aten.ones_like.default,
     aten.full_like.default,
-    aten.empty_like.default,
     aten.new_zeros.default,
     aten.new_ones.default,
     aten.new_full.default,
+):
+    _as_public_shape(_overload)
+
+
+@implements(
+    aten.empty_like.default,
     aten.new_empty.default,
     aten.rand_like.default,
     aten.randn_like.default,
+    aten.bernoulli.default,
+)
+def random_like(*_args: Any, **_kwargs: Any) -> SecretTensor:
+    """Refused: every party would draw other numbers."""
+    unsupported(
+        "a random or uninitialised tensor like a secret one (dropout in training makes one)",
+        "call model.eval(), or share what one party draws",
+    )
+
+
+for _overload, _functional in (
+    (aten.squeeze_.default, aten.squeeze.default),
+    (aten.squeeze_.dim, aten.squeeze.dim),
+    (aten.squeeze_.dims, aten.squeeze.dims),
+    (aten.t_.default, aten.t.default),
+    (aten.transpose_.default, aten.transpose.int),
+    (aten.unsqueeze_.default, aten.unsqueeze.default),
 ):
-    _as_public_shape(_overload)
+    in_place_view(_overload, _functional)
 
 for _written, _functional in (
     (aten.tril_.default, aten.tril.default),

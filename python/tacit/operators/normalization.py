@@ -55,7 +55,8 @@ def native_batch_norm(
     if training or mean is None or variance is None:
         unsupported("batch normalisation by the batch's own statistics", "call model.eval()")
     empty = torch.empty(0)
-    return _normalise(x, weight, bias, mean, variance, eps), empty, empty
+    result = _normalise(x, weight, bias, mean, variance, eps)
+    return result.like(result._parts, dtype=x.dtype), empty, empty
 
 
 @implements(aten._native_batch_norm_legit_no_training.default)

@@ -57,7 +57,7 @@ def mean_dims(
     """Means along dimensions; two rounds."""
     if not x.dtype.is_floating_point and dtype is None:
         unsupported("the mean of integers", "give a floating-point dtype, as PyTorch demands")
-    count = math.prod(x.shape[d] for d in _dims(x, dim))
+    count = math.prod(x.shape[d] for d in _dims(x, dim)) if x.dim() else 1
     sums = sum_dims(x, _dims(x, dim), keepdim, dtype=dtype)
     product = multiply_public(sums, 1.0 / count)
     return product.like(product._parts, dtype=sums.dtype)
@@ -73,7 +73,9 @@ def variance(
 ) -> SecretTensor:
     """Variances along dimensions; six rounds."""
     dims = _dims(x, dim)
-    count = math.prod(x.shape[d] for d in dims) - (1 if correction is None else correction)
+    count = (math.prod(x.shape[d] for d in dims) if x.dim() else 1) - (
+        1 if correction is None else correction
+    )
     if count <= 0:
         unsupported("the variance of so few elements", "give it more elements than the correction")
     deviation = sub(x, mean_dims(x, dims, True))
@@ -98,11 +100,12 @@ def trace(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.any.default, aten.any.dim, aten.any.dims)
 def any_of(x: SecretTensor, dim: Sequence[int] | int | None = None, keepdim: bool = False) -> SecretTensor:
-    """Whether any boolean holds: their sum is not zero."""
+    """Whether any element is true, or not zero: a sum is not zero."""
+    x = to_copy(x, dtype=torch.bool)
     return gt(sum_dims(x, _dims(x, dim), keepdim), 0)
 
 
 @implements(aten.all.default, aten.all.dim, aten.all.dims)
 def all_of(x: SecretTensor, dim: Sequence[int] | int | None = None, keepdim: bool = False) -> SecretTensor:
-    """Whether all booleans hold: none of their opposites does."""
-    return logical_not(any_of(logical_not(x), dim, keepdim))
+    """Whether all elements are true, or not zero: none of their opposites is."""
+    return logical_not(any_of(logical_not(to_copy(x, dtype=torch.bool)), dim, keepdim))

@@ -24,6 +24,9 @@ REVEALING = {
     torch.ops.aten.nonzero.default: "nonzero()",
 }
 
+#: What PyTorch does with the indices of a max pooling before it throws them away.
+RESHAPING = {torch.ops.aten.squeeze.dim, torch.ops.aten.detach.default, torch.ops.aten.view.default}
+
 
 def implements(*overloads: Any) -> Callable[[Implementation], Implementation]:
     """Enters a function into the table."""
@@ -52,6 +55,19 @@ def in_place(overload: Any, functional: Any) -> None:
     implements(overload)(write)
 
 
+def in_place_view(overload: Any, functional: Any) -> None:
+    """Enters an operator that changes the shape of its argument."""
+
+    def reshape(target: SecretTensor, *args: Any) -> SecretTensor:
+        target._parts = tuple(functional(part, *args) for part in target._parts)
+        # The outer tensor's own sizes follow.
+        with torch._C._DisableTorchDispatch():
+            overload(target, *args)
+        return target
+
+    implements(overload)(reshape)
+
+
 def assign(target: SecretTensor, value: SecretTensor) -> SecretTensor:
     """Writes a secret tensor into another, as in-place operations do; views see it."""
     value = as_kind_of(value, target)
@@ -76,7 +92,14 @@ def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if result is not NotImplemented:
             return result
         unsupported(f"the operator {func}", "replace it in the model, or apply it to plain tensors")
-    if any(isinstance(leaf, SecretTensor) and not leaf._parts for leaf in pytree.tree_leaves((args, kwargs))):
+    hollow = [
+        leaf
+        for leaf in pytree.tree_leaves((args, kwargs))
+        if isinstance(leaf, SecretTensor) and not leaf._parts
+    ]
+    if hollow and func in RESHAPING:
+        return SecretTensor((), 0, hollow[0]._session, hollow[0].dtype)
+    if hollow:
         unsupported("the indices of a max pooling", "use max pooling without return_indices")
     with torch.no_grad():
         return implementation(*args, **kwargs)

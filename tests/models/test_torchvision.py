@@ -1,0 +1,51 @@
+"""torchvision's models, unmodified, against their plain outputs."""
+
+import pytest
+import torch
+import torchvision
+
+import tacit
+
+MODELS = ["resnet18", "alexnet", "vgg11", "squeezenet1_0", "mobilenet_v2"]
+
+#: Squared error over squared norm.
+LARGEST_ERROR = 1e-4
+
+
+def build(name: str) -> torch.nn.Module:
+    """A model with random weights, and with statistics as training would leave them."""
+    torch.manual_seed(0)
+    model = getattr(torchvision.models, name)(weights=None).eval()
+    for part in model.modules():
+        if isinstance(part, torch.nn.BatchNorm2d):
+            part.running_mean.normal_(0, 0.1)
+            part.running_var.uniform_(0.5, 2)
+            part.weight.data.uniform_(0.5, 1.5)
+            part.bias.data.normal_(0, 0.1)
+    return model
+
+
+def classify(model: torch.nn.Module, image: torch.Tensor) -> torch.Tensor | None:
+    """What every party runs: the weights are party 0's, the image party 1's, and so is the result."""
+    party = tacit.session().party
+    if party != 0:
+        for tensor in model.state_dict().values():
+            tensor.zero_()
+    tacit.share_module(model, owner=0)
+    secret = tacit.share(image if party == 1 else None, owner=1)
+    with torch.inference_mode():
+        return model(secret).reveal(to=1)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model(name: str) -> None:
+    image = torch.randn(1, 3, 64, 64, generator=torch.Generator().manual_seed(1))
+    model = build(name)
+    with torch.no_grad():
+        plain = model(image)
+    none, secret, also_none = tacit.launch(classify, model, image, timeout=300)
+    assert none is None
+    assert also_none is None
+    error = (secret - plain).square().sum() / plain.square().sum()
+    assert error < LARGEST_ERROR
+    assert secret.argmax(1).equal(plain.argmax(1))

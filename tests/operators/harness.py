@@ -1,0 +1,122 @@
+"""PyTorch's own operator database, run on secret tensors."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils import _pytree as pytree
+
+import tacit
+
+#: Samples of an operator that are tried.
+SAMPLES = 12
+
+#: Elements of an input that is tried; larger ones take time and show nothing new.
+LARGEST = 20_000
+
+#: Values that are compared; PyTorch's samples lie between −9 and 9.
+ABSOLUTE, RELATIVE = 4e-3, 1e-3
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call of an operator: its input is secret, and with ``all_secret`` its other tensors too."""
+
+    name: str
+    variant: str
+    at: int
+    input: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    all_secret: bool
+
+
+def operators() -> list[tuple[str, str]]:
+    """Name and variant of every operator in the database that takes float32."""
+    return sorted({(op.name, op.variant_test_name) for op in op_db if torch.float32 in op.dtypes})
+
+
+def find(name: str, variant: str) -> Any:
+    """An entry of the database."""
+    return next(op for op in op_db if (op.name, op.variant_test_name) == (name, variant))
+
+
+def samples(name: str, variant: str) -> list[Sample]:
+    """Calls with the input alone secret, then with all tensors secret."""
+    torch.manual_seed(7)
+    found = []
+    for at, sample in enumerate(find(name, variant).sample_inputs("cpu", torch.float32)):
+        leaves = [leaf for leaf in pytree.tree_leaves(sample.input) if isinstance(leaf, torch.Tensor)]
+        others = [
+            leaf
+            for leaf in pytree.tree_leaves((sample.args, sample.kwargs))
+            if isinstance(leaf, torch.Tensor)
+        ]
+        if not leaves or sum(leaf.numel() for leaf in leaves + others) > LARGEST:
+            continue
+        found.append(Sample(name, variant, at, sample.input, sample.args, sample.kwargs, False))
+        if any(leaf.is_floating_point() for leaf in others):
+            found.append(Sample(name, variant, at, sample.input, sample.args, sample.kwargs, True))
+        if len(found) >= SAMPLES:
+            break
+    return found
+
+
+def _shared(value: Any, also_integers: bool) -> Any:
+    def share(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor) and (also_integers or leaf.is_floating_point()):
+            return tacit.share(leaf, owner=0)
+        return leaf
+
+    return pytree.tree_map(share, value)
+
+
+def call(sample: Sample) -> list[Any]:
+    """In a party: the leaves of the result, revealed."""
+    first = _shared(sample.input, True)
+    args, kwargs = sample.args, sample.kwargs
+    if sample.all_secret:
+        args, kwargs = _shared(args, False), _shared(kwargs, False)
+    result = find(sample.name, sample.variant).op(first, *args, **kwargs)
+    return [
+        leaf.reveal() if isinstance(leaf, tacit.SecretTensor) else leaf for leaf in pytree.tree_leaves(result)
+    ]
+
+
+def attempt(all_samples: list[Sample]) -> list[Any]:
+    """In a party: for each sample what it gave, or the error."""
+    outcomes: list[Any] = []
+    for sample in all_samples:
+        try:
+            outcomes.append(call(sample))
+        except tacit.MisuseError as error:
+            outcomes.append(error)
+        except Exception as error:
+            outcomes.append(RuntimeError(f"{type(error).__name__}: {error}"))
+    return outcomes
+
+
+def expected(sample: Sample) -> list[Any]:
+    """The leaves of the plain result."""
+    return pytree.tree_leaves(
+        find(sample.name, sample.variant).op(sample.input, *sample.args, **sample.kwargs)
+    )
+
+
+def difference(found: list[Any], plain: list[Any]) -> str | None:
+    """What is wrong with a result, if anything."""
+    if len(found) != len(plain):
+        return f"{len(found)} results in the place of {len(plain)}"
+    for mine, theirs in zip(found, plain, strict=True):
+        if not isinstance(theirs, torch.Tensor):
+            if mine != theirs:
+                return f"{mine} in the place of {theirs}"
+            continue
+        if mine.shape != theirs.shape:
+            return f"shape {tuple(mine.shape)} in the place of {tuple(theirs.shape)}"
+        if mine.dtype != theirs.dtype:
+            return f"dtype {mine.dtype} in the place of {theirs.dtype}"
+        if not torch.allclose(mine.double(), theirs.double(), RELATIVE, ABSOLUTE, equal_nan=True):
+            return f"off by {(mine.double() - theirs.double()).abs().max():.2g}"
+    return None

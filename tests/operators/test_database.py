@@ -1,0 +1,117 @@
+"""Every operator of PyTorch's own database: it works as it does on plain tensors, or stands in the list
+of gaps and says so."""
+
+import warnings
+
+import gaps
+import harness
+import pytest
+import torch
+
+import tacit
+
+OPERATORS = [f"{name}/{variant}" if variant else name for name, variant in harness.operators()]
+
+#: Families that CrypTen-like libraries get wrong most often, on shares too and not only on the reference.
+ON_SHARES = [
+    "abs",
+    "add",
+    "addmm",
+    "argmax",
+    "argmin",
+    "amax",
+    "bmm",
+    "bool",
+    "cat",
+    "clamp",
+    "cumsum",
+    "div/no_rounding_mode",
+    "eq",
+    "ge",
+    "gather",
+    "index_put",
+    "le",
+    "linalg.multi_dot",
+    "lt",
+    "masked_fill",
+    "matmul",
+    "max/reduction_with_dim",
+    "maximum",
+    "mean",
+    "min/reduction_with_dim",
+    "mul",
+    "ne",
+    "nn.functional.adaptive_avg_pool2d",
+    "nn.functional.avg_pool2d",
+    "nn.functional.conv1d",
+    "nn.functional.conv2d",
+    "nn.functional.hardswish",
+    "nn.functional.hardtanh",
+    "nn.functional.leaky_relu",
+    "nn.functional.linear",
+    "nn.functional.max_pool2d",
+    "nn.functional.pad/constant",
+    "nn.functional.prelu",
+    "nn.functional.relu",
+    "roll",
+    "sign",
+    "sub",
+    "sum",
+    "var",
+    "where",
+]
+
+
+def check(key: str, protocol: str, parties: int) -> None:
+    """Runs an operator's samples and holds each against the plain result or the list of gaps."""
+    name, _, variant = key.partition("/")
+    samples = harness.samples(name, variant)
+    if key in gaps.NO_INPUT:
+        assert not samples
+        return
+    assert samples, "the database has no usable samples"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outcomes = tacit.launch(harness.attempt, samples, parties=parties, protocol=protocol)[0]
+        plain = [
+            None if isinstance(o, Exception) else harness.expected(s)
+            for s, o in zip(samples, outcomes, strict=True)
+        ]
+    refusals, successes = [], 0
+    for sample, found, wanted in zip(samples, outcomes, plain, strict=True):
+        if isinstance(found, Exception):
+            refusals.append(found)
+            continue
+        assert wanted is not None
+        wrong = harness.difference(found, wanted)
+        assert wrong is None, f"sample {sample.at}, all secret: {sample.all_secret}: {wrong}"
+        successes += 1
+    if key in gaps.ELSEWHERE:
+        assert not successes
+        return
+    assert all(isinstance(refusal, tacit.MisuseError) for refusal in refusals), refusals
+    if key in gaps.UNSUPPORTED:
+        assert not successes, "it works: take it out of the list of gaps"
+        assert any(gaps.UNSUPPORTED[key] in str(refusal) for refusal in refusals)
+    elif key in gaps.PARTLY:
+        assert successes, "no form works: it belongs to UNSUPPORTED"
+        assert refusals, "all forms work: take it out of the list of gaps"
+        assert any(gaps.PARTLY[key] in str(refusal) for refusal in refusals)
+    else:
+        assert not refusals, refusals[0]
+
+
+@pytest.mark.parametrize("key", OPERATORS)
+def test_operator(key: str) -> None:
+    check(key, "plain", 2)
+
+
+@pytest.mark.parametrize("key", ON_SHARES)
+def test_operator_on_shares(key: str) -> None:
+    check(key, "replicated", 3)
+
+
+def test_the_lists_name_operators_that_exist() -> None:
+    # A release of PyTorch may lack some; the one in the lock file has them all.
+    lists = gaps.NO_INPUT | gaps.ELSEWHERE | set(gaps.PARTLY) | set(gaps.UNSUPPORTED) | set(ON_SHARES)
+    assert lists <= set(OPERATORS), f"with PyTorch {torch.__version__}: {sorted(lists - set(OPERATORS))}"

@@ -1,0 +1,188 @@
+"""Parties as threads and as processes: results, errors and their causes."""
+
+import os
+import signal
+import time
+from typing import Any
+
+import pytest
+import torch
+
+import tacit
+
+#: For tests whose subject is the timeout.
+SHORT = 3.0
+
+
+def double(value: int) -> tuple[int, int]:
+    """The party's number, and twice a secret sum."""
+    secret = tacit.share(torch.tensor([value]), owner=0)
+    return tacit.session().party, int((secret + secret).reveal())
+
+
+@pytest.mark.parametrize("transport", ["memory", "tcp"])
+def test_results_come_by_party(transport: str) -> None:
+    assert tacit.launch(double, 21, transport=transport) == [(0, 42), (1, 42), (2, 42)]
+
+
+def test_processes_are_processes() -> None:
+    pids = tacit.launch(os.getpid, transport="tcp")
+    assert len({*pids, os.getpid()}) == 4
+
+
+def test_parties_do_not_share_their_arguments() -> None:
+    def program(values: list[int]) -> list[int]:
+        values.append(tacit.session().party)
+        return values
+
+    mine: list[int] = []
+    assert tacit.launch(program, mine) == [[0], [1], [2]]
+    assert mine == []
+
+
+def raises(error: BaseException) -> None:
+    """Party 1 raises while the others wait for it."""
+    secret = tacit.share(torch.ones(3), owner=0)
+    if tacit.session().party == 1:
+        raise error
+    (secret * secret).reveal()
+
+
+@pytest.mark.parametrize("transport", ["memory", "tcp"])
+def test_an_exception_ends_all_and_names_the_party(transport: str) -> None:
+    with pytest.raises(ValueError, match="party 1: the cause"):
+        tacit.launch(raises, ValueError("the cause"), transport=transport)
+
+
+def test_an_exception_with_other_arguments_names_the_party_in_a_note() -> None:
+    with pytest.raises(OSError, match="no such thing") as caught:
+        tacit.launch(raises, OSError(2, "no such thing"))
+    assert "raised in party 1" in caught.value.__notes__
+
+
+def test_the_message_of_an_exception_is_not_sent_to_others() -> None:
+    def program() -> str:
+        try:
+            raises(ValueError("a secret"))
+        except tacit.PeerError as error:
+            return str(error)
+        return ""
+
+    def outcome() -> None:
+        text = program()
+        assert "a secret" not in text
+        assert "ValueError" in text
+        raise RuntimeError("as expected")
+
+    with pytest.raises((RuntimeError, ValueError)):
+        tacit.launch(outcome)
+
+
+@pytest.mark.parametrize("transport", ["memory", "tcp"])
+def test_a_party_that_stalls_is_named_within_the_timeout(transport: str) -> None:
+    def program() -> None:
+        secret = tacit.share(torch.ones(3), owner=0)
+        if tacit.session().party == 2:
+            time.sleep(600)
+        (secret * secret).reveal()
+
+    with pytest.raises(tacit.PeerError, match=r"party 2 failed in step .*timeout"):
+        tacit.launch(program, transport=transport, timeout=SHORT)
+
+
+def test_a_party_that_is_killed_in_a_layer_is_named() -> None:
+    class Deadly(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if tacit.session().party == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return x * x
+
+    def program() -> None:
+        model = torch.nn.Sequential(torch.nn.ReLU(), Deadly())
+        model(tacit.share(torch.ones(1000), owner=0)).reveal()
+
+    with pytest.raises(tacit.PeerError, match=r"party 1: its process was killed by signal 9 \(SIGKILL\)"):
+        tacit.launch(program, transport="tcp")
+
+
+def test_a_party_that_exits_is_named() -> None:
+    def program() -> None:
+        tacit.share(torch.ones(3), owner=0)
+        if tacit.session().party == 0:
+            os._exit(3)
+        tacit.share(torch.ones(3), owner=0)
+
+    with pytest.raises(tacit.PeerError, match="party 0: its process ended with exit code 3"):
+        tacit.launch(program, transport="tcp")
+
+
+@pytest.mark.parametrize("transport", ["memory", "tcp"])
+def test_different_programs_are_named_by_both_steps(transport: str) -> None:
+    def program() -> None:
+        secret = tacit.share(torch.ones(3), owner=0)
+        if tacit.session().party == 1:
+            torch.relu(secret)
+        else:
+            _ = secret * secret
+
+    with pytest.raises(tacit.DesyncError, match=r"multiply of 3.*sign of 3|sign of 3.*multiply of 3"):
+        tacit.launch(program, transport=transport)
+
+
+def test_a_party_that_finishes_early_is_named() -> None:
+    def program() -> None:
+        secret = tacit.share(torch.ones(3), owner=0)
+        if tacit.session().party != 2:
+            (secret * secret).reveal()
+
+    with pytest.raises(tacit.PeerError, match=r"party 2 failed.*finished"):
+        tacit.launch(program)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"parties": 2}, "exactly 3 parties"),
+        ({"parties": 1}, "2 to 64 parties"),
+        ({"protocol": "magic"}, "unknown protocol"),
+        ({"transport": "pigeon"}, "unknown transport"),
+        ({"timeout": 0.0}, "timeout"),
+        ({"timeout": float("nan")}, "timeout"),
+        ({"protocol": "plain", "transport": "tcp"}, "refuses to run over a network"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, Any], expected: str) -> None:
+    with pytest.raises(tacit.MisuseError, match=expected):
+        tacit.launch(double, 1, **options)
+
+
+def test_the_session_says_what_it_is() -> None:
+    def program() -> tuple[Any, ...]:
+        session = tacit.session()
+        return session.party, session.parties, session.protocol, session.transport, session.threat_model
+
+    for party, seen in enumerate(tacit.launch(program, transport="tcp")):
+        assert seen[:4] == (party, 3, "replicated", "tcp+tls")
+        assert "no single party learns anything" in seen[4]
+        assert "semi-honest" in seen[4]
+        assert "TLS 1.3" in seen[4]
+    (_, _, _, _, model), *_ = tacit.launch(program, protocol="plain", parties=2)
+    assert "NO SECRECY" in model
+
+
+def test_the_meter_reads_by_module() -> None:
+    def program() -> dict[str, tacit.Reading]:
+        model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+        tacit.share_module(model, owner=0)
+        model(tacit.share(torch.ones(600, 4), owner=1))
+        meter = tacit.session().meter
+        assert "total" in str(meter)
+        assert meter.total.rounds == sum(reading.rounds for reading in meter.values())
+        return dict(meter)
+
+    by_party = tacit.launch(program)
+    for label, rounds in (("0", 2), ("1", 8)):
+        readings = [readings[label] for readings in by_party]
+        assert [reading.rounds for reading in readings] == [rounds] * 3
+        assert all(reading.bytes_sent >= reading.payload_bytes for reading in readings)
+        assert sum(reading.payload_bytes for reading in readings) > 0

@@ -1,0 +1,64 @@
+"""The check of layers finds what it is for."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import check_layers  # noqa: E402
+
+
+def tree(root: Path) -> None:
+    """A miniature of the project."""
+    for crate, uses in {"ring": "", "net": "ring", "mpc": "net", "testkit": "mpc", "py": "mpc"}.items():
+        (root / "crates" / crate).mkdir(parents=True)
+        used = f"{uses} = {{ workspace = true }}\n" if uses else ""
+        (root / "crates" / crate / "Cargo.toml").write_text(f"[dependencies]\n{used}")
+    package = root / "python" / "tacit"
+    (package / "operators").mkdir(parents=True)
+    (package / "errors.py").write_text("from tacit import _core\n")
+    (package / "tensor.py").write_text("from tacit.errors import X\n")
+    (package / "operators" / "table.py").write_text("from tacit.operators import operands\n")
+    (package / "operators" / "operands.py").write_text("import torch\n")
+
+
+def test_the_project_itself_is_layered() -> None:
+    assert check_layers.main(ROOT) == 0
+
+
+def test_a_sound_tree_passes(tmp_path: Path) -> None:
+    tree(tmp_path)
+    assert check_layers.main(tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "expected"),
+    [
+        ("crates/ring/Cargo.toml", "[dependencies]\nnet = { workspace = true }\n", "ring must not use net"),
+        ("crates/mpc/Cargo.toml", "[dependencies]\ntestkit = { workspace = true }\n", "testkit is for tests"),
+        ("python/tacit/errors.py", "import tacit.tensor\n", "errors must not import tensor"),
+        ("python/tacit/errors.py", "from tacit import tensor\n", "errors must not import tensor"),
+        (
+            "python/tacit/errors.py",
+            "def f():\n    from tacit.launch import launch\n",
+            "errors must not import launch",
+        ),
+        (
+            "python/tacit/operators/operands.py",
+            "from tacit.operators.table import run\n",
+            "must not import table",
+        ),
+        ("python/tacit/tensor.py", "import hashlib\n", "cryptography lives in Rust"),
+        ("python/tacit/novelty.py", "", "novelty has no layer"),
+    ],
+)
+def test_what_goes_up_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, text: str, expected: str
+) -> None:
+    tree(tmp_path)
+    (tmp_path / file).write_text(text)
+    assert check_layers.main(tmp_path) == 1
+    assert expected in capsys.readouterr().out
