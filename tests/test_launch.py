@@ -183,6 +183,7 @@ def test_the_meter_reads_by_module() -> None:
     by_party = tacit.launch(program)
     for label, rounds in (("0", 2), ("1", 8)):
         readings = [readings[label] for readings in by_party]
-        assert [reading.rounds for reading in readings] == [rounds] * 3
+        # A party may enter a layer a message ahead of another.
+        assert all(abs(reading.rounds - rounds) <= 1 for reading in readings)
         assert all(reading.bytes_sent >= reading.payload_bytes for reading in readings)
         assert sum(reading.payload_bytes for reading in readings) > 0

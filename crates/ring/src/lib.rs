@@ -20,4 +20,5 @@ pub mod parallel;
 pub mod planes;
 pub mod stream;
 
+mod product;
 mod shared_slice;

@@ -1,10 +1,24 @@
 //! 2-D convolutions mod 2^64.
+//!
+//! For each image and group, filters (out × taps) times the unfolded image (taps × pixels), where tap
+//! (channel, y, x) of a pixel is the image word that the filter's word (channel, y, x) meets. The
+//! blocked product ([`crate::product`]) asks for rows of the unfolded image as it packs them
+//! ([`Unfolded`]); it is never stored. Few filters a group, as in depthwise convolutions, do not repay
+//! packing: each tap is then added to the result row by row.
 
 mod shape;
+mod unfolded;
 
+use crate::dispatch::{Backend, backend};
+use crate::matrix::add_multiple;
+use crate::product::Left;
 use rayon::prelude::*;
+use unfolded::Unfolded;
 
 pub use shape::{Convolution, ShapeError};
+
+/// Filters of a group up to which taps are added one by one.
+const FEW_FILTERS: usize = 3;
 
 /// out = Σ convolution(images, filters) over the terms (images, filters): images are
 /// (batch, in_channels, height, width), filters (out_channels, in_channels / groups, kernel height,
@@ -13,57 +27,69 @@ pub use shape::{Convolution, ShapeError};
 /// # Panics
 /// If the shape is not valid or a slice has another length.
 pub fn convolve(shape: &Convolution, out: &mut [u64], terms: &[(&[u64], &[u64])]) {
+    convolve_with(backend(), shape, out, terms);
+}
+
+fn convolve_with(
+    backend: Backend,
+    shape: &Convolution,
+    out: &mut [u64],
+    terms: &[(&[u64], &[u64])],
+) {
     check(shape, out.len(), terms);
+    let backend = backend.checked();
     let [height, width] = shape.output();
     if out.is_empty() {
         return;
     }
-    out.par_chunks_exact_mut(height * width)
+    let (pixels, filters) = (height * width, shape.out_channels / shape.groups);
+    if filters <= FEW_FILTERS {
+        let plane = |(plane, out): (usize, &mut [u64])| {
+            let (image, filter) = (plane / shape.out_channels, plane % shape.out_channels);
+            add_taps(backend, shape, out, image, filter, terms);
+        };
+        return out.par_chunks_exact_mut(pixels).enumerate().for_each(plane);
+    }
+    let taps = shape.in_channels / shape.groups * shape.kernel[0] * shape.kernel[1];
+    let packed: Vec<Left> = (0..shape.groups)
+        .map(|group| {
+            let words = group * filters * taps..(group + 1) * filters * taps;
+            let of_group: Vec<&[u64]> = terms.iter().map(|(_, all)| &all[words.clone()]).collect();
+            Left::pack(backend, filters, taps, &of_group)
+        })
+        .collect();
+    out.par_chunks_exact_mut(filters * pixels)
         .enumerate()
-        .for_each(|(plane, out)| {
-            out.fill(0);
-            for (images, filters) in terms {
-                add_plane(
-                    shape,
-                    out,
-                    plane / shape.out_channels,
-                    plane % shape.out_channels,
-                    images,
-                    filters,
-                );
-            }
+        .for_each(|(item, out)| {
+            let (image, group) = (item / shape.groups, item % shape.groups);
+            let unfolded: Vec<Unfolded> = terms
+                .iter()
+                .map(|(images, _)| Unfolded::new(shape, images, image, group))
+                .collect();
+            packed[group].multiply(out, pixels, &unfolded.iter().collect::<Vec<_>>());
         });
 }
 
-/// Adds the convolution of one image by one filter.
-fn add_plane(
+/// The result of one filter on one image, tap by tap.
+fn add_taps(
+    backend: Backend,
     shape: &Convolution,
     out: &mut [u64],
     image: usize,
     filter: usize,
-    images: &[u64],
-    filters: &[u64],
+    terms: &[(&[u64], &[u64])],
 ) {
     let [_, width] = shape.output();
-    let [rows, columns] = shape.input;
-    let channels = shape.in_channels / shape.groups;
-    let first = image * shape.in_channels + filter / (shape.out_channels / shape.groups) * channels;
-    for channel in 0..channels {
-        let input = &images[(first + channel) * rows * columns..][..rows * columns];
-        for y in 0..shape.kernel[0] {
-            for x in 0..shape.kernel[1] {
-                let weight = filters
-                    [((filter * channels + channel) * shape.kernel[0] + y) * shape.kernel[1] + x];
-                for (position, out) in out.iter_mut().enumerate() {
-                    let (i, j) = (position / width, position % width);
-                    let row = (i * shape.stride[0] + y * shape.dilation[0])
-                        .wrapping_sub(shape.padding[0]);
-                    let column = (j * shape.stride[1] + x * shape.dilation[1])
-                        .wrapping_sub(shape.padding[1]);
-                    if row < rows && column < columns {
-                        *out = out.wrapping_add(weight.wrapping_mul(input[row * columns + column]));
-                    }
-                }
+    let group = filter / (shape.out_channels / shape.groups);
+    let taps = shape.in_channels / shape.groups * shape.kernel[0] * shape.kernel[1];
+    let mut row = vec![0; width];
+    out.fill(0);
+    for (images, filters) in terms {
+        let unfolded = Unfolded::new(shape, images, image, group);
+        for (tap, weight) in filters[filter * taps..][..taps].iter().enumerate() {
+            for (line, out) in out.chunks_exact_mut(width).enumerate() {
+                unfolded.write_line(tap, line, 0, &mut row);
+                add_multiple(backend, out, *weight, &row);
             }
         }
     }

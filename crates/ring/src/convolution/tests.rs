@@ -225,9 +225,56 @@ fn convolutions_of_many_shapes() {
     for shape in shapes() {
         assert_eq!(shape.validate(), Ok(()), "{shape:?}");
         let (images, filters) = (values(shape.input_len(), 1), values(shape.weight_len(), 2));
-        let mut out = vec![7; shape.output_len()];
-        convolve(&shape, &mut out, &[(&images, &filters)]);
-        assert!(out == slowly(&shape, &images, &filters), "{shape:?}");
+        let expected = slowly(&shape, &images, &filters);
+        for backend in backends() {
+            let mut out = vec![7; shape.output_len()];
+            convolve_with(backend, &shape, &mut out, &[(&images, &filters)]);
+            assert!(out == expected, "{backend}: {shape:?}");
+        }
+    }
+}
+
+/// The fast kernels that this machine has, and always the portable ones.
+fn backends() -> impl Iterator<Item = Backend> {
+    Backend::ALL
+        .into_iter()
+        .filter(|backend| backend.is_available())
+}
+
+#[test]
+fn random_shapes_agree_bit_for_bit() {
+    let mut state = 1_u64;
+    let mut below = |n: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % n
+    };
+    let mut tried = 0;
+    while tried < 400 {
+        let groups = 1 + below(3);
+        let shape = Convolution {
+            batch: 1 + below(2),
+            groups,
+            in_channels: groups * (1 + below(4)),
+            out_channels: groups * (1 + below(12)),
+            input: [1 + below(14), 1 + below(30)],
+            kernel: [1 + below(4), 1 + below(4)],
+            stride: [1 + below(3), 1 + below(3)],
+            padding: [below(4), below(4)],
+            dilation: [1 + below(3), 1 + below(3)],
+        };
+        if shape.validate().is_err() {
+            continue;
+        }
+        tried += 1;
+        let (images, filters) = (values(shape.input_len(), 3), values(shape.weight_len(), 4));
+        let expected = slowly(&shape, &images, &filters);
+        for backend in backends() {
+            let mut out = vec![7; shape.output_len()];
+            convolve_with(backend, &shape, &mut out, &[(&images, &filters)]);
+            assert!(out == expected, "{backend}: {shape:?}");
+        }
     }
 }
 

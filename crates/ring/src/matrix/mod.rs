@@ -1,9 +1,22 @@
 //! Matrix products mod 2^64.
+//!
+//! Large ones are blocked ([`crate::product`]). A few rows or a few columns do not repay the packing
+//! of the other operand, which is then read once, row by row ([`thin`]).
 
+mod thin;
+
+use crate::dispatch::{Backend, backend};
+use crate::product::{Left, Right};
 use rayon::prelude::*;
+use std::ops::Range;
 
-/// Fewest products worth a second thread.
-const PARALLEL_FROM: usize = 1 << 16;
+pub(crate) use thin::add_multiple;
+
+/// Rows or columns up to which a product is thin.
+const THIN: usize = 3;
+
+/// Products of one item above which its own threads, and not the batch's, do the work.
+const LARGE: usize = 1 << 20;
 
 /// out = Σ A·B over the terms (A, B): A is m×k, B is k×n, out is m×n, all row-major.
 ///
@@ -25,6 +38,16 @@ pub fn multiply_batch(
     n: usize,
     terms: &[(&[u64], &[u64])],
 ) {
+    multiply_with(backend(), out, batch, [m, k, n], terms);
+}
+
+fn multiply_with(
+    backend: Backend,
+    out: &mut [u64],
+    batch: usize,
+    [m, k, n]: [usize; 3],
+    terms: &[(&[u64], &[u64])],
+) {
     check(out.len(), [batch, m, n], "product");
     for (a, b) in terms {
         check(a.len(), [batch, m, k], "left operand");
@@ -33,23 +56,47 @@ pub fn multiply_batch(
     if out.is_empty() {
         return;
     }
-    let work = |(row, out): (usize, &mut [u64])| {
-        let (item, row) = (row / m, row % m);
-        out.fill(0);
-        for (a, b) in terms {
-            let a = &a[(item * m + row) * k..][..k];
-            let b = &b[item * k * n..][..k * n];
-            for (a, b) in a.iter().zip(b.chunks_exact(n)) {
-                out.iter_mut()
-                    .zip(b)
-                    .for_each(|(out, b)| *out = out.wrapping_add(a.wrapping_mul(*b)));
-            }
-        }
+    let item = |(item, out): (usize, &mut [u64])| {
+        let terms: Vec<(&[u64], &[u64])> = terms
+            .iter()
+            .map(|(a, b)| (&a[item * m * k..][..m * k], &b[item * k * n..][..k * n]))
+            .collect();
+        one(backend, out, [m, k, n], &terms);
     };
-    if out.len() * k * terms.len() < PARALLEL_FROM {
-        out.chunks_exact_mut(n).enumerate().for_each(work);
+    if batch == 1 || m * k * n > LARGE {
+        out.chunks_exact_mut(m * n).enumerate().for_each(item);
     } else {
-        out.par_chunks_exact_mut(n).enumerate().for_each(work);
+        out.par_chunks_exact_mut(m * n).enumerate().for_each(item);
+    }
+}
+
+fn one(backend: Backend, out: &mut [u64], [m, k, n]: [usize; 3], terms: &[(&[u64], &[u64])]) {
+    if m <= THIN {
+        return thin::few_rows(backend, out, [m, k, n], terms);
+    }
+    if n <= THIN {
+        return thin::few_columns(backend, out, [m, k, n], terms);
+    }
+    let left: Vec<&[u64]> = terms.iter().map(|(a, _)| *a).collect();
+    let right: Vec<RowMajor> = terms
+        .iter()
+        .map(|(_, b)| RowMajor {
+            words: b,
+            columns: n,
+        })
+        .collect();
+    let right: Vec<&RowMajor> = right.iter().collect();
+    Left::pack(backend, m, k, &left).multiply(out, n, &right);
+}
+
+struct RowMajor<'a> {
+    words: &'a [u64],
+    columns: usize,
+}
+
+impl Right for RowMajor<'_> {
+    fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]) {
+        out.copy_from_slice(&self.words[row * self.columns..][columns]);
     }
 }
 

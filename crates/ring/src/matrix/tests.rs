@@ -23,15 +23,52 @@ fn slowly(m: usize, k: usize, n: usize, a: &[u64], b: &[u64]) -> Vec<u64> {
     out
 }
 
+/// The fast kernels that this machine has, and always the portable ones.
+fn backends() -> impl Iterator<Item = Backend> {
+    Backend::ALL
+        .into_iter()
+        .filter(|backend| backend.is_available())
+}
+
+#[test]
+fn large_products_agree_bit_for_bit() {
+    // Beyond one block in every direction, and parallel.
+    let (m, k, n) = (70, 2 * 256 + 3, 2 * 240 + 5);
+    let operands: Vec<_> = (0..2)
+        .map(|t| (values(m * k, t), values(k * n, 10 + t)))
+        .collect();
+    let terms: Vec<_> = operands.iter().map(|(a, b)| (&a[..], &b[..])).collect();
+    let mut expected = slowly(m, k, n, terms[0].0, terms[0].1);
+    let second = slowly(m, k, n, terms[1].0, terms[1].1);
+    expected
+        .iter_mut()
+        .zip(second)
+        .for_each(|(sum, x)| *sum = sum.wrapping_add(x));
+    for backend in backends() {
+        for threads in [1, 3] {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            let mut out = vec![7; m * n];
+            pool.install(|| multiply_with(backend, &mut out, 1, [m, k, n], &terms));
+            assert!(out == expected, "{backend} on {threads} threads");
+        }
+    }
+}
+
 #[test]
 fn products_of_many_shapes() {
     for m in [0, 1, 2, 7, 8, 9, 33] {
         for k in [0, 1, 5, 64, 300] {
             for n in [0, 1, 2, 3, 7, 8, 9, 24, 31, 65] {
                 let (a, b) = (values(m * k, 1), values(k * n, 2));
-                let mut out = vec![7; m * n];
-                multiply(&mut out, m, k, n, &[(&a, &b)]);
-                assert!(out == slowly(m, k, n, &a, &b), "{m}×{k}×{n}");
+                let expected = slowly(m, k, n, &a, &b);
+                for backend in backends() {
+                    let mut out = vec![7; m * n];
+                    multiply_with(backend, &mut out, 1, [m, k, n], &[(&a, &b)]);
+                    assert!(out == expected, "{backend}: {m}×{k}×{n}");
+                }
             }
         }
     }

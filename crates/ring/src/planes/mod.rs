@@ -3,11 +3,11 @@
 //! Element i of a plane is bit i % 64 of word i / 64; w planes of n elements lie one after another,
 //! [`words_of`]`(n)` words each, and unused top bits of a plane's last word are zero.
 //!
-//! [`split`] and [`join`] transpose 64×64 bit matrices (see the kernels), eight neighbours at a time,
-//! so that each plane is written and read by whole cache lines.
+//! [`split`] and [`join`] transpose 64×64 bit matrices, eight neighbours at a time, so that each plane
+//! is written and read by whole cache lines, and one vector instruction serves all eight.
 
 mod bytes;
-mod transpose_portable;
+mod transpose;
 
 use crate::dispatch::{Backend, backend};
 use crate::parallel;
@@ -87,31 +87,28 @@ fn join_with(backend: Backend, planes: &[u64], width: usize, n: usize, out: &mut
                 group[plane * GROUP..][..words]
                     .copy_from_slice(&planes[plane * stride + first..][..words]);
             }
-            join_group(backend, &group, out);
+            join_group(backend, &mut group, out);
         }
     });
 }
 
 /// Transposes up to 512 values; missing ones count as 0.
 fn split_group(backend: Backend, values: &[u64], group: &mut Group) {
-    let _ = backend;
     for (column, values) in values.chunks(64).enumerate() {
-        let mut matrix = [0; 64];
-        matrix[..values.len()].copy_from_slice(values);
-        transpose_portable::transpose(&mut matrix);
-        for (row, word) in matrix.iter().enumerate() {
-            group[row * GROUP + column] = *word;
+        for (row, value) in values.iter().enumerate() {
+            group[row * GROUP + column] = *value;
         }
     }
+    transpose::transpose(backend, group);
 }
 
 /// The inverse of [`split_group`].
-fn join_group(backend: Backend, group: &Group, values: &mut [u64]) {
-    let _ = backend;
+fn join_group(backend: Backend, group: &mut Group, values: &mut [u64]) {
+    transpose::transpose(backend, group);
     for (column, values) in values.chunks_mut(64).enumerate() {
-        let mut matrix: [u64; 64] = std::array::from_fn(|row| group[row * GROUP + column]);
-        transpose_portable::transpose(&mut matrix);
-        values.copy_from_slice(&matrix[..values.len()]);
+        for (row, value) in values.iter_mut().enumerate() {
+            *value = group[row * GROUP + column];
+        }
     }
 }
 

@@ -1,0 +1,144 @@
+//! Products with few rows or few columns: the large operand is read once, so that memory is the limit.
+
+use crate::dispatch::Backend;
+use crate::parallel;
+use crate::shared_slice::SharedSlice;
+
+/// Columns that one thread takes: the results stay in the first-level cache.
+const COLUMNS: usize = 1024;
+
+/// Products that are worth a thread.
+const WORK: usize = 1 << 15;
+
+/// out = Σ A·B for few rows of A: each row of B, times a word of A, is added to the result.
+pub(super) fn few_rows(
+    backend: Backend,
+    out: &mut [u64],
+    [m, k, n]: [usize; 3],
+    terms: &[(&[u64], &[u64])],
+) {
+    let backend = backend.checked();
+    let out = SharedSlice::new(out);
+    let columns = if m * k * n < WORK { n } else { COLUMNS };
+    parallel::for_blocks(n, columns, |range| {
+        for row in 0..m {
+            // SAFETY: ranges of columns are disjoint.
+            let out = unsafe { out.part(row * n + range.start..row * n + range.end) };
+            out.fill(0);
+            for (a, b) in terms {
+                for (at, factor) in a[row * k..][..k].iter().enumerate() {
+                    add_multiple(
+                        backend,
+                        out,
+                        *factor,
+                        &b[at * n + range.start..at * n + range.end],
+                    );
+                }
+            }
+        }
+    });
+}
+
+/// out = Σ A·B for few columns of B: inner products with the rows of A.
+pub(super) fn few_columns(
+    backend: Backend,
+    out: &mut [u64],
+    [m, k, n]: [usize; 3],
+    terms: &[(&[u64], &[u64])],
+) {
+    let backend = backend.checked();
+    let turned: Vec<Vec<u64>> = terms
+        .iter()
+        .map(|(_, b)| {
+            (0..n * k)
+                .map(|at| b[at % k.max(1) * n + at / k.max(1)])
+                .collect()
+        })
+        .collect();
+    let out = SharedSlice::new(out);
+    parallel::for_blocks(m, (WORK / (k * n).max(1)).max(1), |range| {
+        for row in range {
+            // SAFETY: ranges of rows are disjoint.
+            let out = unsafe { out.part(row * n..(row + 1) * n) };
+            for (column, out) in out.iter_mut().enumerate() {
+                *out = terms.iter().zip(&turned).fold(0, |sum, ((a, _), b)| {
+                    let product = inner_product(backend, &a[row * k..][..k], &b[column * k..][..k]);
+                    sum.wrapping_add(product)
+                });
+            }
+        }
+    });
+}
+
+/// out += factor · words.
+pub(crate) fn add_multiple(backend: Backend, out: &mut [u64], factor: u64, words: &[u64]) {
+    #[inline(always)]
+    fn body(out: &mut [u64], factor: u64, words: &[u64]) {
+        for (out, word) in out.iter_mut().zip(words) {
+            *out = out.wrapping_add(factor.wrapping_mul(*word));
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn avx2(out: &mut [u64], factor: u64, words: &[u64]) {
+        body(out, factor, words);
+    }
+    #[cfg(avx512)]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    #[allow(
+        clippy::incompatible_msrv,
+        reason = "the build script checked the compiler"
+    )]
+    fn avx512(out: &mut [u64], factor: u64, words: &[u64]) {
+        body(out, factor, words);
+    }
+    match backend {
+        // SAFETY: the caller checked that the processor has the backend.
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 => unsafe { avx2(out, factor, words) },
+        // SAFETY: as above.
+        #[cfg(avx512)]
+        Backend::Avx512 => unsafe { avx512(out, factor, words) },
+        _ => body(out, factor, words),
+    }
+}
+
+fn inner_product(backend: Backend, a: &[u64], b: &[u64]) -> u64 {
+    #[inline(always)]
+    fn body(a: &[u64], b: &[u64]) -> u64 {
+        // Several sums, so that additions do not wait for each other.
+        const LANES: usize = 32;
+        let (mut sums, whole) = ([0_u64; LANES], a.len() / LANES * LANES);
+        for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
+            for lane in 0..LANES {
+                sums[lane] = sums[lane].wrapping_add(a[lane].wrapping_mul(b[lane]));
+            }
+        }
+        let rest = a[whole..].iter().zip(&b[whole..]);
+        let rest = rest.fold(0_u64, |sum, (a, b)| sum.wrapping_add(a.wrapping_mul(*b)));
+        sums.iter().fold(rest, |sum, lane| sum.wrapping_add(*lane))
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn avx2(a: &[u64], b: &[u64]) -> u64 {
+        body(a, b)
+    }
+    #[cfg(avx512)]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    #[allow(
+        clippy::incompatible_msrv,
+        reason = "the build script checked the compiler"
+    )]
+    fn avx512(a: &[u64], b: &[u64]) -> u64 {
+        body(a, b)
+    }
+    match backend {
+        // SAFETY: the caller checked that the processor has the backend.
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 => unsafe { avx2(a, b) },
+        // SAFETY: as above.
+        #[cfg(avx512)]
+        Backend::Avx512 => unsafe { avx512(a, b) },
+        _ => body(a, b),
+    }
+}

@@ -1,0 +1,205 @@
+//! The blocked product behind matrix products and convolutions: out = Σ A·B mod 2^64 over the terms.
+//!
+//! The scheme is that of Goto and van de Geijn ("Anatomy of high-performance matrix multiplication",
+//! ACM TOMS 2008): A is packed once into panels of `rows` × depth, B block by block into panels of
+//! depth × `columns`, and a kernel multiplies two panels with the whole tile of results in registers.
+//! The right operand says itself how a row of it is written out ([`Right`]), so that a convolution
+//! unfolds its image while packing and never stores the unfolded copy. The terms follow each other
+//! along the depth, as if they were one product.
+//!
+//! **Limit.** One multiply-add of a vector takes one multiplication and one addition (AVX-512), or
+//! three of each and two shifts (AVX2, which has 32-bit multiplications only).
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(avx512)]
+mod avx512;
+mod portable;
+
+use crate::dispatch::Backend;
+use crate::shared_slice::SharedSlice;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Depth of a block: a panel of B stays in the first-level cache while A's panels pass.
+const DEPTH: usize = 256;
+
+/// Columns of a block, in panels: the block stays in the second-level cache.
+const PANELS: usize = 10;
+
+/// Words of the largest tile.
+const LARGEST_TILE: usize = 8 * 24;
+
+/// Products below which one thread does it all.
+const PARALLEL_FROM: usize = 1 << 17;
+
+/// The right operand of a term.
+pub(crate) trait Right: Sync {
+    /// Writes columns `columns` of row `row`.
+    fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]);
+}
+
+/// Rows and columns of a kernel's tile.
+#[derive(Clone, Copy)]
+struct Tile {
+    rows: usize,
+    columns: usize,
+}
+
+fn tile(backend: Backend) -> Tile {
+    match backend {
+        Backend::Portable => Tile {
+            rows: 4,
+            columns: 4,
+        },
+        Backend::Avx2 => Tile {
+            rows: 3,
+            columns: 8,
+        },
+        Backend::Avx512 => Tile {
+            rows: 8,
+            columns: 24,
+        },
+    }
+}
+
+/// The left operand of all terms, packed: panels of `tile.rows` rows, in each column by column, the
+/// terms one after another; missing rows are zeros.
+pub(crate) struct Left {
+    backend: Backend,
+    rows: usize,
+    depth: usize,
+    words: Vec<u64>,
+}
+
+impl Left {
+    /// Packs the m×k matrices of the terms.
+    pub(crate) fn pack(backend: Backend, m: usize, k: usize, terms: &[&[u64]]) -> Self {
+        let (backend, height) = (backend.checked(), tile(backend).rows);
+        let depth = k * terms.len();
+        let mut words = vec![0; m.div_ceil(height) * height * depth];
+        let pack = |(panel, words): (usize, &mut [u64])| {
+            for (term, a) in terms.iter().enumerate() {
+                for row in (panel * height..m).take(height) {
+                    let place = &mut words[term * k * height + row % height..];
+                    for (word, a) in place.iter_mut().step_by(height).zip(&a[row * k..][..k]) {
+                        *word = *a;
+                    }
+                }
+            }
+        };
+        if words.len() < PARALLEL_FROM {
+            words
+                .chunks_mut((height * depth).max(1))
+                .enumerate()
+                .for_each(pack);
+        } else {
+            words
+                .par_chunks_mut(height * depth)
+                .enumerate()
+                .for_each(pack);
+        }
+        Self {
+            backend,
+            rows: m,
+            depth,
+            words,
+        }
+    }
+
+    /// out = Σ A·B: `right` has the right operand of each term; out is m×n, row-major.
+    pub(crate) fn multiply(&self, out: &mut [u64], n: usize, right: &[&impl Right]) {
+        assert!(out.len() == self.rows * n, "an m×n result");
+        if self.depth == 0 {
+            return out.fill(0);
+        }
+        let block = tile(self.backend).columns * PANELS;
+        let out = SharedSlice::new(out);
+        // Few wide blocks leave threads idle, so that then the rows are divided as well.
+        let blocks = n.div_ceil(block);
+        let panels = self.rows.div_ceil(tile(self.backend).rows);
+        let bands = (2 * rayon::current_num_threads())
+            .div_ceil(blocks.max(1))
+            .clamp(1, panels.div_ceil(4).max(1));
+        let work = |task: usize| {
+            let (columns, band) = (task / bands, task % bands);
+            let columns = columns * block..n.min((columns + 1) * block);
+            let rows = panels * band / bands..panels * (band + 1) / bands;
+            self.block(&out, n, columns, rows, right);
+        };
+        if self.rows * self.depth * n < PARALLEL_FROM {
+            (0..blocks * bands).for_each(work);
+        } else {
+            (0..blocks * bands).into_par_iter().for_each(work);
+        }
+    }
+
+    /// Some columns of the result, for some panels of rows.
+    fn block(
+        &self,
+        out: &SharedSlice<'_, u64>,
+        n: usize,
+        columns: Range<usize>,
+        panels: Range<usize>,
+        right: &[&impl Right],
+    ) {
+        let Tile {
+            rows: height,
+            columns: width,
+        } = tile(self.backend);
+        let per_term = self.depth / right.len();
+        let wide = columns.len().div_ceil(width);
+        let mut packed = vec![0; wide * width * DEPTH.min(self.depth)];
+        let mut row = vec![0; wide * width];
+        for start in (0..self.depth).step_by(DEPTH) {
+            let depth = DEPTH.min(self.depth - start);
+            for at in 0..depth {
+                let (term, of_term) = ((start + at) / per_term, (start + at) % per_term);
+                right[term].write_row(of_term, columns.clone(), &mut row[..columns.len()]);
+                for (panel, words) in row.chunks_exact(width).enumerate() {
+                    packed[(panel * depth + at) * width..][..width].copy_from_slice(words);
+                }
+            }
+            for panel in panels.clone() {
+                let a = &self.words[(panel * self.depth + start) * height..][..depth * height];
+                for (at, b) in packed[..wide * width * depth]
+                    .chunks_exact(depth * width)
+                    .enumerate()
+                {
+                    let mut result = [0; LARGEST_TILE];
+                    multiply_panels(self.backend, a, b, &mut result[..height * width]);
+                    let first = columns.start + at * width;
+                    let used = width.min(columns.end - first);
+                    for row in 0..height.min(self.rows - panel * height) {
+                        let place = (panel * height + row) * n + first;
+                        // SAFETY: blocks of columns and bands of rows are disjoint between the tasks.
+                        let out = unsafe { out.part(place..place + used) };
+                        let words = &result[row * width..][..used];
+                        if start == 0 {
+                            out.copy_from_slice(words);
+                        } else {
+                            out.iter_mut()
+                                .zip(words)
+                                .for_each(|(out, word)| *out = out.wrapping_add(*word));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The tile of two panels: `a` is depth × rows, `b` depth × columns.
+fn multiply_panels(backend: Backend, a: &[u64], b: &[u64], out: &mut [u64]) {
+    match backend {
+        Backend::Portable => portable::multiply(a, b, out),
+        // SAFETY: `Left::pack` checked that the processor has the backend.
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 => unsafe { avx2::multiply(a, b, out) },
+        // SAFETY: as above.
+        #[cfg(avx512)]
+        Backend::Avx512 => unsafe { avx512::multiply(a, b, out) },
+        #[cfg(not(all(target_arch = "x86_64", avx512)))]
+        other => unreachable!("{other} kernels are not part of this build"),
+    }
+}

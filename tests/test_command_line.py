@@ -1,0 +1,208 @@
+"""The command line, as a newcomer uses it."""
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TACIT = [sys.executable, "-m", "tacit"]
+
+DEMO_KEYS = {
+    "parties",
+    "protocol",
+    "samples",
+    "accuracy_plain",
+    "accuracy_secret",
+    "argmax_agreement",
+    "max_abs_logit_error",
+    "seconds",
+    "bytes_sent_per_party",
+    "rounds",
+    "layers",
+}
+BENCH_KEYS = {
+    "name",
+    "protocol",
+    "parties",
+    "transport",
+    "threads",
+    "seconds_median",
+    "seconds_min",
+    "bytes_sent_per_party",
+    "rounds",
+}
+
+
+def tacit(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Runs a command."""
+    return subprocess.run(
+        [*TACIT, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_demo(tmp_path: Path) -> None:
+    done = tacit("demo", "--json", tmp_path / "demo.json")
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads((tmp_path / "demo.json").read_text())
+    assert set(outcome) == DEMO_KEYS
+    assert (outcome["parties"], outcome["protocol"], outcome["samples"]) == (3, "replicated", 540)
+    assert outcome["accuracy_plain"] >= 0.97
+    assert outcome["accuracy_secret"] >= 0.97
+    assert outcome["argmax_agreement"] >= 0.99
+    assert outcome["max_abs_logit_error"] < 0.01
+    assert len(outcome["bytes_sent_per_party"]) == 3
+    names = [layer["name"] for layer in outcome["layers"]]
+    assert names[:4] == ["conv1", "norm1", "relu1", "pool1"]
+    assert "classifying in secret" in done.stderr
+    for said in ("in the clear", "in secret", "conv1", "largest logit error", "Threat model: 3 parties"):
+        assert said in done.stdout
+
+
+def test_bench(tmp_path: Path) -> None:
+    done = tacit("bench", "--only", "argmax_1000x10,lenet_1", "--json", tmp_path / "bench.json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "bench.json").read_text())
+    assert [entry["name"] for entry in report] == ["argmax_1000x10", "lenet_1"]
+    for entry in report:
+        assert set(entry) == BENCH_KEYS
+        assert (entry["protocol"], entry["parties"], entry["transport"]) == ("replicated", 3, "tcp")
+        assert 0 < entry["seconds_min"] <= entry["seconds_median"]
+        assert len(entry["bytes_sent_per_party"]) == 3
+        assert min(entry["bytes_sent_per_party"]) > 0
+        assert entry["rounds"] > 0
+
+
+def test_bench_sends_no_more_than_it_may(tmp_path: Path) -> None:
+    most = {"relu_1e6": 40e6, "relu_1e6_w32": 24e6, "mul_1e6": 15e6}
+    done = tacit("bench", "--only", ",".join(most), "--json", tmp_path / "bench.json")
+    assert done.returncode == 0, done.stderr
+    for entry in json.loads((tmp_path / "bench.json").read_text()):
+        assert max(entry["bytes_sent_per_party"]) <= most[entry["name"]]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listened on a moment ago."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def example(folder: Path) -> Path:
+    """The repository's example, with certificates of its own and free ports."""
+    made = tacit("certificates", "--parties", 3, "--out", folder / "certificates")
+    assert made.returncode == 0, made.stderr
+    assert "party-2.key" in made.stdout
+    text = (ROOT / "examples" / "parties.toml").read_text()
+    for party, port in enumerate(free_ports(3)):
+        assert f"127.0.0.1:740{party}" in text
+        text = text.replace(f"127.0.0.1:740{party}", f"127.0.0.1:{port}")
+    (folder / "parties.toml").write_text(text)
+    return folder / "parties.toml"
+
+
+def run_parties(config: Path, program: Path, parties: list[int]) -> list[tuple[int, str, str]]:
+    """Starts processes as on separate machines; exit code, output and errors of each."""
+    started = [
+        subprocess.Popen(
+            [*TACIT, "run", "--config", str(config), "--party", str(party), str(program), "an argument"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for party in parties
+    ]
+    ended = []
+    for process in started:
+        out, err = process.communicate(timeout=120)
+        ended.append((process.returncode, out, err))
+    return ended
+
+
+def test_three_real_processes_from_the_example(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, tacit, torch\n"
+        "if __name__ == '__main__':\n"
+        "    x = tacit.share(torch.tensor([1.5, -2.0]) if tacit.session().party == 1 else None, owner=1)\n"
+        "    print((x * x).relu().reveal(to=1), sys.argv[1:])\n"
+    )
+    ended = run_parties(config, program, [2, 0, 1])
+    for code, _, err in ended:
+        assert code == 0, err
+        assert "no single party learns anything" in err
+        assert "TLS 1.3" in err
+    assert [out.startswith("None") for _, out, _ in ended] == [True, True, False]
+    assert re.search(r"tensor\(\[2\.2[45]\d\d, [34]\.[09]", ended[2][1])
+    assert "['an argument']" in ended[0][1]
+
+
+def test_the_examples_program_runs(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    ended = run_parties(config, ROOT / "examples" / "classify.py", [0, 1, 2])
+    assert [code for code, _, _ in ended] == [0, 0, 0], [err for _, _, err in ended]
+
+
+def test_a_party_that_never_comes(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    config.write_text(config.read_text().replace("timeout = 60", "timeout = 3"))
+    for code, _, err in run_parties(config, ROOT / "examples" / "classify.py", [0, 1]):
+        assert code == 1
+        assert 'party 2 failed in step "connect": it did not come within the timeout' in err
+        assert "Traceback" not in err
+
+
+def test_a_port_in_use(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        lines = config.read_text().splitlines()
+        at = next(i for i, line in enumerate(lines) if line.startswith("address"))
+        lines[at] = f'address = "127.0.0.1:{port}"'
+        config.write_text("\n".join(lines))
+        ((code, _, err),) = run_parties(config, ROOT / "examples" / "classify.py", [0])
+    assert code == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in err
+    assert "choose another port" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["bench", "--only", "nonsense"], "no benchmark is called 'nonsense'"),
+        (["certificates", "--parties", "1", "--out", "unused"], "2 to 64 parties"),
+        (["run", "--config", "missing.toml", "--party", "0", "x.py"], "cannot read missing.toml"),
+    ],
+)
+def test_mistakes_are_one_message(arguments: list[str], expected: str) -> None:
+    done = tacit(*arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith("tacit: ")
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_party_that_is_not_in_the_file(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    done = tacit("run", "--config", config, "--party", 5, "x.py")
+    assert done.returncode == 1
+    assert "there is no party 5" in done.stderr
+    assert "its parties are 0 to 2" in done.stderr
+
+
+def test_help_and_version() -> None:
+    assert "demo" in tacit("--help").stdout
+    assert tacit("--version").stdout.startswith("tacit 0.")
+    assert tacit("run", "--help").returncode == 0
+
+
+def test_the_console_script_is_installed() -> None:
+    assert shutil.which("tacit", path=str(Path(sys.executable).parent))
