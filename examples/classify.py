@@ -1,0 +1,33 @@
+"""Party 0 has a model, party 1 has images, and only party 1 learns the classes.
+
+tacit run --config parties.toml --party I classify.py
+"""
+
+import torch
+from torch import nn
+
+import tacit
+
+
+def main() -> None:
+    """The same program runs in every party."""
+    party = tacit.session().party
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(36, 10),
+    ).eval()
+    # Party 0 would load its trained weights here; what the others have in their place does not count.
+    tacit.share_module(model, owner=0)
+
+    images = torch.rand(5, 1, 8, 8) if party == 1 else None
+    classes = model(tacit.share(images, owner=1)).argmax(1).reveal(to=1)
+    if party == 1:
+        print(f"party 1 learns the classes {classes.tolist()}")
+
+
+if __name__ == "__main__":
+    main()
