@@ -75,6 +75,13 @@ def _positive(text: str) -> int:
     return number
 
 
+def _print_threat_model(console: Console) -> None:
+    """Of the sessions that the demo and the benchmarks start."""
+    console.print(
+        f"Threat model: {_core.threat_model('replicated', 3)}; links: TLS 1.3, mutual certificates."
+    )
+
+
 def _write(path: Path | None, content: Any) -> None:
     if path is not None:
         path.write_text(json.dumps(content, indent=2) + "\n")
@@ -84,6 +91,7 @@ def _demo(parsed: argparse.Namespace) -> None:
     from tacit.demo import demonstrate, report
 
     console = Console()
+    _print_threat_model(console)
     outcome, threat_model = demonstrate(console, parsed.samples)
     report(console, outcome, threat_model)
     _write(parsed.json, outcome.as_json())
@@ -93,8 +101,10 @@ def _bench(parsed: argparse.Namespace) -> None:
     from tacit.bench.run import check, measure, table
 
     console = Console()
+    names = check(parsed.only.split(",") if parsed.only else [])
+    _print_threat_model(console)
     entries, memory = [], []
-    for name in check(parsed.only.split(",") if parsed.only else []):
+    for name in names:
         with console.status(f"{name} ..."):
             entry, peak = measure(name, parsed.threads)
         console.print(f"{name}: {entry['seconds_median']:.4f} s")

@@ -111,6 +111,12 @@ def test_operator_on_shares(key: str) -> None:
     check(key, "replicated", 3)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("key", sorted(set(OPERATORS) - set(ON_SHARES)))
+def test_every_other_operator_on_shares(key: str) -> None:
+    check(key, "replicated", 3)
+
+
 def test_the_lists_name_operators_that_exist() -> None:
     # A release of PyTorch may lack some; the one in the lock file has them all.
     lists = gaps.NO_INPUT | gaps.ELSEWHERE | set(gaps.PARTLY) | set(gaps.UNSUPPORTED) | set(ON_SHARES)

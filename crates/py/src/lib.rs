@@ -17,6 +17,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<links::Listener>()?;
     module.add_function(wrap_pyfunction!(links::generate_certificate, module)?)?;
     module.add_function(wrap_pyfunction!(links::write_certificates, module)?)?;
+    module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_matmul, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_convolution, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::kernels, module)?)?;

@@ -644,6 +644,15 @@ impl Session {
     }
 }
 
+/// The threat model that a session would have.
+#[pyfunction]
+pub fn threat_model(protocol: &str, parties: usize) -> PyResult<String> {
+    let model = mpc::threat_model(protocol, parties);
+    model
+        .map(|model| model.to_string())
+        .ok_or_else(|| misuse(format!("unknown protocol {protocol:?}")))
+}
+
 fn as_dict<'py>(py: Python<'py>, reading: &net::Reading) -> PyResult<Bound<'py, PyDict>> {
     let entries = PyDict::new(py);
     entries.set_item("payload_bytes", reading.payload_bytes)?;

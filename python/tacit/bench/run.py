@@ -74,10 +74,13 @@ def _party(name: str) -> dict[str, Any]:
 
 def table(entries: list[dict[str, Any]], memory: list[int]) -> Table:
     """The report as people read it."""
-    result = Table(title=f"{PARTIES} processes, {PROTOCOL} sharing, TCP with TLS 1.3 on loopback")
-    result.add_column("case")
-    for heading in ("median s", "least s", "MB sent per party", "rounds", "threads each", "peak GB a party"):
-        result.add_column(heading, justify="right")
+    result = Table(
+        title=f"{PARTIES} processes, {PROTOCOL} sharing, TCP with TLS 1.3 on loopback",
+        caption="MB sent, threads and peak memory of each party",
+    )
+    result.add_column("case", no_wrap=True)
+    for heading in ("median s", "least s", "MB sent", "rounds", "threads", "peak GB"):
+        result.add_column(heading, justify="right", no_wrap=True)
     for entry, peak in zip(entries, memory, strict=True):
         result.add_row(
             entry["name"],

@@ -80,7 +80,7 @@ pub(crate) fn add_multiple(backend: Backend, out: &mut [u64], factor: u64, words
     }
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn avx2(out: &mut [u64], factor: u64, words: &[u64]) {
+    unsafe fn avx2(out: &mut [u64], factor: u64, words: &[u64]) {
         body(out, factor, words);
     }
     #[cfg(avx512)]
@@ -89,7 +89,7 @@ pub(crate) fn add_multiple(backend: Backend, out: &mut [u64], factor: u64, words
         clippy::incompatible_msrv,
         reason = "the build script checked the compiler"
     )]
-    fn avx512(out: &mut [u64], factor: u64, words: &[u64]) {
+    unsafe fn avx512(out: &mut [u64], factor: u64, words: &[u64]) {
         body(out, factor, words);
     }
     match backend {
@@ -120,7 +120,7 @@ fn inner_product(backend: Backend, a: &[u64], b: &[u64]) -> u64 {
     }
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn avx2(a: &[u64], b: &[u64]) -> u64 {
+    unsafe fn avx2(a: &[u64], b: &[u64]) -> u64 {
         body(a, b)
     }
     #[cfg(avx512)]
@@ -129,8 +129,30 @@ fn inner_product(backend: Backend, a: &[u64], b: &[u64]) -> u64 {
         clippy::incompatible_msrv,
         reason = "the build script checked the compiler"
     )]
-    fn avx512(a: &[u64], b: &[u64]) -> u64 {
-        body(a, b)
+    unsafe fn avx512(a: &[u64], b: &[u64]) -> u64 {
+        use std::arch::x86_64::{
+            _mm512_add_epi64, _mm512_loadu_si512, _mm512_mullo_epi64, _mm512_reduce_add_epi64,
+            _mm512_setzero_si512,
+        };
+        const LANES: usize = 32;
+        let mut sums = [_mm512_setzero_si512(); LANES / 8];
+        for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
+            for (at, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: the chunks have 32 words, and the loads read words 8·at to 8·at + 7.
+                let (a, b) = unsafe {
+                    (
+                        _mm512_loadu_si512(a.as_ptr().add(8 * at).cast()),
+                        _mm512_loadu_si512(b.as_ptr().add(8 * at).cast()),
+                    )
+                };
+                *sum = _mm512_add_epi64(*sum, _mm512_mullo_epi64(a, b));
+            }
+        }
+        let whole = a.len() / LANES * LANES;
+        let rest = body(&a[whole..], &b[whole..]);
+        sums.into_iter().fold(rest, |total, sum| {
+            total.wrapping_add(_mm512_reduce_add_epi64(sum) as u64)
+        })
     }
     match backend {
         // SAFETY: the caller checked that the processor has the backend.

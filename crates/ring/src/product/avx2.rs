@@ -23,27 +23,30 @@ pub(super) unsafe fn multiply(a: &[u64], b: &[u64], out: &mut [u64]) {
         a.len() / ROWS * COLUMNS == b.len() && out.len() == ROWS * COLUMNS,
         "panels of one depth"
     );
-    let zero = _mm256_setzero_si256();
-    let (mut low, mut high) = ([[zero; VECTORS]; ROWS], [[zero; VECTORS]; ROWS]);
-    for (a, b) in a.chunks_exact(ROWS).zip(b.chunks_exact(COLUMNS)) {
-        for at in 0..VECTORS {
-            // SAFETY: the chunk has 8 words, and an unaligned load reads 4 of them.
-            let b0: __m256i = unsafe { _mm256_loadu_si256(b.as_ptr().add(4 * at).cast()) };
-            let b1 = _mm256_srli_epi64::<32>(b0);
-            for row in 0..ROWS {
-                let a0 = _mm256_set1_epi64x(a[row] as i64);
-                let a1 = _mm256_set1_epi64x((a[row] >> 32) as i64);
-                let crossed = _mm256_add_epi64(_mm256_mul_epu32(a0, b1), _mm256_mul_epu32(a1, b0));
-                low[row][at] = _mm256_add_epi64(low[row][at], _mm256_mul_epu32(a0, b0));
-                high[row][at] = _mm256_add_epi64(high[row][at], crossed);
+    let (a, b) = (a.chunks_exact(ROWS), b.chunks_exact(COLUMNS));
+    // SAFETY: the caller answers for AVX2; every load and store is of 4 of a chunk's 8 words, unaligned.
+    unsafe {
+        let zero = _mm256_setzero_si256();
+        let (mut low, mut high) = ([[zero; VECTORS]; ROWS], [[zero; VECTORS]; ROWS]);
+        for (a, b) in a.zip(b) {
+            for at in 0..VECTORS {
+                let b0: __m256i = _mm256_loadu_si256(b.as_ptr().add(4 * at).cast());
+                let b1 = _mm256_srli_epi64::<32>(b0);
+                for row in 0..ROWS {
+                    let a0 = _mm256_set1_epi64x(a[row] as i64);
+                    let a1 = _mm256_set1_epi64x((a[row] >> 32) as i64);
+                    let crossed =
+                        _mm256_add_epi64(_mm256_mul_epu32(a0, b1), _mm256_mul_epu32(a1, b0));
+                    low[row][at] = _mm256_add_epi64(low[row][at], _mm256_mul_epu32(a0, b0));
+                    high[row][at] = _mm256_add_epi64(high[row][at], crossed);
+                }
             }
         }
-    }
-    for (row, out) in out.chunks_exact_mut(COLUMNS).enumerate() {
-        for at in 0..VECTORS {
-            let sum = _mm256_add_epi64(low[row][at], _mm256_slli_epi64::<32>(high[row][at]));
-            // SAFETY: the chunk has 8 words, and an unaligned store writes 4 of them.
-            unsafe { _mm256_storeu_si256(out.as_mut_ptr().add(4 * at).cast(), sum) };
+        for (row, out) in out.chunks_exact_mut(COLUMNS).enumerate() {
+            for at in 0..VECTORS {
+                let sum = _mm256_add_epi64(low[row][at], _mm256_slli_epi64::<32>(high[row][at]));
+                _mm256_storeu_si256(out.as_mut_ptr().add(4 * at).cast(), sum);
+            }
         }
     }
 }
