@@ -7,6 +7,7 @@ import sys
 import time
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 import tacit
@@ -77,6 +78,8 @@ def table(entries: list[dict[str, Any]], memory: list[int]) -> Table:
     result = Table(
         title=f"{PARTIES} processes, {PROTOCOL} sharing, TCP with TLS 1.3 on loopback",
         caption="MB sent, threads and peak memory of each party",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
     result.add_column("case", no_wrap=True)
     for heading in ("median s", "least s", "MB sent", "rounds", "threads", "peak GB"):
