@@ -23,11 +23,7 @@ pub fn broadcast(channel: &mut Channel, owner: usize, payload: Option<&[u8]>) ->
             )));
         }
         let mut words = vec![payload.len() as u64];
-        words.extend(payload.chunks(8).map(|chunk| {
-            let mut bytes = [0; 8];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            u64::from_le_bytes(bytes)
-        }));
+        words.extend(net::bytes::to_words(payload));
         for to in (0..channel.parties()).filter(|to| *to != owner) {
             channel.send(to, words[..1].to_vec())?;
             if words.len() > 1 {
@@ -51,7 +47,5 @@ pub fn broadcast(channel: &mut Channel, owner: usize, payload: Option<&[u8]>) ->
         return Ok(Vec::new());
     }
     let words = channel.receive(owner, length.div_ceil(8))?;
-    let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    bytes.truncate(length);
-    Ok(bytes)
+    Ok(net::bytes::from_words(&words, length))
 }

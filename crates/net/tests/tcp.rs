@@ -247,6 +247,31 @@ fn strangers_do_not_end_the_set_up() {
 }
 
 #[test]
+fn a_stranger_that_drips_does_not_outlast_the_timeout() {
+    let set_up = SetUp::new(2);
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addresses = [
+        listener.local_address(),
+        nobody.local_addr().unwrap().to_string(),
+    ];
+    // A TLS record header that announces much, then a byte now and then.
+    let mut stranger = TcpStream::connect(&addresses[0]).unwrap();
+    stranger.write_all(&[0x16, 3, 1, 0x3f, 0xff]).unwrap();
+    let dripping = std::thread::spawn(move || {
+        while stranger.write_all(&[1]).is_ok() {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    });
+    // It would go on for an hour; the test ends because the set-up does.
+    let error = connect(listener, 0, &addresses, set_up.identity(0), SHORT, "test")
+        .err()
+        .unwrap();
+    assert!(matches!(error, Error::Peer { party: 1, .. }), "{error}");
+    dripping.join().unwrap();
+}
+
+#[test]
 fn something_else_that_listens_at_a_partys_address_is_no_party() {
     let set_up = SetUp::new(2);
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -6,7 +6,9 @@
 //! does not end the set-up; a *party* that is wrongly set up does.
 
 mod hello;
+mod meeting;
 mod outgoing;
+mod pinned;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -16,28 +18,18 @@ use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::inbox::Inbox;
 use crate::mesh::{Link, Mesh};
-use hello::Hello;
+use meeting::{Setup, meet};
 use outgoing::Outgoing;
 use std::io::{self, BufReader};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tls::Tls;
 
 /// Bytes from one peer that may lie unread in memory: far more than honest parties, who wait for each
 /// other in every round, can be ahead.
 const ROOM: usize = 4 << 30;
-
-/// Time between two attempts to reach a party that does not listen yet.
-const RETRY: Duration = Duration::from_millis(50);
-
-/// Longest time that one connection may take to say who it is.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-
-/// Strangers that are heard at the same time.
-const MOST_PENDING: usize = 4 * MOST_PARTIES;
 
 /// Who a party is and whom it trusts.
 pub struct Identity {
@@ -82,45 +74,6 @@ impl Listener {
     }
 }
 
-/// What the threads of the set-up share.
-struct Setup {
-    party: usize,
-    addresses: Vec<String>,
-    tls: Tls,
-    parameters: String,
-    deadline: Instant,
-    incoming: Mutex<Vec<Option<tls::Incoming>>>,
-    failure: Mutex<Option<Error>>,
-    refused: Mutex<Option<String>>,
-    over: AtomicBool,
-    pending: AtomicUsize,
-}
-
-impl Setup {
-    fn left(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
-    }
-
-    fn fail(&self, error: Error) {
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(error);
-        self.over.store(true, Ordering::Relaxed);
-    }
-
-    fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed) || self.left().is_zero()
-    }
-
-    fn missing(&self) -> Vec<usize> {
-        let incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner);
-        (0..incoming.len())
-            .filter(|peer| *peer != self.party && incoming[*peer].is_none())
-            .collect()
-    }
-}
-
 /// Links this party with all others; every party calls it, in any order, within the timeout.
 ///
 /// `parameters` is a line of text in which all must agree, such as protocol and version.
@@ -146,187 +99,15 @@ pub fn connect(
             identity.certificates.len()
         )));
     }
-    let setup = Setup {
+    let setup = Setup::new(
         party,
-        addresses: addresses.to_vec(),
-        tls: Tls::new(party, &identity)?,
-        parameters: parameters.to_owned(),
-        deadline: Instant::now() + timeout,
-        incoming: Mutex::new((0..parties).map(|_| None).collect()),
-        failure: Mutex::default(),
-        refused: Mutex::default(),
-        over: AtomicBool::new(false),
-        pending: AtomicUsize::new(0),
-    };
+        addresses,
+        Tls::new(party, &identity)?,
+        parameters,
+        timeout,
+    );
     let outgoing = meet(&setup, &listener)?;
-    let incoming = setup
-        .incoming
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
-    start(party, timeout, outgoing, incoming)
-}
-
-/// Connects to all and accepts all.
-fn meet(setup: &Setup, listener: &Listener) -> Result<Vec<Option<tls::Outgoing>>> {
-    let blocking = |error| Error::network(format!("cannot accept connections ({error})"));
-    listener.socket.set_nonblocking(true).map_err(blocking)?;
-    let parties = setup.addresses.len();
-    let outgoing = thread::scope(|scope| {
-        let callers: Vec<_> = (0..parties)
-            .map(|peer| (peer != setup.party).then(|| scope.spawn(move || call(setup, peer))))
-            .collect();
-        while !setup.missing().is_empty() && !setup.is_over() {
-            match listener.socket.accept() {
-                Ok((stream, _)) if setup.pending.load(Ordering::Relaxed) < MOST_PENDING => {
-                    setup.pending.fetch_add(1, Ordering::Relaxed);
-                    scope.spawn(move || {
-                        answer(setup, stream);
-                        setup.pending.fetch_sub(1, Ordering::Relaxed);
-                    });
-                }
-                // Refused, or nobody there, or gone again.
-                _ => thread::sleep(Duration::from_millis(2)),
-            }
-        }
-        let join = |caller: thread::ScopedJoinHandle<'_, _>| {
-            caller.join().expect("connecting does not panic")
-        };
-        let outgoing: Vec<Option<tls::Outgoing>> = callers
-            .into_iter()
-            .map(|caller| caller.and_then(join))
-            .collect();
-        setup.over.store(true, Ordering::Relaxed);
-        outgoing
-    });
-    if let Some(failure) = setup
-        .failure
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take()
-    {
-        return Err(failure);
-    }
-    let unreached = (0..parties).find(|peer| *peer != setup.party && outgoing[*peer].is_none());
-    match unreached.or_else(|| setup.missing().first().copied()) {
-        None => Ok(outgoing),
-        Some(peer) => {
-            let refused = setup
-                .refused
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            let refused = refused.map_or(String::new(), |reason| {
-                format!("; a connection was refused: {reason}")
-            });
-            let reason = format!(
-                "it did not come within the timeout (its address here: {}); start it, check address and firewall{refused}",
-                setup.addresses[peer]
-            );
-            Err(Error::peer(peer, "connect", reason))
-        }
-    }
-}
-
-/// Connects to a peer, again and again until it listens.
-fn call(setup: &Setup, peer: usize) -> Option<tls::Outgoing> {
-    let address = &setup.addresses[peer];
-    while !setup.is_over() {
-        let Some(stream) = dial(address, setup.left().min(HANDSHAKE)) else {
-            thread::sleep(RETRY);
-            continue;
-        };
-        match introduce(setup, peer, stream) {
-            Ok(connected) => return Some(connected),
-            Err(Some(error)) => {
-                setup.fail(error);
-                return None;
-            }
-            Err(None) => thread::sleep(RETRY),
-        }
-    }
-    None
-}
-
-fn dial(address: &str, most: Duration) -> Option<TcpStream> {
-    address.to_socket_addrs().ok()?.find_map(|address| {
-        let stream = TcpStream::connect_timeout(&address, most.max(RETRY)).ok()?;
-        stream.set_nodelay(true).ok()?;
-        Some(stream)
-    })
-}
-
-/// As the calling side: TLS, then hello for hello. `None` is worth another attempt.
-fn introduce(
-    setup: &Setup,
-    peer: usize,
-    stream: TcpStream,
-) -> std::result::Result<tls::Outgoing, Option<Error>> {
-    let limit = Some(setup.left().min(HANDSHAKE).max(RETRY));
-    stream
-        .set_read_timeout(limit)
-        .and_then(|()| stream.set_write_timeout(limit))
-        .map_err(|_| None)?;
-    let whom = |reason: String| {
-        Some(Error::setup(format!(
-            "cannot link with party {peer} at {}: {reason}",
-            setup.addresses[peer]
-        )))
-    };
-    let mut stream = setup
-        .tls
-        .call(peer, stream)
-        .map_err(|reason| reason.and_then(whom))?;
-    let mine = Hello::new(setup.party, &setup.parameters);
-    mine.write(&mut stream).map_err(|_| None)?;
-    let theirs = Hello::read(&mut stream).map_err(|error| tls::refusal(&error).and_then(whom))?;
-    theirs.check(&mine, peer).map_err(whom)?;
-    let none = stream
-        .sock
-        .set_read_timeout(None)
-        .and_then(|()| stream.sock.set_write_timeout(None));
-    none.map_err(|_| None)?;
-    Ok(stream)
-}
-
-/// As the listening side.
-fn answer(setup: &Setup, stream: TcpStream) {
-    let refuse = |reason: String| {
-        *setup.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
-    };
-    let limit = Some(setup.left().min(HANDSHAKE).max(RETRY));
-    let ready = stream
-        .set_nonblocking(false)
-        .and_then(|()| stream.set_nodelay(true))
-        .and_then(|()| stream.set_read_timeout(limit))
-        .and_then(|()| stream.set_write_timeout(limit));
-    if ready.is_err() {
-        return;
-    }
-    let (peer, mut stream) = match setup.tls.answer(stream) {
-        Ok(known) => known,
-        Err(reason) => return refuse(reason),
-    };
-    let mine = Hello::new(setup.party, &setup.parameters);
-    let theirs = match mine
-        .write(&mut stream)
-        .and_then(|()| Hello::read(&mut stream))
-    {
-        Ok(theirs) => theirs,
-        Err(error) => return refuse(format!("party {peer} did not introduce itself ({error})")),
-    };
-    // An authenticated party that disagrees ends the set-up: waiting longer would not mend it.
-    if let Err(reason) = theirs.check(&mine, peer) {
-        return setup.fail(Error::setup(format!(
-            "cannot link with party {peer}: {reason}"
-        )));
-    }
-    if stream.sock.set_read_timeout(None).is_ok() {
-        let mut incoming = setup
-            .incoming
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        incoming[peer].get_or_insert(stream);
-    }
+    start(party, timeout, outgoing, setup.into_incoming())
 }
 
 /// Starts the threads that write and read.

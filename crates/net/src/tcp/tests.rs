@@ -34,18 +34,8 @@ fn verdict(bytes: &[u8]) -> Error {
             channel.begin("multiply");
             channel.receive(1, 4).unwrap_err()
         });
-        let setup = Setup {
-            party: 1,
-            addresses: addresses.clone(),
-            tls: Tls::new(1, &identity(1)).unwrap(),
-            parameters: "test".to_owned(),
-            deadline: Instant::now() + Duration::from_secs(60),
-            incoming: Mutex::new(vec![None, None]),
-            failure: Mutex::default(),
-            refused: Mutex::default(),
-            over: AtomicBool::new(false),
-            pending: AtomicUsize::new(0),
-        };
+        let tls = Tls::new(1, &identity(1)).unwrap();
+        let setup = Setup::new(1, &addresses, tls, "test", Duration::from_secs(60));
         let mut to_first = meet(&setup, &second).unwrap().swap_remove(0).unwrap();
         to_first.write_all(bytes).unwrap();
         to_first.flush().unwrap();
