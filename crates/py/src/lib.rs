@@ -5,6 +5,7 @@ mod buffer;
 mod errors;
 mod kernels;
 mod links;
+mod operands;
 mod session;
 
 use pyo3::prelude::*;

@@ -4,21 +4,22 @@ use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise};
 use crate::kernels::{Geometry, convolution_shape, expect_length, product_of};
 use crate::links;
-use mpc::{Bilinear, Bits, Parts, PartsMut, Protocol, Receiver};
+use crate::operands::{check_truncation, check_width, first_length, packed};
+use mpc::{Bilinear, Protocol};
 use net::Mesh;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use ring::planes::{pack_bytes, unpack_bytes, words_of};
+use ring::planes::unpack_bytes;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A party's links and protocol. A sharing is a list of `parts` arrays: int64 words, or uint8 bits.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Session {
-    mesh: Mesh,
+    pub(crate) mesh: Mesh,
     protocol: Mutex<Box<dyn Protocol>>,
-    name: String,
+    pub(crate) name: String,
     transport: &'static str,
-    parts: usize,
+    pub(crate) parts: usize,
 }
 
 impl Session {
@@ -35,121 +36,9 @@ impl Session {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Box<dyn Protocol>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Box<dyn Protocol>> {
         // A panic in an operation ends the session by its own error; the state is not used again.
         self.protocol.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn check(
-        &self,
-        what: &str,
-        lengths: impl ExactSizeIterator<Item = usize>,
-        n: usize,
-    ) -> PyResult<()> {
-        if lengths.len() != self.parts {
-            let found = lengths.len();
-            return Err(misuse(format!(
-                "{what} has {found} components; {} has {}",
-                self.name, self.parts
-            )));
-        }
-        lengths
-            .into_iter()
-            .try_for_each(|length| expect_length(what, length, n))
-    }
-
-    fn party(&self, party: usize, what: &str) -> PyResult<usize> {
-        if party < self.mesh.parties() {
-            Ok(party)
-        } else {
-            let last = self.mesh.parties() - 1;
-            Err(misuse(format!(
-                "{what} {party} does not exist: the parties are 0 to {last}"
-            )))
-        }
-    }
-
-    fn receiver(&self, to: Option<usize>) -> PyResult<Receiver> {
-        to.map_or(Ok(Receiver::All), |party| {
-            Ok(Receiver::One(self.party(party, "receiver")?))
-        })
-    }
-
-    /// An operation from sharings to a ring sharing.
-    fn to_words(
-        &self,
-        py: Python<'_>,
-        inputs: &[&[Words]],
-        out: &mut [Words],
-        work: impl Fn(&mut dyn Protocol, &[Parts], PartsMut) -> mpc::Result<()> + Send + Sync,
-    ) -> PyResult<()> {
-        let mut out = Words::outputs(out, inputs)?;
-        let inputs: Vec<Vec<&[u64]>> = inputs.iter().map(|arrays| Words::parts(arrays)).collect();
-        let inputs: Vec<Parts> = inputs.iter().map(Vec::as_slice).collect();
-        py.detach(|| work(&mut **self.lock(), &inputs, &mut out))
-            .map_err(raise)
-    }
-
-    /// An operation that ends in one bit an element.
-    fn to_bits(
-        &self,
-        py: Python<'_>,
-        n: usize,
-        out: &mut [Bytes],
-        work: impl FnOnce(&mut dyn Protocol) -> mpc::Result<Bits> + Send,
-    ) -> PyResult<()> {
-        self.check("the output", out.iter().map(Bytes::len), n)?;
-        let mut out = Bytes::outputs(out, &[])?;
-        py.detach(|| {
-            let bits = work(&mut **self.lock())?;
-            for (out, plane) in out.iter_mut().zip(bits.parts()) {
-                unpack_bytes(plane, out);
-            }
-            Ok(())
-        })
-        .map_err(raise)
-    }
-
-    fn bits(&self, what: &str, arrays: &[Bytes], n: usize) -> PyResult<Bits> {
-        self.check(what, arrays.iter().map(Bytes::len), n)?;
-        Ok(Bits::new(
-            1,
-            n,
-            arrays.iter().map(|array| packed(array.bytes())).collect(),
-        ))
-    }
-}
-
-fn packed(bytes: &[u8]) -> Vec<u64> {
-    let mut plane = vec![0; words_of(bytes.len())];
-    pack_bytes(bytes, &mut plane);
-    plane
-}
-
-fn first_length<T>(what: &str, arrays: &[T], length: impl Fn(&T) -> usize) -> PyResult<usize> {
-    arrays
-        .first()
-        .map(length)
-        .ok_or_else(|| misuse(format!("{what} has no components")))
-}
-
-fn check_width(width: usize) -> PyResult<()> {
-    if (2..=64).contains(&width) {
-        Ok(())
-    } else {
-        Err(misuse(format!(
-            "a comparison has a width of 2 to 64 bits, not {width}"
-        )))
-    }
-}
-
-fn check_truncation(bits: u32) -> PyResult<()> {
-    if bits <= 61 {
-        Ok(())
-    } else {
-        Err(misuse(format!(
-            "truncation drops at most 61 bits, not {bits}"
-        )))
     }
 }
 
@@ -604,43 +493,6 @@ impl Session {
             mesh.party(),
             mesh.parties()
         )
-    }
-}
-
-impl Session {
-    fn check_same(&self, x: &[Words], out: &[Words]) -> PyResult<()> {
-        let n = first_length("the output", out, Words::len)?;
-        self.check("the output", out.iter().map(Words::len), n)?;
-        self.check("the input", x.iter().map(Words::len), n)
-    }
-
-    fn expect_receiver(&self, to: Receiver, out: Option<usize>, n: usize) -> PyResult<()> {
-        match out {
-            Some(found) => expect_length("the output", found, n),
-            None if to.includes(self.mesh.party()) => {
-                Err(misuse("this party learns the value and passes an output"))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn bilinear(
-        &self,
-        py: Python<'_>,
-        map: Bilinear,
-        x: &[Words],
-        y: &[Words],
-        mut out: Vec<Words>,
-        truncate: u32,
-    ) -> PyResult<()> {
-        check_truncation(truncate)?;
-        let (left, right, result) = map.lengths();
-        self.check("the left operand", x.iter().map(Words::len), left)?;
-        self.check("the right operand", y.iter().map(Words::len), right)?;
-        self.check("the output", out.iter().map(Words::len), result)?;
-        self.to_words(py, &[x, y], &mut out, |protocol, inputs, out| {
-            protocol.bilinear(&map, inputs[0], inputs[1], truncate, out)
-        })
     }
 }
 
