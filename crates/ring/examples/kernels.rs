@@ -1,7 +1,8 @@
-//! How fast the kernels are on this machine, on one thread:
+//! How fast the kernels are on this machine, on one thread or as many as the argument says:
 //!
 //! ```sh
 //! cargo run --release -p tacit-ring --example kernels
+//! cargo run --release -p tacit-ring --example kernels 4
 //! TACIT_KERNELS=avx2 cargo run --release -p tacit-ring --example kernels
 //! ```
 //!
@@ -53,13 +54,22 @@ fn convolution(name: &str, shape: Convolution) {
 
 fn main() {
     rayon::ThreadPoolBuilder::new()
-        .num_threads(1)
+        .num_threads(
+            std::env::args()
+                .nth(1)
+                .map_or(1, |threads| threads.parse().expect("the number of threads")),
+        )
         .build_global()
         .expect("the first pool");
     println!("kernels: {}", dispatch::backend());
     product(512, 512, 512);
     product(1, 4096, 4096);
     product(4096, 4096, 1);
+    product(1, 100_000, 64);
+    for rows in [2, 3, 4, 5, 6, 8, 16] {
+        product(rows, 2048, 1024);
+    }
+    product(1024, 2048, 8);
     let shape = Convolution {
         batch: 1,
         groups: 1,
@@ -88,6 +98,36 @@ fn main() {
             ..shape
         },
     );
+    convolution(
+        "depthwise 3x3, 512 channels, 7x7",
+        Convolution {
+            groups: 512,
+            in_channels: 512,
+            out_channels: 512,
+            input: [7, 7],
+            ..shape
+        },
+    );
+    convolution(
+        "depthwise 3x3 stride 2, 64 channels, 56x56",
+        Convolution {
+            groups: 64,
+            stride: [2, 2],
+            ..shape
+        },
+    );
+    for batch in [1, 8] {
+        convolution(
+            &format!("3x3, 512 channels, {batch} of 7x7"),
+            Convolution {
+                batch,
+                in_channels: 512,
+                out_channels: 512,
+                input: [7, 7],
+                ..shape
+            },
+        );
+    }
     let n = 1 << 20;
     let (values, mut bits, mut back) = (words(n), vec![0; n], vec![0; n]);
     let gigabytes = 8.0 * n as f64 / 1e9;
@@ -95,6 +135,11 @@ fn main() {
     println!("values to planes: {:.1} GB/s", gigabytes / seconds);
     let seconds = best(|| planes::join(&bits, 64, n, &mut back));
     println!("planes to values: {:.1} GB/s", gigabytes / seconds);
+    let (mut bytes, mut packed) = (vec![1; n], vec![0; n / 64]);
+    let seconds = best(|| planes::pack_bytes(&bytes, &mut packed));
+    println!("bytes to bits: {:.1} GB/s", n as f64 / 1e9 / seconds);
+    let seconds = best(|| planes::unpack_bytes(&packed, &mut bytes));
+    println!("bits to bytes: {:.1} GB/s", n as f64 / 1e9 / seconds);
     let mut stream = Stream::new(&random_key().expect("entropy"), "timing");
     let seconds = best(|| stream.reserve(n).fill(0, &mut back));
     println!("stream: {:.1} GB/s", gigabytes / seconds);

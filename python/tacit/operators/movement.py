@@ -13,6 +13,7 @@ from tacit.operators.operands import (
     lifted,
     lifted_bits,
     result_dtype,
+    secret_scale,
     session_of,
 )
 from tacit.operators.table import assign, implements, in_place, in_place_view, unsupported
@@ -292,19 +293,54 @@ for _overload in (
     _as_public_shape(_overload)
 
 
+@implements(aten.empty_like.default, aten.new_empty.default)
+def empty(
+    x: SecretTensor, shape: Sequence[int] | None = None, *, dtype: torch.dtype | None = None, **_: Any
+) -> SecretTensor:
+    """A secret tensor to be written into; zeros until then."""
+    dtype, shape = dtype or x.dtype, x.shape if shape is None else shape
+    scale = secret_scale(x._session, dtype)
+    zeros = torch.zeros(tuple(shape), dtype=torch.uint8 if dtype == torch.bool else torch.int64)
+    return SecretTensor(tuple(zeros.clone() for _ in x._parts), scale, x._session, dtype)
+
+
 @implements(
-    aten.empty_like.default,
-    aten.new_empty.default,
     aten.rand_like.default,
     aten.randn_like.default,
     aten.bernoulli.default,
+    aten.bernoulli_.float,
+    aten.bernoulli.p,
+    aten.uniform_.default,
+    aten.normal_.default,
 )
 def random_like(*_args: Any, **_kwargs: Any) -> SecretTensor:
     """Refused: every party would draw other numbers."""
     unsupported(
-        "a random or uninitialised tensor like a secret one (dropout in training makes one)",
+        "a random tensor like a secret one (dropout in training makes one)",
         "call model.eval(), or share what one party draws",
     )
+
+
+@implements(aten.im2col.default)
+def im2col(
+    x: SecretTensor,
+    kernel: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> SecretTensor:
+    """Windows as columns: (N, C, H, W) to (N, C·h·w, windows)."""
+    span = [step * (size - 1) + 1 for step, size in zip(dilation, kernel, strict=True)]
+
+    def move(part: torch.Tensor) -> torch.Tensor:
+        images = part if part.dim() == 4 else part.unsqueeze(0)
+        images = aten.constant_pad_nd(images, [padding[1], padding[1], padding[0], padding[0]])
+        windows = images.unfold(2, span[0], stride[0]).unfold(3, span[1], stride[1])
+        windows = windows[..., :: dilation[0], :: dilation[1]].permute(0, 1, 4, 5, 2, 3)
+        columns = windows.flatten(4).flatten(1, 3)
+        return columns if part.dim() == 4 else columns[0]
+
+    return x.like(tuple(move(part) for part in x._parts))
 
 
 for _overload, _functional in (
