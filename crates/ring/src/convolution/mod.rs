@@ -51,22 +51,18 @@ fn convolve_with(
         return out.par_chunks_exact_mut(pixels).enumerate().for_each(plane);
     }
     let taps = shape.in_channels / shape.groups * shape.kernel[0] * shape.kernel[1];
-    let packed: Vec<Left> = (0..shape.groups)
-        .map(|group| {
-            let words = group * filters * taps..(group + 1) * filters * taps;
-            let of_group: Vec<&[u64]> = terms.iter().map(|(_, all)| &all[words.clone()]).collect();
-            Left::pack(backend, filters, taps, &of_group)
-        })
-        .collect();
     out.par_chunks_exact_mut(filters * pixels)
         .enumerate()
         .for_each(|(item, out)| {
             let (image, group) = (item / shape.groups, item % shape.groups);
+            let words = group * filters * taps..(group + 1) * filters * taps;
+            let left: Vec<&[u64]> = terms.iter().map(|(_, all)| &all[words.clone()]).collect();
             let unfolded: Vec<Unfolded> = terms
                 .iter()
                 .map(|(images, _)| Unfolded::new(shape, images, image, group))
                 .collect();
-            packed[group].multiply(out, pixels, &unfolded.iter().collect::<Vec<_>>());
+            let right: Vec<&Unfolded> = unfolded.iter().collect();
+            Left::new(backend, filters, taps, &left).multiply(out, pixels, &right);
         });
 }
 

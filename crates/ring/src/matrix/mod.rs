@@ -86,7 +86,7 @@ fn one(backend: Backend, out: &mut [u64], [m, k, n]: [usize; 3], terms: &[(&[u64
         })
         .collect();
     let right: Vec<&RowMajor> = right.iter().collect();
-    Left::pack(backend, m, k, &left).multiply(out, n, &right);
+    Left::new(backend, m, k, &left).multiply(out, n, &right);
 }
 
 struct RowMajor<'a> {

@@ -1,8 +1,8 @@
 //! The blocked product behind matrix products and convolutions: out = Σ A·B mod 2^64 over the terms.
 //!
 //! The scheme is that of Goto and van de Geijn ("Anatomy of high-performance matrix multiplication",
-//! ACM TOMS 2008): A is packed once into panels of `rows` × depth, B block by block into panels of
-//! depth × `columns`, and a kernel multiplies two panels with the whole tile of results in registers.
+//! ACM TOMS 2008): A is packed block by block into panels of `rows` × depth, B into panels of depth ×
+//! `columns`, and a kernel multiplies two panels with the whole tile of results in registers.
 //! The right operand says itself how a row of it is written out ([`Right`]), so that a convolution
 //! unfolds its image while packing and never stores the unfolded copy. The terms follow each other
 //! along the depth, as if they were one product.
@@ -63,54 +63,57 @@ fn tile(backend: Backend) -> Tile {
     }
 }
 
-/// The left operand of all terms, packed: panels of `tile.rows` rows, in each column by column, the
-/// terms one after another; missing rows are zeros.
-pub(crate) struct Left {
+/// The left operands of all terms, each m×k, row-major; the terms follow each other along the depth.
+///
+/// They are packed piece by piece, just before use: a panel's block is then read from the first-level
+/// cache by all panels of B, where a packed copy of everything would go to memory and come back.
+pub(crate) struct Left<'a> {
     backend: Backend,
     rows: usize,
-    depth: usize,
-    words: Vec<u64>,
+    /// Columns of one term.
+    columns: usize,
+    terms: &'a [&'a [u64]],
 }
 
-impl Left {
-    /// Packs the m×k matrices of the terms.
-    pub(crate) fn pack(backend: Backend, m: usize, k: usize, terms: &[&[u64]]) -> Self {
-        let (backend, height) = (backend.checked(), tile(backend).rows);
-        let depth = k * terms.len();
-        let mut words = vec![0; m.div_ceil(height) * height * depth];
-        let pack = |(panel, words): (usize, &mut [u64])| {
-            for (term, a) in terms.iter().enumerate() {
-                for row in (panel * height..m).take(height) {
-                    let place = &mut words[term * k * height + row % height..];
-                    for (word, a) in place.iter_mut().step_by(height).zip(&a[row * k..][..k]) {
-                        *word = *a;
-                    }
+impl<'a> Left<'a> {
+    /// The m×k matrices of the terms.
+    pub(crate) fn new(backend: Backend, m: usize, k: usize, terms: &'a [&'a [u64]]) -> Self {
+        assert!(terms.iter().all(|a| a.len() == m * k), "m×k operands");
+        Self {
+            backend: backend.checked(),
+            rows: m,
+            columns: k,
+            terms,
+        }
+    }
+
+    /// Writes rows `first..` of a tile at depths `start..`, depth by depth; missing rows are zeros.
+    fn pack(&self, first: usize, start: usize, out: &mut [u64]) {
+        let height = tile(self.backend).rows;
+        let rows = height.min(self.rows - first);
+        if rows < height {
+            out.fill(0);
+        }
+        let (mut start, mut out) = (start, out);
+        while !out.is_empty() {
+            let (term, column) = (start / self.columns, start % self.columns);
+            let depth = (self.columns - column).min(out.len() / height);
+            let (now, later) = out.split_at_mut(depth * height);
+            for row in 0..rows {
+                let a = &self.terms[term][(first + row) * self.columns + column..][..depth];
+                for (place, a) in now.chunks_exact_mut(height).zip(a) {
+                    place[row] = *a;
                 }
             }
-        };
-        if words.len() < PARALLEL_FROM {
-            words
-                .chunks_mut((height * depth).max(1))
-                .enumerate()
-                .for_each(pack);
-        } else {
-            words
-                .par_chunks_mut(height * depth)
-                .enumerate()
-                .for_each(pack);
-        }
-        Self {
-            backend,
-            rows: m,
-            depth,
-            words,
+            (start, out) = (start + depth, later);
         }
     }
 
     /// out = Σ A·B: `right` has the right operand of each term; out is m×n, row-major.
     pub(crate) fn multiply(&self, out: &mut [u64], n: usize, right: &[&impl Right]) {
         assert!(out.len() == self.rows * n, "an m×n result");
-        if self.depth == 0 {
+        let depth = self.columns * self.terms.len();
+        if depth == 0 {
             return out.fill(0);
         }
         let block = tile(self.backend).columns * PANELS;
@@ -127,7 +130,7 @@ impl Left {
             let rows = panels * band / bands..panels * (band + 1) / bands;
             self.block(&out, n, columns, rows, right);
         };
-        if self.rows * self.depth * n < PARALLEL_FROM {
+        if self.rows * depth * n < PARALLEL_FROM {
             (0..blocks * bands).for_each(work);
         } else {
             (0..blocks * bands).into_par_iter().for_each(work);
@@ -147,12 +150,13 @@ impl Left {
             rows: height,
             columns: width,
         } = tile(self.backend);
-        let per_term = self.depth / right.len();
+        let (per_term, all) = (self.columns, self.columns * self.terms.len());
         let wide = columns.len().div_ceil(width);
-        let mut packed = vec![0; wide * width * DEPTH.min(self.depth)];
+        let mut packed = vec![0; wide * width * DEPTH.min(all)];
+        let mut a = vec![0; height * DEPTH.min(all)];
         let mut row = vec![0; wide * width];
-        for start in (0..self.depth).step_by(DEPTH) {
-            let depth = DEPTH.min(self.depth - start);
+        for start in (0..all).step_by(DEPTH) {
+            let depth = DEPTH.min(all - start);
             for at in 0..depth {
                 let (term, of_term) = ((start + at) / per_term, (start + at) % per_term);
                 right[term].write_row(of_term, columns.clone(), &mut row[..columns.len()]);
@@ -161,7 +165,8 @@ impl Left {
                 }
             }
             for panel in panels.clone() {
-                let a = &self.words[(panel * self.depth + start) * height..][..depth * height];
+                let a = &mut a[..depth * height];
+                self.pack(panel * height, start, a);
                 for (at, b) in packed[..wide * width * depth]
                     .chunks_exact(depth * width)
                     .enumerate()
@@ -193,7 +198,7 @@ impl Left {
 fn multiply_panels(backend: Backend, a: &[u64], b: &[u64], out: &mut [u64]) {
     match backend {
         Backend::Portable => portable::multiply(a, b, out),
-        // SAFETY: `Left::pack` checked that the processor has the backend.
+        // SAFETY: `Left::new` checked that the processor has the backend.
         #[cfg(target_arch = "x86_64")]
         Backend::Avx2 => unsafe { avx2::multiply(a, b, out) },
         // SAFETY: as above.
