@@ -8,7 +8,7 @@
 //! along the depth, as if they were one product.
 //!
 //! **Limit.** One multiply-add of a vector takes one multiplication and one addition (AVX-512), or
-//! three of each and two shifts (AVX2, which has 32-bit multiplications only).
+//! two of each (AVX2, which has 32-bit multiplications only).
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -24,8 +24,8 @@ use std::ops::Range;
 /// Depth of a block: a panel of B stays in the first-level cache while A's panels pass.
 const DEPTH: usize = 256;
 
-/// Columns of a block, in panels: the block stays in the second-level cache.
-const PANELS: usize = 10;
+/// Columns of a block, a multiple of every tile's: the block stays in the second-level cache.
+const BLOCK: usize = 240;
 
 /// Words of the largest tile.
 const LARGEST_TILE: usize = 8 * 24;
@@ -53,8 +53,8 @@ fn tile(backend: Backend) -> Tile {
             columns: 4,
         },
         Backend::Avx2 => Tile {
-            rows: 3,
-            columns: 8,
+            rows: 6,
+            columns: 4,
         },
         Backend::Avx512 => Tile {
             rows: 8,
@@ -116,17 +116,16 @@ impl<'a> Left<'a> {
         if depth == 0 {
             return out.fill(0);
         }
-        let block = tile(self.backend).columns * PANELS;
         let out = SharedSlice::new(out);
         // Few wide blocks leave threads idle, so that then the rows are divided as well.
-        let blocks = n.div_ceil(block);
+        let blocks = n.div_ceil(BLOCK);
         let panels = self.rows.div_ceil(tile(self.backend).rows);
         let bands = (2 * rayon::current_num_threads())
             .div_ceil(blocks.max(1))
             .clamp(1, panels.div_ceil(4).max(1));
         let work = |task: usize| {
             let (columns, band) = (task / bands, task % bands);
-            let columns = columns * block..n.min((columns + 1) * block);
+            let columns = columns * BLOCK..n.min((columns + 1) * BLOCK);
             let rows = panels * band / bands..panels * (band + 1) / bands;
             self.block(&out, n, columns, rows, right);
         };
