@@ -4,20 +4,21 @@
 //! (channel, y, x) of a pixel is the image word that the filter's word (channel, y, x) meets. The
 //! blocked product ([`crate::product`]) asks for rows of the unfolded image as it packs them
 //! ([`Unfolded`]); it is never stored. Few filters a group, as in depthwise convolutions, do not repay
-//! packing: each tap is then added to the result row by row.
+//! packing: their taps are summed up directly ([`few`]).
 
+mod few;
 mod shape;
 mod unfolded;
 
 use crate::dispatch::{Backend, backend};
-use crate::matrix::add_multiple;
 use crate::product::Left;
+use few::Phases;
 use rayon::prelude::*;
 use unfolded::Unfolded;
 
 pub use shape::{Convolution, ShapeError};
 
-/// Filters of a group up to which taps are added one by one.
+/// Filters of a group up to which taps are summed up directly.
 const FEW_FILTERS: usize = 3;
 
 /// out = Σ convolution(images, filters) over the terms (images, filters): images are
@@ -43,12 +44,14 @@ fn convolve_with(
         return;
     }
     let (pixels, filters) = (height * width, shape.out_channels / shape.groups);
-    if filters <= FEW_FILTERS {
-        let plane = |(plane, out): (usize, &mut [u64])| {
-            let (image, filter) = (plane / shape.out_channels, plane % shape.out_channels);
-            add_taps(backend, shape, out, image, filter, terms);
-        };
-        return out.par_chunks_exact_mut(pixels).enumerate().for_each(plane);
+    if let Some(phases) = Phases::of(shape).filter(|_| filters <= FEW_FILTERS) {
+        return out.par_chunks_exact_mut(pixels).enumerate().for_each_init(
+            || phases.scratch(shape),
+            |scratch, (plane, out)| {
+                let which = [plane / shape.out_channels, plane % shape.out_channels];
+                phases.filter(backend, shape, scratch, out, which, terms);
+            },
+        );
     }
     let taps = shape.in_channels / shape.groups * shape.kernel[0] * shape.kernel[1];
     out.par_chunks_exact_mut(filters * pixels)
@@ -64,31 +67,6 @@ fn convolve_with(
             let right: Vec<&Unfolded> = unfolded.iter().collect();
             Left::new(backend, filters, taps, &left).multiply(out, pixels, &right);
         });
-}
-
-/// The result of one filter on one image, tap by tap.
-fn add_taps(
-    backend: Backend,
-    shape: &Convolution,
-    out: &mut [u64],
-    image: usize,
-    filter: usize,
-    terms: &[(&[u64], &[u64])],
-) {
-    let [_, width] = shape.output();
-    let group = filter / (shape.out_channels / shape.groups);
-    let taps = shape.in_channels / shape.groups * shape.kernel[0] * shape.kernel[1];
-    let mut row = vec![0; width];
-    out.fill(0);
-    for (images, filters) in terms {
-        let unfolded = Unfolded::new(shape, images, image, group);
-        for (tap, weight) in filters[filter * taps..][..taps].iter().enumerate() {
-            for (line, out) in out.chunks_exact_mut(width).enumerate() {
-                unfolded.write_line(tap, line, 0, &mut row);
-                add_multiple(backend, out, *weight, &row);
-            }
-        }
-    }
 }
 
 fn check(shape: &Convolution, out: usize, terms: &[(&[u64], &[u64])]) {

@@ -168,6 +168,16 @@ fn shapes() -> Vec<Convolution> {
             stride: [2, 1],
             ..BASE
         },
+        // A copy with its padding would be vast.
+        Convolution {
+            groups: 3,
+            out_channels: 3,
+            input: [3, 4],
+            kernel: [2, 2],
+            dilation: [40, 50],
+            padding: [20, 25],
+            ..BASE
+        },
         Convolution {
             in_channels: 70,
             out_channels: 64,

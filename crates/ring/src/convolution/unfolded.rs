@@ -29,7 +29,7 @@ impl<'a> Unfolded<'a> {
     }
 
     /// Writes, for output row `line` from column `first` on, the word that a tap meets at each pixel.
-    pub(super) fn write_line(&self, tap: usize, line: usize, first: usize, out: &mut [u64]) {
+    fn write_line(&self, tap: usize, line: usize, first: usize, out: &mut [u64]) {
         let Convolution {
             input: [rows, columns],
             kernel,

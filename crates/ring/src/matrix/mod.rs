@@ -10,8 +10,6 @@ use crate::product::{Left, Right};
 use rayon::prelude::*;
 use std::ops::Range;
 
-pub(crate) use thin::add_multiple;
-
 /// Rows or columns up to which a product is thin.
 const THIN: usize = 3;
 

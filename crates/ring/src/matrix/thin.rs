@@ -71,7 +71,7 @@ pub(super) fn few_columns(
 }
 
 /// out += factor · words.
-pub(crate) fn add_multiple(backend: Backend, out: &mut [u64], factor: u64, words: &[u64]) {
+fn add_multiple(backend: Backend, out: &mut [u64], factor: u64, words: &[u64]) {
     #[inline(always)]
     fn body(out: &mut [u64], factor: u64, words: &[u64]) {
         for (out, word) in out.iter_mut().zip(words) {
