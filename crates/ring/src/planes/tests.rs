@@ -97,23 +97,25 @@ fn joining_is_the_inverse_and_ignores_unused_bits() {
 
 #[test]
 fn bytes_pack_and_unpack() {
-    for n in LENGTHS.into_iter().chain([64 * parallel::GRAIN + 3]) {
-        let bytes: Vec<u8> = values(n)
-            .iter()
-            .map(|value| (value >> 40 & 1) as u8)
-            .collect();
-        let mut words = vec![u64::MAX; words_of(n)];
-        pack_bytes(&bytes, &mut words);
-        assert!(
-            bytes
-                .iter()
-                .enumerate()
-                .all(|(i, byte)| words[i / 64] >> (i % 64) & 1 == u64::from(*byte))
-        );
-        assert!(n % 64 == 0 || words[n / 64] >> (n % 64) == 0);
-        let mut unpacked = vec![9; n];
-        unpack_bytes(&words, &mut unpacked);
-        assert_eq!(unpacked, bytes);
+    for backend in backends() {
+        for n in LENGTHS.into_iter().chain([64 * parallel::GRAIN + 3]) {
+            // All eight bits vary, and the lowest alone counts.
+            let bytes: Vec<u8> = values(n).iter().map(|value| (value >> 40) as u8).collect();
+            let mut words = vec![u64::MAX; words_of(n)];
+            bytes::pack_bytes_with(backend, &bytes, &mut words);
+            let packed = |i: usize| (words[i / 64] >> (i % 64) & 1) as u8;
+            assert!(
+                (0..n).all(|i| packed(i) == bytes[i] & 1),
+                "{backend}: {n} bytes"
+            );
+            assert!(n % 64 == 0 || words[n / 64] >> (n % 64) == 0);
+            let mut unpacked = vec![9; n];
+            bytes::unpack_bytes_with(backend, &words, &mut unpacked);
+            assert!(
+                (0..n).all(|i| unpacked[i] == bytes[i] & 1),
+                "{backend}: {n} bits"
+            );
+        }
     }
 }
 
