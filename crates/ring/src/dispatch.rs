@@ -143,9 +143,44 @@ fn has_avx512() -> bool {
     false
 }
 
+/// The fast kernels that this machine has, and always the portable ones: what tests compare.
+#[cfg(test)]
+pub(crate) fn backends() -> impl Iterator<Item = Backend> {
+    Backend::ALL
+        .into_iter()
+        .filter(|backend| backend.is_available())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Otherwise every comparison of kernels would pass without comparing anything. What the
+    /// processor has is asked of the operating system, not of the detection under test.
+    #[test]
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    fn tests_run_every_backend_that_the_processor_has() {
+        let text = std::fs::read_to_string("/proc/cpuinfo").expect("the processor's description");
+        let flags = text.lines().find_map(|line| line.strip_prefix("flags"));
+        let flags: Vec<&str> = flags
+            .expect("the processor's flags")
+            .split_whitespace()
+            .collect();
+        let has = |needed: &[&str]| needed.iter().all(|flag| flags.contains(flag));
+        let mut expected = vec![Backend::Portable];
+        if has(&["avx2", "aes"]) {
+            expected.push(Backend::Avx2);
+            if cfg!(avx512) && has(&["avx512f", "avx512dq", "avx512bw", "avx512vl"]) {
+                expected.push(Backend::Avx512);
+            }
+        }
+        let ran: Vec<Backend> = backends().collect();
+        println!("kernels that tests compare on this machine: {ran:?}");
+        assert_eq!(
+            ran, expected,
+            "tests do not compare the kernels that this processor has"
+        );
+    }
 
     #[test]
     fn the_best_is_chosen_unless_forced() {

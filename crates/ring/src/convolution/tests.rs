@@ -1,4 +1,5 @@
 use super::*;
+use crate::dispatch::backends;
 
 fn values(n: usize, seed: u64) -> Vec<u64> {
     (0..n as u64)
@@ -242,13 +243,6 @@ fn convolutions_of_many_shapes() {
             assert!(out == expected, "{backend}: {shape:?}");
         }
     }
-}
-
-/// The fast kernels that this machine has, and always the portable ones.
-fn backends() -> impl Iterator<Item = Backend> {
-    Backend::ALL
-        .into_iter()
-        .filter(|backend| backend.is_available())
 }
 
 #[test]

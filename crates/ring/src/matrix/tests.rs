@@ -1,4 +1,5 @@
 use super::*;
+use crate::dispatch::backends;
 
 fn values(n: usize, seed: u64) -> Vec<u64> {
     (0..n as u64)
@@ -21,13 +22,6 @@ fn slowly(m: usize, k: usize, n: usize, a: &[u64], b: &[u64]) -> Vec<u64> {
         }
     }
     out
-}
-
-/// The fast kernels that this machine has, and always the portable ones.
-fn backends() -> impl Iterator<Item = Backend> {
-    Backend::ALL
-        .into_iter()
-        .filter(|backend| backend.is_available())
 }
 
 #[test]

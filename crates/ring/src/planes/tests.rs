@@ -1,4 +1,5 @@
 use super::*;
+use crate::dispatch::backends;
 
 const LENGTHS: [usize; 12] = [
     0,
@@ -23,12 +24,6 @@ fn values(n: usize) -> Vec<u64> {
                 .rotate_left(i as u32 % 61)
         })
         .collect()
-}
-
-fn backends() -> impl Iterator<Item = Backend> {
-    Backend::ALL
-        .into_iter()
-        .filter(|backend| backend.is_available())
 }
 
 fn mask(width: usize) -> u64 {

@@ -100,3 +100,30 @@ fn more_than_reserved_is_refused() {
 fn an_overflowing_offset_is_refused() {
     stream(0, "").reserve(4).fill(usize::MAX - 1, &mut [0; 3]);
 }
+
+#[test]
+fn blocks_are_those_of_aes_128() {
+    // NIST's AESAVS, appendices D (first and 64th text under the zero key) and E (first key, zero
+    // text), and the key of FIPS 197, appendix C.1, with texts enciphered by OpenSSL.
+    let counting = std::array::from_fn(|i| i as u8);
+    let mut first = [0; 16];
+    first[0] = 0x80;
+    let cases: [([u8; 16], u64, u128); 6] = [
+        ([0; 16], 0x80, 0x3ad7_8e72_6c1e_c02b_7ebf_e92b_23d9_ec34),
+        ([0; 16], u64::MAX, 0xf807_c3e7_985f_e0f5_a50e_2cdb_25c5_109e),
+        ([0; 16], 0, 0x66e9_4bd4_ef8a_2c3b_884c_fa59_ca34_2b2e),
+        (first, 0, 0x0edd_33d3_c621_e546_455b_d8ba_1418_bec8),
+        (counting, 0, 0xc6a1_3b37_878f_5b82_6f4f_8162_a1c8_d879),
+        (counting, 1, 0xe37c_d363_dd7c_87a0_9aff_0e3e_60e0_9c82),
+    ];
+    for (key, block, expected) in cases {
+        let mut words = [0; 2];
+        Cipher::new(&Key::from_bytes(key)).key_stream(block, &mut words);
+        let bytes = words.map(u64::to_le_bytes).concat();
+        assert_eq!(
+            bytes,
+            expected.to_be_bytes(),
+            "block {block} of key {key:02x?}"
+        );
+    }
+}
