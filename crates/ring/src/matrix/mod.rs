@@ -10,8 +10,11 @@ use crate::product::{Left, Right};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Rows or columns up to which a product is thin.
-const THIN: usize = 3;
+/// Rows up to which a product is thin: as many as most tiles would be half empty with.
+const FEW_ROWS: usize = 6;
+
+/// Columns up to which a product is thin.
+const FEW_COLUMNS: usize = 3;
 
 /// Products of one item above which its own threads, and not the batch's, do the work.
 const LARGE: usize = 1 << 20;
@@ -69,10 +72,10 @@ fn multiply_with(
 }
 
 fn one(backend: Backend, out: &mut [u64], [m, k, n]: [usize; 3], terms: &[(&[u64], &[u64])]) {
-    if m <= THIN {
+    if m <= FEW_ROWS {
         return thin::few_rows(backend, out, [m, k, n], terms);
     }
-    if n <= THIN {
+    if n <= FEW_COLUMNS {
         return thin::few_columns(backend, out, [m, k, n], terms);
     }
     let left: Vec<&[u64]> = terms.iter().map(|(a, _)| *a).collect();

@@ -26,8 +26,17 @@ fn slowly(m: usize, k: usize, n: usize, a: &[u64], b: &[u64]) -> Vec<u64> {
 
 #[test]
 fn large_products_agree_bit_for_bit() {
-    // Beyond one block in every direction, and parallel.
-    let (m, k, n) = (70, 2 * 256 + 3, 2 * 240 + 5);
+    // Beyond one block in every direction, and parallel; then few rows, divided along the depth.
+    for shape in [
+        [70, 2 * 256 + 3, 2 * 240 + 5],
+        [2, 5000, 70],
+        [6, 301, 1100],
+    ] {
+        check_large(shape);
+    }
+}
+
+fn check_large([m, k, n]: [usize; 3]) {
     let operands: Vec<_> = (0..2)
         .map(|t| (values(m * k, t), values(k * n, 10 + t)))
         .collect();

@@ -3,6 +3,8 @@
 use crate::dispatch::Backend;
 use crate::parallel;
 use crate::shared_slice::SharedSlice;
+use rayon::prelude::*;
+use std::ops::Range;
 
 /// Columns that one thread takes: the results stay in the first-level cache.
 const COLUMNS: usize = 1024;
@@ -11,6 +13,9 @@ const COLUMNS: usize = 1024;
 const WORK: usize = 1 << 15;
 
 /// out = Σ A·B for few rows of A: each row of B, times a word of A, is added to the result.
+///
+/// Where the columns do not feed the threads, the rows of B are divided as well, into slices whose
+/// results are added up.
 pub(super) fn few_rows(
     backend: Backend,
     out: &mut [u64],
@@ -18,21 +23,57 @@ pub(super) fn few_rows(
     terms: &[(&[u64], &[u64])],
 ) {
     let backend = backend.checked();
+    let blocks = n.div_ceil(COLUMNS);
+    // Two slices a thread even out threads that are held up; one thread gains nothing by slices.
+    let most = match rayon::current_num_threads() {
+        1 => 1,
+        threads => 2 * threads,
+    };
+    let worth = (m * k * n / WORK).min(most);
+    let slices = worth.div_ceil(blocks).clamp(1, k.max(1));
+    if slices == 1 {
+        return few_rows_slice(backend, out, [m, k, n], 0..k, terms);
+    }
+    let mut sums = vec![0; (slices - 1) * m * n];
+    let (first, others) = (&mut *out, sums.par_chunks_exact_mut(m * n));
+    let of = |slice: usize| k * slice / slices..k * (slice + 1) / slices;
+    rayon::join(
+        || few_rows_slice(backend, first, [m, k, n], of(0), terms),
+        || {
+            others.enumerate().for_each(|(slice, sums)| {
+                few_rows_slice(backend, sums, [m, k, n], of(slice + 1), terms);
+            });
+        },
+    );
+    for sums in sums.chunks_exact(m * n) {
+        add_multiple(backend, out, 1, sums);
+    }
+}
+
+/// The part of [`few_rows`] that some rows of B give.
+fn few_rows_slice(
+    backend: Backend,
+    out: &mut [u64],
+    [m, k, n]: [usize; 3],
+    rows: Range<usize>,
+    terms: &[(&[u64], &[u64])],
+) {
     let out = SharedSlice::new(out);
-    let columns = if m * k * n < WORK { n } else { COLUMNS };
+    let columns = if m * rows.len() * n < WORK {
+        n
+    } else {
+        COLUMNS
+    };
     parallel::for_blocks(n, columns, |range| {
+        // SAFETY: ranges of columns are disjoint, and one row's part is used at a time.
+        let part = |row: usize| unsafe { out.part(row * n + range.start..row * n + range.end) };
         for row in 0..m {
-            // SAFETY: ranges of columns are disjoint.
-            let out = unsafe { out.part(row * n + range.start..row * n + range.end) };
+            let out = part(row);
             out.fill(0);
             for (a, b) in terms {
-                for (at, factor) in a[row * k..][..k].iter().enumerate() {
-                    add_multiple(
-                        backend,
-                        out,
-                        *factor,
-                        &b[at * n + range.start..at * n + range.end],
-                    );
+                for at in rows.clone() {
+                    let words = &b[at * n + range.start..at * n + range.end];
+                    add_multiple(backend, out, a[row * k + at], words);
                 }
             }
         }
