@@ -1,6 +1,6 @@
 """Party 0 has a model, party 1 has images, and only party 1 learns the classes.
 
-tacit run --config parties.toml --party I classify.py
+tacit run --config examples/parties.toml --party I examples/classify.py
 """
 
 import torch
