@@ -30,6 +30,12 @@ pub const MOST_WORDS: usize = 1 << 27;
 /// Words that are allocated before the first of them arrives.
 const FIRST_WORDS: usize = 1 << 16;
 
+/// Most words of a frame that is no data: a party and a reason.
+const MOST_CONTROL_WORDS: usize = 2 + LONGEST_REASON / 8;
+
+/// Longest reason that a peer may give for ending, in bytes.
+pub(crate) const LONGEST_REASON: usize = 1024;
+
 const MAGIC: [u8; 2] = *b"tc";
 const VERSION: u8 = 1;
 
@@ -81,7 +87,9 @@ pub enum FrameError {
     #[error("malformed step name")]
     Name,
     /// Payload longer than allowed.
-    #[error("a payload of {0} words; the limit is {MOST_WORDS}")]
+    #[error(
+        "a payload of {0} words; the limit is {MOST_WORDS}, and {MOST_CONTROL_WORDS} for frames without data"
+    )]
     TooLong(usize),
 }
 
@@ -180,7 +188,12 @@ fn decode(bytes: &[u8; HEADER]) -> Result<Header, FrameError> {
         return Err(FrameError::Name);
     }
     let words = word(8) as usize;
-    if words > MOST_WORDS {
+    let most = if kind == Kind::Data {
+        MOST_WORDS
+    } else {
+        MOST_CONTROL_WORDS
+    };
+    if words > most {
         return Err(FrameError::TooLong(words));
     }
     let sequence = u64::from(word(16)) | u64::from(word(20)) << 32;

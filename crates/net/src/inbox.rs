@@ -1,7 +1,7 @@
 //! What has arrived at one party: messages by sender and channel, and what is known of each peer.
 
 use crate::error::{Error, Result};
-use crate::frame::{Frame, Kind};
+use crate::frame::{Frame, Kind, LONGEST_REASON};
 use crate::{MOST_PARTIES, bytes};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,6 @@ use std::time::{Duration, Instant};
 
 /// Channels that one peer may use.
 const MOST_CHANNELS: usize = 64;
-
-/// Longest reason that a peer may give for ending, in bytes.
-pub(crate) const LONGEST_REASON: usize = 1024;
 
 /// Arrivals of one party.
 pub(crate) struct Inbox {
@@ -89,7 +86,7 @@ impl Inbox {
                     peer.end = Some(End::Died(reason));
                 } else {
                     peer.waits_for = None;
-                    peer.queued += frame.wire_bytes();
+                    peer.queued += held(&frame);
                     peer.queues
                         .entry(frame.channel)
                         .or_default()
@@ -136,7 +133,7 @@ impl Inbox {
             let peer = &mut state.peers[from];
             if let Some(frame) = peer.queues.get_mut(&channel).and_then(VecDeque::pop_front) {
                 let was_full = peer.queued > self.room;
-                peer.queued -= frame.wire_bytes();
+                peer.queued -= held(&frame);
                 if was_full {
                     self.changed.notify_all();
                 }
@@ -206,6 +203,11 @@ impl Inbox {
         }
         Ok(blamed)
     }
+}
+
+/// Bytes of memory that a frame takes, roughly.
+fn held(frame: &Frame) -> usize {
+    size_of::<Frame>() + 64 + frame.wire_bytes()
 }
 
 /// A peer's abort as this party's error. Its text is hostile: bounded, and without control characters.

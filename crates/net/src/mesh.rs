@@ -3,15 +3,18 @@
 use crate::bytes;
 use crate::channel::Channel;
 use crate::error::{Error, Result};
-use crate::frame::{Frame, Kind};
-use crate::inbox::{End, Inbox, LONGEST_REASON};
+use crate::frame::{Frame, Kind, LONGEST_REASON};
+use crate::inbox::{End, Inbox};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long an ending party tries to tell its peers why.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How long a party whose link broke listens for the reason.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// The way to one peer.
 pub(crate) trait Link: Send + Sync {
@@ -21,8 +24,11 @@ pub(crate) trait Link: Send + Sync {
     /// Drops what is queued, so that the next frame goes first.
     fn clear(&self) {}
 
-    /// Waits until all is handed to the network, at most so long.
-    fn flush(&self, _most: Duration) {}
+    /// Waits until all is handed to the network, at most so long and what a slow network needs. The
+    /// error says what became of the link.
+    fn flush(&self, _most: Duration) -> std::result::Result<(), String> {
+        Ok(())
+    }
 
     /// Cuts the link.
     fn cut(&self) {}
@@ -106,20 +112,32 @@ impl Mesh {
         }
     }
 
-    /// The orderly end: what was sent is delivered, and the peers know that no more comes.
-    pub fn close(&self) {
+    /// The orderly end: what was sent is handed to the network, and the peers know that no more comes.
+    ///
+    /// # Errors
+    /// `Peer` where a peer did not take what was sent to it.
+    pub fn close(&self) -> Result<()> {
         if self.shared.closed.swap(true, Ordering::Relaxed) {
-            return;
+            return Ok(());
         }
         for link in self.shared.links.iter().flatten() {
-            // A peer that is gone already needs no goodbye.
+            // Whether it left is asked below.
             drop(link.send(control(Kind::Goodbye, "end", Vec::new())));
         }
-        for link in self.shared.links.iter().flatten() {
-            link.flush(self.shared.timeout);
+        let mut result = Ok(());
+        for (peer, link) in self.shared.links.iter().enumerate() {
+            let Some(link) = link else { continue };
+            // A peer that has finished needs nothing any more.
+            if let (Err(reason), None) = (
+                link.flush(self.shared.timeout),
+                self.shared.inbox.end_of(peer),
+            ) {
+                result = result.and(Err(Error::peer(peer, "end", reason)));
+            }
             link.cut();
         }
         self.shared.inbox.close();
+        result
     }
 }
 
@@ -140,7 +158,14 @@ impl Shared {
         let Err(reason) = link.send(frame) else {
             return Ok(());
         };
-        // A reason that came from the peer itself says more.
+        // A reason that comes from a peer itself says more; it may still be on its way.
+        let until = Instant::now() + LAST_WORDS.min(self.timeout);
+        while self.inbox.failure().is_none()
+            && self.inbox.end_of(to).is_none()
+            && Instant::now() < until
+        {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         match self.inbox.failure() {
             Some(failure) => Err(failure),
             None if self.inbox.end_of(to) == Some(End::Finished) => {
@@ -193,8 +218,10 @@ impl Shared {
             link.clear();
             drop(link.send(control(Kind::Abort, step, payload.clone())));
         }
+        let until = Instant::now() + FAREWELL.min(self.timeout);
         for link in self.links.iter().flatten() {
-            link.flush(FAREWELL.min(self.timeout));
+            // A peer that cannot be told finds out by itself.
+            drop(link.flush(until.saturating_duration_since(Instant::now())));
         }
     }
 }

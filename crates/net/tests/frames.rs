@@ -13,7 +13,7 @@ fn encode(frame: &Frame) -> Vec<u8> {
 fn frames() -> impl Strategy<Value = Frame> {
     let kinds = prop::sample::select(vec![Kind::Data, Kind::Waiting, Kind::Abort, Kind::Goodbye]);
     let name = "[a-zA-Z0-9 .:é]{0,40}";
-    let payload = prop::collection::vec(any::<u64>(), 0..300);
+    let payload = prop::collection::vec(any::<u64>(), 0..130);
     (
         kinds,
         any::<u16>(),
@@ -132,6 +132,15 @@ fn each_field_is_checked() {
 fn a_length_beyond_the_limit_is_refused_before_anything_is_allocated() {
     let too_long = (MOST_WORDS as u32 + 1).to_le_bytes();
     let text = refusal(&header(|bytes| bytes[8..12].copy_from_slice(&too_long)));
+    assert!(text.contains("the limit is"), "{text}");
+}
+
+#[test]
+fn a_frame_without_data_is_short() {
+    let text = refusal(&header(|bytes| {
+        bytes[3] = Kind::Waiting as u8;
+        bytes[8..12].copy_from_slice(&1000_u32.to_le_bytes());
+    }));
     assert!(text.contains("the limit is"), "{text}");
 }
 

@@ -33,7 +33,7 @@ fn messages_arrive_in_order_and_are_metered() {
             channel.set_label("second");
             channel.begin("exchange");
             exchange(&mut channel, 2)?;
-            mesh.close();
+            mesh.close()?;
             let lines: Vec<_> = channel
                 .meter()
                 .by_label()
@@ -81,7 +81,7 @@ fn rounds_count_the_longest_chain_and_not_messages() {
                 channel.send(0, vec![1])?;
             }
         }
-        mesh.close();
+        mesh.close()?;
         Ok(channel.meter().totals().rounds)
     });
     assert_eq!(
@@ -101,7 +101,7 @@ fn channels_do_not_mix() {
             first.send(1 - party, vec![1])?;
             assert_eq!(first.receive(1 - party, 1)?, [1]);
             assert_eq!(second.receive(1 - party, 1)?, [2]);
-            mesh.close();
+            mesh.close()?;
             Ok(())
         })
         .into_iter()
@@ -122,7 +122,7 @@ fn sending_does_not_wait_for_the_receiver() {
             for _ in 0..20 {
                 assert_eq!(channel.receive(1 - party, 1 << 20)?.len(), 1 << 20);
             }
-            mesh.close();
+            mesh.close()?;
             Ok(())
         })
         .into_iter()
@@ -277,7 +277,7 @@ fn a_party_that_finishes_early_is_named() {
             channel.begin("multiply");
             if party == 0 {
                 channel.send(1, vec![5])?;
-                mesh.close();
+                mesh.close()?;
                 return Ok(vec![]);
             }
             assert_eq!(
@@ -306,7 +306,7 @@ fn misuse_is_told_and_does_not_panic() {
         ));
         assert!(matches!(channel.receive(9, 1), Err(Error::Misuse { .. })));
         assert!(matches!(channel.send(9, vec![]), Err(Error::Misuse { .. })));
-        mesh.close();
+        mesh.close()?;
         Ok(())
     });
     assert!(results.into_iter().all(|result| result.is_ok()));
@@ -322,7 +322,7 @@ fn a_tap_sees_and_changes_what_arrives() {
         }));
         channel.begin("multiply");
         let got = exchange(&mut channel, 1)?;
-        mesh.close();
+        mesh.close()?;
         Ok(got)
     });
     assert_eq!(

@@ -225,7 +225,7 @@ fn strangers_do_not_end_the_set_up() {
         channel.begin("exchange");
         channel.send(1 - party, vec![party as u64])?;
         let got = channel.receive(1 - party, 1)?;
-        mesh.close();
+        mesh.close()?;
         Ok(got)
     });
     assert_eq!(

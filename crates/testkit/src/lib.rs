@@ -46,7 +46,7 @@ pub fn run_opened<P, T: Send>(
             .map(|mesh| {
                 scope.spawn(move || {
                     let result = program(&mut open(mesh.channel(0))?)?;
-                    mesh.close();
+                    mesh.close()?;
                     Ok(result)
                 })
             })

@@ -29,7 +29,7 @@ use tls::Tls;
 
 /// Bytes from one peer that may lie unread in memory: far more than honest parties, who wait for each
 /// other in every round, can be ahead.
-const ROOM: usize = 4 << 30;
+const ROOM: usize = 2 << 30;
 
 /// Who a party is and whom it trusts.
 pub struct Identity {
@@ -132,7 +132,7 @@ fn start(
             .spawn(move || read_all(peer, incoming, &into))
             .map_err(failed)?;
         links.push(Some(Box::new(
-            Outgoing::start(party, peer, outgoing, reading).map_err(failed)?,
+            Outgoing::start(party, peer, outgoing, reading, timeout).map_err(failed)?,
         )));
     }
     Ok(Mesh::new(party, timeout, inbox, links))

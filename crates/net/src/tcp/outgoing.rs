@@ -1,6 +1,8 @@
 //! The sending half of a link: a queue, a thread that seals and writes, and a short cut for small
-//! messages, which the computing thread writes itself while nothing is queued. The receiver's thread
-//! always reads, whatever its program does, so such a write waits for the network at most.
+//! messages, which the computing thread writes itself while nothing is queued. An honest receiver's
+//! thread reads whatever its program does, so such a write waits for the network at most. One that
+//! stops reading ends the link within the timeout: a write that makes no progress fails, and no more
+//! than [`ROOM`] is queued.
 
 use super::tls;
 use crate::frame::Frame;
@@ -12,6 +14,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Bytes that may wait to be written. Honest parties, who wait for each other in every round, stay far
+/// below; beyond it `send` waits.
+const ROOM: usize = 4 << 30;
+
+/// A link that is slower than this, in bytes a second, is as good as broken when it has to be emptied.
+const SLOWEST: u64 = 1 << 20;
+
 /// Longest message in bytes that the computing thread writes itself: one TLS record.
 const SMALL: usize = 1 << 14;
 
@@ -19,6 +28,7 @@ pub(super) struct Outgoing {
     shared: Arc<Shared>,
     /// For cutting the connections under the threads that use them.
     sockets: [TcpStream; 2],
+    timeout: Duration,
 }
 
 struct Shared {
@@ -30,6 +40,7 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     frames: VecDeque<Frame>,
+    bytes: usize,
     /// Somebody writes.
     busy: bool,
     stopped: bool,
@@ -43,7 +54,11 @@ impl Outgoing {
         peer: usize,
         stream: tls::Outgoing,
         reading: TcpStream,
+        timeout: Duration,
     ) -> std::io::Result<Self> {
+        stream.sock.set_write_timeout(Some(timeout))?;
+        // Nothing ever comes this way, but TLS looks for alerts where it cannot write.
+        stream.sock.set_read_timeout(Some(timeout))?;
         let sockets = [stream.sock.try_clone()?, reading];
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
@@ -54,7 +69,11 @@ impl Outgoing {
         thread::Builder::new()
             .name(format!("party {party} to party {peer}"))
             .spawn(move || writer.write_all())?;
-        Ok(Self { shared, sockets })
+        Ok(Self {
+            shared,
+            sockets,
+            timeout,
+        })
     }
 }
 
@@ -68,9 +87,10 @@ impl Shared {
         let mut queue = self.lock();
         loop {
             if queue.failed.is_some() {
-                queue.frames.clear();
+                queue.clear();
             }
             if let (false, Some(frame)) = (queue.busy, queue.frames.pop_front()) {
+                queue.bytes -= frame.wire_bytes();
                 queue.busy = true;
                 drop(queue);
                 let result = self.write(&frame);
@@ -113,13 +133,46 @@ impl Shared {
     }
 }
 
+impl Queue {
+    fn clear(&mut self) {
+        self.frames.clear();
+        self.bytes = 0;
+    }
+}
+
+impl Outgoing {
+    /// Waits until `done`, at most so long.
+    fn wait(&self, most: Duration, done: impl Fn(&Queue) -> bool) -> MutexGuard<'_, Queue> {
+        let until = Instant::now() + most;
+        let mut queue = self.shared.lock();
+        while queue.failed.is_none() && !done(&queue) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                queue.failed = Some(format!(
+                    "it takes nothing from its connection for {} s: it stalls, its machine or link is down",
+                    most.as_secs_f64()
+                ));
+                break;
+            }
+            queue = self
+                .shared
+                .changed
+                .wait_timeout(queue, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        queue
+    }
+}
+
 impl Link for Outgoing {
     fn send(&self, frame: Frame) -> Result<(), String> {
-        let mut queue = self.shared.lock();
+        let mut queue = self.wait(self.timeout, |queue| queue.bytes <= ROOM);
         if let Some(reason) = &queue.failed {
             return Err(reason.clone());
         }
         if queue.busy || !queue.frames.is_empty() || frame.wire_bytes() > SMALL {
+            queue.bytes += frame.wire_bytes();
             queue.frames.push_back(frame);
             drop(queue);
             self.shared.changed.notify_all();
@@ -132,24 +185,14 @@ impl Link for Outgoing {
     }
 
     fn clear(&self) {
-        self.shared.lock().frames.clear();
+        self.shared.lock().clear();
     }
 
-    fn flush(&self, most: Duration) {
-        let until = Instant::now() + most;
-        let mut queue = self.shared.lock();
-        while queue.failed.is_none() && (queue.busy || !queue.frames.is_empty()) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            queue = self
-                .shared
-                .changed
-                .wait_timeout(queue, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
-        }
+    fn flush(&self, most: Duration) -> Result<(), String> {
+        let queued = self.shared.lock().bytes as u64;
+        let most = most + Duration::from_secs(queued / SLOWEST);
+        let queue = self.wait(most, |queue| !queue.busy && queue.frames.is_empty());
+        queue.failed.clone().map_or(Ok(()), Err)
     }
 
     fn cut(&self) {

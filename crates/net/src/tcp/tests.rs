@@ -95,3 +95,55 @@ fn a_frame_of_another_length_is_a_desync() {
     let error = verdict(&bytes);
     assert!(matches!(error, Error::Desync { party: 1, .. }), "{error}");
 }
+
+/// What party 0 meets when party 1 comes and then never reads.
+fn beside_one_that_does_not_read(program: impl Fn(&Mesh) -> crate::Result<()> + Sync) -> Error {
+    let made = [0, 1].map(|party| certificates::generate(party, 1).unwrap());
+    let certificates: Vec<String> = made
+        .iter()
+        .map(|made| made.certificate_pem.clone())
+        .collect();
+    let listeners = [0, 1].map(|_| Listener::bind("127.0.0.1:0").unwrap());
+    let addresses: Vec<String> = listeners.iter().map(Listener::local_address).collect();
+    let identity = |party: usize| Identity {
+        certificates: certificates.clone(),
+        key: made[party].key_pem.clone(),
+    };
+    let [first, second] = listeners;
+    thread::scope(|scope| {
+        let honest = scope.spawn(|| {
+            let timeout = Duration::from_secs(2);
+            let mesh = connect(first, 0, &addresses, identity(0), timeout, "test").unwrap();
+            program(&mesh).unwrap_err()
+        });
+        let tls = Tls::new(1, &identity(1)).unwrap();
+        let setup = Setup::new(1, &addresses, tls, "test", Duration::from_secs(60));
+        let outgoing = meet(&setup, &second).unwrap();
+        let error = honest.join().unwrap();
+        drop((outgoing, setup.into_incoming()));
+        error
+    })
+}
+
+#[test]
+fn a_party_that_does_not_read_ends_the_sender_too() {
+    let error = beside_one_that_does_not_read(|mesh| {
+        let mut channel = mesh.channel(0);
+        channel.begin("share");
+        loop {
+            channel.send(1, vec![1; 1000])?;
+        }
+    });
+    assert!(matches!(error, Error::Peer { party: 1, .. }), "{error}");
+}
+
+#[test]
+fn closing_tells_of_what_was_not_taken() {
+    let error = beside_one_that_does_not_read(|mesh| {
+        let mut channel = mesh.channel(0);
+        channel.begin("share");
+        channel.send(1, vec![1; 1 << 22])?;
+        mesh.close()
+    });
+    assert!(matches!(error, Error::Peer { party: 1, .. }), "{error}");
+}
