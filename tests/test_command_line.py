@@ -145,6 +145,20 @@ def test_three_real_processes_from_the_example(tmp_path: Path) -> None:
     assert "['an argument']" in ended[0][1]
 
 
+def test_a_program_may_leave_by_exit(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, time, tacit, torch\n"
+        "x = tacit.share(torch.ones(1000) if tacit.session().party == 0 else None, owner=0)\n"
+        "if tacit.session().party == 1:\n"
+        "    time.sleep(1)\n"
+        "x.reveal(to=1)\n"
+        "sys.exit(0)\n"
+    )
+    assert [code for code, _, _ in run_parties(config, program, [0, 1, 2])] == [0, 0, 0]
+
+
 def test_the_examples_program_runs(tmp_path: Path) -> None:
     config = example(tmp_path)
     ended = run_parties(config, ROOT / "examples" / "classify.py", [0, 1, 2])

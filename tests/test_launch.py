@@ -2,11 +2,13 @@
 
 import os
 import signal
+import threading
 import time
 from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 import tacit
 
@@ -148,12 +150,61 @@ def test_a_party_that_finishes_early_is_named() -> None:
         ({"transport": "pigeon"}, "unknown transport"),
         ({"timeout": 0.0}, "timeout"),
         ({"timeout": float("nan")}, "timeout"),
+        ({"timeout": 1e19}, "at most a day"),
         ({"protocol": "plain", "transport": "tcp"}, "refuses to run over a network"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, Any], expected: str) -> None:
     with pytest.raises(tacit.MisuseError, match=expected):
         tacit.launch(double, 1, **options)
+
+
+def test_the_meter_is_read_while_another_thread_computes() -> None:
+    def program() -> float:
+        secret = tacit.share(torch.ones(3), owner=0)
+        session, done = tacit.session(), threading.Event()
+
+        def watch() -> None:
+            while not done.is_set():
+                _ = session.meter.total, session.threat_model
+
+        watcher = threading.Thread(target=watch)
+        if session.party == 0:
+            watcher.start()
+        if session.party == 1:
+            _ = sum(i * i for i in range(1_000_000))  # works in Python while party 0 waits
+        result = (secret * secret).sum().reveal()
+        done.set()
+        return float(result)
+
+    assert tacit.launch(program, timeout=30) == pytest.approx([3.0, 3.0, 3.0], abs=1e-3)
+
+
+def test_a_session_inside_a_modules_forward() -> None:
+    def inner(x: torch.Tensor) -> float:
+        return float(nn.Sequential(nn.ReLU())(tacit.share(x, owner=0)).sum().reveal())
+
+    class Outer(nn.Module):
+        def forward(self, x: torch.Tensor) -> list[float]:
+            return tacit.launch(inner, x)
+
+    def program() -> list[float]:
+        return nn.Sequential(Outer())(torch.tensor([1.0, -2.0]))
+
+    assert tacit.launch(program)[0] == [1.0, 1.0, 1.0]
+
+
+def test_arrays_of_a_call_do_not_overlap() -> None:
+    def program() -> None:
+        session = tacit.session()
+        words = [torch.zeros(2, dtype=torch.int64).numpy() for _ in range(session.core.parts)]
+        out = [word.view("uint8")[:2] for word in words]
+        with pytest.raises(tacit.MisuseError, match="overlaps"):
+            session.core.sign(words, 64, out)
+        with pytest.raises(tacit.MisuseError, match="overlaps"):
+            session.core.truncate(words, words, 4)
+
+    tacit.launch(program)
 
 
 def test_the_session_says_what_it_is() -> None:

@@ -3,7 +3,6 @@
 PyTorch's global module hooks see every call; outside a session they do nothing.
 """
 
-from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -12,47 +11,32 @@ from torch.nn.modules import module as hooks
 from tacit.session import current_session
 
 
-class _Running:
-    """The modules under way in one party, outermost first, with the names in the outermost."""
-
-    def __init__(self) -> None:
-        self.names: dict[int, str] = {}
-        self.labels: list[str] = []
-
-
-_running: ContextVar[_Running | None] = ContextVar("tacit_modules", default=None)
-
-
 def current() -> str:
-    """The path and type of the innermost module that runs."""
-    running = _running.get()
-    if running is None or not running.labels:
+    """The path of the innermost module that runs."""
+    session = current_session()
+    if session is None or not session.modules.labels:
         return "no module: the program itself"
-    return f"module {running.labels[-1]!r}"
+    return f"module {session.modules.labels[-1]!r}"
 
 
 def _enter(module: torch.nn.Module, _args: Any) -> None:
     session = current_session()
     if session is None:
         return
-    running = _running.get()
-    if running is None:
-        running = _Running()
-        _running.set(running)
+    running = session.modules
     if not running.labels:
         running.names = {id(part): name for name, part in module.named_modules()}
-    path = running.names.get(id(module), "")
-    label = path or type(module).__name__
+    label = running.names.get(id(module)) or type(module).__name__
     running.labels.append(label)
     session.core.set_label(label)
 
 
 def _leave(_module: torch.nn.Module, _args: Any, _result: Any) -> None:
-    session, running = current_session(), _running.get()
-    if session is None or running is None or not running.labels:
+    session = current_session()
+    if session is None or not session.modules.labels:
         return
-    running.labels.pop()
-    session.core.set_label(running.labels[-1] if running.labels else "")
+    session.modules.labels.pop()
+    session.core.set_label(session.modules.labels[-1] if session.modules.labels else "")
 
 
 hooks.register_module_forward_pre_hook(_enter)

@@ -48,6 +48,17 @@ class Child:
         self.receiving = Connection(here_read, writable=False)
         self.sending = Connection(here_write, readable=False)
 
+    def send(self, message: Any) -> None:
+        """Hands a message over.
+
+        Raises:
+            PeerError: the process ended instead, and how.
+        """
+        try:
+            self.sending.send(message)
+        except OSError:
+            raise PeerError(f"party {self.party}: its process {self._ending()}") from None
+
     def receive(self) -> Any:
         """The next message.
 
@@ -96,11 +107,11 @@ def run(
     try:
         children += [Child(party, threads) for party in range(parties)]
         for child in children:
-            child.sending.send((list(sys.path), child.party))
+            child.send((list(sys.path), child.party))
         addresses = [_address(child) for child in children]
         for child in children:
             key = identities[child.party][1]
-            child.sending.send((addresses, certificates, key, protocol, timeout, threads, program))
+            child.send((addresses, certificates, key, protocol, timeout, threads, program))
         return _collect(children, timeout)
     finally:
         for child in children:
@@ -138,7 +149,7 @@ def _result(child: Child) -> Result:
     try:
         succeeded, at, payload = child.receive()
         if succeeded:
-            return pickle.loads(payload), None, at
+            return _loaded(payload, at)
         error, trace = payload
         if not isinstance(error, BaseException):
             error = RuntimeError(str(error))
@@ -147,3 +158,11 @@ def _result(child: Child) -> Result:
     except PeerError as error:
         # Before all that others report: their errors are its consequences.
         return None, error, 0.0
+
+
+def _loaded(payload: bytes, at: float) -> Result:
+    try:
+        return pickle.loads(payload), None, at
+    except Exception as error:
+        error.add_note("when its result was read")
+        return None, error, at

@@ -12,6 +12,14 @@ from tacit.meter import Meter
 SCALE = 16
 
 
+class RunningModules:
+    """The modules of a model under way in one party, outermost first, with the names in the outermost."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        self.labels: list[str] = []
+
+
 class Session:
     """One party's part in a computation; what ``tacit.session()`` returns."""
 
@@ -24,6 +32,7 @@ class Session:
         self.meter = Meter(core)
         self.scale = SCALE
         self.width = 64
+        self.modules = RunningModules()
 
     @property
     def threat_model(self) -> str:
@@ -65,6 +74,13 @@ def running(core: _core.Session) -> Iterator[Session]:
     try:
         yield current
         core.close()
+    except SystemExit as leaving:
+        # As a script ends that has done its work, or has not.
+        if leaving.code in (None, 0):
+            core.close()
+        else:
+            core.abort("its program ended with an exit code; see its own output")
+        raise
     except BaseException as error:
         core.abort(f"its program raised {type(error).__name__}; see its own output")
         raise

@@ -22,8 +22,8 @@ use std::time::Duration;
 /// Largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 16;
 
-/// Longest timeout, in seconds: a day.
-const LONGEST_TIMEOUT: f64 = 86_400.0;
+/// Longest timeout: a day.
+pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 
 /// A checked configuration.
 #[derive(Clone, PartialEq, Debug)]
@@ -87,10 +87,11 @@ impl Config {
                 "{parties} [[party]] tables; a session has 2 to {most}, one for each party"
             )));
         }
-        if !(document.timeout > 0.0 && document.timeout <= LONGEST_TIMEOUT) {
+        if !(document.timeout > 0.0 && document.timeout <= LONGEST_TIMEOUT.as_secs_f64()) {
             return Err(wrong(format!(
-                "timeout = {}; it is a number of seconds above 0 and at most {LONGEST_TIMEOUT}",
-                document.timeout
+                "timeout = {}; it is a number of seconds above 0 and at most {}",
+                document.timeout,
+                LONGEST_TIMEOUT.as_secs()
             )));
         }
         let known = document.protocol.len() <= 64

@@ -38,7 +38,8 @@ impl<T: Element> Array<T> {
         self.0.item_count()
     }
 
-    fn addresses(&self) -> Range<usize> {
+    /// Where it lies in memory.
+    pub fn addresses(&self) -> Range<usize> {
         let start = self.0.buf_ptr().addr();
         start..start + self.0.len_bytes()
     }
@@ -52,19 +53,24 @@ impl<T: Element> Array<T> {
         unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast::<T>(), self.len()) }
     }
 
-    /// Disjoint mutable slices of `outputs`, none of which overlaps an input.
-    fn slices_mut<'a>(outputs: &'a mut [Self], inputs: &[&[Self]]) -> PyResult<Vec<&'a mut [T]>> {
-        let overlap = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+    /// Disjoint mutable slices of `outputs`, none of which overlaps what the call reads, of whatever type.
+    fn slices_mut<'a>(
+        outputs: &'a mut [Self],
+        read: &[Range<usize>],
+    ) -> PyResult<Vec<&'a mut [T]>> {
+        let overlap = |a: &Range<usize>, b: &Range<usize>| {
+            !a.is_empty() && !b.is_empty() && a.start < b.end && b.start < a.end
+        };
         for (at, output) in outputs.iter().enumerate() {
             if output.0.readonly() {
                 return Err(misuse("an output array is read-only"));
             }
             let mine = output.addresses();
             let earlier = outputs[..at].iter().map(Self::addresses);
-            let read = inputs
-                .iter()
-                .flat_map(|arrays| arrays.iter().map(Self::addresses));
-            if earlier.chain(read).any(|other| overlap(&mine, &other)) {
+            if earlier
+                .chain(read.iter().cloned())
+                .any(|other| overlap(&mine, &other))
+            {
                 return Err(misuse("an output array overlaps another array of the call"));
             }
         }
@@ -85,12 +91,12 @@ impl Words {
         bytemuck::cast_slice(self.slice())
     }
 
-    /// Outputs of one call, disjoint from each other and from its inputs.
+    /// Outputs of one call, disjoint from each other and from what it reads.
     pub fn outputs<'a>(
         outputs: &'a mut [Self],
-        inputs: &[&[Self]],
+        read: &[Range<usize>],
     ) -> PyResult<Vec<&'a mut [u64]>> {
-        Ok(Self::slices_mut(outputs, inputs)?
+        Ok(Self::slices_mut(outputs, read)?
             .into_iter()
             .map(bytemuck::cast_slice_mut)
             .collect())
@@ -107,8 +113,11 @@ impl Bytes {
         self.slice()
     }
 
-    /// Outputs of one call, disjoint from each other and from its inputs.
-    pub fn outputs<'a>(outputs: &'a mut [Self], inputs: &[&[Self]]) -> PyResult<Vec<&'a mut [u8]>> {
-        Self::slices_mut(outputs, inputs)
+    /// Outputs of one call, disjoint from each other and from what it reads.
+    pub fn outputs<'a>(
+        outputs: &'a mut [Self],
+        read: &[Range<usize>],
+    ) -> PyResult<Vec<&'a mut [u8]>> {
+        Self::slices_mut(outputs, read)
     }
 }

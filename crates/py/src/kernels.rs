@@ -80,7 +80,8 @@ pub fn ring_matmul(
     expect_length("the right operand", b.len(), product_of(&[batch, k, n])?)?;
     expect_length("the output", out.len(), product_of(&[batch, m, n])?)?;
     let (inputs, mut out) = ([a, b], [out]);
-    let mut slices = Words::outputs(&mut out, &[&inputs])?;
+    let read = inputs.each_ref().map(Words::addresses);
+    let mut slices = Words::outputs(&mut out, &read)?;
     let [a, b] = &inputs;
     py.detach(|| {
         ring::matrix::multiply_batch(slices[0], batch, m, k, n, &[(a.words(), b.words())])
@@ -102,7 +103,8 @@ pub fn ring_convolution(
     expect_length("the weight", w.len(), shape.weight_len())?;
     expect_length("the output", out.len(), shape.output_len())?;
     let (inputs, mut out) = ([x, w], [out]);
-    let mut slices = Words::outputs(&mut out, &[&inputs])?;
+    let read = inputs.each_ref().map(Words::addresses);
+    let mut slices = Words::outputs(&mut out, &read)?;
     let [x, w] = &inputs;
     py.detach(|| ring::convolution::convolve(&shape, slices[0], &[(x.words(), w.words())]));
     Ok(())

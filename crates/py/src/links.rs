@@ -74,10 +74,10 @@ pub fn use_threads(threads: Option<usize>) {
 fn seconds(timeout: f64) -> mpc::Result<Duration> {
     Duration::try_from_secs_f64(timeout)
         .ok()
-        .filter(|timeout| !timeout.is_zero())
+        .filter(|timeout| !timeout.is_zero() && *timeout <= net::config::LONGEST_TIMEOUT)
         .ok_or_else(|| {
             mpc::Error::misuse(format!(
-                "a timeout is a positive number of seconds, not {timeout}"
+                "a timeout is a positive number of seconds, at most a day, not {timeout}"
             ))
         })
 }

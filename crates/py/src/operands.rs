@@ -52,7 +52,11 @@ impl Session {
         out: &mut [Words],
         work: impl Fn(&mut dyn Protocol, &[Parts], PartsMut) -> mpc::Result<()> + Send + Sync,
     ) -> PyResult<()> {
-        let mut out = Words::outputs(out, inputs)?;
+        let read: Vec<_> = inputs
+            .iter()
+            .flat_map(|arrays| arrays.iter().map(Words::addresses))
+            .collect();
+        let mut out = Words::outputs(out, &read)?;
         let inputs: Vec<Vec<&[u64]>> = inputs.iter().map(|arrays| Words::parts(arrays)).collect();
         let inputs: Vec<Parts> = inputs.iter().map(Vec::as_slice).collect();
         py.detach(|| work(&mut **self.lock(), &inputs, &mut out))
@@ -65,10 +69,12 @@ impl Session {
         py: Python<'_>,
         n: usize,
         out: &mut [Bytes],
+        read: &[Words],
         work: impl FnOnce(&mut dyn Protocol) -> mpc::Result<Bits> + Send,
     ) -> PyResult<()> {
         self.check("the output", out.iter().map(Bytes::len), n)?;
-        let mut out = Bytes::outputs(out, &[])?;
+        let read: Vec<_> = read.iter().map(Words::addresses).collect();
+        let mut out = Bytes::outputs(out, &read)?;
         py.detach(|| {
             let bits = work(&mut **self.lock())?;
             for (out, plane) in out.iter_mut().zip(bits.parts()) {

@@ -136,13 +136,16 @@ impl Session {
     }
 
     #[getter]
-    fn threat_model(&self) -> String {
+    fn threat_model(&self, py: Python<'_>) -> String {
         let links = if self.transport == "memory" {
             "one process, in memory"
         } else {
             "TLS 1.3, mutual certificates"
         };
-        format!("{}; links: {links}", self.lock().threat_model())
+        {
+            let model = py.detach(|| self.lock().threat_model());
+            format!("{model}; links: {links}")
+        }
     }
 
     /// Public bytes of the owner's, in every party.
@@ -200,7 +203,7 @@ impl Session {
             expect_length("the input", values.len(), n)?;
             plane = Some(packed(values.bytes()));
         }
-        self.to_bits(py, n, &mut out, |protocol| {
+        self.to_bits(py, n, &mut out, &[], |protocol| {
             protocol.share_bits(owner, plane.as_deref(), 1, n)
         })
     }
@@ -220,7 +223,7 @@ impl Session {
 
     fn trivial_bits(&self, py: Python<'_>, values: Bytes, mut out: Vec<Bytes>) -> PyResult<()> {
         let (n, plane) = (values.len(), packed(values.bytes()));
-        self.to_bits(py, n, &mut out, |protocol| {
+        self.to_bits(py, n, &mut out, &[], |protocol| {
             Ok(protocol.trivial_bits(&plane, 1, n))
         })
     }
@@ -363,7 +366,7 @@ impl Session {
         check_width(width)?;
         let n = first_length("the input", &x, Words::len)?;
         self.check("the input", x.iter().map(Words::len), n)?;
-        self.to_bits(py, n, &mut out, |protocol| {
+        self.to_bits(py, n, &mut out, &x, |protocol| {
             protocol.sign(&Words::parts(&x), width)
         })
     }
@@ -378,7 +381,7 @@ impl Session {
         check_width(width)?;
         let n = first_length("the input", &x, Words::len)?;
         self.check("the input", x.iter().map(Words::len), n)?;
-        self.to_bits(py, n, &mut out, |protocol| {
+        self.to_bits(py, n, &mut out, &x, |protocol| {
             protocol.equal_zero(&Words::parts(&x), width)
         })
     }
@@ -425,7 +428,7 @@ impl Session {
             self.bits("the left operand", &x, n)?,
             self.bits("the right operand", &y, n)?,
         );
-        self.to_bits(py, n, &mut out, |protocol| protocol.and(&x, &y))
+        self.to_bits(py, n, &mut out, &[], |protocol| protocol.and(&x, &y))
     }
 
     fn bit_multiply(
@@ -451,15 +454,26 @@ impl Session {
         })
     }
 
+    // Another thread may hold the protocol while it waits for the network, and that wait may need the
+    // interpreter: so it is released before the lock is taken.
+
     /// Names what is being computed, for the meter and for errors; the previous label.
-    fn set_label(&self, label: &str) -> String {
-        self.lock().channel().set_label(label)
+    fn set_label(&self, py: Python<'_>, label: &str) -> String {
+        py.detach(|| self.lock().channel().set_label(label))
     }
 
     /// Readings by label.
     fn meter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let lines: Vec<(String, net::Reading)> = py.detach(|| {
+            let mut protocol = self.lock();
+            let meter = protocol.channel().meter();
+            meter
+                .by_label()
+                .map(|(label, reading)| (label.to_owned(), *reading))
+                .collect()
+        });
         let readings = PyDict::new(py);
-        for (label, reading) in self.lock().channel().meter().by_label() {
+        for (label, reading) in &lines {
             readings.set_item(label, as_dict(py, reading)?)?;
         }
         Ok(readings)
@@ -467,7 +481,7 @@ impl Session {
 
     /// Readings over all labels.
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let totals = self.lock().channel().meter().totals();
+        let totals = py.detach(|| self.lock().channel().meter().totals());
         as_dict(py, &totals)
     }
 
@@ -477,8 +491,8 @@ impl Session {
     }
 
     /// The orderly end.
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| self.mesh.close());
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.mesh.close()).map_err(raise)
     }
 
     fn __repr__(&self) -> String {

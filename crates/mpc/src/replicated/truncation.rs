@@ -1,8 +1,7 @@
 //! Truncation by f bits without wild errors.
 //!
 //! **Computes** x / 2^f for signed |x| < 2^62: the result is ⌊x / 2^f⌋ or one more, the latter with
-//! probability equal to the dropped fraction, so that it is unbiased (a fraction of zero errs with
-//! probability 2^−f). Shifting each share on its own, as ABY3 (section 5.1) and SecureML do, is wrong
+//! probability (d + 1) / 2^f where d are the f dropped bits: unbiased but for 2^−f of a unit. Shifting each share on its own, as ABY3 (section 5.1) and SecureML do, is wrong
 //! by about 2^(64−f) with probability |x| / 2^63 for each element; this is not.
 //!
 //! **Idea.** Let s = x0 + x1 + 2^62 (role 0 knows it), t = x2 (roles 1 and 2 know it), A and B their
@@ -19,6 +18,10 @@
 //! - Step 2: role 1 sends c1 = aB + q mod 2^f to role 2.
 //! - Result: y0 = r0 − q'·2^(64−f), y1 = m − q·2^(64−f),
 //!   y2 = (t >> f) − B·2^(64−f) + (c1 + c2)·2^(64−f).
+//!
+//! **Rounding.** Which of the two results it is, is a function of x and t, not a coin that nobody knows.
+//! The functionality computed is therefore: rounding as x and t determine, where roles 1 and 2 know t.
+//! A party to whom the result is revealed places x in an interval of one unit and not of two.
 //!
 //! **Simulation.** Role 1 sees m, a and c2, masked by r0, ρ and q' of k20. Role 2 sees c1, masked by q
 //! of k01. Role 0 sees nothing.

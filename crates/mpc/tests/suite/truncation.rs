@@ -1,7 +1,7 @@
 use super::{SIZES, agreed, values};
 use testkit::{Random, Shared, run, usual_parties};
 
-/// Less than one unit from the exact quotient.
+/// At most one unit from the exact quotient.
 pub fn assert_within_a_unit(exact: i64, bits: u32, found: i64) {
     let distance = (i128::from(found) << bits) - i128::from(exact);
     assert!(
