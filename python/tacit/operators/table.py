@@ -44,13 +44,12 @@ def in_place(overload: Any, functional: Any) -> None:
     """Enters an operator that writes the result of another into its first argument."""
 
     def write(target: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        result = TABLE[functional](target, *args, **kwargs)
         if not isinstance(target, SecretTensor):
             unsupported(
                 "an in-place operation that would put a secret into a plain tensor",
                 "use the form that returns a new tensor",
             )
-        return assign(target, result)
+        return assign(target, TABLE[functional](target, *args, **kwargs))
 
     implements(overload)(write)
 

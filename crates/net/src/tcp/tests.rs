@@ -5,8 +5,13 @@ use crate::certificates;
 use crate::frame::{Kind, MOST_WORDS};
 use std::io::Write;
 
-/// What party 0 says when party 1 sends these bytes in the place of frames and then goes away.
-fn verdict(bytes: &[u8]) -> Error {
+/// What party 0 meets when it runs `honest`, while party 1 comes and does what `other` does with its
+/// sending connection. Party 1 never reads.
+fn beside(
+    timeout: Duration,
+    honest: impl Fn(&Mesh) -> crate::Result<()> + Sync,
+    other: impl FnOnce(&mut Option<tls::Outgoing>),
+) -> Error {
     let made = [0, 1].map(|party| certificates::generate(party, 1).unwrap());
     let certificates: Vec<String> = made
         .iter()
@@ -21,26 +26,30 @@ fn verdict(bytes: &[u8]) -> Error {
     let [first, second] = listeners;
     thread::scope(|scope| {
         let honest = scope.spawn(|| {
-            let mesh = connect(
-                first,
-                0,
-                &addresses,
-                identity(0),
-                Duration::from_secs(60),
-                "test",
-            )
-            .unwrap();
-            let mut channel = mesh.channel(0);
-            channel.begin("multiply");
-            channel.receive(1, 4).unwrap_err()
+            let mesh = connect(first, 0, &addresses, identity(0), timeout, "test").unwrap();
+            honest(&mesh).unwrap_err()
         });
         let tls = Tls::new(1, &identity(1)).unwrap();
         let setup = Setup::new(1, &addresses, tls, "test", Duration::from_secs(60));
-        let mut to_first = meet(&setup, &second).unwrap().swap_remove(0).unwrap();
+        let mut to_first = meet(&setup, &second).unwrap().swap_remove(0);
+        other(&mut to_first);
+        let error = honest.join().unwrap();
+        drop((to_first, setup.into_incoming()));
+        error
+    })
+}
+
+/// What party 0 says when party 1 sends these bytes in the place of frames and then goes away.
+fn verdict(bytes: &[u8]) -> Error {
+    let honest = |mesh: &Mesh| {
+        let mut channel = mesh.channel(0);
+        channel.begin("multiply");
+        channel.receive(1, 4).map(drop)
+    };
+    beside(Duration::from_secs(60), honest, |to_first| {
+        let mut to_first = to_first.take().unwrap();
         to_first.write_all(bytes).unwrap();
         to_first.flush().unwrap();
-        drop(to_first);
-        honest.join().unwrap()
     })
 }
 
@@ -98,31 +107,7 @@ fn a_frame_of_another_length_is_a_desync() {
 
 /// What party 0 meets when party 1 comes and then never reads.
 fn beside_one_that_does_not_read(program: impl Fn(&Mesh) -> crate::Result<()> + Sync) -> Error {
-    let made = [0, 1].map(|party| certificates::generate(party, 1).unwrap());
-    let certificates: Vec<String> = made
-        .iter()
-        .map(|made| made.certificate_pem.clone())
-        .collect();
-    let listeners = [0, 1].map(|_| Listener::bind("127.0.0.1:0").unwrap());
-    let addresses: Vec<String> = listeners.iter().map(Listener::local_address).collect();
-    let identity = |party: usize| Identity {
-        certificates: certificates.clone(),
-        key: made[party].key_pem.clone(),
-    };
-    let [first, second] = listeners;
-    thread::scope(|scope| {
-        let honest = scope.spawn(|| {
-            let timeout = Duration::from_secs(2);
-            let mesh = connect(first, 0, &addresses, identity(0), timeout, "test").unwrap();
-            program(&mesh).unwrap_err()
-        });
-        let tls = Tls::new(1, &identity(1)).unwrap();
-        let setup = Setup::new(1, &addresses, tls, "test", Duration::from_secs(60));
-        let outgoing = meet(&setup, &second).unwrap();
-        let error = honest.join().unwrap();
-        drop((outgoing, setup.into_incoming()));
-        error
-    })
+    beside(Duration::from_secs(2), program, |_| {})
 }
 
 #[test]
