@@ -25,7 +25,7 @@ pub struct Channel {
 
 impl Channel {
     pub(crate) fn new(shared: Arc<Shared>, id: u16) -> Self {
-        let meter = Meter::new(shared.parties());
+        let meter = Meter::new(shared.members());
         Self {
             shared,
             id,
@@ -43,7 +43,7 @@ impl Channel {
         self.shared.party
     }
 
-    /// How many parties there are.
+    /// How many parties compute.
     #[must_use]
     pub fn parties(&self) -> usize {
         self.shared.parties()
@@ -114,7 +114,7 @@ impl Channel {
     /// `Desync` for another step or length; `Peer` where nothing comes within the timeout, or the
     /// mesh has ended.
     pub fn receive(&mut self, from: usize, words: usize) -> Result<Vec<u64>> {
-        if from == self.party() || from >= self.parties() {
+        if from == self.party() || from >= self.shared.members() {
             return Err(Error::misuse(format!(
                 "party {} cannot receive from party {from}",
                 self.party()
@@ -122,14 +122,46 @@ impl Channel {
         }
         let started = Instant::now();
         let frame = self.wait(from, started)?;
+        self.accept(from, words, frame, started)
+    }
+
+    /// The next message of a party, whatever its step, which becomes this party's; waits as long as that
+    /// party lives. `None` once it has finished in order.
+    ///
+    /// # Errors
+    /// `Desync` for another length; `Peer` where the sender died, or the mesh has ended.
+    pub fn follow(&mut self, from: usize, words: usize) -> Result<Option<Vec<u64>>> {
+        let started = Instant::now();
+        loop {
+            let until = Instant::now() + self.shared.timeout;
+            match self.shared.inbox.take(from, self.id, until)? {
+                Arrival::Message(frame) => {
+                    self.sequence = frame.sequence;
+                    self.step = Arc::clone(&frame.name);
+                    return self.accept(from, words, frame, started).map(Some);
+                }
+                Arrival::Ended(End::Finished) => return Ok(None),
+                Arrival::Ended(End::Died(reason)) => {
+                    return Err(self
+                        .shared
+                        .fail(self.shared.blame(from, &self.step, reason)));
+                }
+                Arrival::Nothing => {}
+            }
+        }
+    }
+
+    fn accept(
+        &mut self,
+        from: usize,
+        words: usize,
+        frame: Frame,
+        started: Instant,
+    ) -> Result<Vec<u64>> {
         if frame.sequence != self.sequence || frame.name != self.step {
             let ours = format!("{} \"{}\"", self.sequence, self.step);
             let theirs = format!("{} \"{}\"", frame.sequence, frame.name);
-            return Err(self.shared.fail(Error::Desync {
-                party: from,
-                ours,
-                theirs,
-            }));
+            return Err(self.shared.fail(self.shared.differ(from, ours, theirs)));
         }
         if frame.payload.len() != words {
             let ours = format!("{} \"{}\" with {words} words", self.sequence, self.step);
@@ -139,11 +171,7 @@ impl Channel {
                 frame.name,
                 frame.payload.len()
             );
-            return Err(self.shared.fail(Error::Desync {
-                party: from,
-                ours,
-                theirs,
-            }));
+            return Err(self.shared.fail(self.shared.differ(from, ours, theirs)));
         }
         let rounds = frame.depth.saturating_sub(self.depth);
         self.depth += rounds;
@@ -167,10 +195,14 @@ impl Channel {
             {
                 Arrival::Message(frame) => return Ok(frame),
                 Arrival::Ended(End::Finished) => {
-                    return Err(self.shared.fail(Error::peer(from, &*self.step, FINISHED)));
+                    return Err(self
+                        .shared
+                        .fail(self.shared.blame(from, &self.step, FINISHED)));
                 }
                 Arrival::Ended(End::Died(reason)) => {
-                    return Err(self.shared.fail(Error::peer(from, &*self.step, reason)));
+                    return Err(self
+                        .shared
+                        .fail(self.shared.blame(from, &self.step, reason)));
                 }
                 Arrival::Nothing if quarter < 4 => self.shared.tell_waiting(from),
                 Arrival::Nothing => {}
@@ -193,6 +225,8 @@ impl Channel {
                 ),
             ),
         };
-        Err(self.shared.fail(Error::peer(party, &*self.step, reason)))
+        Err(self
+            .shared
+            .fail(self.shared.blame(party, &self.step, reason)))
     }
 }

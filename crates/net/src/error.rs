@@ -1,13 +1,26 @@
 //! Errors by blame.
 
+/// In an error, the party that deals correlations and does not compute.
+pub const DEALER: usize = usize::MAX;
+
+/// What a member of the mesh is called.
+#[must_use]
+pub fn called(party: usize) -> String {
+    if party == DEALER {
+        "the dealer".to_owned()
+    } else {
+        format!("party {party}")
+    }
+}
+
 /// What can go wrong between parties. Each says who, in which step, why, and what to do; none ever
 /// holds a value that was computed on.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
     /// Another party failed, stalled, died or deviated.
-    #[error("party {party} failed in step \"{step}\": {reason}")]
+    #[error("{} failed in step \"{step}\": {reason}", called(*.party))]
     Peer {
-        /// The party at fault.
+        /// The party at fault, or [`DEALER`].
         party: usize,
         /// The step of this party when it learned of it.
         step: String,
@@ -16,11 +29,12 @@ pub enum Error {
     },
     /// Two parties run different programs, or the same program on different shapes.
     #[error(
-        "the parties' programs differ: this party is at step {ours}, party {party} at step {theirs}; \
-         run the same program with the same shapes and options in every party"
+        "the parties' programs differ: this party is at step {ours}, {} at step {theirs}; \
+         run the same program with the same shapes and options in every party",
+        called(*.party)
     )]
     Desync {
-        /// The party whose message did not fit.
+        /// The party whose message did not fit, or [`DEALER`].
         party: usize,
         /// This party's step.
         ours: String,

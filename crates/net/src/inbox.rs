@@ -1,7 +1,8 @@
 //! What has arrived at one party: messages by sender and channel, and what is known of each peer.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
+use crate::roster::Roster;
 use crate::{MOST_PARTIES, bytes};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,7 @@ const MOST_CHANNELS: usize = 64;
 
 /// Arrivals of one party.
 pub(crate) struct Inbox {
+    pub(crate) roster: Roster,
     state: Mutex<State>,
     changed: Condvar,
     /// Bytes that may lie waiting from one peer before its link is read no further.
@@ -49,9 +51,10 @@ pub(crate) enum Arrival {
 }
 
 impl Inbox {
-    pub(crate) fn new(parties: usize, room: usize) -> Self {
-        let peers = (0..parties).map(|_| Peer::default()).collect();
+    pub(crate) fn new(roster: Roster, room: usize) -> Self {
+        let peers = (0..roster.members).map(|_| Peer::default()).collect();
         Self {
+            roster,
             state: Mutex::new(State {
                 peers,
                 failure: None,
@@ -103,7 +106,7 @@ impl Inbox {
                 }
             }
             Kind::Abort => {
-                let failure = aborted(from, &frame, state.peers.len());
+                let failure = aborted(from, &frame, self.roster);
                 state.failure.get_or_insert(failure);
             }
             Kind::Goodbye => {
@@ -211,9 +214,13 @@ fn held(frame: &Frame) -> usize {
 }
 
 /// A peer's abort as this party's error. Its text is hostile: bounded, and without control characters.
-fn aborted(from: usize, frame: &Frame, parties: usize) -> Error {
+fn aborted(from: usize, frame: &Frame, roster: Roster) -> Error {
     let blamed = frame.payload.first().map_or(from, |party| *party as usize);
-    let blamed = if blamed < parties { blamed } else { from };
+    let blamed = if blamed < roster.members {
+        blamed
+    } else {
+        from
+    };
     let text = bytes::from_words(frame.payload.get(2..).unwrap_or_default(), LONGEST_REASON);
     let length = frame
         .payload
@@ -226,7 +233,7 @@ fn aborted(from: usize, frame: &Frame, parties: usize) -> Error {
     let reason = if blamed == from {
         reason
     } else {
-        format!("as party {from} reports, {reason}")
+        format!("as {} reports, {reason}", called(roster.name(from)))
     };
-    Error::peer(blamed, &*frame.name, reason)
+    Error::peer(roster.name(blamed), &*frame.name, reason)
 }

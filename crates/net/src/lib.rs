@@ -23,10 +23,11 @@ mod inbox;
 pub mod memory;
 mod mesh;
 mod meter;
+mod roster;
 pub mod tcp;
 
 pub use channel::{Channel, Tap};
-pub use error::{Error, Result};
+pub use error::{DEALER, Error, Result};
 pub use mesh::Mesh;
 pub use meter::{Meter, Reading};
 

@@ -3,6 +3,7 @@
 use crate::frame::Frame;
 use crate::inbox::Inbox;
 use crate::mesh::{Link, Mesh};
+use crate::roster::Roster;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,8 +28,27 @@ impl Link for Memory {
 /// The ends of a mesh among `parties` threads, by party.
 #[must_use]
 pub fn mesh(parties: usize, timeout: Duration) -> Vec<Mesh> {
-    let inboxes: Vec<_> = (0..parties)
-        .map(|_| Arc::new(Inbox::new(parties, usize::MAX)))
+    let roster = Roster {
+        members: parties,
+        dealer: false,
+    };
+    among(roster, timeout)
+}
+
+/// The same with a dealer, who is the last.
+#[must_use]
+pub fn mesh_with_dealer(parties: usize, timeout: Duration) -> Vec<Mesh> {
+    let roster = Roster {
+        members: parties + 1,
+        dealer: true,
+    };
+    among(roster, timeout)
+}
+
+fn among(roster: Roster, timeout: Duration) -> Vec<Mesh> {
+    let members = roster.members;
+    let inboxes: Vec<_> = (0..members)
+        .map(|_| Arc::new(Inbox::new(roster, usize::MAX)))
         .collect();
     let link = |from: usize, to: usize| {
         (from != to).then(|| {
@@ -38,10 +58,10 @@ pub fn mesh(parties: usize, timeout: Duration) -> Vec<Mesh> {
             }) as Box<dyn Link>
         })
     };
-    (0..parties)
-        .map(|party| {
-            let links = (0..parties).map(|to| link(party, to)).collect();
-            Mesh::new(party, timeout, Arc::clone(&inboxes[party]), links)
+    (0..members)
+        .map(|member| {
+            let links = (0..members).map(|to| link(member, to)).collect();
+            Mesh::new(member, timeout, Arc::clone(&inboxes[member]), links)
         })
         .collect()
 }

@@ -2,9 +2,10 @@
 
 use crate::bytes;
 use crate::channel::Channel;
-use crate::error::{Error, Result};
+use crate::error::{DEALER, Error, Result, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
 use crate::inbox::{End, Inbox};
+use crate::roster::Roster;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,16 +71,22 @@ impl Mesh {
         }
     }
 
-    /// Which party this is.
+    /// Which party this is; the dealer counts after the others.
     #[must_use]
     pub fn party(&self) -> usize {
         self.shared.party
     }
 
-    /// How many parties there are.
+    /// How many parties compute.
     #[must_use]
     pub fn parties(&self) -> usize {
-        self.shared.links.len()
+        self.shared.parties()
+    }
+
+    /// The number of the dealer, if there is one.
+    #[must_use]
+    pub fn dealer(&self) -> Option<usize> {
+        self.shared.roster().dealer.then(|| self.parties())
     }
 
     /// Longest wait for one message.
@@ -132,7 +139,7 @@ impl Mesh {
                 link.flush(self.shared.timeout),
                 self.shared.inbox.end_of(peer),
             ) {
-                result = result.and(Err(Error::peer(peer, "end", reason)));
+                result = result.and(Err(self.shared.blame(peer, "end", reason)));
             }
             link.cut();
         }
@@ -143,7 +150,29 @@ impl Mesh {
 
 impl Shared {
     pub(crate) fn parties(&self) -> usize {
+        self.roster().parties()
+    }
+
+    pub(crate) fn members(&self) -> usize {
         self.links.len()
+    }
+
+    fn roster(&self) -> Roster {
+        self.inbox.roster
+    }
+
+    /// [`Error::Peer`] for a member of this mesh.
+    pub(crate) fn blame(&self, member: usize, step: &str, reason: impl Into<String>) -> Error {
+        Error::peer(self.roster().name(member), step, reason)
+    }
+
+    /// [`Error::Desync`] for a member of this mesh.
+    pub(crate) fn differ(&self, member: usize, ours: String, theirs: String) -> Error {
+        Error::Desync {
+            party: self.roster().name(member),
+            ours,
+            theirs,
+        }
     }
 
     pub(crate) fn send(&self, to: usize, frame: Frame) -> Result<()> {
@@ -169,9 +198,9 @@ impl Shared {
         match self.inbox.failure() {
             Some(failure) => Err(failure),
             None if self.inbox.end_of(to) == Some(End::Finished) => {
-                Err(self.fail(Error::peer(to, &*step, FINISHED)))
+                Err(self.fail(self.blame(to, &step, FINISHED)))
             }
-            None => Err(self.fail(Error::peer(to, &*step, reason))),
+            None => Err(self.fail(self.blame(to, &step, reason))),
         }
     }
 
@@ -190,8 +219,9 @@ impl Shared {
                     theirs,
                 } => {
                     let reason = format!(
-                        "the parties' programs differ: party {} is at step {ours}, party {party} at step {theirs}",
-                        self.party
+                        "the parties' programs differ: {} is at step {ours}, {} at step {theirs}",
+                        called(self.roster().name(self.party)),
+                        called(*party)
                     );
                     (*party, ours.clone(), reason)
                 }
@@ -212,6 +242,11 @@ impl Shared {
 
     fn tell_end(&self, blamed: usize, step: &str, reason: &str) {
         let reason = cut_to(reason, LONGEST_REASON);
+        let blamed = if blamed == DEALER {
+            self.parties()
+        } else {
+            blamed
+        };
         let mut payload = vec![blamed as u64, reason.len() as u64];
         payload.extend(bytes::to_words(reason.as_bytes()));
         for link in self.links.iter().flatten() {

@@ -27,6 +27,7 @@ fn link(
             listener,
             party,
             &addresses,
+            false,
             identity(party),
             timeout,
             parameters(party),
@@ -57,6 +58,7 @@ fn a_party_that_never_comes_is_named_with_its_address() {
             listener,
             party,
             &addresses,
+            false,
             set_up.identity(party),
             SHORT,
             "test",
@@ -172,7 +174,7 @@ fn a_key_that_does_not_fit_or_is_none_is_named_and_not_shown() {
         let listener = Listener::bind("127.0.0.1:0").unwrap();
         let addresses = vec![listener.local_address(), "127.0.0.1:9".to_owned()];
         let message = text(
-            &connect(listener, 0, &addresses, identity, LONG, "test")
+            &connect(listener, 0, &addresses, false, identity, LONG, "test")
                 .err()
                 .unwrap(),
         );
@@ -219,6 +221,7 @@ fn strangers_do_not_end_the_set_up() {
             listener,
             party,
             &addresses,
+            false,
             set_up.identity(party),
             LONG,
             "test",
@@ -266,9 +269,17 @@ fn a_stranger_that_drips_does_not_outlast_the_timeout() {
         }
     });
     // It would go on for an hour; the test ends because the set-up does.
-    let error = connect(listener, 0, &addresses, set_up.identity(0), SHORT, "test")
-        .err()
-        .unwrap();
+    let error = connect(
+        listener,
+        0,
+        &addresses,
+        false,
+        set_up.identity(0),
+        SHORT,
+        "test",
+    )
+    .err()
+    .unwrap();
     assert!(matches!(error, Error::Peer { party: 1, .. }), "{error}");
     dripping.join().unwrap();
 }
@@ -289,9 +300,17 @@ fn something_else_that_listens_at_a_partys_address_is_no_party() {
     });
     let listener = Listener::bind("127.0.0.1:0").unwrap();
     let addresses = vec![listener.local_address(), address.clone()];
-    let error = connect(listener, 0, &addresses, set_up.identity(0), SHORT, "test")
-        .err()
-        .unwrap();
+    let error = connect(
+        listener,
+        0,
+        &addresses,
+        false,
+        set_up.identity(0),
+        SHORT,
+        "test",
+    )
+    .err()
+    .unwrap();
     let message = text(&error);
     assert!(
         message.contains("party 1") && message.contains(&address),

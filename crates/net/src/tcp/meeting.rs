@@ -4,7 +4,8 @@ use super::Listener;
 use super::hello::Hello;
 use super::tls::{self, Tls};
 use crate::MOST_PARTIES;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, called};
+use crate::roster::Roster;
 use std::collections::HashMap;
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,6 +26,7 @@ const MOST_PENDING: usize = 4 * MOST_PARTIES;
 pub(super) struct Setup {
     party: usize,
     addresses: Vec<String>,
+    roster: Roster,
     tls: Tls,
     parameters: String,
     deadline: Instant,
@@ -42,12 +44,14 @@ impl Setup {
         party: usize,
         addresses: &[String],
         tls: Tls,
+        roster: Roster,
         parameters: &str,
         timeout: Duration,
     ) -> Self {
         Self {
             party,
             addresses: addresses.to_vec(),
+            roster,
             tls,
             parameters: parameters.to_owned(),
             deadline: Instant::now() + timeout,
@@ -106,6 +110,10 @@ impl Setup {
             .unwrap_or_else(PoisonError::into_inner)
             .len()
             >= MOST_PENDING
+    }
+
+    fn called(&self, peer: usize) -> String {
+        called(self.roster.name(peer))
     }
 
     fn left(&self) -> Duration {
@@ -190,7 +198,7 @@ pub(super) fn meet(setup: &Setup, listener: &Listener) -> Result<Vec<Option<tls:
                 "it did not come within the timeout (its address here: {}); start it, check address and firewall{refused}",
                 setup.addresses[peer]
             );
-            Err(Error::peer(peer, "connect", reason))
+            Err(Error::peer(setup.roster.name(peer), "connect", reason))
         }
     }
 }
@@ -230,7 +238,8 @@ fn introduce(
 ) -> std::result::Result<tls::Outgoing, Option<Error>> {
     let whom = |reason: String| {
         Some(Error::setup(format!(
-            "cannot link with party {peer} at {}: {reason}",
+            "cannot link with {} at {}: {reason}",
+            setup.called(peer),
             setup.addresses[peer]
         )))
     };
@@ -266,12 +275,16 @@ fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, tls::Incoming)> {
         .and_then(|()| Hello::read(&mut stream))
     {
         Ok(theirs) => theirs,
-        Err(error) => return refuse(format!("party {peer} did not introduce itself ({error})")),
+        Err(error) => {
+            let caller = setup.called(peer);
+            return refuse(format!("{caller} did not introduce itself ({error})"));
+        }
     };
     // An authenticated party that disagrees ends the set-up: waiting longer would not mend it.
     if let Err(reason) = theirs.check(&mine, peer) {
         setup.fail(Error::setup(format!(
-            "cannot link with party {peer}: {reason}"
+            "cannot link with {}: {reason}",
+            setup.called(peer)
         )));
         return None;
     }

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::inbox::Inbox;
 use crate::mesh::{Link, Mesh};
+use crate::roster::Roster;
 use meeting::{Setup, meet};
 use outgoing::Outgoing;
 use std::io::{self, BufReader};
@@ -76,7 +77,8 @@ impl Listener {
 
 /// Links this party with all others; every party calls it, in any order, within the timeout.
 ///
-/// `parameters` is a line of text in which all must agree, such as protocol and version.
+/// With `dealer` the last address and certificate are the dealer's. `parameters` is a line of text in
+/// which all must agree, such as protocol and version.
 ///
 /// # Errors
 /// `Setup` for wrong certificates, keys or parameters; `Peer` for a party that never came.
@@ -84,15 +86,21 @@ pub fn connect(
     listener: Listener,
     party: usize,
     addresses: &[String],
+    dealer: bool,
     identity: Identity,
     timeout: Duration,
     parameters: &str,
 ) -> Result<Mesh> {
-    let parties = addresses.len();
-    if !(2..=MOST_PARTIES).contains(&parties)
-        || party >= parties
-        || identity.certificates.len() != parties
+    let roster = Roster {
+        members: addresses.len(),
+        dealer,
+    };
+    let members = roster.members;
+    if !(2 + usize::from(dealer)..=MOST_PARTIES).contains(&members)
+        || party >= members
+        || identity.certificates.len() != members
     {
+        let parties = members;
         return Err(Error::misuse(format!(
             "party {party} of {parties} with {} certificates: a session has 2 to {MOST_PARTIES} parties, \
              counted from 0, each with its address and certificate",
@@ -103,21 +111,23 @@ pub fn connect(
         party,
         addresses,
         Tls::new(party, &identity)?,
+        roster,
         parameters,
         timeout,
     );
     let outgoing = meet(&setup, &listener)?;
-    start(party, timeout, outgoing, setup.into_incoming())
+    start(party, roster, timeout, outgoing, setup.into_incoming())
 }
 
 /// Starts the threads that write and read.
 fn start(
     party: usize,
+    roster: Roster,
     timeout: Duration,
     outgoing: Vec<Option<tls::Outgoing>>,
     incoming: Vec<Option<tls::Incoming>>,
 ) -> Result<Mesh> {
-    let inbox = Arc::new(Inbox::new(outgoing.len(), ROOM));
+    let inbox = Arc::new(Inbox::new(roster, ROOM));
     let failed = |error| Error::network(format!("cannot start the threads of the links ({error})"));
     let mut links: Vec<Option<Box<dyn Link>>> = Vec::new();
     for (peer, (outgoing, incoming)) in outgoing.into_iter().zip(incoming).enumerate() {

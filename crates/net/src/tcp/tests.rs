@@ -26,11 +26,15 @@ fn beside(
     let [first, second] = listeners;
     thread::scope(|scope| {
         let honest = scope.spawn(|| {
-            let mesh = connect(first, 0, &addresses, identity(0), timeout, "test").unwrap();
+            let mesh = connect(first, 0, &addresses, false, identity(0), timeout, "test").unwrap();
             honest(&mesh).unwrap_err()
         });
         let tls = Tls::new(1, &identity(1)).unwrap();
-        let setup = Setup::new(1, &addresses, tls, "test", Duration::from_secs(60));
+        let roster = Roster {
+            members: 2,
+            dealer: false,
+        };
+        let setup = Setup::new(1, &addresses, tls, roster, "test", Duration::from_secs(60));
         let mut to_first = meet(&setup, &second).unwrap().swap_remove(0);
         other(&mut to_first);
         let error = honest.join().unwrap();

@@ -32,6 +32,7 @@ pub fn parties<T: Send>(
                         listener,
                         party,
                         &addresses,
+                        false,
                         set_up.identity(party),
                         timeout,
                         "test",
