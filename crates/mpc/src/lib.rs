@@ -21,6 +21,7 @@ pub mod functions;
 pub mod plain;
 mod protocol;
 pub mod replicated;
+pub mod sealed;
 mod threat_model;
 
 pub use bits::Bits;

@@ -1,0 +1,240 @@
+//! Makes a file.
+
+use super::blocks::{self, BLOCK, DATA, Keys, Place};
+use super::counter::{self, Count};
+use super::{
+    CHUNK, CHUNK_HEAD, Header, LAST, LONGEST_DESCRIPTOR, MOST_WORDS, TAG, check_secret, lock, wrong,
+};
+use crate::{Error, Result};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Label of the block that tells where the index lies.
+pub(super) const FINISH: &[u8] = b"finish";
+
+/// Bytes of an index's entry.
+pub(super) const ENTRY: usize = 16;
+
+/// Makes a file, run by run. One that is dropped before [`Writer::finish`] cannot be opened.
+pub struct Writer {
+    pub(super) file: BufWriter<File>,
+    path: PathBuf,
+    header: Header,
+    keys: Keys,
+    /// Offset and number of records of each ended run.
+    index: Vec<(u64, u64)>,
+    /// Where the current run began.
+    start: u64,
+    /// Where the next chunk goes.
+    end: u64,
+    records: u64,
+    chunks: u64,
+    buffer: Zeroizing<Vec<u8>>,
+    failed: bool,
+}
+
+impl Writer {
+    /// Makes the file, which must not exist, readable by its owner alone. `secret` is the party's
+    /// private key in PEM.
+    ///
+    /// # Errors
+    /// `Setup` if the file exists or cannot be made; `Misuse` for a header that cannot be.
+    pub fn create(path: &Path, secret: &[u8], header: &Header) -> Result<Self> {
+        check_secret(secret)?;
+        if let Some(mistake) = header.mistake() {
+            return Err(Error::misuse(format!("correlations to make: {mistake}")));
+        }
+        let salt = ring::stream::random_key()?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => wrong(
+                    path,
+                    "exists already; use it up, delete it, or name another",
+                ),
+                _ => wrong(path, &format!("cannot be made: {error}")),
+            })?;
+        lock(&file, path)?;
+        let (head, keys) = blocks::encode_head(secret, header, salt.as_bytes());
+        let count = counter::block(&keys, Count::default());
+        let mut writer = Self {
+            file: BufWriter::with_capacity(1 << 18, file),
+            path: path.to_owned(),
+            header: header.clone(),
+            keys,
+            index: Vec::new(),
+            start: DATA,
+            end: DATA,
+            records: 0,
+            chunks: 0,
+            buffer: Zeroizing::default(),
+            failed: false,
+        };
+        writer.written(|file| {
+            [head, count, [0; BLOCK], count]
+                .iter()
+                .try_for_each(|block| file.write_all(block))
+        })?;
+        Ok(writer)
+    }
+
+    /// Appends a record to the current run.
+    ///
+    /// # Errors
+    /// `Setup` if the file cannot be written; `Misuse` for a record that is too large, or after the last
+    /// run.
+    pub fn append(&mut self, descriptor: &str, words: &[u64]) -> Result<()> {
+        self.check_room()?;
+        let length = descriptor.len();
+        if length > LONGEST_DESCRIPTOR {
+            return Err(Error::misuse(format!(
+                "a descriptor of {length} bytes; it has at most {LONGEST_DESCRIPTOR}"
+            )));
+        }
+        if words.len() > MOST_WORDS {
+            return Err(Error::misuse(format!(
+                "a record of {} words; it has at most {MOST_WORDS}: append several",
+                words.len()
+            )));
+        }
+        let prefix = 2 + length + 8;
+        let largest = (prefix + 8 * words.len()).min(CHUNK) + TAG;
+        if self.buffer.capacity() < largest {
+            // Made anew, since growing would leave a copy behind.
+            self.buffer = Zeroizing::new(Vec::with_capacity(largest));
+        }
+        self.buffer.clear();
+        self.buffer
+            .extend_from_slice(&(length as u16).to_le_bytes());
+        self.buffer.extend_from_slice(descriptor.as_bytes());
+        self.buffer
+            .extend_from_slice(&(words.len() as u64).to_le_bytes());
+        let mut rest = words;
+        loop {
+            let room = (CHUNK - self.buffer.len()) / 8;
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            self.buffer
+                .extend(now.iter().flat_map(|word| word.to_le_bytes()));
+            rest = later;
+            self.put_chunk(rest.is_empty())?;
+            if rest.is_empty() {
+                self.records += 1;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Seals and writes what the buffer holds, and empties it.
+    fn put_chunk(&mut self, last: bool) -> Result<()> {
+        let place = Place {
+            run: self.index.len() as u32,
+            record: self.records,
+            chunk: self.chunks,
+            last,
+        };
+        self.keys.seal(place, &mut self.buffer);
+        self.chunks += 1;
+        self.end += (CHUNK_HEAD + self.buffer.len()) as u64;
+        let head = self.buffer.len() as u32 | if last { LAST } else { 0 };
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let result = self.written(|file| {
+            file.write_all(&head.to_le_bytes())?;
+            file.write_all(&buffer)
+        });
+        buffer.clear();
+        self.buffer = buffer;
+        result
+    }
+
+    /// Ends the current run, which may be empty.
+    ///
+    /// # Errors
+    /// `Misuse` after the last run.
+    pub fn end_run(&mut self) -> Result<()> {
+        self.check_room()?;
+        self.index.push((self.start, self.records));
+        (self.start, self.records, self.chunks) = (self.end, 0, 0);
+        Ok(())
+    }
+
+    /// Writes the index and makes all durable: file and folder.
+    ///
+    /// # Errors
+    /// `Misuse` unless exactly the header's runs were written; `Setup` if the file cannot be written.
+    pub fn finish(mut self) -> Result<()> {
+        self.check_whole()?;
+        let (runs, written) = (self.header.runs as usize, self.index.len());
+        if written < runs || self.records > 0 {
+            return Err(Error::misuse(format!(
+                "{written} of {runs} runs of correlations were written and ended"
+            )));
+        }
+        let index: Vec<u8> = self
+            .index
+            .iter()
+            .flat_map(|(offset, records)| [offset.to_le_bytes(), records.to_le_bytes()])
+            .flatten()
+            .collect();
+        let content = blocks::content(&[
+            &self.end.to_le_bytes(),
+            &(self.end + index.len() as u64).to_le_bytes(),
+            blake3::hash(&index).as_bytes(),
+        ]);
+        let block = self.keys.authenticate(FINISH, &content);
+        let folder = match self.path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        self.written(|file| {
+            file.write_all(&index)?;
+            file.flush()?;
+            file.get_ref().sync_all()?;
+            // Only now, so that a file which says that it is finished is.
+            blocks::write_block(file.get_mut(), blocks::FINISH, &block)?;
+            file.get_ref().sync_all()?;
+            File::open(folder)?.sync_all()
+        })
+    }
+
+    /// Writes; after a failure, nothing more is written.
+    fn written(
+        &mut self,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<()> {
+        write(&mut self.file).map_err(|error| {
+            self.failed = true;
+            wrong(
+                &self.path,
+                &format!("cannot be written: {error}; delete it and make it again"),
+            )
+        })
+    }
+
+    fn check_whole(&self) -> Result<()> {
+        if self.failed {
+            return Err(wrong(
+                &self.path,
+                "could not be written; delete it and make it again",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_room(&self) -> Result<()> {
+        self.check_whole()?;
+        let runs = self.header.runs;
+        if self.index.len() == runs as usize {
+            return Err(Error::misuse(format!(
+                "all {runs} runs of correlations were written already"
+            )));
+        }
+        Ok(())
+    }
+}
