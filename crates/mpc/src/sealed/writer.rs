@@ -120,8 +120,11 @@ impl Writer {
         loop {
             let room = (CHUNK - self.buffer.len()) / 8;
             let (now, later) = rest.split_at(room.min(rest.len()));
-            self.buffer
-                .extend(now.iter().flat_map(|word| word.to_le_bytes()));
+            let start = self.buffer.len();
+            self.buffer.resize(start + 8 * now.len(), 0);
+            for (bytes, word) in self.buffer[start..].chunks_exact_mut(8).zip(now) {
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
             rest = later;
             self.put_chunk(rest.is_empty())?;
             if rest.is_empty() {

@@ -48,6 +48,26 @@ fn records_and_runs_cannot_be_exchanged() {
 }
 
 #[test]
+fn a_shortened_run_is_noticed_before_any_is_used() {
+    let runs = small();
+    let (_scratch, path) = written(&runs);
+    let all: usize = runs.iter().flatten().map(sealed_length).sum();
+    let index = DATA + all as u64;
+    // Run 0 is said to end before its last record, which is given to run 1.
+    let kept: usize = runs[0][..2].iter().map(sealed_length).sum();
+    patch(&path, index + 8, &2_u64.to_le_bytes());
+    patch(&path, index + 16, &(DATA + kept as u64).to_le_bytes());
+    patch(&path, index + 24, &1_u64.to_le_bytes());
+    assert!(refused(&path).contains("damaged or tampered with in its index"));
+    // What is written here is where the index is.
+    patch(&path, index + 8, &3_u64.to_le_bytes());
+    let end: usize = runs[0].iter().map(sealed_length).sum();
+    patch(&path, index + 16, &(DATA + end as u64).to_le_bytes());
+    patch(&path, index + 24, &0_u64.to_le_bytes());
+    assert_eq!(read_all(&path).unwrap(), runs);
+}
+
+#[test]
 fn chunks_of_a_large_record_cannot_be_exchanged_or_dropped() {
     let runs = vec![vec![(String::new(), (0..(6 << 20)).collect())]];
     let (_scratch, path) = written(&runs);
