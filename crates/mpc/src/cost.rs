@@ -38,8 +38,12 @@ pub enum Operation {
         /// Who learns them.
         to: Receiver,
     },
-    /// `bilinear` with n outputs, with or without truncation.
+    /// `bilinear`, with or without truncation.
     Bilinear {
+        /// Elements of the left operand; 0 where it is named and was used before.
+        left: u64,
+        /// Elements of the right operand; 0 where it is named and was used before.
+        right: u64,
         /// Output elements.
         n: u64,
         /// Bits dropped; 0 for none.

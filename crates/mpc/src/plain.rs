@@ -4,7 +4,8 @@
 //! against it. **Adversary:** none, there is no secrecy. It refuses to run over a network.
 
 use crate::{
-    Bilinear, Bits, Cost, Operation, Parts, PartsMut, Protocol, Receiver, Result, ThreatModel,
+    Bilinear, Bits, Cost, Operand, Operation, Parts, PartsMut, Protocol, Receiver, Result,
+    ThreatModel, Trust,
 };
 use net::Channel;
 use ring::planes::{split, words_of};
@@ -21,6 +22,7 @@ pub fn threat_model(parties: usize) -> ThreatModel {
         parties,
         colluding: None,
         semi_honest: true,
+        trust: Trust::Nobody,
     }
 }
 
@@ -117,13 +119,13 @@ impl Protocol for Plain {
     fn bilinear(
         &mut self,
         map: &Bilinear,
-        x: Parts,
-        y: Parts,
+        x: Operand,
+        y: Operand,
         truncate: u32,
         out: PartsMut,
     ) -> Result<()> {
         self.begin(map.name(), map.lengths().2);
-        map.evaluate(out[0], &[(x[0], y[0])]);
+        map.evaluate(out[0], &[(x.parts[0], y.parts[0])]);
         if truncate > 0 {
             round_off(out[0], truncate);
         }

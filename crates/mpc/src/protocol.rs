@@ -1,13 +1,33 @@
 //! The one interface of all protocols.
 
+use crate::correlations::Name;
 use crate::{Bits, Cost, Operation, Result, ThreatModel};
-use net::Channel;
+use net::{Channel, Reading};
 use ring::convolution::Convolution;
+use std::time::Duration;
 
 /// Components of a ring sharing, one slice each.
 pub type Parts<'a> = &'a [&'a [u64]];
 /// Components to be written.
 pub type PartsMut<'a, 'b> = &'a mut [&'b mut [u64]];
+
+/// An operand of a bilinear map.
+#[derive(Clone, Copy)]
+pub struct Operand<'a> {
+    /// Its components.
+    pub parts: Parts<'a>,
+    /// Where the same value is used again under the same name, a protocol may prepare it once. Who names
+    /// an operand warrants that in every party the name stands for one value, until it is forgotten.
+    pub name: Option<Name>,
+}
+
+impl<'a> Operand<'a> {
+    /// An operand that is used once, as far as anybody knows.
+    #[must_use]
+    pub fn once(parts: Parts<'a>) -> Self {
+        Self { parts, name: None }
+    }
+}
 
 /// Who learns an opened value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,11 +112,19 @@ pub trait Protocol: Send {
     fn bilinear(
         &mut self,
         map: &Bilinear,
-        x: Parts,
-        y: Parts,
+        x: Operand,
+        y: Operand,
         truncate: u32,
         out: PartsMut,
     ) -> Result<()>;
+
+    /// An operand's name may stand for another value from here on.
+    fn forget(&mut self, _name: Name) {}
+
+    /// What making correlations has sent, and how long computing has waited for them.
+    fn correlations(&self) -> (Reading, Duration) {
+        (Reading::default(), Duration::ZERO)
+    }
 
     /// x / 2^bits for signed |x| < 2^62, at most one unit off; never a wild error.
     fn truncate(&mut self, x: Parts, bits: u32, out: PartsMut) -> Result<()>;

@@ -2,6 +2,19 @@
 
 use std::fmt;
 
+/// What besides the computing parties must be trusted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trust {
+    /// Nothing: the parties need nobody else.
+    Nobody,
+    /// Oblivious transfer between the parties; they need nobody else.
+    Transfer,
+    /// A dealer of correlations, who learns shapes and counts.
+    Dealer,
+    /// A file of correlations that the parties made ahead, by transfer or from a dealer.
+    File,
+}
+
 /// Who may do what without learning anything, for one session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreatModel {
@@ -11,6 +24,8 @@ pub struct ThreatModel {
     pub colluding: Option<usize>,
     /// Whether the parties are assumed to follow the protocol.
     pub semi_honest: bool,
+    /// Who else is needed.
+    pub trust: Trust,
 }
 
 impl fmt::Display for ThreatModel {
@@ -31,6 +46,25 @@ impl fmt::Display for ThreatModel {
             1 => "no single party learns anything, any two together learn everything".to_owned(),
             n => format!("no {n} parties together learn anything"),
         };
-        write!(f, "{} parties, {who}; {behaviour}", self.parties)
+        write!(
+            f,
+            "{} parties, {who}; {behaviour}{}",
+            self.parties, self.trust
+        )
+    }
+}
+
+impl fmt::Display for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nobody => "",
+            Self::Transfer => {
+                "; correlations by oblivious transfer between the parties: no third party is needed"
+            }
+            Self::Dealer => {
+                "; correlations from a dealer, who sees shapes and counts only, and must not collude with any party"
+            }
+            Self::File => "; correlations from files made ahead, each used once",
+        })
     }
 }

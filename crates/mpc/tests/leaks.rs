@@ -92,49 +92,54 @@ fn observe(
     muted: Option<usize>,
 ) -> Finding {
     let recorder = Recorder::default();
-    let mut ranges = run_opened(3, Replicated::new, |p| {
-        let place = (p.party() + 3 - receiver) % 3;
-        let [next, previous, common] = p.streams();
-        common.mute(|_| true);
-        if place != 1 {
-            next.mute(|_| true);
-        }
-        if place != 2 {
-            previous.mute(|_| true);
-        }
-        let owner = (receiver + 1) % 3;
-        let secret = vec![secret; n];
-        let x = Shared::input(p, owner, &secret)?;
-        let bit = p.share_bits(
-            owner,
-            (p.party() == owner).then_some(&secret[..n / 64]),
-            1,
-            n,
-        )?;
-        let inputs = Inputs {
-            owner,
-            secret,
-            x,
-            bit,
-        };
-        // Once unrecorded, to see which ranges it takes.
-        let before = unknown(p, place).reserved().len();
-        operation(p, &inputs)?;
-        let after = unknown(p, place).reserved().len();
-        if let Some(muted) = muted {
-            unknown(p, place).mute(move |range| (range - after) % (after - before) == muted);
-        }
-        if place == 0 {
-            recorder.attach(p);
-        }
-        for _ in 0..REPETITIONS {
-            if place == 0 {
-                recorder.repeat();
+    let mut ranges = run_opened(
+        3,
+        false,
+        |mesh| Replicated::new(mesh.channel(0)),
+        |p| {
+            let place = (p.party() + 3 - receiver) % 3;
+            let [next, previous, common] = p.streams();
+            common.mute(|_| true);
+            if place != 1 {
+                next.mute(|_| true);
             }
+            if place != 2 {
+                previous.mute(|_| true);
+            }
+            let owner = (receiver + 1) % 3;
+            let secret = vec![secret; n];
+            let x = Shared::input(p, owner, &secret)?;
+            let bit = p.share_bits(
+                owner,
+                (p.party() == owner).then_some(&secret[..n / 64]),
+                1,
+                n,
+            )?;
+            let inputs = Inputs {
+                owner,
+                secret,
+                x,
+                bit,
+            };
+            // Once unrecorded, to see which ranges it takes.
+            let before = unknown(p, place).reserved().len();
             operation(p, &inputs)?;
-        }
-        Ok(unknown(p, place).reserved()[before..after].to_vec())
-    });
+            let after = unknown(p, place).reserved().len();
+            if let Some(muted) = muted {
+                unknown(p, place).mute(move |range| (range - after) % (after - before) == muted);
+            }
+            if place == 0 {
+                recorder.attach(p);
+            }
+            for _ in 0..REPETITIONS {
+                if place == 0 {
+                    recorder.repeat();
+                }
+                operation(p, &inputs)?;
+            }
+            Ok(unknown(p, place).reserved()[before..after].to_vec())
+        },
+    );
     let transcript = recorder.transcript();
     Finding {
         words: transcript.words(),

@@ -19,6 +19,9 @@ macro_rules! for_every_protocol {
     ($($tests:tt)*) => {
         suite!(plain: $($tests)*);
         suite!(replicated: $($tests)*);
+        suite!(additive_2_dealer: $($tests)*);
+        suite!(additive_3_dealer: $($tests)*);
+        suite!(additive_5_dealer: $($tests)*);
     };
 }
 

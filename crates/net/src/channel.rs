@@ -6,10 +6,44 @@ use crate::inbox::{Arrival, End};
 use crate::mesh::{FINISHED, Shared, step_name};
 use crate::meter::Meter;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Sees, and may change, each payload that arrives: sender, step, words. For tests.
 pub type Tap = Box<dyn FnMut(usize, &str, &mut Vec<u64>) + Send>;
+
+/// How often a patient channel looks whether it is needed.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Whether work ahead of need is waited for. Its other handle is with whoever will need it.
+#[derive(Clone, Default)]
+pub struct Patience(Arc<Need>);
+
+#[derive(Default)]
+struct Need {
+    needed: AtomicBool,
+    over: AtomicBool,
+}
+
+impl Patience {
+    /// From here on somebody waits, or nobody does.
+    pub fn set_needed(&self, needed: bool) {
+        self.0.needed.store(needed, Ordering::Relaxed);
+    }
+
+    /// Nobody will ever wait again: waiting channels give up.
+    pub fn end(&self) {
+        self.0.over.store(true, Ordering::Relaxed);
+    }
+
+    fn is_needed(&self) -> bool {
+        self.0.needed.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.over.load(Ordering::Relaxed)
+    }
+}
 
 /// One party's end of a channel. All parties go through the same steps in the same order.
 pub struct Channel {
@@ -21,6 +55,7 @@ pub struct Channel {
     depth: u32,
     meter: Meter,
     tap: Option<Tap>,
+    patience: Option<Patience>,
 }
 
 impl Channel {
@@ -34,6 +69,7 @@ impl Channel {
             depth: 0,
             meter,
             tap: None,
+            patience: None,
         }
     }
 
@@ -75,6 +111,11 @@ impl Channel {
         let previous = self.meter.label().to_owned();
         self.meter.set_label(label);
         previous
+    }
+
+    /// Lets this channel wait without limit while its work is not needed yet.
+    pub fn set_patience(&mut self, patience: Patience) {
+        self.patience = Some(patience);
     }
 
     /// Lets a test see and change what arrives.
@@ -187,25 +228,39 @@ impl Channel {
     /// party to blame can be found.
     fn wait(&self, from: usize, started: Instant) -> Result<Frame> {
         let timeout = self.shared.timeout;
-        for quarter in 1..=4 {
-            match self
-                .shared
-                .inbox
-                .take(from, self.id, started + timeout * quarter / 4)?
-            {
+        let (mut since, mut quarter) = (started, 1);
+        while quarter <= 4 {
+            let mut until = since + timeout * quarter / 4;
+            if self.patience.is_some() {
+                until = until.min(Instant::now() + LOOK);
+            }
+            match self.shared.inbox.take(from, self.id, until)? {
                 Arrival::Message(frame) => return Ok(frame),
                 Arrival::Ended(End::Finished) => {
-                    return Err(self
-                        .shared
-                        .fail(self.shared.blame(from, &self.step, FINISHED)));
+                    let error = self.shared.blame(from, &self.step, FINISHED);
+                    let idle = self.patience.as_ref().is_some_and(|now| !now.is_needed());
+                    return Err(if idle { error } else { self.shared.fail(error) });
                 }
                 Arrival::Ended(End::Died(reason)) => {
                     return Err(self
                         .shared
                         .fail(self.shared.blame(from, &self.step, reason)));
                 }
-                Arrival::Nothing if quarter < 4 => self.shared.tell_waiting(from),
                 Arrival::Nothing => {}
+            }
+            if let Some(patience) = &self.patience {
+                if patience.is_over() {
+                    return Err(Error::misuse("this work is wanted no more"));
+                }
+                if !patience.is_needed() {
+                    (since, quarter) = (Instant::now(), 1);
+                }
+            }
+            if Instant::now() >= since + timeout * quarter / 4 {
+                if quarter < 4 {
+                    self.shared.tell_waiting(from);
+                }
+                quarter += 1;
             }
         }
         let seconds = timeout.as_secs_f64();

@@ -26,7 +26,7 @@ mod meter;
 mod roster;
 pub mod tcp;
 
-pub use channel::{Channel, Tap};
+pub use channel::{Channel, Patience, Tap};
 pub use error::{DEALER, Error, Result};
 pub use mesh::Mesh;
 pub use meter::{Meter, Reading};

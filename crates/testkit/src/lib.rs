@@ -8,24 +8,52 @@ pub use inputs::{Random, edge_words};
 pub use shares::Shared;
 pub use transcript::{Leak, REPETITIONS, Recorder, Transcript};
 
-use mpc::Protocol;
+use mpc::correlations::dealer::Dealer;
+use mpc::{Protocol, Settings};
+use net::Mesh;
 use std::time::Duration;
 
 /// Long enough for the slowest test on the slowest machine; nothing waits this long unless it fails.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Runs `program` in every party, a thread each over in-memory links, and returns what each returned.
+/// A protocol with the number of parties and the source that a test runs it with. Names are such as
+/// "plain", "replicated", "additive_3_dealer".
+///
+/// # Panics
+/// For other names.
+#[must_use]
+pub fn setting(name: &str) -> (Settings, usize) {
+    let mut words = name.split('_');
+    let protocol = words.next().expect("a protocol").to_owned();
+    let parties = words.next().map_or_else(
+        || if protocol == "plain" { 2 } else { 3 },
+        |parties| parties.parse().expect("a number of parties"),
+    );
+    let source = words.next().map(str::to_owned);
+    (Settings { protocol, source }, parties)
+}
+
+/// The number of parties of a [`setting`].
+#[must_use]
+pub fn usual_parties(name: &str) -> usize {
+    setting(name).1
+}
+
+/// Runs `program` in every party of a [`setting`], a thread each over in-memory links, and returns what
+/// each returned.
 ///
 /// # Panics
 /// If a party panics or fails.
 pub fn run<T: Send>(
-    protocol: &str,
+    name: &str,
     parties: usize,
     program: impl Fn(&mut dyn Protocol) -> mpc::Result<T> + Sync,
 ) -> Vec<T> {
+    let (settings, _) = setting(name);
     run_opened(
         parties,
-        |channel| mpc::open(protocol, channel, true),
+        settings.has_dealer().expect("a setting that exists"),
+        |mesh| mpc::open(&settings, mesh, true),
         |p| program(&mut **p),
     )
 }
@@ -33,19 +61,31 @@ pub fn run<T: Send>(
 /// [`run`], with a protocol that the test opens itself.
 ///
 /// # Panics
-/// If a party panics or fails.
+/// If a party or the dealer panics or fails.
 pub fn run_opened<P, T: Send>(
     parties: usize,
-    open: impl Fn(net::Channel) -> mpc::Result<P> + Sync,
+    dealer: bool,
+    open: impl Fn(&Mesh) -> mpc::Result<P> + Sync,
     program: impl Fn(&mut P) -> mpc::Result<T> + Sync,
 ) -> Vec<T> {
     let (open, program) = (&open, &program);
+    let mut meshes = if dealer {
+        net::memory::mesh_with_dealer(parties, TIMEOUT)
+    } else {
+        net::memory::mesh(parties, TIMEOUT)
+    };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = net::memory::mesh(parties, TIMEOUT)
+        let dealing = meshes.drain(parties..).next().map(|mesh| {
+            scope.spawn(move || {
+                Dealer::new(&mesh)?.serve()?;
+                mesh.close()
+            })
+        });
+        let threads: Vec<_> = meshes
             .into_iter()
             .map(|mesh| {
                 scope.spawn(move || {
-                    let result = program(&mut open(mesh.channel(0))?)?;
+                    let result = program(&mut open(&mesh)?)?;
                     mesh.close()?;
                     Ok(result)
                 })
@@ -55,15 +95,13 @@ pub fn run_opened<P, T: Send>(
             .into_iter()
             .map(|thread| thread.join().expect("a party panicked"))
             .collect();
+        if let Some(dealing) = dealing {
+            let dealt = dealing.join().expect("the dealer panicked");
+            dealt.unwrap_or_else(|error| panic!("the dealer failed: {error}"));
+        }
         results
             .into_iter()
             .map(|result| result.unwrap_or_else(|error| panic!("a party failed: {error}")))
             .collect()
     })
-}
-
-/// The number of parties that a protocol of the generic suite is run with.
-#[must_use]
-pub fn usual_parties(protocol: &str) -> usize {
-    if protocol == "plain" { 2 } else { 3 }
 }

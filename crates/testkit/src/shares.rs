@@ -1,6 +1,6 @@
 //! A ring sharing that owns its components, for tests that chain operations.
 
-use mpc::{Bilinear, Bits, Protocol, Receiver, Result};
+use mpc::{Bilinear, Bits, Operand, Protocol, Receiver, Result};
 
 /// One party's components.
 pub struct Shared(pub Vec<Vec<u64>>);
@@ -56,7 +56,8 @@ impl Shared {
         truncate: u32,
     ) -> Result<Self> {
         Self::made(protocol, map.lengths().2, |protocol, out| {
-            protocol.bilinear(map, &self.slices(), &other.slices(), truncate, out)
+            let (x, y) = (self.slices(), other.slices());
+            protocol.bilinear(map, Operand::once(&x), Operand::once(&y), truncate, out)
         })
     }
 

@@ -11,6 +11,7 @@
 use super::Replicated;
 use super::roles::Demand;
 use crate::blocks::{self, BLOCK};
+use crate::tree::{Join, prefix_carries};
 use crate::{Bits, Parts, Result};
 use ring::planes::{split, words_of};
 
@@ -50,6 +51,24 @@ impl Replicated {
         Ok(Bits::new(x.width(), x.len(), vec![mine, theirs]))
     }
 
+    /// All products of the joins, in one round.
+    pub(super) fn join_planes(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        for join in joins {
+            for factor in &join.rights {
+                left.push(join.left);
+                right.push(*factor);
+            }
+        }
+        let products = self.and_planes(&Bits::stack(&left), &Bits::stack(&right))?;
+        let mut at = 0;
+        let next = |factor: &Bits| {
+            at += factor.width();
+            products.planes(at - factor.width()..at)
+        };
+        Ok(left.into_iter().map(next).collect())
+    }
+
     pub(super) fn additive_to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
         assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
         self.begin("additive to binary", x[0].len());
@@ -61,7 +80,9 @@ impl Replicated {
         }
         let low = 0..width - 1;
         let generate = self.and_planes(&s.planes(low.clone()), &t.planes(low.clone()))?;
-        let carries = self.prefix_carries(generate, propagate.planes(low))?;
+        let carries = prefix_carries(&generate, &propagate.planes(low), &mut |joins| {
+            self.join_planes(joins)
+        })?;
         let shifted = Bits::stack(&[&self.zeros(1, s.len()), &carries]);
         propagate.xor_assign(&shifted);
         Ok(propagate)
@@ -125,51 +146,6 @@ impl Replicated {
         }
         drop(of_1);
         Ok((Bits::new(width, n, s.into()), Bits::new(width, n, t.into())))
-    }
-
-    /// All carries out of bits 0.. of an addition, from its generate and propagate bits: at distance d
-    /// every second block of d bits is joined to the last bit of the block below it.
-    fn prefix_carries(&mut self, generate: Bits, propagate: Bits) -> Result<Bits> {
-        let (width, n) = (generate.width(), generate.len());
-        let planes_of = |bits: &Bits| {
-            (0..bits.width())
-                .map(|j| bits.planes(j..j + 1))
-                .collect::<Vec<_>>()
-        };
-        let (mut g, mut p) = (planes_of(&generate), planes_of(&propagate));
-        let mut distance = 1;
-        while distance < width {
-            let upper: Vec<usize> = (0..width).filter(|j| j & distance != 0).collect();
-            let lower = |j: usize| (j & !(distance - 1)) - 1;
-            // Blocks that reach bit 0 have no carry in, so their propagate bit is wanted no more.
-            let joined: Vec<usize> = upper
-                .iter()
-                .copied()
-                .filter(|j| j >= &(2 * distance))
-                .collect();
-            let left: Vec<&Bits> = upper
-                .iter()
-                .map(|j| &p[*j])
-                .chain(joined.iter().map(|j| &p[*j]))
-                .collect();
-            let right: Vec<&Bits> = upper
-                .iter()
-                .map(|j| &g[lower(*j)])
-                .chain(joined.iter().map(|j| &p[lower(*j)]))
-                .collect();
-            let products = self.and_planes(&Bits::stack(&left), &Bits::stack(&right))?;
-            for (at, j) in upper.iter().enumerate() {
-                g[*j].xor_assign(&products.planes(at..at + 1));
-            }
-            for (at, j) in joined.iter().enumerate() {
-                p[*j] = products.planes(upper.len() + at..upper.len() + at + 1);
-            }
-            distance *= 2;
-        }
-        let all: Vec<&Bits> = g.iter().collect();
-        let carries = Bits::stack(&all);
-        debug_assert!(carries.len() == n);
-        Ok(carries)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Declared rounds and bits, over all links. The derivations stand in the files of the protocols.
 
-use super::leaves::{Kind, Leaves};
+use crate::leaves::{Leaves, Wanted};
+use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Cost, Operation, Receiver};
 
 /// The cost of an operation; exact where n is a multiple of 192 (planes and packed words are whole).
@@ -15,11 +16,11 @@ pub fn of(operation: Operation) -> Cost {
             rounds: 1,
             bits: 64 * n * if to == Receiver::All { 3 } else { 1 },
         },
-        Operation::Bilinear { n, truncate: 0 } => Cost {
+        Operation::Bilinear { n, truncate: 0, .. } => Cost {
             rounds: 1,
             bits: 192 * n,
         },
-        Operation::Bilinear { n, truncate } => Cost {
+        Operation::Bilinear { n, truncate, .. } => Cost {
             rounds: 2,
             bits: (192 + 3 * u64::from(truncate)) * n,
         },
@@ -32,22 +33,11 @@ pub fn of(operation: Operation) -> Cost {
             bits: 3 * width * n,
         },
         Operation::Sign { n, width } => {
-            let leaves = Leaves::new(Kind::Carry, as_size(width) - 1);
-            let mut tree = Cost::default();
-            let mut groups = leaves.groups() as u64;
-            while groups > 1 {
-                // Two ANDs a pair, but one in the lowest pair, whose propagate bit is not wanted.
-                tree = tree
-                    + Cost {
-                        rounds: 1,
-                        bits: 3 * (2 * (groups / 2) - 1) * n,
-                    };
-                groups = groups.div_ceil(2);
-            }
-            of_leaves(&leaves, n) + tree
+            let leaves = Leaves::new(Wanted::Carry, as_size(width) - 1);
+            of_leaves(&leaves, n) + of_levels(&top_carry_levels(leaves.groups()), n)
         }
         Operation::EqualZero { n, width } => {
-            let leaves = Leaves::new(Kind::Propagate, as_size(width));
+            let leaves = Leaves::new(Wanted::Propagate, as_size(width));
             let groups = leaves.groups() as u64;
             let levels = u64::from(groups.next_power_of_two().ilog2());
             of_leaves(&leaves, n)
@@ -66,25 +56,23 @@ pub fn of(operation: Operation) -> Cost {
         },
         Operation::ToBinary { n, width: 1 } => Cost { rounds: 1, bits: n },
         Operation::ToBinary { n, width } => {
-            let mut cost = Cost {
+            let start = Cost {
                 rounds: 2,
                 bits: (width + 3 * (width - 1)) * n,
             };
-            let mut distance = 1;
-            while distance < width - 1 {
-                let upper = (0..width - 1).filter(|j| j & distance != 0).count() as u64;
-                let joined = (2 * distance..width - 1)
-                    .filter(|j| j & distance != 0)
-                    .count() as u64;
-                cost = cost
-                    + Cost {
-                        rounds: 1,
-                        bits: 3 * (upper + joined) * n,
-                    };
-                distance *= 2;
-            }
-            cost
+            start + of_levels(&prefix_levels(width - 1), n)
         }
+    }
+}
+
+/// A round for each level of a tree, 3 bits a product.
+fn of_levels(levels: &[(u64, u64)], n: u64) -> Cost {
+    Cost {
+        rounds: levels.len() as u64,
+        bits: levels
+            .iter()
+            .map(|(one, two)| 3 * (one + 2 * two) * n)
+            .sum(),
     }
 }
 

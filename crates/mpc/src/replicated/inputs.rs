@@ -10,32 +10,10 @@
 
 use super::Replicated;
 use crate::blocks;
+use crate::group::Group;
 use crate::{Bits, Parts, PartsMut, Receiver, Result};
 use ring::planes::words_of;
 use ring::stream::Reserved;
-
-/// Whether words are added or XORed.
-#[derive(Clone, Copy)]
-enum Group {
-    Additive,
-    Binary,
-}
-
-impl Group {
-    fn combine(self, a: u64, b: u64) -> u64 {
-        match self {
-            Self::Additive => a.wrapping_add(b),
-            Self::Binary => a ^ b,
-        }
-    }
-
-    fn remove(self, a: u64, b: u64) -> u64 {
-        match self {
-            Self::Additive => a.wrapping_sub(b),
-            Self::Binary => a ^ b,
-        }
-    }
-}
 
 impl Replicated {
     pub(super) fn share_words(

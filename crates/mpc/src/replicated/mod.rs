@@ -34,8 +34,8 @@ mod sign;
 mod truncation;
 
 use crate::{
-    Bilinear, Bits, Cost, Error, Operation, Parts, PartsMut, Protocol, Receiver, Result,
-    ThreatModel,
+    Bilinear, Bits, Cost, Error, Operand, Operation, Parts, PartsMut, Protocol, Receiver, Result,
+    ThreatModel, Trust,
 };
 use net::Channel;
 use ring::stream::{Key, Stream, random_key};
@@ -52,13 +52,21 @@ pub struct Replicated {
 }
 
 /// What this protocol protects.
-#[must_use]
-pub fn threat_model() -> ThreatModel {
-    ThreatModel {
-        parties: 3,
+///
+/// # Errors
+/// `Misuse` unless there are three parties.
+pub fn threat_model(parties: usize) -> Result<ThreatModel> {
+    if parties != 3 {
+        return Err(Error::misuse(format!(
+            "protocol \"replicated\" is for exactly 3 parties, not {parties}"
+        )));
+    }
+    Ok(ThreatModel {
+        parties,
         colluding: Some(1),
         semi_honest: true,
-    }
+        trust: Trust::Nobody,
+    })
 }
 
 impl Replicated {
@@ -67,12 +75,7 @@ impl Replicated {
     /// # Errors
     /// `Misuse` unless there are three parties; whatever the links meet.
     pub fn new(mut channel: Channel) -> Result<Self> {
-        if channel.parties() != 3 {
-            return Err(Error::misuse(format!(
-                "protocol \"replicated\" is for exactly 3 parties, not {}",
-                channel.parties()
-            )));
-        }
+        threat_model(channel.parties())?;
         let (after, before) = ((channel.party() + 1) % 3, (channel.party() + 2) % 3);
         channel.begin("agree on keys");
         let with_next = random_key()?;
@@ -143,7 +146,7 @@ impl Protocol for Replicated {
     }
 
     fn threat_model(&self) -> ThreatModel {
-        threat_model()
+        threat_model(3).expect("three parties")
     }
 
     fn cost(&self, operation: Operation) -> Cost {
@@ -171,15 +174,15 @@ impl Protocol for Replicated {
     fn bilinear(
         &mut self,
         map: &Bilinear,
-        x: Parts,
-        y: Parts,
+        x: Operand,
+        y: Operand,
         truncate: u32,
         out: PartsMut,
     ) -> Result<()> {
         if truncate == 0 {
-            self.product(map, x, y, out)
+            self.product(map, x.parts, y.parts, out)
         } else {
-            self.truncated_product(map, x, y, truncate, out)
+            self.truncated_product(map, x.parts, y.parts, truncate, out)
         }
     }
 

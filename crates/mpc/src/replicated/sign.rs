@@ -3,7 +3,7 @@
 //! **Sign** of x with |x| < 2^(w−1): shares reduce modulo 2^w locally and exactly, so a comparison
 //! costs what the value needs. With s = x0 + x1 and t = x2 mod 2^w, the sign is
 //! s_{w−1} ⊕ t_{w−1} ⊕ carry into position w − 1. Groups of four positions give their generate and
-//! propagate bits ([`super::leaves`]); a carry *tree* joins neighbours, g = g_hi ⊕ p_hi g_lo and
+//! propagate bits ([`crate::leaves`]); a carry *tree* joins neighbours, g = g_hi ⊕ p_hi g_lo and
 //! p = p_hi p_lo. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder.
 //!
 //! **Zero** of x mod 2^w: x = 0 exactly when s = −t, that is when s_i ⊕ ¬(−t)_i is one for all i: the
@@ -12,14 +12,10 @@
 //! **Adversary:** semi-honest, one party. **Rounds:** 2 + ⌈log2 ⌈(w−1)/4⌉⌉ and 2 + ⌈log2 ⌈w/4⌉⌉.
 
 use super::Replicated;
-use super::leaves::{Kind, Leaves, Summands};
+use super::leaves::Summands;
+use crate::leaves::{Leaves, Wanted};
+use crate::tree::{conjunction, top_carry};
 use crate::{Bits, Parts, Result};
-
-/// A group's generate bit, and its propagate bit where a lower group exists.
-struct Group {
-    generate: Bits,
-    propagate: Option<Bits>,
-}
 
 impl Replicated {
     pub(super) fn sign_bit(&mut self, x: Parts, width: usize) -> Result<Bits> {
@@ -29,73 +25,18 @@ impl Replicated {
         );
         let n = x[0].len();
         self.begin("sign", n);
-        let leaves = Leaves::new(Kind::Carry, width - 1);
+        let leaves = Leaves::new(Wanted::Carry, width - 1);
         let bits = self.leaves(&leaves, n, &self.summands_of(x, 0))?;
-        let count = leaves.groups();
-        let mut groups: Vec<Group> = (0..count)
-            .map(|at| Group {
-                generate: bits.planes(at..at + 1),
-                propagate: (at > 0).then(|| bits.planes(count + at - 1..count + at)),
-            })
-            .collect();
-        while groups.len() > 1 {
-            groups = self.join_groups(groups)?;
-        }
-        Ok(groups.swap_remove(0).generate)
-    }
-
-    /// One level of the carry tree: neighbours joined in pairs, from the lowest up.
-    fn join_groups(&mut self, groups: Vec<Group>) -> Result<Vec<Group>> {
-        let (mut left, mut right) = (Vec::new(), Vec::new());
-        for pair in groups.chunks_exact(2) {
-            let high = pair[1]
-                .propagate
-                .as_ref()
-                .expect("only the lowest group lacks it");
-            left.push(high);
-            right.push(&pair[0].generate);
-            if let Some(low) = &pair[0].propagate {
-                left.push(high);
-                right.push(low);
-            }
-        }
-        let products = self.and_planes(&Bits::stack(&left), &Bits::stack(&right))?;
-        let mut at = 0;
-        let mut next = || {
-            at += 1;
-            products.planes(at - 1..at)
-        };
-        let mut joined = Vec::with_capacity(groups.len().div_ceil(2));
-        let mut groups = groups.into_iter();
-        while let Some(low) = groups.next() {
-            let Some(mut high) = groups.next() else {
-                joined.push(low);
-                break;
-            };
-            high.generate.xor_assign(&next());
-            high.propagate = low.propagate.is_some().then(&mut next);
-            joined.push(high);
-        }
-        Ok(joined)
+        top_carry(&bits, leaves.groups(), &mut |joins| self.join_planes(joins))
     }
 
     pub(super) fn is_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
         assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
         let n = x[0].len();
         self.begin("equal to zero", n);
-        let leaves = Leaves::new(Kind::Propagate, width);
-        let mut bits = self.leaves(&leaves, n, &self.summands_of(x, 1))?;
-        while bits.width() > 1 {
-            let (pairs, odd) = (bits.width() / 2, bits.width() % 2);
-            let products =
-                self.and_planes(&bits.planes(0..pairs), &bits.planes(pairs..2 * pairs))?;
-            bits = if odd == 1 {
-                Bits::stack(&[&products, &bits.planes(2 * pairs..2 * pairs + 1)])
-            } else {
-                products
-            };
-        }
-        Ok(bits)
+        let leaves = Leaves::new(Wanted::Propagate, width);
+        let bits = self.leaves(&leaves, n, &self.summands_of(x, 1))?;
+        conjunction(bits, &mut |joins| self.join_planes(joins))
     }
 
     /// s = x0 + x1 where this party plays role 0, t = x2 − `less` where it plays roles 1 and 2.

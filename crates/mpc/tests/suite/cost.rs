@@ -1,6 +1,6 @@
 //! Declared rounds and bits against the meter.
 
-use mpc::{Bilinear, Cost, Operation, Protocol, Receiver, Result};
+use mpc::{Bilinear, Cost, Operand, Operation, Protocol, Receiver, Result};
 use ring::planes::words_of;
 use testkit::{Shared, run, usual_parties};
 
@@ -17,7 +17,7 @@ fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> {
     | Operation::BitMultiply { n }
     | Operation::BitToRing { n }
     | Operation::ToBinary { n, .. }) = operation;
-    let x = out(p, n);
+    let (x, y) = (out(p, n), out(p, n));
     let mut result = out(p, n);
     let mut result: Vec<&mut [u64]> = result.0.iter_mut().map(Vec::as_mut_slice).collect();
     let bits = |p: &mut dyn Protocol, width: u64| {
@@ -33,13 +33,17 @@ fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> {
             p.share(0, (p.party() == 0).then_some(&values), size(n), &mut result)
         }
         Operation::Reveal { to, .. } => p.reveal(&x.slices(), to).map(drop),
-        Operation::Bilinear { n, truncate } => p.bilinear(
-            &Bilinear::Elementwise { n: size(n) },
-            &x.slices(),
-            &x.slices(),
-            truncate,
-            &mut result,
-        ),
+        Operation::Bilinear { n, truncate, .. } => {
+            let (x, y) = (x.slices(), y.slices());
+            let map = Bilinear::Elementwise { n: size(n) };
+            p.bilinear(
+                &map,
+                Operand::once(&x),
+                Operand::once(&y),
+                truncate,
+                &mut result,
+            )
+        }
         Operation::Truncate { bits, .. } => p.truncate(&x.slices(), bits, &mut result),
         Operation::And { width, .. } => {
             let (a, b) = (bits(p, width), bits(p, width));
@@ -59,6 +63,15 @@ fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> {
     }
 }
 
+fn product(n: u64, truncate: u32) -> Operation {
+    Operation::Bilinear {
+        left: n,
+        right: n,
+        n,
+        truncate,
+    }
+}
+
 fn operations(n: u64) -> Vec<Operation> {
     let mut all = vec![
         Operation::Share { n },
@@ -70,15 +83,12 @@ fn operations(n: u64) -> Vec<Operation> {
             n,
             to: Receiver::One(1),
         },
-        Operation::Bilinear { n, truncate: 0 },
+        product(n, 0),
         Operation::BitMultiply { n },
         Operation::BitToRing { n },
     ];
     for bits in [1, 16, 33] {
-        all.extend([
-            Operation::Bilinear { n, truncate: bits },
-            Operation::Truncate { n, bits },
-        ]);
+        all.extend([product(n, bits), Operation::Truncate { n, bits }]);
     }
     for width in [2, 5, 6, 8, 17, 32, 64] {
         all.extend([

@@ -1,0 +1,78 @@
+//! Declared rounds and bits over all links, correlations apart. The derivations stand in the files of the
+//! protocols.
+
+use crate::leaves::{Leaves, Wanted};
+use crate::tree::{prefix_levels, top_carry_levels};
+use crate::{Cost, Operation, Receiver};
+
+/// The cost of an operation among that many parties; exact where n is a multiple of 64.
+#[must_use]
+pub fn of(operation: Operation, parties: u64) -> Cost {
+    let links = parties * (parties - 1);
+    let opened = |bits: u64| Cost {
+        rounds: 1,
+        bits: bits * links,
+    };
+    match operation {
+        Operation::Share { .. } => Cost::default(),
+        Operation::Reveal { n, to } => Cost {
+            rounds: 1,
+            bits: 64
+                * n
+                * if to == Receiver::All {
+                    links
+                } else {
+                    parties - 1
+                },
+        },
+        Operation::Bilinear {
+            left,
+            right,
+            n,
+            truncate,
+        } => {
+            let product = if left + right > 0 {
+                opened(64 * (left + right))
+            } else {
+                Cost::default()
+            };
+            match truncate {
+                0 => product,
+                bits => product + of(Operation::Truncate { n, bits }, parties),
+            }
+        }
+        Operation::Truncate { n, .. } => opened(if parties == 2 { n } else { 64 * n }),
+        Operation::And { n, width } => opened(2 * width * n),
+        Operation::Sign { n, width } => {
+            let groups = Leaves::new(Wanted::Carry, as_size(width) - 1).groups();
+            levels(opened(width * n), &top_carry_levels(groups), n, links)
+        }
+        Operation::EqualZero { n, width } => {
+            let groups = Leaves::new(Wanted::Propagate, as_size(width)).groups() as u64;
+            opened(width * n)
+                + Cost {
+                    rounds: u64::from(groups.next_power_of_two().ilog2()),
+                    bits: 2 * (groups - 1) * n * links,
+                }
+        }
+        Operation::BitMultiply { n } => opened(65 * n),
+        Operation::BitToRing { n } => opened(n),
+        Operation::ToBinary { n, width } => {
+            levels(opened(width * n), &prefix_levels(width - 1), n, links)
+        }
+    }
+}
+
+/// A round for each level of a tree: two bits for a join with one product, three for one with two.
+fn levels(start: Cost, levels: &[(u64, u64)], n: u64, links: u64) -> Cost {
+    levels.iter().fold(start, |cost, (one, two)| {
+        cost + Cost {
+            rounds: 1,
+            bits: (2 * one + 3 * two) * n * links,
+        }
+    })
+}
+
+fn as_size(width: u64) -> usize {
+    usize::try_from(width).expect("a width of at most 64")
+}

@@ -1,0 +1,151 @@
+//! Sharing and opening.
+//!
+//! **Sharing.** Party j's share of what party i owns is expanded from the key of both; the owner keeps the
+//! rest. Nothing travels. To any parties without the owner their shares are pseudo-random.
+//!
+//! **Opening** of a masked value: every party sends its share to every other; one round, n(n−1) shares.
+//! **Revealing** adds a fresh sharing of zero first (for each two parties a pseudo-random word that the
+//! one adds and the other subtracts), since a result's share may depend on more than the result; for two
+//! parties there is nothing to hide, as each computes the other's share from its own and the result.
+
+use super::{Additive, planes};
+use crate::group::Group;
+use crate::{Bits, Receiver, Result};
+use ring::planes::words_of;
+
+impl Additive {
+    pub(super) fn share_words(
+        &mut self,
+        owner: usize,
+        values: Option<&[u64]>,
+        n: usize,
+        out: &mut [u64],
+    ) {
+        self.begin("share", n);
+        self.input(Group::Additive, owner, values, out);
+    }
+
+    pub(super) fn share_planes(
+        &mut self,
+        owner: usize,
+        values: Option<&[u64]>,
+        width: usize,
+        n: usize,
+    ) -> Bits {
+        self.begin("share bits", width * n);
+        let mut share = vec![0; width * words_of(n)];
+        self.input(Group::Binary, owner, values, &mut share);
+        Bits::new(width, n, vec![share])
+    }
+
+    fn input(&mut self, group: Group, owner: usize, values: Option<&[u64]>, out: &mut [u64]) {
+        if let Some(pair) = &mut self.pairs[owner] {
+            return pair.reserve(out.len()).fill(0, out);
+        }
+        out.copy_from_slice(values.expect("the owner passes values"));
+        for pair in self.pairs.iter_mut().flatten() {
+            let mut share = vec![0; out.len()];
+            pair.reserve(out.len()).fill(0, &mut share);
+            group.subtract(out, &share);
+        }
+    }
+
+    /// Party 0 holds the value.
+    pub(super) fn trivial_words(&self, values: &[u64], out: &mut [u64]) {
+        if self.is_first() {
+            out.copy_from_slice(values);
+        } else {
+            out.fill(0);
+        }
+    }
+
+    pub(super) fn reveal_words(&mut self, x: &[u64], to: Receiver) -> Result<Option<Vec<u64>>> {
+        self.begin("reveal", x.len());
+        self.reveal_in(Group::Additive, x.to_vec(), to)
+    }
+
+    pub(super) fn reveal_planes(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
+        self.begin("reveal bits", x.width() * x.len());
+        self.reveal_in(Group::Binary, planes(x).to_vec(), to)
+    }
+
+    fn reveal_in(
+        &mut self,
+        group: Group,
+        mut share: Vec<u64>,
+        to: Receiver,
+    ) -> Result<Option<Vec<u64>>> {
+        if self.channel.parties() > 2 {
+            let me = self.channel.party();
+            for (peer, pair) in self.pairs.iter_mut().enumerate() {
+                let Some(pair) = pair else { continue };
+                let mut mask = vec![0; share.len()];
+                pair.reserve(share.len()).fill(0, &mut mask);
+                if peer > me {
+                    group.add(&mut share, &mask);
+                } else {
+                    group.subtract(&mut share, &mask);
+                }
+            }
+        }
+        self.exchange(group, share, to)
+    }
+
+    /// Opens words that a mask hides already, to all; each counts with its low `bits` only.
+    pub(super) fn open_low(&mut self, mut share: Vec<u64>, bits: u32) -> Result<Vec<u64>> {
+        if bits == 64 {
+            return self.open(Group::Additive, share);
+        }
+        let n = share.len();
+        let mut packed = vec![0; ring::pack::packed_words(n, bits)];
+        ring::pack::pack_low(&share, bits, &mut packed);
+        self.send_to_all(&packed, Receiver::All)?;
+        let mut theirs = vec![0; n];
+        for peer in self.peers() {
+            let received = self.channel.receive(peer, packed.len())?;
+            ring::pack::unpack_low(&received, bits, &mut theirs);
+            Group::Additive.add(&mut share, &theirs);
+        }
+        Ok(share)
+    }
+
+    /// Opens what a mask hides already, to all.
+    pub(super) fn open(&mut self, group: Group, share: Vec<u64>) -> Result<Vec<u64>> {
+        let opened = self.exchange(group, share, Receiver::All)?;
+        Ok(opened.expect("opened to all"))
+    }
+
+    fn exchange(
+        &mut self,
+        group: Group,
+        mut share: Vec<u64>,
+        to: Receiver,
+    ) -> Result<Option<Vec<u64>>> {
+        if share.is_empty() {
+            return Ok(to.includes(self.channel.party()).then_some(share));
+        }
+        self.send_to_all(&share, to)?;
+        if !to.includes(self.channel.party()) {
+            return Ok(None);
+        }
+        for peer in self.peers() {
+            let theirs = self.channel.receive(peer, share.len())?;
+            group.add(&mut share, &theirs);
+        }
+        Ok(Some(share))
+    }
+
+    fn send_to_all(&mut self, words: &[u64], to: Receiver) -> Result<()> {
+        for peer in self.peers() {
+            if to.includes(peer) {
+                self.channel.send(peer, words.to_vec())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn peers(&self) -> impl Iterator<Item = usize> + use<> {
+        let me = self.channel.party();
+        (0..self.channel.parties()).filter(move |peer| *peer != me)
+    }
+}

@@ -1,0 +1,267 @@
+//! Additive secret sharing among any number of parties.
+//!
+//! **Computes** everything of [`Protocol`] on x = Σ x_i mod 2^64, where party i holds x_i; on bits the
+//! same with XOR.
+//!
+//! **Papers.** Goldreich, Micali, Wigderson: "How to play any mental game" (STOC 1987): the setting.
+//! Beaver: "Efficient multiparty protocols using circuit randomization" (CRYPTO 1991): products from
+//! correlated randomness. Escudero, Ghosh, Keller, Rachuri, Scholl: "Improved primitives for MPC over
+//! mixed arithmetic-binary circuits" (CRYPTO 2020): masks whose bits are shared too. Knott+: "CrypTen"
+//! (NeurIPS 2021): this setting for machine learning.
+//!
+//! **Adversary:** semi-honest, all parties but one may be corrupt. The [`crate::correlations`] come from
+//! a source which this protocol does not know; what it must be trusted with stands in the source's file.
+//!
+//! **Rounds and bits:** see [`cost`]. No number of rounds depends on the number of parties.
+//!
+//! **Deviations.** Comparisons take their first two levels from correlated monomials
+//! ([`comparison`]): 5 rounds at width 64 where a tree over single bits has 7. Two parties truncate by
+//! opening one bit each ([`truncation`]). Operands that the caller names are masked and opened once,
+//! and every further product with them costs only the other operand ([`products`]).
+//!
+//! **Symbols.** [x]: x shared. Opening: every party sends its share to every other.
+//!
+//! **Simulation.** Every opened value is x − a (x ⊕ a) for a mask a of the source's that is uniform to
+//! any n − 1 parties, used for that one value alone; so the honest parties' shares of it are uniform
+//! subject to their sum with the others being uniform. Revealed results are masked by a fresh sharing of
+//! zero, from keys that every two parties share, so that the honest shares say nothing but their sum.
+
+mod binary;
+mod comparison;
+pub mod cost;
+mod inputs;
+mod products;
+mod selection;
+mod truncation;
+
+use crate::correlations::Name;
+use crate::correlations::supply::Supply;
+use crate::{
+    Bilinear, Bits, Cost, Error, Operand, Operation, Parts, PartsMut, Protocol, Receiver, Result,
+    ThreatModel, Trust,
+};
+use net::{Channel, Reading};
+use products::Masked;
+use ring::stream::{Key, Stream, random_key};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// One party of additive sharing.
+pub struct Additive {
+    channel: Channel,
+    supply: Supply,
+    /// Shared with each other party; none with oneself.
+    pairs: Vec<Option<Stream>>,
+    masked: HashMap<Name, Masked>,
+    trust: Trust,
+}
+
+/// What this protocol protects.
+///
+/// # Errors
+/// `Misuse` for fewer than two parties.
+pub fn threat_model(parties: usize, trust: Trust) -> Result<ThreatModel> {
+    if parties < 2 {
+        return Err(Error::misuse(
+            "protocol \"additive\" is for two or more parties",
+        ));
+    }
+    Ok(ThreatModel {
+        parties,
+        colluding: Some(parties - 1),
+        semi_honest: true,
+        trust,
+    })
+}
+
+impl Additive {
+    /// Agrees on the pairwise keys, to which both parties of a pair contribute.
+    pub(crate) fn new(mut channel: Channel, supply: Supply, trust: Trust) -> Result<Self> {
+        let (me, parties) = (channel.party(), channel.parties());
+        channel.begin("agree on keys");
+        let mut halves = Vec::with_capacity(parties);
+        for peer in 0..parties {
+            let half = random_key()?.to_words();
+            if peer != me {
+                channel.send(peer, half.to_vec())?;
+            }
+            halves.push(half);
+        }
+        let mut pairs = Vec::with_capacity(parties);
+        for (peer, mine) in halves.into_iter().enumerate() {
+            let pair = if peer == me {
+                None
+            } else {
+                let theirs = channel.receive(peer, 2)?;
+                let key = Key::from_words([mine[0] ^ theirs[0], mine[1] ^ theirs[1]]);
+                Some(Stream::new(&key, "additive: pair"))
+            };
+            pairs.push(pair);
+        }
+        Ok(Self {
+            channel,
+            supply,
+            pairs,
+            masked: HashMap::new(),
+            trust,
+        })
+    }
+
+    /// The streams with the other parties, by party, to be mutated.
+    #[cfg(feature = "mutation")]
+    pub fn streams(&mut self) -> &mut [Option<Stream>] {
+        &mut self.pairs
+    }
+
+    fn is_first(&self) -> bool {
+        self.channel.party() == 0
+    }
+
+    fn begin(&mut self, operation: &str, n: usize) {
+        self.channel.begin(&format!("{operation} of {n}"));
+    }
+}
+
+/// The one component.
+fn only<'a>(x: Parts<'a>) -> &'a [u64] {
+    let [x] = x else {
+        panic!("an additive sharing has one component")
+    };
+    x
+}
+
+/// The planes of the one component.
+fn planes(x: &Bits) -> &[u64] {
+    &x.parts()[0]
+}
+
+fn only_mut<'a>(out: &'a mut [&mut [u64]]) -> &'a mut [u64] {
+    let [out] = out else {
+        panic!("an additive sharing has one component")
+    };
+    out
+}
+
+impl Protocol for Additive {
+    fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+
+    fn party(&self) -> usize {
+        self.channel.party()
+    }
+
+    fn parties(&self) -> usize {
+        self.channel.parties()
+    }
+
+    fn parts(&self) -> usize {
+        1
+    }
+
+    fn threat_model(&self) -> ThreatModel {
+        threat_model(self.channel.parties(), self.trust).expect("checked when it was opened")
+    }
+
+    fn cost(&self, operation: Operation) -> Cost {
+        cost::of(operation, self.channel.parties() as u64)
+    }
+
+    fn correlations(&self) -> (Reading, Duration) {
+        (self.supply.reading(), self.supply.waited())
+    }
+
+    fn share(
+        &mut self,
+        owner: usize,
+        values: Option<&[u64]>,
+        n: usize,
+        out: PartsMut,
+    ) -> Result<()> {
+        self.share_words(owner, values, n, only_mut(out));
+        Ok(())
+    }
+
+    fn trivial(&self, values: &[u64], out: PartsMut) {
+        self.trivial_words(values, only_mut(out));
+    }
+
+    fn reveal(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
+        self.reveal_words(only(x), to)
+    }
+
+    fn bilinear(
+        &mut self,
+        map: &Bilinear,
+        x: Operand,
+        y: Operand,
+        truncate: u32,
+        out: PartsMut,
+    ) -> Result<()> {
+        let out = only_mut(out);
+        self.begin(map.name(), out.len());
+        self.product(map, &x, &y, out)?;
+        if truncate > 0 {
+            let product = out.to_vec();
+            self.truncate_words(&product, truncate, out)?;
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, name: Name) {
+        if self.masked.remove(&name).is_some() {
+            self.supply.forget(name);
+        }
+    }
+
+    fn truncate(&mut self, x: Parts, bits: u32, out: PartsMut) -> Result<()> {
+        let x = only(x);
+        self.begin("truncate", x.len());
+        self.truncate_words(x, bits, only_mut(out))
+    }
+
+    fn share_bits(
+        &mut self,
+        owner: usize,
+        planes: Option<&[u64]>,
+        width: usize,
+        n: usize,
+    ) -> Result<Bits> {
+        Ok(self.share_planes(owner, planes, width, n))
+    }
+
+    fn trivial_bits(&self, planes: &[u64], width: usize, n: usize) -> Bits {
+        let mut share = vec![0; planes.len()];
+        self.trivial_words(planes, &mut share);
+        Bits::new(width, n, vec![share])
+    }
+
+    fn reveal_bits(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
+        self.reveal_planes(x, to)
+    }
+
+    fn and(&mut self, x: &Bits, y: &Bits) -> Result<Bits> {
+        self.begin("AND", x.width() * x.len());
+        self.and_planes(x, y)
+    }
+
+    fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
+        self.sign_bit(only(x), width)
+    }
+
+    fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
+        self.is_zero(only(x), width)
+    }
+
+    fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
+        self.additive_to_binary(only(x), width)
+    }
+
+    fn bit_multiply(&mut self, bit: &Bits, x: Parts, out: PartsMut) -> Result<()> {
+        self.bit_times_word(bit, only(x), only_mut(out))
+    }
+
+    fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
+        self.bit_as_word(bit, only_mut(out))
+    }
+}

@@ -1,0 +1,186 @@
+//! Products and all other bilinear maps, from correlated masks (Beaver 1991).
+//!
+//! **Computes** map(x, y). With masks [a], [b] and [map(a, b)] from the source, all open E = x − a and
+//! D = y − b; then map(x, y) = map(x, D) + map(E, b) + map(a, b), and every party evaluates it on its
+//! shares of x, b and the last term. One round, 64 bits for each element of an operand, whatever the
+//! result's size.
+//!
+//! **Operands that are used again.** A named operand is masked and opened once; afterwards only the
+//! source's product of its mask with the other one's is new. What is opened is a function of the operand
+//! and its mask alone, so using it again opens nothing more; the caller warrants that a name always
+//! stands for the same value ([`crate::Operand`]).
+//!
+//! **Squares:** one mask and one opening: x² = E(x + a) + a².
+//!
+//! **Simulation.** E and D are masked by a and b; each new mask hides one operand.
+
+use super::{Additive, only};
+use crate::blocks;
+use crate::correlations::job::Mask;
+use crate::correlations::kind::Kind;
+use crate::group::Group;
+use crate::{Bilinear, Operand, Result};
+
+/// An operand whose masked value is open: x − a, and this party's share of a.
+pub(super) struct Masked {
+    opened: Vec<u64>,
+    mask: Vec<u64>,
+}
+
+/// The two operands of a product under way.
+struct Operands<'a> {
+    x: &'a Operand<'a>,
+    y: &'a Operand<'a>,
+}
+
+impl Additive {
+    pub(super) fn product(
+        &mut self,
+        map: &Bilinear,
+        x: &Operand,
+        y: &Operand,
+        out: &mut [u64],
+    ) -> Result<()> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        if let (Bilinear::Elementwise { n }, None, None) = (map, x.name, y.name) {
+            return if std::ptr::eq(only(x.parts), only(y.parts)) {
+                self.square(only(x.parts), out)
+            } else {
+                self.elementwise(*n, only(x.parts), only(y.parts), out)
+            };
+        }
+        let masks = [self.mask_of(x, None), self.mask_of(y, Some(x))];
+        let columns = self.supply.product(map, masks[0], masks[1])?;
+        self.with_masks(map, &Operands { x, y }, masks, columns, out)
+    }
+
+    /// Whether an operand's mask is new; `before` is the operand that is masked before it.
+    fn mask_of(&self, operand: &Operand, before: Option<&Operand>) -> Mask {
+        match operand.name {
+            None => Mask::Fresh,
+            Some(name)
+                if self.masked.contains_key(&name)
+                    || before.is_some_and(|before| before.name == Some(name)) =>
+            {
+                Mask::Kept(name)
+            }
+            Some(name) => Mask::Keep(name),
+        }
+    }
+
+    fn with_masks(
+        &mut self,
+        map: &Bilinear,
+        operands: &Operands,
+        masks: [Mask; 2],
+        columns: Vec<Vec<u64>>,
+        out: &mut [u64],
+    ) -> Result<()> {
+        let mut columns = columns.into_iter();
+        let mut message = Vec::new();
+        let mut new = Vec::with_capacity(2);
+        for (operand, mask) in [operands.x, operands.y].into_iter().zip(masks) {
+            if mask.is_new() {
+                let share = columns.next().expect("a column for each new mask");
+                let start = message.len();
+                message.extend_from_slice(only(operand.parts));
+                Group::Additive.subtract(&mut message[start..], &share);
+                new.push(share);
+            }
+        }
+        let product = columns.next().expect("the product of the masks");
+        let opened = self.open(Group::Additive, message)?;
+        let mut opened = &opened[..];
+        let mut once = [None, None];
+        let mut new = new.into_iter();
+        for (at, (operand, mask)) in [operands.x, operands.y].into_iter().zip(masks).enumerate() {
+            if !mask.is_new() {
+                continue;
+            }
+            let share = new.next().expect("a share of each new mask");
+            let (mine, rest) = opened.split_at(share.len());
+            opened = rest;
+            let masked = Masked {
+                opened: mine.to_vec(),
+                mask: share,
+            };
+            match operand.name {
+                Some(name) => drop(self.masked.insert(name, masked)),
+                None => once[at] = Some(masked),
+            }
+        }
+        let find = |at: usize, operand: &Operand| {
+            let kept = operand.name.and_then(|name| self.masked.get(&name));
+            once[at]
+                .as_ref()
+                .or(kept)
+                .expect("masked just now or before")
+        };
+        let (x, y) = (find(0, operands.x), find(1, operands.y));
+        map.evaluate(
+            out,
+            &[(only(operands.x.parts), &y.opened), (&x.opened, &y.mask)],
+        );
+        Group::Additive.add(out, &product);
+        Ok(())
+    }
+
+    fn elementwise(&mut self, n: usize, x: &[u64], y: &[u64], out: &mut [u64]) -> Result<()> {
+        let triples = self.supply.take(Kind::Triples, n)?;
+        let [a, b, c] = &triples.columns[..] else {
+            unreachable!("three columns of triples")
+        };
+        let mut message = vec![0; 2 * n];
+        let (left, right) = message.split_at_mut(n);
+        blocks::for_each(
+            [left, right],
+            [x, y, &a[..n], &b[..n]],
+            &|_, [e, d], [x, y, a, b]| {
+                for i in 0..x.len() {
+                    e[i] = x[i].wrapping_sub(a[i]);
+                    d[i] = y[i].wrapping_sub(b[i]);
+                }
+            },
+        );
+        let opened = self.open(Group::Additive, message)?;
+        let (e, d) = opened.split_at(n);
+        blocks::for_each(
+            [out],
+            [x, d, e, &b[..n], &c[..n]],
+            &|_, [out], [x, d, e, b, c]| {
+                for i in 0..x.len() {
+                    let both = x[i]
+                        .wrapping_mul(d[i])
+                        .wrapping_add(e[i].wrapping_mul(b[i]));
+                    out[i] = both.wrapping_add(c[i]);
+                }
+            },
+        );
+        Ok(())
+    }
+
+    fn square(&mut self, x: &[u64], out: &mut [u64]) -> Result<()> {
+        let n = x.len();
+        let squares = self.supply.take(Kind::Squares, n)?;
+        let [a, c] = &squares.columns[..] else {
+            unreachable!("two columns of squares")
+        };
+        let mut message = x.to_vec();
+        Group::Additive.subtract(&mut message, &a[..n]);
+        let opened = self.open(Group::Additive, message)?;
+        blocks::for_each(
+            [out],
+            [x, &opened, &a[..n], &c[..n]],
+            &|_, [out], [x, e, a, c]| {
+                for i in 0..x.len() {
+                    out[i] = e[i]
+                        .wrapping_mul(x[i].wrapping_add(a[i]))
+                        .wrapping_add(c[i]);
+                }
+            },
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! Products of a secret bit with a ring element, and bits as ring elements.
+//!
+//! **Computes** b·x for shared b and x. From a correlation of a bit [β] with the ring elements [β], [a],
+//! [βa], all open v = b ⊕ β and e = x − a. Then b = v + (1 − 2v)β, so
+//! b·x = v·x + (1 − 2v)(e·β + βa). One round, 65 bits. For the bit alone: b = v + (1 − 2v)β, one round,
+//! 1 bit (daBits; Rotaru, Wood 2019).
+//!
+//! **Simulation.** v is masked by β, e by a.
+
+use super::truncation::flip;
+use super::{Additive, planes};
+use crate::correlations::kind::Kind;
+use crate::group::Group;
+use crate::{Bits, Result, blocks};
+
+impl Additive {
+    pub(super) fn bit_times_word(&mut self, bit: &Bits, x: &[u64], out: &mut [u64]) -> Result<()> {
+        let n = one_plane(bit);
+        self.begin("bit product", n);
+        if n == 0 {
+            return Ok(());
+        }
+        let selections = self.supply.take(Kind::Selections, n)?;
+        let [mask, a, beta, chosen] = &selections.columns[..] else {
+            unreachable!("four columns of selections")
+        };
+        let bits = xor(planes(bit), mask);
+        let mut words = vec![0; n];
+        blocks::for_each([&mut words], [x, &a[..n]], &|_, [e], [x, a]| {
+            for i in 0..x.len() {
+                e[i] = x[i].wrapping_sub(a[i]);
+            }
+        });
+        let (v, e) = self.open_both(bits, words)?;
+        let v = &v[..];
+        blocks::for_each([out], [x, &e, &beta[..n], &chosen[..n]], &|at,
+                                                                     [out],
+                                                                     [
+            x,
+            e,
+            beta,
+            chosen,
+        ]| {
+            for i in 0..x.len() {
+                let v = bit_at(v, at + i);
+                let masked = e[i].wrapping_mul(beta[i]).wrapping_add(chosen[i]);
+                out[i] = v.wrapping_mul(x[i]).wrapping_add(flip(masked, v));
+            }
+        });
+        Ok(())
+    }
+
+    /// Opens bits and words in one round.
+    fn open_both(
+        &mut self,
+        mut bits: Vec<u64>,
+        mut words: Vec<u64>,
+    ) -> Result<(Vec<u64>, Vec<u64>)> {
+        let (me, parties) = (self.channel.party(), self.channel.parties());
+        let message = [bits.as_slice(), &words].concat();
+        for peer in (0..parties).filter(|peer| *peer != me) {
+            self.channel.send(peer, message.clone())?;
+        }
+        for peer in (0..parties).filter(|peer| *peer != me) {
+            let theirs = self.channel.receive(peer, message.len())?;
+            let (their_bits, their_words) = theirs.split_at(bits.len());
+            Group::Binary.add(&mut bits, their_bits);
+            Group::Additive.add(&mut words, their_words);
+        }
+        Ok((bits, words))
+    }
+
+    pub(super) fn bit_as_word(&mut self, bit: &Bits, out: &mut [u64]) -> Result<()> {
+        let n = one_plane(bit);
+        self.begin("bit to ring", n);
+        if n == 0 {
+            return Ok(());
+        }
+        let ring_bits = self.supply.take(Kind::RingBits, n)?;
+        let [mask, beta] = &ring_bits.columns[..] else {
+            unreachable!("two columns of ring bits")
+        };
+        let opened = self.open(Group::Binary, xor(planes(bit), mask))?;
+        let (v, first) = (&opened[..], u64::from(self.is_first()));
+        blocks::for_each([out], [&beta[..n]], &|at, [out], [beta]| {
+            for i in 0..beta.len() {
+                let v = bit_at(v, at + i);
+                out[i] = flip(beta[i], v).wrapping_add(v & first);
+            }
+        });
+        Ok(())
+    }
+}
+
+fn one_plane(bit: &Bits) -> usize {
+    assert!(bit.width() == 1, "one plane, not {}", bit.width());
+    bit.len()
+}
+
+fn bit_at(plane: &[u64], i: usize) -> u64 {
+    plane[i / 64] >> (i % 64) & 1
+}
+
+fn xor(a: &[u64], b: &[u64]) -> Vec<u64> {
+    a.iter().zip(b).map(|(a, b)| a ^ b).collect()
+}

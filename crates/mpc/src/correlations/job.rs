@@ -1,0 +1,342 @@
+//! What a source is asked for: the same sequence at every party, since all run the same program.
+
+use super::kind::{Column, Kind};
+use crate::leaves::Wanted;
+use crate::{Bilinear, Error, Result};
+use ring::convolution::Convolution;
+
+/// Names a masked operand that is used again; chosen by the caller, the same in every party.
+pub type Name = u64;
+
+/// Words of an encoded job.
+pub(crate) const ENCODED: usize = 24;
+
+/// A column with its number of elements.
+pub(crate) type SizedColumn = (Column, usize);
+
+/// Most elements of a batch or operand: a message's limit.
+const MOST: u64 = 1 << 27;
+
+/// The mask of an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mask {
+    /// Uniform, for this product alone.
+    Fresh,
+    /// Uniform, and kept under this name.
+    Keep(Name),
+    /// The one that was kept.
+    Kept(Name),
+}
+
+/// One piece of work of a source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Job {
+    /// n correlations of a kind, n a multiple of 64.
+    Batch { kind: Kind, n: usize },
+    /// Masks a and b of two operands and map(a, b).
+    Product { map: Bilinear, x: Mask, y: Mask },
+    /// A kept mask is wanted no more.
+    Forget { name: Name },
+}
+
+impl Mask {
+    /// Whether the source makes it now.
+    pub fn is_new(self) -> bool {
+        !matches!(self, Self::Kept(_))
+    }
+
+    fn encode(self) -> [u64; 2] {
+        match self {
+            Self::Fresh => [0, 0],
+            Self::Keep(name) => [1, name],
+            Self::Kept(name) => [2, name],
+        }
+    }
+
+    fn decode(words: &[u64]) -> Option<Self> {
+        match *words {
+            [0, 0] => Some(Self::Fresh),
+            [1, name] => Some(Self::Keep(name)),
+            [2, name] => Some(Self::Kept(name)),
+            _ => None,
+        }
+    }
+}
+
+impl Job {
+    /// Elements of each of its columns, with their shapes: uniform ones, then derived ones.
+    pub fn columns(&self) -> (Vec<SizedColumn>, Vec<SizedColumn>) {
+        match self {
+            Self::Batch { kind, n } => {
+                let sized = |columns: Vec<Column>| columns.into_iter().map(|c| (c, *n)).collect();
+                (sized(kind.free()), sized(kind.derived()))
+            }
+            Self::Product { map, x, y } => {
+                let (left, right, out) = map.lengths();
+                let masks = [(x, left), (y, right)];
+                let free = masks.into_iter().filter(|(mask, _)| mask.is_new());
+                (
+                    free.map(|(_, n)| (Column::Words(64), n)).collect(),
+                    vec![(Column::Words(64), out)],
+                )
+            }
+            Self::Forget { .. } => (Vec::new(), Vec::new()),
+        }
+    }
+
+    /// For errors and records: what, and how many.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Batch { kind, n } => format!("{n} of {kind:?}"),
+            Self::Product { map, x, y } => format!("{map:?} of {x:?} and {y:?}"),
+            Self::Forget { name } => format!("forget {name}"),
+        }
+    }
+
+    /// As words for the dealer, all sizes in the clear: they are public.
+    pub fn encode(&self) -> Vec<u64> {
+        let mut words = Vec::with_capacity(ENCODED);
+        match *self {
+            Self::Batch { kind, n } => {
+                let (tag, parameters) = encode_kind(kind);
+                words.extend([0, n as u64, tag]);
+                words.extend(parameters);
+            }
+            Self::Product { map, x, y } => {
+                words.push(1);
+                words.extend(x.encode());
+                words.extend(y.encode());
+                words.extend(encode_map(&map).into_iter().map(|size| size as u64));
+            }
+            Self::Forget { name } => words.extend([2, name]),
+        }
+        words.resize(ENCODED, 0);
+        words
+    }
+
+    /// A job from another party's words, which may be anything.
+    pub fn decode(words: &[u64]) -> Result<Self> {
+        let malformed = || Error::misuse("asked for correlations that cannot be");
+        let job = match words.first() {
+            Some(0) => Self::Batch {
+                kind: decode_kind(&words[2..5]).ok_or_else(malformed)?,
+                n: Some(words[1])
+                    .filter(|n| *n > 0 && *n <= MOST && n % 64 == 0)
+                    .ok_or_else(malformed)? as usize,
+            },
+            Some(1) => Self::Product {
+                x: Mask::decode(&words[1..3]).ok_or_else(malformed)?,
+                y: Mask::decode(&words[3..5]).ok_or_else(malformed)?,
+                map: decode_map(&words[5..]).ok_or_else(malformed)?,
+            },
+            Some(2) => Self::Forget { name: words[1] },
+            _ => return Err(malformed()),
+        };
+        let (free, derived) = job.columns();
+        let fits = |(column, n): &SizedColumn| column.words(*n) as u64 <= MOST;
+        if free.iter().chain(&derived).all(fits) {
+            Ok(job)
+        } else {
+            Err(malformed())
+        }
+    }
+}
+
+fn encode_kind(kind: Kind) -> (u64, [u64; 2]) {
+    match kind {
+        Kind::Triples => (0, [0, 0]),
+        Kind::Squares => (1, [0, 0]),
+        Kind::BitTriples { rights } => (2, [rights as u64, 0]),
+        Kind::RingBits => (3, [0, 0]),
+        Kind::RingWithBits { width } => (4, [width as u64, 0]),
+        Kind::RingWithMonomials { wanted, positions } => {
+            (5, [u64::from(wanted == Wanted::Carry), positions as u64])
+        }
+        Kind::Truncations { bits } => (6, [bits.into(), 0]),
+        Kind::CrossBits { bits } => (7, [bits.into(), 0]),
+        Kind::Selections => (8, [0, 0]),
+    }
+}
+
+fn decode_kind(words: &[u64]) -> Option<Kind> {
+    let (first, second) = (words[1], words[2]);
+    let within = |range: std::ops::RangeInclusive<u64>, value: u64| {
+        range.contains(&value).then_some(value as usize)
+    };
+    Some(match words[0] {
+        0 => Kind::Triples,
+        1 => Kind::Squares,
+        2 => Kind::BitTriples {
+            rights: within(1..=2, first)?,
+        },
+        3 => Kind::RingBits,
+        4 => Kind::RingWithBits {
+            width: within(1..=64, first)?,
+        },
+        5 => {
+            let wanted = match first {
+                0 => Wanted::Propagate,
+                1 => Wanted::Carry,
+                _ => return None,
+            };
+            let most = if wanted == Wanted::Carry { 63 } else { 64 };
+            Kind::RingWithMonomials {
+                wanted,
+                positions: within(1..=most, second)?,
+            }
+        }
+        6 => Kind::Truncations {
+            bits: within(1..=61, first)? as u32,
+        },
+        7 => Kind::CrossBits {
+            bits: within(1..=61, first)? as u32,
+        },
+        8 => Kind::Selections,
+        _ => return None,
+    })
+}
+
+fn encode_map(map: &Bilinear) -> Vec<usize> {
+    match *map {
+        Bilinear::Elementwise { n } => vec![0, n],
+        Bilinear::Matrix { batch, m, k, n } => vec![1, batch, m, k, n],
+        Bilinear::Convolution(shape) => {
+            let mut words = vec![
+                2,
+                shape.batch,
+                shape.groups,
+                shape.in_channels,
+                shape.out_channels,
+            ];
+            for pair in [
+                shape.input,
+                shape.kernel,
+                shape.stride,
+                shape.padding,
+                shape.dilation,
+            ] {
+                words.extend(pair);
+            }
+            words
+        }
+    }
+}
+
+fn decode_map(words: &[u64]) -> Option<Bilinear> {
+    let sizes: Vec<usize> = words
+        .iter()
+        .map(|word| {
+            usize::try_from(*word)
+                .ok()
+                .filter(|size| *size as u64 <= MOST)
+        })
+        .collect::<Option<_>>()?;
+    let bounded = |factors: &[usize]| {
+        factors
+            .iter()
+            .try_fold(1_usize, |product, size| product.checked_mul(*size))
+            .is_some_and(|product| product as u64 <= MOST)
+    };
+    Some(match sizes[0] {
+        0 => Bilinear::Elementwise { n: sizes[1] },
+        1 => {
+            let [batch, m, k, n] = [sizes[1], sizes[2], sizes[3], sizes[4]];
+            let all = [[batch, m, k], [batch, k, n], [batch, m, n]];
+            if !all.iter().all(|factors| bounded(factors)) {
+                return None;
+            }
+            Bilinear::Matrix { batch, m, k, n }
+        }
+        2 => {
+            let pair = |at: usize| [sizes[at], sizes[at + 1]];
+            let shape = Convolution {
+                batch: sizes[1],
+                groups: sizes[2],
+                in_channels: sizes[3],
+                out_channels: sizes[4],
+                input: pair(5),
+                kernel: pair(7),
+                stride: pair(9),
+                padding: pair(11),
+                dilation: pair(13),
+            };
+            shape.validate().ok()?;
+            Bilinear::Convolution(shape)
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_read_as_they_were_written() {
+        let shape = Convolution {
+            batch: 2,
+            groups: 2,
+            in_channels: 4,
+            out_channels: 6,
+            input: [9, 7],
+            kernel: [3, 2],
+            stride: [2, 1],
+            padding: [1, 2],
+            dilation: [1, 2],
+        };
+        let monomials = |wanted, positions| Kind::RingWithMonomials { wanted, positions };
+        let kinds = [
+            Kind::Triples,
+            Kind::Squares,
+            Kind::BitTriples { rights: 2 },
+            Kind::RingBits,
+            Kind::RingWithBits { width: 64 },
+            monomials(Wanted::Carry, 63),
+            monomials(Wanted::Propagate, 1),
+            Kind::Truncations { bits: 61 },
+            Kind::CrossBits { bits: 1 },
+            Kind::Selections,
+        ];
+        let mut jobs: Vec<Job> = kinds.map(|kind| Job::Batch { kind, n: 128 }).into();
+        for map in [
+            Bilinear::Elementwise { n: 7 },
+            Bilinear::Matrix {
+                batch: 2,
+                m: 3,
+                k: 4,
+                n: 5,
+            },
+            Bilinear::Convolution(shape),
+        ] {
+            let (x, y) = (Mask::Keep(3), Mask::Kept(u64::MAX));
+            jobs.push(Job::Product { map, x, y });
+        }
+        jobs.push(Job::Forget { name: 9 });
+        for job in jobs {
+            let read = Job::decode(&job.encode()).expect("a job that was written");
+            assert_eq!(read.describe(), job.describe());
+        }
+    }
+
+    #[test]
+    fn whatever_words_come_nothing_panics() {
+        let mut state = 1_u64;
+        for _ in 0..200_000 {
+            let words: Vec<u64> = (0..ENCODED)
+                .map(|at| {
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(99);
+                    let small = state >> 33;
+                    match small % 4 {
+                        0 => state,
+                        1 => small % (1 << 28),
+                        _ if at == 1 => small % 64 * 64,
+                        _ => small % 10,
+                    }
+                })
+                .collect();
+            drop(Job::decode(&words));
+        }
+    }
+}

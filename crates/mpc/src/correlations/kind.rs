@@ -1,0 +1,164 @@
+//! The kinds of correlations, each defined by what is random and what follows from it.
+//!
+//! A batch of n correlations is a list of *columns* that all parties share: words add up mod 2^64,
+//! planes XOR. *Free* columns are uniform; *derived* ones are functions of the free ones. That is all a
+//! dealer needs to know, and what every other source must reproduce.
+
+use crate::blocks;
+use crate::group::Group;
+use crate::leaves::{Leaves, Wanted};
+use ring::planes::words_of;
+
+/// What is random, and what follows from it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// a, b; ab (Beaver 1991).
+    Triples,
+    /// a; a².
+    Squares,
+    /// Bits a, b_1, .., b_rights; a ∧ b_i.
+    BitTriples {
+        /// Factors that share the left one: 1 or 2.
+        rights: usize,
+    },
+    /// A bit; the same as a ring element (daBit; Rotaru, Wood 2019).
+    RingBits,
+    /// r; its low `width` bits (edaBit; Escudero+ 2020).
+    RingWithBits {
+        /// Bits that count, 1 to 64.
+        width: usize,
+    },
+    /// r; the monomials of its low bits, by groups, that a comparison evaluates linear forms in.
+    RingWithMonomials {
+        /// Which forms.
+        wanted: Wanted,
+        /// Positions in groups.
+        positions: usize,
+    },
+    /// r; r >> bits, and its highest bit times 2^(64−bits).
+    Truncations {
+        /// Bits dropped, 1 to 61.
+        bits: u32,
+    },
+    /// Two parties only: a bit of party 0, a bit of party 1; their product mod 2^bits.
+    CrossBits {
+        /// Bits of the product that count, 1 to 61.
+        bits: u32,
+    },
+    /// A bit β and a ring element a; β as a ring element, βa.
+    Selections,
+}
+
+/// The shape of a column of n correlations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Column {
+    /// n words, of which the low bits count.
+    Words(u32),
+    /// That many planes of n bits.
+    Planes(usize),
+}
+
+impl Column {
+    /// Words in memory.
+    pub fn words(self, n: usize) -> usize {
+        match self {
+            Self::Words(_) => n,
+            Self::Planes(planes) => planes * words_of(n),
+        }
+    }
+
+    /// How shares combine.
+    pub fn group(self) -> Group {
+        match self {
+            Self::Words(_) => Group::Additive,
+            Self::Planes(_) => Group::Binary,
+        }
+    }
+}
+
+impl Kind {
+    /// The uniform columns.
+    pub(crate) fn free(self) -> Vec<Column> {
+        match self {
+            Self::Triples => vec![Column::Words(64); 2],
+            Self::Squares | Self::Truncations { .. } => vec![Column::Words(64)],
+            Self::BitTriples { rights } => vec![Column::Planes(1); 1 + rights],
+            Self::RingBits | Self::CrossBits { .. } => vec![Column::Planes(1)],
+            Self::RingWithBits { width } => vec![Column::Words(width as u32)],
+            Self::RingWithMonomials { wanted, positions } => {
+                vec![Column::Words(Leaves::new(wanted, positions).width() as u32)]
+            }
+            Self::Selections => vec![Column::Planes(1), Column::Words(64)],
+        }
+    }
+
+    /// What follows from them.
+    pub(crate) fn derived(self) -> Vec<Column> {
+        match self {
+            Self::Triples | Self::Squares | Self::RingBits => vec![Column::Words(64)],
+            Self::BitTriples { rights } => vec![Column::Planes(1); rights],
+            Self::RingWithBits { width } => vec![Column::Planes(width)],
+            Self::RingWithMonomials { wanted, positions } => {
+                vec![Column::Planes(Leaves::new(wanted, positions).monomials())]
+            }
+            Self::Truncations { bits } => vec![Column::Words(64), Column::Words(bits)],
+            Self::CrossBits { bits } => vec![Column::Words(bits)],
+            Self::Selections => vec![Column::Words(64); 2],
+        }
+    }
+
+    /// All columns of the batch, free ones first.
+    pub(crate) fn columns(self) -> Vec<Column> {
+        [self.free(), self.derived()].concat()
+    }
+
+    /// The derived columns, from the free ones; of [`Kind::CrossBits`] from both parties' shares.
+    pub(crate) fn derive(self, free: &[Vec<u64>]) -> Vec<Vec<u64>> {
+        match self {
+            Self::Triples => vec![products(&free[0], &free[1], u64::wrapping_mul)],
+            Self::Squares => vec![products(&free[0], &free[0], u64::wrapping_mul)],
+            Self::BitTriples { .. } => free[1..]
+                .iter()
+                .map(|right| products(&free[0], right, |a, b| a & b))
+                .collect(),
+            Self::RingBits => vec![as_words(&free[0])],
+            Self::RingWithBits { width } => {
+                let mut planes = vec![0; width * words_of(free[0].len())];
+                ring::planes::split(&free[0], width, &mut planes);
+                vec![planes]
+            }
+            Self::RingWithMonomials { wanted, positions } => {
+                vec![Leaves::new(wanted, positions).expand(&free[0])]
+            }
+            Self::Truncations { bits } => vec![
+                free[0].iter().map(|r| r >> bits).collect(),
+                free[0].iter().map(|r| r >> 63).collect(),
+            ],
+            Self::CrossBits { .. } => {
+                vec![as_words(&products(&free[0], &free[1], |a, b| a & b))]
+            }
+            Self::Selections => {
+                let bits = as_words(&free[0]);
+                let chosen = products(&bits, &free[1], u64::wrapping_mul);
+                vec![bits, chosen]
+            }
+        }
+    }
+}
+
+fn products(a: &[u64], b: &[u64], multiply: impl Fn(u64, u64) -> u64 + Sync) -> Vec<u64> {
+    let mut out = vec![0; a.len()];
+    blocks::for_each([&mut out], [a, b], &|_, [out], [a, b]| {
+        for i in 0..out.len() {
+            out[i] = multiply(a[i], b[i]);
+        }
+    });
+    out
+}
+
+/// Bit i of a plane as word i.
+pub(crate) fn as_words(plane: &[u64]) -> Vec<u64> {
+    let mut words = vec![0; 64 * plane.len()];
+    ring::planes::join(plane, 1, words.len(), &mut words);
+    words
+}

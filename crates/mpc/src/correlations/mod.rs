@@ -1,0 +1,28 @@
+//! Correlated randomness: what additive sharing consumes, made ahead of need by a source.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`kind`] | the kinds, each defined once by what is random and what follows from it |
+//! | [`job`] | what a source is asked for, the same sequence at every party |
+//! | [`supply`] | the source on a thread of its own, and what it made and nobody took yet |
+//! | [`dealer`] | a member of the mesh that makes them, and its counterpart in the parties |
+//!
+//! Correlations are handed out by move, as typed values without `Clone`: a second use does not compile.
+
+pub mod dealer;
+pub(crate) mod job;
+pub(crate) mod kind;
+pub(crate) mod supply;
+
+pub use job::Name;
+
+use crate::Result;
+
+/// A maker of correlations, in step with the same maker at every other party.
+pub(crate) trait Source: Send {
+    /// This party's share of each column of the job: uniform ones, then derived ones.
+    fn make(&mut self, job: &job::Job) -> Result<Vec<Vec<u64>>>;
+
+    /// What it has sent and waited for so far.
+    fn reading(&self) -> net::Reading;
+}

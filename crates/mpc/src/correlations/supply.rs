@@ -1,0 +1,281 @@
+//! A source on a thread of its own, ahead of need.
+//!
+//! Whoever consumes says only what it needs now. Batches grow with what was consumed so far, up to a
+//! limit, so that at most as much is made in vain as was used; products with a kept mask are expected to
+//! come again with the same shape. All of this follows from the sequence of demands alone, which is the
+//! same at every party, and so is the sequence of jobs.
+
+use super::Source;
+use super::job::{Job, Mask, Name};
+use super::kind::Kind;
+use crate::{Bilinear, Error, Result};
+use net::{Patience, Reading};
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Fewest correlations of a batch.
+const LEAST: usize = 1 << 10;
+
+/// Words of memory that a batch ahead of need takes at most.
+const MOST_WORDS: usize = 1 << 22;
+
+/// This party's shares of one column each.
+type Columns = Vec<Vec<u64>>;
+
+/// A job and where its result goes.
+type Request = (Job, Sender<Result<Columns>>);
+
+/// What additive sharing draws from.
+pub(crate) struct Supply {
+    requests: Sender<Request>,
+    patience: Patience,
+    reading: Arc<Mutex<Reading>>,
+    pools: HashMap<Kind, Pool>,
+    /// Products made ahead with a mask that was used before: by kept mask.
+    ahead: HashMap<Name, Ahead>,
+    waited: Duration,
+}
+
+/// Correlations of one kind that nobody took yet.
+#[derive(Default)]
+struct Pool {
+    ready: VecDeque<Batch>,
+    ordered: VecDeque<(usize, Receiver<Result<Columns>>)>,
+    /// Both together.
+    left: usize,
+    consumed: usize,
+}
+
+/// A product made ahead, its other mask fresh.
+struct Ahead {
+    map: String,
+    other_is_left: bool,
+    result: Receiver<Result<Columns>>,
+}
+
+/// Correlations of one kind, used or given away by move.
+pub(crate) struct Batch {
+    kind: Kind,
+    n: usize,
+    pub columns: Columns,
+}
+
+impl Batch {
+    /// The first n; the rest stays.
+    fn split_off(&mut self, n: usize) -> Self {
+        let rest = self.n - n;
+        let shapes = self.kind.columns();
+        let mut taken = Vec::with_capacity(shapes.len());
+        for (column, shape) in self.columns.iter_mut().zip(shapes) {
+            let (planes, stride, kept) = match shape {
+                super::kind::Column::Words(_) => (1, n, rest),
+                super::kind::Column::Planes(planes) => (planes, n / 64, rest / 64),
+            };
+            let mut first = Vec::with_capacity(planes * stride);
+            let mut second = Vec::with_capacity(planes * kept);
+            for plane in column.chunks_exact(stride + kept) {
+                first.extend_from_slice(&plane[..stride]);
+                second.extend_from_slice(&plane[stride..]);
+            }
+            *column = second;
+            taken.push(first);
+        }
+        self.n = rest;
+        Self {
+            kind: self.kind,
+            n,
+            columns: taken,
+        }
+    }
+
+    /// Batches one after another.
+    fn join(mut batches: Vec<Self>) -> Self {
+        if batches.len() == 1 {
+            return batches.swap_remove(0);
+        }
+        let (kind, n) = (batches[0].kind, batches.iter().map(|batch| batch.n).sum());
+        let columns = kind
+            .columns()
+            .into_iter()
+            .enumerate()
+            .map(|(at, shape)| {
+                let planes = match shape {
+                    super::kind::Column::Words(_) => 1,
+                    super::kind::Column::Planes(planes) => planes,
+                };
+                let mut whole = Vec::with_capacity(shape.words(n));
+                for plane in 0..planes {
+                    for batch in &batches {
+                        let stride = batch.columns[at].len() / planes;
+                        whole.extend_from_slice(&batch.columns[at][plane * stride..][..stride]);
+                    }
+                }
+                whole
+            })
+            .collect();
+        Self { kind, n, columns }
+    }
+}
+
+impl Supply {
+    /// Starts the source's thread.
+    pub fn start(mut source: Box<dyn Source>, patience: Patience) -> Result<Self> {
+        let (requests, incoming) = channel::<Request>();
+        let reading = Arc::new(Mutex::new(source.reading()));
+        let readings = Arc::clone(&reading);
+        thread::Builder::new()
+            .name("correlations".to_owned())
+            .spawn(move || {
+                while let Ok((job, result)) = incoming.recv() {
+                    let made = source.make(&job);
+                    let failed = made.is_err();
+                    *readings.lock().unwrap_or_else(PoisonError::into_inner) = source.reading();
+                    // Nobody may want it any more.
+                    drop(result.send(made));
+                    if failed {
+                        return;
+                    }
+                }
+            })
+            .map_err(|error| {
+                Error::network(format!("cannot start the thread of the source ({error})"))
+            })?;
+        Ok(Self {
+            requests,
+            patience,
+            reading,
+            pools: HashMap::new(),
+            ahead: HashMap::new(),
+            waited: Duration::ZERO,
+        })
+    }
+
+    /// What the source has sent and waited for so far.
+    pub fn reading(&self) -> Reading {
+        *self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long computing has waited for correlations.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// At least n correlations: n rounded up to whole words of bits.
+    pub fn take(&mut self, kind: Kind, n: usize) -> Result<Batch> {
+        let n = n.next_multiple_of(64);
+        let mut pool = self.pools.remove(&kind).unwrap_or_default();
+        if pool.left < n {
+            let missing = (n - pool.left).max(LEAST);
+            self.order(kind, &mut pool, missing);
+        }
+        let taken = self.collect(kind, &mut pool, n);
+        pool.consumed += n;
+        let target = pool.consumed.min(most(kind));
+        if taken.is_ok() && pool.left < target / 2 {
+            let missing = target - pool.left;
+            self.order(kind, &mut pool, missing);
+        }
+        self.pools.insert(kind, pool);
+        taken
+    }
+
+    fn order(&self, kind: Kind, pool: &mut Pool, n: usize) {
+        let n = n.next_multiple_of(64);
+        let result = self.request(Job::Batch { kind, n });
+        pool.ordered.push_back((n, result));
+        pool.left += n;
+    }
+
+    fn collect(&mut self, kind: Kind, pool: &mut Pool, n: usize) -> Result<Batch> {
+        let (mut taken, mut missing) = (Vec::new(), n);
+        while missing > 0 {
+            let Some(first) = pool.ready.front_mut() else {
+                let (n, result) = pool.ordered.pop_front().expect("as many as are counted");
+                let columns = self.wait(&result)?;
+                pool.ready.push_back(Batch { kind, n, columns });
+                continue;
+            };
+            if first.n > missing {
+                taken.push(first.split_off(missing));
+                missing = 0;
+            } else {
+                missing -= first.n;
+                taken.extend(pool.ready.pop_front());
+            }
+        }
+        pool.left -= n;
+        Ok(Batch::join(taken))
+    }
+
+    /// Masks that are new, x before y, and the product of both.
+    pub fn product(&mut self, map: &Bilinear, x: Mask, y: Mask) -> Result<Columns> {
+        let (kept, other_is_left) = match (x, y) {
+            (Mask::Fresh, Mask::Kept(name)) => (name, true),
+            (Mask::Kept(name), Mask::Fresh) => (name, false),
+            _ => {
+                let result = self.request(Job::Product { map: *map, x, y });
+                return self.wait(&result);
+            }
+        };
+        let job = Job::Product { map: *map, x, y };
+        let shape = format!("{map:?}");
+        let ahead = self.ahead.remove(&kept);
+        let fits = |ahead: &Ahead| ahead.map == shape && ahead.other_is_left == other_is_left;
+        let result = match ahead.filter(fits) {
+            Some(ahead) => ahead.result,
+            None => self.request(job),
+        };
+        let made = self.wait(&result)?;
+        let next = Ahead {
+            map: shape,
+            other_is_left,
+            result: self.request(job),
+        };
+        self.ahead.insert(kept, next);
+        Ok(made)
+    }
+
+    /// A kept mask is wanted no more.
+    pub fn forget(&mut self, name: Name) {
+        self.ahead.remove(&name);
+        drop(self.request(Job::Forget { name }));
+    }
+
+    fn request(&self, job: Job) -> Receiver<Result<Columns>> {
+        let (sender, result) = channel();
+        // A thread that has ended is noticed by whoever waits for the result.
+        drop(self.requests.send((job, sender)));
+        result
+    }
+
+    fn wait(&mut self, result: &Receiver<Result<Columns>>) -> Result<Columns> {
+        if let Ok(made) = result.try_recv() {
+            return made;
+        }
+        let started = Instant::now();
+        self.patience.set_needed(true);
+        let made = result.recv();
+        self.patience.set_needed(false);
+        self.waited += started.elapsed();
+        made.unwrap_or_else(|_| {
+            Err(Error::network(
+                "the source of correlations has ended after an earlier error",
+            ))
+        })
+    }
+}
+
+impl Drop for Supply {
+    fn drop(&mut self) {
+        self.patience.end();
+    }
+}
+
+/// Correlations of a kind that are made ahead at most.
+fn most(kind: Kind) -> usize {
+    let words: usize = kind.columns().iter().map(|column| column.words(64)).sum();
+    (64 * MOST_WORDS / words).next_multiple_of(64)
+}

@@ -1,0 +1,50 @@
+//! The two groups that values are shared in: words that add up mod 2^64, and bits that XOR.
+
+use crate::blocks;
+
+/// How shares combine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Group {
+    Additive,
+    Binary,
+}
+
+impl Group {
+    pub fn combine(self, a: u64, b: u64) -> u64 {
+        match self {
+            Self::Additive => a.wrapping_add(b),
+            Self::Binary => a ^ b,
+        }
+    }
+
+    pub fn remove(self, a: u64, b: u64) -> u64 {
+        match self {
+            Self::Additive => a.wrapping_sub(b),
+            Self::Binary => a ^ b,
+        }
+    }
+
+    /// Adds all words of `other`.
+    pub fn add(self, into: &mut [u64], other: &[u64]) {
+        match self {
+            Self::Additive => change(into, other, u64::wrapping_add),
+            Self::Binary => change(into, other, |a, b| a ^ b),
+        }
+    }
+
+    /// Takes all words of `other` away.
+    pub fn subtract(self, from: &mut [u64], other: &[u64]) {
+        match self {
+            Self::Additive => change(from, other, u64::wrapping_sub),
+            Self::Binary => change(from, other, |a, b| a ^ b),
+        }
+    }
+}
+
+fn change(into: &mut [u64], other: &[u64], combine: impl Fn(u64, u64) -> u64 + Sync) {
+    blocks::for_each([into], [other], &|_, [into], [other]| {
+        for i in 0..into.len() {
+            into[i] = combine(into[i], other[i]);
+        }
+    });
+}

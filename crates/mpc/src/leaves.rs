@@ -1,0 +1,224 @@
+//! The first levels of a comparison: groups of up to four bit positions at once.
+//!
+//! **Computes**, for two summands s and t, each group's *generate* bit (its positions of s + t carry
+//! out) and *propagate* bit (all s_i ⊕ t_i are one), from a binary sharing of the *monomials* of the
+//! bits of s by those who know t.
+//!
+//! **Idea.** Over GF(2) both bits are polynomials in the bits of s and t of the group. Ordered by the
+//! 2^k − 1 monomials of s, their coefficients are functions of t alone: a linear form, evaluated
+//! without interaction. How the monomials come to be shared is the protocol's: [`crate::replicated`]
+//! sends them masked, [`crate::additive`] takes them from a correlation.
+
+use rayon::prelude::*;
+use ring::planes::{split, words_of};
+use std::ops::Range;
+
+/// Most positions of a group: 2^k − 1 monomials for k positions, so more would cost more than it saves.
+const GROUP: usize = 4;
+
+/// What is wanted of the groups.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Wanted {
+    /// Generate bits of all groups, propagate bits of all but the lowest. The position above the
+    /// groups is XORed into the highest generate bit.
+    Carry,
+    /// Propagate bits only.
+    Propagate,
+}
+
+/// A group of positions with the planes of its monomials.
+type Region<'a> = (Range<usize>, &'a mut [u64]);
+
+/// The public layout of one evaluation.
+pub(crate) struct Leaves {
+    wanted: Wanted,
+    groups: Vec<Range<usize>>,
+}
+
+impl Leaves {
+    /// Groups over that many positions; the lowest takes the remainder.
+    pub(crate) fn new(wanted: Wanted, positions: usize) -> Self {
+        let mut groups = Vec::with_capacity(positions.div_ceil(GROUP));
+        let mut start = 0;
+        while start < positions {
+            let length = if (positions - start) % GROUP == 0 {
+                GROUP
+            } else {
+                (positions - start) % GROUP
+            };
+            groups.push(start..start + length);
+            start += length;
+        }
+        Self { wanted, groups }
+    }
+
+    pub(crate) fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn top(&self) -> usize {
+        usize::from(self.wanted == Wanted::Carry)
+    }
+
+    /// Planes of monomials for each element.
+    pub(crate) fn monomials(&self) -> usize {
+        self.groups
+            .iter()
+            .map(|group| (1 << group.len()) - 1)
+            .sum::<usize>()
+            + self.top()
+    }
+
+    /// Planes of the result: generate bits, then propagate bits, each from the lowest group up.
+    pub(crate) fn outputs(&self) -> usize {
+        match self.wanted {
+            Wanted::Carry => 2 * self.groups.len() - 1,
+            Wanted::Propagate => self.groups.len(),
+        }
+    }
+
+    /// Planes that s and t are split into.
+    pub(crate) fn width(&self) -> usize {
+        self.groups.last().map_or(0, |group| group.end) + self.top()
+    }
+
+    /// Each group with its planes of `message`.
+    fn regions<'a>(
+        &self,
+        message: &'a mut [u64],
+        stride: usize,
+    ) -> (Vec<Region<'a>>, &'a mut [u64]) {
+        let mut rest = message;
+        let mut regions = Vec::with_capacity(self.groups.len());
+        for group in &self.groups {
+            let (region, after) = rest.split_at_mut(((1 << group.len()) - 1) * stride);
+            regions.push((group.clone(), region));
+            rest = after;
+        }
+        (regions, rest)
+    }
+
+    /// The monomials of s.
+    pub(crate) fn expand(&self, s: &[u64]) -> Vec<u64> {
+        let stride = words_of(s.len());
+        let mut planes = vec![0; self.width() * stride];
+        split(s, self.width(), &mut planes);
+        let mut message = vec![0; self.monomials() * stride];
+        let (regions, top) = self.regions(&mut message, stride);
+        regions
+            .into_par_iter()
+            .with_min_len(serial_below(stride))
+            .for_each(|(group, region)| {
+                for set in 1..1usize << group.len() {
+                    let highest = set.ilog2() as usize;
+                    let below = set & !(1 << highest);
+                    let bit = &planes[(group.start + highest) * stride..][..stride];
+                    let (done, now) = region.split_at_mut((set - 1) * stride);
+                    let now = &mut now[..stride];
+                    if below == 0 {
+                        now.copy_from_slice(bit);
+                    } else {
+                        let product = &done[(below - 1) * stride..][..stride];
+                        now.iter_mut()
+                            .zip(product.iter().zip(bit))
+                            .for_each(|(now, (a, b))| *now = a & b);
+                    }
+                }
+            });
+        if self.wanted == Wanted::Carry {
+            top.copy_from_slice(&planes[(self.width() - 1) * stride..]);
+        }
+        message
+    }
+
+    /// The linear forms, on one share of the monomials; `first` is set for the one holder who adds what t
+    /// alone determines.
+    pub(crate) fn evaluate(&self, message: &mut [u64], t: &[u64], first: bool) -> Vec<u64> {
+        let stride = words_of(t.len());
+        let mut planes = vec![0; self.width() * stride];
+        split(t, self.width(), &mut planes);
+        let one = if first { u64::MAX } else { 0 };
+        let mut out = vec![0; self.outputs() * stride];
+        let (regions, top) = self.regions(message, stride);
+        let (generates, propagates) = match self.wanted {
+            Wanted::Carry => out.split_at_mut(self.groups.len() * stride),
+            Wanted::Propagate => (&mut [][..], &mut out[..]),
+        };
+        let has_generate = self.wanted == Wanted::Carry;
+        let mut generates = generates.chunks_mut(stride.max(1));
+        let mut propagates = propagates.chunks_mut(stride.max(1));
+        let work: Vec<_> = regions
+            .into_iter()
+            .enumerate()
+            .map(|(at, (group, region))| {
+                let propagate = if has_generate && at == 0 {
+                    None
+                } else {
+                    propagates.next()
+                };
+                (group, &*region, generates.next(), propagate)
+            })
+            .collect();
+        work.into_par_iter()
+            .with_min_len(serial_below(stride))
+            .for_each(|(group, region, generate, propagate)| {
+                let t = &planes[group.start * stride..group.end * stride];
+                match group.len() {
+                    1 => forms::<1>(region, t, one, generate, propagate),
+                    2 => forms::<2>(region, t, one, generate, propagate),
+                    3 => forms::<3>(region, t, one, generate, propagate),
+                    _ => forms::<4>(region, t, one, generate, propagate),
+                }
+            });
+        if has_generate {
+            let highest = &mut out[(self.groups.len() - 1) * stride..][..stride];
+            let t = &planes[(self.width() - 1) * stride..];
+            for i in 0..stride {
+                highest[i] ^= top[i] ^ (t[i] & one);
+            }
+        }
+        out
+    }
+}
+
+/// Groups are worth spreading over threads only when they are long.
+fn serial_below(stride: usize) -> usize {
+    if stride < 512 { usize::MAX } else { 1 }
+}
+
+/// Generate and propagate bit of one group of K positions, as linear forms in its monomials.
+///
+/// By g ← s_j t_j ⊕ (s_j ⊕ t_j) g and p ← (s_j ⊕ t_j) p from the lowest position up, where `g[T]` and
+/// `p[T]` stand for the bit so far times M_T, for T above the positions done.
+fn forms<const K: usize>(
+    monomials: &[u64],
+    t: &[u64],
+    one: u64,
+    mut generate: Option<&mut [u64]>,
+    mut propagate: Option<&mut [u64]>,
+) {
+    let stride = t.len() / K;
+    for i in 0..stride {
+        let mut m = [one; 16];
+        for set in 1..1 << K {
+            m[set] = monomials[(set - 1) * stride + i];
+        }
+        let (mut g, mut p) = ([0; 16], m);
+        for j in 0..K {
+            let bit = t[j * stride + i];
+            let mut set = 0;
+            while set < 1 << K {
+                let with = set | 1 << j;
+                g[set] = (bit & (m[with] ^ g[set])) ^ g[with];
+                p[set] = p[with] ^ (bit & p[set]);
+                set += 2 << j;
+            }
+        }
+        if let Some(generate) = &mut generate {
+            generate[i] = g[0];
+        }
+        if let Some(propagate) = &mut propagate {
+            propagate[i] = p[0];
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! How a session computes: protocol and source of correlations, by name.
+
+use crate::additive::{self, Additive};
+use crate::correlations::dealer::Dealt;
+use crate::correlations::supply::Supply;
+use crate::plain::{self, Plain};
+use crate::replicated::{self, Replicated};
+use crate::{Error, Protocol, Result, ThreatModel, Trust};
+use net::{Mesh, Patience};
+
+/// The channel of the protocol, and that of the correlations.
+const ONLINE: u16 = 0;
+pub(crate) const OFFLINE: u16 = 1;
+
+/// What all parties of a session must agree on, by name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// "replicated", "additive" or "plain".
+    pub protocol: String,
+    /// Of correlations, for the protocol that needs them: "ot" or "dealer"; `None` takes "ot".
+    pub source: Option<String>,
+}
+
+impl Settings {
+    /// Who must be trusted.
+    ///
+    /// # Errors
+    /// `Misuse` for unknown names, or a source that the protocol has no use for.
+    pub fn trust(&self) -> Result<Trust> {
+        match (self.protocol.as_str(), self.source.as_deref()) {
+            ("plain" | "replicated", None) => Ok(Trust::Nobody),
+            ("plain" | "replicated", Some(source)) => Err(Error::misuse(format!(
+                "source {source:?}: protocol {:?} consumes no correlations; leave the source out",
+                self.protocol
+            ))),
+            ("additive", None | Some("ot")) => Ok(Trust::Transfer),
+            ("additive", Some("dealer")) => Ok(Trust::Dealer),
+            ("additive", Some(other)) => Err(Error::misuse(format!(
+                "unknown source of correlations {other:?}; known are \"ot\" (the default) and \"dealer\""
+            ))),
+            (other, _) => Err(Error::misuse(format!(
+                "unknown protocol {other:?}; known are \"replicated\", \"additive\" and \"plain\""
+            ))),
+        }
+    }
+
+    /// Whether a dealer belongs to the session.
+    ///
+    /// # Errors
+    /// As [`Settings::trust`].
+    pub fn has_dealer(&self) -> Result<bool> {
+        Ok(self.trust()? == Trust::Dealer)
+    }
+
+    /// What is protected, before any link is made.
+    ///
+    /// # Errors
+    /// As [`Settings::trust`], and for a number of parties that the protocol does not have.
+    pub fn threat_model(&self, parties: usize) -> Result<ThreatModel> {
+        let trust = self.trust()?;
+        match self.protocol.as_str() {
+            "plain" => Ok(plain::threat_model(parties)),
+            "replicated" => replicated::threat_model(parties),
+            _ => additive::threat_model(parties, trust),
+        }
+    }
+}
+
+/// Opens a protocol between the parties of a mesh.
+///
+/// # Errors
+/// As [`Settings::threat_model`]; `Misuse` for the plain reference outside one process; and what
+/// agreeing on keys meets on the network.
+pub fn open(settings: &Settings, mesh: &Mesh, in_one_process: bool) -> Result<Box<dyn Protocol>> {
+    settings.threat_model(mesh.parties())?;
+    match settings.protocol.as_str() {
+        "plain" if in_one_process => Ok(Box::new(Plain::new(mesh.channel(ONLINE)))),
+        "plain" => Err(Error::misuse(
+            "protocol \"plain\" keeps nothing secret and refuses to run over a network; \
+             use protocol \"replicated\", or transport \"memory\"",
+        )),
+        "replicated" => Ok(Box::new(Replicated::new(mesh.channel(ONLINE))?)),
+        _ => Ok(Box::new(open_additive(settings, mesh)?)),
+    }
+}
+
+/// Opens additive sharing; [`open`] for whoever wants its concrete type.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_additive(settings: &Settings, mesh: &Mesh) -> Result<Additive> {
+    let patience = Patience::default();
+    let mut channel = mesh.channel(OFFLINE);
+    channel.set_patience(patience.clone());
+    let trust = settings.trust()?;
+    let source = match (trust, mesh.dealer()) {
+        (Trust::Dealer, Some(dealer)) => Box::new(Dealt::new(channel, dealer)?),
+        (Trust::Dealer, None) => {
+            return Err(Error::misuse(
+                "source \"dealer\": this session has no dealer; name one in parties.toml, table [dealer]",
+            ));
+        }
+        _ => return Err(Error::misuse("source \"ot\" is not there yet")),
+    };
+    Additive::new(
+        mesh.channel(ONLINE),
+        Supply::start(source, patience)?,
+        trust,
+    )
+}

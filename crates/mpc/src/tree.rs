@@ -1,0 +1,152 @@
+//! Trees of ANDs: carries of an addition, and the AND of all bits, for any protocol that can multiply.
+//!
+//! A group of positions has a *generate* and a *propagate* bit; two neighbours join to
+//! g = g_hi ⊕ p_hi g_lo and p = p_hi p_lo. Both products share a factor, which protocols make use of.
+
+use crate::{Bits, Result};
+
+/// Products of one sharing with each of several, all of one shape.
+pub(crate) struct Join<'a> {
+    pub left: &'a Bits,
+    pub rights: Vec<&'a Bits>,
+}
+
+/// Multiplies all joins in one round; the products in order.
+pub(crate) type Multiply<'m> = &'m mut dyn FnMut(&[Join]) -> Result<Vec<Bits>>;
+
+/// A group's generate bit, and its propagate bit where a lower group exists.
+struct Group {
+    generate: Bits,
+    propagate: Option<Bits>,
+}
+
+/// The carry out of all groups, from `count` generate planes and the propagate planes of all groups but
+/// the lowest. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder.
+pub(crate) fn top_carry(leaves: &Bits, count: usize, multiply: Multiply) -> Result<Bits> {
+    let mut groups: Vec<Group> = (0..count)
+        .map(|at| Group {
+            generate: leaves.planes(at..at + 1),
+            propagate: (at > 0).then(|| leaves.planes(count + at - 1..count + at)),
+        })
+        .collect();
+    while groups.len() > 1 {
+        groups = join_neighbours(groups, multiply)?;
+    }
+    Ok(groups.swap_remove(0).generate)
+}
+
+/// One level of the carry tree, from the lowest pair up.
+fn join_neighbours(groups: Vec<Group>, multiply: Multiply) -> Result<Vec<Group>> {
+    let pairs = groups.chunks_exact(2);
+    let joins: Vec<Join> = pairs
+        .map(|pair| Join {
+            left: pair[1]
+                .propagate
+                .as_ref()
+                .expect("only the lowest group lacks it"),
+            rights: [Some(&pair[0].generate), pair[0].propagate.as_ref()]
+                .into_iter()
+                .flatten()
+                .collect(),
+        })
+        .collect();
+    let mut products = multiply(&joins)?.into_iter();
+    let mut next = || products.next().expect("a product for each factor");
+    let mut joined = Vec::with_capacity(groups.len().div_ceil(2));
+    let mut groups = groups.into_iter();
+    while let Some(low) = groups.next() {
+        let Some(mut high) = groups.next() else {
+            joined.push(low);
+            break;
+        };
+        high.generate.xor_assign(&next());
+        high.propagate = low.propagate.is_some().then(&mut next);
+        joined.push(high);
+    }
+    Ok(joined)
+}
+
+/// Joins of each level of [`top_carry`]: those with one product and those with two.
+pub(crate) fn top_carry_levels(count: usize) -> Vec<(u64, u64)> {
+    let (mut groups, mut levels) = (count as u64, Vec::new());
+    while groups > 1 {
+        levels.push((1, groups / 2 - 1));
+        groups = groups.div_ceil(2);
+    }
+    levels
+}
+
+/// The AND of all planes.
+pub(crate) fn conjunction(mut bits: Bits, multiply: Multiply) -> Result<Bits> {
+    while bits.width() > 1 {
+        let (pairs, odd) = (bits.width() / 2, bits.width() % 2);
+        let (left, right) = (bits.planes(0..pairs), bits.planes(pairs..2 * pairs));
+        let join = Join {
+            left: &left,
+            rights: vec![&right],
+        };
+        let product = multiply(&[join])?.swap_remove(0);
+        bits = if odd == 1 {
+            Bits::stack(&[&product, &bits.planes(2 * pairs..2 * pairs + 1)])
+        } else {
+            product
+        };
+    }
+    Ok(bits)
+}
+
+/// All carries out of bits 0.. of an addition, from its generate and propagate bits (Sklansky 1960): at
+/// distance d every second block of d bits is joined to the last bit of the block below it.
+pub(crate) fn prefix_carries(
+    generate: &Bits,
+    propagate: &Bits,
+    multiply: Multiply,
+) -> Result<Bits> {
+    let width = generate.width();
+    let planes_of = |bits: &Bits| {
+        (0..width)
+            .map(|j| bits.planes(j..j + 1))
+            .collect::<Vec<_>>()
+    };
+    let (mut g, mut p) = (planes_of(generate), planes_of(propagate));
+    let mut distance = 1;
+    while distance < width {
+        let lower = |j: usize| (j & !(distance - 1)) - 1;
+        let upper: Vec<usize> = (0..width).filter(|j| j & distance != 0).collect();
+        // Blocks that reach bit 0 have no carry in, so their propagate bit is wanted no more.
+        let joins: Vec<Join> = upper
+            .iter()
+            .map(|j| Join {
+                left: &p[*j],
+                rights: if *j >= 2 * distance {
+                    vec![&g[lower(*j)], &p[lower(*j)]]
+                } else {
+                    vec![&g[lower(*j)]]
+                },
+            })
+            .collect();
+        let mut products = multiply(&joins)?.into_iter();
+        let mut next = || products.next().expect("a product for each factor");
+        for j in upper {
+            g[j].xor_assign(&next());
+            if j >= 2 * distance {
+                p[j] = next();
+            }
+        }
+        distance *= 2;
+    }
+    let all: Vec<&Bits> = g.iter().collect();
+    Ok(Bits::stack(&all))
+}
+
+/// Joins of each level of [`prefix_carries`]: those with one product and those with two.
+pub(crate) fn prefix_levels(width: u64) -> Vec<(u64, u64)> {
+    let (mut distance, mut levels) = (1, Vec::new());
+    while distance < width {
+        let upper = (0..width).filter(|j| j & distance != 0);
+        let (two, one): (Vec<u64>, Vec<u64>) = upper.partition(|j| *j >= 2 * distance);
+        levels.push((one.len() as u64, two.len() as u64));
+        distance *= 2;
+    }
+    levels
+}
