@@ -8,12 +8,14 @@
 
 mod bytes;
 mod transpose;
+mod wide;
 
 use crate::dispatch::{Backend, backend};
 use crate::parallel;
 use crate::shared_slice::SharedSlice;
 
 pub use bytes::{pack_bytes, unpack_bytes};
+pub use wide::join_wide;
 
 /// Matrices transposed together: a cache line of each plane.
 const GROUP: usize = 8;

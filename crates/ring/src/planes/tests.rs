@@ -125,3 +125,36 @@ fn a_wrong_length_is_refused() {
 fn too_many_planes_are_refused() {
     join(&[], 65, 0, &mut []);
 }
+
+#[test]
+fn wide_values_join_as_two_narrow_ones() {
+    for backend in backends() {
+        for n in LENGTHS {
+            let stride = words_of(n);
+            let planes = values(128 * stride);
+            let mut joined = vec![u128::MAX; n];
+            wide::join_wide_with(backend, &planes, &mut joined);
+            let [low, high] = [0, 1].map(|half| {
+                let mut values = vec![0; n];
+                join_with(
+                    backend,
+                    &planes[64 * stride * half..][..64 * stride],
+                    64,
+                    n,
+                    &mut values,
+                );
+                values
+            });
+            for i in 0..n {
+                let expected = u128::from(high[i]) << 64 | u128::from(low[i]);
+                assert!(joined[i] == expected, "{backend}: value {i} of {n}");
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "128 planes of 65 elements take 256 words, not 255")]
+fn a_wrong_length_of_wide_planes_is_refused() {
+    join_wide(&[0; 255], &mut [0; 65]);
+}

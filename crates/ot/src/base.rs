@@ -1,0 +1,146 @@
+//! Base oblivious transfers: 128 random keys of 128 bits on each side of one exchange.
+//!
+//! The sender ends with two keys for each transfer, the receiver with the one that its bit chose.
+//!
+//! Chou, Orlandi: The Simplest Protocol for Oblivious Transfer (LATINCRYPT 2015), figure 1, over
+//! ristretto255. Semi-honest adversary; computational Diffie–Hellman, BLAKE3 as a random oracle.
+//! Two messages: 4 words, and 4 words for each transfer.
+//!
+//! Known weaknesses, and whether they matter here:
+//! - the receiver's choices cannot be extracted early enough for universal composability (Genç,
+//!   Iovino, Rial 2020): matters against malicious receivers only;
+//! - a key can be mauled or replayed if the hash covers less than the transcript (Canetti, Sarkar,
+//!   Wang 2020): the hash covers session, direction, index and both points;
+//! - points of small order: ristretto255 has prime order, and decoding refuses all other bytes and,
+//!   here, the identity.
+//!
+//! Symbols: y, S = yB the sender's; x_i, b_i, R_i = x_i B + b_i S the receiver's; keys are hashes of
+//! y R_i and y (R_i − S), one of which is x_i S.
+
+use crate::Error;
+use crate::binding::{Binding, Secrets, finish};
+use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoBasepointTable, RistrettoPoint};
+use curve25519_dalek::scalar::Scalar;
+use curve25519_dalek::traits::IsIdentity;
+use rayon::prelude::*;
+use zeroize::Zeroizing;
+
+/// Transfers of one exchange, and bits of the extension's secret.
+pub(crate) const COUNT: usize = 128;
+
+/// Words of an encoded point.
+pub(crate) const POINT_WORDS: usize = 4;
+
+/// The sender between its message and the reply.
+pub(crate) struct Sender {
+    secret: Zeroizing<Scalar>,
+    point: RistrettoPoint,
+    encoded: CompressedRistretto,
+}
+
+impl Sender {
+    pub(crate) fn new(secrets: &mut Secrets) -> Self {
+        let secret = secrets.scalar();
+        let point = RistrettoPoint::mul_base(&secret);
+        Self {
+            secret,
+            point,
+            encoded: point.compress(),
+        }
+    }
+
+    /// S.
+    pub(crate) fn message(&self) -> Vec<u64> {
+        words(&self.encoded).to_vec()
+    }
+
+    /// Both keys of every transfer.
+    pub(crate) fn keys(
+        &self,
+        binding: &Binding,
+        reply: &[u64],
+    ) -> Result<Zeroizing<Vec<[u128; 2]>>, Error> {
+        Error::unless_length("the points of base transfers", COUNT * POINT_WORDS, reply)?;
+        let own = *self.secret * self.point;
+        let keys: Result<Vec<_>, Error> = reply
+            .par_chunks(POINT_WORDS)
+            .enumerate()
+            .map(|(index, words)| {
+                let (encoded, point) = decode(words, index)?;
+                let shared = *self.secret * point;
+                let hash = |shared| key(binding, index, &self.encoded, &encoded, shared);
+                Ok([hash(shared), hash(shared - own)])
+            })
+            .collect();
+        Ok(Zeroizing::new(keys?))
+    }
+}
+
+/// The receiver's part: its keys for `choices`, and its message, the points R_i.
+pub(crate) fn choose(
+    binding: &Binding,
+    secrets: &mut Secrets,
+    choices: u128,
+    first_message: &[u64],
+) -> Result<(Zeroizing<Vec<u128>>, Vec<u64>), Error> {
+    Error::unless_length("the point of base transfers", POINT_WORDS, first_message)?;
+    let (encoded, point) = decode(first_message, 0)?;
+    let multiples = RistrettoBasepointTable::create(&point);
+    let exponents: Vec<_> = (0..COUNT).map(|_| secrets.scalar()).collect();
+    let (keys, points): (Vec<_>, Vec<_>) = exponents
+        .par_iter()
+        .enumerate()
+        .map(|(index, exponent)| {
+            let plain = RistrettoPoint::mul_base(exponent);
+            let both = [plain, plain + point].map(|point| words(&point.compress()));
+            // The choice is a mask, not a branch.
+            let mask = ((choices >> index & 1) as u64).wrapping_neg();
+            let mine: [u64; POINT_WORDS] =
+                std::array::from_fn(|i| both[0][i] ^ mask & (both[0][i] ^ both[1][i]));
+            let shared = &multiples * &**exponent;
+            let own = CompressedRistretto(bytes(&mine));
+            (key(binding, index, &encoded, &own, shared), mine)
+        })
+        .unzip();
+    Ok((Zeroizing::new(keys), points.concat()))
+}
+
+fn key(
+    binding: &Binding,
+    index: usize,
+    sender: &CompressedRistretto,
+    receiver: &CompressedRistretto,
+    shared: RistrettoPoint,
+) -> u128 {
+    let mut hasher = binding.hasher("tacit ot base transfer key, version 1");
+    hasher.update(&(index as u64).to_le_bytes());
+    hasher.update(sender.as_bytes());
+    hasher.update(receiver.as_bytes());
+    let shared = Zeroizing::new(shared.compress());
+    hasher.update(shared.as_bytes());
+    finish(&mut hasher)
+}
+
+fn decode(words: &[u64], index: usize) -> Result<(CompressedRistretto, RistrettoPoint), Error> {
+    let encoded = CompressedRistretto(bytes(words));
+    match encoded.decompress() {
+        Some(point) if !point.is_identity() => Ok((encoded, point)),
+        _ => Err(Error::Point { index }),
+    }
+}
+
+fn words(encoded: &CompressedRistretto) -> [u64; POINT_WORDS] {
+    let mut words = [0; POINT_WORDS];
+    for (word, bytes) in words.iter_mut().zip(encoded.as_bytes().chunks_exact(8)) {
+        *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    }
+    words
+}
+
+fn bytes(words: &[u64]) -> [u8; 8 * POINT_WORDS] {
+    let mut bytes = [0; 8 * POINT_WORDS];
+    for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}

@@ -1,0 +1,159 @@
+//! The hash that turns correlated rows into independent pads.
+//!
+//! H(x, i) = π(π(x) ⊕ i) ⊕ π(x), tweakable circular correlation robust in the ideal-cipher model: Guo,
+//! Katz, Wang, Yu: Efficient and Secure Multiparty Computation from Fixed-Key Block Ciphers (S&P
+//! 2020), section 7.4. The tweak is the transfer's number in the session and the number of the pad,
+//! where a form needs more than one 128-bit pad of a transfer; those share π(x).
+//!
+//! π is AES-128 under a key that is public and changes every [`SEGMENT`] transfers, so that an
+//! adversary's precomputation meets few inputs (Guo, Katz, Wang, Weng, Yu, CRYPTO 2020, on what a
+//! single key costs): the key of a segment is AES of its number under a key that BLAKE3 derives from
+//! the session and the direction.
+
+use crate::binding::{Binding, finish};
+use aes::Aes128Enc;
+use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
+
+/// Transfers hashed under one key.
+pub(crate) const SEGMENT: usize = 512;
+
+/// Blocks encrypted together.
+const BATCH: usize = 32;
+
+/// A family of public permutations, bound to a session, a direction and a purpose.
+pub(crate) struct Family(Aes128Enc);
+
+impl Family {
+    pub(crate) fn new(binding: &Binding, purpose: &str) -> Self {
+        Self(cipher(finish(&mut binding.hasher(purpose))))
+    }
+
+    /// The permutation of this number.
+    pub(crate) fn permutation(&self, number: u128) -> Permutation {
+        let mut block = Array(number.to_le_bytes());
+        self.0.encrypt_block(&mut block);
+        Permutation(Aes128Enc::new(&block))
+    }
+
+    /// A family of its own for what is made of transfers `first..`; the hash uses numbers below 2^64.
+    pub(crate) fn subfamily(&self, first: u64) -> Self {
+        Self(self.permutation(1 << 64 | u128::from(first)).0)
+    }
+
+    /// The hash for transfers `first..`, up to the next multiple of [`SEGMENT`].
+    pub(crate) fn hash(&self, first: u64) -> Hash {
+        Hash {
+            permutation: self.permutation(u128::from(first / SEGMENT as u64)),
+            first,
+        }
+    }
+}
+
+pub(crate) fn cipher(key: u128) -> Aes128Enc {
+    Aes128Enc::new(&Array(key.to_le_bytes()))
+}
+
+/// AES-128 under a public key.
+pub(crate) struct Permutation(Aes128Enc);
+
+impl Permutation {
+    /// `output(i, π(input(i)))` for i in 0..n.
+    #[inline]
+    pub(crate) fn map(
+        &self,
+        n: usize,
+        input: impl Fn(usize) -> u128,
+        mut output: impl FnMut(usize, u128),
+    ) {
+        for start in (0..n).step_by(BATCH) {
+            let mut blocks = [Array([0; 16]); BATCH];
+            let blocks = &mut blocks[..BATCH.min(n - start)];
+            for (i, block) in blocks.iter_mut().enumerate() {
+                *block = Array(input(start + i).to_le_bytes());
+            }
+            self.0.encrypt_blocks(blocks);
+            for (i, block) in blocks.iter().enumerate() {
+                output(start + i, u128::from_le_bytes(block.0));
+            }
+        }
+    }
+}
+
+/// H for transfers of one segment.
+pub(crate) struct Hash {
+    permutation: Permutation,
+    first: u64,
+}
+
+impl Hash {
+    /// π(x), of which [`Hash::pads`] makes pads, for x = row ⊕ `offset`.
+    pub(crate) fn open(&self, rows: &[u128], offset: u128, opened: &mut [u128]) {
+        self.permutation.map(
+            rows.len(),
+            |i| rows[i] ^ offset,
+            |i, block| opened[i] = block,
+        );
+    }
+
+    /// Pad `number` of each transfer.
+    pub(crate) fn pads(&self, number: u64, opened: &[u128], pads: &mut [u128]) {
+        let tweak = u128::from(number) << 64;
+        self.permutation.map(
+            opened.len(),
+            |i| opened[i] ^ (tweak | u128::from(self.first + i as u64)),
+            |i, block| pads[i] = opened[i] ^ block,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binding::Direction;
+
+    fn family(context: &[u8], direction: Direction) -> Family {
+        Family::new(&Binding::new(context, direction), "test")
+    }
+
+    fn pad(family: &Family, index: u64, number: u64, row: u128) -> u128 {
+        let (hash, mut opened, mut pads) = (family.hash(index), [0], [0]);
+        hash.open(&[row], 0, &mut opened);
+        hash.pads(number, &opened, &mut pads);
+        pads[0]
+    }
+
+    #[test]
+    fn every_input_of_the_hash_counts() {
+        let base = family(b"session", Direction::FromFirst);
+        let mut pads = vec![
+            pad(&base, 7, 0, 1),
+            pad(&base, 8, 0, 1),
+            pad(&base, 7 + SEGMENT as u64, 0, 1),
+            pad(&base, 7, 1, 1),
+            pad(&base, 7, 0, 2),
+            pad(&family(b"session", Direction::FromSecond), 7, 0, 1),
+            pad(&family(b"sessio", Direction::FromFirst), 7, 0, 1),
+            pad(
+                &Family::new(&Binding::new(b"session", Direction::FromFirst), "tes"),
+                7,
+                0,
+                1,
+            ),
+        ];
+        pads.sort_unstable();
+        pads.dedup();
+        assert_eq!(pads.len(), 8);
+    }
+
+    #[test]
+    fn batches_equal_single_calls() {
+        let family = family(b"", Direction::FromSecond);
+        let rows: Vec<u128> = (0..100).map(|i| ((i * i) << 70) | i).collect();
+        let (hash, mut opened, mut pads) = (family.hash(1024), [0; 100], [0; 100]);
+        hash.open(&rows, 5, &mut opened);
+        hash.pads(3, &opened, &mut pads);
+        for (i, row) in rows.iter().enumerate() {
+            assert_eq!(pads[i], pad(&family, 1024 + i as u64, 3, row ^ 5));
+        }
+    }
+}

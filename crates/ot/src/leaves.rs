@@ -1,0 +1,95 @@
+//! The streams of a tree's leaves, folded into the sums of a small-field VOLE.
+//!
+//! Roy: SoftSpokenOT (CRYPTO 2022), section 3 and figure 8. With streams r_x, x in 0..2^k, the holder
+//! of all leaves forms u = ⊕ r_x and, for bit l of x counted from the top, v_l = ⊕ r_x over the x that
+//! have it. The holder of all but r_δ has r at places y = x ⊕ δ, with nothing at place 0, and the
+//! same sums over y: w_l = v_l ⊕ δ_l u.
+
+use crate::base::COUNT;
+use crate::hash::cipher;
+use aes::Aes128Enc;
+use aes::cipher::{Array, BlockCipherEncrypt};
+use std::ops::Range;
+
+/// Words of every row of a tile.
+pub(crate) const WORDS: usize = 16;
+
+/// AES blocks of a row of a tile.
+const BLOCKS: usize = WORDS / 2;
+
+/// A row of a tile.
+pub(crate) type Row = [u64; WORDS];
+
+/// The rows of the trees, at most `depth` each, 128 together.
+pub(crate) fn trees(depth: usize) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
+    (0..COUNT.div_ceil(depth)).map(move |tree| tree * depth..COUNT.min((tree + 1) * depth))
+}
+
+/// Leaves of all trees, expanded as AES-128 in counter mode; wiped when dropped.
+pub(crate) struct Leaves(Vec<Tree>);
+
+struct Tree {
+    rows: Range<usize>,
+    /// Place 0 has none if the tree was punctured.
+    first: usize,
+    leaves: Vec<Aes128Enc>,
+}
+
+impl Leaves {
+    pub(crate) fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds the tree of these rows, from its seeds; `punctured`: the first is missing.
+    pub(crate) fn push(&mut self, rows: Range<usize>, seeds: &[u128], punctured: bool) {
+        let first = usize::from(punctured);
+        self.0.push(Tree {
+            rows,
+            first,
+            leaves: seeds[first..].iter().map(|seed| cipher(*seed)).collect(),
+        });
+    }
+
+    pub(crate) fn trees(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Calls `each(tree, rows, u, sums)` with block numbers `first..` of all streams; `sums` are the v
+    /// or w of these rows.
+    pub(crate) fn tile(&self, first: u64, mut each: impl FnMut(usize, Range<usize>, &Row, &[Row])) {
+        let counters: [_; BLOCKS] =
+            std::array::from_fn(|i| Array(u128::from(first + i as u64).to_le_bytes()));
+        let mut rows =
+            vec![[0; WORDS]; 2 << self.0.iter().map(|tree| tree.rows.len()).max().unwrap_or(0)];
+        let mut sums = [[0; WORDS]; COUNT];
+        for (number, tree) in self.0.iter().enumerate() {
+            let (depth, rows) = (tree.rows.len(), &mut rows[..1 << tree.rows.len()]);
+            rows[0] = [0; WORDS];
+            for (leaf, row) in tree.leaves.iter().zip(&mut rows[tree.first..]) {
+                let mut blocks = counters;
+                leaf.encrypt_blocks(&mut blocks);
+                for (pair, block) in row.chunks_exact_mut(2).zip(blocks) {
+                    let whole = u128::from_le_bytes(block.0);
+                    pair[0] = whole as u64;
+                    pair[1] = (whole >> 64) as u64;
+                }
+            }
+            for (level, sum) in sums[..depth].iter_mut().enumerate() {
+                let (low, high) =
+                    rows[..2 << (depth - 1 - level)].split_at_mut(1 << (depth - 1 - level));
+                *sum = [0; WORDS];
+                for (low, high) in low.iter_mut().zip(high) {
+                    add(sum, high);
+                    add(low, high);
+                }
+            }
+            each(number, tree.rows.clone(), &rows[0], &sums[..depth]);
+        }
+    }
+}
+
+fn add(sum: &mut Row, row: &Row) {
+    for (sum, word) in sum.iter_mut().zip(row) {
+        *sum ^= word;
+    }
+}

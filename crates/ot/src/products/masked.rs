@@ -1,0 +1,121 @@
+//! Sums over digits of masked values: what all products are made of.
+//!
+//! For digit d of weight 2^s of a scalar, and value x: the sender has a difference u and a share v, the
+//! chooser a share w, with v + w = d·u. The sender sends m = x − u mod 2^(64−s), the chooser takes
+//! w + d·m, and v + w + d·m = d·x. Both sum over the digits, times 2^s.
+//!
+//! Products lie one after another and are handled in blocks. The message of a block is, for each
+//! digit, the low 64 − s bits of every m, packed.
+
+use super::BITS;
+use crate::Error;
+use rayon::prelude::*;
+use ring::pack::{pack_low, packed_words, unpack_low};
+use std::ops::Range;
+
+/// Products of a block.
+pub(super) const BLOCK: usize = 1024;
+
+/// Words of the message for so many products.
+pub(super) fn words(products: usize) -> usize {
+    products / BLOCK * block_words(BLOCK) + block_words(products % BLOCK)
+}
+
+fn block_words(len: usize) -> usize {
+    (0..BITS).map(|digit| packed_words(len, width(digit))).sum()
+}
+
+/// Bits of a digit's masked values.
+pub(super) fn width(digit: usize) -> u32 {
+    (BITS - digit) as u32
+}
+
+/// The range of products of a block.
+fn range(block: usize, len: usize) -> Range<usize> {
+    block * BLOCK..block * BLOCK + len
+}
+
+/// The sender's shares of all products, and the message. Product f is of value f mod `values.len()`;
+/// `open(block, products)` gives the source of the differences and shares of a block's digits.
+pub(super) fn offer<S>(
+    products: usize,
+    values: &[u64],
+    open: impl Fn(usize, Range<usize>) -> S + Sync,
+) -> (Vec<u64>, Vec<u64>)
+where
+    S: FnMut(usize, &mut [u64], &mut [u64]),
+{
+    let mut shares = vec![0u64; products];
+    let mut message = vec![0; words(products)];
+    shares
+        .par_chunks_mut(BLOCK)
+        .zip(message.par_chunks_mut(block_words(BLOCK)))
+        .enumerate()
+        .for_each(|(block, (shares, mut message))| {
+            let len = shares.len();
+            let mut source = open(block, range(block, len));
+            let [mut values_of, mut masked, mut parts] = [[0; BLOCK]; 3];
+            repeat(values, block * BLOCK, &mut values_of[..len]);
+            for digit in 0..BITS {
+                let (masked, parts) = (&mut masked[..len], &mut parts[..len]);
+                source(digit, masked, parts);
+                for (masked, value) in masked.iter_mut().zip(&values_of) {
+                    *masked = value.wrapping_sub(*masked);
+                }
+                for (share, part) in shares.iter_mut().zip(parts) {
+                    *share = share.wrapping_add(*part << digit);
+                }
+                let (now, rest) = message.split_at_mut(packed_words(len, width(digit)));
+                pack_low(masked, width(digit), now);
+                message = rest;
+            }
+        });
+    (shares, message)
+}
+
+/// The chooser's shares of all products; `open(block, products)` gives the source of the shares and
+/// values of a block's digits.
+pub(super) fn receive<S>(
+    products: usize,
+    message: &[u64],
+    open: impl Fn(usize, Range<usize>) -> S + Sync,
+) -> Result<Vec<u64>, Error>
+where
+    S: FnMut(usize, &mut [u64], &mut [u64]),
+{
+    Error::unless_length("masked values of products", words(products), message)?;
+    let mut shares = vec![0u64; products];
+    shares
+        .par_chunks_mut(BLOCK)
+        .zip(message.par_chunks(block_words(BLOCK)))
+        .enumerate()
+        .for_each(|(block, (shares, mut message))| {
+            let len = shares.len();
+            let mut source = open(block, range(block, len));
+            let [mut masked, mut parts, mut digits] = [[0; BLOCK]; 3];
+            for digit in 0..BITS {
+                let (parts, digits) = (&mut parts[..len], &mut digits[..len]);
+                source(digit, parts, digits);
+                let (now, rest) = message.split_at(packed_words(len, width(digit)));
+                unpack_low(now, width(digit), &mut masked[..len]);
+                message = rest;
+                for (i, share) in shares.iter_mut().enumerate() {
+                    let term = parts[i].wrapping_add(digits[i].wrapping_mul(masked[i]));
+                    *share = share.wrapping_add(term << digit);
+                }
+            }
+        });
+    Ok(shares)
+}
+
+/// `values`, over and over, from place `start`.
+fn repeat(values: &[u64], start: usize, mut out: &mut [u64]) {
+    let mut at = start % values.len();
+    while !out.is_empty() {
+        let len = out.len().min(values.len() - at);
+        let (now, rest) = out.split_at_mut(len);
+        now.copy_from_slice(&values[at..at + len]);
+        out = rest;
+        at = 0;
+    }
+}

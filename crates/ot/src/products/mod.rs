@@ -1,0 +1,116 @@
+//! Products of scalars that the chooser knows with values that the sender knows, mod 2^64, shared.
+//!
+//! Gilboa: Two Party RSA Key Generation (CRYPTO 1999), section 4: a scalar is the sum of its bits b_i
+//! times 2^i, and each b_i x is a correlated transfer. Of b_i x only the low 64 − i bits count, so that
+//! a message takes 64 + 63 + ... + 1 bits, packed, for each product.
+//!
+//! Semi-honest; one message, from the sender, after an extension by the bits as choices. The message is
+//! masked by the pads that the chooser lacks, or by what they expand to.
+//!
+//! - [`offer`] and [`receive`]: products of pairs, each transfer used once;
+//! - [`ScalarKeys`] and [`Scalars`]: products of one set of scalars with as many values as wanted.
+
+mod masked;
+mod scalars;
+
+use crate::hash::SEGMENT;
+use crate::{Chosen, Error, Offered};
+use ring::planes;
+use std::ops::Range;
+
+pub use scalars::{ScalarKeys, Scalars, rows_words};
+
+/// Bits of a scalar.
+const BITS: usize = 64;
+
+/// The choices that stand for these scalars: their bit planes, bit i of scalar j at i·p + j, with p the
+/// number of scalars rounded up to a multiple of 64.
+#[must_use]
+pub fn choices(scalars: &[u64]) -> Vec<u64> {
+    let mut choices = vec![0; choice_words(scalars.len())];
+    planes::split(scalars, BITS, &mut choices);
+    choices
+}
+
+/// Words of the choices for n scalars.
+#[must_use]
+pub fn choice_words(n: usize) -> usize {
+    BITS * planes::words_of(n)
+}
+
+/// Transfers for each bit of n scalars.
+fn padded(n: usize) -> usize {
+    64 * planes::words_of(n)
+}
+
+/// Words of the message of [`offer`] for n products.
+#[must_use]
+pub fn message_words(n: usize) -> usize {
+    masked::words(n)
+}
+
+fn check(transfers: usize, n: usize) {
+    let expected = 64 * choice_words(n);
+    assert!(
+        transfers == expected,
+        "{n} scalars take {expected} transfers, not {transfers}"
+    );
+}
+
+/// The sender's shares of `scalars[i] * values[i]`, and the message for the chooser.
+///
+/// # Panics
+/// If the transfers are not those of [`choices`] for as many scalars.
+#[must_use]
+pub fn offer(offered: Offered, values: &[u64]) -> (Vec<u64>, Vec<u64>) {
+    let n = values.len();
+    check(offered.len(), n);
+    masked::offer(n, values, |_, range| {
+        let offered = &offered;
+        move |bit, differences: &mut [u64], shares: &mut [u64]| {
+            each_segment(bit * padded(n), &range, |transfers, range| {
+                let (differences, shares) = (&mut differences[range.clone()], &mut shares[range]);
+                offered.low_words(transfers, shares, differences);
+                for (difference, share) in differences.iter_mut().zip(shares) {
+                    *difference = difference.wrapping_sub(*share);
+                    *share = share.wrapping_neg();
+                }
+            });
+        }
+    })
+}
+
+/// The chooser's shares of `scalars[i] * values[i]`.
+///
+/// # Errors
+/// If the message has another length than [`message_words`].
+///
+/// # Panics
+/// If the transfers are not those of [`choices`] for n scalars.
+pub fn receive(chosen: Chosen, n: usize, message: &[u64]) -> Result<Vec<u64>, Error> {
+    check(chosen.len(), n);
+    masked::receive(n, message, |_, range| {
+        let chosen = &chosen;
+        move |bit, shares: &mut [u64], digits: &mut [u64]| {
+            each_segment(bit * padded(n), &range, |transfers, range| {
+                chosen.low_words(transfers, &mut shares[range.clone()], &mut digits[range]);
+            });
+        }
+    })
+}
+
+/// Calls `each(transfers, places)` for the transfers `start + range`, at most a segment at a time;
+/// places count from the start of the range.
+fn each_segment(
+    start: usize,
+    range: &Range<usize>,
+    mut each: impl FnMut(Range<usize>, Range<usize>),
+) {
+    let mut at = start + range.start;
+    while at < start + range.end {
+        let next = (start + range.end).min((at / SEGMENT + 1) * SEGMENT);
+        let place = at - start - range.start;
+        each(at..next, place..place + next - at);
+        at = next;
+    }
+}

@@ -1,0 +1,184 @@
+//! The set-up of both directions with one peer: three messages each way, all steps alike at both ends.
+
+use crate::base::{self, COUNT, POINT_WORDS};
+use crate::binding::{Binding, Direction, Secrets};
+use crate::extension::{DEPTH, Receiver, Sender};
+use crate::hash::Family;
+use crate::leaves::{Leaves, trees};
+use crate::{Error, tree};
+use zeroize::Zeroizing;
+
+/// Words of the first message of a set-up.
+pub const FIRST_WORDS: usize = POINT_WORDS;
+
+/// Words of the second message of a set-up.
+pub const REPLY_WORDS: usize = COUNT * POINT_WORDS;
+
+/// Words of the third message of a set-up, at the usual [`DEPTH`].
+pub const CORRECTION_WORDS: usize = correction_words(DEPTH);
+
+/// Words of the third message of a set-up with trees of this depth.
+#[must_use]
+pub const fn correction_words(depth: usize) -> usize {
+    4 * (COUNT - COUNT.div_ceil(depth))
+}
+
+/// The largest depth of a tree: 4096 leaves in all.
+const MAX_DEPTH: usize = 8;
+
+/// Both directions of a set-up with one peer, after the first message.
+pub struct Setup {
+    /// Where this end's extension receives: the base transfers send.
+    receiving: Binding,
+    /// Where this end's extension sends.
+    sending: Binding,
+    depth: usize,
+    secrets: Secrets,
+    base: base::Sender,
+}
+
+impl Setup {
+    /// Begins, and gives the first message. `context` names the session and both parties, in the same
+    /// bytes at both ends; `first` is true at exactly one end.
+    ///
+    /// # Errors
+    /// If the operating system has no randomness.
+    pub fn begin(context: &[u8], first: bool) -> Result<(Self, Vec<u64>), Error> {
+        Self::with_depth(context, first, DEPTH)
+    }
+
+    /// [`Setup::begin`] with trees of another depth, the same at both ends: an extension sends
+    /// 128 / `depth` bits for each transfer, and expands 2^`depth` / `depth` times 128.
+    ///
+    /// # Errors
+    /// If the operating system has no randomness.
+    ///
+    /// # Panics
+    /// If `depth` is not 1 to 8.
+    pub fn with_depth(
+        context: &[u8],
+        first: bool,
+        depth: usize,
+    ) -> Result<(Self, Vec<u64>), Error> {
+        assert!(
+            (1..=MAX_DEPTH).contains(&depth),
+            "trees have a depth of 1 to {MAX_DEPTH}, not {depth}"
+        );
+        let mut secrets = Secrets::random()?;
+        let base = base::Sender::new(&mut secrets);
+        let message = base.message();
+        let setup = Self {
+            receiving: Binding::new(context, Direction::from(!first)),
+            sending: Binding::new(context, Direction::from(first)),
+            depth,
+            secrets,
+            base,
+        };
+        Ok((setup, message))
+    }
+
+    /// Takes the peer's first message, and gives the second.
+    ///
+    /// # Errors
+    /// If the message is not a point of the group.
+    pub fn reply(mut self, peer_first_message: &[u64]) -> Result<(Replied, Vec<u64>), Error> {
+        // The sender of an extension chooses in the base transfers, and learns in each tree all
+        // leaves but that of its secret: the keys of its complement.
+        let delta = self.secrets.bits();
+        let (keys, message) = base::choose(
+            &self.sending,
+            &mut self.secrets,
+            !*delta,
+            peer_first_message,
+        )?;
+        let replied = Replied {
+            receiving: self.receiving,
+            sending: self.sending,
+            depth: self.depth,
+            base: self.base,
+            delta,
+            keys,
+        };
+        Ok((replied, message))
+    }
+}
+
+/// A set-up after the second message.
+pub struct Replied {
+    receiving: Binding,
+    sending: Binding,
+    depth: usize,
+    base: base::Sender,
+    delta: Zeroizing<u128>,
+    keys: Zeroizing<Vec<u128>>,
+}
+
+impl Replied {
+    /// Takes the peer's second message, and gives the third.
+    ///
+    /// # Errors
+    /// If the message is not 128 points of the group.
+    pub fn correct(self, peer_reply: &[u64]) -> Result<(Corrected, Vec<u64>), Error> {
+        let keys = self.base.keys(&self.receiving, peer_reply)?;
+        let mut leaves = Leaves::new();
+        let mut message = Vec::with_capacity(correction_words(self.depth));
+        for (number, rows) in trees(self.depth).enumerate() {
+            let (seeds, corrections) = tree::grow(number, &keys[rows.clone()]);
+            leaves.push(rows, &seeds, false);
+            message.extend(corrections);
+        }
+        let corrected = Corrected {
+            receiver: Receiver::new(leaves, family(&self.receiving)),
+            sending: self.sending,
+            depth: self.depth,
+            delta: self.delta,
+            keys: self.keys,
+        };
+        Ok((corrected, message))
+    }
+}
+
+/// A set-up after the third message.
+pub struct Corrected {
+    receiver: Receiver,
+    sending: Binding,
+    depth: usize,
+    delta: Zeroizing<u128>,
+    keys: Zeroizing<Vec<u128>>,
+}
+
+impl Corrected {
+    /// Takes the peer's third message.
+    ///
+    /// # Errors
+    /// If the message has another length than [`correction_words`].
+    pub fn finish(self, peer_corrections: &[u64]) -> Result<Pair, Error> {
+        let expected = correction_words(self.depth);
+        Error::unless_length("the corrections of a set-up", expected, peer_corrections)?;
+        let mut leaves = Leaves::new();
+        let mut rest = peer_corrections;
+        for (number, rows) in trees(self.depth).enumerate() {
+            let (corrections, after) = rest.split_at(tree::correction_words(rows.len()));
+            rest = after;
+            let point = *self.delta >> rows.start;
+            let seeds = tree::puncture(number, &self.keys[rows.clone()], point, corrections);
+            leaves.push(rows, &seeds, true);
+        }
+        Ok(Pair {
+            sender: Sender::new(leaves, self.delta, family(&self.sending)),
+            receiver: self.receiver,
+        })
+    }
+}
+
+fn family(binding: &Binding) -> Family {
+    Family::new(binding, "tacit ot hash of rows, version 1")
+}
+
+/// Extensions with one peer in both directions.
+pub struct Pair {
+    /// Where this end has both pads.
+    pub sender: Sender,
+    /// Where this end chooses.
+    pub receiver: Receiver,
+}

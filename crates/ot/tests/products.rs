@@ -1,0 +1,99 @@
+//! Products of scalars and values against plain arithmetic.
+
+mod parties;
+
+use ot::products::{self, ScalarKeys, Scalars};
+use ot::{Chosen, Offered, Pair};
+use parties::{edges, pairs, words};
+
+fn transfers(chooser: &mut Pair, sender: &mut Pair, scalars: &[u64]) -> (Offered, Chosen) {
+    let choices = products::choices(scalars);
+    assert_eq!(choices.len(), products::choice_words(scalars.len()));
+    let (message, chosen) = chooser.receiver.extend(&choices);
+    (
+        sender.sender.extend(choices.len(), &message).unwrap(),
+        chosen,
+    )
+}
+
+#[test]
+fn pairs_multiply() {
+    let (mut one, mut two) = pairs(ot::DEPTH);
+    for n in [0, 1, 2, 63, 64, 65, 500, 1023, 1024, 1025, 3000] {
+        let (scalars, values) = (edges(n, 1), words(n, 2));
+        let (offered, chosen) = transfers(&mut one, &mut two, &scalars);
+        let (mine, message) = products::offer(offered, &values);
+        assert_eq!(message.len(), products::message_words(n));
+        let theirs = products::receive(chosen, n, &message).unwrap();
+        for i in 0..n {
+            let product = scalars[i].wrapping_mul(values[i]);
+            assert_eq!(mine[i].wrapping_add(theirs[i]), product, "{i} of {n}");
+        }
+    }
+}
+
+/// The product of some rows, added to what is there.
+fn plain(
+    scalars: &[u64],
+    k: usize,
+    rows: std::ops::Range<usize>,
+    values: &[u64],
+    n: usize,
+) -> Vec<u64> {
+    let mut out = vec![0u64; rows.len() * n];
+    for (i, row) in rows.enumerate() {
+        for j in 0..k {
+            for c in 0..n {
+                let term = scalars[row * k + j].wrapping_mul(values[j * n + c]);
+                out[i * n + c] = out[i * n + c].wrapping_add(term);
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn rows_multiply_as_often_as_wanted() {
+    let (mut one, mut two) = pairs(ot::DEPTH);
+    let shapes = [
+        (1, 1, 1),
+        (1, 1, 2),
+        (1, 1, 3000),
+        (3, 2, 1),
+        (2, 3, 5),
+        (7, 9, 33),
+        (5, 130, 1),
+        (4, 10, 300),
+        (2, 1, 1024),
+        (2, 2, 1025),
+        (40, 40, 3),
+    ];
+    for (m, k, n) in shapes {
+        let scalars = edges(m * k, 3);
+        let (offered, chosen) = transfers(&mut one, &mut two, &scalars);
+        let mut keys = ScalarKeys::new(offered, m * k);
+        let mut set = Scalars::new(chosen, &scalars);
+        for (call, rows) in [0..m, 0..m, 0..m.div_ceil(2), m / 2..m, m..m]
+            .into_iter()
+            .enumerate()
+        {
+            let values = edges(k * n, call as u64);
+            let (mut mine, mut theirs) = (words(rows.len() * n, 1), words(rows.len() * n, 2));
+            let expected: Vec<u64> = plain(&scalars, k, rows.clone(), &values, n)
+                .iter()
+                .zip(mine.iter().zip(&theirs))
+                .map(|(sum, (a, b))| sum.wrapping_add(*a).wrapping_add(*b))
+                .collect();
+            let message = keys.multiply_rows(k, rows.clone(), &values, n, &mut mine);
+            assert_eq!(message.len(), products::rows_words(k, rows.len(), n));
+            set.multiply_rows(k, rows.clone(), n, &mut theirs, &message)
+                .unwrap();
+            let sums: Vec<u64> = mine
+                .iter()
+                .zip(&theirs)
+                .map(|(a, b)| a.wrapping_add(*b))
+                .collect();
+            assert!(sums == expected, "{m}x{k} by {n}, rows {rows:?}");
+        }
+    }
+}

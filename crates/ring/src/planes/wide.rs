@@ -1,0 +1,46 @@
+//! Values of 128 bits from their planes: the transpose of oblivious transfer extension.
+
+use super::{GROUP, Group, transpose, words_of};
+use crate::dispatch::{Backend, backend};
+
+/// Planes, and bits of a value.
+const WIDTH: usize = 128;
+
+/// Values from their 128 planes, on the calling thread.
+///
+/// # Panics
+/// If `planes` has not 128 planes of as many elements as `out`.
+pub fn join_wide(planes: &[u64], out: &mut [u128]) {
+    join_wide_with(backend(), planes, out);
+}
+
+pub(super) fn join_wide_with(backend: Backend, planes: &[u64], out: &mut [u128]) {
+    let (backend, stride) = (backend.checked(), words_of(out.len()));
+    let (expected, words) = (WIDTH * stride, planes.len());
+    assert!(
+        words == expected,
+        "{WIDTH} planes of {} elements take {expected} words, not {words}",
+        out.len()
+    );
+    let (low, high) = planes.split_at(WIDTH / 2 * stride);
+    for (i, out) in out.chunks_mut(64 * GROUP).enumerate() {
+        let [low, high] = [low, high].map(|planes| {
+            let (first, words) = (i * GROUP, words_of(out.len()));
+            let mut group: Group = [0; 64 * GROUP];
+            for (rows, plane) in group
+                .chunks_exact_mut(GROUP)
+                .zip(planes.chunks_exact(stride))
+            {
+                rows[..words].copy_from_slice(&plane[first..][..words]);
+            }
+            transpose::transpose(backend, &mut group);
+            group
+        });
+        for (column, values) in out.chunks_mut(64).enumerate() {
+            for (row, value) in values.iter_mut().enumerate() {
+                let at = row * GROUP + column;
+                *value = u128::from(high[at]) << 64 | u128::from(low[at]);
+            }
+        }
+    }
+}
