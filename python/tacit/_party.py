@@ -1,4 +1,4 @@
-"""A party's process, started by ``tacit.processes``; its arguments are two pipes."""
+"""A party's or the dealer's process, started by ``tacit.processes``; its arguments are two pipes."""
 
 import os
 import pickle
@@ -23,15 +23,19 @@ def main() -> None:
 
     listener = _core.Listener("127.0.0.1:0")
     sending.send(listener.address)
-    addresses, certificates, key, protocol, timeout, threads, program = receiving.recv()
+    addresses, certificates, key, (protocol, source), timeout, threads, program = receiving.recv()
     threading.Thread(target=_die_with_parent, args=(receiving,), daemon=True).start()
     try:
-        core = _core.Session.connect_local(
-            listener, party, addresses, certificates, key, protocol, timeout, threads
-        )
-        with running(core):
-            fn, args = cloudpickle.loads(program)
-            value = fn(*args)
+        value = None
+        if program is None:
+            _core.deal_local(listener, addresses, certificates, key, timeout, threads)
+        else:
+            core = _core.Session.connect_local(
+                listener, party, addresses, certificates, key, protocol, timeout, threads, source
+            )
+            with running(core):
+                fn, args = cloudpickle.loads(program)
+                value = fn(*args)
         message = (True, time.monotonic(), cloudpickle.dumps(value))
     except BaseException as error:
         message = (False, time.monotonic(), _portable(error))

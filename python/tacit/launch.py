@@ -31,6 +31,7 @@ def launch(
     *args: Any,
     parties: int = 3,
     protocol: str = "replicated",
+    source: str | None = None,
     transport: str = "memory",
     timeout: float = TIMEOUT,
     threads: int | None = None,
@@ -41,7 +42,11 @@ def launch(
 
     Args:
         parties: how many; the protocol must have that many.
-        protocol: "replicated" (three parties), or "plain" (no secrecy, for tests).
+        protocol: "replicated" (three parties, of whom no two collude), "additive" (two or more parties, of
+            whom all but one may collude), or "plain" (no secrecy, for tests).
+        source: of the correlations that "additive" consumes: "ot" (the default: oblivious transfer between
+            the parties, nobody else is needed) or "dealer" (one more thread or process, which sees shapes
+            and counts only and must not collude with any party; faster).
         transport: "memory" runs parties as threads of this process, "tcp" as processes that talk over
             TCP on loopback with TLS 1.3 and certificates made for this run.
         timeout: longest wait for one message, in seconds.
@@ -51,10 +56,11 @@ def launch(
         Exception: the first exception of any party, which ends all of them, with the party's name.
     """
     if transport == "memory":
-        outcomes = _in_threads(fn, args, parties, protocol, timeout, threads)
+        outcomes = _in_threads(fn, args, parties, (protocol, source), timeout, threads)
     elif transport == "tcp":
         outcomes = [
-            Outcome(*result) for result in processes.run(fn, args, parties, protocol, timeout, threads)
+            Outcome(*result)
+            for result in processes.run(fn, args, parties, (protocol, source), timeout, threads)
         ]
     else:
         raise MisuseError(f'unknown transport {transport!r}; known are "memory" and "tcp"')
@@ -62,15 +68,15 @@ def launch(
     if blamed is not None:
         error = outcomes[blamed].error
         assert error is not None
-        raise named(error, blamed)
-    return [outcome.value for outcome in outcomes]
+        raise named(error, f"party {blamed}" if blamed < parties else "the dealer")
+    return [outcome.value for outcome in outcomes[:parties]]
 
 
 def _in_threads(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
     parties: int,
-    protocol: str,
+    setting: tuple[str, str | None],
     timeout: float,
     threads: int | None,
 ) -> list[Outcome]:
@@ -86,7 +92,8 @@ def _in_threads(
             outcome.error = error
         outcome.at = time.monotonic()
 
-    cores = _core.Session.in_memory(parties, protocol, timeout, threads)
+    protocol, source = setting
+    cores = _core.Session.in_memory(parties, protocol, timeout, threads, source)
     workers = [
         threading.Thread(
             target=copy_context().run, args=(party, core, outcome), name=f"party {core.party}", daemon=True
@@ -121,12 +128,12 @@ def first_cause(errors: Sequence[BaseException | None], times: Sequence[float]) 
     return min(own or differing or failed, key=lambda party: times[party], default=None)
 
 
-def named(error: BaseException, party: int) -> BaseException:
-    """The same error, its message beginning with the party."""
+def named(error: BaseException, who: str) -> BaseException:
+    """The same error, its message beginning with who raised it."""
     if len(error.args) == 1 and isinstance(error.args[0], str):
-        error.args = (f"party {party}: {error.args[0]}",)
+        error.args = (f"{who}: {error.args[0]}",)
     else:
-        error.add_note(f"raised in party {party}")
+        error.add_note(f"raised in {who}")
     if isinstance(error, TacitError):
         # The message says it all; the rest is tacit's inside.
         error.__suppress_context__ = True

@@ -61,6 +61,16 @@ class Meter(Mapping[str, Reading]):
         return len(self._core.meter())
 
     @property
+    def correlations(self) -> Reading:
+        """What making correlations ahead of need has sent, apart from all else."""
+        return Reading.of(self._core.correlations()[0])
+
+    @property
+    def waited_for_correlations(self) -> float:
+        """Seconds that computing has waited for correlations."""
+        return self._core.correlations()[1]
+
+    @property
     def total(self) -> Reading:
         """Readings over all labels."""
         return Reading.of(self._core.totals())

@@ -123,6 +123,7 @@ def _share(current: Session, owner: int, entries: list[_Entry], words: list[torc
         group = entries[start:end]
         plain = torch.cat(words[start:end]) if words is not None else None
         parts = shares.share(current, plain, owner, (size,))
+        current.lasting.add(parts[0])
         pieces = [torch.split(part, [entry.value.numel() for entry in group]) for part in parts]
         for place, entry in enumerate(group):
             own = tuple(piece[place].reshape(entry.value.shape) for piece in pieces)

@@ -29,10 +29,11 @@ Result = tuple[Any, BaseException | None, float]
 
 
 class Child:
-    """One party's process, as its parent sees it."""
+    """One member's process, as its parent sees it."""
 
-    def __init__(self, party: int, threads: int) -> None:
+    def __init__(self, party: int, name: str, threads: int) -> None:
         self.party = party
+        self.name = name
         self.result: Result | None = None
         here_read, there_write = os.pipe()
         there_read, here_write = os.pipe()
@@ -57,7 +58,7 @@ class Child:
         try:
             self.sending.send(message)
         except OSError:
-            raise PeerError(f"party {self.party}: its process {self._ending()}") from None
+            raise PeerError(f"{self.name}: its process {self._ending()}") from None
 
     def receive(self) -> Any:
         """The next message.
@@ -92,26 +93,31 @@ def run(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
     parties: int,
-    protocol: str,
+    setting: tuple[str, str | None],
     timeout: float,
     threads: int | None,
 ) -> list[Result]:
-    """Runs ``fn(*args)`` in a process for each party: value, error and time of each."""
+    """Runs ``fn(*args)`` in a process for each party: value, error and time of each, a dealer's last.
+    The setting is protocol and source of correlations."""
     if not 2 <= parties <= 64:
         raise MisuseError(f"a session has 2 to 64 parties, not {parties}")
+    protocol, source = setting
+    _core.threat_model(protocol, parties, source)
     program = cloudpickle.dumps((fn, args))
     threads = threads or max(1, (os.cpu_count() or 1) // parties)
-    identities = [_core.generate_certificate(party, 7) for party in range(parties)]
+    names = [f"party {party}" for party in range(parties)] + ["the dealer"] * (source == "dealer")
+    identities = [_core.generate_certificate(party, 7) for party in range(len(names))]
     certificates = [certificate for certificate, _ in identities]
     children: list[Child] = []
     try:
-        children += [Child(party, threads) for party in range(parties)]
+        children += [Child(party, name, threads) for party, name in enumerate(names)]
         for child in children:
             child.send((list(sys.path), child.party))
         addresses = [_address(child) for child in children]
         for child in children:
             key = identities[child.party][1]
-            child.send((addresses, certificates, key, protocol, timeout, threads, program))
+            own = program if child.party < parties else None
+            child.send((addresses, certificates, key, setting, timeout, threads, own))
         return _collect(children, timeout)
     finally:
         for child in children:
@@ -120,11 +126,11 @@ def run(
 
 def _address(child: Child) -> str:
     if not child.receiving.poll(START):
-        raise SetupError(f"party {child.party} did not start within {START:.0f} s")
+        raise SetupError(f"{child.name} did not start within {START:.0f} s")
     try:
         return str(child.receive())
     except PeerError as error:
-        raise SetupError(f"party {child.party}: {error}") from None
+        raise SetupError(f"{child.name}: {error}") from None
 
 
 def _collect(children: list[Child], timeout: float) -> list[Result]:

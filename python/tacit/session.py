@@ -3,6 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from tacit import _core
 from tacit.errors import MisuseError
@@ -20,6 +24,58 @@ class RunningModules:
         self.labels: list[str] = []
 
 
+class Lasting:
+    """Tensors that are used again and again, such as weights, by name.
+
+    A protocol that masks its operands masks these once. A name stands for a storage in one state and
+    one geometry; when the storage is written to, or freed, its names are forgotten. All parties run the
+    same program, so the same names stand for the same values everywhere.
+    """
+
+    def __init__(self, core: _core.Session) -> None:
+        self._core = core
+        self._storages: dict[int, StorageWeakRef] = {}
+        self._names: dict[int, tuple[int, dict[tuple[Any, ...], int]]] = {}
+        self._next = 0
+
+    def add(self, tensor: torch.Tensor) -> None:
+        """Whoever multiplies by this tensor, or a view of it, will do so again."""
+        if not tensor.is_inference():
+            reference = StorageWeakRef(tensor.untyped_storage())
+            self._storages[reference.cdata] = reference
+
+    def name(self, tensor: torch.Tensor) -> int | None:
+        """The name of this view, if its storage lasts."""
+        if not self._storages or tensor.is_inference():
+            return None
+        if any(stride == 0 for stride in tensor.stride()):
+            # Repeated along a dimension: as large as what it multiplies, and seldom twice of one size.
+            return None
+        storage = StorageWeakRef(tensor.untyped_storage()).cdata
+        if storage not in self._storages:
+            return None
+        self._drop_freed()
+        version, names = self._names.get(storage, (-1, {}))
+        if version != tensor._version:
+            self._forget(names)
+            names = {}
+            self._names[storage] = (tensor._version, names)
+        geometry = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+        if geometry not in names:
+            names[geometry] = self._next
+            self._next += 1
+        return names[geometry]
+
+    def _drop_freed(self) -> None:
+        for storage in [key for key, reference in self._storages.items() if reference.expired()]:
+            self._forget(self._names.pop(storage, (0, {}))[1])
+            del self._storages[storage]
+
+    def _forget(self, names: dict[tuple[Any, ...], int]) -> None:
+        for name in names.values():
+            self._core.forget(name)
+
+
 class Session:
     """One party's part in a computation; what ``tacit.session()`` returns."""
 
@@ -33,6 +89,7 @@ class Session:
         self.scale = SCALE
         self.width = 64
         self.modules = RunningModules()
+        self.lasting = Lasting(core)
 
     @property
     def threat_model(self) -> str:
@@ -94,6 +151,7 @@ def connect(
     party: int,
     *,
     protocol: str | None = None,
+    source: str | None = None,
     timeout: float | None = None,
     threads: int | None = None,
 ) -> Iterator[Session]:
@@ -103,6 +161,7 @@ def connect(
         config: path of the file.
         party: this party's number, its place in the file, from 0.
         protocol: instead of the file's.
+        source: of correlations, instead of the file's.
         timeout: longest wait for one message in seconds, instead of the file's.
         threads: threads of this process's kernels; all cores if not given.
 
@@ -110,7 +169,7 @@ def connect(
         SetupError: file, address or certificates are wrong.
         PeerError: a party did not come within the timeout, or failed later.
     """
-    with running(_core.Session.connect(str(config), party, protocol, timeout, threads)) as current:
+    with running(_core.Session.connect(str(config), party, protocol, timeout, threads, source)) as current:
         yield current
 
 

@@ -27,6 +27,10 @@ def _bit_arrays(parts: Parts) -> list[NDArray[np.uint8]]:
     return [part.contiguous().view(-1).numpy() for part in parts]
 
 
+def _names(session: Session, x: Parts, y: Parts) -> tuple[int | None, int | None]:
+    return session.lasting.name(x[0]), session.lasting.name(y[0])
+
+
 def _empty(session: Session, shape: Sequence[int], dtype: torch.dtype = torch.int64) -> Parts:
     return tuple(torch.empty(tuple(shape), dtype=dtype) for _ in range(session.core.parts))
 
@@ -80,7 +84,7 @@ def multiply(session: Session, x: Parts, y: Parts, truncate: int) -> Parts:
     """x·y / 2^truncate of equal shapes."""
     out = _empty(session, x[0].shape)
     if out[0].numel():
-        session.core.multiply(_arrays(x), _arrays(y), _arrays(out), truncate)
+        session.core.multiply(_arrays(x), _arrays(y), _arrays(out), truncate, _names(session, x, y))
     return out
 
 
@@ -91,7 +95,8 @@ def matmul(session: Session, x: Parts, y: Parts, truncate: int) -> Parts:
     if out[0].numel() and not k:
         return tuple(part.zero_() for part in out)
     if out[0].numel():
-        session.core.matmul(_arrays(x), _arrays(y), _arrays(out), batch, m, k, n, truncate)
+        names = _names(session, x, y)
+        session.core.matmul(_arrays(x), _arrays(y), _arrays(out), batch, m, k, n, truncate, names)
     return out
 
 
@@ -101,7 +106,8 @@ def convolution(
     """Images by weights, each / 2^truncate, in the output's shape."""
     out = _empty(session, shape)
     if out[0].numel():
-        session.core.convolution(_arrays(x), _arrays(w), _arrays(out), geometry, truncate)
+        names = _names(session, x, w)
+        session.core.convolution(_arrays(x), _arrays(w), _arrays(out), geometry, truncate, names)
     return out
 
 

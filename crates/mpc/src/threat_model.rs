@@ -15,6 +15,19 @@ pub enum Trust {
     File,
 }
 
+impl Trust {
+    /// The name of the source of correlations, where there is one.
+    #[must_use]
+    pub fn source(self) -> Option<&'static str> {
+        match self {
+            Self::Nobody => None,
+            Self::Transfer => Some("ot"),
+            Self::Dealer => Some("dealer"),
+            Self::File => Some("file"),
+        }
+    }
+}
+
 /// Who may do what without learning anything, for one session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreatModel {

@@ -2,6 +2,7 @@
 //!
 //! ```toml
 //! protocol = "replicated"          # optional; this is what is meant when nothing is said
+//! source = "dealer"                # optional, of correlations, for protocol "additive": "ot" (default), "dealer"
 //! timeout = 60                     # optional, seconds: longest wait for one message
 //!
 //! [[party]]                        # party 0; the order counts
@@ -9,6 +10,10 @@
 //! listen = "0.0.0.0:7400"          # optional: where it listens, if elsewhere
 //! certificate = "party-0.pem"      # relative to this file
 //! key = "party-0.key"              # optional, needed by the party itself; by default beside the certificate
+//!
+//! [dealer]                         # only for source "dealer": the same entries
+//! address = "dealer.example:7400"
+//! certificate = "dealer.pem"
 //! ```
 
 use crate::error::{Error, Result};
@@ -30,9 +35,12 @@ pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 pub struct Config {
     /// Name of the protocol.
     pub protocol: String,
+    /// Name of the source of correlations.
+    pub source: Option<String>,
     /// Longest wait for one message.
     pub timeout: Duration,
     parties: Vec<Party>,
+    dealer: Option<Party>,
     path: PathBuf,
 }
 
@@ -43,7 +51,9 @@ struct Document {
     protocol: String,
     #[serde(default = "a_minute")]
     timeout: f64,
+    source: Option<String>,
     party: Vec<Party>,
+    dealer: Option<Party>,
 }
 
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -94,27 +104,40 @@ impl Config {
                 LONGEST_TIMEOUT.as_secs()
             )));
         }
-        let known = document.protocol.len() <= 64
-            && document.protocol.chars().all(|c| c.is_ascii_graphic());
-        if !known {
-            return Err(wrong(
-                "protocol is a short name such as \"replicated\"".to_owned(),
-            ));
+        for name in [Some(&document.protocol), document.source.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            if name.len() > 64 || !name.chars().all(|c| c.is_ascii_graphic()) {
+                return Err(wrong(
+                    "protocol and source are short names such as \"replicated\"".to_owned(),
+                ));
+            }
         }
-        for (index, party) in document.party.iter().enumerate() {
+        let called = |index: usize| {
+            if index == parties {
+                "the dealer".to_owned()
+            } else {
+                format!("party {index}")
+            }
+        };
+        let members: Vec<&Party> = document.party.iter().chain(&document.dealer).collect();
+        for (index, party) in members.iter().enumerate() {
             for address in [Some(&party.address), party.listen.as_ref()]
                 .into_iter()
                 .flatten()
             {
                 check_address(address)
-                    .map_err(|reason| wrong(format!("party {index}: {reason}")))?;
+                    .map_err(|reason| wrong(format!("{}: {reason}", called(index))))?;
             }
-            if let Some(other) = document.party[..index]
+            if let Some(other) = members[..index]
                 .iter()
                 .position(|other| other.address == party.address)
             {
                 return Err(wrong(format!(
-                    "parties {other} and {index} have the same address \"{}\"",
+                    "{} and {} have the same address \"{}\"",
+                    called(other),
+                    called(index),
                     party.address
                 )));
             }
@@ -122,51 +145,72 @@ impl Config {
         Ok(Self {
             protocol: document.protocol,
             timeout: Duration::from_secs_f64(document.timeout),
+            source: document.source,
             parties: document.party,
+            dealer: document.dealer,
             path: path.to_owned(),
         })
     }
 
-    /// Where the parties reach each other, by party.
+    /// How many parties compute.
     #[must_use]
-    pub fn addresses(&self) -> Vec<String> {
-        self.parties
-            .iter()
-            .map(|party| party.address.clone())
-            .collect()
+    pub fn parties(&self) -> usize {
+        self.parties.len()
     }
 
-    /// Where a party listens.
+    /// Where the members reach each other, by party, the dealer last.
     ///
     /// # Errors
-    /// `Misuse` for a party that is not in the file.
-    pub fn listen_address(&self, party: usize) -> Result<&str> {
-        let entry = self.entry(party)?;
+    /// `Setup` where a dealer is wanted and there is none in the file.
+    pub fn addresses(&self, dealer: bool) -> Result<Vec<String>> {
+        Ok(self
+            .members(dealer)?
+            .map(|party| party.address.clone())
+            .collect())
+    }
+
+    /// Where a member listens; the dealer counts after the parties.
+    ///
+    /// # Errors
+    /// `Misuse` for one that is not in the file.
+    pub fn listen_address(&self, member: usize) -> Result<&str> {
+        let entry = self.entry(member)?;
         Ok(entry.listen.as_ref().unwrap_or(&entry.address))
     }
 
-    /// All certificates and that party's key, read from their files.
+    /// All certificates and that member's key, read from their files.
     ///
     /// # Errors
-    /// `Misuse` for a party that is not in the file; `Setup` for files that cannot be read.
-    pub fn identity(&self, party: usize) -> Result<Identity> {
-        let entry = self.entry(party)?;
+    /// `Misuse` for one that is not in the file; `Setup` for files that cannot be read.
+    pub fn identity(&self, member: usize, dealer: bool) -> Result<Identity> {
+        let entry = self.entry(member)?;
         let key = entry
             .key
             .clone()
             .unwrap_or_else(|| entry.certificate.with_extension("key"));
         Ok(Identity {
             certificates: self
-                .parties
-                .iter()
+                .members(dealer)?
                 .map(|party| self.beside(&party.certificate))
                 .collect::<Result<_>>()?,
             key: self.beside(&key)?,
         })
     }
 
+    fn members(&self, dealer: bool) -> Result<impl Iterator<Item = &Party>> {
+        if dealer && self.dealer.is_none() {
+            return Err(Error::setup(format!(
+                "{}: source \"dealer\" needs a table [dealer] with the dealer's address and certificate",
+                self.path.display()
+            )));
+        }
+        let dealer = self.dealer.iter().filter(move |_| dealer);
+        Ok(self.parties.iter().chain(dealer))
+    }
+
     fn entry(&self, party: usize) -> Result<&Party> {
-        self.parties.get(party).ok_or_else(|| {
+        let entry = self.parties.iter().chain(&self.dealer).nth(party);
+        entry.ok_or_else(|| {
             let (file, last) = (self.path.display(), self.parties.len() - 1);
             Error::misuse(format!(
                 "there is no party {party} in {file}; its parties are 0 to {last}"

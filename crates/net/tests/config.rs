@@ -36,7 +36,7 @@ fn a_good_file_is_read() {
     assert_eq!(config.protocol, "replicated");
     assert_eq!(config.timeout, Duration::from_millis(2500));
     assert_eq!(
-        config.addresses(),
+        config.addresses(false).unwrap(),
         ["alice.example:7400", "bob.example:7400"]
     );
     assert_eq!(config.listen_address(0).unwrap(), "0.0.0.0:7400");
@@ -45,8 +45,25 @@ fn a_good_file_is_read() {
         config.listen_address(2),
         Err(Error::Misuse { .. })
     ));
-    let missing = config.identity(1).err().unwrap().to_string();
+    let missing = config.identity(1, false).err().unwrap().to_string();
     assert!(missing.contains("folder/party-0.pem"), "{missing}");
+}
+
+#[test]
+fn a_dealer_comes_after_the_parties() {
+    let text = format!(
+        "source = \"dealer\"\n{GOOD}\n[dealer]\naddress = \"carol.example:7400\"\ncertificate = \"carol.pem\"\n"
+    );
+    let config = parse(&text).unwrap();
+    assert_eq!(config.source.as_deref(), Some("dealer"));
+    assert_eq!(config.parties(), 2);
+    assert_eq!(config.addresses(false).unwrap().len(), 2);
+    assert_eq!(config.addresses(true).unwrap()[2], "carol.example:7400");
+    assert_eq!(config.listen_address(2).unwrap(), "carol.example:7400");
+    let same = text.replace("carol.example", "bob.example");
+    assert!(refused(&same).contains("party 1 and the dealer have the same address"));
+    let missing = parse(GOOD).unwrap().addresses(true).unwrap_err();
+    assert!(missing.to_string().contains("table [dealer]"), "{missing}");
 }
 
 #[test]
@@ -125,7 +142,7 @@ proptest! {
         let text = format!("{}{with}{}", &GOOD[..at], &GOOD[end..]);
         if let Ok(config) = parse(&text) {
             prop_assert!(config.timeout > Duration::ZERO);
-            prop_assert!(config.addresses().len() >= 2);
+            prop_assert!(config.addresses(false).unwrap().len() >= 2);
         }
     }
 }

@@ -18,6 +18,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<links::Listener>()?;
     module.add_function(wrap_pyfunction!(links::generate_certificate, module)?)?;
     module.add_function(wrap_pyfunction!(links::write_certificates, module)?)?;
+    module.add_function(wrap_pyfunction!(links::deal_connected, module)?)?;
+    module.add_function(wrap_pyfunction!(links::deal_local, module)?)?;
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_matmul, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_convolution, module)?)?;

@@ -2,6 +2,9 @@
 
 use crate::errors::{misuse, raise};
 use crate::session::Session;
+use mpc::Settings;
+use mpc::correlations::dealer::Dealer;
+use net::Mesh;
 use net::config::Config;
 use net::tcp::{self, Identity};
 use pyo3::prelude::*;
@@ -82,18 +85,57 @@ fn seconds(timeout: f64) -> mpc::Result<Duration> {
         })
 }
 
-/// All parties of one process. Their protocols agree on keys side by side.
-pub fn in_memory(parties: usize, protocol: &str, timeout: f64) -> mpc::Result<Vec<Session>> {
+/// What a session is started with.
+pub struct Options {
+    pub settings: Settings,
+    pub timeout: Duration,
+}
+
+impl Options {
+    pub fn new(protocol: &str, source: Option<String>, timeout: f64) -> mpc::Result<Self> {
+        let settings = Settings {
+            protocol: protocol.to_owned(),
+            source,
+        };
+        let timeout = seconds(timeout)?;
+        Ok(Self { settings, timeout })
+    }
+
+    /// What both ends of a link must agree on.
+    fn parameters(&self) -> mpc::Result<String> {
+        let Settings { protocol, .. } = &self.settings;
+        let source = self.settings.trust()?.source();
+        let source = source.map_or(String::new(), |source| format!(", source {source}"));
+        let release = env!("CARGO_PKG_VERSION");
+        Ok(format!("protocol {protocol}{source}, tacit {release}"))
+    }
+}
+
+/// All parties of one process. Their protocols agree on keys side by side; a dealer is one more thread.
+pub fn in_memory(parties: usize, options: &Options) -> mpc::Result<Vec<Session>> {
     if !(2..=64).contains(&parties) {
         return Err(mpc::Error::misuse(format!(
             "a session has 2 to 64 parties, not {parties}"
         )));
     }
-    let meshes = net::memory::mesh(parties, seconds(timeout)?);
+    let settings = &options.settings;
+    settings.threat_model(parties)?;
+    let mut meshes = if settings.has_dealer()? {
+        net::memory::mesh_with_dealer(parties, options.timeout)
+    } else {
+        net::memory::mesh(parties, options.timeout)
+    };
+    for dealer in meshes.drain(parties..) {
+        let thread = std::thread::Builder::new().name("dealer".to_owned());
+        // What ends it is told to the parties.
+        let started = thread.spawn(move || drop(deal(&dealer)));
+        started
+            .map_err(|error| mpc::Error::network(format!("cannot start the dealer ({error})")))?;
+    }
     std::thread::scope(|scope| {
         let threads: Vec<_> = meshes
             .into_iter()
-            .map(|mesh| scope.spawn(move || Session::open(mesh, protocol, "memory")))
+            .map(|mesh| scope.spawn(move || Session::open(mesh, settings, "memory")))
             .collect();
         threads
             .into_iter()
@@ -102,54 +144,160 @@ pub fn in_memory(parties: usize, protocol: &str, timeout: f64) -> mpc::Result<Ve
     })
 }
 
+/// Deals correlations until the parties have finished.
+fn deal(mesh: &Mesh) -> mpc::Result<()> {
+    Dealer::new(mesh)?.serve()?;
+    mesh.close()
+}
+
+/// The links of one member of a configuration file, the dealer where `party` is `None`.
+fn meet(config: &Config, party: Option<usize>, options: &Options) -> mpc::Result<Mesh> {
+    let dealer = options.settings.has_dealer()?;
+    let member = match party {
+        Some(party) if party >= config.parties() => {
+            let last = config.parties() - 1;
+            return Err(mpc::Error::misuse(format!(
+                "there is no party {party} in the file; its parties are 0 to {last}"
+            )));
+        }
+        Some(party) => party,
+        None => config.parties(),
+    };
+    let addresses = config.addresses(dealer)?;
+    let listener = tcp::Listener::bind(config.listen_address(member)?)?;
+    tcp::connect(
+        listener,
+        member,
+        &addresses,
+        dealer,
+        config.identity(member, dealer)?,
+        options.timeout,
+        &options.parameters()?,
+    )
+}
+
+/// The options of a configuration file, those given first.
+fn options_of(
+    config: &Config,
+    protocol: Option<&str>,
+    source: Option<String>,
+    timeout: Option<f64>,
+) -> mpc::Result<Options> {
+    let timeout = timeout.unwrap_or(config.timeout.as_secs_f64());
+    let source = match protocol {
+        // The file's source belongs to the file's protocol.
+        Some(protocol) if protocol != config.protocol => source,
+        _ => source.or_else(|| config.source.clone()),
+    };
+    Options::new(protocol.unwrap_or(&config.protocol), source, timeout)
+}
+
 /// One party of a configuration file.
 pub fn from_config(
     path: &str,
     party: usize,
     protocol: Option<&str>,
+    source: Option<String>,
     timeout: Option<f64>,
 ) -> mpc::Result<Session> {
     let config = Config::read(path.as_ref())?;
-    let protocol = protocol.unwrap_or(&config.protocol);
-    let timeout = timeout.map_or(Ok(config.timeout), seconds)?;
-    let listener = tcp::Listener::bind(config.listen_address(party)?)?;
-    let identity = config.identity(party)?;
-    let mesh = tcp::connect(
-        listener,
-        party,
-        &config.addresses(),
-        false,
-        identity,
-        timeout,
-        &parameters(protocol),
-    )?;
-    Session::open(mesh, protocol, "tcp+tls")
+    let options = options_of(&config, protocol, source, timeout)?;
+    options.settings.threat_model(config.parties())?;
+    let mesh = meet(&config, Some(party), &options)?;
+    Session::open(mesh, &options.settings, "tcp+tls")
 }
 
-/// One party among processes of this machine.
-pub fn local(
-    listener: tcp::Listener,
-    party: usize,
-    addresses: &[String],
+/// The dealer of a configuration file.
+pub fn deal_from_config(path: &str, timeout: Option<f64>) -> mpc::Result<()> {
+    let config = Config::read(path.as_ref())?;
+    let options = options_of(
+        &config,
+        Some("additive"),
+        Some("dealer".to_owned()),
+        timeout,
+    )?;
+    deal(&meet(&config, None, &options)?)
+}
+
+/// What the parent of several processes of this machine hands out to each.
+pub struct Local {
+    pub listener: tcp::Listener,
+    pub member: usize,
+    pub addresses: Vec<String>,
+    pub certificates: Vec<String>,
+    pub key: String,
+}
+
+impl Local {
+    fn meet(self, options: &Options) -> mpc::Result<Mesh> {
+        let identity = Identity {
+            certificates: self.certificates,
+            key: self.key,
+        };
+        tcp::connect(
+            self.listener,
+            self.member,
+            &self.addresses,
+            options.settings.has_dealer()?,
+            identity,
+            options.timeout,
+            &options.parameters()?,
+        )
+    }
+
+    /// As a party.
+    pub fn party(self, options: &Options) -> mpc::Result<Session> {
+        Session::open(self.meet(options)?, &options.settings, "tcp+tls")
+    }
+
+    /// As the dealer.
+    pub fn deal(self, options: &Options) -> mpc::Result<()> {
+        deal(&self.meet(options)?)
+    }
+}
+
+/// Deals correlations to the parties of a configuration file until they have finished.
+#[pyfunction]
+#[pyo3(signature = (config_path, timeout=None, threads=None))]
+pub fn deal_connected(
+    py: Python<'_>,
+    config_path: &str,
+    timeout: Option<f64>,
+    threads: Option<usize>,
+) -> PyResult<()> {
+    use_threads(threads);
+    py.detach(|| deal_from_config(config_path, timeout))
+        .map_err(raise)
+}
+
+/// Deals correlations to processes of this machine until they have finished.
+#[pyfunction]
+#[pyo3(signature = (listener, addresses, certificates, key, timeout, threads=None))]
+pub fn deal_local(
+    py: Python<'_>,
+    listener: &Listener,
+    addresses: Vec<String>,
     certificates: Vec<String>,
     key: String,
-    protocol: &str,
     timeout: f64,
-) -> mpc::Result<Session> {
-    let identity = Identity { certificates, key };
-    let mesh = tcp::connect(
+    threads: Option<usize>,
+) -> PyResult<()> {
+    use_threads(threads);
+    let member = addresses.len().saturating_sub(1);
+    let listener = listener.take()?;
+    let local = Local {
         listener,
-        party,
+        member,
         addresses,
-        false,
-        identity,
-        seconds(timeout)?,
-        &parameters(protocol),
-    )?;
-    Session::open(mesh, protocol, "tcp+tls")
-}
-
-/// What both ends of a link must agree on.
-fn parameters(protocol: &str) -> String {
-    format!("protocol {protocol}, tacit {}", env!("CARGO_PKG_VERSION"))
+        certificates,
+        key,
+    };
+    py.detach(|| {
+        local.deal(&Options::new(
+            "additive",
+            Some("dealer".to_owned()),
+            timeout,
+        )?)
+    })
+    .map_err(raise)
 }

@@ -4,7 +4,7 @@ use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise};
 use crate::kernels::expect_length;
 use crate::session::Session;
-use mpc::{Bilinear, Bits, Parts, PartsMut, Protocol, Receiver};
+use mpc::{Bilinear, Bits, Name, Operand, Parts, PartsMut, Protocol, Receiver};
 use pyo3::prelude::*;
 use ring::planes::{pack_bytes, unpack_bytes, words_of};
 
@@ -119,18 +119,23 @@ impl Session {
         &self,
         py: Python<'_>,
         map: Bilinear,
-        x: &[Words],
-        y: &[Words],
+        operands: [&[Words]; 2],
+        names: [Option<Name>; 2],
         mut out: Vec<Words>,
         truncate: u32,
     ) -> PyResult<()> {
         check_truncation(truncate)?;
         let (left, right, result) = map.lengths();
+        let [x, y] = operands;
         self.check("the left operand", x.iter().map(Words::len), left)?;
         self.check("the right operand", y.iter().map(Words::len), right)?;
         self.check("the output", out.iter().map(Words::len), result)?;
         self.to_words(py, &[x, y], &mut out, |protocol, inputs, out| {
-            protocol.bilinear(&map, inputs[0], inputs[1], truncate, out)
+            let [x, y] = [0, 1].map(|at| Operand {
+                parts: inputs[at],
+                name: names[at],
+            });
+            protocol.bilinear(&map, x, y, truncate, out)
         })
     }
 }

@@ -3,9 +3,9 @@
 use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise};
 use crate::kernels::{Geometry, convolution_shape, expect_length, product_of};
-use crate::links;
+use crate::links::{self, Local, Options};
 use crate::operands::{check_truncation, check_width, first_length, packed};
-use mpc::{Bilinear, Protocol};
+use mpc::{Bilinear, Name, Protocol, Settings};
 use net::Mesh;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -18,19 +18,24 @@ pub struct Session {
     pub(crate) mesh: Mesh,
     protocol: Mutex<Box<dyn Protocol>>,
     pub(crate) name: String,
+    source: Option<&'static str>,
     transport: &'static str,
     pub(crate) parts: usize,
 }
 
+/// Names of the operands of a bilinear map that are used again.
+type Names = [Option<Name>; 2];
+
 impl Session {
     /// Opens the protocol over the mesh.
-    pub fn open(mesh: Mesh, name: &str, transport: &'static str) -> mpc::Result<Self> {
-        let protocol = mpc::open(name, mesh.channel(0), transport == "memory")?;
+    pub fn open(mesh: Mesh, settings: &Settings, transport: &'static str) -> mpc::Result<Self> {
+        let protocol = mpc::open(settings, &mesh, transport == "memory")?;
         let parts = protocol.parts();
         Ok(Self {
             mesh,
             protocol: Mutex::new(protocol),
-            name: name.to_owned(),
+            name: settings.protocol.clone(),
+            source: settings.trust()?.source(),
             transport,
             parts,
         })
@@ -46,22 +51,23 @@ impl Session {
 impl Session {
     /// All parties of a session in this process, one for each thread of the caller's.
     #[staticmethod]
-    #[pyo3(signature = (parties, protocol, timeout, threads=None))]
+    #[pyo3(signature = (parties, protocol, timeout, threads=None, source=None))]
     fn in_memory(
         py: Python<'_>,
         parties: usize,
         protocol: &str,
         timeout: f64,
         threads: Option<usize>,
+        source: Option<String>,
     ) -> PyResult<Vec<Self>> {
         links::use_threads(threads);
-        py.detach(|| links::in_memory(parties, protocol, timeout))
+        py.detach(|| links::in_memory(parties, &Options::new(protocol, source, timeout)?))
             .map_err(raise)
     }
 
     /// One party of the session that a configuration file describes.
     #[staticmethod]
-    #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None))]
+    #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None, source=None))]
     fn connect(
         py: Python<'_>,
         config_path: &str,
@@ -69,15 +75,16 @@ impl Session {
         protocol: Option<&str>,
         timeout: Option<f64>,
         threads: Option<usize>,
+        source: Option<String>,
     ) -> PyResult<Self> {
         links::use_threads(threads);
-        py.detach(|| links::from_config(config_path, party, protocol, timeout))
+        py.detach(|| links::from_config(config_path, party, protocol, source, timeout))
             .map_err(raise)
     }
 
     /// One party of a session between processes of this machine, from what their parent hands out.
     #[staticmethod]
-    #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None))]
+    #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "what a party knows of the others"
@@ -92,21 +99,18 @@ impl Session {
         protocol: &str,
         timeout: f64,
         threads: Option<usize>,
+        source: Option<String>,
     ) -> PyResult<Self> {
         links::use_threads(threads);
-        let listener = listener.take()?;
-        py.detach(|| {
-            links::local(
-                listener,
-                party,
-                &addresses,
-                certificates,
-                key,
-                protocol,
-                timeout,
-            )
-        })
-        .map_err(raise)
+        let local = Local {
+            listener: listener.take()?,
+            member: party,
+            addresses,
+            certificates,
+            key,
+        };
+        py.detach(|| local.party(&Options::new(protocol, source, timeout)?))
+            .map_err(raise)
     }
 
     #[getter]
@@ -123,6 +127,12 @@ impl Session {
     #[getter]
     fn protocol(&self) -> &str {
         &self.name
+    }
+
+    /// Of correlations, where the protocol consumes any.
+    #[getter]
+    fn source(&self) -> Option<&str> {
+        self.source
     }
 
     #[getter]
@@ -286,9 +296,11 @@ impl Session {
         y: Vec<Words>,
         out: Vec<Words>,
         truncate: u32,
+        names: Names,
     ) -> PyResult<()> {
         let n = first_length("the output", &out, Words::len)?;
-        self.bilinear(py, Bilinear::Elementwise { n }, &x, &y, out, truncate)
+        let map = Bilinear::Elementwise { n };
+        self.bilinear(py, map, [&x, &y], names, out, truncate)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the sizes of a matrix product")]
@@ -303,20 +315,16 @@ impl Session {
         k: usize,
         n: usize,
         truncate: u32,
+        names: Names,
     ) -> PyResult<()> {
         for sizes in [[batch, m, k], [batch, k, n], [batch, m, n]] {
             product_of(&sizes)?;
         }
-        self.bilinear(
-            py,
-            Bilinear::Matrix { batch, m, k, n },
-            &x,
-            &y,
-            out,
-            truncate,
-        )
+        let map = Bilinear::Matrix { batch, m, k, n };
+        self.bilinear(py, map, [&x, &y], names, out, truncate)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the shape of a convolution")]
     fn convolution(
         &self,
         py: Python<'_>,
@@ -325,15 +333,15 @@ impl Session {
         out: Vec<Words>,
         geometry: Geometry,
         truncate: u32,
+        names: Names,
     ) -> PyResult<()> {
-        self.bilinear(
-            py,
-            Bilinear::Convolution(convolution_shape(geometry)?),
-            &x,
-            &w,
-            out,
-            truncate,
-        )
+        let map = Bilinear::Convolution(convolution_shape(geometry)?);
+        self.bilinear(py, map, [&x, &w], names, out, truncate)
+    }
+
+    /// The operand of that name may change from here on.
+    fn forget(&self, py: Python<'_>, name: Name) {
+        py.detach(|| self.lock().forget(name));
     }
 
     fn truncate(
@@ -485,6 +493,12 @@ impl Session {
         as_dict(py, &totals)
     }
 
+    /// What making correlations has sent; with the seconds that computing has waited for them.
+    fn correlations<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, f64)> {
+        let (reading, waited) = py.detach(|| self.lock().correlations());
+        Ok((as_dict(py, &reading)?, waited.as_secs_f64()))
+    }
+
     /// Tells the other parties why this one ends.
     fn abort(&self, py: Python<'_>, reason: &str) {
         py.detach(|| self.mesh.abort(reason));
@@ -512,11 +526,14 @@ impl Session {
 
 /// The threat model that a session would have.
 #[pyfunction]
-pub fn threat_model(protocol: &str, parties: usize) -> PyResult<String> {
-    let model = mpc::threat_model(protocol, parties);
-    model
-        .map(|model| model.to_string())
-        .ok_or_else(|| misuse(format!("unknown protocol {protocol:?}")))
+#[pyo3(signature = (protocol, parties, source=None))]
+pub fn threat_model(protocol: &str, parties: usize, source: Option<String>) -> PyResult<String> {
+    let settings = Settings {
+        protocol: protocol.to_owned(),
+        source,
+    };
+    let model = settings.threat_model(parties).map_err(raise)?;
+    Ok(model.to_string())
 }
 
 fn as_dict<'py>(py: Python<'py>, reading: &net::Reading) -> PyResult<Bound<'py, PyDict>> {

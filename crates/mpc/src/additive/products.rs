@@ -19,7 +19,7 @@ use crate::blocks;
 use crate::correlations::job::Mask;
 use crate::correlations::kind::Kind;
 use crate::group::Group;
-use crate::{Bilinear, Operand, Result};
+use crate::{Bilinear, Error, Operand, Result};
 
 /// An operand whose masked value is open: x − a, and this party's share of a.
 pub(super) struct Masked {
@@ -51,22 +51,24 @@ impl Additive {
                 self.elementwise(*n, only(x.parts), only(y.parts), out)
             };
         }
-        let masks = [self.mask_of(x, None), self.mask_of(y, Some(x))];
+        let masks = [self.mask_of(x, None)?, self.mask_of(y, Some(x))?];
         let columns = self.supply.product(map, masks[0], masks[1])?;
         self.with_masks(map, &Operands { x, y }, masks, columns, out)
     }
 
     /// Whether an operand's mask is new; `before` is the operand that is masked before it.
-    fn mask_of(&self, operand: &Operand, before: Option<&Operand>) -> Mask {
-        match operand.name {
-            None => Mask::Fresh,
-            Some(name)
-                if self.masked.contains_key(&name)
-                    || before.is_some_and(|before| before.name == Some(name)) =>
-            {
-                Mask::Kept(name)
-            }
-            Some(name) => Mask::Keep(name),
+    fn mask_of(&self, operand: &Operand, before: Option<&Operand>) -> Result<Mask> {
+        let Some(name) = operand.name else {
+            return Ok(Mask::Fresh);
+        };
+        let kept = self.masked.get(&name).map(|masked| masked.mask.len());
+        let same = before.filter(|before| before.name == Some(name));
+        match kept.or(same.map(|before| only(before.parts).len())) {
+            None => Ok(Mask::Keep(name)),
+            Some(n) if n == only(operand.parts).len() => Ok(Mask::Kept(name)),
+            Some(n) => Err(Error::misuse(format!(
+                "operand {name} had {n} elements before; forget a name before it stands for another value"
+            ))),
         }
     }
 
