@@ -161,13 +161,25 @@ fn measure(depth: usize) {
         times,
     );
 
-    for n in [1, 10, 100, 1000] {
+    for (bits, n) in [
+        (1, 1),
+        (1, 10),
+        (1, 1000),
+        (2, 1),
+        (2, 10),
+        (2, 1000),
+        (4, 1),
+        (4, 10),
+        (4, 1000),
+    ] {
         let (m, k) = (4, 100);
         let bits = products::choices(&values[..m * k]);
         let (message, chosen) = chooser.extend(&bits);
         let offered = sender.extend(bits.len(), &message).expect("its length");
-        let mut keys = ScalarKeys::new(offered, m * k);
-        let mut set = Scalars::new(chosen, &values[..m * k]);
+        let (mut keys, message) = ScalarKeys::new(offered, m * k).in_digits(bits);
+        let set = Scalars::new(chosen, &values[..m * k]);
+        let mut set = set.in_digits(bits, &message).expect("its length");
+        let words = keys.rows_words(k, m, n);
         let (mut mine, mut theirs) = (vec![0; m * n], vec![0; m * n]);
         let times = both(
             || (),
@@ -178,9 +190,9 @@ fn measure(depth: usize) {
             },
         );
         report(
-            &format!("rows by {n} columns"),
+            &format!("rows by {n} columns, digits of {bits}"),
             m * k * n,
-            products::rows_words(k, m, n),
+            words,
             times,
         );
     }

@@ -20,7 +20,20 @@ pub(crate) const SEGMENT: usize = 512;
 /// Blocks encrypted together.
 const BATCH: usize = 32;
 
-/// A family of public permutations, bound to a session, a direction and a purpose.
+/// What a public permutation is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    /// The hash of a segment.
+    Hash = 0,
+    /// The key of a family of its own.
+    Family = 1,
+    /// A block of the streams of scalars' keys.
+    Stream = 2,
+    /// A level of trees.
+    Tree = 3,
+}
+
+/// A family of public permutations, bound to a session and a direction.
 pub(crate) struct Family(Aes128Enc);
 
 impl Family {
@@ -28,22 +41,24 @@ impl Family {
         Self(cipher(finish(&mut binding.hasher(purpose))))
     }
 
-    /// The permutation of this number.
-    pub(crate) fn permutation(&self, number: u128) -> Permutation {
+    /// The permutation for this purpose, by two numbers, of which the second is less than 2^32.
+    pub(crate) fn permutation(&self, purpose: Purpose, number: u64, part: usize) -> Permutation {
+        let part = u32::try_from(part).expect("a message has fewer than 2^32 blocks");
+        let number = (purpose as u128) << 96 | u128::from(part) << 64 | u128::from(number);
         let mut block = Array(number.to_le_bytes());
         self.0.encrypt_block(&mut block);
         Permutation(Aes128Enc::new(&block))
     }
 
-    /// A family of its own for what is made of transfers `first..`; the hash uses numbers below 2^64.
+    /// A family of its own for what is made of transfers `first..`.
     pub(crate) fn subfamily(&self, first: u64) -> Self {
-        Self(self.permutation(1 << 64 | u128::from(first)).0)
+        Self(self.permutation(Purpose::Family, first, 0).0)
     }
 
     /// The hash for transfers `first..`, up to the next multiple of [`SEGMENT`].
     pub(crate) fn hash(&self, first: u64) -> Hash {
         Hash {
-            permutation: self.permutation(u128::from(first / SEGMENT as u64)),
+            permutation: self.permutation(Purpose::Hash, first / SEGMENT as u64, 0),
             first,
         }
     }

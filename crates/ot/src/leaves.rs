@@ -20,11 +20,6 @@ const BLOCKS: usize = WORDS / 2;
 /// A row of a tile.
 pub(crate) type Row = [u64; WORDS];
 
-/// The rows of the trees, at most `depth` each, 128 together.
-pub(crate) fn trees(depth: usize) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
-    (0..COUNT.div_ceil(depth)).map(move |tree| tree * depth..COUNT.min((tree + 1) * depth))
-}
-
 /// Leaves of all trees, expanded as AES-128 in counter mode; wiped when dropped.
 pub(crate) struct Leaves(Vec<Tree>);
 
@@ -40,13 +35,12 @@ impl Leaves {
         Self(Vec::new())
     }
 
-    /// Adds the tree of these rows, from its seeds; `punctured`: the first is missing.
-    pub(crate) fn push(&mut self, rows: Range<usize>, seeds: &[u128], punctured: bool) {
-        let first = usize::from(punctured);
+    /// Adds the tree of these rows, from its seeds: all, or all but the first.
+    pub(crate) fn push(&mut self, rows: Range<usize>, seeds: &[u128]) {
         self.0.push(Tree {
+            first: (1 << rows.len()) - seeds.len(),
             rows,
-            first,
-            leaves: seeds[first..].iter().map(|seed| cipher(*seed)).collect(),
+            leaves: seeds.iter().map(|seed| cipher(*seed)).collect(),
         });
     }
 

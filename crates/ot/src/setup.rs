@@ -1,11 +1,12 @@
 //! The set-up of both directions with one peer: three messages each way, all steps alike at both ends.
 
+use crate::Error;
 use crate::base::{self, COUNT, POINT_WORDS};
 use crate::binding::{Binding, Direction, Secrets};
 use crate::extension::{DEPTH, Receiver, Sender};
-use crate::hash::Family;
-use crate::leaves::{Leaves, trees};
-use crate::{Error, tree};
+use crate::hash::{Family, Permutation, Purpose};
+use crate::leaves::Leaves;
+use crate::tree::{self, MAX_DEPTH};
 use zeroize::Zeroizing;
 
 /// Words of the first message of a set-up.
@@ -22,9 +23,6 @@ pub const CORRECTION_WORDS: usize = correction_words(DEPTH);
 pub const fn correction_words(depth: usize) -> usize {
     4 * (COUNT - COUNT.div_ceil(depth))
 }
-
-/// The largest depth of a tree: 4096 leaves in all.
-const MAX_DEPTH: usize = 8;
 
 /// Both directions of a set-up with one peer, after the first message.
 pub struct Setup {
@@ -122,9 +120,13 @@ impl Replied {
         let keys = self.base.keys(&self.receiving, peer_reply)?;
         let mut leaves = Leaves::new();
         let mut message = Vec::with_capacity(correction_words(self.depth));
-        for (number, rows) in trees(self.depth).enumerate() {
-            let (seeds, corrections) = tree::grow(number, &keys[rows.clone()]);
-            leaves.push(rows, &seeds, false);
+        for (number, rows) in tree::cut(COUNT, self.depth).enumerate() {
+            let keys: Vec<[&[u128]; 2]> = keys[rows.clone()]
+                .iter()
+                .map(|pair| pair.each_ref().map(std::slice::from_ref))
+                .collect();
+            let (seeds, corrections) = tree::grow(&permutation(&self.receiving, number), &keys);
+            leaves.push(rows, &seeds);
             message.extend(corrections);
         }
         let corrected = Corrected {
@@ -157,18 +159,24 @@ impl Corrected {
         Error::unless_length("the corrections of a set-up", expected, peer_corrections)?;
         let mut leaves = Leaves::new();
         let mut rest = peer_corrections;
-        for (number, rows) in trees(self.depth).enumerate() {
-            let (corrections, after) = rest.split_at(tree::correction_words(rows.len()));
+        for (number, rows) in tree::cut(COUNT, self.depth).enumerate() {
+            let (corrections, after) = rest.split_at(tree::correction_words(rows.len(), 1));
             rest = after;
-            let point = *self.delta >> rows.start;
-            let seeds = tree::puncture(number, &self.keys[rows.clone()], point, corrections);
-            leaves.push(rows, &seeds, true);
+            let keys: Vec<_> = self.keys[rows.clone()].chunks(1).collect();
+            let path = |level: usize, _| (*self.delta >> (rows.start + level) & 1).wrapping_neg();
+            let permutation = permutation(&self.sending, number);
+            let seeds = tree::puncture(&permutation, &keys, path, corrections);
+            leaves.push(rows, &seeds);
         }
         Ok(Pair {
             sender: Sender::new(leaves, self.delta, family(&self.sending)),
             receiver: self.receiver,
         })
     }
+}
+
+fn permutation(binding: &Binding, tree: usize) -> Permutation {
+    Family::new(binding, "tacit ot trees of seeds, version 1").permutation(Purpose::Tree, 0, tree)
 }
 
 fn family(binding: &Binding) -> Family {

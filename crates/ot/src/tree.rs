@@ -1,9 +1,9 @@
-//! Trees of seeds, all leaves of which but one pass to a holder of the base transfers' keys.
+//! Trees of seeds, all leaves of which but one pass to a holder of keys from transfers.
 //!
-//! A tree of depth k has leaves r_x for x in 0..2^k at the grower, who has both keys of k base
-//! transfers; the puncturer, who chose bit ¬δ_l in transfer l, gets all but r_δ, where δ_0 is the top
-//! bit of δ. Goldreich, Goldwasser, Micali (1986); punctured as by Boyle, Gilboa, Ishai, Kohl, Scholl
-//! (CRYPTO 2019), and in SoftSpokenOT (Roy, CRYPTO 2022), figure 13, semi-honest part.
+//! A tree of depth k has leaves r_x for x in 0..2^k at the grower, who has both keys of k transfers;
+//! the puncturer, who chose bit ¬δ_l in transfer l, gets all but r_δ, where δ_0 is the top bit of δ.
+//! Goldreich, Goldwasser, Micali (1986); punctured as by Boyle, Gilboa, Ishai, Kohl, Scholl (CRYPTO
+//! 2019), and in SoftSpokenOT (Roy, CRYPTO 2022), section 3, semi-honest part.
 //!
 //! The two keys of transfer 0 are the nodes of level 1. From level 2 on the grower sends, for each
 //! level, the sums of its left and of its right children, masked by the two keys: 4 words. The
@@ -11,108 +11,185 @@
 //!
 //! The puncturer keeps node x at place y = x ⊕ δ, so that the missing one is always at place 0: no
 //! index depends on δ, only masks do.
+//!
+//! Many trees of one depth are handled side by side: what is said of a node is an array of that node
+//! in every tree. The children of node s are π(s) ⊕ s and π(s ⊕ 1) ⊕ s, the counter mode of
+//! [`Permutation`].
 
-use crate::binding::finish;
+use crate::hash::Permutation;
+use std::ops::Range;
 use zeroize::Zeroizing;
 
-/// Words of the corrections of a tree.
-pub(crate) const fn correction_words(depth: usize) -> usize {
-    4 * (depth - 1)
+/// The largest depth.
+pub(crate) const MAX_DEPTH: usize = 8;
+
+/// Words of the corrections of so many trees.
+pub(crate) const fn correction_words(depth: usize, trees: usize) -> usize {
+    4 * (depth - 1) * trees
 }
 
-/// The leaves in the order of x, and the corrections for the puncturer.
-pub(crate) fn grow(tree: usize, keys: &[[u128; 2]]) -> (Zeroizing<Vec<u128>>, Vec<u64>) {
-    let mut nodes = Zeroizing::new(keys[0].to_vec());
-    let mut corrections = Vec::with_capacity(correction_words(keys.len()));
-    for (level, keys) in keys.iter().enumerate().skip(1) {
-        let mut masked = *keys;
-        let mut next = Zeroizing::new(Vec::with_capacity(2 * nodes.len()));
-        for node in nodes.iter() {
-            let pair = children(tree, level, *node);
-            for (masked, child) in masked.iter_mut().zip(pair.iter()) {
-                *masked ^= child;
-                next.push(*child);
+/// `bits` bits cut into trees of at most this depth.
+pub(crate) fn cut(
+    bits: usize,
+    depth: usize,
+) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
+    (0..bits.div_ceil(depth)).map(move |tree| tree * depth..bits.min((tree + 1) * depth))
+}
+
+/// The leaves in the order of x, and the corrections for the puncturer, from both keys of each level.
+pub(crate) fn grow(
+    permutation: &Permutation,
+    keys: &[[&[u128]; 2]],
+) -> (Zeroizing<Vec<u128>>, Vec<u64>) {
+    let trees = keys[0][0].len();
+    let mut nodes = Zeroizing::new(keys[0].concat());
+    let mut corrections = Vec::with_capacity(correction_words(keys.len(), trees));
+    for keys in &keys[1..] {
+        nodes = children(permutation, &nodes, trees);
+        for (side, key) in keys.iter().enumerate() {
+            let mut sums = key.to_vec();
+            for node in nodes.chunks(trees).skip(side).step_by(2) {
+                add(&mut sums, node);
             }
+            corrections.extend(
+                sums.iter()
+                    .flat_map(|sum| [*sum as u64, (sum >> 64) as u64]),
+            );
         }
-        for sum in masked {
-            corrections.extend([sum as u64, (sum >> 64) as u64]);
-        }
-        nodes = next;
     }
     (nodes, corrections)
 }
 
-/// The leaves in the order of y, of which the first is missing and given as 0. Bit l of `point` is
-/// δ_l, and `corrections` has [`correction_words`].
+/// The leaves in the order of y, without the first, which is missing; `keys` are the chosen ones of
+/// each level, `path(level, tree)` is all ones if δ_level is 1 in that tree, and `corrections` has
+/// [`correction_words`].
 pub(crate) fn puncture(
-    tree: usize,
-    keys: &[u128],
-    point: u128,
+    permutation: &Permutation,
+    keys: &[&[u128]],
+    path: impl Fn(usize, usize) -> u128,
     corrections: &[u64],
 ) -> Zeroizing<Vec<u128>> {
-    let mut nodes = Zeroizing::new(vec![0, keys[0]]);
-    for (level, (key, sums)) in (1..).zip(keys[1..].iter().zip(corrections.chunks_exact(4))) {
-        let mask = (point >> level & 1).wrapping_neg();
-        let [left, right] = [0, 2].map(|at| u128::from(sums[at + 1]) << 64 | u128::from(sums[at]));
+    let trees = keys[0].len();
+    let mut nodes = Zeroizing::new(keys[0].to_vec());
+    for (level, (key, sums)) in (1..).zip(keys[1..].iter().zip(corrections.chunks(4 * trees))) {
+        let (left, right) = sums.split_at(2 * trees);
+        let sum =
+            |side: &[u64], tree| u128::from(side[2 * tree + 1]) << 64 | u128::from(side[2 * tree]);
         // The transfer chose the right sum if the path goes left.
-        let mut sibling = key ^ right ^ mask & (left ^ right);
-        let mut next = Zeroizing::new(vec![0; 2 * nodes.len()]);
-        for (place, node) in nodes.iter().enumerate().skip(1) {
-            let pair = children(tree, level, *node);
-            let exchanged = mask & (pair[0] ^ pair[1]);
-            next[2 * place] = pair[0] ^ exchanged;
-            next[2 * place + 1] = pair[1] ^ exchanged;
-            sibling ^= next[2 * place + 1];
+        let mut next = Zeroizing::new(
+            (0..trees)
+                .map(|tree| {
+                    let (left, right) = (sum(left, tree), sum(right, tree));
+                    key[tree] ^ right ^ path(level, tree) & (left ^ right)
+                })
+                .collect::<Vec<_>>(),
+        );
+        let mut pairs = children(permutation, &nodes, trees);
+        for pair in pairs.chunks_mut(2 * trees) {
+            let (low, high) = pair.split_at_mut(trees);
+            for (tree, (low, high)) in low.iter_mut().zip(&mut *high).enumerate() {
+                let exchanged = path(level, tree) & (*low ^ *high);
+                *low ^= exchanged;
+                *high ^= exchanged;
+            }
+            add(&mut next, high);
         }
-        next[1] = sibling;
+        next.reserve_exact(pairs.len());
+        next.extend_from_slice(&pairs);
         nodes = next;
     }
     nodes
 }
 
-fn children(tree: usize, level: usize, node: u128) -> Zeroizing<[u128; 2]> {
-    let mut hasher = blake3::Hasher::new_derive_key("tacit ot tree of seeds, version 1");
-    hasher.update(&(tree as u64).to_le_bytes());
-    hasher.update(&(level as u64).to_le_bytes());
-    hasher.update(&node.to_le_bytes());
-    let mut right = hasher.clone();
-    hasher.update(&[0]);
-    right.update(&[1]);
-    Zeroizing::new([finish(&mut hasher), finish(&mut right)])
+fn add(sums: &mut [u128], terms: &[u128]) {
+    for (sum, term) in sums.iter_mut().zip(terms) {
+        *sum ^= term;
+    }
+}
+
+/// The left and the right children of each node.
+fn children(permutation: &Permutation, nodes: &[u128], trees: usize) -> Zeroizing<Vec<u128>> {
+    let mut children = Zeroizing::new(Vec::with_capacity(2 * nodes.len()));
+    for node in nodes.chunks(trees) {
+        for side in 0..2 {
+            permutation.map(
+                trees,
+                |tree| node[tree] ^ side,
+                |tree, block| children.push(block ^ node[tree]),
+            );
+        }
+    }
+    children
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::binding::{Binding, Direction};
+    use crate::hash::{Family, Purpose};
+
+    fn permutation() -> Permutation {
+        let family = Family::new(&Binding::new(b"", Direction::FromFirst), "test");
+        family.permutation(Purpose::Tree, 3, 4)
+    }
+
+    /// Different for all arguments.
+    fn key(level: usize, side: usize, tree: usize) -> u128 {
+        (1 + (level << 40 | side << 20 | tree) as u128)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
+    }
 
     #[test]
     fn all_leaves_but_one_pass() {
         for depth in 1..=6 {
-            let keys: Vec<[u128; 2]> = (0..depth)
-                .map(|i| {
-                    [3 + 2 * i, 4 + 2 * i].map(|seed| *children(9, 9, seed as u128))[..].concat()
-                })
-                .map(|four| [four[0], four[3]])
+            // A tree for every path.
+            let trees = 1 << depth;
+            let column = |level, side: &dyn Fn(usize) -> usize| -> Vec<u128> {
+                (0..trees)
+                    .map(|tree| key(level, side(tree), tree))
+                    .collect()
+            };
+            let bit = |level: usize, tree: usize| tree >> (depth - 1 - level) & 1;
+            let both: Vec<_> = (0..depth)
+                .map(|level| [0, 1].map(|side| column(level, &|_| side)))
                 .collect();
-            let (leaves, corrections) = grow(5, &keys);
-            assert_eq!(corrections.len(), correction_words(depth));
-            assert_eq!(leaves.len(), 1 << depth);
-            for path in 0..1usize << depth {
-                let bit = |level: usize| path >> (depth - 1 - level) & 1;
-                let point =
-                    (0..depth).fold(0, |point, level| point | (bit(level) as u128) << level);
-                let chosen: Vec<u128> = (0..depth)
-                    .map(|level| keys[level][1 - bit(level)])
-                    .collect();
-                let punctured = puncture(5, &chosen, point, &corrections);
-                assert_eq!(punctured[0], 0);
+            let chosen: Vec<_> = (0..depth)
+                .map(|level| column(level, &|tree| 1 - bit(level, tree)))
+                .collect();
+            let both: Vec<_> = both
+                .iter()
+                .map(|pair| pair.each_ref().map(Vec::as_slice))
+                .collect();
+            let chosen: Vec<_> = chosen.iter().map(Vec::as_slice).collect();
+
+            let (leaves, corrections) = grow(&permutation(), &both);
+            assert_eq!(corrections.len(), correction_words(depth, trees));
+            assert_eq!(leaves.len(), trees << depth);
+            let path = |level, tree| (bit(level, tree) as u128).wrapping_neg();
+            let punctured = puncture(&permutation(), &chosen, path, &corrections);
+            assert_eq!(punctured.len(), leaves.len() - trees);
+            for tree in 0..trees {
                 for place in 1..1 << depth {
+                    let (leaf, passed) =
+                        ((place ^ tree) * trees + tree, (place - 1) * trees + tree);
                     assert!(
-                        punctured[place] == leaves[place ^ path],
-                        "depth {depth}, {path}"
+                        punctured[passed] == leaves[leaf],
+                        "depth {depth}, path {tree}"
                     );
                 }
             }
         }
+    }
+
+    #[test]
+    fn bits_are_cut_into_trees() {
+        let cuts = |bits, depth| {
+            cut(bits, depth)
+                .map(|range| (range.start, range.end))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(cuts(4, 2), [(0, 2), (2, 4)]);
+        assert_eq!(cuts(7, 3), [(0, 3), (3, 6), (6, 7)]);
+        assert_eq!(cut(128, 3).len(), 43);
     }
 }

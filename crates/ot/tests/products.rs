@@ -97,3 +97,45 @@ fn rows_multiply_as_often_as_wanted() {
         }
     }
 }
+
+#[test]
+fn digits_multiply_as_bits_do() {
+    let (mut one, mut two) = pairs(ot::DEPTH);
+    for bits in 1..=8 {
+        for (m, k, n) in [(1, 1, 1), (3, 25, 7), (2, 3, 700), (80, 1, 2)] {
+            let scalars = edges(m * k, 3);
+            let (offered, chosen) = transfers(&mut one, &mut two, &scalars);
+            let (mut keys, message) = ScalarKeys::new(offered, m * k).in_digits(bits);
+            assert_eq!(message.len(), products::digit_words(m * k, bits));
+            let mut set = Scalars::new(chosen, &scalars)
+                .in_digits(bits, &message)
+                .unwrap();
+            for (call, rows) in [0..m, m / 2..m].into_iter().enumerate() {
+                let values = edges(k * n, call as u64);
+                let expected = plain(&scalars, k, rows.clone(), &values, n);
+                let (mut mine, mut theirs) = (vec![0; expected.len()], vec![0; expected.len()]);
+                let message = keys.multiply_rows(k, rows.clone(), &values, n, &mut mine);
+                assert_eq!(message.len(), keys.rows_words(k, rows.len(), n));
+                assert_eq!(message.len(), set.rows_words(k, rows.len(), n));
+                set.multiply_rows(k, rows, n, &mut theirs, &message)
+                    .unwrap();
+                let sums: Vec<u64> = mine
+                    .iter()
+                    .zip(&theirs)
+                    .map(|(a, b)| a.wrapping_add(*b))
+                    .collect();
+                assert!(sums == expected, "{m}x{k} by {n}, digits of {bits} bits");
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "a set of scalars is cut into digits once, before its first product")]
+fn digits_after_a_product_are_refused() {
+    let (mut one, mut two) = pairs(1);
+    let (offered, _) = transfers(&mut one, &mut two, &[7]);
+    let mut keys = ScalarKeys::new(offered, 1);
+    let _ = keys.multiply_rows(1, 0..1, &[1], 1, &mut [0]);
+    let _ = keys.in_digits(2);
+}

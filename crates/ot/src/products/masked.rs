@@ -7,7 +7,7 @@
 //! Products lie one after another and are handled in blocks. The message of a block is, for each
 //! digit, the low 64 − s bits of every m, packed.
 
-use super::BITS;
+use super::digits::Digits;
 use crate::Error;
 use rayon::prelude::*;
 use ring::pack::{pack_low, packed_words, unpack_low};
@@ -17,17 +17,15 @@ use std::ops::Range;
 pub(super) const BLOCK: usize = 1024;
 
 /// Words of the message for so many products.
-pub(super) fn words(products: usize) -> usize {
-    products / BLOCK * block_words(BLOCK) + block_words(products % BLOCK)
+pub(super) fn words(products: usize, digits: Digits) -> usize {
+    products / BLOCK * block_words(BLOCK, digits) + block_words(products % BLOCK, digits)
 }
 
-fn block_words(len: usize) -> usize {
-    (0..BITS).map(|digit| packed_words(len, width(digit))).sum()
-}
-
-/// Bits of a digit's masked values.
-pub(super) fn width(digit: usize) -> u32 {
-    (BITS - digit) as u32
+fn block_words(len: usize, digits: Digits) -> usize {
+    digits
+        .shifts()
+        .map(|(_, width)| packed_words(len, width))
+        .sum()
 }
 
 /// The range of products of a block.
@@ -39,6 +37,7 @@ fn range(block: usize, len: usize) -> Range<usize> {
 /// `open(block, products)` gives the source of the differences and shares of a block's digits.
 pub(super) fn offer<S>(
     products: usize,
+    digits: Digits,
     values: &[u64],
     open: impl Fn(usize, Range<usize>) -> S + Sync,
 ) -> (Vec<u64>, Vec<u64>)
@@ -46,27 +45,27 @@ where
     S: FnMut(usize, &mut [u64], &mut [u64]),
 {
     let mut shares = vec![0u64; products];
-    let mut message = vec![0; words(products)];
+    let mut message = vec![0; words(products, digits)];
     shares
         .par_chunks_mut(BLOCK)
-        .zip(message.par_chunks_mut(block_words(BLOCK)))
+        .zip(message.par_chunks_mut(block_words(BLOCK, digits)))
         .enumerate()
         .for_each(|(block, (shares, mut message))| {
             let len = shares.len();
             let mut source = open(block, range(block, len));
             let [mut values_of, mut masked, mut parts] = [[0; BLOCK]; 3];
             repeat(values, block * BLOCK, &mut values_of[..len]);
-            for digit in 0..BITS {
+            for (digit, (shift, width)) in digits.shifts().enumerate() {
                 let (masked, parts) = (&mut masked[..len], &mut parts[..len]);
                 source(digit, masked, parts);
                 for (masked, value) in masked.iter_mut().zip(&values_of) {
                     *masked = value.wrapping_sub(*masked);
                 }
                 for (share, part) in shares.iter_mut().zip(parts) {
-                    *share = share.wrapping_add(*part << digit);
+                    *share = share.wrapping_add(*part << shift);
                 }
-                let (now, rest) = message.split_at_mut(packed_words(len, width(digit)));
-                pack_low(masked, width(digit), now);
+                let (now, rest) = message.split_at_mut(packed_words(len, width));
+                pack_low(masked, width, now);
                 message = rest;
             }
         });
@@ -77,31 +76,36 @@ where
 /// values of a block's digits.
 pub(super) fn receive<S>(
     products: usize,
+    digits: Digits,
     message: &[u64],
     open: impl Fn(usize, Range<usize>) -> S + Sync,
 ) -> Result<Vec<u64>, Error>
 where
     S: FnMut(usize, &mut [u64], &mut [u64]),
 {
-    Error::unless_length("masked values of products", words(products), message)?;
+    Error::unless_length(
+        "masked values of products",
+        words(products, digits),
+        message,
+    )?;
     let mut shares = vec![0u64; products];
     shares
         .par_chunks_mut(BLOCK)
-        .zip(message.par_chunks(block_words(BLOCK)))
+        .zip(message.par_chunks(block_words(BLOCK, digits)))
         .enumerate()
         .for_each(|(block, (shares, mut message))| {
             let len = shares.len();
             let mut source = open(block, range(block, len));
-            let [mut masked, mut parts, mut digits] = [[0; BLOCK]; 3];
-            for digit in 0..BITS {
-                let (parts, digits) = (&mut parts[..len], &mut digits[..len]);
-                source(digit, parts, digits);
-                let (now, rest) = message.split_at(packed_words(len, width(digit)));
-                unpack_low(now, width(digit), &mut masked[..len]);
+            let [mut masked, mut parts, mut chosen] = [[0; BLOCK]; 3];
+            for (digit, (shift, width)) in digits.shifts().enumerate() {
+                let (parts, chosen) = (&mut parts[..len], &mut chosen[..len]);
+                source(digit, parts, chosen);
+                let (now, rest) = message.split_at(packed_words(len, width));
+                unpack_low(now, width, &mut masked[..len]);
                 message = rest;
                 for (i, share) in shares.iter_mut().enumerate() {
-                    let term = parts[i].wrapping_add(digits[i].wrapping_mul(masked[i]));
-                    *share = share.wrapping_add(term << digit);
+                    let term = parts[i].wrapping_add(chosen[i].wrapping_mul(masked[i]));
+                    *share = share.wrapping_add(term << shift);
                 }
             }
         });

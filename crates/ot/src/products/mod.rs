@@ -10,6 +10,8 @@
 //! - [`offer`] and [`receive`]: products of pairs, each transfer used once;
 //! - [`ScalarKeys`] and [`Scalars`]: products of one set of scalars with as many values as wanted.
 
+mod digits;
+mod expansion;
 mod masked;
 mod scalars;
 
@@ -18,7 +20,9 @@ use crate::{Chosen, Error, Offered};
 use ring::planes;
 use std::ops::Range;
 
-pub use scalars::{ScalarKeys, Scalars, rows_words};
+pub use scalars::{ScalarKeys, Scalars, digit_words, rows_words};
+
+use digits::Digits;
 
 /// Bits of a scalar.
 const BITS: usize = 64;
@@ -46,7 +50,7 @@ fn padded(n: usize) -> usize {
 /// Words of the message of [`offer`] for n products.
 #[must_use]
 pub fn message_words(n: usize) -> usize {
-    masked::words(n)
+    masked::words(n, Digits(1))
 }
 
 fn check(transfers: usize, n: usize) {
@@ -65,7 +69,7 @@ fn check(transfers: usize, n: usize) {
 pub fn offer(offered: Offered, values: &[u64]) -> (Vec<u64>, Vec<u64>) {
     let n = values.len();
     check(offered.len(), n);
-    masked::offer(n, values, |_, range| {
+    masked::offer(n, Digits(1), values, |_, range| {
         let offered = &offered;
         move |bit, differences: &mut [u64], shares: &mut [u64]| {
             each_segment(bit * padded(n), &range, |transfers, range| {
@@ -89,7 +93,7 @@ pub fn offer(offered: Offered, values: &[u64]) -> (Vec<u64>, Vec<u64>) {
 /// If the transfers are not those of [`choices`] for n scalars.
 pub fn receive(chosen: Chosen, n: usize, message: &[u64]) -> Result<Vec<u64>, Error> {
     check(chosen.len(), n);
-    masked::receive(n, message, |_, range| {
+    masked::receive(n, Digits(1), message, |_, range| {
         let chosen = &chosen;
         move |bit, shares: &mut [u64], digits: &mut [u64]| {
             each_segment(bit * padded(n), &range, |transfers, range| {

@@ -1,15 +1,22 @@
-//! Products of one set of scalars with as many values as wanted: the pads of its transfers are keys.
+//! Products of one set of scalars with as many values as wanted: the transfers' pads are keys.
 //!
-//! The stream of key s in a block of products is π(s ⊕ c) ⊕ s for counters c = 0, 1, ...: the cipher
-//! of Even and Mansour (Dunkelman, Keller, Shamir, EUROCRYPT 2012, with one key) in counter mode, where
-//! π is AES-128 under a public key of this set of scalars, call and block. So no key is expanded, one
-//! permutation serves the many keys of short streams, and the bound of the ideal-cipher model counts
-//! the inputs of one block only. Each digit takes the low bits of as much of a stream as it needs.
+//! A digit of t bits has keys r_x for x in 0..2^t, of which the chooser lacks that of its digit d; each
+//! use expands them to fresh streams ([`expansion`](super::expansion)). The sender forms u = Σ r_x and
+//! v = Σ x r_x, the chooser w = Σ (d − x) r_x, for which r_d is not needed, and v + w = d u: the
+//! small-field VOLE of SoftSpokenOT (Roy, CRYPTO 2022, section 3) over Z_2^64. The chooser has keys at
+//! places y = x ⊕ d, so that d − x is Σ ±2^l over the bits l of y, with signs by the bits of d.
+//!
+//! With t = 1 the keys are the pads as they are. With more, [`ScalarKeys::in_digits`] makes trees
+//! ([`tree`](crate::tree)) of them, for a message of 4(t − 1) words for each digit of each scalar, and
+//! a product then takes about 32/t words and 64·2^t/t words of streams. Leaf x of a tree is the key of
+//! value 2^t − 1 − x, since of a pair of pads the chooser lacks the one that its bit did not choose.
 
-use super::masked;
-use super::{check, padded};
+use super::digits::Digits;
+use super::expansion::Expansion;
+use super::{BITS, check, masked, padded};
 use crate::forms::mask;
-use crate::hash::{Family, Permutation};
+use crate::hash::{Family, Purpose};
+use crate::tree::{self, MAX_DEPTH};
 use crate::{Chosen, Error, Offered};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -24,64 +31,43 @@ pub struct Scalars {
 /// The sender's end of a set of scalars.
 pub struct ScalarKeys {
     keys: Keys,
-    other: Zeroizing<Vec<u128>>,
 }
 
-/// One key for each bit of each scalar, and the number of the next call.
+/// The keys of every digit and scalar, and the number of the next call.
 struct Keys {
     scalars: usize,
-    keys: Zeroizing<Vec<u128>>,
+    digits: Digits,
+    /// For each digit, those of leaf x (or place y), of all scalars, one after another.
+    leaves: Vec<Zeroizing<Vec<u128>>>,
     family: Family,
     calls: u64,
 }
 
-/// Words of the message of a product of `rows` rows of k scalars with k×n values.
+/// Words of the message of a product of `rows` rows of k scalars with k×n values, with scalars in
+/// digits of one bit.
 #[must_use]
 pub fn rows_words(k: usize, rows: usize, n: usize) -> usize {
-    masked::words(rows * k * n)
+    masked::words(rows * k * n, Digits(1))
 }
 
-/// Rows of a matrix of scalars and the width of the values.
-struct Shape {
-    k: usize,
-    rows: Range<usize>,
-    n: usize,
+/// Words of the message of [`ScalarKeys::in_digits`].
+///
+/// # Panics
+/// If `bits` is not 1 to 8.
+#[must_use]
+pub fn digit_words(scalars: usize, bits: usize) -> usize {
+    checked(bits)
+        .each()
+        .map(|digit| tree::correction_words(digit.len(), padded(scalars)))
+        .sum()
 }
 
-impl Shape {
-    fn products(&self) -> usize {
-        self.rows.len() * self.k * self.n
-    }
-
-    fn check(&self, scalars: usize, out: &[u64]) {
-        assert!(
-            self.rows.start <= self.rows.end && self.rows.end * self.k <= scalars,
-            "rows {:?} of {} scalars each are not among {scalars} scalars",
-            self.rows,
-            self.k
-        );
-        assert!(
-            out.len() == self.rows.len() * self.n,
-            "{} rows of {} sums, not {} words",
-            self.rows.len(),
-            self.n,
-            out.len()
-        );
-    }
-
-    /// Adds the products of each row to its sums.
-    fn sum(&self, products: &[u64], out: &mut [u64]) {
-        let (k, n) = (self.k, self.n);
-        out.par_chunks_mut(n)
-            .zip(products.par_chunks(k * n))
-            .for_each(|(out, products)| {
-                for products in products.chunks(n) {
-                    for (sum, product) in out.iter_mut().zip(products) {
-                        *sum = sum.wrapping_add(*product);
-                    }
-                }
-            });
-    }
+fn checked(bits: usize) -> Digits {
+    assert!(
+        (1..=MAX_DEPTH).contains(&bits),
+        "digits have 1 to {MAX_DEPTH} bits, not {bits}"
+    );
+    Digits(bits)
 }
 
 impl ScalarKeys {
@@ -94,14 +80,43 @@ impl ScalarKeys {
         check(offered.len(), scalars);
         let family = offered.subfamily();
         let (zeros, ones) = offered.random();
+        let (zeros, ones) = (Zeroizing::new(zeros), Zeroizing::new(ones));
+        let leaves = (0..BITS).map(|bit| {
+            let bit = bit * padded(scalars)..(bit + 1) * padded(scalars);
+            Zeroizing::new([&zeros[bit.clone()], &ones[bit]].concat())
+        });
         Self {
-            keys: Keys::new(scalars, zeros, family),
-            other: Zeroizing::new(ones),
+            keys: Keys::new(scalars, leaves.collect(), family),
         }
     }
 
+    /// The same set in digits of `bits` bits, and the message for [`Scalars::in_digits`]. Before the
+    /// first product.
+    ///
+    /// # Panics
+    /// If `bits` is not 1 to 8, or the set was used or has digits already.
+    #[must_use]
+    pub fn in_digits(mut self, bits: usize) -> (Self, Vec<u64>) {
+        let message = self.keys.regroup(bits, |keys, digit, bits| {
+            let permutation = keys.family.permutation(Purpose::Tree, 0, digit);
+            let stride = padded(keys.scalars);
+            let levels: Vec<_> = bits
+                .rev()
+                .map(|bit| <[_; 2]>::from(keys.leaves[bit].split_at(stride)))
+                .collect();
+            tree::grow(&permutation, &levels)
+        });
+        (self, message.concat())
+    }
+
+    /// Words of the message of a product of `rows` rows of k scalars with k×n values.
+    #[must_use]
+    pub fn rows_words(&self, k: usize, rows: usize, n: usize) -> usize {
+        masked::words(rows * k * n, self.keys.digits)
+    }
+
     /// This side's share of the product of rows of the m×k matrix of scalars with `values`, k×n, is
-    /// added to `out`. Gives the message for the chooser, of [`rows_words`].
+    /// added to `out`. Gives the message for the chooser, of [`ScalarKeys::rows_words`].
     ///
     /// # Panics
     /// If the rows, `values` or `out` do not fit each other.
@@ -114,30 +129,32 @@ impl ScalarKeys {
         n: usize,
         out: &mut [u64],
     ) -> Vec<u64> {
-        let shape = Shape { k, rows, n };
-        shape.check(self.keys.scalars, out);
         assert!(
             values.len() == k * n,
             "{k} rows of {n} values, not {} words",
             values.len()
         );
-        let call = self.keys.call();
-        if shape.products() == 0 {
-            return Vec::new();
-        }
-        let (shares, message) = masked::offer(shape.products(), values, |block, products| {
-            let mut expansion = self.keys.expansion(call, block, &shape, products);
-            let (zeros, ones) = (&self.keys.keys, &self.other);
-            move |digit, differences: &mut [u64], shares: &mut [u64]| {
-                expansion.fill(zeros, digit, shares);
-                expansion.fill(ones, digit, differences);
-                for (difference, share) in differences.iter_mut().zip(shares) {
-                    *difference = difference.wrapping_sub(*share);
-                    *share = share.wrapping_neg();
+        let call = self.keys.call(k, &rows, n, out);
+        let keys = &self.keys;
+        let products = call.products();
+        let (shares, message) = masked::offer(products, keys.digits, values, |block, range| {
+            let mut expansion = keys.expansion(&call, block, range);
+            move |digit, sums: &mut [u64], weighted: &mut [u64]| {
+                sums.fill(0);
+                weighted.fill(0);
+                let (leaves, width) = (keys.leaves(digit), keys.width(digit));
+                let last = leaves.len() - 1;
+                for (leaf, keys) in leaves.enumerate() {
+                    let words = expansion.words(keys, width);
+                    let value = last - leaf;
+                    for ((sum, weighted), word) in sums.iter_mut().zip(&mut *weighted).zip(words) {
+                        *sum = sum.wrapping_add(*word);
+                        *weighted = weighted.wrapping_add(word.wrapping_mul(value as u64));
+                    }
                 }
             }
         });
-        shape.sum(&shares, out);
+        call.sum(&shares, out);
         message
     }
 }
@@ -151,17 +168,59 @@ impl Scalars {
     pub fn new(chosen: Chosen, scalars: &[u64]) -> Self {
         check(chosen.len(), scalars.len());
         let (family, choices) = (chosen.subfamily(), chosen.choices.clone());
+        let pads = Zeroizing::new(chosen.random());
+        let stride = padded(scalars.len());
+        let leaves =
+            (0..BITS).map(|bit| Zeroizing::new(pads[bit * stride..(bit + 1) * stride].to_vec()));
         Self {
-            keys: Keys::new(scalars.len(), chosen.random(), family),
+            keys: Keys::new(scalars.len(), leaves.collect(), family),
             choices,
         }
+    }
+
+    /// The same set in digits of `bits` bits, with the message of [`ScalarKeys::in_digits`]. Before
+    /// the first product.
+    ///
+    /// # Errors
+    /// If the message has another length than [`digit_words`].
+    ///
+    /// # Panics
+    /// If `bits` is not 1 to 8, or the set was used or has digits already.
+    pub fn in_digits(mut self, bits: usize, message: &[u64]) -> Result<Self, Error> {
+        let expected = digit_words(self.keys.scalars, bits);
+        Error::unless_length("the corrections of digits", expected, message)?;
+        let stride = padded(self.keys.scalars);
+        let choices = &self.choices;
+        self.keys.regroup(bits, |keys, digit, range| {
+            let permutation = keys.family.permutation(Purpose::Tree, 0, digit);
+            // All digits before this one have as many bits.
+            let start = digit * tree::correction_words(bits, stride);
+            let corrections = &message[start..][..tree::correction_words(range.len(), stride)];
+            let levels: Vec<_> = range
+                .clone()
+                .rev()
+                .map(|bit| keys.leaves[bit].as_slice())
+                .collect();
+            let path = |level: usize, scalar| {
+                let chosen = mask(choices, (range.end - 1 - level) * stride + scalar);
+                !(u128::from(chosen) << 64 | u128::from(chosen))
+            };
+            (tree::puncture(&permutation, &levels, path, corrections), ())
+        });
+        Ok(self)
+    }
+
+    /// Words of the message of a product of `rows` rows of k scalars with k×n values.
+    #[must_use]
+    pub fn rows_words(&self, k: usize, rows: usize, n: usize) -> usize {
+        masked::words(rows * k * n, self.keys.digits)
     }
 
     /// This side's share of the product of rows of the m×k matrix of scalars with the sender's k×n
     /// values is added to `out`.
     ///
     /// # Errors
-    /// If the message has another length than [`rows_words`].
+    /// If the message has another length than [`Scalars::rows_words`].
     ///
     /// # Panics
     /// If the rows or `out` do not fit each other.
@@ -173,158 +232,156 @@ impl Scalars {
         out: &mut [u64],
         message: &[u64],
     ) -> Result<(), Error> {
-        let shape = Shape { k, rows, n };
-        shape.check(self.keys.scalars, out);
-        let call = self.keys.call();
-        if shape.products() == 0 {
-            return Error::unless_length("masked values of products", 0, message);
-        }
-        let stride = padded(self.keys.scalars);
-        let shares = masked::receive(shape.products(), message, |block, products| {
-            let first = products.start;
-            let mut expansion = self.keys.expansion(call, block, &shape, products);
-            let (keys, choices, shape) = (&self.keys.keys, &self.choices, &shape);
+        let call = self.keys.call(k, &rows, n, out);
+        let (keys, choices) = (&self.keys, &self.choices);
+        let stride = padded(keys.scalars);
+        let products = call.products();
+        let shares = masked::receive(products, keys.digits, message, |block, range| {
+            let mut expansion = keys.expansion(&call, block, range.clone());
+            let mut sums = vec![vec![0u64; range.len()]; keys.digits.0];
             move |digit, shares: &mut [u64], digits: &mut [u64]| {
-                expansion.fill(keys, digit, shares);
-                let start = digit * stride + shape.rows.start * shape.k;
-                for (i, value) in digits.iter_mut().enumerate() {
-                    *value = mask(choices, start + (first + i) / shape.n) & 1;
+                let width = keys.width(digit);
+                sums.iter_mut().for_each(|sums| sums.fill(0));
+                for (place, keys) in (1usize..).zip(keys.leaves(digit)) {
+                    let words = expansion.words(keys, width);
+                    for (bit, sums) in sums.iter_mut().enumerate() {
+                        if place >> bit & 1 == 1 {
+                            for (sum, word) in sums.iter_mut().zip(words) {
+                                *sum = sum.wrapping_add(*word);
+                            }
+                        }
+                    }
+                }
+                shares.fill(0);
+                digits.fill(0);
+                for ((bit, at), sums) in keys.bits(digit).enumerate().zip(&sums) {
+                    for (i, scalar) in expansion.scalars().iter().enumerate() {
+                        let chosen = mask(choices, at * stride + scalar);
+                        let signed = (sums[i] ^ !chosen).wrapping_sub(!chosen);
+                        shares[i] = shares[i].wrapping_add(signed << bit);
+                        digits[i] |= (chosen & 1) << bit;
+                    }
                 }
             }
         })?;
-        shape.sum(&shares, out);
+        call.sum(&shares, out);
         Ok(())
     }
 }
 
 impl Keys {
-    fn new(scalars: usize, keys: Vec<u128>, family: Family) -> Self {
+    fn new(scalars: usize, leaves: Vec<Zeroizing<Vec<u128>>>, family: Family) -> Self {
         Self {
             scalars,
-            keys: Zeroizing::new(keys),
+            digits: Digits(1),
+            leaves,
             family,
             calls: 0,
         }
     }
 
-    /// The number of the next call.
-    fn call(&mut self) -> u64 {
-        let call = self.calls;
-        self.calls = call
+    /// Keys of digits of `bits` bits in place of those of bits, and what else `make` gives for each
+    /// digit.
+    fn regroup<T: Send>(
+        &mut self,
+        bits: usize,
+        make: impl Fn(&Self, usize, Range<usize>) -> (Zeroizing<Vec<u128>>, T) + Sync,
+    ) -> Vec<T> {
+        let digits = checked(bits);
+        assert!(
+            self.calls == 0 && self.digits.0 == 1,
+            "a set of scalars is cut into digits once, before its first product"
+        );
+        let cuts: Vec<_> = digits.each().collect();
+        let (leaves, others) = cuts
+            .into_par_iter()
+            .enumerate()
+            .map(|(digit, bits)| make(self, digit, bits))
+            .unzip();
+        self.digits = digits;
+        self.leaves = leaves;
+        others
+    }
+
+    /// The keys of each leaf of a digit.
+    fn leaves(&self, digit: usize) -> std::slice::ChunksExact<'_, u128> {
+        self.leaves[digit].chunks_exact(padded(self.scalars))
+    }
+
+    fn bits(&self, digit: usize) -> Range<usize> {
+        let start = digit * self.digits.0;
+        start..BITS.min(start + self.digits.0)
+    }
+
+    /// The low bits of a product with a digit that count.
+    fn width(&self, digit: usize) -> u32 {
+        (BITS - digit * self.digits.0) as u32
+    }
+
+    /// Takes the number of the next call, for rows of k scalars with n columns of values.
+    fn call(&mut self, k: usize, rows: &Range<usize>, n: usize, out: &[u64]) -> Call {
+        let scalars = self.scalars;
+        assert!(
+            rows.start <= rows.end && rows.end * k <= scalars,
+            "rows {rows:?} of {k} scalars each are not among {scalars} scalars"
+        );
+        assert!(
+            out.len() == rows.len() * n,
+            "{} rows of {n} sums, not {} words",
+            rows.len(),
+            out.len()
+        );
+        let number = self.calls;
+        self.calls = number
             .checked_add(1)
             .expect("a set of scalars has 2^64 calls");
-        call
-    }
-
-    /// What the keys expand to in a block of products of a call.
-    fn expansion(
-        &self,
-        call: u64,
-        block: usize,
-        shape: &Shape,
-        products: Range<usize>,
-    ) -> Expansion {
-        Expansion {
-            permutation: self
-                .family
-                .permutation(u128::from(call) << 64 | block as u128),
-            stride: padded(self.scalars),
-            scalar: shape.rows.start * shape.k + products.start / shape.n,
-            column: products.start % shape.n,
-            n: shape.n,
-            inputs: vec![(0, 0); products.len()],
-        }
-    }
-}
-
-/// The streams of the keys of some successive products.
-struct Expansion {
-    permutation: Permutation,
-    /// Keys of a digit.
-    stride: usize,
-    /// Scalar and column of the first product.
-    scalar: usize,
-    column: usize,
-    /// Columns, each with its place in a key's stream.
-    n: usize,
-    /// Keys and what they encrypt.
-    inputs: Vec<(u128, u128)>,
-}
-
-impl Expansion {
-    /// The values of all products for this digit, under these keys; what is above the digit's width
-    /// is unspecified.
-    fn fill(&mut self, keys: &[u128], digit: usize, out: &mut [u64]) {
-        match masked::width(digit) {
-            33.. => self.lanes::<2>(keys, digit, out),
-            17.. => self.lanes::<4>(keys, digit, out),
-            9.. => self.lanes::<8>(keys, digit, out),
-            _ => self.lanes::<16>(keys, digit, out),
-        }
-    }
-
-    /// `LANES` values to a block.
-    fn lanes<const LANES: usize>(&mut self, keys: &[u128], digit: usize, out: &mut [u64]) {
-        let mut count = 0;
-        let mut pieces = Pieces::new(self.column, self.n, out.len());
-        for (key, len) in keys[digit * self.stride + self.scalar..]
-            .iter()
-            .zip(&mut pieces)
-        {
-            for counter in 0..len.div_ceil(LANES) {
-                self.inputs[count] = (*key, key ^ counter as u128);
-                count += 1;
-            }
-        }
-        let mut pieces = Pieces::new(self.column, self.n, out.len());
-        let (mut rest, mut left) = (out, 0);
-        let inputs = &self.inputs[..count];
-        self.permutation.map(
-            count,
-            |i| inputs[i].1,
-            |i, block| {
-                if left == 0 {
-                    left = pieces.next().unwrap_or(0);
-                }
-                let (now, after) = std::mem::take(&mut rest).split_at_mut(left.min(LANES));
-                left -= now.len();
-                let values = block ^ inputs[i].0;
-                for (lane, value) in now.iter_mut().enumerate() {
-                    *value = (values >> (lane * 128 / LANES)) as u64;
-                }
-                rest = after;
-            },
-        );
-    }
-}
-
-/// The lengths of the pieces of each row of n columns, of `len` products from this column on.
-struct Pieces {
-    next: usize,
-    n: usize,
-    len: usize,
-}
-
-impl Pieces {
-    fn new(column: usize, n: usize, len: usize) -> Self {
-        Self {
-            next: n - column,
+        Call {
+            number,
+            k,
+            rows: rows.clone(),
             n,
-            len,
         }
+    }
+
+    /// The streams of a block of products.
+    fn expansion(&self, call: &Call, block: usize, products: Range<usize>) -> Expansion {
+        Expansion::new(
+            self.family.permutation(Purpose::Stream, call.number, block),
+            call.rows.start * call.k + products.start / call.n,
+            products.start % call.n,
+            call.n,
+            products.len(),
+        )
     }
 }
 
-impl Iterator for Pieces {
-    type Item = usize;
+/// A product of rows of scalars: the products of row r and column c are those of all k scalars of the
+/// row, scalar by scalar.
+struct Call {
+    number: u64,
+    k: usize,
+    rows: Range<usize>,
+    n: usize,
+}
 
-    fn next(&mut self) -> Option<usize> {
-        if self.len == 0 {
-            return None;
+impl Call {
+    fn products(&self) -> usize {
+        self.rows.len() * self.k * self.n
+    }
+
+    /// Adds the products of each row to its sums.
+    fn sum(&self, products: &[u64], out: &mut [u64]) {
+        if products.is_empty() {
+            return;
         }
-        let piece = self.next.min(self.len);
-        self.next = self.n;
-        self.len -= piece;
-        Some(piece)
+        out.par_chunks_mut(self.n)
+            .zip(products.par_chunks(self.k * self.n))
+            .for_each(|(out, products)| {
+                for products in products.chunks(self.n) {
+                    for (sum, product) in out.iter_mut().zip(products) {
+                        *sum = sum.wrapping_add(*product);
+                    }
+                }
+            });
     }
 }
