@@ -173,9 +173,9 @@ fn measure(depth: usize) {
         (4, 1000),
     ] {
         let (m, k) = (4, 100);
-        let bits = products::choices(&values[..m * k]);
-        let (message, chosen) = chooser.extend(&bits);
-        let offered = sender.extend(bits.len(), &message).expect("its length");
+        let choices = products::choices(&values[..m * k]);
+        let (message, chosen) = chooser.extend(&choices);
+        let offered = sender.extend(choices.len(), &message).expect("its length");
         let (mut keys, message) = ScalarKeys::new(offered, m * k).in_digits(bits);
         let set = Scalars::new(chosen, &values[..m * k]);
         let mut set = set.in_digits(bits, &message).expect("its length");
