@@ -52,14 +52,17 @@ pub const fn extension_words(w: usize) -> usize {
 
 /// The end that chooses one of each two pads.
 pub struct Receiver {
-    leaves: Leaves,
+    pub(crate) leaves: Leaves,
     family: Arc<Family>,
     next: u64,
+    /// Leaves the mask of the choices out, so that a test shows that it would notice.
+    #[cfg(test)]
+    pub(crate) unmasked: bool,
 }
 
 /// The end that gets both pads of each transfer.
 pub struct Sender {
-    leaves: Leaves,
+    pub(crate) leaves: Leaves,
     delta: Zeroizing<u128>,
     family: Arc<Family>,
     next: u64,
@@ -81,6 +84,8 @@ impl Receiver {
             leaves,
             family: Arc::new(family),
             next: 0,
+            #[cfg(test)]
+            unmasked: false,
         }
     }
 
@@ -110,6 +115,10 @@ impl Receiver {
                         let message = &mut message[tree * words..][..words];
                         for ((message, u), choice) in message.iter_mut().zip(u).zip(choices) {
                             *message = u ^ choice;
+                            #[cfg(test)]
+                            if self.unmasked {
+                                *message = *choice;
+                            }
                         }
                         for (row, sum) in range.zip(sums) {
                             planes[row * words..][..words].copy_from_slice(&sum[..words]);

@@ -33,12 +33,35 @@ pub(crate) enum Purpose {
     Tree = 3,
 }
 
+/// What a test leaves out of the hash, to show that it would notice.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Mutation {
+    None,
+    /// H(x, i) = π(π(x)) ⊕ π(x), under one key.
+    NoIndex,
+    /// H(x, i) = x.
+    NoHash,
+}
+
 /// A family of public permutations, bound to a session and a direction.
-pub(crate) struct Family(Aes128Enc);
+pub(crate) struct Family {
+    keys: Aes128Enc,
+    #[cfg(test)]
+    pub(crate) mutation: Mutation,
+}
 
 impl Family {
     pub(crate) fn new(binding: &Binding, purpose: &str) -> Self {
-        Self(cipher(finish(&mut binding.hasher(purpose))))
+        Self::of(cipher(finish(&mut binding.hasher(purpose))))
+    }
+
+    fn of(keys: Aes128Enc) -> Self {
+        Self {
+            keys,
+            #[cfg(test)]
+            mutation: Mutation::None,
+        }
     }
 
     /// The permutation for this purpose, by two numbers, of which the second is less than 2^32.
@@ -46,13 +69,13 @@ impl Family {
         let part = u32::try_from(part).expect("a message has fewer than 2^32 blocks");
         let number = (purpose as u128) << 96 | u128::from(part) << 64 | u128::from(number);
         let mut block = Array(number.to_le_bytes());
-        self.0.encrypt_block(&mut block);
+        self.keys.encrypt_block(&mut block);
         Permutation(Aes128Enc::new(&block))
     }
 
     /// A family of its own for what is made of transfers `first..`.
     pub(crate) fn subfamily(&self, first: u64) -> Self {
-        Self(self.permutation(Purpose::Family, first, 0).0)
+        Self::of(self.permutation(Purpose::Family, first, 0).0)
     }
 
     /// The hash for transfers `first..`, up to the next multiple of [`SEGMENT`].
@@ -60,6 +83,8 @@ impl Family {
         Hash {
             permutation: self.permutation(Purpose::Hash, first / SEGMENT as u64, 0),
             first,
+            #[cfg(test)]
+            mutation: self.mutation,
         }
     }
 }
@@ -98,11 +123,17 @@ impl Permutation {
 pub(crate) struct Hash {
     permutation: Permutation,
     first: u64,
+    #[cfg(test)]
+    mutation: Mutation,
 }
 
 impl Hash {
     /// π(x), of which [`Hash::pads`] makes pads, for x = row ⊕ `offset`.
     pub(crate) fn open(&self, rows: &[u128], offset: u128, opened: &mut [u128]) {
+        #[cfg(test)]
+        if self.mutation == Mutation::NoHash {
+            return (0..rows.len()).for_each(|i| opened[i] = rows[i] ^ offset);
+        }
         self.permutation.map(
             rows.len(),
             |i| rows[i] ^ offset,
@@ -113,6 +144,17 @@ impl Hash {
     /// Pad `number` of each transfer.
     pub(crate) fn pads(&self, number: u64, opened: &[u128], pads: &mut [u128]) {
         let tweak = u128::from(number) << 64;
+        #[cfg(test)]
+        match self.mutation {
+            Mutation::None => {}
+            Mutation::NoHash => return pads[..opened.len()].copy_from_slice(opened),
+            Mutation::NoIndex => {
+                let (n, input) = (opened.len(), |i: usize| opened[i]);
+                return self
+                    .permutation
+                    .map(n, input, |i, block| pads[i] = opened[i] ^ block);
+            }
+        }
         self.permutation.map(
             opened.len(),
             |i| opened[i] ^ (tweak | u128::from(self.first + i as u64)),
@@ -158,6 +200,47 @@ mod tests {
         pads.sort_unstable();
         pads.dedup();
         assert_eq!(pads.len(), 8);
+    }
+
+    /// By AES-128 of OpenSSL, from the definition.
+    #[test]
+    fn known_answers() {
+        let family = Family::of(cipher(u128::from_le_bytes(std::array::from_fn(|i| {
+            i as u8
+        }))));
+        let cases: [(u64, u64, u128, u128); 3] = [
+            (0, 0, 0, 0x6f32_5fee_1a0e_9268_26eb_4d74_c2bb_f81e),
+            (
+                1000,
+                3,
+                0x0123_4567_89ab_cdef_0011_2233_4455_6677,
+                0x15af_6e8c_100a_227a_b3f9_22fc_8870_799c,
+            ),
+            (
+                (1 << 40) + 511,
+                0,
+                u128::MAX,
+                0x622f_6e67_54ed_1a62_a82e_0dcf_179a_3871,
+            ),
+        ];
+        for (index, number, row, expected) in cases {
+            assert_eq!(
+                pad(&family, index, number, row),
+                expected,
+                "{index}, {number}"
+            );
+        }
+        let key = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff_u128;
+        let permutation = family.permutation(Purpose::Stream, 5, 7);
+        let mut stream = Vec::new();
+        permutation.map(2, |i| key ^ i as u128, |_, block| stream.push(block ^ key));
+        assert_eq!(
+            stream,
+            [
+                0x2f8e_de4f_6f14_509c_b7bc_2276_1d46_5bcc,
+                0x9022_be27_9347_9f2a_59b2_ce9e_07e4_cd55
+            ]
+        );
     }
 
     #[test]

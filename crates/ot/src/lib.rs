@@ -48,6 +48,9 @@ pub mod products;
 mod setup;
 mod tree;
 
+#[cfg(test)]
+mod secrecy;
+
 pub use error::Error;
 pub use extension::{DEPTH, Receiver, Sender, extension_words};
 pub use forms::{Chosen, Offered, correlate_words};

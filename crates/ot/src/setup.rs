@@ -62,7 +62,20 @@ impl Setup {
             (1..=MAX_DEPTH).contains(&depth),
             "trees have a depth of 1 to {MAX_DEPTH}, not {depth}"
         );
-        let mut secrets = Secrets::random()?;
+        Ok(Self::with_secrets(
+            context,
+            first,
+            depth,
+            Secrets::random()?,
+        ))
+    }
+
+    pub(crate) fn with_secrets(
+        context: &[u8],
+        first: bool,
+        depth: usize,
+        mut secrets: Secrets,
+    ) -> (Self, Vec<u64>) {
         let base = base::Sender::new(&mut secrets);
         let message = base.message();
         let setup = Self {
@@ -72,7 +85,7 @@ impl Setup {
             secrets,
             base,
         };
-        Ok((setup, message))
+        (setup, message)
     }
 
     /// Takes the peer's first message, and gives the second.
