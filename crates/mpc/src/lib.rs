@@ -36,6 +36,8 @@ pub use broadcast::broadcast;
 pub use correlations::Name;
 pub use cost::{Cost, Operation};
 pub use net::{Error, Result};
+#[cfg(feature = "mutation")]
+pub use open::open_exactly;
 pub use open::{Settings, open};
 pub use protocol::{Bilinear, Operand, Parts, PartsMut, Protocol, Receiver};
 pub use threat_model::{ThreatModel, Trust};

@@ -108,3 +108,25 @@ pub fn open_additive(settings: &Settings, mesh: &Mesh) -> Result<Additive> {
         trust,
     )
 }
+
+/// Additive sharing with a dealer who makes nothing but what is asked for, when it is asked for; `change`
+/// may watch the channel to the dealer, and mutate the stream that is shared with it.
+///
+/// # Errors
+/// As [`open`].
+#[cfg(feature = "mutation")]
+pub fn open_exactly(
+    mesh: &Mesh,
+    change: impl FnOnce(&mut net::Channel, &mut ring::stream::Stream),
+) -> Result<Additive> {
+    let patience = Patience::default();
+    let mut channel = mesh.channel(OFFLINE);
+    channel.set_patience(patience.clone());
+    let dealer = mesh.dealer().expect("a mesh with a dealer");
+    let mut source = Dealt::new(channel, dealer)?;
+    let (channel, stream) = source.parts();
+    change(channel, stream);
+    let mut supply = Supply::start(Box::new(source), patience)?;
+    supply.make_exactly();
+    Additive::new(mesh.channel(ONLINE), supply, Trust::Dealer)
+}

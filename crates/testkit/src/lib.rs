@@ -52,35 +52,53 @@ pub fn run<T: Send>(
     let (settings, _) = setting(name);
     run_opened(
         parties,
-        settings.has_dealer().expect("a setting that exists"),
+        settings
+            .has_dealer()
+            .expect("a setting that exists")
+            .then_some(&deal as Dealing),
         |mesh| mpc::open(&settings, mesh, true),
         |p| program(&mut **p),
     )
 }
 
-/// [`run`], with a protocol that the test opens itself.
+/// A dealer in a thread of its own.
+pub type Dealing<'a> = &'a (dyn Fn(&Mesh) -> mpc::Result<()> + Sync);
+
+/// Deals until the parties have finished.
+///
+/// # Errors
+/// As [`Dealer::serve`].
+pub fn deal(mesh: &Mesh) -> mpc::Result<()> {
+    Dealer::new(mesh)?.serve()
+}
+
+/// [`run`], with a protocol that the test opens itself, and a dealer where there is one.
 ///
 /// # Panics
 /// If a party or the dealer panics or fails.
 pub fn run_opened<P, T: Send>(
     parties: usize,
-    dealer: bool,
+    dealer: Option<Dealing>,
     open: impl Fn(&Mesh) -> mpc::Result<P> + Sync,
     program: impl Fn(&mut P) -> mpc::Result<T> + Sync,
 ) -> Vec<T> {
     let (open, program) = (&open, &program);
-    let mut meshes = if dealer {
+    let mut meshes = if dealer.is_some() {
         net::memory::mesh_with_dealer(parties, TIMEOUT)
     } else {
         net::memory::mesh(parties, TIMEOUT)
     };
     std::thread::scope(|scope| {
-        let dealing = meshes.drain(parties..).next().map(|mesh| {
-            scope.spawn(move || {
-                Dealer::new(&mesh)?.serve()?;
-                mesh.close()
-            })
-        });
+        let dealing = meshes
+            .drain(parties..)
+            .next()
+            .zip(dealer)
+            .map(|(mesh, deal)| {
+                scope.spawn(move || {
+                    deal(&mesh)?;
+                    mesh.close()
+                })
+            });
         let threads: Vec<_> = meshes
             .into_iter()
             .map(|mesh| {

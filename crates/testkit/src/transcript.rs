@@ -4,10 +4,10 @@
 //! randomness that the party itself knows set to zero, so that no mask of its own can hide a leak.
 //! What remains must be uniform to it. Bit j of word i over the repetitions is a *lane*; in a
 //! transcript of uniform words no lane is constant or nearly so, no two lanes are equal or
-//! complementary (as they are where one mask hides two messages), and no word is biased. The odds of
-//! a false alarm are below 10^−9 for a million words.
+//! complementary (as they are where one mask hides two messages), no word is biased, and no bit position
+//! of 64 consecutive words. The odds of a false alarm are below 10^−9 for a million words.
 
-use mpc::Protocol;
+use net::Channel;
 use ring::planes::split;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,11 +17,14 @@ pub const REPETITIONS: usize = 64;
 /// Most often that the rarer bit of a lane may be missing.
 const RARE: u32 = 3;
 
-/// Largest distance of a word's ones from their expectation, in standard deviations.
+/// Words whose bits of one position are looked at together.
+const RUN: usize = 64;
+
+/// Largest distance of a number of ones from its expectation, in standard deviations.
 const DEVIATIONS: f64 = 8.0;
 
 /// The words that one party receives in each repetition.
-#[derive(Default)]
+#[derive(Default, PartialEq, Eq)]
 pub struct Transcript {
     repetitions: Vec<Vec<u64>>,
 }
@@ -39,6 +42,13 @@ pub enum Leak {
         /// Index among the words received.
         word: usize,
     },
+    /// These bits of 64 consecutive words, or of the last ones, have too many or too few ones.
+    BiasedPosition {
+        /// Index of the first among the words received.
+        word: usize,
+        /// Position in each of them.
+        bit: usize,
+    },
     /// Two bits always agree, or never: a mask was used twice.
     RepeatedMask {
         /// Indices among the words received.
@@ -46,20 +56,27 @@ pub enum Leak {
     },
 }
 
-/// Records what a party's channel receives from here on.
+/// Records what a party receives, or what it opens.
 #[derive(Clone, Default)]
 pub struct Recorder(Arc<Mutex<Transcript>>);
 
 impl Recorder {
-    /// Starts to record on the links of `protocol`.
-    pub fn attach(&self, protocol: &mut dyn Protocol) {
-        let transcript = Arc::clone(&self.0);
-        protocol.channel().set_tap(Box::new(move |_, _, words| {
-            let mut transcript = transcript.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(now) = transcript.repetitions.last_mut() {
-                now.extend_from_slice(words);
+    /// Starts to record what arrives on a channel from these senders.
+    pub fn attach(&self, channel: &mut Channel, from: impl Fn(usize) -> bool + Send + 'static) {
+        let recorder = self.clone();
+        channel.set_tap(Box::new(move |sender, _, words| {
+            if from(sender) {
+                recorder.record(words);
             }
         }));
+    }
+
+    /// Records these words, if a repetition has begun.
+    pub fn record(&self, words: &[u64]) {
+        let mut transcript = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(now) = transcript.repetitions.last_mut() {
+            now.extend_from_slice(words);
+        }
     }
 
     /// Begins the next repetition.
@@ -104,8 +121,10 @@ impl Transcript {
     /// Unless it holds [`REPETITIONS`] of one length.
     #[must_use]
     pub fn leak(&self) -> Option<Leak> {
-        let mut lanes = Vec::with_capacity(64 * self.words());
-        for word in 0..self.words() {
+        let words = self.words();
+        let mut lanes = Vec::with_capacity(64 * words);
+        let mut positions = [0_u32; 64];
+        for word in 0..words {
             let column: Vec<u64> = self.repetitions.iter().map(|now| now[word]).collect();
             let mut planes = [0; 64];
             split(&column, 64, &mut planes);
@@ -119,6 +138,20 @@ impl Transcript {
             // 64·64 fair coins: expectation 2048, standard deviation 32.
             if (f64::from(ones) - 2048.0).abs() > DEVIATIONS * 32.0 {
                 return Some(Leak::BiasedWord { word });
+            }
+            for (ones, lane) in positions.iter_mut().zip(planes) {
+                *ones += lane.count_ones();
+            }
+            let run = word % RUN + 1;
+            if run == RUN || word + 1 == words {
+                let coins = (REPETITIONS * run) as f64;
+                let most = DEVIATIONS * coins.sqrt() / 2.0;
+                let biased = |ones: &u32| (f64::from(*ones) - coins / 2.0).abs() > most;
+                if let Some(bit) = positions.iter().position(biased) {
+                    let word = word + 1 - run;
+                    return Some(Leak::BiasedPosition { word, bit });
+                }
+                positions = [0; 64];
             }
             // A lane and its complement count as one.
             lanes.extend(planes.map(|lane| (if lane & 1 == 0 { lane } else { !lane }, word)));
@@ -166,6 +199,25 @@ mod tests {
             .zip(other)
             .for_each(|(now, other)| now[3] &= other);
         assert_eq!(leak(words), Some(Leak::BiasedWord { word: 3 }));
+    }
+
+    #[test]
+    fn a_biased_position_is_found() {
+        let mut words = uniform(1000);
+        let other: Vec<_> = (7..)
+            .map(|seed| Random::new(seed).words(1000))
+            .take(REPETITIONS)
+            .collect();
+        for (now, other) in words.iter_mut().zip(other) {
+            now.iter_mut()
+                .zip(other)
+                .skip(960)
+                .for_each(|(now, other)| *now &= other | !1);
+        }
+        assert_eq!(
+            leak(words),
+            Some(Leak::BiasedPosition { word: 960, bit: 0 })
+        );
     }
 
     #[test]

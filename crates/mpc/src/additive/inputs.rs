@@ -106,13 +106,21 @@ impl Additive {
             ring::pack::unpack_low(&received, bits, &mut theirs);
             Group::Additive.add(&mut share, &theirs);
         }
+        #[cfg(feature = "mutation")]
+        {
+            ring::pack::pack_low(&share, bits, &mut packed);
+            self.show(&packed);
+        }
         Ok(share)
     }
 
     /// Opens what a mask hides already, to all.
     pub(super) fn open(&mut self, group: Group, share: Vec<u64>) -> Result<Vec<u64>> {
         let opened = self.exchange(group, share, Receiver::All)?;
-        Ok(opened.expect("opened to all"))
+        let opened = opened.expect("opened to all");
+        #[cfg(feature = "mutation")]
+        self.show(&opened);
+        Ok(opened)
     }
 
     fn exchange(

@@ -54,7 +54,13 @@ pub struct Additive {
     pairs: Vec<Option<Stream>>,
     masked: HashMap<Name, Masked>,
     trust: Trust,
+    #[cfg(feature = "mutation")]
+    watcher: Option<Watcher>,
 }
+
+/// Sees all words that are opened behind a mask, packed as they travel. For tests.
+#[cfg(feature = "mutation")]
+pub type Watcher = Box<dyn FnMut(&[u64]) + Send>;
 
 /// What this protocol protects.
 ///
@@ -104,6 +110,8 @@ impl Additive {
             pairs,
             masked: HashMap::new(),
             trust,
+            #[cfg(feature = "mutation")]
+            watcher: None,
         })
     }
 
@@ -111,6 +119,19 @@ impl Additive {
     #[cfg(feature = "mutation")]
     pub fn streams(&mut self) -> &mut [Option<Stream>] {
         &mut self.pairs
+    }
+
+    /// Lets a test see what is opened behind masks.
+    #[cfg(feature = "mutation")]
+    pub fn watch(&mut self, watcher: Watcher) {
+        self.watcher = Some(watcher);
+    }
+
+    #[cfg(feature = "mutation")]
+    fn show(&mut self, opened: &[u64]) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher(opened);
+        }
     }
 
     fn is_first(&self) -> bool {

@@ -67,6 +67,8 @@ impl Additive {
             Group::Binary.add(&mut bits, their_bits);
             Group::Additive.add(&mut words, their_words);
         }
+        #[cfg(feature = "mutation")]
+        self.show(&[bits.as_slice(), &words].concat());
         Ok((bits, words))
     }
 

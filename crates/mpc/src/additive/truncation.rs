@@ -63,6 +63,8 @@ impl Additive {
         let peer = 1 - self.channel.party();
         self.channel.send(peer, mine.clone())?;
         let theirs = self.channel.receive(peer, mine.len())?;
+        #[cfg(feature = "mutation")]
+        self.show(&theirs);
         let first = self.is_first();
         let (mine, theirs) = (&mine[..], &theirs[..]);
         blocks::for_each([out], [x, &product[..n]], &|at, [out], [x, product]| {

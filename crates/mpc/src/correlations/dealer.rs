@@ -47,6 +47,12 @@ impl Dealt {
             channel,
         })
     }
+
+    /// The channel to the dealer and the stream shared with it, to be watched and mutated.
+    #[cfg(feature = "mutation")]
+    pub fn parts(&mut self) -> (&mut Channel, &mut Stream) {
+        (&mut self.channel, &mut self.stream)
+    }
 }
 
 impl Source for Dealt {
@@ -104,6 +110,12 @@ impl Dealer {
             streams,
             kept: HashMap::new(),
         })
+    }
+
+    /// The streams with the parties, to be mutated.
+    #[cfg(feature = "mutation")]
+    pub fn streams(&mut self) -> &mut [Stream] {
+        &mut self.streams
     }
 
     /// Deals until the parties have finished.

@@ -37,6 +37,9 @@ pub(crate) struct Supply {
     /// Products made ahead with a mask that was used before: by kept mask.
     ahead: HashMap<Name, Ahead>,
     waited: Duration,
+    /// Whether nothing is made but what is asked for.
+    #[cfg(feature = "mutation")]
+    exact: bool,
 }
 
 /// Correlations of one kind that nobody took yet.
@@ -150,7 +153,23 @@ impl Supply {
             pools: HashMap::new(),
             ahead: HashMap::new(),
             waited: Duration::ZERO,
+            #[cfg(feature = "mutation")]
+            exact: false,
         })
+    }
+
+    /// From here on nothing is made but what is asked for, so that a test knows what is made when.
+    #[cfg(feature = "mutation")]
+    pub fn make_exactly(&mut self) {
+        self.exact = true;
+    }
+
+    /// Whether batches are larger than what is asked for, and made ahead.
+    fn is_ahead(&self) -> bool {
+        #[cfg(feature = "mutation")]
+        return !self.exact;
+        #[cfg(not(feature = "mutation"))]
+        true
     }
 
     /// What the source has sent and waited for so far.
@@ -168,13 +187,14 @@ impl Supply {
         let n = n.next_multiple_of(64);
         let mut pool = self.pools.remove(&kind).unwrap_or_default();
         if pool.left < n {
-            let missing = (n - pool.left).max(LEAST);
+            let least = if self.is_ahead() { LEAST } else { 0 };
+            let missing = (n - pool.left).max(least);
             self.order(kind, &mut pool, missing);
         }
         let taken = self.collect(kind, &mut pool, n);
         pool.consumed += n;
         let target = pool.consumed.min(most(kind));
-        if taken.is_ok() && pool.left < target / 2 {
+        if taken.is_ok() && pool.left < target / 2 && self.is_ahead() {
             let missing = target - pool.left;
             self.order(kind, &mut pool, missing);
         }
@@ -229,12 +249,14 @@ impl Supply {
             None => self.request(job),
         };
         let made = self.wait(&result)?;
-        let next = Ahead {
-            map: shape,
-            other_is_left,
-            result: self.request(job),
-        };
-        self.ahead.insert(kept, next);
+        if self.is_ahead() {
+            let next = Ahead {
+                map: shape,
+                other_is_left,
+                result: self.request(job),
+            };
+            self.ahead.insert(kept, next);
+        }
         Ok(made)
     }
 

@@ -1,79 +1,17 @@
-//! No party learns anything from what it receives; and each mask is needed for that.
+//! Replicated sharing, one corrupt party.
 //!
 //! The receiver P knows the keys it shares with either neighbour and the public coins: all are set
 //! to zero, so that only the key of the other two parties can hide a secret from it. Each message to
 //! P must be uniform all the same. Then that key's ranges are zeroed one at a time, and every time
 //! the test must see it.
 
+use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS};
+use mpc::Protocol;
 use mpc::replicated::Replicated;
-use mpc::{Bilinear, Protocol, Result};
-use testkit::{Leak, REPETITIONS, Recorder, Shared, run_opened};
+use testkit::{Leak, REPETITIONS, Recorder, run_opened};
 
 /// Elements of a run whose roles are not turned, and of one whose roles are.
 const SIZES: [usize; 2] = [64, 1536];
-
-const SECRETS: [u64; 3] = [0, u64::MAX, 0x0123_4567_89ab_cdef >> 2];
-
-type Operation = fn(&mut dyn Protocol, &Inputs) -> Result<()>;
-
-struct Inputs {
-    owner: usize,
-    secret: Vec<u64>,
-    x: Shared,
-    bit: mpc::Bits,
-}
-
-const OPERATIONS: [(&str, Operation); 11] = [
-    ("share", |p, inputs| {
-        Shared::input(p, inputs.owner, &inputs.secret).map(drop)
-    }),
-    ("share bits", |p, inputs| {
-        let mine = (p.party() == inputs.owner).then_some(&inputs.secret[..]);
-        p.share_bits(inputs.owner, mine, 64, inputs.secret.len())
-            .map(drop)
-    }),
-    ("multiply", |p, inputs| multiply(p, inputs, 0)),
-    ("multiply and truncate by 16", |p, inputs| {
-        multiply(p, inputs, 16)
-    }),
-    ("multiply and truncate by 40", |p, inputs| {
-        multiply(p, inputs, 40)
-    }),
-    ("truncate", |p, inputs| {
-        made(p, inputs, |p, x, out| p.truncate(x, 16, out))
-    }),
-    ("sign", |p, inputs| p.sign(&inputs.x.slices(), 64).map(drop)),
-    ("equal to zero", |p, inputs| {
-        p.equal_zero(&inputs.x.slices(), 64).map(drop)
-    }),
-    ("to binary", |p, inputs| {
-        p.to_binary(&inputs.x.slices(), 64).map(drop)
-    }),
-    ("bit product", |p, inputs| {
-        made(p, inputs, |p, x, out| p.bit_multiply(&inputs.bit, x, out))
-    }),
-    ("bit to ring", |p, inputs| {
-        made(p, inputs, |p, _, out| p.bit_to_ring(&inputs.bit, out))
-    }),
-];
-
-fn made(
-    p: &mut dyn Protocol,
-    inputs: &Inputs,
-    operation: impl FnOnce(&mut dyn Protocol, mpc::Parts, mpc::PartsMut) -> Result<()>,
-) -> Result<()> {
-    Shared::made(p, inputs.secret.len(), |p, out| {
-        operation(p, &inputs.x.slices(), out)
-    })
-    .map(drop)
-}
-
-fn multiply(p: &mut dyn Protocol, inputs: &Inputs, truncate: u32) -> Result<()> {
-    let map = Bilinear::Elementwise {
-        n: inputs.secret.len(),
-    };
-    inputs.x.bilinear(p, &map, &inputs.x, truncate).map(drop)
-}
 
 /// What a receiver finds.
 struct Finding {
@@ -94,7 +32,7 @@ fn observe(
     let recorder = Recorder::default();
     let mut ranges = run_opened(
         3,
-        false,
+        None,
         |mesh| Replicated::new(mesh.channel(0)),
         |p| {
             let place = (p.party() + 3 - receiver) % 3;
@@ -107,20 +45,7 @@ fn observe(
                 previous.mute(|_| true);
             }
             let owner = (receiver + 1) % 3;
-            let secret = vec![secret; n];
-            let x = Shared::input(p, owner, &secret)?;
-            let bit = p.share_bits(
-                owner,
-                (p.party() == owner).then_some(&secret[..n / 64]),
-                1,
-                n,
-            )?;
-            let inputs = Inputs {
-                owner,
-                secret,
-                x,
-                bit,
-            };
+            let inputs = Inputs::share(p, owner, secret, n)?;
             // Once unrecorded, to see which ranges it takes.
             let before = unknown(p, place).reserved().len();
             operation(p, &inputs)?;
@@ -129,7 +54,7 @@ fn observe(
                 unknown(p, place).mute(move |range| (range - after) % (after - before) == muted);
             }
             if place == 0 {
-                recorder.attach(p);
+                recorder.attach(p.channel(), |_| true);
             }
             for _ in 0..REPETITIONS {
                 if place == 0 {

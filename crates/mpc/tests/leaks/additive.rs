@@ -1,0 +1,330 @@
+//! Additive sharing with a dealer, all parties but one corrupt.
+//!
+//! **What the corrupt parties know:** their keys with the dealer, and every key of two parties, as one of
+//! the two is corrupt; all these streams are zero. Only the honest party's stream with the dealer hides its
+//! secret, which it holds whole, since nothing random was taken off it.
+//!
+//! **What they see:** the honest party's share of all that is opened, the same at each of them; and, where
+//! party 0 is among them, what the dealer sends to it. Their own shares of what is opened follow from what
+//! they saw before, so seeing the honest share is seeing the opened value, and the latter is looked at:
+//! without a mask it is the secret itself, while the honest share might still hide behind other randomness
+//! of its own.
+//!
+//! **Which ranges matter: all.** A uniform column's share masks what the honest party opens. If the honest
+//! party is not 0, its share of a derived column masks the correction that the dealer sends to party 0. If
+//! it is 0, it takes no share of a derived column from the stream: it is the one who receives corrections.
+
+use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS};
+use mpc::additive::Additive;
+use mpc::correlations::dealer::Dealer;
+use mpc::{Protocol, Receiver, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use testkit::{Leak, REPETITIONS, Recorder, Shared, Transcript, run_opened};
+
+const PARTIES: [usize; 2] = [2, 3];
+
+/// Ranges that the honest party takes for an operation: for uniform columns, and for derived ones.
+fn ranges(operation: &str, parties: usize) -> (usize, usize) {
+    // A bit of each, or r; then the product, or r >> f and r's highest bit.
+    let truncation = if parties == 2 { (1, 1) } else { (1, 2) };
+    let (one, two) = ((2, 1), (3, 2));
+    let sum = |parts: &[(usize, usize)]| parts.iter().fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    let product = (2, 1);
+    let mask = (1, 1);
+    match operation {
+        "share" | "share bits" => (0, 0),
+        "multiply" | "matrix product" | "convolution" | "AND" => product,
+        "multiply and truncate by 16" | "multiply and truncate by 40" => {
+            sum(&[product, truncation])
+        }
+        "square" | "bit to ring" | "sign of 2 bits" | "sign of 5 bits" => mask,
+        // The kept mask once, and thrice another one.
+        "three products with a named operand" => (1 + 3, 3),
+        "truncate" => truncation,
+        // 16 and 8 groups: each level of the tree has one join with one product, all but the last some
+        // with two.
+        "sign" => sum(&[mask, one, two, one, two, one, two, one]),
+        "sign of 32 bits" => sum(&[mask, one, two, one, two, one]),
+        // 16 groups, joined in halves.
+        "equal to zero" => sum(&[mask, one, one, one, one]),
+        // 63 carries: six levels, the last with one product each.
+        "to binary" => sum(&[mask, one, two, one, two, one, two, one, two, one, two, one]),
+        "bit product" => (2, 2),
+        other => panic!("no count for {other}"),
+    }
+}
+
+/// Who is honest among how many.
+#[derive(Clone, Copy, Debug)]
+struct Honest {
+    party: usize,
+    parties: usize,
+}
+
+/// What the corrupt parties find.
+struct Finding {
+    /// The honest party's messages.
+    heard: Transcript,
+    /// The dealer's messages to party 0, if that is corrupt.
+    dealt: Transcript,
+    /// All that is opened, and what is dealt.
+    seen: Transcript,
+    /// Ranges that one run takes of the honest party's stream with the dealer.
+    ranges: usize,
+}
+
+/// The range `muted.0` of every `muted.1` is zeros.
+type Muted = Option<(usize, usize)>;
+
+fn is_muted(muted: Muted, range: usize) -> bool {
+    muted.is_some_and(|(at, period)| range % period == at)
+}
+
+fn deal(mesh: &net::Mesh, honest: Honest, muted: Muted) -> Result<()> {
+    let mut dealer = Dealer::new(mesh)?;
+    for (party, stream) in dealer.streams().iter_mut().enumerate() {
+        stream.mute(move |range| party != honest.party || is_muted(muted, range));
+    }
+    dealer.serve()
+}
+
+/// Runs the operation again and again; `muted` is the range of the honest party's stream that is zeroed.
+fn observe(operation: Operation, n: usize, honest: Honest, secret: u64, muted: Muted) -> Finding {
+    let [heard, dealt, seen] = [(); 3].map(|()| Recorder::default());
+    let echoes = [(); 3].map(|()| Recorder::default());
+    let taken = Arc::new(AtomicUsize::new(0));
+    // The corrupt party that looks.
+    let looking = usize::from(honest.party == 0);
+    run_opened(
+        honest.parties,
+        Some(&|mesh| deal(mesh, honest, muted)),
+        |mesh| {
+            let me = mesh.party();
+            mpc::open_exactly(mesh, |channel, stream| {
+                if me == honest.party {
+                    let taken = Arc::clone(&taken);
+                    stream.mute(move |range| {
+                        taken.fetch_add(1, Ordering::Relaxed);
+                        is_muted(muted, range)
+                    });
+                } else {
+                    stream.mute(|_| true);
+                }
+                if me == looking {
+                    let (dealt, seen) = (dealt.clone(), seen.clone());
+                    channel.set_tap(Box::new(move |_, _, words| {
+                        dealt.record(words);
+                        seen.record(words);
+                    }));
+                }
+            })
+        },
+        |p: &mut Additive| {
+            let me = p.party();
+            let pairs = p.streams().iter_mut().flatten();
+            pairs.for_each(|pair| pair.mute(|_| true));
+            let inputs = Inputs::share(p, honest.party, secret, n)?;
+            let from_honest = move |from| from == honest.party;
+            let recorders = if me == looking {
+                heard.attach(p.channel(), from_honest);
+                let opened = seen.clone();
+                p.watch(Box::new(move |words| opened.record(words)));
+                vec![&heard, &dealt, &seen]
+            } else {
+                echoes[me].attach(p.channel(), from_honest);
+                vec![&echoes[me]]
+            };
+            for _ in 0..REPETITIONS {
+                recorders.iter().for_each(|recorder| recorder.repeat());
+                operation(p, &inputs)?;
+            }
+            Ok(())
+        },
+    );
+    let heard = heard.transcript();
+    for party in (0..honest.parties).filter(|party| ![looking, honest.party].contains(party)) {
+        assert!(
+            echoes[party].transcript() == heard,
+            "the honest party sends the same to all"
+        );
+    }
+    let taken = taken.load(Ordering::Relaxed);
+    assert_eq!(taken % REPETITIONS, 0, "every run takes as much");
+    Finding {
+        heard,
+        dealt: dealt.transcript(),
+        seen: seen.transcript(),
+        ranges: taken / REPETITIONS,
+    }
+}
+
+fn every_view(mut check: impl FnMut(&str, Operation, Honest)) {
+    for (name, operation) in OPERATIONS {
+        for parties in PARTIES {
+            for party in 0..parties {
+                check(name, operation, Honest { party, parties });
+            }
+        }
+    }
+}
+
+#[test]
+fn what_all_but_one_see_is_uniform() {
+    let mut words = 0;
+    every_view(|name, operation, honest| {
+        for n in [64, 320] {
+            for secret in SECRETS {
+                let found = observe(operation, n, honest, secret, None);
+                let shown = format!("{name} of {n} shows {secret:#x} of {honest:?}");
+                assert_eq!(found.heard.leak(), None, "{shown}: shares");
+                assert_eq!(found.seen.leak(), None, "{shown}");
+                let (heard, dealt) = (found.heard.words(), found.dealt.words());
+                assert_eq!(
+                    found.seen.words(),
+                    heard + dealt,
+                    "{name}: nothing else comes"
+                );
+                let (free, derived) = ranges(name, honest.parties);
+                if honest.party == 0 {
+                    assert_eq!(dealt, 0, "{name}: the dealer sends to party 0 alone");
+                    assert_eq!(found.ranges, free, "{name} of {honest:?}");
+                } else {
+                    assert_eq!(dealt > 0, derived > 0, "{name}: corrections");
+                    assert_eq!(found.ranges, free + derived, "{name} of {honest:?}");
+                }
+                words += found.seen.words();
+            }
+        }
+    });
+    assert!(words > 100_000, "only {words} words were looked at");
+}
+
+#[test]
+fn without_any_one_range_the_test_fails() {
+    let mut mutants = 0;
+    every_view(|name, operation, honest| {
+        let (free, derived) = ranges(name, honest.parties);
+        let period = if honest.party == 0 {
+            free
+        } else {
+            free + derived
+        };
+        for at in 0..period {
+            // Which secret gives it away depends on the operation: one must.
+            let seen = SECRETS.iter().any(|secret| {
+                let found = observe(operation, 64, honest, *secret, Some((at, period)));
+                found.seen.leak().is_some()
+            });
+            assert!(
+                seen,
+                "{name} of {honest:?}: nothing is seen although range {at} is zero"
+            );
+            mutants += 1;
+        }
+    });
+    assert!(mutants > 100, "only {mutants} masks were dropped");
+}
+
+/// A named operand is opened once: what is opened later is the other one alone.
+#[test]
+fn a_named_operand_is_opened_once() {
+    let (_, thrice) = OPERATIONS
+        .into_iter()
+        .find(|(name, _)| *name == "three products with a named operand")
+        .expect("in the list");
+    for parties in PARTIES {
+        let honest = Honest { party: 1, parties };
+        let found = observe(thrice, 64, honest, SECRETS[2], None);
+        assert_eq!(
+            found.heard.words(),
+            64 * (1 + 3),
+            "both, then the other one"
+        );
+        assert_eq!(found.dealt.words(), 64 * 3, "a product each time");
+    }
+}
+
+/// What one corrupt party of three receives when a result is revealed: from each of the others uniform
+/// words, with the keys it knows and all correlations zero. `muted`: so is the others' common key.
+fn revealed(corrupt: usize, to: Receiver, secret: u64, muted: bool) -> [Option<Leak>; 2] {
+    let from: [Recorder; 3] = [(); 3].map(|()| Recorder::default());
+    run_opened(
+        3,
+        Some(&|mesh| {
+            let mut dealer = Dealer::new(mesh)?;
+            dealer.streams().iter_mut().for_each(|s| s.mute(|_| true));
+            dealer.serve()
+        }),
+        |mesh| mpc::open_exactly(mesh, |_, stream| stream.mute(|_| true)),
+        |p: &mut Additive| {
+            let me = p.party();
+            for (peer, pair) in p.streams().iter_mut().enumerate() {
+                if let Some(pair) = pair {
+                    pair.mute(move |_| muted || me == corrupt || peer == corrupt);
+                }
+            }
+            let inputs = Inputs::share(p, (corrupt + 1) % 3, secret, 64)?;
+            if me == corrupt {
+                let from = from.clone();
+                p.channel().set_tap(Box::new(move |sender, _, words| {
+                    from[sender].record(words);
+                }));
+            }
+            for _ in 0..REPETITIONS {
+                if me == corrupt {
+                    from.iter().for_each(Recorder::repeat);
+                }
+                if let Some(words) = p.reveal(&inputs.x.slices(), to)? {
+                    assert!(words == inputs.secret, "the result all the same");
+                }
+                let bits = p.reveal_bits(&inputs.bit, to)?;
+                assert!(bits.is_none_or(|bits| bits[0] == secret), "bits too");
+            }
+            Ok(())
+        },
+    );
+    [1, 2].map(|after| {
+        let transcript = from[(corrupt + after) % 3].transcript();
+        assert_eq!(transcript.words(), 65, "words and a plane");
+        transcript.leak()
+    })
+}
+
+#[test]
+fn a_result_shows_nothing_but_itself() {
+    for corrupt in 0..3 {
+        for to in [Receiver::All, Receiver::One(corrupt)] {
+            for secret in SECRETS {
+                assert_eq!(revealed(corrupt, to, secret, false), [None; 2]);
+                let without = revealed(corrupt, to, secret, true);
+                assert!(
+                    without.iter().all(Option::is_some),
+                    "nothing is seen without the sharing of zero"
+                );
+            }
+        }
+    }
+}
+
+/// The corrupt receiver of a result to one who is honest hears nothing.
+#[test]
+fn who_is_no_receiver_hears_nothing() {
+    let heard = Recorder::default();
+    let opened = testkit::run("additive_3_dealer", 3, |p| {
+        let x = Shared::input(p, 0, &[7; 64])?;
+        if p.party() == 1 {
+            heard.attach(p.channel(), |_| true);
+            heard.repeat();
+        }
+        p.reveal(&x.slices(), Receiver::One(2))
+    });
+    assert!(
+        heard.transcript() == {
+            let nothing = Recorder::default();
+            nothing.repeat();
+            nothing.transcript()
+        }
+    );
+    assert_eq!(opened, [None, None, Some(vec![7; 64])]);
+}

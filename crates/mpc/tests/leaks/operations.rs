@@ -1,0 +1,157 @@
+//! What is looked at, for every protocol.
+
+use mpc::{Bilinear, Bits, Operand, Protocol, Result};
+use ring::convolution::Convolution;
+use testkit::Shared;
+
+pub const SECRETS: [u64; 3] = [0, u64::MAX, 0x0123_4567_89ab_cdef >> 2];
+
+pub type Operation = fn(&mut dyn Protocol, &Inputs) -> Result<()>;
+
+pub struct Inputs {
+    pub owner: usize,
+    pub secret: Vec<u64>,
+    pub x: Shared,
+    pub bit: Bits,
+}
+
+impl Inputs {
+    /// n times the secret of `owner`, and a bit for each.
+    pub fn share(p: &mut dyn Protocol, owner: usize, secret: u64, n: usize) -> Result<Self> {
+        let secret = vec![secret; n];
+        let x = Shared::input(p, owner, &secret)?;
+        let mine = (p.party() == owner).then_some(&secret[..n / 64]);
+        let bit = p.share_bits(owner, mine, 1, n)?;
+        Ok(Self {
+            owner,
+            secret,
+            x,
+            bit,
+        })
+    }
+
+    fn n(&self) -> usize {
+        self.secret.len()
+    }
+
+    /// The first n elements, elsewhere in memory: to a protocol another value than x.
+    fn first(&self, n: usize) -> Shared {
+        Shared(self.x.0.iter().map(|part| part[..n].to_vec()).collect())
+    }
+}
+
+pub const OPERATIONS: [(&str, Operation); 19] = [
+    ("share", |p, inputs| {
+        Shared::input(p, inputs.owner, &inputs.secret).map(drop)
+    }),
+    ("share bits", |p, inputs| {
+        let mine = (p.party() == inputs.owner).then_some(&inputs.secret[..]);
+        p.share_bits(inputs.owner, mine, 64, inputs.secret.len())
+            .map(drop)
+    }),
+    ("multiply", |p, inputs| multiply(p, inputs, 0)),
+    ("multiply and truncate by 16", |p, inputs| {
+        multiply(p, inputs, 16)
+    }),
+    ("multiply and truncate by 40", |p, inputs| {
+        multiply(p, inputs, 40)
+    }),
+    ("square", |p, inputs| {
+        let map = Bilinear::Elementwise { n: inputs.n() };
+        inputs.x.bilinear(p, &map, &inputs.x, 0).map(drop)
+    }),
+    ("matrix product", |p, inputs| {
+        let (m, k) = (8, 2);
+        let n = inputs.n() / m;
+        map_of(p, inputs, &Bilinear::Matrix { batch: 1, m, k, n })
+    }),
+    ("convolution", |p, inputs| {
+        map_of(
+            p,
+            inputs,
+            &Bilinear::Convolution(Convolution {
+                batch: 1,
+                groups: 1,
+                in_channels: 1,
+                out_channels: 4,
+                input: [inputs.n() / 16, 4],
+                kernel: [2, 1],
+                stride: [1, 1],
+                padding: [0, 0],
+                dilation: [1, 1],
+            }),
+        )
+    }),
+    ("three products with a named operand", thrice),
+    ("truncate", |p, inputs| {
+        made(p, inputs, |p, x, out| p.truncate(x, 16, out))
+    }),
+    ("AND", |p, inputs| p.and(&inputs.bit, &inputs.bit).map(drop)),
+    ("sign", |p, inputs| p.sign(&inputs.x.slices(), 64).map(drop)),
+    ("sign of 32 bits", |p, inputs| {
+        p.sign(&inputs.x.slices(), 32).map(drop)
+    }),
+    ("sign of 5 bits", |p, inputs| {
+        p.sign(&inputs.x.slices(), 5).map(drop)
+    }),
+    ("sign of 2 bits", |p, inputs| {
+        p.sign(&inputs.x.slices(), 2).map(drop)
+    }),
+    ("equal to zero", |p, inputs| {
+        p.equal_zero(&inputs.x.slices(), 64).map(drop)
+    }),
+    ("to binary", |p, inputs| {
+        p.to_binary(&inputs.x.slices(), 64).map(drop)
+    }),
+    ("bit product", |p, inputs| {
+        made(p, inputs, |p, x, out| p.bit_multiply(&inputs.bit, x, out))
+    }),
+    ("bit to ring", |p, inputs| {
+        made(p, inputs, |p, _, out| p.bit_to_ring(&inputs.bit, out))
+    }),
+];
+
+fn made(
+    p: &mut dyn Protocol,
+    inputs: &Inputs,
+    operation: impl FnOnce(&mut dyn Protocol, mpc::Parts, mpc::PartsMut) -> Result<()>,
+) -> Result<()> {
+    Shared::made(p, inputs.n(), |p, out| {
+        operation(p, &inputs.x.slices(), out)
+    })
+    .map(drop)
+}
+
+fn multiply(p: &mut dyn Protocol, inputs: &Inputs, truncate: u32) -> Result<()> {
+    let n = inputs.n();
+    let map = Bilinear::Elementwise { n };
+    inputs
+        .x
+        .bilinear(p, &map, &inputs.first(n), truncate)
+        .map(drop)
+}
+
+/// A map of operands cut to its size.
+fn map_of(p: &mut dyn Protocol, inputs: &Inputs, map: &Bilinear) -> Result<()> {
+    let (left, right, _) = map.lengths();
+    inputs
+        .first(left)
+        .bilinear(p, map, &inputs.first(right), 0)
+        .map(drop)
+}
+
+fn thrice(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
+    const NAME: mpc::Name = 1;
+    let map = Bilinear::Elementwise { n: inputs.n() };
+    for _ in 0..3 {
+        made(p, inputs, |p, x, out| {
+            let kept = Operand {
+                parts: x,
+                name: Some(NAME),
+            };
+            p.bilinear(&map, kept, Operand::once(x), 0, out)
+        })?;
+    }
+    p.forget(NAME);
+    Ok(())
+}
