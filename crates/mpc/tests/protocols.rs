@@ -22,6 +22,8 @@ macro_rules! for_every_protocol {
         suite!(additive_2_dealer: $($tests)*);
         suite!(additive_3_dealer: $($tests)*);
         suite!(additive_5_dealer: $($tests)*);
+        suite!(additive_2_ot: $($tests)*);
+        suite!(additive_3_ot: $($tests)*);
     };
 }
 
@@ -36,9 +38,19 @@ for_every_protocol! {
 }
 
 // The reference rounds to the nearest; shares round at random.
-mod replicated_only {
-    #[test]
-    fn truncation_is_unbiased() {
-        crate::suite::truncation::unbiased("replicated");
+mod rounding_at_random {
+    macro_rules! unbiased {
+        ($($protocol:ident),*) => {
+            $(#[test]
+            fn $protocol() {
+                crate::suite::truncation::unbiased(stringify!($protocol));
+            })*
+        };
     }
+    unbiased!(
+        replicated,
+        additive_2_dealer,
+        additive_3_dealer,
+        additive_5_dealer
+    );
 }
