@@ -56,6 +56,16 @@ impl Leaves {
         self.groups.len()
     }
 
+    /// The positions of each group, from the lowest up.
+    pub(crate) fn ranges(&self) -> &[Range<usize>] {
+        &self.groups
+    }
+
+    /// Positions in groups.
+    pub(crate) fn positions(&self) -> usize {
+        self.groups.last().map_or(0, |group| group.end)
+    }
+
     fn top(&self) -> usize {
         usize::from(self.wanted == Wanted::Carry)
     }
@@ -79,7 +89,7 @@ impl Leaves {
 
     /// Planes that s and t are split into.
     pub(crate) fn width(&self) -> usize {
-        self.groups.last().map_or(0, |group| group.end) + self.top()
+        self.positions() + self.top()
     }
 
     /// Each group with its planes of `message`.

@@ -1,8 +1,10 @@
 //! How a session computes: protocol and source of correlations, by name.
 
 use crate::additive::{self, Additive};
+use crate::correlations::Source;
 use crate::correlations::dealer::Dealt;
 use crate::correlations::supply::Supply;
+use crate::correlations::transfer::Transfer;
 use crate::plain::{self, Plain};
 use crate::replicated::{self, Replicated};
 use crate::{Error, Protocol, Result, ThreatModel, Trust};
@@ -93,14 +95,14 @@ pub fn open_additive(settings: &Settings, mesh: &Mesh) -> Result<Additive> {
     let mut channel = mesh.channel(OFFLINE);
     channel.set_patience(patience.clone());
     let trust = settings.trust()?;
-    let source = match (trust, mesh.dealer()) {
+    let source: Box<dyn Source> = match (trust, mesh.dealer()) {
         (Trust::Dealer, Some(dealer)) => Box::new(Dealt::new(channel, dealer)?),
         (Trust::Dealer, None) => {
             return Err(Error::misuse(
                 "source \"dealer\": this session has no dealer; name one in parties.toml, table [dealer]",
             ));
         }
-        _ => return Err(Error::misuse("source \"ot\" is not there yet")),
+        _ => Box::new(Transfer::new(channel)?),
     };
     Additive::new(
         mesh.channel(ONLINE),

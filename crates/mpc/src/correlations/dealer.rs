@@ -82,6 +82,10 @@ impl Source for Dealt {
     fn reading(&self) -> Reading {
         self.channel.meter().totals()
     }
+
+    fn most_ahead(&self) -> usize {
+        1 << 22
+    }
 }
 
 /// The dealer.

@@ -67,6 +67,14 @@ impl Column {
         }
     }
 
+    /// Parts that lie one after another, each with its n elements.
+    pub fn planes(self) -> usize {
+        match self {
+            Self::Words(_) => 1,
+            Self::Planes(planes) => planes,
+        }
+    }
+
     /// How shares combine.
     pub fn group(self) -> Group {
         match self {
@@ -110,6 +118,25 @@ impl Kind {
     /// All columns of the batch, free ones first.
     pub(crate) fn columns(self) -> Vec<Column> {
         [self.free(), self.derived()].concat()
+    }
+
+    /// The columns of several batches as those of one.
+    pub(crate) fn join(self, mut batches: Vec<Vec<Vec<u64>>>) -> Vec<Vec<u64>> {
+        if batches.len() == 1 {
+            return batches.swap_remove(0);
+        }
+        let join = |(at, shape): (usize, Column)| {
+            let planes = shape.planes();
+            let mut whole = Vec::with_capacity(batches.iter().map(|batch| batch[at].len()).sum());
+            for plane in 0..planes {
+                for batch in &batches {
+                    let stride = batch[at].len() / planes;
+                    whole.extend_from_slice(&batch[at][plane * stride..][..stride]);
+                }
+            }
+            whole
+        };
+        self.columns().into_iter().enumerate().map(join).collect()
     }
 
     /// The derived columns, from the free ones; of [`Kind::CrossBits`] from both parties' shares.

@@ -6,6 +6,7 @@
 //! | [`job`] | what a source is asked for, the same sequence at every party |
 //! | [`supply`] | the source on a thread of its own, and what it made and nobody took yet |
 //! | [`dealer`] | a member of the mesh that makes them, and its counterpart in the parties |
+//! | [`transfer`] | oblivious transfer between every two parties |
 //!
 //! Correlations are handed out by move, as typed values without `Clone`: a second use does not compile.
 
@@ -13,6 +14,7 @@ pub mod dealer;
 pub(crate) mod job;
 pub(crate) mod kind;
 pub(crate) mod supply;
+pub(crate) mod transfer;
 
 pub use job::Name;
 
@@ -25,4 +27,7 @@ pub(crate) trait Source: Send {
 
     /// What it has sent and waited for so far.
     fn reading(&self) -> net::Reading;
+
+    /// Words of a batch that is made ahead of need at most.
+    fn most_ahead(&self) -> usize;
 }

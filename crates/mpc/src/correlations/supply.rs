@@ -19,9 +19,6 @@ use std::time::{Duration, Instant};
 /// Fewest correlations of a batch.
 const LEAST: usize = 1 << 10;
 
-/// Words of memory that a batch ahead of need takes at most.
-const MOST_WORDS: usize = 1 << 22;
-
 /// This party's shares of one column each.
 type Columns = Vec<Vec<u64>>;
 
@@ -32,6 +29,7 @@ type Request = (Job, Sender<Result<Columns>>);
 pub(crate) struct Supply {
     requests: Sender<Request>,
     patience: Patience,
+    most_ahead: usize,
     reading: Arc<Mutex<Reading>>,
     pools: HashMap<Kind, Pool>,
     /// Products made ahead with a mask that was used before: by kept mask.
@@ -73,10 +71,8 @@ impl Batch {
         let shapes = self.kind.columns();
         let mut taken = Vec::with_capacity(shapes.len());
         for (column, shape) in self.columns.iter_mut().zip(shapes) {
-            let (planes, stride, kept) = match shape {
-                super::kind::Column::Words(_) => (1, n, rest),
-                super::kind::Column::Planes(planes) => (planes, n / 64, rest / 64),
-            };
+            let planes = shape.planes();
+            let (stride, kept) = (shape.words(n) / planes, shape.words(rest) / planes);
             let mut first = Vec::with_capacity(planes * stride);
             let mut second = Vec::with_capacity(planes * kept);
             for plane in column.chunks_exact(stride + kept) {
@@ -95,30 +91,9 @@ impl Batch {
     }
 
     /// Batches one after another.
-    fn join(mut batches: Vec<Self>) -> Self {
-        if batches.len() == 1 {
-            return batches.swap_remove(0);
-        }
+    fn join(batches: Vec<Self>) -> Self {
         let (kind, n) = (batches[0].kind, batches.iter().map(|batch| batch.n).sum());
-        let columns = kind
-            .columns()
-            .into_iter()
-            .enumerate()
-            .map(|(at, shape)| {
-                let planes = match shape {
-                    super::kind::Column::Words(_) => 1,
-                    super::kind::Column::Planes(planes) => planes,
-                };
-                let mut whole = Vec::with_capacity(shape.words(n));
-                for plane in 0..planes {
-                    for batch in &batches {
-                        let stride = batch.columns[at].len() / planes;
-                        whole.extend_from_slice(&batch.columns[at][plane * stride..][..stride]);
-                    }
-                }
-                whole
-            })
-            .collect();
+        let columns = kind.join(batches.into_iter().map(|batch| batch.columns).collect());
         Self { kind, n, columns }
     }
 }
@@ -128,7 +103,7 @@ impl Supply {
     pub fn start(mut source: Box<dyn Source>, patience: Patience) -> Result<Self> {
         let (requests, incoming) = channel::<Request>();
         let reading = Arc::new(Mutex::new(source.reading()));
-        let readings = Arc::clone(&reading);
+        let (readings, most_ahead) = (Arc::clone(&reading), source.most_ahead());
         thread::Builder::new()
             .name("correlations".to_owned())
             .spawn(move || {
@@ -149,6 +124,7 @@ impl Supply {
         Ok(Self {
             requests,
             patience,
+            most_ahead,
             reading,
             pools: HashMap::new(),
             ahead: HashMap::new(),
@@ -193,7 +169,7 @@ impl Supply {
         }
         let taken = self.collect(kind, &mut pool, n);
         pool.consumed += n;
-        let target = pool.consumed.min(most(kind));
+        let target = pool.consumed.min(self.most(kind));
         if taken.is_ok() && pool.left < target / 2 && self.is_ahead() {
             let missing = target - pool.left;
             self.order(kind, &mut pool, missing);
@@ -266,6 +242,12 @@ impl Supply {
         drop(self.request(Job::Forget { name }));
     }
 
+    /// Correlations of a kind that are made ahead at most.
+    fn most(&self, kind: Kind) -> usize {
+        let words: usize = kind.columns().iter().map(|column| column.words(64)).sum();
+        (64 * self.most_ahead / words).next_multiple_of(64)
+    }
+
     fn request(&self, job: Job) -> Receiver<Result<Columns>> {
         let (sender, result) = channel();
         // A thread that has ended is noticed by whoever waits for the result.
@@ -294,10 +276,4 @@ impl Drop for Supply {
     fn drop(&mut self) {
         self.patience.end();
     }
-}
-
-/// Correlations of a kind that are made ahead at most.
-fn most(kind: Kind) -> usize {
-    let words: usize = kind.columns().iter().map(|column| column.words(64)).sum();
-    (64 * MOST_WORDS / words).next_multiple_of(64)
 }

@@ -1,0 +1,368 @@
+//! Correlations by oblivious transfer between every two parties: nobody else is needed.
+//!
+//! **Computes** what [`super::kind`] defines. Every party draws its shares of uniform columns by itself; a
+//! product of shared values is the sum of what each party computes alone and of a cross term for every
+//! ordered pair of parties, from correlated transfers (Gilboa 1999) in which one's bits are the choices
+//! and the other's values the correlation.
+//!
+//! **Bits as ring elements.** b = β_0 ⊕ β_1 ⊕ .. is taken in bit by bit: with y = β_0 ⊕ .. ⊕ β_{k−1} as a
+//! ring element, shared by the parties before k, y + β_k(1 − 2y) includes party k's bit: k transfers.
+//! A ring element with known bits is the sum of such bits, bit i of them modulo 2^(w−i) only.
+//!
+//! **Adversary:** semi-honest, all but one. Every transfer is secure for the honest one of its two
+//! parties ([`ot`]), and messages between a pair depend on that pair's values alone.
+//!
+//! **Costs** per correlation and ordered pair, in transfers: bit triples 1 whatever their number of right
+//! factors, products of words 64, ring bits 1/2 on average, masks of a comparison of width 64: 32 + 48.
+
+mod cross;
+mod products;
+
+use super::Source;
+use super::job::{Job, Mask, Name};
+use super::kind::{Kind, as_words};
+use crate::leaves::Leaves;
+use crate::{Error, Result};
+use net::{Channel, Reading};
+use products::Kept;
+use ring::planes::words_of;
+use ring::stream::{Stream, random_key};
+use std::collections::HashMap;
+
+/// Transfers that a part of a batch takes at most, roughly: bounds messages and memory.
+const PART: usize = 1 << 20;
+
+/// One party's end of the transfers with all others.
+pub(crate) struct Transfer {
+    channel: Channel,
+    /// With each other party; none with oneself.
+    pairs: Vec<Option<ot::Pair>>,
+    own: Stream,
+    kept: HashMap<Name, Kept>,
+}
+
+/// What a pair of parties agrees on before its first transfer.
+const SET_UP: &str = "set up oblivious transfers";
+
+impl Transfer {
+    /// Base transfers with every other party.
+    pub fn new(mut channel: Channel) -> Result<Self> {
+        let me = channel.party();
+        let peers: Vec<usize> = (0..channel.parties()).filter(|peer| *peer != me).collect();
+        channel.begin(SET_UP);
+        let nonce = random_key()?.to_words();
+        for peer in &peers {
+            channel.send(*peer, nonce.to_vec())?;
+        }
+        let (mut started, mut replied, mut corrected) = (Vec::new(), Vec::new(), Vec::new());
+        for peer in &peers {
+            let theirs = channel.receive(*peer, 2)?;
+            let context = context(me, nonce, *peer, [theirs[0], theirs[1]]);
+            let begun = ot::Setup::begin(&context, me < *peer);
+            let (setup, message) = begun.map_err(|error| Error::setup(error.to_string()))?;
+            channel.send(*peer, message)?;
+            started.push(setup);
+        }
+        for (peer, setup) in peers.iter().zip(started) {
+            let message = channel.receive(*peer, ot::FIRST_WORDS)?;
+            let (setup, reply) = blame(*peer, setup.reply(&message))?;
+            channel.send(*peer, reply)?;
+            replied.push(setup);
+        }
+        for (peer, setup) in peers.iter().zip(replied) {
+            let message = channel.receive(*peer, ot::REPLY_WORDS)?;
+            let (setup, corrections) = blame(*peer, setup.correct(&message))?;
+            channel.send(*peer, corrections)?;
+            corrected.push(setup);
+        }
+        let mut pairs: Vec<Option<ot::Pair>> = (0..channel.parties()).map(|_| None).collect();
+        for (peer, setup) in peers.iter().zip(corrected) {
+            let message = channel.receive(*peer, ot::CORRECTION_WORDS)?;
+            pairs[*peer] = Some(blame(*peer, setup.finish(&message))?);
+        }
+        Ok(Self {
+            channel,
+            pairs,
+            own: Stream::new(&random_key()?, "correlations: own"),
+            kept: HashMap::new(),
+        })
+    }
+
+    /// This party's share of a uniform column.
+    fn uniform(&mut self, words: usize) -> Vec<u64> {
+        let mut share = vec![0; words];
+        self.own.reserve(words).fill(0, &mut share);
+        share
+    }
+
+    fn batch(&mut self, kind: Kind, n: usize) -> Result<Vec<Vec<u64>>> {
+        match kind {
+            Kind::Triples => {
+                let (a, b) = (self.uniform(n), self.uniform(n));
+                let c = self.multiply_each(&a, &b)?;
+                Ok(vec![a, b, c])
+            }
+            Kind::Squares => {
+                let a = self.uniform(n);
+                let c = self.square_each(&a)?;
+                Ok(vec![a, c])
+            }
+            Kind::BitTriples { rights } => {
+                let left = self.uniform(n / 64);
+                let rights: Vec<Vec<u64>> = (0..rights).map(|_| self.uniform(n / 64)).collect();
+                let borrowed: Vec<&[u64]> = rights.iter().map(Vec::as_slice).collect();
+                let products = self.and_each(&left, &borrowed)?;
+                Ok([vec![left], rights, products].concat())
+            }
+            Kind::RingBits => {
+                let plane = self.uniform(n / 64);
+                let bits = self.ring_bits(&plane, |_| 64)?.swap_remove(0);
+                Ok(vec![plane, bits])
+            }
+            Kind::RingWithBits { width } => {
+                let planes = self.uniform(width * n / 64);
+                let bits = self.ring_bits_of(&planes, width, |i| (width - i) as u32)?;
+                Ok(vec![weighted(&bits, 0), planes])
+            }
+            Kind::RingWithMonomials { wanted, positions } => {
+                let leaves = Leaves::new(wanted, positions);
+                let width = leaves.width();
+                let planes = self.uniform(width * n / 64);
+                let bits = self.ring_bits_of(&planes, width, |i| (width - i) as u32)?;
+                let monomials = self.monomials(&leaves, &planes, n)?;
+                Ok(vec![weighted(&bits, 0), monomials])
+            }
+            Kind::Truncations { bits: f } => {
+                let planes = self.uniform(n);
+                let dropped = f as usize;
+                // Bit i stands at i in r, and at i − f in what remains.
+                let bits = self.ring_bits_of(&planes, 64, |i| {
+                    (64 - i.checked_sub(dropped).unwrap_or(i)) as u32
+                })?;
+                let top = bits[63].clone();
+                Ok(vec![weighted(&bits, 0), weighted(&bits[dropped..], 0), top])
+            }
+            Kind::CrossBits { bits } => {
+                let plane = self.uniform(n / 64);
+                let column = as_words(&plane);
+                let product = self.include(1, &[&plane], &[&[&column]], &[bits], 1)?;
+                Ok(vec![
+                    plane,
+                    product.into_iter().flatten().flatten().collect(),
+                ])
+            }
+            Kind::Selections => self.selections(n),
+        }
+    }
+
+    /// Ring elements of one plane of shared bits.
+    fn ring_bits(
+        &mut self,
+        plane: &[u64],
+        modulus: impl Fn(usize) -> u32,
+    ) -> Result<Vec<Vec<u64>>> {
+        self.ring_bits_of(plane, 1, modulus)
+    }
+
+    /// Shared bits, `width` planes of them, as ring elements: plane i modulo 2^modulus(i).
+    fn ring_bits_of(
+        &mut self,
+        planes: &[u64],
+        width: usize,
+        modulus: impl Fn(usize) -> u32,
+    ) -> Result<Vec<Vec<u64>>> {
+        let me = self.channel.party();
+        let stride = planes.len() / width;
+        let each: Vec<&[u64]> = planes.chunks_exact(stride).collect();
+        let moduli: Vec<u32> = (0..width).map(modulus).collect();
+        let mut bits: Vec<Vec<u64>> = each
+            .iter()
+            .map(|plane| match me {
+                0 => as_words(plane),
+                _ => vec![0; 64 * stride],
+            })
+            .collect();
+        let one = u64::from(me == 0);
+        for chooser in 1..self.channel.parties() {
+            let offers: Vec<Vec<u64>> = if me < chooser {
+                let complement = |y: &u64| one.wrapping_sub(y << 1);
+                bits.iter()
+                    .map(|bits| bits.iter().map(complement).collect())
+                    .collect()
+            } else {
+                Vec::new()
+            };
+            let offers: Vec<[&[u64]; 1]> = offers.iter().map(|offer| [&offer[..]]).collect();
+            let offers: Vec<&[&[u64]]> = offers.iter().map(|offer| &offer[..]).collect();
+            let included = self.include(chooser, &each, &offers, &moduli, 1)?;
+            for (bits, mut included) in bits.iter_mut().zip(included) {
+                let included = included.swap_remove(0);
+                bits.iter_mut()
+                    .zip(included)
+                    .for_each(|(bits, share)| *bits = bits.wrapping_add(share));
+            }
+        }
+        Ok(bits)
+    }
+
+    /// The monomials of each group of positions.
+    fn monomials(&mut self, leaves: &Leaves, planes: &[u64], n: usize) -> Result<Vec<u64>> {
+        let stride = words_of(n);
+        let groups = leaves.ranges();
+        let mut regions: Vec<Vec<Vec<u64>>> = groups
+            .iter()
+            .map(|group| vec![planes[group.start * stride..][..stride].to_vec()])
+            .collect();
+        let longest = groups.iter().map(|group| group.len()).max().unwrap_or(0);
+        for highest in 1..longest {
+            // Position `highest` of each group times all monomials of the positions below it.
+            let (mut left, mut members) = (Vec::new(), Vec::new());
+            for (at, group) in groups.iter().enumerate() {
+                if group.len() > highest {
+                    left.extend_from_slice(&planes[(group.start + highest) * stride..][..stride]);
+                    members.push(at);
+                }
+            }
+            let rights: Vec<Vec<u64>> = (0..(1 << highest) - 1)
+                .map(|set: usize| {
+                    let of_group = |at: &usize| regions[*at][set].iter().copied();
+                    members.iter().flat_map(of_group).collect()
+                })
+                .collect();
+            let rights: Vec<&[u64]> = rights.iter().map(Vec::as_slice).collect();
+            let products = self.and_each(&left, &rights)?;
+            for (place, at) in members.into_iter().enumerate() {
+                let words = place * stride..(place + 1) * stride;
+                regions[at].push(left[words.clone()].to_vec());
+                for product in &products {
+                    regions[at].push(product[words.clone()].to_vec());
+                }
+            }
+        }
+        let mut all: Vec<u64> = regions.into_iter().flatten().flatten().collect();
+        all.extend_from_slice(&planes[leaves.positions() * stride..]);
+        Ok(all)
+    }
+
+    /// β and a; β as a ring element and βa, both taken in bit by bit.
+    fn selections(&mut self, n: usize) -> Result<Vec<Vec<u64>>> {
+        let me = self.channel.party();
+        let (plane, a) = (self.uniform(n / 64), self.uniform(n));
+        let mut bits = if me == 0 {
+            as_words(&plane)
+        } else {
+            vec![0; n]
+        };
+        let mut chosen = self
+            .select(0, &[&plane], &[&[&a]], &[64])?
+            .swap_remove(0)
+            .swap_remove(0);
+        let one = u64::from(me == 0);
+        for chooser in 1..self.channel.parties() {
+            let bit: Vec<u64> = bits.iter().map(|y| one.wrapping_sub(y << 1)).collect();
+            let word: Vec<u64> = a
+                .iter()
+                .zip(&chosen)
+                .map(|(a, y)| a.wrapping_sub(y << 1))
+                .collect();
+            let mut both = self
+                .select(chooser, &[&plane], &[&[&bit, &word]], &[64])?
+                .swap_remove(0);
+            for (into, share) in [(&mut chosen, both.pop()), (&mut bits, both.pop())] {
+                let share = share.expect("two columns");
+                into.iter_mut()
+                    .zip(share)
+                    .for_each(|(into, share)| *into = into.wrapping_add(share));
+            }
+        }
+        Ok(vec![plane, a, bits, chosen])
+    }
+}
+
+impl Source for Transfer {
+    fn make(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
+        self.channel
+            .begin(&format!("correlations: {}", job.describe()));
+        match job {
+            Job::Batch { kind, n } => {
+                let part = (PART / transfers(*kind)).next_multiple_of(1024);
+                let mut parts = Vec::with_capacity(n.div_ceil(part));
+                let mut start = 0;
+                while start < *n {
+                    let now = part.min(n - start);
+                    parts.push(self.batch(*kind, now)?);
+                    start += now;
+                }
+                Ok(kind.join(parts))
+            }
+            Job::Product { map, x, y } => self.bilinear(map, *x, *y),
+            Job::Forget { name } => {
+                self.kept.remove(name);
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        self.channel.meter().totals()
+    }
+
+    fn most_ahead(&self) -> usize {
+        1 << 18
+    }
+}
+
+/// Transfers of one correlation, roughly.
+fn transfers(kind: Kind) -> usize {
+    match kind {
+        Kind::Triples | Kind::Squares | Kind::Truncations { .. } => 64,
+        Kind::RingWithBits { width } => width,
+        Kind::RingWithMonomials { positions, .. } => 2 * positions,
+        Kind::BitTriples { .. } | Kind::RingBits | Kind::CrossBits { .. } | Kind::Selections => 1,
+    }
+}
+
+/// Σ 2^i of the elements.
+fn weighted(bits: &[Vec<u64>], first: u32) -> Vec<u64> {
+    let mut sum = vec![0_u64; bits[0].len()];
+    for (bits, shift) in bits.iter().zip(first..) {
+        sum.iter_mut()
+            .zip(bits)
+            .for_each(|(sum, bit)| *sum = sum.wrapping_add(bit << shift));
+    }
+    sum
+}
+
+/// Session and both parties, the same bytes at both ends.
+fn context(me: usize, mine: [u64; 2], peer: usize, theirs: [u64; 2]) -> Vec<u8> {
+    let ((low, first), (high, second)) = if me < peer {
+        ((me, mine), (peer, theirs))
+    } else {
+        ((peer, theirs), (me, mine))
+    };
+    let mut context = b"tacit correlations".to_vec();
+    for word in [
+        low as u64,
+        high as u64,
+        first[0],
+        first[1],
+        second[0],
+        second[1],
+    ] {
+        context.extend(word.to_le_bytes());
+    }
+    context
+}
+
+/// What a peer sent does not fit.
+fn blame<T>(peer: usize, result: std::result::Result<T, ot::Error>) -> Result<T> {
+    result.map_err(|error| Error::peer(peer, "correlations", error.to_string()))
+}
+
+/// The mask that a product makes anew, if it does.
+fn is_kept(mask: Mask) -> Option<Name> {
+    match mask {
+        Mask::Fresh => None,
+        Mask::Keep(name) | Mask::Kept(name) => Some(name),
+    }
+}
