@@ -339,13 +339,10 @@ impl Chosen {
         self.family.subfamily(self.first)
     }
 
-    /// The pads' low words and the choices, of transfers of one segment.
-    pub(crate) fn low_words(&self, transfers: Range<usize>, pads: &mut [u64], choices: &mut [u64]) {
+    /// The pads' low words, of transfers of one segment.
+    pub(crate) fn low_words(&self, transfers: Range<usize>, pads: &mut [u64]) {
         let hash = self.family.hash(self.first + transfers.start as u64);
-        low_words(&hash, &self.rows[transfers.clone()], 0, pads);
-        for (choice, transfer) in choices.iter_mut().zip(transfers) {
-            *choice = mask(&self.choices, transfer) & 1;
-        }
+        low_words(&hash, &self.rows[transfers], 0, pads);
     }
 
     fn pads(&self, segment: usize, rows: &[u128]) -> Pads<1> {

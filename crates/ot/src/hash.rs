@@ -97,6 +97,21 @@ pub(crate) fn cipher(key: u128) -> Aes128Enc {
 pub(crate) struct Permutation(Aes128Enc);
 
 impl Permutation {
+    /// Each block x becomes π(x) ⊕ its mask.
+    pub(crate) fn replace(&self, blocks: &mut [u128], masks: &[u128]) {
+        for (blocks, masks) in blocks.chunks_mut(BATCH).zip(masks.chunks(BATCH)) {
+            let mut bytes = [Array([0; 16]); BATCH];
+            let bytes = &mut bytes[..blocks.len()];
+            for (bytes, block) in bytes.iter_mut().zip(&*blocks) {
+                *bytes = Array(block.to_le_bytes());
+            }
+            self.0.encrypt_blocks(bytes);
+            for ((block, bytes), mask) in blocks.iter_mut().zip(bytes).zip(masks) {
+                *block = u128::from_le_bytes(bytes.0) ^ mask;
+            }
+        }
+    }
+
     /// `output(i, π(input(i)))` for i in 0..n.
     #[inline]
     pub(crate) fn map(

@@ -72,8 +72,8 @@ where
     (shares, message)
 }
 
-/// The chooser's shares of all products; `open(block, products)` gives the source of the shares and
-/// values of a block's digits.
+/// The chooser's shares of all products; `open(block, products)` gives what makes w + d·m for each
+/// digit of a block from its m.
 pub(super) fn receive<S>(
     products: usize,
     digits: Digits,
@@ -81,7 +81,7 @@ pub(super) fn receive<S>(
     open: impl Fn(usize, Range<usize>) -> S + Sync,
 ) -> Result<Vec<u64>, Error>
 where
-    S: FnMut(usize, &mut [u64], &mut [u64]),
+    S: FnMut(usize, &[u64], &mut [u64]),
 {
     Error::unless_length(
         "masked values of products",
@@ -96,16 +96,15 @@ where
         .for_each(|(block, (shares, mut message))| {
             let len = shares.len();
             let mut source = open(block, range(block, len));
-            let [mut masked, mut parts, mut chosen] = [[0; BLOCK]; 3];
+            let [mut masked, mut parts] = [[0; BLOCK]; 2];
             for (digit, (shift, width)) in digits.shifts().enumerate() {
-                let (parts, chosen) = (&mut parts[..len], &mut chosen[..len]);
-                source(digit, parts, chosen);
+                let (masked, parts) = (&mut masked[..len], &mut parts[..len]);
                 let (now, rest) = message.split_at(packed_words(len, width));
-                unpack_low(now, width, &mut masked[..len]);
+                unpack_low(now, width, masked);
                 message = rest;
-                for (i, share) in shares.iter_mut().enumerate() {
-                    let term = parts[i].wrapping_add(chosen[i].wrapping_mul(masked[i]));
-                    *share = share.wrapping_add(term << shift);
+                source(digit, masked, parts);
+                for (share, part) in shares.iter_mut().zip(parts) {
+                    *share = share.wrapping_add(*part << shift);
                 }
             }
         });

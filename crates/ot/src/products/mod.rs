@@ -15,6 +15,7 @@ mod expansion;
 mod masked;
 mod scalars;
 
+use crate::forms::mask;
 use crate::hash::SEGMENT;
 use crate::{Chosen, Error, Offered};
 use ring::planes;
@@ -95,9 +96,13 @@ pub fn receive(chosen: Chosen, n: usize, message: &[u64]) -> Result<Vec<u64>, Er
     check(chosen.len(), n);
     masked::receive(n, Digits(1), message, |_, range| {
         let chosen = &chosen;
-        move |bit, shares: &mut [u64], digits: &mut [u64]| {
+        move |bit, masked: &[u64], shares: &mut [u64]| {
             each_segment(bit * padded(n), &range, |transfers, range| {
-                chosen.low_words(transfers, &mut shares[range.clone()], &mut digits[range]);
+                let (masked, shares) = (&masked[range.clone()], &mut shares[range]);
+                chosen.low_words(transfers.clone(), shares);
+                for ((share, masked), transfer) in shares.iter_mut().zip(masked).zip(transfers) {
+                    *share = share.wrapping_add(masked & mask(&chosen.choices, transfer));
+                }
             });
         }
     })

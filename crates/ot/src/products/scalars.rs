@@ -12,7 +12,7 @@
 //! value 2^t − 1 − x, since of a pair of pads the chooser lacks the one that its bit did not choose.
 
 use super::digits::Digits;
-use super::expansion::Expansion;
+use super::expansion::{Expansion, Sums};
 use super::{BITS, check, masked, padded};
 use crate::forms::mask;
 use crate::hash::{Family, Purpose};
@@ -139,19 +139,22 @@ impl ScalarKeys {
         let products = call.products();
         let (shares, message) = masked::offer(products, keys.digits, values, |block, range| {
             let mut expansion = keys.expansion(&call, block, range);
-            move |digit, sums: &mut [u64], weighted: &mut [u64]| {
-                sums.fill(0);
-                weighted.fill(0);
+            let [mut sums, mut weighted] = [expansion.sums(), expansion.sums()];
+            move |digit, differences: &mut [u64], shares: &mut [u64]| {
                 let (leaves, width) = (keys.leaves(digit), keys.width(digit));
                 let last = leaves.len() - 1;
-                for (leaf, keys) in leaves.enumerate() {
-                    let words = expansion.words(keys, width);
-                    let value = last - leaf;
-                    for ((sum, weighted), word) in sums.iter_mut().zip(&mut *weighted).zip(words) {
-                        *sum = sum.wrapping_add(*word);
-                        *weighted = weighted.wrapping_add(word.wrapping_mul(value as u64));
+                sums.clear();
+                weighted.clear();
+                // Values fall from leaf to leaf, so that the sum of all sums so far, but for the
+                // last, counts each leaf as often as its value says.
+                for (leaf, leaf_keys) in leaves.enumerate() {
+                    sums.add(expansion.expand(leaf_keys, width), width);
+                    if leaf < last {
+                        weighted.add_sums(&sums, width);
                     }
                 }
+                expansion.spread(&sums, width, differences);
+                expansion.spread(&weighted, width, shares);
             }
         });
         call.sum(&shares, out);
@@ -238,28 +241,29 @@ impl Scalars {
         let products = call.products();
         let shares = masked::receive(products, keys.digits, message, |block, range| {
             let mut expansion = keys.expansion(&call, block, range.clone());
-            let mut sums = vec![vec![0u64; range.len()]; keys.digits.0];
-            move |digit, shares: &mut [u64], digits: &mut [u64]| {
+            let mut sums = vec![expansion.sums(); keys.digits.0];
+            let mut words = vec![0; range.len()];
+            move |digit, masked: &[u64], shares: &mut [u64]| {
                 let width = keys.width(digit);
-                sums.iter_mut().for_each(|sums| sums.fill(0));
-                for (place, keys) in (1usize..).zip(keys.leaves(digit)) {
-                    let words = expansion.words(keys, width);
+                sums.iter_mut().for_each(Sums::clear);
+                for (place, leaf_keys) in (1usize..).zip(keys.leaves(digit)) {
+                    let blocks = expansion.expand(leaf_keys, width);
                     for (bit, sums) in sums.iter_mut().enumerate() {
                         if place >> bit & 1 == 1 {
-                            for (sum, word) in sums.iter_mut().zip(words) {
-                                *sum = sum.wrapping_add(*word);
-                            }
+                            sums.add(blocks, width);
                         }
                     }
                 }
                 shares.fill(0);
-                digits.fill(0);
                 for ((bit, at), sums) in keys.bits(digit).enumerate().zip(&sums) {
-                    for (i, scalar) in expansion.scalars().iter().enumerate() {
+                    expansion.spread(sums, width, &mut words);
+                    for (scalar, piece) in expansion.pieces() {
                         let chosen = mask(choices, at * stride + scalar);
-                        let signed = (sums[i] ^ !chosen).wrapping_sub(!chosen);
-                        shares[i] = shares[i].wrapping_add(signed << bit);
-                        digits[i] |= (chosen & 1) << bit;
+                        for i in piece {
+                            let signed = (words[i] ^ !chosen).wrapping_sub(!chosen);
+                            let term = signed.wrapping_add(masked[i] & chosen);
+                            shares[i] = shares[i].wrapping_add(term << bit);
+                        }
                     }
                 }
             }
