@@ -12,18 +12,18 @@
 
 mod digits;
 mod expansion;
+mod keys;
 mod masked;
 mod scalars;
 
 use crate::forms::mask;
 use crate::hash::SEGMENT;
 use crate::{Chosen, Error, Offered};
+use digits::Digits;
 use ring::planes;
 use std::ops::Range;
 
 pub use scalars::{ScalarKeys, Scalars, digit_words, rows_words};
-
-use digits::Digits;
 
 /// Bits of a scalar.
 const BITS: usize = 64;

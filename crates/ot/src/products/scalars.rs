@@ -12,13 +12,13 @@
 //! value 2^t − 1 − x, since of a pair of pads the chooser lacks the one that its bit did not choose.
 
 use super::digits::Digits;
-use super::expansion::{Expansion, Sums};
+use super::expansion::Sums;
+use super::keys::{Keys, checked};
 use super::{BITS, check, masked, padded};
 use crate::forms::mask;
-use crate::hash::{Family, Purpose};
-use crate::tree::{self, MAX_DEPTH};
+use crate::hash::Purpose;
+use crate::tree;
 use crate::{Chosen, Error, Offered};
-use rayon::prelude::*;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
@@ -31,16 +31,6 @@ pub struct Scalars {
 /// The sender's end of a set of scalars.
 pub struct ScalarKeys {
     keys: Keys,
-}
-
-/// The keys of every digit and scalar, and the number of the next call.
-struct Keys {
-    scalars: usize,
-    digits: Digits,
-    /// For each digit, those of leaf x (or place y), of all scalars, one after another.
-    leaves: Vec<Zeroizing<Vec<u128>>>,
-    family: Family,
-    calls: u64,
 }
 
 /// Words of the message of a product of `rows` rows of k scalars with k×n values, with scalars in
@@ -60,14 +50,6 @@ pub fn digit_words(scalars: usize, bits: usize) -> usize {
         .each()
         .map(|digit| tree::correction_words(digit.len(), padded(scalars)))
         .sum()
-}
-
-fn checked(bits: usize) -> Digits {
-    assert!(
-        (1..=MAX_DEPTH).contains(&bits),
-        "digits have 1 to {MAX_DEPTH} bits, not {bits}"
-    );
-    Digits(bits)
 }
 
 impl ScalarKeys {
@@ -270,122 +252,5 @@ impl Scalars {
         })?;
         call.sum(&shares, out);
         Ok(())
-    }
-}
-
-impl Keys {
-    fn new(scalars: usize, leaves: Vec<Zeroizing<Vec<u128>>>, family: Family) -> Self {
-        Self {
-            scalars,
-            digits: Digits(1),
-            leaves,
-            family,
-            calls: 0,
-        }
-    }
-
-    /// Keys of digits of `bits` bits in place of those of bits, and what else `make` gives for each
-    /// digit.
-    fn regroup<T: Send>(
-        &mut self,
-        bits: usize,
-        make: impl Fn(&Self, usize, Range<usize>) -> (Zeroizing<Vec<u128>>, T) + Sync,
-    ) -> Vec<T> {
-        let digits = checked(bits);
-        assert!(
-            self.calls == 0 && self.digits.0 == 1,
-            "a set of scalars is cut into digits once, before its first product"
-        );
-        let cuts: Vec<_> = digits.each().collect();
-        let (leaves, others) = cuts
-            .into_par_iter()
-            .enumerate()
-            .map(|(digit, bits)| make(self, digit, bits))
-            .unzip();
-        self.digits = digits;
-        self.leaves = leaves;
-        others
-    }
-
-    /// The keys of each leaf of a digit.
-    fn leaves(&self, digit: usize) -> std::slice::ChunksExact<'_, u128> {
-        self.leaves[digit].chunks_exact(padded(self.scalars))
-    }
-
-    fn bits(&self, digit: usize) -> Range<usize> {
-        let start = digit * self.digits.0;
-        start..BITS.min(start + self.digits.0)
-    }
-
-    /// The low bits of a product with a digit that count.
-    fn width(&self, digit: usize) -> u32 {
-        (BITS - digit * self.digits.0) as u32
-    }
-
-    /// Takes the number of the next call, for rows of k scalars with n columns of values.
-    fn call(&mut self, k: usize, rows: &Range<usize>, n: usize, out: &[u64]) -> Call {
-        let scalars = self.scalars;
-        assert!(
-            rows.start <= rows.end && rows.end * k <= scalars,
-            "rows {rows:?} of {k} scalars each are not among {scalars} scalars"
-        );
-        assert!(
-            out.len() == rows.len() * n,
-            "{} rows of {n} sums, not {} words",
-            rows.len(),
-            out.len()
-        );
-        let number = self.calls;
-        self.calls = number
-            .checked_add(1)
-            .expect("a set of scalars has 2^64 calls");
-        Call {
-            number,
-            k,
-            rows: rows.clone(),
-            n,
-        }
-    }
-
-    /// The streams of a block of products.
-    fn expansion(&self, call: &Call, block: usize, products: Range<usize>) -> Expansion {
-        Expansion::new(
-            self.family.permutation(Purpose::Stream, call.number, block),
-            call.rows.start * call.k + products.start / call.n,
-            products.start % call.n,
-            call.n,
-            products.len(),
-        )
-    }
-}
-
-/// A product of rows of scalars: the products of row r and column c are those of all k scalars of the
-/// row, scalar by scalar.
-struct Call {
-    number: u64,
-    k: usize,
-    rows: Range<usize>,
-    n: usize,
-}
-
-impl Call {
-    fn products(&self) -> usize {
-        self.rows.len() * self.k * self.n
-    }
-
-    /// Adds the products of each row to its sums.
-    fn sum(&self, products: &[u64], out: &mut [u64]) {
-        if products.is_empty() {
-            return;
-        }
-        out.par_chunks_mut(self.n)
-            .zip(products.par_chunks(self.k * self.n))
-            .for_each(|(out, products)| {
-                for products in products.chunks(self.n) {
-                    for (sum, product) in out.iter_mut().zip(products) {
-                        *sum = sum.wrapping_add(*product);
-                    }
-                }
-            });
     }
 }
