@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub type Tap = Box<dyn FnMut(usize, &str, &mut Vec<u64>) + Send>;
 
 /// How often a patient channel looks whether it is needed.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether work ahead of need is waited for. Its other handle is with whoever will need it.
 #[derive(Clone, Default)]
@@ -40,7 +40,9 @@ impl Patience {
         self.0.needed.load(Ordering::Relaxed)
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether [`Patience::end`] was called.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
         self.0.over.load(Ordering::Relaxed)
     }
 }
@@ -128,6 +130,26 @@ impl Channel {
     /// # Errors
     /// `Misuse` for a message of more than 2^27 words; `Peer` where the link or the mesh has ended.
     pub fn send(&mut self, to: usize, payload: Vec<u64>) -> Result<()> {
+        if self.send_unless_finished(to, payload)? {
+            return Ok(());
+        }
+        Err(self.finished(to))
+    }
+
+    /// Why nothing can be exchanged with a party that has finished; the end of the run, unless this
+    /// channel's work is not needed.
+    fn finished(&self, party: usize) -> Error {
+        let error = self.shared.blame(party, &self.step, FINISHED);
+        let idle = self.patience.as_ref().is_some_and(|now| !now.is_needed());
+        if idle { error } else { self.shared.fail(error) }
+    }
+
+    /// The same for a party that may finish without waiting for it; false if that is known to have
+    /// happened.
+    ///
+    /// # Errors
+    /// As [`Channel::send`].
+    pub fn send_unless_finished(&mut self, to: usize, payload: Vec<u64>) -> Result<bool> {
         let words = payload.len();
         if words > MOST_WORDS {
             return Err(self.shared.fail(Error::misuse(format!(
@@ -144,9 +166,18 @@ impl Channel {
             payload,
         };
         let wire_bytes = frame.wire_bytes();
-        self.shared.send(to, frame)?;
-        self.meter.sent(to, words, wire_bytes);
-        Ok(())
+        let sent = self.shared.send(to, frame)?;
+        if sent {
+            self.meter.sent(to, words, wire_bytes);
+        }
+        Ok(sent)
+    }
+
+    /// Ends the run for every party: what this one sent cannot be. Returns the error that counts.
+    #[must_use]
+    pub fn accuse(&self, party: usize, reason: impl Into<String>) -> Error {
+        self.shared
+            .fail(self.shared.blame(party, &self.step, reason))
     }
 
     /// The next message of a party, which must belong to the current step and have that many words.
@@ -229,6 +260,10 @@ impl Channel {
     fn wait(&self, from: usize, started: Instant) -> Result<Frame> {
         let timeout = self.shared.timeout;
         let (mut since, mut quarter) = (started, 1);
+        let over = || Error::misuse("this work is wanted no more");
+        if self.patience.as_ref().is_some_and(Patience::is_over) {
+            return Err(over());
+        }
         while quarter <= 4 {
             let mut until = since + timeout * quarter / 4;
             if self.patience.is_some() {
@@ -236,11 +271,7 @@ impl Channel {
             }
             match self.shared.inbox.take(from, self.id, until)? {
                 Arrival::Message(frame) => return Ok(frame),
-                Arrival::Ended(End::Finished) => {
-                    let error = self.shared.blame(from, &self.step, FINISHED);
-                    let idle = self.patience.as_ref().is_some_and(|now| !now.is_needed());
-                    return Err(if idle { error } else { self.shared.fail(error) });
-                }
+                Arrival::Ended(End::Finished) => return Err(self.finished(from)),
                 Arrival::Ended(End::Died(reason)) => {
                     return Err(self
                         .shared
@@ -250,7 +281,7 @@ impl Channel {
             }
             if let Some(patience) = &self.patience {
                 if patience.is_over() {
-                    return Err(Error::misuse("this work is wanted no more"));
+                    return Err(over());
                 }
                 if !patience.is_needed() {
                     (since, quarter) = (Instant::now(), 1);

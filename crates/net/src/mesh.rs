@@ -175,7 +175,8 @@ impl Shared {
         }
     }
 
-    pub(crate) fn send(&self, to: usize, frame: Frame) -> Result<()> {
+    /// Whether the frame was taken; false for a peer that has finished.
+    pub(crate) fn send(&self, to: usize, frame: Frame) -> Result<bool> {
         if let Some(failure) = self.inbox.failure() {
             return Err(failure);
         }
@@ -185,7 +186,7 @@ impl Shared {
             Error::misuse(format!("party {} cannot send to party {to}", self.party))
         })?;
         let Err(reason) = link.send(frame) else {
-            return Ok(());
+            return Ok(true);
         };
         // A reason that comes from a peer itself says more; it may still be on its way.
         let until = Instant::now() + LAST_WORDS.min(self.timeout);
@@ -197,9 +198,7 @@ impl Shared {
         }
         match self.inbox.failure() {
             Some(failure) => Err(failure),
-            None if self.inbox.end_of(to) == Some(End::Finished) => {
-                Err(self.fail(self.blame(to, &step, FINISHED)))
-            }
+            None if self.inbox.end_of(to) == Some(End::Finished) => Ok(false),
             None => Err(self.fail(self.blame(to, &step, reason))),
         }
     }

@@ -109,6 +109,31 @@ fn channels_do_not_mix() {
     }
 }
 
+/// Each channel has a thread of its own; small messages are written by it, long ones by the link's.
+#[test]
+fn channels_may_be_used_at_once() {
+    for kind in KINDS {
+        let results = parties(kind, 2, LONG, |mesh, party| {
+            std::thread::scope(|scope| {
+                for id in 0..3 {
+                    let mut channel = mesh.channel(id);
+                    scope.spawn(move || {
+                        for at in 0..2000_usize {
+                            let words = [1, 2, 3000][(at + usize::from(id)) % 3];
+                            channel.begin("exchange");
+                            channel.send(1 - party, vec![at as u64; words]).unwrap();
+                            let got = channel.receive(1 - party, words).unwrap();
+                            assert!(got.iter().all(|word| *word == at as u64));
+                        }
+                    });
+                }
+            });
+            mesh.close()
+        });
+        assert!(results.iter().all(Result::is_ok));
+    }
+}
+
 #[test]
 fn sending_does_not_wait_for_the_receiver() {
     for kind in KINDS {

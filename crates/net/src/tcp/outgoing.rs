@@ -89,7 +89,13 @@ impl Shared {
             if queue.failed.is_some() {
                 queue.clear();
             }
-            if let (false, Some(frame)) = (queue.busy, queue.frames.pop_front()) {
+            // While another thread writes, what is queued stays there.
+            let next = if queue.busy {
+                None
+            } else {
+                queue.frames.pop_front()
+            };
+            if let Some(frame) = next {
                 queue.bytes -= frame.wire_bytes();
                 queue.busy = true;
                 drop(queue);
