@@ -28,6 +28,9 @@ const DOMAIN: &str = "correlations: party and dealer";
 /// Words of masks that a dealer keeps at most: 8 GiB.
 const MOST_KEPT: usize = 1 << 30;
 
+/// Masks that it keeps at most, whatever their lengths.
+const MOST_NAMES: usize = 1 << 16;
+
 /// The party's side.
 pub(crate) struct Dealt {
     channel: Channel,
@@ -92,7 +95,15 @@ impl Source for Dealt {
 pub struct Dealer {
     channel: Channel,
     streams: Vec<Stream>,
-    kept: HashMap<Name, Arc<Vec<u64>>>,
+    kept: Kept,
+}
+
+/// Masks that are used again.
+#[derive(Default)]
+struct Kept {
+    masks: HashMap<Name, Arc<Vec<u64>>>,
+    /// Of all together.
+    words: usize,
 }
 
 impl Dealer {
@@ -112,7 +123,7 @@ impl Dealer {
         Ok(Self {
             channel,
             streams,
-            kept: HashMap::new(),
+            kept: Kept::default(),
         })
     }
 
@@ -130,9 +141,10 @@ impl Dealer {
         while let Some(words) = self.channel.follow(0, ENCODED)? {
             let message = Job::decode(&words)
                 .and_then(|job| self.deal(&job))
-                .map_err(|error| Error::peer(0, self.channel.step(), error.to_string()))?;
-            if !message.is_empty() {
-                self.channel.send(0, message)?;
+                .map_err(|error| self.channel.accuse(0, error.to_string()))?;
+            // What was asked for ahead of need may come when nobody is there any more.
+            if !message.is_empty() && !self.channel.send_unless_finished(0, message)? {
+                break;
             }
         }
         Ok(())
@@ -167,7 +179,7 @@ impl Dealer {
                 vec![product]
             }
             Job::Forget { name } => {
-                self.kept.remove(name);
+                self.kept.forget(*name);
                 Vec::new()
             }
         };
@@ -198,19 +210,33 @@ impl Dealer {
             Mask::Fresh => Ok(take()),
             Mask::Keep(name) => {
                 let whole = take();
-                let held: usize = self.kept.values().map(|kept| kept.len()).sum();
-                if held + n > MOST_KEPT {
-                    return Err(Error::misuse("asked to keep more masks than memory holds"));
-                }
-                self.kept.insert(name, Arc::clone(&whole));
+                self.kept.keep(name, Arc::clone(&whole))?;
                 Ok(whole)
             }
             Mask::Kept(name) => {
-                let kept = self.kept.get(&name).filter(|kept| kept.len() == n);
+                let kept = self.kept.masks.get(&name).filter(|kept| kept.len() == n);
                 let unknown = || Error::misuse("asked for a product with a mask that is not kept");
                 kept.cloned().ok_or_else(unknown)
             }
         }
+    }
+}
+
+impl Kept {
+    fn keep(&mut self, name: Name, mask: Arc<Vec<u64>>) -> Result<()> {
+        self.forget(name);
+        if self.masks.len() >= MOST_NAMES || self.words + mask.len() > MOST_KEPT {
+            return Err(Error::misuse(format!(
+                "asked to keep more than {MOST_NAMES} masks, or more than {MOST_KEPT} words of them"
+            )));
+        }
+        self.words += mask.len();
+        self.masks.insert(name, mask);
+        Ok(())
+    }
+
+    fn forget(&mut self, name: Name) {
+        self.words -= self.masks.remove(&name).map_or(0, |mask| mask.len());
     }
 }
 

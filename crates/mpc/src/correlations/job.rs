@@ -14,7 +14,7 @@ pub(crate) const ENCODED: usize = 24;
 /// A column with its number of elements.
 pub(crate) type SizedColumn = (Column, usize);
 
-/// Most elements of a batch or operand: a message's limit.
+/// Most elements of a batch or operand, and words of an answer: a message's limit.
 const MOST: u64 = 1 << 27;
 
 /// The mask of an operand.
@@ -133,8 +133,10 @@ impl Job {
             _ => return Err(malformed()),
         };
         let (free, derived) = job.columns();
-        let fits = |(column, n): &SizedColumn| column.words(*n) as u64 <= MOST;
-        if free.iter().chain(&derived).all(fits) {
+        let words = |(column, n): &SizedColumn| column.words(*n) as u64;
+        // The derived ones travel as one message.
+        let message: u64 = derived.iter().map(words).sum();
+        if message <= MOST && free.iter().all(|column| words(column) <= MOST) {
             Ok(job)
         } else {
             Err(malformed())

@@ -1,0 +1,367 @@
+//! Members that die, stall, or send what cannot be.
+
+use crate::session::{
+    LONG, Member, SHORT, asked, assert_names, dealer, in_memory, odd_dealer, party, products,
+};
+use mpc::{Error, Protocol, Result};
+use net::DEALER;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const PARTIES: [usize; 2] = [2, 3];
+
+/// All parties run this program.
+fn with_dealer(
+    parties: usize,
+    dealer: Member,
+    program: impl Fn(&mut dyn Protocol) -> Result<()> + Clone + Send + Sync + 'static,
+) -> Vec<Member> {
+    let mut members: Vec<Member> = (0..parties).map(|_| party(program.clone())).collect();
+    members.push(dealer);
+    members
+}
+
+/// All parties blame the dealer; the first says this, the others that it says so.
+fn assert_all_blame_the_dealer(ends: &[Result<()>], parties: usize, why: &str) {
+    for (who, end) in ends[..parties].iter().enumerate() {
+        assert_names(end, DEALER, who);
+    }
+    let first = ends[0].as_ref().expect_err("blames the dealer").to_string();
+    assert!(first.contains(why), "{first}");
+}
+
+#[test]
+fn a_dealer_that_is_dead_from_the_start_is_named() {
+    for parties in PARTIES {
+        let members = with_dealer(parties, Arc::new(|_| Ok(())), |p| products(p, 1, 64));
+        let ends = in_memory(LONG, members);
+        assert_all_blame_the_dealer(&ends, parties, "ended without a goodbye");
+    }
+}
+
+#[test]
+fn a_dealer_that_dies_is_named() {
+    for parties in PARTIES {
+        for answers in [0, 1, 2, 5] {
+            let dying = odd_dealer(move |channel| {
+                for _ in 0..answers {
+                    let n = asked(channel)?.expect("there is more to ask");
+                    channel.send(0, vec![0; n])?;
+                }
+                // In the middle of a job.
+                asked(channel).map(drop)
+            });
+            let ends = in_memory(
+                LONG,
+                with_dealer(parties, dying, |p| products(p, 1000, 1000)),
+            );
+            assert_all_blame_the_dealer(&ends, parties, "ended without a goodbye");
+        }
+    }
+}
+
+/// It dies after work that was done, and the parties want more later.
+#[test]
+fn a_dealer_that_dies_in_a_pause_is_named() {
+    for parties in PARTIES {
+        let dying = odd_dealer(|channel| {
+            let n = asked(channel)?.expect("the first batch");
+            channel.send(0, vec![0; n])
+        });
+        let members = with_dealer(parties, dying, |p| {
+            products(p, 1, 64)?;
+            std::thread::sleep(Duration::from_millis(300));
+            products(p, 100, 1000)
+        });
+        let ends = in_memory(LONG, members);
+        assert_all_blame_the_dealer(&ends, parties, "ended without a goodbye");
+    }
+}
+
+/// Nobody waits for what nobody needs.
+#[test]
+fn a_dealer_that_is_needed_no_more_may_die() {
+    for parties in PARTIES {
+        let dying = odd_dealer(|channel| {
+            let n = asked(channel)?.expect("the first batch");
+            channel.send(0, vec![0; n])
+        });
+        let members = with_dealer(parties, dying, |p| {
+            products(p, 1, 64)?;
+            std::thread::sleep(Duration::from_millis(300));
+            products(p, 1, 64)
+        });
+        assert!(in_memory(LONG, members).iter().all(Result::is_ok));
+    }
+}
+
+#[test]
+fn an_answer_of_another_length_is_the_dealers_fault() {
+    for parties in PARTIES {
+        for (off, before) in [(-1, 0), (1, 0), (-1024, 0), (1 << 20, 0), (-1, 1), (1, 2)] {
+            let odd = odd_dealer(move |channel| {
+                let mut answers = 0;
+                while let Some(n) = asked(channel)? {
+                    let off = if answers < before { 0 } else { off };
+                    let words = n.checked_add_signed(off).unwrap_or(0);
+                    channel.send(0, vec![0; words])?;
+                    answers += 1;
+                }
+                Ok(())
+            });
+            let ends = in_memory(LONG, with_dealer(parties, odd, |p| products(p, 1000, 1000)));
+            for (who, end) in ends[..parties].iter().enumerate() {
+                assert_names(end, DEALER, who);
+            }
+            assert!(
+                matches!(&ends[0], Err(Error::Desync { theirs, .. }) if theirs.contains("words")),
+                "party 0 sees it"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_dealer_that_stalls_is_named() {
+    for parties in PARTIES {
+        for answers in [0, 3] {
+            let over = Arc::new(AtomicBool::new(false));
+            let seen = Arc::clone(&over);
+            let stalling = odd_dealer(move |channel| {
+                for _ in 0..answers {
+                    let n = asked(channel)?.expect("there is more to ask");
+                    channel.send(0, vec![0; n])?;
+                }
+                while !seen.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Ok(())
+            });
+            let members = with_dealer(parties, stalling, |p| products(p, 1000, 1000));
+            let started = Instant::now();
+            let stop = Arc::clone(&over);
+            std::thread::spawn(move || {
+                std::thread::sleep(2 * SHORT);
+                stop.store(true, Ordering::Relaxed);
+            });
+            let ends = in_memory(SHORT, members);
+            assert!(started.elapsed() >= SHORT);
+            assert_all_blame_the_dealer(&ends, parties, "the timeout");
+        }
+    }
+}
+
+/// Work ahead of need may take longer than the timeout, as long as nobody waits for it.
+#[test]
+fn a_slow_dealer_is_no_fault_while_nobody_waits() {
+    let timeout = Duration::from_millis(800);
+    for parties in PARTIES {
+        let slow = odd_dealer(move |channel| {
+            let mut answers = 0;
+            while let Some(n) = asked(channel)? {
+                if answers > 0 {
+                    std::thread::sleep(2 * timeout);
+                }
+                channel.send(0, vec![0; n])?;
+                answers += 1;
+            }
+            Ok(())
+        });
+        let members = with_dealer(parties, slow, move |p| {
+            // All of the first batch, so that the next is made ahead.
+            products(p, 1, 1024)?;
+            std::thread::sleep(2 * timeout + timeout / 4);
+            products(p, 1, 64)
+        });
+        for (who, end) in in_memory(timeout, members).into_iter().enumerate() {
+            end.unwrap_or_else(|error| panic!("member {who}: {error}"));
+        }
+    }
+}
+
+/// Party 0's side of the channel to the dealer, by hand.
+fn asking(jobs: impl Fn(u64) -> Option<Vec<u64>> + Send + Sync + 'static) -> Member {
+    Arc::new(move |mesh| {
+        let mut channel = mesh.channel(1);
+        channel.begin("key for the dealer");
+        let dealer = mesh.dealer().expect("a dealer");
+        channel.send(dealer, vec![1, 2])?;
+        for job in (0..).map_while(&jobs) {
+            channel.begin("correlations: by hand");
+            channel.send(dealer, job)?;
+        }
+        // Nothing comes on this channel but the news.
+        mesh.channel(7).receive(1, 1).map(drop)
+    })
+}
+
+/// A party that gives the dealer its key and waits for party 0.
+fn waiting() -> Member {
+    Arc::new(|mesh| {
+        let mut channel = mesh.channel(1);
+        channel.begin("key for the dealer");
+        channel.send(mesh.dealer().expect("a dealer"), vec![3, 4])?;
+        mesh.channel(0).receive(0, 1).map(drop)
+    })
+}
+
+/// The dealer, and all others, say that party 0 is at fault.
+fn refused(
+    parties: usize,
+    jobs: impl Fn(u64) -> Option<Vec<u64>> + Send + Sync + 'static,
+) -> String {
+    let mut members = vec![asking(jobs)];
+    members.extend((1..parties).map(|_| waiting()));
+    members.push(dealer());
+    let ends = in_memory(LONG, members);
+    for (who, end) in ends.iter().enumerate().skip(1) {
+        assert_names(end, 0, who);
+    }
+    assert!(ends[0].is_err(), "party 0 is told");
+    ends[parties].as_ref().expect_err("refuses").to_string()
+}
+
+/// A job in 24 words.
+fn job(words: &[u64]) -> Vec<u64> {
+    let mut job = words.to_vec();
+    job.resize(24, 0);
+    job
+}
+
+#[test]
+fn a_party_that_asks_for_what_cannot_be_is_named() {
+    let most = 1 << 27;
+    let jobs: [&[u64]; 24] = [
+        // No such job, no such kind.
+        &[3],
+        &[u64::MAX],
+        &[0, 64, 9],
+        // No elements, half a word of bits, too many.
+        &[0, 0, 0],
+        &[0, 63, 0],
+        &[0, most + 64, 0],
+        &[0, u64::MAX - 63, 0],
+        // Two columns of these fit one by one and not together; planes that do not fit.
+        &[0, most, 8],
+        &[0, most, 5, 1, 63],
+        // Parameters out of range.
+        &[0, 64, 2, 0],
+        &[0, 64, 2, 3],
+        &[0, 64, 4, 65],
+        &[0, 64, 5, 2, 8],
+        &[0, 64, 5, 1, 64],
+        &[0, 64, 6, 62],
+        &[0, 64, 7, u64::MAX],
+        // Cross products are for two parties.
+        &[0, 64, 7, 16],
+        // Masks: no such sort, one that is fresh and has a name, ones that are not kept.
+        &[1, 3, 0, 0, 0, 0, 10],
+        &[1, 0, 5, 0, 0, 0, 10],
+        &[1, 2, 5, 0, 0, 0, 10],
+        &[1, 0, 0, 2, u64::MAX, 0, 10],
+        // Maps: no such map, too long, overflowing, and a convolution that is none.
+        &[1, 0, 0, 0, 0, 3, 10],
+        &[1, 0, 0, 0, 0, 1, 1 << 20, 1 << 20, 1 << 20, 1 << 20],
+        &[1, 0, 0, 0, 0, 2, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1],
+    ];
+    for words in jobs {
+        let words = words.to_vec();
+        let text = refused(3, move |at| (at == 0).then(|| job(&words)));
+        assert!(text.starts_with("party 0 failed in step"), "{text}");
+        assert!(
+            text.contains("asked for") || text.contains("for two parties"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_message_that_is_no_job_is_refused() {
+    for words in [0, 1, 23, 25, 100_000] {
+        let text = refused(2, move |at| (at == 0).then(|| vec![0; words]));
+        assert!(text.contains("with 24 words"), "{text}");
+    }
+}
+
+/// A mask of another length than the product's is not that mask.
+#[test]
+fn a_kept_mask_fits_or_is_refused() {
+    let jobs = [
+        job(&[1, 1, 5, 0, 0, 0, 10]),
+        job(&[1, 2, 5, 0, 0, 0, 10]),
+        job(&[1, 2, 5, 0, 0, 0, 11]),
+    ];
+    let text = refused(2, move |at| jobs.get(at as usize).cloned());
+    assert!(text.contains("a mask that is not kept"), "{text}");
+    let jobs = [
+        job(&[1, 1, 5, 0, 0, 0, 10]),
+        job(&[2, 5]),
+        job(&[1, 2, 5, 0, 0, 0, 10]),
+    ];
+    let text = refused(2, move |at| jobs.get(at as usize).cloned());
+    assert!(text.contains("a mask that is not kept"), "{text}");
+}
+
+/// Empty masks take memory too: their number is bounded.
+#[test]
+fn a_flood_of_names_is_refused() {
+    for n in [0, 1] {
+        let text = refused(2, move |name| {
+            (name <= 1 << 16).then(|| job(&[1, 1, name, 0, 0, 0, n]))
+        });
+        assert!(
+            text.contains("asked to keep more than 65536 masks"),
+            "{text}"
+        );
+    }
+}
+
+/// Kept under one name again and again, or forgotten in between: only the last counts.
+#[test]
+fn names_that_are_used_again_take_no_room() {
+    let mut members = vec![asking(|at| {
+        Some(match at {
+            0..200_000 if at % 2 == 0 => job(&[1, 1, at % 100, 0, 0, 0, 64]),
+            0..200_000 => job(&[2, at % 50]),
+            200_000 => job(&[9]),
+            _ => return None,
+        })
+    })];
+    members.extend([waiting(), dealer()]);
+    let ends = in_memory(LONG, members);
+    let text = ends[2].as_ref().expect_err("the last job").to_string();
+    assert!(
+        text.contains("asked for correlations that cannot be"),
+        "{text}"
+    );
+}
+
+/// Whoever dies: the others and the dealer end, and name it.
+#[test]
+fn a_party_that_dies_is_named_by_all() {
+    for parties in PARTIES {
+        for dying in 0..parties {
+            for times in [0, 1, 7] {
+                let mut members: Vec<Member> = (0..parties)
+                    .map(|me| {
+                        party(move |p| {
+                            if me == dying {
+                                products(p, times, 1000)?;
+                                return Err(Error::misuse("this one dies"));
+                            }
+                            products(p, 1000, 1000)
+                        })
+                    })
+                    .collect();
+                members.push(dealer());
+                let ends = in_memory(LONG, members);
+                for (who, end) in ends.iter().enumerate() {
+                    if who != dying {
+                        assert_names(end, dying, who);
+                    }
+                }
+            }
+        }
+    }
+}
