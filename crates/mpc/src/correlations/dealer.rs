@@ -153,25 +153,20 @@ impl Dealer {
     /// The corrections of a job.
     fn deal(&mut self, job: &Job) -> Result<Vec<u64>> {
         let (free, derived) = job.columns();
-        let shares: Vec<Vec<Vec<u64>>> = self
-            .streams
-            .iter_mut()
-            .map(|stream| expand(stream, &free))
-            .collect();
         let mut totals = match job {
             Job::Batch {
                 kind: kind @ Kind::CrossBits { .. },
                 ..
             } => {
-                let [left, right] = shares.as_slice() else {
+                let [left, right] = &mut self.streams[..] else {
                     return Err(Error::misuse("cross products are for two parties"));
                 };
-                kind.derive(&[left[0].clone(), right[0].clone()])
+                kind.derive(&[left, right].map(|stream| expand(stream, &free).swap_remove(0)))
             }
-            Job::Batch { kind, .. } => kind.derive(&sums(&free, shares)),
+            Job::Batch { kind, .. } => kind.derive(&self.sums(&free)),
             Job::Product { map, x, y } => {
                 let (left, right, n) = map.lengths();
-                let mut new = sums(&free, shares).into_iter();
+                let mut new = self.sums(&free).into_iter();
                 let a = self.mask(*x, left, &mut new)?;
                 let b = self.mask(*y, right, &mut new)?;
                 let mut product = vec![0; n];
@@ -196,6 +191,20 @@ impl Dealer {
         Ok(sized
             .flat_map(|(total, shape)| packed(total, shape))
             .collect())
+    }
+
+    /// What the parties' shares of each column add up to.
+    fn sums(&mut self, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
+        let (first, others) = self.streams.split_first_mut().expect("at least one party");
+        let mut totals = expand(first, shapes);
+        for stream in others {
+            for ((total, share), (shape, _)) in
+                totals.iter_mut().zip(expand(stream, shapes)).zip(shapes)
+            {
+                shape.group().add(total, &share);
+            }
+        }
+        totals
     }
 
     /// The whole mask of an operand of n elements, new ones from `new`.
@@ -250,18 +259,6 @@ fn expand(stream: &mut Stream, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
     shapes.iter().map(column).collect()
 }
 
-/// What the shares of each column add up to.
-fn sums(shapes: &[SizedColumn], shares: Vec<Vec<Vec<u64>>>) -> Vec<Vec<u64>> {
-    let mut shares = shares.into_iter();
-    let mut totals = shares.next().expect("at least one party");
-    for other in shares {
-        for ((total, column), (shape, _)) in totals.iter_mut().zip(other).zip(shapes) {
-            shape.group().add(total, &column);
-        }
-    }
-    totals
-}
-
 /// Words of a column on its way to party 0.
 fn sent_words((shape, n): &SizedColumn) -> usize {
     match shape {
@@ -289,5 +286,26 @@ fn unpacked(words: &[u64], (shape, n): &SizedColumn) -> Vec<u64> {
             column
         }
         Column::Planes(_) => words.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_masks_are_bounded_in_words() {
+        let mask = Arc::new(vec![0; 1 << 20]);
+        let mut kept = Kept::default();
+        for name in 0..1 << 10 {
+            kept.keep(name, Arc::clone(&mask)).expect("there is room");
+        }
+        assert!(kept.keep(1 << 10, Arc::new(vec![0])).is_err());
+        // One in place of another, or after another is forgotten, fits.
+        kept.keep(7, Arc::clone(&mask)).expect("as many as before");
+        kept.forget(7);
+        kept.forget(7);
+        kept.keep(1 << 10, mask).expect("as many as before");
+        assert!(kept.keep(7, Arc::new(vec![0])).is_err());
     }
 }

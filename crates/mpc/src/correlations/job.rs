@@ -39,6 +39,14 @@ pub(crate) enum Job {
     Forget { name: Name },
 }
 
+/// Most correlations of a kind that may be asked for at once; a multiple of 64.
+pub(crate) fn most_at_once(kind: Kind) -> usize {
+    let words = |columns: Vec<Column>| columns.into_iter().map(|column| column.words(64) as u64);
+    let longest = words(kind.free()).max().unwrap_or(1);
+    let message = words(kind.derived()).sum();
+    (MOST / longest.max(message) * 64).min(MOST) as usize
+}
+
 impl Mask {
     /// Whether the source makes it now.
     pub fn is_new(self) -> bool {
@@ -317,6 +325,34 @@ mod tests {
         for job in jobs {
             let read = Job::decode(&job.encode()).expect("a job that was written");
             assert_eq!(read.describe(), job.describe());
+        }
+    }
+
+    #[test]
+    fn as_many_as_may_be_are_accepted_and_no_more() {
+        let mut kinds = vec![
+            Kind::Triples,
+            Kind::Squares,
+            Kind::RingBits,
+            Kind::Selections,
+        ];
+        kinds.extend([1, 2].map(|rights| Kind::BitTriples { rights }));
+        for width in 1..=64 {
+            kinds.push(Kind::RingWithBits { width });
+            let wanted = Wanted::Propagate;
+            let positions = width;
+            kinds.push(Kind::RingWithMonomials { wanted, positions });
+        }
+        for bits in 1..=61 {
+            kinds.extend([Kind::Truncations { bits }, Kind::CrossBits { bits }]);
+            let (wanted, positions) = (Wanted::Carry, bits as usize + 2);
+            kinds.push(Kind::RingWithMonomials { wanted, positions });
+        }
+        for kind in kinds {
+            let accepted = |n| Job::decode(&Job::Batch { kind, n }.encode()).is_ok();
+            let most = most_at_once(kind);
+            assert!(accepted(most), "{most} of {kind:?}");
+            assert!(!accepted(2 * most), "{} of {kind:?}", 2 * most);
         }
     }
 

@@ -6,7 +6,7 @@
 //! same at every party, and so is the sequence of jobs.
 
 use super::Source;
-use super::job::{Job, Mask, Name};
+use super::job::{Job, Mask, Name, most_at_once};
 use super::kind::Kind;
 use crate::{Bilinear, Error, Result};
 use net::{Patience, Reading};
@@ -180,9 +180,14 @@ impl Supply {
 
     fn order(&self, kind: Kind, pool: &mut Pool, n: usize) {
         let n = n.next_multiple_of(64);
-        let result = self.request(Job::Batch { kind, n });
-        pool.ordered.push_back((n, result));
         pool.left += n;
+        let (mut missing, most) = (n, most_at_once(kind));
+        while missing > 0 {
+            let n = missing.min(most);
+            let result = self.request(Job::Batch { kind, n });
+            pool.ordered.push_back((n, result));
+            missing -= n;
+        }
     }
 
     fn collect(&mut self, kind: Kind, pool: &mut Pool, n: usize) -> Result<Batch> {
