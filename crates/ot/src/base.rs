@@ -2,15 +2,15 @@
 //!
 //! The sender ends with two keys for each transfer, the receiver with the one that its bit chose.
 //!
-//! Chou, Orlandi: The Simplest Protocol for Oblivious Transfer (LATINCRYPT 2015), figure 1, over
+//! Chou, Orlandi: The Simplest Protocol for Oblivious Transfer (LATINCRYPT 2015), over
 //! ristretto255. Semi-honest adversary; computational Diffie–Hellman, BLAKE3 as a random oracle.
 //! Two messages: 4 words, and 4 words for each transfer.
 //!
 //! Known weaknesses, and whether they matter here:
 //! - the receiver's choices cannot be extracted early enough for universal composability (Genç,
 //!   Iovino, Rial 2020): matters against malicious receivers only;
-//! - a key can be mauled or replayed if the hash covers less than the transcript (Canetti, Sarkar,
-//!   Wang 2020): the hash covers session, direction, index and both points;
+//! - messages can be mauled or replayed into related keys if the hash covers less than the transcript:
+//!   here it covers session, direction, index and both points;
 //! - points of small order: ristretto255 has prime order, and decoding refuses all other bytes and,
 //!   here, the identity.
 //!

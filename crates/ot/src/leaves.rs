@@ -1,9 +1,9 @@
 //! The streams of a tree's leaves, folded into the sums of a small-field VOLE.
 //!
-//! Roy: SoftSpokenOT (CRYPTO 2022), section 3 and figure 8. With streams r_x, x in 0..2^k, the holder
-//! of all leaves forms u = ⊕ r_x and, for bit l of x counted from the top, v_l = ⊕ r_x over the x that
-//! have it. The holder of all but r_δ has r at places y = x ⊕ δ, with nothing at place 0, and the
-//! same sums over y: w_l = v_l ⊕ δ_l u.
+//! Roy: SoftSpokenOT (CRYPTO 2022), section 3.1. With streams r_x, x in 0..2^k, the holder of all leaves
+//! forms u = ⊕ r_x and, for bit l of x counted from the top, v_l = ⊕ r_x over the x that have it. The
+//! holder of all but r_δ has r at places y = x ⊕ δ, with nothing at place 0, and forms the same sums
+//! over y: w_l = v_l ⊕ δ_l u.
 
 use crate::base::COUNT;
 use crate::hash::cipher;

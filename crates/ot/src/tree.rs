@@ -3,7 +3,7 @@
 //! A tree of depth k has leaves r_x for x in 0..2^k at the grower, who has both keys of k transfers;
 //! the puncturer, who chose bit ¬δ_l in transfer l, gets all but r_δ, where δ_0 is the top bit of δ.
 //! Goldreich, Goldwasser, Micali (1986); punctured as by Boyle, Gilboa, Ishai, Kohl, Scholl (CRYPTO
-//! 2019), and in SoftSpokenOT (Roy, CRYPTO 2022), section 3, semi-honest part.
+//! 2019), and in SoftSpokenOT (Roy, CRYPTO 2022), with semi-honest parties.
 //!
 //! The two keys of transfer 0 are the nodes of level 1. From level 2 on the grower sends, for each
 //! level, the sums of its left and of its right children, masked by the two keys: 4 words. The

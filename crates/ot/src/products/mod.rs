@@ -1,6 +1,6 @@
 //! Products of scalars that the chooser knows with values that the sender knows, mod 2^64, shared.
 //!
-//! Gilboa: Two Party RSA Key Generation (CRYPTO 1999), section 4: a scalar is the sum of its bits b_i
+//! Gilboa: Two Party RSA Key Generation (CRYPTO 1999), by transfers: a scalar is the sum of its bits b_i
 //! times 2^i, and each b_i x is a correlated transfer. Of b_i x only the low 64 − i bits count, so that
 //! a message takes 64 + 63 + ... + 1 bits, packed, for each product.
 //!

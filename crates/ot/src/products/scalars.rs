@@ -3,7 +3,7 @@
 //! A digit of t bits has keys r_x for x in 0..2^t, of which the chooser lacks that of its digit d; each
 //! use expands them to fresh streams ([`expansion`](super::expansion)). The sender forms u = Σ r_x and
 //! v = Σ x r_x, the chooser w = Σ (d − x) r_x, for which r_d is not needed, and v + w = d u: the
-//! small-field VOLE of SoftSpokenOT (Roy, CRYPTO 2022, section 3) over Z_2^64. The chooser has keys at
+//! small-field VOLE of SoftSpokenOT (Roy, CRYPTO 2022, section 3.1) over Z_2^64. The chooser has keys at
 //! places y = x ⊕ d, so that d − x is Σ ±2^l over the bits l of y, with signs by the bits of d.
 //!
 //! With t = 1 the keys are the pads as they are. With more, [`ScalarKeys::in_digits`] makes trees
