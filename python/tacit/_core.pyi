@@ -1,6 +1,6 @@
 """The native part: sessions, buffers and exceptions. Arrays are C-contiguous NumPy arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ class Session:
         timeout: float | None = None,
         threads: int | None = None,
         source: str | None = None,
+        record: bool = False,
     ) -> Session: ...
     @staticmethod
     def connect_local(
@@ -109,12 +110,23 @@ class Session:
     def set_label(self, label: str) -> str: ...
     def meter(self) -> dict[str, dict[str, float]]: ...
     def totals(self) -> dict[str, float]: ...
+    def demand(self) -> str | None: ...
     def correlations(self) -> tuple[dict[str, float], float]: ...
     def abort(self, reason: str) -> None: ...
     def close(self) -> None: ...
 
 def threat_model(protocol: str, parties: int, source: str | None = None) -> str: ...
 def deal_connected(config_path: str, timeout: float | None = None, threads: int | None = None) -> None: ...
+def make_correlations(
+    config_path: str,
+    party: int,
+    demand: str,
+    runs: int,
+    out: str,
+    progress: Callable[[int, int], object],
+    source: str | None = None,
+    threads: int | None = None,
+) -> None: ...
 def deal_local(
     listener: Listener,
     addresses: Sequence[str],

@@ -41,7 +41,7 @@ class Lasting:
     def add(self, tensor: torch.Tensor) -> None:
         """Whoever multiplies by this tensor, or a view of it, will do so again."""
         if not tensor.is_inference():
-            reference = StorageWeakRef(tensor.untyped_storage())
+            reference = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
             self._storages[reference.cdata] = reference
 
     def name(self, tensor: torch.Tensor) -> int | None:
@@ -51,7 +51,7 @@ class Lasting:
         if any(stride == 0 for stride in tensor.stride()):
             # Repeated along a dimension: as large as what it multiplies, and seldom twice of one size.
             return None
-        storage = StorageWeakRef(tensor.untyped_storage()).cdata
+        storage = StorageWeakRef(tensor.untyped_storage()).cdata  # type: ignore[no-untyped-call]
         if storage not in self._storages:
             return None
         self._drop_freed()
@@ -67,7 +67,7 @@ class Lasting:
         return names[geometry]
 
     def _drop_freed(self) -> None:
-        for storage in [key for key, reference in self._storages.items() if reference.expired()]:
+        for storage in [key for key, reference in self._storages.items() if reference.expired()]:  # type: ignore[no-untyped-call]
             self._forget(self._names.pop(storage, (0, {}))[1])
             del self._storages[storage]
 
@@ -95,6 +95,12 @@ class Session:
     def threat_model(self) -> str:
         """In one sentence, what is protected against whom."""
         return self.core.threat_model
+
+    @property
+    def demand(self) -> str | None:
+        """What was asked of the source of correlations so far, where the session records it: the text that
+        ``tacit correlations make`` reads."""
+        return self.core.demand()
 
     def __repr__(self) -> str:
         return f"Session(party {self.party} of {self.parties}, {self.protocol}, {self.transport})"
@@ -154,6 +160,7 @@ def connect(
     source: str | None = None,
     timeout: float | None = None,
     threads: int | None = None,
+    record: bool = False,
 ) -> Iterator[Session]:
     """Takes part as ``party`` in the session that a file such as ``examples/parties.toml`` describes.
 
@@ -164,12 +171,15 @@ def connect(
         source: of correlations, instead of the file's.
         timeout: longest wait for one message in seconds, instead of the file's.
         threads: threads of this process's kernels; all cores if not given.
+        record: whether ``Session.demand`` keeps what is asked of the source of correlations.
 
     Raises:
         SetupError: file, address or certificates are wrong.
         PeerError: a party did not come within the timeout, or failed later.
     """
-    with running(_core.Session.connect(str(config), party, protocol, timeout, threads, source)) as current:
+    with running(
+        _core.Session.connect(str(config), party, protocol, timeout, threads, source, record)
+    ) as current:
         yield current
 
 

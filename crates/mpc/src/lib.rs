@@ -12,7 +12,7 @@
 //! the number is the protocol's ([`Protocol::parts`]). Components are borrowed slices, so that they
 //! may lie in anybody's memory. A *binary sharing* ([`Bits`]) is held as packed bit planes.
 //!
-//! [`functions`] builds what every protocol can do (ReLU, maximum, ...) from the trait alone.
+//! Correlations may come from files made ahead ([`sealed`]). [`functions`] builds what every protocol can do (ReLU, maximum, ...) from the trait alone.
 
 pub mod additive;
 mod bits;

@@ -3,6 +3,7 @@
 use crate::additive::{self, Additive};
 use crate::correlations::Source;
 use crate::correlations::dealer::Dealt;
+use crate::correlations::file::{Place, Stored};
 use crate::correlations::supply::Supply;
 use crate::correlations::transfer::Transfer;
 use crate::plain::{self, Plain};
@@ -15,12 +16,16 @@ const ONLINE: u16 = 0;
 pub(crate) const OFFLINE: u16 = 1;
 
 /// What all parties of a session must agree on, by name.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Default)]
 pub struct Settings {
     /// "replicated", "additive" or "plain".
     pub protocol: String,
-    /// Of correlations, for the protocol that needs them: "ot" or "dealer"; `None` takes "ot".
+    /// Of correlations, for the protocol that needs them: "ot", "dealer" or "file"; `None` takes "ot".
     pub source: Option<String>,
+    /// This party's file, for source "file".
+    pub file: Option<Place>,
+    /// Whether to record what is asked of the source.
+    pub record: bool,
 }
 
 impl Settings {
@@ -37,13 +42,44 @@ impl Settings {
             ))),
             ("additive", None | Some("ot")) => Ok(Trust::Transfer),
             ("additive", Some("dealer")) => Ok(Trust::Dealer),
+            ("additive", Some("file")) => Ok(Trust::File),
             ("additive", Some(other)) => Err(Error::misuse(format!(
-                "unknown source of correlations {other:?}; known are \"ot\" (the default) and \"dealer\""
+                "unknown source of correlations {other:?}; known are \"ot\" (the default), \"dealer\" and \"file\""
             ))),
             (other, _) => Err(Error::misuse(format!(
                 "unknown protocol {other:?}; known are \"replicated\", \"additive\" and \"plain\""
             ))),
         }
+    }
+
+    /// The source of correlations, which waits without limit while it is not needed.
+    pub(crate) fn source(&self, mesh: &Mesh, patience: Patience) -> Result<Box<dyn Source>> {
+        let channel = || {
+            let mut channel = mesh.channel(OFFLINE);
+            channel.set_patience(patience);
+            channel
+        };
+        Ok(match (self.trust()?, mesh.dealer(), &self.file) {
+            (Trust::Dealer, Some(dealer), _) => Box::new(Dealt::new(channel(), dealer)?),
+            (Trust::Dealer, None, _) => {
+                return Err(Error::misuse(
+                    "source \"dealer\": this session has no dealer; name one in parties.toml, table [dealer]",
+                ));
+            }
+            (Trust::File, _, Some(place)) => Box::new(Stored::new(mesh, place)?),
+            (Trust::File, _, None) => {
+                return Err(Error::misuse(
+                    "source \"file\": no file is named; parties.toml says for each party correlations = \"...\"",
+                ));
+            }
+            (Trust::Transfer, ..) => Box::new(Transfer::new(channel())?),
+            (Trust::Nobody, ..) => {
+                return Err(Error::misuse(format!(
+                    "protocol {:?} consumes no correlations",
+                    self.protocol
+                )));
+            }
+        })
     }
 
     /// Whether a dealer belongs to the session.
@@ -92,23 +128,9 @@ pub fn open(settings: &Settings, mesh: &Mesh, in_one_process: bool) -> Result<Bo
 /// As [`open`].
 pub fn open_additive(settings: &Settings, mesh: &Mesh) -> Result<Additive> {
     let patience = Patience::default();
-    let mut channel = mesh.channel(OFFLINE);
-    channel.set_patience(patience.clone());
-    let trust = settings.trust()?;
-    let source: Box<dyn Source> = match (trust, mesh.dealer()) {
-        (Trust::Dealer, Some(dealer)) => Box::new(Dealt::new(channel, dealer)?),
-        (Trust::Dealer, None) => {
-            return Err(Error::misuse(
-                "source \"dealer\": this session has no dealer; name one in parties.toml, table [dealer]",
-            ));
-        }
-        _ => Box::new(Transfer::new(channel)?),
-    };
-    Additive::new(
-        mesh.channel(ONLINE),
-        Supply::start(source, patience)?,
-        trust,
-    )
+    let source = settings.source(mesh, patience.clone())?;
+    let supply = Supply::start(source, patience, settings.record)?;
+    Additive::new(mesh.channel(ONLINE), supply, settings.trust()?)
 }
 
 /// Additive sharing with a dealer who makes nothing but what is asked for, when it is asked for; `change`
@@ -128,7 +150,7 @@ pub fn open_exactly(
     let mut source = Dealt::new(channel, dealer)?;
     let (channel, stream) = source.parts();
     change(channel, stream);
-    let mut supply = Supply::start(Box::new(source), patience)?;
+    let mut supply = Supply::start(Box::new(source), patience, false)?;
     supply.make_exactly();
     Additive::new(mesh.channel(ONLINE), supply, Trust::Dealer)
 }

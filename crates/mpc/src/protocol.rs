@@ -1,6 +1,7 @@
 //! The one interface of all protocols.
 
 use crate::correlations::Name;
+use crate::correlations::file::Demand;
 use crate::{Bits, Cost, Operation, Result, ThreatModel};
 use net::{Channel, Reading};
 use ring::convolution::Convolution;
@@ -120,6 +121,11 @@ pub trait Protocol: Send {
 
     /// An operand's name may stand for another value from here on.
     fn forget(&mut self, _name: Name) {}
+
+    /// What was asked of the source of correlations, where the session records it.
+    fn demand(&self) -> Option<Demand> {
+        None
+    }
 
     /// What making correlations has sent, and how long computing has waited for them.
     fn correlations(&self) -> (Reading, Duration) {

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! protocol = "replicated"          # optional; this is what is meant when nothing is said
-//! source = "dealer"                # optional, of correlations, for protocol "additive": "ot" (default), "dealer"
+//! source = "dealer"                # optional, of correlations, for protocol "additive": "ot" (default), "dealer", "file"
 //! timeout = 60                     # optional, seconds: longest wait for one message
 //!
 //! [[party]]                        # party 0; the order counts
@@ -10,6 +10,7 @@
 //! listen = "0.0.0.0:7400"          # optional: where it listens, if elsewhere
 //! certificate = "party-0.pem"      # relative to this file
 //! key = "party-0.key"              # optional, needed by the party itself; by default beside the certificate
+//! correlations = "party-0.correlations"  # only for source "file"
 //!
 //! [dealer]                         # only for source "dealer": the same entries
 //! address = "dealer.example:7400"
@@ -63,6 +64,7 @@ struct Party {
     listen: Option<String>,
     certificate: PathBuf,
     key: Option<PathBuf>,
+    correlations: Option<PathBuf>,
 }
 
 fn replicated() -> String {
@@ -197,6 +199,22 @@ impl Config {
         })
     }
 
+    /// Where that party's file of correlations lies, if the configuration names one.
+    ///
+    /// # Errors
+    /// `Misuse` for a party that is not in the file.
+    pub fn correlations(&self, party: usize) -> Result<Option<PathBuf>> {
+        let entry = self.entry(party)?;
+        Ok(entry
+            .correlations
+            .as_ref()
+            .map(|path| self.folder().join(path)))
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
     fn members(&self, dealer: bool) -> Result<impl Iterator<Item = &Party>> {
         if dealer && self.dealer.is_none() {
             return Err(Error::setup(format!(
@@ -219,7 +237,7 @@ impl Config {
     }
 
     fn beside(&self, path: &Path) -> Result<String> {
-        read_file(&self.path.parent().unwrap_or(Path::new("")).join(path))
+        read_file(&self.folder().join(path))
     }
 }
 

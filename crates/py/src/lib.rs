@@ -20,6 +20,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(links::write_certificates, module)?)?;
     module.add_function(wrap_pyfunction!(links::deal_connected, module)?)?;
     module.add_function(wrap_pyfunction!(links::deal_local, module)?)?;
+    module.add_function(wrap_pyfunction!(links::make_correlations, module)?)?;
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_matmul, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_convolution, module)?)?;

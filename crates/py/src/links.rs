@@ -2,14 +2,16 @@
 
 use crate::errors::{misuse, raise};
 use crate::session::Session;
-use mpc::Settings;
 use mpc::correlations::dealer::Dealer;
+use mpc::correlations::file::{self, Demand, Place};
+use mpc::{Settings, Trust};
 use net::Mesh;
 use net::config::Config;
 use net::tcp::{self, Identity};
 use pyo3::prelude::*;
+use std::path::PathBuf;
 use std::sync::{Mutex, Once, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A listening socket, made before its address is told to the others.
 #[pyclass(frozen, module = "tacit._core")]
@@ -96,6 +98,7 @@ impl Options {
         let settings = Settings {
             protocol: protocol.to_owned(),
             source,
+            ..Settings::default()
         };
         let timeout = seconds(timeout)?;
         Ok(Self { settings, timeout })
@@ -199,13 +202,100 @@ pub fn from_config(
     protocol: Option<&str>,
     source: Option<String>,
     timeout: Option<f64>,
+    record: bool,
 ) -> mpc::Result<Session> {
     let config = Config::read(path.as_ref())?;
-    let options = options_of(&config, protocol, source, timeout)?;
+    let mut options = options_of(&config, protocol, source, timeout)?;
     options.settings.threat_model(config.parties())?;
+    options.settings.record = record;
+    if options.settings.trust()? == Trust::File {
+        let path = config.correlations(party)?;
+        let secret = config.identity(party, false)?.key;
+        options.settings.file = path.map(|path| Place { path, secret });
+    }
     let mesh = meet(&config, Some(party), &options)?;
     Session::open(mesh, &options.settings, "tcp+tls")
 }
+
+/// Makes this party's file of correlations together with the other parties.
+pub fn make_from_config(
+    path: &str,
+    party: usize,
+    source: Option<String>,
+    work: &Making,
+    progress: impl FnMut(usize, usize),
+) -> mpc::Result<()> {
+    let config = Config::read(path.as_ref())?;
+    // What is made is for later sessions, whose source is the file.
+    let source = source.or_else(|| config.source.clone().filter(|source| source != "file"));
+    let options = Options::new("additive", source, config.timeout.as_secs_f64())?;
+    if options.settings.trust()? == Trust::File {
+        return Err(mpc::Error::misuse(
+            "a file of correlations is made by source \"ot\" or \"dealer\"",
+        ));
+    }
+    let place = Place {
+        path: work.out.clone(),
+        secret: config.identity(party, false)?.key,
+    };
+    let demand = Demand::parse(&work.demand)?;
+    let mesh = meet(&config, Some(party), &options)?;
+    let made = file::make(
+        &options.settings,
+        &mesh,
+        &demand,
+        work.runs,
+        &place,
+        progress,
+    );
+    match made {
+        Ok(()) => mesh.close(),
+        Err(error) => {
+            mesh.abort(&error.to_string());
+            Err(error)
+        }
+    }
+}
+
+/// What is to be made.
+pub struct Making {
+    pub demand: String,
+    pub runs: u32,
+    pub out: PathBuf,
+}
+
+/// Makes this party's file of correlations; `progress(done, all)` is called now and then.
+#[pyfunction]
+#[pyo3(signature = (config_path, party, demand, runs, out, progress, source=None, threads=None))]
+#[expect(clippy::too_many_arguments, reason = "what is to be made, and where")]
+pub fn make_correlations(
+    py: Python<'_>,
+    config_path: &str,
+    party: usize,
+    demand: String,
+    runs: u32,
+    out: PathBuf,
+    progress: Py<PyAny>,
+    source: Option<String>,
+    threads: Option<usize>,
+) -> PyResult<()> {
+    use_threads(threads);
+    let work = Making { demand, runs, out };
+    let mut told = Instant::now();
+    py.detach(|| {
+        make_from_config(config_path, party, source, &work, |done, all| {
+            if done == all || told.elapsed() > BETWEEN_REPORTS {
+                told = Instant::now();
+                // A report that fails is not worth the work.
+                Python::attach(|py| drop(progress.call1(py, (done, all))));
+            }
+        })
+    })
+    .map_err(raise)
+}
+
+/// Time between two reports of progress.
+const BETWEEN_REPORTS: Duration = Duration::from_millis(200);
 
 /// The dealer of a configuration file.
 pub fn deal_from_config(path: &str, timeout: Option<f64>) -> mpc::Result<()> {

@@ -67,7 +67,8 @@ impl Session {
 
     /// One party of the session that a configuration file describes.
     #[staticmethod]
-    #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None, source=None))]
+    #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None, source=None, record=false))]
+    #[expect(clippy::too_many_arguments, reason = "what the file may leave open")]
     fn connect(
         py: Python<'_>,
         config_path: &str,
@@ -76,9 +77,10 @@ impl Session {
         timeout: Option<f64>,
         threads: Option<usize>,
         source: Option<String>,
+        record: bool,
     ) -> PyResult<Self> {
         links::use_threads(threads);
-        py.detach(|| links::from_config(config_path, party, protocol, source, timeout))
+        py.detach(|| links::from_config(config_path, party, protocol, source, timeout, record))
             .map_err(raise)
     }
 
@@ -493,6 +495,12 @@ impl Session {
         as_dict(py, &totals)
     }
 
+    /// What was asked of the source of correlations, as text, where the session records it.
+    fn demand(&self, py: Python<'_>) -> Option<String> {
+        py.detach(|| self.lock().demand())
+            .map(|demand| demand.to_text())
+    }
+
     /// What making correlations has sent; with the seconds that computing has waited for them.
     fn correlations<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, f64)> {
         let (reading, waited) = py.detach(|| self.lock().correlations());
@@ -531,6 +539,7 @@ pub fn threat_model(protocol: &str, parties: usize, source: Option<String>) -> P
     let settings = Settings {
         protocol: protocol.to_owned(),
         source,
+        ..Settings::default()
     };
     let model = settings.threat_model(parties).map_err(raise)?;
     Ok(model.to_string())

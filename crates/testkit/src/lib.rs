@@ -30,7 +30,12 @@ pub fn setting(name: &str) -> (Settings, usize) {
         |parties| parties.parse().expect("a number of parties"),
     );
     let source = words.next().map(str::to_owned);
-    (Settings { protocol, source }, parties)
+    let settings = Settings {
+        protocol,
+        source,
+        ..Settings::default()
+    };
+    (settings, parties)
 }
 
 /// The number of parties of a [`setting`].

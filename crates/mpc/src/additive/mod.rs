@@ -35,6 +35,7 @@ mod selection;
 mod truncation;
 
 use crate::correlations::Name;
+use crate::correlations::file::Demand;
 use crate::correlations::supply::Supply;
 use crate::{
     Bilinear, Bits, Cost, Error, Operand, Operation, Parts, PartsMut, Protocol, Receiver, Result,
@@ -186,6 +187,10 @@ impl Protocol for Additive {
 
     fn cost(&self, operation: Operation) -> Cost {
         cost::of(operation, self.channel.parties() as u64)
+    }
+
+    fn demand(&self) -> Option<Demand> {
+        self.supply.demand()
     }
 
     fn correlations(&self) -> (Reading, Duration) {

@@ -7,10 +7,12 @@
 //! | [`supply`] | the source on a thread of its own, and what it made and nobody took yet |
 //! | [`dealer`] | a member of the mesh that makes them, and its counterpart in the parties |
 //! | [`transfer`] | oblivious transfer between every two parties |
+//! | [`file`] | what any of them made in an earlier session, each run used once |
 //!
 //! Correlations are handed out by move, as typed values without `Clone`: a second use does not compile.
 
 pub mod dealer;
+pub mod file;
 pub(crate) mod job;
 pub(crate) mod kind;
 pub(crate) mod supply;

@@ -6,14 +6,16 @@
 //! same at every party, and so is the sequence of jobs.
 
 use super::Source;
+use super::file::Demand;
 use super::job::{Job, Mask, Name, most_at_once};
 use super::kind::Kind;
 use crate::{Bilinear, Error, Result};
 use net::{Patience, Reading};
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Fewest correlations of a batch.
@@ -27,9 +29,12 @@ type Request = (Job, Sender<Result<Columns>>);
 
 /// What additive sharing draws from.
 pub(crate) struct Supply {
-    requests: Sender<Request>,
+    /// `None` once it ends.
+    requests: Option<Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
     patience: Patience,
     most_ahead: usize,
+    demand: Option<RefCell<Demand>>,
     reading: Arc<Mutex<Reading>>,
     pools: HashMap<Kind, Pool>,
     /// Products made ahead with a mask that was used before: by kept mask.
@@ -100,14 +105,18 @@ impl Batch {
 
 impl Supply {
     /// Starts the source's thread.
-    pub fn start(mut source: Box<dyn Source>, patience: Patience) -> Result<Self> {
+    pub fn start(mut source: Box<dyn Source>, patience: Patience, record: bool) -> Result<Self> {
         let (requests, incoming) = channel::<Request>();
         let reading = Arc::new(Mutex::new(source.reading()));
         let (readings, most_ahead) = (Arc::clone(&reading), source.most_ahead());
-        thread::Builder::new()
+        let end = patience.clone();
+        let thread = thread::Builder::new()
             .name("correlations".to_owned())
             .spawn(move || {
                 while let Ok((job, result)) = incoming.recv() {
+                    if end.is_over() {
+                        return;
+                    }
                     let made = source.make(&job);
                     let failed = made.is_err();
                     *readings.lock().unwrap_or_else(PoisonError::into_inner) = source.reading();
@@ -122,9 +131,11 @@ impl Supply {
                 Error::network(format!("cannot start the thread of the source ({error})"))
             })?;
         Ok(Self {
-            requests,
+            requests: Some(requests),
+            thread: Some(thread),
             patience,
             most_ahead,
+            demand: record.then(|| RefCell::new(Demand::new(most_ahead))),
             reading,
             pools: HashMap::new(),
             ahead: HashMap::new(),
@@ -156,6 +167,11 @@ impl Supply {
     /// How long computing has waited for correlations.
     pub fn waited(&self) -> Duration {
         self.waited
+    }
+
+    /// All that was asked of the source, where it is recorded.
+    pub fn demand(&self) -> Option<Demand> {
+        self.demand.as_ref().map(|demand| demand.borrow().clone())
     }
 
     /// At least n correlations: n rounded up to whole words of bits.
@@ -255,8 +271,13 @@ impl Supply {
 
     fn request(&self, job: Job) -> Receiver<Result<Columns>> {
         let (sender, result) = channel();
+        if let Some(demand) = &self.demand {
+            demand.borrow_mut().add(&job);
+        }
         // A thread that has ended is noticed by whoever waits for the result.
-        drop(self.requests.send((job, sender)));
+        if let Some(requests) = &self.requests {
+            drop(requests.send((job, sender)));
+        }
         result
     }
 
@@ -280,5 +301,10 @@ impl Supply {
 impl Drop for Supply {
     fn drop(&mut self) {
         self.patience.end();
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            // Whether it panicked says nothing to anybody any more.
+            drop(thread.join());
+        }
     }
 }
