@@ -43,6 +43,9 @@ pub(crate) fn grow(
 ) -> (Zeroizing<Vec<u128>>, Vec<u64>) {
     let trees = keys[0][0].len();
     let mut nodes = Zeroizing::new(keys[0].concat());
+    if trees == 0 {
+        return (nodes, Vec::new());
+    }
     let mut corrections = Vec::with_capacity(correction_words(keys.len(), trees));
     for keys in &keys[1..] {
         nodes = children(permutation, &nodes, trees);
@@ -71,6 +74,9 @@ pub(crate) fn puncture(
 ) -> Zeroizing<Vec<u128>> {
     let trees = keys[0].len();
     let mut nodes = Zeroizing::new(keys[0].to_vec());
+    if trees == 0 {
+        return nodes;
+    }
     for (level, (key, sums)) in (1..).zip(keys[1..].iter().zip(corrections.chunks(4 * trees))) {
         let (left, right) = sums.split_at(2 * trees);
         let sum =

@@ -188,6 +188,13 @@ fn lengths_of_products_are_checked() {
         let result = products::receive(chosen(), 6, &wrong);
         refuses_length(result, "masked values of products", expected, wrong.len());
     }
+    for bits in [1, 2, 3, 8] {
+        let expected = products::digit_words(6, bits);
+        for wrong in lengths(&vec![0; expected]) {
+            let result = products::Scalars::new(chosen(), &scalars).in_digits(bits, &wrong);
+            refuses_length(result, "the corrections of digits", expected, wrong.len());
+        }
+    }
     let mut set = products::Scalars::new(chosen(), &scalars);
     for n in [0, 5] {
         let expected = products::rows_words(3, 2, n);

@@ -102,7 +102,7 @@ fn rows_multiply_as_often_as_wanted() {
 fn digits_multiply_as_bits_do() {
     let (mut one, mut two) = pairs(ot::DEPTH);
     for bits in 1..=8 {
-        for (m, k, n) in [(1, 1, 1), (3, 25, 7), (2, 3, 700), (80, 1, 2)] {
+        for (m, k, n) in [(0, 1, 1), (1, 1, 1), (3, 25, 7), (2, 3, 700), (80, 1, 2)] {
             let scalars = edges(m * k, 3);
             let (offered, chosen) = transfers(&mut one, &mut two, &scalars);
             let (mut keys, message) = ScalarKeys::new(offered, m * k).in_digits(bits);
@@ -110,7 +110,7 @@ fn digits_multiply_as_bits_do() {
             let mut set = Scalars::new(chosen, &scalars)
                 .in_digits(bits, &message)
                 .unwrap();
-            for (call, rows) in [0..m, m / 2..m].into_iter().enumerate() {
+            for (call, rows) in [0..m, m / 2..m, m..m].into_iter().enumerate() {
                 let values = edges(k * n, call as u64);
                 let expected = plain(&scalars, k, rows.clone(), &values, n);
                 let (mut mine, mut theirs) = (vec![0; expected.len()], vec![0; expected.len()]);
