@@ -15,6 +15,21 @@ macro_rules! suite {
     };
 }
 
+/// Among three parties every correlation takes transfers of three pairs.
+macro_rules! long_suite {
+    ($protocol:ident: $($module:ident::{$($test:ident),* $(,)?}),* $(,)?) => {
+        mod $protocol {
+            $(mod $module {
+                $(#[test]
+                #[ignore = "long: a minute and more on all cores"]
+                fn $test() {
+                    crate::suite::$module::$test(stringify!($protocol));
+                })*
+            })*
+        }
+    };
+}
+
 macro_rules! for_every_protocol {
     ($($tests:tt)*) => {
         suite!(plain: $($tests)*);
@@ -23,7 +38,7 @@ macro_rules! for_every_protocol {
         suite!(additive_3_dealer: $($tests)*);
         suite!(additive_5_dealer: $($tests)*);
         suite!(additive_2_ot: $($tests)*);
-        suite!(additive_3_ot: $($tests)*);
+        long_suite!(additive_3_ot: $($tests)*);
     };
 }
 

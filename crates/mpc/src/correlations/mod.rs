@@ -18,6 +18,9 @@ pub(crate) mod kind;
 pub(crate) mod supply;
 pub(crate) mod transfer;
 
+#[cfg(test)]
+mod tests;
+
 pub use job::Name;
 
 use crate::Result;

@@ -1,0 +1,223 @@
+//! Every source against the definition of every kind: columns of all parties together.
+
+use super::Source;
+use super::dealer::Dealer;
+use super::job::{Job, Mask};
+use super::kind::{Column, Kind};
+use crate::leaves::Wanted;
+use crate::{Bilinear, Settings};
+use net::{Mesh, Patience};
+use ring::convolution::Convolution;
+use std::thread;
+use std::time::Duration;
+
+const KINDS: [Kind; 14] = [
+    Kind::Triples,
+    Kind::Squares,
+    Kind::BitTriples { rights: 1 },
+    Kind::BitTriples { rights: 2 },
+    Kind::RingBits,
+    Kind::RingWithBits { width: 1 },
+    Kind::RingWithBits { width: 37 },
+    Kind::RingWithBits { width: 64 },
+    monomials(Wanted::Carry, 63),
+    monomials(Wanted::Carry, 1),
+    monomials(Wanted::Propagate, 30),
+    Kind::Truncations { bits: 16 },
+    Kind::Truncations { bits: 61 },
+    Kind::Selections,
+];
+
+const fn monomials(wanted: Wanted, positions: usize) -> Kind {
+    Kind::RingWithMonomials { wanted, positions }
+}
+
+/// What every party's source gives for each of the jobs.
+fn made(name: &str, parties: usize, jobs: &[Job]) -> Vec<Vec<Vec<Vec<u64>>>> {
+    let settings = Settings {
+        protocol: "additive".to_owned(),
+        source: Some(name.to_owned()),
+        ..Settings::default()
+    };
+    let timeout = Duration::from_secs(120);
+    let mut meshes = match name {
+        "dealer" => net::memory::mesh_with_dealer(parties, timeout),
+        _ => net::memory::mesh(parties, timeout),
+    };
+    let (dealers, settings) = (meshes.split_off(parties), &settings);
+    thread::scope(|scope| {
+        for mesh in &dealers {
+            scope.spawn(|| Dealer::new(mesh).unwrap().serve().unwrap());
+        }
+        let party = |mesh: Mesh| {
+            let mut source: Box<dyn Source> = settings.source(&mesh, Patience::default()).unwrap();
+            let columns = jobs.iter().map(|job| source.make(job).unwrap()).collect();
+            mesh.close().unwrap();
+            columns
+        };
+        let threads: Vec<_> = meshes
+            .into_iter()
+            .map(|mesh| scope.spawn(move || party(mesh)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    })
+}
+
+/// The sum of all parties' shares of each column, words cut to the bits that count.
+fn totals(job: &Job, shares: &[&Vec<Vec<u64>>]) -> Vec<Vec<u64>> {
+    let (free, derived) = job.columns();
+    let shapes = [free, derived].concat();
+    assert!(shares.iter().all(|share| share.len() == shapes.len()));
+    let total = |(at, (shape, n)): (usize, &(Column, usize))| {
+        let mut sum = vec![0; shape.words(*n)];
+        shares
+            .iter()
+            .for_each(|share| shape.group().add(&mut sum, &share[at]));
+        if let Column::Words(bits) = shape {
+            sum.iter_mut().for_each(|word| *word &= low(*bits));
+        }
+        sum
+    };
+    shapes.iter().enumerate().map(total).collect()
+}
+
+fn low(bits: u32) -> u64 {
+    u64::MAX >> (64 - bits)
+}
+
+fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
+    let mut kinds = KINDS.to_vec();
+    if parties == 2 {
+        kinds.extend([Kind::CrossBits { bits: 16 }, Kind::CrossBits { bits: 61 }]);
+    }
+    let jobs: Vec<Job> = kinds
+        .iter()
+        .flat_map(|kind| sizes.iter().map(|n| Job::Batch { kind: *kind, n: *n }))
+        .collect();
+    let all = made(name, parties, &jobs);
+    for (at, job) in jobs.iter().enumerate() {
+        let Job::Batch { kind, .. } = job else {
+            unreachable!("batches only")
+        };
+        let shares: Vec<&Vec<Vec<u64>>> = all.iter().map(|party| &party[at]).collect();
+        let totals = totals(job, &shares);
+        let (free, derived) = totals.split_at(kind.free().len());
+        let mut expected = match kind {
+            Kind::CrossBits { .. } => kind.derive(&[shares[0][0].clone(), shares[1][0].clone()]),
+            _ => kind.derive(free),
+        };
+        for (column, shape) in expected.iter_mut().zip(kind.derived()) {
+            if let Column::Words(bits) = shape {
+                column.iter_mut().for_each(|word| *word &= low(bits));
+            }
+        }
+        assert!(
+            derived == expected,
+            "{} of {name}, {parties} parties",
+            job.describe()
+        );
+        // Uniform columns are not all the same, nor zero.
+        let words: Vec<u64> = free.iter().flatten().copied().collect();
+        assert!(words.len() < 8 || words.windows(2).any(|pair| pair[0] != pair[1]));
+    }
+}
+
+fn maps(parties: usize) -> Vec<Bilinear> {
+    let shape = Convolution {
+        batch: 3,
+        groups: 2,
+        in_channels: 4,
+        out_channels: 6,
+        input: [9, 7],
+        kernel: [3, 2],
+        stride: [2, 1],
+        padding: [1, 2],
+        dilation: [1, 2],
+    };
+    let matrix = |batch, m, k, n| Bilinear::Matrix { batch, m, k, n };
+    let mut maps = vec![
+        Bilinear::Elementwise { n: 77 },
+        matrix(1, 5, 33, 70),
+        matrix(3, 40, 9, 7),
+        Bilinear::Convolution(shape),
+    ];
+    if parties == 2 {
+        // More scalars than are held at once.
+        maps.push(matrix(1, 260, 260, 2));
+    }
+    maps
+}
+
+/// Each map with new masks, with either mask kept and used twice more, and with both.
+fn check_products(name: &str, parties: usize) {
+    use Mask::{Fresh, Keep, Kept};
+    let uses = [
+        (Fresh, Fresh),
+        (Fresh, Keep(1)),
+        (Fresh, Kept(1)),
+        (Fresh, Kept(1)),
+        (Keep(2), Fresh),
+        (Kept(2), Fresh),
+        (Kept(2), Kept(1)),
+    ];
+    for map in maps(parties) {
+        let mut jobs = uses.map(|(x, y)| Job::Product { map, x, y }).to_vec();
+        jobs.extend([1, 2].map(|name| Job::Forget { name }));
+        if let Bilinear::Elementwise { .. } = map {
+            let (x, y) = (Keep(3), Kept(3));
+            jobs.push(Job::Product { map, x, y });
+        }
+        let all = made(name, parties, &jobs);
+        let mut kept = std::collections::HashMap::new();
+        for (at, job) in jobs.iter().enumerate() {
+            let Job::Product { x, y, .. } = job else {
+                continue;
+            };
+            let shares: Vec<&Vec<Vec<u64>>> = all.iter().map(|party| &party[at]).collect();
+            let mut totals = totals(job, &shares).into_iter();
+            let operands: Vec<Vec<u64>> = [x, y]
+                .into_iter()
+                .map(|mask| match mask {
+                    Fresh => totals.next().unwrap(),
+                    Keep(name) => {
+                        let mask = totals.next().unwrap();
+                        kept.insert(*name, mask.clone());
+                        mask
+                    }
+                    Kept(name) => kept[name].clone(),
+                })
+                .collect();
+            let mut expected = vec![0; map.lengths().2];
+            map.evaluate(&mut expected, &[(&operands[0], &operands[1])]);
+            assert!(
+                totals.next().unwrap() == expected,
+                "{} of {name}, {parties} parties",
+                job.describe()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_dealer_deals_what_is_defined() {
+    for parties in [2, 3, 5] {
+        check_batches("dealer", parties, &[64, 192, 1024, 20_032]);
+        check_products("dealer", parties);
+    }
+}
+
+#[test]
+fn transfers_make_what_is_defined() {
+    for parties in [2, 3, 4] {
+        check_batches("ot", parties, &[64, 192, 1024, 2112]);
+        check_products("ot", parties);
+    }
+}
+
+#[test]
+fn many_transfers_make_what_is_defined() {
+    check_batches("ot", 2, &[1 << 16]);
+}
