@@ -16,7 +16,7 @@ pub(super) fn transpose(backend: Backend, matrices: &mut Group) {
         body(matrices);
     }
     match backend {
-        // SAFETY: `split_with` and `join_with` checked that the processor has the backend.
+        // SAFETY: the callers checked that the processor has the backend.
         // The same body compiled for AVX-512 measures slower.
         #[cfg(target_arch = "x86_64")]
         Backend::Avx2 | Backend::Avx512 => unsafe { avx2(matrices) },

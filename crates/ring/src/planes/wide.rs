@@ -1,4 +1,4 @@
-//! Values of 128 bits from their planes: the transpose of oblivious transfer extension.
+//! Values of 128 bits from their planes: two 64×64 transposes for every 64 values.
 
 use super::{GROUP, Group, transpose, words_of};
 use crate::dispatch::{Backend, backend};
