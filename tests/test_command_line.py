@@ -10,19 +10,28 @@ from pathlib import Path
 
 import pytest
 
+from tacit.bench.cases import CASES
+from tacit.bench.rounds import rounds_by_parties
+from tacit.bench.run import chosen
+from tacit.bench.settings import Setting
+from tacit.bench.tables import rounds
+
 ROOT = Path(__file__).resolve().parent.parent
 TACIT = [sys.executable, "-m", "tacit"]
 
 DEMO_KEYS = {
     "parties",
     "protocol",
+    "source",
     "samples",
     "accuracy_plain",
     "accuracy_secret",
     "argmax_agreement",
     "max_abs_logit_error",
     "seconds",
+    "seconds_waiting_for_correlations",
     "bytes_sent_per_party",
+    "correlation_bytes_sent_per_party",
     "rounds",
     "layers",
 }
@@ -30,11 +39,14 @@ BENCH_KEYS = {
     "name",
     "protocol",
     "parties",
+    "source",
     "transport",
     "threads",
     "seconds_median",
     "seconds_min",
+    "seconds_waiting_for_correlations_median",
     "bytes_sent_per_party",
+    "correlation_bytes_sent_per_party",
     "rounds",
 }
 
@@ -62,6 +74,41 @@ def test_demo(tmp_path: Path) -> None:
     assert "classifying in secret" in done.stderr
     for said in ("in the clear", "in secret", "conv1", "largest logit error", "Threat model: 3 parties"):
         assert said in done.stdout
+    assert "orrelations" not in done.stdout
+    assert outcome["source"] is None
+    assert outcome["correlation_bytes_sent_per_party"] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("parties", "source"),
+    [(2, None), (3, "dealer"), (5, "dealer"), pytest.param(8, "dealer", marks=pytest.mark.long)],
+)
+def test_demo_by_additive_sharing(parties: int, source: str | None, tmp_path: Path) -> None:
+    arguments = ["--protocol", "additive", "--parties", parties, "--samples", 16]
+    arguments += ["--source", source] if source else []
+    done = tacit("demo", *arguments, "--json", tmp_path / "demo.json")
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads((tmp_path / "demo.json").read_text())
+    assert set(outcome) == DEMO_KEYS
+    assert (outcome["protocol"], outcome["parties"], outcome["source"]) == (
+        "additive",
+        parties,
+        source or "ot",
+    )
+    assert outcome["argmax_agreement"] == 1
+    assert outcome["max_abs_logit_error"] < 0.01
+    assert min(outcome["bytes_sent_per_party"]) > 0
+    assert 0 < outcome["seconds_waiting_for_correlations"] < outcome["seconds"]
+    made = outcome["correlation_bytes_sent_per_party"]
+    assert len(made) == len(outcome["bytes_sent_per_party"]) == parties
+    # By transfer the parties send far more than online; with a dealer party 0 asks, and no one else.
+    assert min(made) > 10 * max(outcome["bytes_sent_per_party"]) if source is None else max(made) < 1e6
+    said = " ".join(done.stdout.split())
+    for model in ("Threat model: 2 parties, no single party" if parties == 2 else f"{parties} parties, no",):
+        assert said.count(model) == 2
+    for words in ("online", "offline", "waiting for correlations", source or "oblivious transfer"):
+        assert words in said
+    assert ("whose own megabytes are not counted" in said) == (source == "dealer")
 
 
 def test_bench(tmp_path: Path) -> None:
@@ -76,6 +123,43 @@ def test_bench(tmp_path: Path) -> None:
         assert len(entry["bytes_sent_per_party"]) == 3
         assert min(entry["bytes_sent_per_party"]) > 0
         assert entry["rounds"] > 0
+        assert entry["source"] is None
+        assert entry["seconds_waiting_for_correlations_median"] == 0
+        assert entry["correlation_bytes_sent_per_party"] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("parties", "source"), [(2, "ot"), (2, "dealer"), (3, "dealer")])
+def test_bench_of_additive_sharing(parties: int, source: str, tmp_path: Path) -> None:
+    done = tacit(
+        *("bench", "--protocol", "additive", "--parties", parties, "--source", source),
+        *("--only", "argmax_1000x10,lenet_1", "--json", tmp_path / "bench.json"),
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "bench.json").read_text())
+    assert [entry["name"] for entry in report] == ["argmax_1000x10", "lenet_1"]
+    for entry in report:
+        assert set(entry) == BENCH_KEYS
+        assert (entry["protocol"], entry["parties"], entry["source"]) == ("additive", parties, source)
+        assert 0 <= entry["seconds_waiting_for_correlations_median"] <= entry["seconds_median"]
+        assert len(entry["correlation_bytes_sent_per_party"]) == parties
+        assert max(entry["correlation_bytes_sent_per_party"]) > 0
+    assert "masked and opened once" in " ".join(done.stdout.split())
+
+
+def test_bench_leaves_out_what_is_costly_by_transfer() -> None:
+    by_transfer, dealt = Setting("additive", 2, "ot"), Setting("additive", 2, "dealer")
+    names, left_out = chosen([], by_transfer)
+    assert left_out == ["matmul_512", "conv_64x56x56", "lenet_128", "resnet18_1"]
+    assert sorted(names + left_out) == sorted(CASES)
+    assert chosen([], dealt) == (list(CASES), [])
+    assert chosen(["matmul_512"], by_transfer) == (["matmul_512"], [])
+
+
+def test_rounds_by_number_of_parties_grow_slowly() -> None:
+    counted = rounds_by_parties([2, 5])
+    assert counted[2]["mul"] == counted[5]["mul"]
+    assert counted[2]["less"] < counted[5]["less"] <= counted[2]["less"] + 8
+    assert "relu" in str(list(rounds(counted).columns[0].cells))
 
 
 def test_bench_sends_no_more_than_it_may(tmp_path: Path) -> None:
@@ -192,6 +276,11 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     ("arguments", "expected"),
     [
         (["bench", "--only", "nonsense"], "no benchmark is called 'nonsense'"),
+        (["demo", "--parties", "2"], 'protocol "replicated" is for exactly 3 parties, not 2'),
+        (["demo", "--source", "dealer"], 'protocol "replicated" consumes no correlations'),
+        (["demo", "--protocol", "additive", "--parties", "1"], "two or more parties"),
+        (["bench", "--parties", "4"], 'protocol "replicated" is for exactly 3 parties, not 4'),
+        (["dealer", "--config", "missing.toml"], "cannot read missing.toml"),
         (["certificates", "--parties", "1", "--out", "unused"], "2 to 64 parties"),
         (["run", "--config", "missing.toml", "--party", "0", "x.py"], "cannot read missing.toml"),
     ],

@@ -1,9 +1,11 @@
-"""The command line: ``tacit demo``, ``bench``, ``run``, ``certificates``."""
+"""The command line: ``tacit demo``, ``bench``, ``run``, ``dealer``, ``certificates``."""
 
 import argparse
 import json
+import os
 import runpy
 import sys
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,8 @@ from rich.console import Console
 
 import tacit
 from tacit import _core
-from tacit.errors import TacitError
+from tacit.bench.settings import Setting
+from tacit.errors import SetupError, TacitError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,16 +40,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tacit {tacit.__version__}")
     commands = parser.add_subparsers(title="commands", required=True)
 
-    demo = commands.add_parser(
-        "demo", help="classify handwritten digits privately, three parties on this machine"
-    )
+    demo = commands.add_parser("demo", help="classify handwritten digits privately, on this machine")
+    _add_setting(demo)
     demo.add_argument("--json", type=Path, metavar="FILE", help="write the outcome there as JSON")
     demo.add_argument(
         "--samples", type=_positive, metavar="N", help="classify only the first N held-out images"
     )
     demo.set_defaults(command=_demo)
 
-    bench = commands.add_parser("bench", help="measure the protocols between three processes")
+    bench = commands.add_parser(
+        "bench",
+        help="measure the protocols between processes",
+        description="Measures the protocols between processes: without any option under four settings, "
+        "or else under the one that the options name.",
+    )
+    _add_setting(bench)
     bench.add_argument("--only", metavar="NAME,..", help="these cases only")
     bench.add_argument(
         "--threads", type=_positive, metavar="N", help="threads of each party; cores / parties if not given"
@@ -61,11 +69,45 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     run.set_defaults(command=_run)
 
+    dealer = commands.add_parser(
+        "dealer", help="make correlations for parties on other machines, until they have finished"
+    )
+    dealer.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
+    dealer.add_argument(
+        "--threads", type=_positive, metavar="N", help="of this process; all cores if not given"
+    )
+    dealer.set_defaults(command=_dealer)
+
     certificates = commands.add_parser("certificates", help="make a key and a certificate for each party")
     certificates.add_argument("--parties", required=True, type=_positive, metavar="N", help="how many")
     certificates.add_argument("--out", required=True, metavar="DIR", help="an empty directory")
+    certificates.add_argument("--dealer", action="store_true", help="also for a dealer")
     certificates.set_defaults(command=_certificates)
     return parser
+
+
+def _add_setting(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--protocol",
+        choices=["replicated", "additive"],
+        help='"replicated" (default): three parties, no two together; "additive": any number, all but one',
+    )
+    command.add_argument(
+        "--parties", type=_positive, metavar="N", help="how many: 3 by default, 2 with additive sharing"
+    )
+    command.add_argument(
+        "--source",
+        choices=["ot", "dealer"],
+        help='of the correlations of additive sharing: "ot" (default): oblivious transfer between the '
+        'parties; "dealer": one more process, which sees shapes only',
+    )
+
+
+def _setting(parsed: argparse.Namespace) -> Setting:
+    setting = Setting.of(parsed.protocol, parsed.parties, parsed.source)
+    # Refuses what cannot be before anything is started.
+    _core.threat_model(setting.protocol, setting.parties, setting.source)
+    return setting
 
 
 def _positive(text: str) -> int:
@@ -75,11 +117,10 @@ def _positive(text: str) -> int:
     return number
 
 
-def _print_threat_model(console: Console) -> None:
+def _print_threat_model(console: Console, setting: Setting) -> None:
     """Of the sessions that the demo and the benchmarks start."""
-    console.print(
-        f"Threat model: {_core.threat_model('replicated', 3)}; links: TLS 1.3, mutual certificates."
-    )
+    threat_model = _core.threat_model(setting.protocol, setting.parties, setting.source)
+    console.print(f"Threat model: {threat_model}; links: TLS 1.3, mutual certificates.")
 
 
 def _write(path: Path | None, content: Any) -> None:
@@ -90,28 +131,65 @@ def _write(path: Path | None, content: Any) -> None:
 def _demo(parsed: argparse.Namespace) -> None:
     from tacit.demo import demonstrate, report
 
-    console = Console()
-    _print_threat_model(console)
-    outcome, threat_model = demonstrate(console, parsed.samples)
+    console, setting = Console(), _setting(parsed)
+    _print_threat_model(console, setting)
+    outcome, threat_model = demonstrate(
+        console,
+        parsed.samples,
+        protocol=setting.protocol,
+        parties=setting.parties,
+        source=setting.source,
+    )
     report(console, outcome, threat_model)
     _write(parsed.json, outcome.as_json())
 
 
 def _bench(parsed: argparse.Namespace) -> None:
-    from tacit.bench.run import check, measure, table
+    from tacit.bench import SETTINGS
+    from tacit.bench.rounds import rounds_by_parties
+    from tacit.bench.run import chosen
+    from tacit.bench.tables import rounds
 
     console = Console()
-    names = check(parsed.only.split(",") if parsed.only else [])
-    _print_threat_model(console)
-    entries, memory = [], []
+    one = any((parsed.only, parsed.protocol, parsed.parties is not None, parsed.source))
+    settings = [_setting(parsed)] if one else SETTINGS
+    names = parsed.only.split(",") if parsed.only else []
+    for setting in settings:
+        chosen(names, setting)
+    entries: list[dict[str, Any]] = []
+    for setting in settings:
+        _measure(console, setting, names, parsed, entries)
+    if not one:
+        console.print(rounds(rounds_by_parties()))
+
+
+def _measure(
+    console: Console,
+    setting: Setting,
+    only: list[str],
+    parsed: argparse.Namespace,
+    entries: list[dict[str, Any]],
+) -> None:
+    """All cases under one setting; their entries come to those that there are."""
+    from tacit.bench.run import chosen, measure
+    from tacit.bench.tables import costs
+
+    _print_threat_model(console, setting)
+    names, left_out = chosen(only, setting)
+    if left_out:
+        console.print(
+            f"Left out: {', '.join(left_out)}; their products take gigabytes of oblivious transfers. "
+            "--only runs them."
+        )
+    first, memory = len(entries), []
     for name in names:
         with console.status(f"{name} ..."):
-            entry, peak = measure(name, parsed.threads)
+            entry, peak = measure(name, setting, parsed.threads)
         console.print(f"{name}: {entry['seconds_median']:.4f} s")
         entries.append(entry)
         memory.append(peak)
         _write(parsed.json, entries)
-    console.print(table(entries, memory))
+    console.print(costs(setting, entries[first:], memory))
 
 
 def _run(parsed: argparse.Namespace) -> None:
@@ -122,11 +200,43 @@ def _run(parsed: argparse.Namespace) -> None:
         runpy.run_path(parsed.program, run_name="__main__")
 
 
+def _dealer(parsed: argparse.Namespace) -> None:
+    parties = _parties_of(parsed.config)
+    if parties is not None:
+        print(f"tacit: the dealer; {_core.threat_model('additive', parties, 'dealer')}", file=sys.stderr)
+    _core.deal_connected(parsed.config, threads=parsed.threads)
+
+
+def _parties_of(config: str) -> int | None:
+    """How many a configuration names; what is wrong with one that does not say, the core tells."""
+    try:
+        return len(tomllib.loads(Path(config).read_text())["party"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _certificates(parsed: argparse.Namespace) -> None:
     _core.write_certificates(parsed.parties, parsed.out)
     last = parsed.parties - 1
     print(f"Wrote party-0.pem, party-0.key to party-{last}.pem, party-{last}.key in {parsed.out}.")
+    if parsed.dealer:
+        _write_dealers_certificate(parsed.parties, Path(parsed.out))
+        print(f"Wrote dealer.pem, dealer.key in {parsed.out}.")
     print("Give every party all .pem files, and its own .key to it alone.")
+
+
+def _write_dealers_certificate(parties: int, folder: Path) -> None:
+    """The dealer counts after the parties."""
+    certificate, key = _core.generate_certificate(parties)
+    for path, text, mode in (
+        (folder / "dealer.pem", certificate, 0o644),
+        (folder / "dealer.key", key, 0o600),
+    ):
+        try:
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+                file.write(text)
+        except OSError as error:
+            raise SetupError(f"cannot write {path}: {error.strerror}; choose an empty directory") from None
 
 
 if __name__ == "__main__":

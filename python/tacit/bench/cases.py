@@ -19,6 +19,8 @@ class Case:
 
     prepare: Callable[[], Work]
     repetitions: int = 5
+    costly_by_transfer: bool = False
+    """Whether its matrix products or convolutions take gigabytes of oblivious transfers."""
 
 
 def _secret(*shape: int) -> tacit.SecretTensor:
@@ -112,15 +114,17 @@ def _resnet18() -> nn.Module:
 
 CASES: dict[str, Case] = {
     "mul_1e6": Case(_mul),
-    "matmul_512": Case(_matmul),
-    "conv_64x56x56": Case(lambda: _module(nn.Conv2d(64, 64, 3, padding=1), 1, 64, 56, 56)),
+    "matmul_512": Case(_matmul, costly_by_transfer=True),
+    "conv_64x56x56": Case(
+        lambda: _module(nn.Conv2d(64, 64, 3, padding=1), 1, 64, 56, 56), costly_by_transfer=True
+    ),
     "relu_1e6": Case(_relu),
     "relu_1e6_w32": Case(_relu_short),
     "less_1e6": Case(_less),
     "maxpool_64x112x112": Case(lambda: _module(nn.MaxPool2d(2), 1, 64, 112, 112)),
     "argmax_1000x10": Case(_argmax),
     "lenet_1": Case(lambda: _module(lenet(), 1, 1, 28, 28)),
-    "lenet_128": Case(lambda: _module(lenet(), 128, 1, 28, 28), 3),
-    "resnet18_1": Case(lambda: _module(_resnet18(), 1, 3, 224, 224), 3),
+    "lenet_128": Case(lambda: _module(lenet(), 128, 1, 28, 28), 3, costly_by_transfer=True),
+    "resnet18_1": Case(lambda: _module(_resnet18(), 1, 3, 224, 224), 3, costly_by_transfer=True),
     "latency_mul_1000": Case(_latency, 3),
 }

@@ -7,20 +7,18 @@ import sys
 import time
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
 import tacit
 from tacit.bench.cases import CASES
+from tacit.bench.settings import Setting
 from tacit.errors import MisuseError
 
-PARTIES = 3
-PROTOCOL = "replicated"
+#: Longest wait for one message, in seconds; oblivious transfer takes long.
 TIMEOUT = 120.0
+TIMEOUT_OF_TRANSFER = 1800.0
 
 
-def check(names: list[str]) -> list[str]:
-    """The names, or all if there are none.
+def chosen(names: list[str], setting: Setting) -> tuple[list[str], list[str]]:
+    """The names, or all if there are none; and those of all that the setting leaves out.
 
     Raises:
         MisuseError: a name is unknown.
@@ -28,70 +26,61 @@ def check(names: list[str]) -> list[str]:
     for name in names:
         if name not in CASES:
             raise MisuseError(f"no benchmark is called {name!r}; there are {', '.join(CASES)}")
-    return names or list(CASES)
+    if names:
+        return names, []
+    left_out = [name for name, case in CASES.items() if setting.source == "ot" and case.costly_by_transfer]
+    return [name for name in CASES if name not in left_out], left_out
 
 
-def measure(name: str, threads: int | None = None) -> tuple[dict[str, Any], int]:
+def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[dict[str, Any], int]:
     """The entry of a case in the report, and the memory in bytes that the largest party had at most."""
-    threads = threads or max(1, (os.cpu_count() or 1) // PARTIES)
+    threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
     results = tacit.launch(
-        _party, name, parties=PARTIES, protocol=PROTOCOL, transport="tcp", timeout=TIMEOUT, threads=threads
+        _party,
+        name,
+        parties=setting.parties,
+        protocol=setting.protocol,
+        source=setting.source,
+        transport="tcp",
+        timeout=TIMEOUT_OF_TRANSFER if setting.source == "ot" else TIMEOUT,
+        threads=threads,
     )
-    # The parties go in step; the slowest one's clock counts.
-    seconds = [max(times) for times in zip(*(result["seconds"] for result in results), strict=True)]
+    # The parties go in step; the slowest one's clock counts, and how long that one waited.
+    slowest = [max(times) for times in zip(*(result["times"] for result in results), strict=True)]
+    seconds = [seconds for seconds, _ in slowest]
     entry = {
         "name": name,
-        "protocol": PROTOCOL,
-        "parties": PARTIES,
+        "protocol": setting.protocol,
+        "parties": setting.parties,
+        "source": setting.source,
         "transport": "tcp",
         "threads": threads,
         "seconds_median": statistics.median(seconds),
         "seconds_min": min(seconds),
+        "seconds_waiting_for_correlations_median": statistics.median(waited for _, waited in slowest),
         "bytes_sent_per_party": [result["bytes_sent"] for result in results],
+        "correlation_bytes_sent_per_party": [result["correlation_bytes_sent"] for result in results],
         "rounds": max(result["rounds"] for result in results),
     }
     return entry, max(result["memory"] for result in results)
 
 
 def _party(name: str) -> dict[str, Any]:
-    case, session = CASES[name], tacit.session()
+    case, meter = CASES[name], tacit.session().meter
     work = case.prepare()
     work()
-    seconds = []
-    before = session.meter.total
+    times = []
+    before, made_before = meter.total, meter.correlations
     for _ in range(case.repetitions):
-        started = time.perf_counter()
+        started, waited = time.perf_counter(), meter.waited_for_correlations
         work()
-        seconds.append(time.perf_counter() - started)
-    cost = session.meter.total - before
+        times.append((time.perf_counter() - started, meter.waited_for_correlations - waited))
+    cost, made = meter.total - before, meter.correlations - made_before
     unit = 1 if sys.platform == "darwin" else 1024
     return {
-        "seconds": seconds,
+        "times": times,
         "bytes_sent": cost.bytes_sent // case.repetitions,
+        "correlation_bytes_sent": made.bytes_sent // case.repetitions,
         "rounds": cost.rounds // case.repetitions,
         "memory": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }
-
-
-def table(entries: list[dict[str, Any]], memory: list[int]) -> Table:
-    """The report as people read it."""
-    result = Table(
-        title=f"{PARTIES} processes, {PROTOCOL} sharing, TCP with TLS 1.3 on loopback",
-        caption="MB sent, threads and peak memory of each party",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
-    result.add_column("case", no_wrap=True)
-    for heading in ("median s", "least s", "MB sent", "rounds", "threads", "peak GB"):
-        result.add_column(heading, justify="right", no_wrap=True)
-    for entry, peak in zip(entries, memory, strict=True):
-        result.add_row(
-            entry["name"],
-            f"{entry['seconds_median']:.4f}",
-            f"{entry['seconds_min']:.4f}",
-            f"{max(entry['bytes_sent_per_party']) / 1e6:.2f}",
-            str(entry["rounds"]),
-            str(entry["threads"]),
-            f"{peak / 1e9:.2f}",
-        )
-    return result

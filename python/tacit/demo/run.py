@@ -1,4 +1,4 @@
-"""The demonstration's three parties, and its report."""
+"""The demonstration's parties, and what they find."""
 
 import tempfile
 import time
@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 import tacit
 from tacit.demo.digits import DigitNet, held_out, train
@@ -19,6 +18,12 @@ MODEL_OWNER, DATA_OWNER = 0, 1
 #: Images classified at once.
 BATCH = 64
 
+#: Longest wait for one message, in seconds.
+TIMEOUT = 60.0
+
+#: The same where a party may wait for correlations: oblivious transfer takes long.
+TIMEOUT_OF_CORRELATIONS = 600.0
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -26,13 +31,20 @@ class Outcome:
 
     parties: int
     protocol: str
+    source: str | None
+    """Of correlations, where the protocol consumes any."""
     samples: int
     accuracy_plain: float
     accuracy_secret: float
     argmax_agreement: float
     max_abs_logit_error: float
     seconds: float
+    seconds_waiting_for_correlations: float
+    """Part of the seconds."""
     bytes_sent_per_party: list[int]
+    """Online: all but what made correlations."""
+    correlation_bytes_sent_per_party: list[int]
+    """Offline, and apart from the others; what a dealer sends is not counted."""
     rounds: int
     layers: list[dict[str, Any]]
 
@@ -49,7 +61,7 @@ def classify(weights: str, samples: int | None) -> dict[str, Any]:
     if session.party == MODEL_OWNER:
         model.load_state_dict(torch.load(weights, weights_only=True))
     images = held_out()[0][:samples] if session.party == DATA_OWNER else None
-    started, before = time.perf_counter(), session.meter.total
+    started, before, waited = time.perf_counter(), session.meter.total, session.meter.waited_for_correlations
     tacit.share_module(model, owner=MODEL_OWNER)
     secret = tacit.share(images, owner=DATA_OWNER)
     logits = []
@@ -62,9 +74,12 @@ def classify(weights: str, samples: int | None) -> dict[str, Any]:
     return {
         "logits": torch.cat(logits) if session.party == DATA_OWNER else None,
         "seconds": time.perf_counter() - started,
+        "waited": session.meter.waited_for_correlations - waited,
         "bytes_sent": cost.bytes_sent,
+        "correlation_bytes_sent": session.meter.correlations.bytes_sent,
         "rounds": cost.rounds,
         "layers": {label: asdict(reading) for label, reading in session.meter.items()},
+        "source": session.core.source,
         "threat_model": session.threat_model,
     }
 
@@ -74,8 +89,15 @@ def _progress(shown: bool) -> Progress:
     return Progress(*columns, console=Console(stderr=True), disable=not shown)
 
 
-def demonstrate(console: Console, samples: int | None = None, timeout: float = 60.0) -> tuple[Outcome, str]:
-    """Trains, starts three processes, compares with the clear; the outcome and the threat model.
+def demonstrate(
+    console: Console,
+    samples: int | None = None,
+    *,
+    protocol: str = "replicated",
+    parties: int = 3,
+    source: str | None = None,
+) -> tuple[Outcome, str]:
+    """Trains, starts the processes, compares with the clear; the outcome and the threat model.
 
     The comparison needs the model and the images in one place: this process is the demonstration's
     judge, which real parties do not have.
@@ -86,24 +108,36 @@ def demonstrate(console: Console, samples: int | None = None, timeout: float = 6
     with torch.no_grad():
         plain = model(images)
     console.print(
-        f"Three parties start on this machine, and classify {len(images)} held-out images in secret ..."
+        f"{parties} parties start on this machine, and classify {len(images)} held-out images in secret ..."
     )
     with tempfile.TemporaryDirectory(prefix="tacit-") as folder:
         weights = Path(folder) / "model-owner.pt"
         torch.save(model.state_dict(), weights)
-        results = tacit.launch(classify, str(weights), samples, parties=3, transport="tcp", timeout=timeout)
+        results = tacit.launch(
+            classify,
+            str(weights),
+            samples,
+            parties=parties,
+            protocol=protocol,
+            source=source,
+            transport="tcp",
+            timeout=TIMEOUT if protocol == "replicated" else TIMEOUT_OF_CORRELATIONS,
+        )
     secret = results[DATA_OWNER]["logits"]
     agreement = (secret.argmax(1) == plain.argmax(1)).double().mean().item()
     outcome = Outcome(
-        parties=3,
-        protocol="replicated",
+        parties=parties,
+        protocol=protocol,
+        source=results[DATA_OWNER]["source"],
         samples=len(images),
         accuracy_plain=(plain.argmax(1) == labels).double().mean().item(),
         accuracy_secret=(secret.argmax(1) == labels).double().mean().item(),
         argmax_agreement=agreement,
         max_abs_logit_error=(secret - plain).abs().max().item(),
         seconds=results[DATA_OWNER]["seconds"],
+        seconds_waiting_for_correlations=results[DATA_OWNER]["waited"],
         bytes_sent_per_party=[result["bytes_sent"] for result in results],
+        correlation_bytes_sent_per_party=[result["correlation_bytes_sent"] for result in results],
         rounds=max(result["rounds"] for result in results),
         layers=_layers(model, results),
     )
@@ -123,35 +157,3 @@ def _layers(model: DigitNet, results: list[dict[str, Any]]) -> list[dict[str, An
             }
         )
     return layers
-
-
-def report(console: Console, outcome: Outcome, threat_model: str) -> None:
-    """The tables."""
-    layers = Table(title="Layer by layer")
-    for heading, justify in (
-        ("layer", "left"),
-        ("type", "left"),
-        ("MB sent per party", "right"),
-        ("rounds", "right"),
-    ):
-        layers.add_column(heading, justify=justify)  # type: ignore[arg-type]
-    for layer in outcome.layers:
-        sent = max(layer["bytes_sent_per_party"]) / 1e6
-        layers.add_row(layer["name"], layer["type"], f"{sent:.2f}", str(layer["rounds"]))
-    console.print(layers)
-    table = Table(
-        title=f"{outcome.samples} held-out digits, {outcome.parties} parties, {outcome.protocol} sharing"
-    )
-    table.add_column("")
-    table.add_column("in the clear", justify="right")
-    table.add_column("in secret", justify="right")
-    table.add_row("accuracy", f"{outcome.accuracy_plain:.2%}", f"{outcome.accuracy_secret:.2%}")
-    table.add_row("same predicted class", "", f"{outcome.argmax_agreement:.2%}")
-    table.add_row("largest logit error", "", f"{outcome.max_abs_logit_error:.1e}")
-    table.add_row("seconds", "", f"{outcome.seconds:.2f}")
-    sent = " / ".join(f"{sent / 1e6:.1f}" for sent in outcome.bytes_sent_per_party)
-    table.add_row("MB sent by party 0 / 1 / 2", "", sent)
-    table.add_row("rounds", "", str(outcome.rounds))
-    console.print(table)
-    console.print(f"Threat model: {threat_model}.")
-    console.print("Party 0 owned the model, party 1 the images; party 1 alone learned the predictions.")

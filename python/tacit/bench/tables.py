@@ -1,0 +1,58 @@
+"""The reports as people read them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from tacit.bench.rounds import ELEMENTS, OPERATIONS
+from tacit.bench.settings import Setting
+
+CAPTION_OF_CORRELATIONS = (
+    "{shared}. Wait: part of the median, for correlations. Offline: what making them sent, "
+    "a dealer's own megabytes apart. A module's weights are masked and opened once in a session, "
+    "before it is measured; activations each time."
+)
+
+
+def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) -> Table:
+    """All cases under one setting."""
+    table = Table(
+        title=f"{setting.title}, TCP with TLS 1.3 on loopback", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    threads = " or ".join(str(number) for number in sorted({entry["threads"] for entry in entries}))
+    shared = f"MB sent and peak memory of each party, {threads} thread(s) each"
+    table.caption = shared if setting.source is None else CAPTION_OF_CORRELATIONS.format(shared=shared)
+    table.add_column("case", no_wrap=True)
+    correlated = ("wait s", "offline MB") if setting.source else ()
+    for heading in ("median s", "least s", "MB sent", "rounds", "peak GB", *correlated):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for entry, peak in zip(entries, memory, strict=True):
+        cells = [
+            f"{entry['seconds_median']:.4f}",
+            f"{entry['seconds_min']:.4f}",
+            f"{max(entry['bytes_sent_per_party']) / 1e6:.2f}",
+            str(entry["rounds"]),
+            f"{peak / 1e9:.2f}",
+        ]
+        if setting.source:
+            cells.append(f"{entry['seconds_waiting_for_correlations_median']:.4f}")
+            cells.append(f"{max(entry['correlation_bytes_sent_per_party']) / 1e6:.2f}")
+        table.add_row(entry["name"], *cells)
+    return table
+
+
+def rounds(counted: Mapping[int, Mapping[str, int]]) -> Table:
+    """Operations by number of parties."""
+    table = Table(
+        title=f"Rounds of {ELEMENTS} elements, additive sharing, by number of parties",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("operation")
+    for number in counted:
+        table.add_column(str(number), justify="right")
+    for name in OPERATIONS:
+        table.add_row(name, *(str(by_operation[name]) for by_operation in counted.values()))
+    return table

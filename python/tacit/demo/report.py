@@ -1,0 +1,70 @@
+"""The demonstration's tables."""
+
+from rich.console import Console
+from rich.table import Table
+
+from tacit.demo.run import Outcome
+
+#: Parties whose megabytes are shown one by one.
+MOST_SHOWN = 3
+
+
+def report(console: Console, outcome: Outcome, threat_model: str) -> None:
+    """Prints what the demonstration found."""
+    console.print(_layers(outcome))
+    console.print(_summary(outcome))
+    console.print(f"Threat model: {threat_model}.")
+    console.print("Party 0 owned the model, party 1 the images; party 1 alone learned the predictions.")
+
+
+def _layers(outcome: Outcome) -> Table:
+    table = Table(title="Layer by layer" + (", online" if outcome.source else ""))
+    table.add_column("layer")
+    table.add_column("type")
+    table.add_column("MB sent per party", justify="right")
+    table.add_column("rounds", justify="right")
+    for layer in outcome.layers:
+        sent = max(layer["bytes_sent_per_party"]) / 1e6
+        table.add_row(layer["name"], layer["type"], f"{sent:.2f}", str(layer["rounds"]))
+    return table
+
+
+def _summary(outcome: Outcome) -> Table:
+    table = Table(
+        title=f"{outcome.samples} held-out digits, {outcome.parties} parties, {outcome.protocol} sharing"
+    )
+    table.add_column("")
+    table.add_column("in the clear", justify="right")
+    table.add_column("in secret", justify="right")
+    table.add_row("accuracy", f"{outcome.accuracy_plain:.2%}", f"{outcome.accuracy_secret:.2%}")
+    table.add_row("same predicted class", "", f"{outcome.argmax_agreement:.2%}")
+    table.add_row("largest logit error", "", f"{outcome.max_abs_logit_error:.1e}")
+    table.add_row("seconds", "", f"{outcome.seconds:.2f}")
+    if outcome.source is not None:
+        waited = outcome.seconds_waiting_for_correlations
+        table.add_row("of which waiting for correlations", "", f"{waited:.2f}")
+    who, sent = _sent(outcome.bytes_sent_per_party)
+    online = ", online" if outcome.source else ""
+    table.add_row(f"MB sent by {who}{online}", "", sent)
+    if outcome.source is not None:
+        _, sent = _sent(outcome.correlation_bytes_sent_per_party)
+        table.add_row("  offline: correlations, made ahead", "", sent)
+        table.caption = {
+            "ot": "Correlations: by oblivious transfer between the parties.",
+            "dealer": "Correlations: from the dealer, whose own megabytes are not counted.",
+        }[outcome.source]
+    table.add_row("rounds" + online, "", str(outcome.rounds))
+    return table
+
+
+def _sent(by_party: list[int]) -> tuple[str, str]:
+    """By whom, and the megabytes: of each party, or of many the least and the most."""
+    if len(by_party) <= MOST_SHOWN:
+        return (
+            "party " + " / ".join(str(party) for party in range(len(by_party))),
+            " / ".join(f"{sent / 1e6:.1f}" for sent in by_party),
+        )
+    return (
+        f"each of {len(by_party)} parties",
+        f"{min(by_party) / 1e6:.1f} to {max(by_party) / 1e6:.1f}",
+    )

@@ -1,0 +1,162 @@
+"""A dealer and two parties as processes that are started one by one, as on separate machines."""
+
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TACIT = [sys.executable, "-m", "tacit"]
+
+PRODUCT = """
+import tacit, torch
+x = tacit.share(torch.tensor([1.5, -2.0]) if tacit.session().party == 1 else None, owner=1)
+print((x * x).relu().reveal(to=1))
+"""
+
+#: Runs until another ends it; tells that it has begun.
+ENDLESS = """
+import sys, tacit, torch
+x = tacit.share(torch.ones(20_000), owner=0)
+for step in range(1_000_000):
+    (x * x).relu().reveal()
+    if step == 3:
+        print("begun", flush=True)
+"""
+
+
+def configured(folder: Path, timeout: int = 60) -> Path:
+    """A configuration of two parties and a dealer, with fresh certificates and free ports."""
+    made = subprocess.run(
+        [*TACIT, "certificates", "--parties", "2", "--dealer", "--out", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "dealer.pem" in made.stdout
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    parts = [f'protocol = "additive"\nsource = "dealer"\ntimeout = {timeout}\n']
+    for title, name, port in zip(
+        ("[[party]]", "[[party]]", "[dealer]"), ("party-0", "party-1", "dealer"), ports, strict=True
+    ):
+        parts.append(f'{title}\naddress = "127.0.0.1:{port}"\ncertificate = "{name}.pem"\n')
+    (folder / "parties.toml").write_text("\n".join(parts))
+    return folder / "parties.toml"
+
+
+class Member:
+    """A command that has been started."""
+
+    def __init__(self, *arguments: object) -> None:
+        self.process = subprocess.Popen(
+            [*TACIT, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def begun(self) -> None:
+        """Waits for the first line of its output."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert "begun" in line, self.process.communicate()[1]
+
+    def ended(self) -> tuple[int, str, str]:
+        """Exit code, output and errors."""
+        out, err = self.process.communicate(timeout=120)
+        return self.process.returncode, out, err
+
+
+def dealer(config: Path) -> Member:
+    """Starts the dealer."""
+    return Member("dealer", "--config", config, "--threads", 1)
+
+
+def parties(config: Path, text: str) -> list[Member]:
+    """Starts both parties."""
+    program = config.parent / "program.py"
+    program.write_text(text)
+    return [Member("run", "--config", config, "--party", party, program) for party in range(2)]
+
+
+def test_two_parties_and_a_dealer(tmp_path: Path) -> None:
+    config = configured(tmp_path)
+    assert stat.S_IMODE((tmp_path / "dealer.key").stat().st_mode) == 0o600
+    all_members = [dealer(config), *parties(config, PRODUCT)]
+    ended = [member.ended() for member in all_members]
+    assert [code for code, _, _ in ended] == [0, 0, 0], [err for _, _, err in ended]
+    for _, _, err in ended:
+        assert "correlations from a dealer, who sees shapes and counts only" in err
+        assert "2 parties" in err
+    assert "tensor([2.2" in ended[2][1]
+    assert "None" in ended[1][1]
+
+
+def test_certificates_are_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "dealer.key").write_text("precious")
+    done = subprocess.run(
+        [*TACIT, "certificates", "--parties", "2", "--dealer", "--out", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "dealer.key: File exists; choose an empty directory" in done.stderr
+    assert (tmp_path / "dealer.key").read_text() == "precious"
+
+
+def test_a_dealer_that_never_comes(tmp_path: Path) -> None:
+    config = configured(tmp_path, timeout=4)
+    for code, _, err in [member.ended() for member in parties(config, PRODUCT)]:
+        assert code == 1
+        assert 'the dealer failed in step "connect": it did not come within the timeout' in err
+        assert "Traceback" not in err
+
+
+def test_parties_that_never_come(tmp_path: Path) -> None:
+    code, _, err = dealer(configured(tmp_path, timeout=3)).ended()
+    assert code == 1
+    assert 'failed in step "connect": it did not come within the timeout' in err
+    assert "Traceback" not in err
+
+
+def test_a_dealer_that_is_killed_is_named(tmp_path: Path) -> None:
+    config = configured(tmp_path)
+    killed, both = dealer(config), parties(config, ENDLESS)
+    for member in both:
+        member.begun()
+    killed.process.kill()
+    started = time.monotonic()
+    ended = [member.ended() for member in both]
+    killed.ended()
+    assert time.monotonic() - started < 60
+    for code, _, err in ended:
+        assert code != 0
+        assert "the dealer failed" in err
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_party_that_is_killed_ends_the_dealer(tmp_path: Path, victim: int) -> None:
+    config = configured(tmp_path)
+    dealing, both = dealer(config), parties(config, ENDLESS)
+    for member in both:
+        member.begun()
+    both[victim].process.kill()
+    for member in (dealing, both[1 - victim]):
+        code, _, err = member.ended()
+        assert code != 0
+        assert f"party {victim} failed" in err
+    both[victim].ended()
+
+
+def test_a_dealer_without_a_table(tmp_path: Path) -> None:
+    config = configured(tmp_path)
+    config.write_text(config.read_text().split("[dealer]")[0])
+    code, _, err = dealer(config).ended()
+    assert code == 1
+    assert 'source "dealer" needs a table [dealer]' in err
