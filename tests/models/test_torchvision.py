@@ -1,5 +1,7 @@
 """torchvision's models, unmodified, against their plain outputs."""
 
+from typing import Any
+
 import pytest
 import torch
 import torchvision
@@ -7,6 +9,9 @@ import torchvision
 import tacit
 
 MODELS = ["resnet18", "alexnet", "vgg11", "squeezenet1_0", "mobilenet_v2"]
+
+#: Those that are tried by additive sharing each time.
+QUICK = {"resnet18", "squeezenet1_0"}
 
 #: Squared error over squared norm.
 LARGEST_ERROR = 1e-4
@@ -37,15 +42,28 @@ def classify(model: torch.nn.Module, image: torch.Tensor) -> torch.Tensor | None
         return model(secret).reveal(to=1)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_model(name: str) -> None:
+def compare(name: str, **setting: Any) -> None:
+    """A model's result in secret with its plain one."""
     image = torch.randn(1, 3, 64, 64, generator=torch.Generator().manual_seed(1))
     model = build(name)
     with torch.no_grad():
         plain = model(image)
-    none, secret, also_none = tacit.launch(classify, model, image, timeout=300)
+    none, secret, *others = tacit.launch(classify, model, image, timeout=300, **setting)
     assert none is None
-    assert also_none is None
+    assert all(other is None for other in others)
     error = (secret - plain).square().sum() / plain.square().sum()
     assert error < LARGEST_ERROR
     assert secret.argmax(1).equal(plain.argmax(1))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model(name: str) -> None:
+    compare(name)
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in MODELS]
+)
+def test_model_by_additive_sharing(name: str, parties: int) -> None:
+    compare(name, parties=parties, protocol="additive", source="dealer")
