@@ -13,10 +13,32 @@ from torch import nn
 
 import tacit
 
+#: By name: by whom, and under what protocol, the programs of this file are run.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "replicated": {},
+    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
+}
 
-def on_shares(fn: Callable[..., Any], *args: Any) -> Any:
-    """What party 0 finds when three parties run it."""
-    return tacit.launch(fn, *args)[0]
+#: Tests that additive sharing passes each time; the others are long.
+QUICK = ("test_boolean_logic", "test_the_first_of_equals_wins", "test_writing_in_place")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test that runs on shares does so under every setting."""
+    if "on_shares" in metafunc.fixturenames:
+        quick = metafunc.function.__name__.startswith(QUICK)
+        marks = () if quick else (pytest.mark.long,)
+        variants = [pytest.param("replicated"), pytest.param("additive", marks=marks)]
+        metafunc.parametrize("on_shares", variants, indirect=True)
+
+
+OnShares = Callable[..., Any]
+
+
+@pytest.fixture
+def on_shares(request: pytest.FixtureRequest) -> OnShares:
+    """Runs a program in all parties: what party 0 finds."""
+    return lambda fn, *args: tacit.launch(fn, *args, **SETTINGS[request.param])[0]
 
 
 def shown(value: Any) -> Any:
@@ -40,7 +62,7 @@ BINARY = {
 
 
 @pytest.mark.parametrize("operator", BINARY)
-def test_every_kind_meets_every_other(operator: str) -> None:
+def test_every_kind_meets_every_other(on_shares: OnShares, operator: str) -> None:
     apply = BINARY[operator]
 
     def program() -> list[Any]:
@@ -69,7 +91,7 @@ def test_every_kind_meets_every_other(operator: str) -> None:
             )
 
 
-def test_subtraction_negation_and_powers() -> None:
+def test_subtraction_negation_and_powers(on_shares: OnShares) -> None:
     def program() -> list[Any]:
         x, n = tacit.share(FLOATS, owner=0), tacit.share(INTEGERS, owner=1)
         return [
@@ -94,7 +116,7 @@ def test_subtraction_negation_and_powers() -> None:
         assert torch.allclose(mine.double(), theirs.double(), rtol=1e-4, atol=1e-3)
 
 
-def test_boolean_logic() -> None:
+def test_boolean_logic(on_shares: OnShares) -> None:
     other = BOOLEANS.flip(0)
 
     def program() -> list[Any]:
@@ -121,7 +143,7 @@ def test_boolean_logic() -> None:
         assert torch.equal(mine, theirs)
 
 
-def test_comparisons_are_exact_at_the_edges() -> None:
+def test_comparisons_are_exact_at_the_edges(on_shares: OnShares) -> None:
     unit, large = 2.0**-16, 2.0**29
     x = torch.tensor([0.0, unit, -unit, large, -large, large, -large, 1.0], dtype=torch.float64)
     y = torch.tensor([0.0, 0.0, 0.0, -large, large, large - unit, -large, 1.0 + unit], dtype=torch.float64)
@@ -138,7 +160,7 @@ def test_comparisons_are_exact_at_the_edges() -> None:
         assert torch.equal(mine, theirs)
 
 
-def test_the_first_of_equals_wins() -> None:
+def test_the_first_of_equals_wins(on_shares: OnShares) -> None:
     x = torch.tensor([[1.0, 3.0, 3.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0, 0.0], [5.0, 1.0, 1.0, 5.0, 1.0]])
 
     def program() -> list[Any]:
@@ -179,7 +201,7 @@ def test_nothing_is_sent_where_nothing_is_needed() -> None:
     assert tacit.launch(program) == [0, 0, 0]
 
 
-def test_writing_in_place_is_seen_by_views() -> None:
+def test_writing_in_place_is_seen_by_views(on_shares: OnShares) -> None:
     def steps(x: Any, secret: Callable[[Any], Any]) -> Any:
         y = x.view(3, 4)
         y[1] += 1.0
@@ -209,7 +231,7 @@ def test_a_secret_is_not_written_into_a_plain_tensor() -> None:
 
 
 @pytest.mark.parametrize("variance", [1e-6, 1e-3, 1.0, 1e4])
-def test_the_inverse_standard_deviation_costs_no_accuracy(variance: float) -> None:
+def test_the_inverse_standard_deviation_costs_no_accuracy(on_shares: OnShares, variance: float) -> None:
     torch.manual_seed(0)
     norm = nn.BatchNorm2d(5).eval()
     norm.running_var.fill_(variance).mul_(torch.rand(5) + 0.5)
@@ -232,7 +254,7 @@ def test_the_inverse_standard_deviation_costs_no_accuracy(variance: float) -> No
     ).abs().max() <= factor * 2**-17 + 4 * 2**-16 + 8 * 2**-24 * factor
 
 
-def test_public_factors_are_as_exact_as_float32() -> None:
+def test_public_factors_are_as_exact_as_float32(on_shares: OnShares) -> None:
     x = torch.tensor([1000.0, -777.25, 3.0, 0.5])
     divisors = [3.0, 49.0, 1000.0, 123456.0, 1e-3, 0.37]
 
@@ -245,7 +267,7 @@ def test_public_factors_are_as_exact_as_float32() -> None:
         assert ((mine.double() - plain).abs() <= plain.abs() * 2**-22 + 1.5 * 2**-16).all()
 
 
-def test_average_pooling_is_one_truncated_product() -> None:
+def test_average_pooling_is_one_truncated_product(on_shares: OnShares) -> None:
     x = torch.randn(1, 2, 15, 13, dtype=torch.float64) * 100
 
     def program() -> tuple[Any, int]:
@@ -259,7 +281,7 @@ def test_average_pooling_is_one_truncated_product() -> None:
     assert (found - nn.functional.adaptive_avg_pool2d(x, (4, 5))).abs().max() < 2 * 2**-16
 
 
-def test_public_weights_on_secrets_and_secret_weights_on_public_data() -> None:
+def test_public_weights_on_secrets_and_secret_weights_on_public_data(on_shares: OnShares) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(
         nn.Conv2d(2, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(75, 4)
