@@ -1,4 +1,4 @@
-"""The command line: ``tacit demo``, ``bench``, ``run``, ``dealer``, ``certificates``."""
+"""The command line: ``tacit demo``, ``bench``, ``run``, ``dealer``, ``correlations``, ``certificates``."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ from rich.console import Console
 import tacit
 from tacit import _core
 from tacit.bench.settings import Setting
-from tacit.errors import SetupError, TacitError
+from tacit.errors import MisuseError, SetupError, TacitError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,6 +65,12 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="take part in a session with parties on other machines")
     run.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
     run.add_argument("--party", required=True, type=int, metavar="I", help="which of them this is, from 0")
+    run.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="write there what was asked of the source of correlations, for `tacit correlations make`",
+    )
     run.add_argument("program", help="the Python program that every party runs")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     run.set_defaults(command=_run)
@@ -78,12 +84,35 @@ def _parser() -> argparse.ArgumentParser:
     )
     dealer.set_defaults(command=_dealer)
 
+    _add_correlations(commands)
+
     certificates = commands.add_parser("certificates", help="make a key and a certificate for each party")
     certificates.add_argument("--parties", required=True, type=_positive, metavar="N", help="how many")
     certificates.add_argument("--out", required=True, metavar="DIR", help="an empty directory")
     certificates.add_argument("--dealer", action="store_true", help="also for a dealer")
     certificates.set_defaults(command=_certificates)
     return parser
+
+
+def _add_correlations(commands: Any) -> None:
+    correlations = commands.add_parser("correlations", help="make correlations ahead of a session")
+    actions = correlations.add_subparsers(title="commands", required=True)
+    make = actions.add_parser(
+        "make",
+        help="make this party's file of correlations, together with the other parties",
+        description="Every party runs this at the same time; with a dealer, `tacit dealer` runs too. "
+        'Sessions whose parties.toml says source = "file" then need neither transfers nor a dealer.',
+    )
+    make.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
+    make.add_argument("--party", required=True, type=int, metavar="I", help="which of them this is, from 0")
+    make.add_argument(
+        "--demand", required=True, type=Path, metavar="FILE", help="what `tacit run --record FILE` wrote"
+    )
+    make.add_argument("--runs", required=True, type=_positive, metavar="N", help="for so many sessions")
+    make.add_argument("--out", required=True, type=Path, metavar="FILE", help="a new file, sealed by the key")
+    make.add_argument("--source", choices=["ot", "dealer"], help="instead of the configuration's")
+    make.add_argument("--threads", type=_positive, metavar="N", help="all cores if not given")
+    make.set_defaults(command=_make_correlations)
 
 
 def _add_setting(command: argparse.ArgumentParser) -> None:
@@ -193,11 +222,44 @@ def _measure(
 
 
 def _run(parsed: argparse.Namespace) -> None:
-    with tacit.connect(parsed.config, parsed.party) as session:
+    with tacit.connect(parsed.config, parsed.party, record=parsed.record is not None) as session:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         sys.argv = [parsed.program, *parsed.arguments]
         sys.path.insert(0, str(Path(parsed.program).resolve().parent))
         runpy.run_path(parsed.program, run_name="__main__")
+        if parsed.record is not None:
+            _write_demand(parsed.record, session.demand)
+
+
+def _write_demand(path: Path, demand: str | None) -> None:
+    if demand is None:
+        raise MisuseError("--record: this session's protocol consumes no correlations")
+    path.write_text(demand)
+    print(f"tacit: wrote {path}: {len(demand.splitlines()) - 1} jobs", file=sys.stderr)
+
+
+def _make_correlations(parsed: argparse.Namespace) -> None:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    try:
+        demand = parsed.demand.read_text()
+    except OSError as error:
+        raise SetupError(f"cannot read {parsed.demand}: {error.strerror}") from None
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("making correlations", total=None)
+        _core.make_correlations(
+            parsed.config,
+            parsed.party,
+            demand,
+            parsed.runs,
+            str(parsed.out),
+            lambda done, total: progress.update(task, completed=done, total=total),
+            parsed.source,
+            parsed.threads,
+        )
+    print(f"Wrote {parsed.out}: correlations for {parsed.runs} sessions, each to be used once.")
+    print("It can be read with this party's key alone: keep the two apart from all others.")
 
 
 def _dealer(parsed: argparse.Namespace) -> None:

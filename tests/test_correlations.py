@@ -1,0 +1,123 @@
+"""Correlations made ahead: recorded, made and used by processes as on separate machines."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TACIT = [sys.executable, "-m", "tacit"]
+
+PROGRAM = """
+import sys, torch, tacit
+from torch import nn
+torch.manual_seed(0)
+model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 10)).eval()
+images = torch.rand(int(sys.argv[1]), 1, 8, 8)
+plain = model(images)
+party = tacit.session().party
+tacit.share_module(model, owner=0)
+secret = model(tacit.share(images if party == 1 else None, owner=1)).reveal()
+assert torch.allclose(secret, plain, atol=1e-3)
+print("right")
+"""
+
+
+def configured(folder: Path) -> Path:
+    """Two parties with certificates, free ports and files of correlations."""
+    made = subprocess.run(
+        [*TACIT, "certificates", "--parties", "2", "--out", str(folder)], capture_output=True, check=True
+    )
+    assert made.returncode == 0
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    lines = ['protocol = "additive"', "timeout = 60"]
+    for party, each in enumerate(sockets):
+        lines += [
+            "[[party]]",
+            f'address = "127.0.0.1:{each.getsockname()[1]}"',
+            f'certificate = "party-{party}.pem"',
+            f'correlations = "party-{party}.correlations"',
+        ]
+        each.close()
+    text = "\n".join(lines)
+    (folder / "parties.toml").write_text(text)
+    (folder / "from-file.toml").write_text('source = "file"\n' + text)
+    (folder / "program.py").write_text(PROGRAM)
+    return folder
+
+
+def both(folder: Path, *arguments: str) -> list[tuple[int, str, str]]:
+    """Exit code, output and errors of each party; ``{}`` in an argument is its number."""
+    started = [
+        subprocess.Popen(
+            [*TACIT, *(argument.replace("{}", str(party)) for argument in arguments)],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for party in range(2)
+    ]
+    ended = []
+    for process in started:
+        out, err = process.communicate(timeout=120)
+        ended.append((process.returncode, out, err))
+    return ended
+
+
+def run(folder: Path, config: str, *options: str, images: int = 3) -> list[tuple[int, str, str]]:
+    """The program in both parties."""
+    return both(folder, "run", "--config", config, "--party", "{}", *options, "program.py", str(images))
+
+
+def test_recorded_made_and_used_once(tmp_path: Path) -> None:
+    folder = configured(tmp_path)
+    for code, out, err in run(folder, "parties.toml", "--record", "demand-{}.txt"):
+        assert (code, out) == (0, "right\n"), err
+    demand = [(folder / f"demand-{party}.txt").read_text() for party in range(2)]
+    assert demand[0] == demand[1]
+
+    make = ("correlations", "make", "--config", "parties.toml", "--party", "{}", "--demand", "demand-{}.txt")
+    made = both(folder, *make, "--runs", "2", "--out", "party-{}.correlations")
+    for code, out, err in made:
+        assert code == 0, err
+        assert "for 2 sessions, each to be used once" in out
+
+    for code, out, err in run(folder, "from-file.toml"):
+        assert (code, out) == (0, "right\n"), err
+        assert "correlations from files made ahead" in err
+    # Another batch size is another demand; the run that it began is used.
+    ended = run(folder, "from-file.toml", images=30)
+    assert any("another program or other shapes" in err for _, _, err in ended)
+    for code, _, err in run(folder, "from-file.toml"):
+        assert code == 1
+        assert "exhausted: all 2 runs are used" in err
+        assert "Traceback" not in err
+    # Nothing that exists is overwritten.
+    assert all(
+        code == 1 for code, _, _ in both(folder, *make, "--runs", "1", "--out", "party-{}.correlations")
+    )
+
+
+@pytest.mark.parametrize(
+    ("demand", "said"),
+    [("", "line 1 of the demand"), ("tacit demand, version 1, ahead 4096\n9 9\n", "line 2 of the demand")],
+)
+def test_what_is_no_demand_is_refused(tmp_path: Path, demand: str, said: str) -> None:
+    folder = configured(tmp_path)
+    (folder / "demand.txt").write_text(demand)
+    make = ("correlations", "make", "--config", "parties.toml", "--party", "{}", "--demand", "demand.txt")
+    for code, _, err in both(folder, *make, "--runs", "1", "--out", "party-{}.correlations"):
+        assert code == 1
+        assert said in err
+        assert "Traceback" not in err
+
+
+def test_a_protocol_of_other_parties_is_refused(tmp_path: Path) -> None:
+    folder = configured(tmp_path)
+    text = (folder / "parties.toml").read_text()
+    (folder / "parties.toml").write_text(text.replace('"additive"', '"replicated"'))
+    for code, _, err in run(folder, "parties.toml", "--record", "demand-{}.txt"):
+        assert code == 1
+        assert "for exactly 3 parties, not 2" in err
