@@ -29,24 +29,30 @@ class Lasting:
 
     A protocol that masks its operands masks these once. A name stands for a storage in one state and
     one geometry; when the storage is written to, or freed, its names are forgotten. All parties run the
-    same program, so the same names stand for the same values everywhere.
+    same program, so the same names stand for the same values everywhere. Operators that write say so
+    (``writable``): below autograd, where they run, PyTorch counts no versions.
     """
 
     def __init__(self, core: _core.Session) -> None:
         self._core = core
         self._storages: dict[int, StorageWeakRef] = {}
-        self._names: dict[int, tuple[int, dict[tuple[Any, ...], int]]] = {}
+        self._names: dict[int, dict[tuple[Any, ...], int]] = {}
         self._next = 0
 
     def add(self, tensor: torch.Tensor) -> None:
         """Whoever multiplies by this tensor, or a view of it, will do so again."""
-        if not tensor.is_inference():
-            reference = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
-            self._storages[reference.cdata] = reference
+        reference = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+        self._storages[reference.cdata] = reference
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        """What shares its storage with this tensor is about to be written to."""
+        if self._names:
+            storage = StorageWeakRef(tensor.untyped_storage()).cdata  # type: ignore[no-untyped-call]
+            self._forget(self._names.pop(storage, {}))
 
     def name(self, tensor: torch.Tensor) -> int | None:
         """The name of this view, if its storage lasts."""
-        if not self._storages or tensor.is_inference():
+        if not self._storages:
             return None
         if any(stride == 0 for stride in tensor.stride()):
             # Repeated along a dimension: as large as what it multiplies, and seldom twice of one size.
@@ -55,11 +61,7 @@ class Lasting:
         if storage not in self._storages:
             return None
         self._drop_freed()
-        version, names = self._names.get(storage, (-1, {}))
-        if version != tensor._version:
-            self._forget(names)
-            names = {}
-            self._names[storage] = (tensor._version, names)
+        names = self._names.setdefault(storage, {})
         geometry = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
         if geometry not in names:
             names[geometry] = self._next
@@ -68,7 +70,7 @@ class Lasting:
 
     def _drop_freed(self) -> None:
         for storage in [key for key, reference in self._storages.items() if reference.expired()]:  # type: ignore[no-untyped-call]
-            self._forget(self._names.pop(storage, (0, {}))[1])
+            self._forget(self._names.pop(storage, {}))
             del self._storages[storage]
 
     def _forget(self, names: dict[tuple[Any, ...], int]) -> None:

@@ -16,7 +16,7 @@ from tacit.operators.operands import (
     session_of,
     together,
 )
-from tacit.operators.table import assign, implements, in_place, unsupported
+from tacit.operators.table import assign, implements, in_place, unsupported, writable
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -146,7 +146,7 @@ def fill_(target: SecretTensor, value: Any) -> SecretTensor:
 @implements(aten.zero_.default)
 def zero_(target: SecretTensor) -> SecretTensor:
     """Writes zeros everywhere."""
-    for part in target._parts:
+    for part in writable(target):
         part.zero_()
     return target
 

@@ -16,7 +16,7 @@ from tacit.operators.operands import (
     secret_scale,
     session_of,
 )
-from tacit.operators.table import assign, implements, in_place, in_place_view, unsupported
+from tacit.operators.table import assign, implements, in_place, in_place_view, unsupported, writable
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -214,7 +214,7 @@ def index_put_(
     if accumulate and x.dtype == torch.bool:
         unsupported("adding booleans", "convert them to integers first")
     indices, values = [_public_index(i) for i in indices], as_kind_of(values, x)
-    for part, new in zip(x._parts, values._parts, strict=True):
+    for part, new in zip(writable(x), values._parts, strict=True):
         part.index_put_(tuple(i for i in indices), new, accumulate)
     return x
 

@@ -9,6 +9,7 @@ from torch.utils import _pytree as pytree
 from tacit import paths
 from tacit.errors import UnsupportedOperatorError
 from tacit.operators.operands import as_kind_of
+from tacit.shares import Parts
 from tacit.tensor import SecretTensor, refuse
 
 Implementation = TypeVar("Implementation", bound=Callable[..., Any])
@@ -70,9 +71,15 @@ def in_place_view(overload: Any, functional: Any) -> None:
 def assign(target: SecretTensor, value: SecretTensor) -> SecretTensor:
     """Writes a secret tensor into another, as in-place operations do; views see it."""
     value = as_kind_of(value, target)
-    for mine, new in zip(target._parts, value._parts, strict=True):
+    for mine, new in zip(writable(target), value._parts, strict=True):
         mine.copy_(new)
     return target
+
+
+def writable(target: SecretTensor) -> Parts:
+    """The components of a secret tensor, for the operators that write into them."""
+    target._session.lasting.forget(target._parts[0])
+    return target._parts
 
 
 def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
