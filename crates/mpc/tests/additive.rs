@@ -310,6 +310,31 @@ fn a_forgotten_name_is_free_again() {
     }
 }
 
+/// As when what a name stood for is freed, which does not happen in all parties at the same time.
+#[test]
+fn parties_forget_when_they_like() {
+    for (source, parties) in [("ot", 2), ("ot", 3), ("dealer", 3)] {
+        run(&format!("additive_{parties}_{source}"), parties, |p| {
+            let n = 100;
+            let map = Bilinear::Elementwise { n };
+            let words = Random::new(3).words(n);
+            let squares: Vec<u64> = words.iter().map(|x| x.wrapping_mul(*x)).collect();
+            let x = Shared::input(p, 0, &words)?;
+            for round in 0..6 {
+                let product = Shared::made(p, n, |p, out| {
+                    let (x, name) = (x.slices(), Some(round));
+                    p.bilinear(&map, Operand { parts: &x, name }, Operand::once(&x), 0, out)
+                })?;
+                assert!(product.open(p)? == squares, "round {round}");
+                if round % parties as Name == p.party() as Name {
+                    (0..=round).for_each(|name| p.forget(name));
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
 #[test]
 fn a_named_product_is_truncated_too() {
     for parties in PARTIES {

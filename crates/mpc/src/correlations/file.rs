@@ -156,7 +156,10 @@ pub fn make(
     for run in 0..runs as usize {
         for (at, job) in demand.jobs.iter().enumerate() {
             let words = source.make(job)?.concat();
-            writer.append(&job.describe(), &words)?;
+            // Sessions need not forget when the recorded one did.
+            if !matches!(job, Job::Forget { .. }) {
+                writer.append(&job.describe(), &words)?;
+            }
             progress(run * demand.len() + at + 1, all);
         }
         writer.end_run()?;
@@ -267,6 +270,9 @@ fn unfit(path: &Path, reason: &str) -> Error {
 
 impl Source for Stored {
     fn make(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
+        if let Job::Forget { .. } = job {
+            return Ok(Vec::new());
+        }
         let Some((descriptor, words)) = self.reader.next()? else {
             return Err(Error::misuse(format!(
                 "the correlations of this run are exhausted: the program asks for more ({}) than when its \

@@ -32,6 +32,8 @@ pub(crate) struct Supply {
     /// `None` once it ends.
     requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
+    /// What ended the source, whoever waited for it then.
+    failure: Arc<Mutex<Option<Error>>>,
     patience: Patience,
     most_ahead: usize,
     demand: Option<RefCell<Demand>>,
@@ -109,6 +111,8 @@ impl Supply {
         let (requests, incoming) = channel::<Request>();
         let reading = Arc::new(Mutex::new(source.reading()));
         let (readings, most_ahead) = (Arc::clone(&reading), source.most_ahead());
+        let failure = Arc::new(Mutex::new(None));
+        let ended = Arc::clone(&failure);
         let end = patience.clone();
         let thread = thread::Builder::new()
             .name("correlations".to_owned())
@@ -119,6 +123,8 @@ impl Supply {
                     }
                     let made = source.make(&job);
                     let failed = made.is_err();
+                    *ended.lock().unwrap_or_else(PoisonError::into_inner) =
+                        made.as_ref().err().cloned();
                     *readings.lock().unwrap_or_else(PoisonError::into_inner) = source.reading();
                     // Nobody may want it any more.
                     drop(result.send(made));
@@ -133,6 +139,7 @@ impl Supply {
         Ok(Self {
             requests: Some(requests),
             thread: Some(thread),
+            failure,
             patience,
             most_ahead,
             demand: record.then(|| RefCell::new(Demand::new(most_ahead))),
@@ -183,15 +190,16 @@ impl Supply {
             let missing = (n - pool.left).max(least);
             self.order(kind, &mut pool, missing);
         }
-        let taken = self.collect(kind, &mut pool, n);
+        // A pool that lacks what failed does not come back.
+        let taken = self.collect(kind, &mut pool, n)?;
         pool.consumed += n;
         let target = pool.consumed.min(self.most(kind));
-        if taken.is_ok() && pool.left < target / 2 && self.is_ahead() {
+        if pool.left < target / 2 && self.is_ahead() {
             let missing = target - pool.left;
             self.order(kind, &mut pool, missing);
         }
         self.pools.insert(kind, pool);
-        taken
+        Ok(taken)
     }
 
     fn order(&self, kind: Kind, pool: &mut Pool, n: usize) {
@@ -291,9 +299,10 @@ impl Supply {
         self.patience.set_needed(false);
         self.waited += started.elapsed();
         made.unwrap_or_else(|_| {
-            Err(Error::network(
-                "the source of correlations has ended after an earlier error",
-            ))
+            let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            Err(failure
+                .clone()
+                .unwrap_or_else(|| Error::network("the source of correlations has ended")))
         })
     }
 }
@@ -305,6 +314,58 @@ impl Drop for Supply {
         if let Some(thread) = self.thread.take() {
             // Whether it panicked says nothing to anybody any more.
             drop(thread.join());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::correlations::kind::Column;
+
+    /// Makes zeros until it fails.
+    struct Failing {
+        jobs: usize,
+    }
+
+    impl Source for Failing {
+        fn make(&mut self, job: &Job) -> Result<Columns> {
+            self.jobs = self
+                .jobs
+                .checked_sub(1)
+                .ok_or_else(|| Error::misuse("the source broke"))?;
+            let (free, derived) = job.columns();
+            let zeros = |(shape, n): (Column, usize)| vec![0; shape.words(n)];
+            Ok(free.into_iter().chain(derived).map(zeros).collect())
+        }
+
+        fn reading(&self) -> Reading {
+            Reading::default()
+        }
+
+        fn most_ahead(&self) -> usize {
+            1 << 16
+        }
+    }
+
+    #[test]
+    fn what_ended_the_source_is_told_whenever_something_is_wanted() {
+        for jobs in 0..4 {
+            let source = Box::new(Failing { jobs });
+            let mut supply = Supply::start(source, Patience::default(), false).unwrap();
+            let mut failures = 0;
+            for _ in 0..8 {
+                for kind in [Kind::Triples, Kind::Squares] {
+                    match supply.take(kind, 700) {
+                        Ok(batch) => assert_eq!(batch.columns[0].len(), 704),
+                        Err(error) => {
+                            assert_eq!(error.to_string(), "the source broke");
+                            failures += 1;
+                        }
+                    }
+                }
+            }
+            assert!(failures > 0);
         }
     }
 }

@@ -281,8 +281,11 @@ impl Transfer {
 
 impl Source for Transfer {
     fn make(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
-        self.channel
-            .begin(&format!("correlations: {}", job.describe()));
+        // No step of the channel: parties need not forget at the same time.
+        if !matches!(job, Job::Forget { .. }) {
+            self.channel
+                .begin(&format!("correlations: {}", job.describe()));
+        }
         match job {
             Job::Batch { kind, n } => {
                 let part = (PART / transfers(*kind)).next_multiple_of(1024);
