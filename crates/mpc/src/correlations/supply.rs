@@ -8,7 +8,7 @@
 use super::Source;
 use super::file::Demand;
 use super::job::{Job, Mask, Name, most_at_once};
-use super::kind::Kind;
+use super::kind::{Column, Kind};
 use crate::{Bilinear, Error, Result};
 use net::{Patience, Reading};
 use std::cell::RefCell;
@@ -68,40 +68,48 @@ struct Ahead {
 pub(crate) struct Batch {
     kind: Kind,
     n: usize,
+    /// How many of the first are gone already.
+    gone: usize,
     pub columns: Columns,
 }
 
 impl Batch {
-    /// The first n; the rest stays.
-    fn split_off(&mut self, n: usize) -> Self {
-        let rest = self.n - n;
-        let shapes = self.kind.columns();
-        let mut taken = Vec::with_capacity(shapes.len());
-        for (column, shape) in self.columns.iter_mut().zip(shapes) {
-            let planes = shape.planes();
-            let (stride, kept) = (shape.words(n) / planes, shape.words(rest) / planes);
-            let mut first = Vec::with_capacity(planes * stride);
-            let mut second = Vec::with_capacity(planes * kept);
-            for plane in column.chunks_exact(stride + kept) {
-                first.extend_from_slice(&plane[..stride]);
-                second.extend_from_slice(&plane[stride..]);
-            }
-            *column = second;
-            taken.push(first);
-        }
-        self.n = rest;
+    fn new(kind: Kind, n: usize, columns: Columns) -> Self {
         Self {
-            kind: self.kind,
+            kind,
             n,
-            columns: taken,
+            gone: 0,
+            columns,
         }
+    }
+
+    fn left(&self) -> usize {
+        self.n - self.gone
+    }
+
+    /// The next n of those that are left, copied out of all; the rest stays where it lies.
+    fn split_off(&mut self, n: usize) -> Self {
+        let start = self.gone;
+        let part = |(column, shape): (&Vec<u64>, Column)| {
+            let planes = shape.planes();
+            let [from, to, stride] = [start, start + n, self.n].map(|n| shape.words(n) / planes);
+            column
+                .chunks_exact(stride)
+                .flat_map(|plane| &plane[from..to])
+                .copied()
+                .collect()
+        };
+        let columns = self.columns.iter().zip(self.kind.columns());
+        let taken = Self::new(self.kind, n, columns.map(part).collect());
+        self.gone += n;
+        taken
     }
 
     /// Batches one after another.
     fn join(batches: Vec<Self>) -> Self {
         let (kind, n) = (batches[0].kind, batches.iter().map(|batch| batch.n).sum());
         let columns = kind.join(batches.into_iter().map(|batch| batch.columns).collect());
-        Self { kind, n, columns }
+        Self::new(kind, n, columns)
     }
 }
 
@@ -220,16 +228,19 @@ impl Supply {
             let Some(first) = pool.ready.front_mut() else {
                 let (n, result) = pool.ordered.pop_front().expect("as many as are counted");
                 let columns = self.wait(&result)?;
-                pool.ready.push_back(Batch { kind, n, columns });
+                pool.ready.push_back(Batch::new(kind, n, columns));
                 continue;
             };
-            if first.n > missing {
-                taken.push(first.split_off(missing));
-                missing = 0;
-            } else {
-                missing -= first.n;
+            let now = first.left().min(missing);
+            if now == first.n {
                 taken.extend(pool.ready.pop_front());
+            } else {
+                taken.push(first.split_off(now));
+                if first.left() == 0 {
+                    pool.ready.pop_front();
+                }
             }
+            missing -= now;
         }
         pool.left -= n;
         Ok(Batch::join(taken))
@@ -321,7 +332,6 @@ impl Drop for Supply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::correlations::kind::Column;
 
     /// Makes zeros until it fails.
     struct Failing {
