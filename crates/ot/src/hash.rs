@@ -11,14 +11,10 @@
 //! the session and the direction.
 
 use crate::binding::{Binding, finish};
-use aes::Aes128Enc;
-use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
+use ring::aes::Aes128;
 
 /// Transfers hashed under one key.
 pub(crate) const SEGMENT: usize = 512;
-
-/// Blocks encrypted together.
-const BATCH: usize = 32;
 
 /// What a public permutation is for.
 #[derive(Clone, Copy)]
@@ -46,7 +42,7 @@ pub(crate) enum Mutation {
 
 /// A family of public permutations, bound to a session and a direction.
 pub(crate) struct Family {
-    keys: Aes128Enc,
+    keys: Aes128,
     #[cfg(test)]
     pub(crate) mutation: Mutation,
 }
@@ -56,7 +52,7 @@ impl Family {
         Self::of(cipher(finish(&mut binding.hasher(purpose))))
     }
 
-    fn of(keys: Aes128Enc) -> Self {
+    fn of(keys: Aes128) -> Self {
         Self {
             keys,
             #[cfg(test)]
@@ -68,14 +64,14 @@ impl Family {
     pub(crate) fn permutation(&self, purpose: Purpose, number: u64, part: usize) -> Permutation {
         let part = u32::try_from(part).expect("a message has fewer than 2^32 blocks");
         let number = (purpose as u128) << 96 | u128::from(part) << 64 | u128::from(number);
-        let mut block = Array(number.to_le_bytes());
-        self.keys.encrypt_block(&mut block);
-        Permutation(Aes128Enc::new(&block))
+        let mut block = [number];
+        self.keys.encrypt(&mut block);
+        cipher(block[0])
     }
 
     /// A family of its own for what is made of transfers `first..`.
     pub(crate) fn subfamily(&self, first: u64) -> Self {
-        Self::of(self.permutation(Purpose::Family, first, 0).0)
+        Self::of(self.permutation(Purpose::Family, first, 0))
     }
 
     /// The hash for transfers `first..`, up to the next multiple of [`SEGMENT`].
@@ -89,50 +85,12 @@ impl Family {
     }
 }
 
-pub(crate) fn cipher(key: u128) -> Aes128Enc {
-    Aes128Enc::new(&Array(key.to_le_bytes()))
+pub(crate) fn cipher(key: u128) -> Aes128 {
+    Aes128::new(&key.to_le_bytes())
 }
 
 /// AES-128 under a public key.
-pub(crate) struct Permutation(Aes128Enc);
-
-impl Permutation {
-    /// Each block x becomes π(x) ⊕ its mask.
-    pub(crate) fn replace(&self, blocks: &mut [u128], masks: &[u128]) {
-        for (blocks, masks) in blocks.chunks_mut(BATCH).zip(masks.chunks(BATCH)) {
-            let mut bytes = [Array([0; 16]); BATCH];
-            let bytes = &mut bytes[..blocks.len()];
-            for (bytes, block) in bytes.iter_mut().zip(&*blocks) {
-                *bytes = Array(block.to_le_bytes());
-            }
-            self.0.encrypt_blocks(bytes);
-            for ((block, bytes), mask) in blocks.iter_mut().zip(bytes).zip(masks) {
-                *block = u128::from_le_bytes(bytes.0) ^ mask;
-            }
-        }
-    }
-
-    /// `output(i, π(input(i)))` for i in 0..n.
-    #[inline]
-    pub(crate) fn map(
-        &self,
-        n: usize,
-        input: impl Fn(usize) -> u128,
-        mut output: impl FnMut(usize, u128),
-    ) {
-        for start in (0..n).step_by(BATCH) {
-            let mut blocks = [Array([0; 16]); BATCH];
-            let blocks = &mut blocks[..BATCH.min(n - start)];
-            for (i, block) in blocks.iter_mut().enumerate() {
-                *block = Array(input(start + i).to_le_bytes());
-            }
-            self.0.encrypt_blocks(blocks);
-            for (i, block) in blocks.iter().enumerate() {
-                output(start + i, u128::from_le_bytes(block.0));
-            }
-        }
-    }
-}
+pub(crate) type Permutation = Aes128;
 
 /// H for transfers of one segment.
 pub(crate) struct Hash {
@@ -149,32 +107,21 @@ impl Hash {
         if self.mutation == Mutation::NoHash {
             return (0..rows.len()).for_each(|i| opened[i] = rows[i] ^ offset);
         }
-        self.permutation.map(
-            rows.len(),
-            |i| rows[i] ^ offset,
-            |i, block| opened[i] = block,
-        );
+        let opened = &mut opened[..rows.len()];
+        self.permutation.permute(rows, offset, opened);
     }
 
     /// Pad `number` of each transfer.
     pub(crate) fn pads(&self, number: u64, opened: &[u128], pads: &mut [u128]) {
-        let tweak = u128::from(number) << 64;
+        let pads = &mut pads[..opened.len()];
         #[cfg(test)]
         match self.mutation {
             Mutation::None => {}
-            Mutation::NoHash => return pads[..opened.len()].copy_from_slice(opened),
-            Mutation::NoIndex => {
-                let (n, input) = (opened.len(), |i: usize| opened[i]);
-                return self
-                    .permutation
-                    .map(n, input, |i, block| pads[i] = opened[i] ^ block);
-            }
+            Mutation::NoHash => return pads.copy_from_slice(opened),
+            Mutation::NoIndex => return self.permutation.feed_forward(opened, 0, pads),
         }
-        self.permutation.map(
-            opened.len(),
-            |i| opened[i] ^ (tweak | u128::from(self.first + i as u64)),
-            |i, block| pads[i] = opened[i] ^ block,
-        );
+        self.permutation
+            .feed_forward_counted(opened, number, self.first, pads);
     }
 }
 
@@ -247,8 +194,11 @@ mod tests {
         }
         let key = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff_u128;
         let permutation = family.permutation(Purpose::Stream, 5, 7);
-        let mut stream = Vec::new();
-        permutation.map(2, |i| key ^ i as u128, |_, block| stream.push(block ^ key));
+        let stream = [0, 1].map(|counter| {
+            let mut stream = [0];
+            permutation.feed_forward(&[key], counter, &mut stream);
+            stream[0]
+        });
         assert_eq!(
             stream,
             [

@@ -7,15 +7,11 @@
 
 use crate::base::COUNT;
 use crate::hash::cipher;
-use aes::Aes128Enc;
-use aes::cipher::{Array, BlockCipherEncrypt};
+use ring::aes::Aes128;
 use std::ops::Range;
 
 /// Words of every row of a tile.
 pub(crate) const WORDS: usize = 16;
-
-/// AES blocks of a row of a tile.
-const BLOCKS: usize = WORDS / 2;
 
 /// A row of a tile.
 pub(crate) type Row = [u64; WORDS];
@@ -27,7 +23,7 @@ struct Tree {
     rows: Range<usize>,
     /// Place 0 has none if the tree was punctured.
     first: usize,
-    leaves: Vec<Aes128Enc>,
+    leaves: Vec<Aes128>,
 }
 
 impl Leaves {
@@ -51,23 +47,13 @@ impl Leaves {
     /// Calls `each(tree, rows, u, sums)` with block numbers `first..` of all streams; `sums` are the v
     /// or w of these rows.
     pub(crate) fn tile(&self, first: u64, mut each: impl FnMut(usize, Range<usize>, &Row, &[Row])) {
-        let counters: [_; BLOCKS] =
-            std::array::from_fn(|i| Array(u128::from(first + i as u64).to_le_bytes()));
         let mut rows =
             vec![[0; WORDS]; 2 << self.0.iter().map(|tree| tree.rows.len()).max().unwrap_or(0)];
         let mut sums = [[0; WORDS]; COUNT];
         for (number, tree) in self.0.iter().enumerate() {
             let (depth, rows) = (tree.rows.len(), &mut rows[..1 << tree.rows.len()]);
             rows[0] = [0; WORDS];
-            for (leaf, row) in tree.leaves.iter().zip(&mut rows[tree.first..]) {
-                let mut blocks = counters;
-                leaf.encrypt_blocks(&mut blocks);
-                for (pair, block) in row.chunks_exact_mut(2).zip(blocks) {
-                    let whole = u128::from_le_bytes(block.0);
-                    pair[0] = whole as u64;
-                    pair[1] = (whole >> 64) as u64;
-                }
-            }
+            Aes128::key_streams(&tree.leaves, first, rows[tree.first..].as_flattened_mut());
             for (level, sum) in sums[..depth].iter_mut().enumerate() {
                 let (low, high) =
                     rows[..2 << (depth - 1 - level)].split_at_mut(1 << (depth - 1 - level));

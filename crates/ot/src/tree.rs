@@ -115,14 +115,10 @@ fn add(sums: &mut [u128], terms: &[u128]) {
 
 /// The left and the right children of each node.
 fn children(permutation: &Permutation, nodes: &[u128], trees: usize) -> Zeroizing<Vec<u128>> {
-    let mut children = Zeroizing::new(Vec::with_capacity(2 * nodes.len()));
-    for node in nodes.chunks(trees) {
-        for side in 0..2 {
-            permutation.map(
-                trees,
-                |tree| node[tree] ^ side,
-                |tree, block| children.push(block ^ node[tree]),
-            );
+    let mut children = Zeroizing::new(vec![0; 2 * nodes.len()]);
+    for (node, children) in nodes.chunks(trees).zip(children.chunks_mut(2 * trees)) {
+        for (side, children) in (0..).zip(children.chunks_mut(trees)) {
+            permutation.feed_forward(node, side, children);
         }
     }
     children

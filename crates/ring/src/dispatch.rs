@@ -15,7 +15,7 @@ pub enum Backend {
     Portable,
     /// x86-64 with AVX2 and AES instructions.
     Avx2,
-    /// x86-64 with AVX-512 F, DQ, BW and VL besides.
+    /// x86-64 with AVX-512 F, DQ, BW and VL besides; vector AES is used where it is there too.
     Avx512,
 }
 

@@ -1,6 +1,7 @@
 //! Vectors over Z_2^64 and packed bit planes: the arithmetic below every protocol of tacit.
 //!
 //! - [`dispatch`]: which kernels this machine runs, and how to force others;
+//! - [`aes`]: AES-128 over many blocks;
 //! - [`stream`]: pseudo-random words from AES in counter mode, each range handed out once;
 //! - [`planes`]: values as bit planes and back, bytes of 0 and 1 as packed bits;
 //! - [`pack`]: the low bits of each word, densely;
@@ -12,6 +13,7 @@
 //! several threads to disjoint parts of one slice); every kernel has a portable twin that tests
 //! compare it with, bit for bit.
 
+pub mod aes;
 pub mod convolution;
 pub mod dispatch;
 pub mod matrix;

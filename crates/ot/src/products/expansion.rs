@@ -91,7 +91,10 @@ impl Expansion {
             }
         }
         let blocks = &mut self.blocks[..count];
-        self.permutation.replace(blocks, &self.keys);
+        self.permutation.encrypt(blocks);
+        for (block, key) in blocks.iter_mut().zip(&self.keys) {
+            *block ^= key;
+        }
         blocks
     }
 

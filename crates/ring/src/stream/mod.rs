@@ -9,12 +9,11 @@
 //! Block i of the key stream is AES(i), with i as a 128-bit little-endian integer, and gives words 2i
 //! and 2i + 1, little endian. The high half of the counter stays zero: 2^64 blocks are out of reach.
 
-mod cipher;
 #[cfg(feature = "mutation")]
 mod mutation;
 
+use crate::aes::Aes128;
 use crate::parallel;
-use cipher::Cipher;
 use std::sync::Arc;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -72,7 +71,7 @@ pub fn random_key() -> Result<Key, EntropyError> {
 
 /// A stream of pseudo-random words, no range of which is handed out twice.
 pub struct Stream {
-    cipher: Arc<Cipher>,
+    cipher: Arc<Aes128>,
     next_block: u64,
     #[cfg(feature = "mutation")]
     mutation: mutation::Mutation,
@@ -89,7 +88,7 @@ impl Stream {
         hasher.finalize_xof().fill(&mut derived.0);
         hasher.zeroize();
         Self {
-            cipher: Arc::new(Cipher::new(&derived)),
+            cipher: Arc::new(Aes128::new(&derived.0)),
             next_block: 0,
             #[cfg(feature = "mutation")]
             mutation: mutation::Mutation::default(),
@@ -119,7 +118,7 @@ impl Stream {
 
 /// A range of a stream, taken but not yet expanded.
 pub struct Reserved {
-    cipher: Arc<Cipher>,
+    cipher: Arc<Aes128>,
     first_block: u64,
     words: usize,
     #[cfg(feature = "mutation")]
