@@ -15,7 +15,7 @@ help: ## what can be made
 demo: setup ## classify handwritten digits privately, three parties on this machine
 	$(BIN)/tacit demo
 
-bench: setup ## measure the protocols between three processes
+bench: setup ## measure the protocols between processes
 	$(BIN)/tacit bench
 
 test: setup ## all tests but the long ones

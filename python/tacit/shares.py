@@ -36,7 +36,7 @@ def _empty(session: Session, shape: Sequence[int], dtype: torch.dtype = torch.in
 
 
 def share(session: Session, words: torch.Tensor | None, owner: int, shape: Sequence[int]) -> Parts:
-    """Shares the owner's words. One round, 64 bits an element."""
+    """Shares the owner's words."""
     out = _empty(session, shape)
     if out[0].numel():
         values = None if words is None else words.contiguous().view(-1).numpy()

@@ -37,7 +37,8 @@ MOST_DIMENSIONS = 64
 
 def share(tensor: torch.Tensor | None, *, owner: int) -> SecretTensor:
     """Makes ``owner``'s tensor secret: every party gets a ``SecretTensor``, none but the owner knows more
-    than its shape and dtype. Two rounds, 64 bits an element (1 for booleans).
+    than its shape and dtype. At most two rounds and 64 bits an element (1 for
+    booleans); with additive sharing nothing but the shape travels.
 
     Args:
         tensor: the owner's plain tensor; ``None`` in the others. A tensor that another party passes is

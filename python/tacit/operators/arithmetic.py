@@ -23,7 +23,7 @@ aten = torch.ops.aten
 
 @implements(aten.add.Tensor, aten.add.Scalar)
 def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
-    """x + alpha·y; no interaction (two rounds if a boolean is among them)."""
+    """x + alpha·y; no interaction (at most two rounds if a boolean is among them)."""
     y = y if alpha == 1 else scaled(y, alpha)
     left, right, scale = aligned(x, y)
     return _secret(x, y).like(shares.add(left, right), scale, result_dtype(x, y))
@@ -31,7 +31,7 @@ def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
 
 @implements(aten.sub.Tensor, aten.sub.Scalar)
 def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
-    """x − alpha·y; no interaction (two rounds if a boolean is among them)."""
+    """x − alpha·y; no interaction (at most two rounds if a boolean is among them)."""
     y = y if alpha == 1 else scaled(y, alpha)
     left, right, scale = aligned(x, y)
     return _secret(x, y).like(shares.subtract(left, right), scale, result_dtype(x, y))
@@ -61,7 +61,7 @@ def scaled(x: Any, by: Number) -> Any:
 @implements(aten.mul.Tensor, aten.mul.Scalar)
 def mul(x: Any, y: Any) -> SecretTensor:
     """x·y. Secret by secret: two rounds (one for integers). By public whole numbers: no interaction. By
-    other public numbers: a truncation, two rounds. A boolean chooses: two rounds, and exact."""
+    other public numbers: a truncation, at most two. A boolean chooses: at most two, and exact."""
     if not isinstance(x, SecretTensor):
         return multiply_public(y, x)
     if not isinstance(y, SecretTensor):
@@ -96,7 +96,7 @@ def multiply_public(x: SecretTensor, y: torch.Tensor | Number) -> SecretTensor:
 
 @implements(aten.div.Tensor, aten.div.Scalar)
 def div(x: Any, y: Any) -> SecretTensor:
-    """x / y for public y: one truncated multiplication by 1/y, two rounds."""
+    """x / y for public y: one truncated multiplication by 1/y, at most two rounds."""
     if isinstance(y, SecretTensor):
         unsupported("division by a secret", "divide by public numbers, or multiply")
     divisor = public(y).to(torch.float64)
@@ -110,7 +110,7 @@ def div(x: Any, y: Any) -> SecretTensor:
 
 @implements(aten.square.default)
 def square(x: SecretTensor) -> SecretTensor:
-    """x²; two rounds."""
+    """x²; at most two rounds."""
     return mul(x, x)
 
 

@@ -81,7 +81,7 @@ def sign(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.where.Scalar)
 def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
-    """x where the condition holds, else y. Two rounds for a secret condition, none for a public one."""
+    """x where the condition holds, else y. At most two rounds for a secret condition, else none."""
     session, dtype = session_of(condition, x, y), result_dtype(x, y)
     if dtype == torch.bool:
         chosen, other = lifted_bits(session, x), lifted_bits(session, y)

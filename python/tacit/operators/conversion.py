@@ -16,7 +16,7 @@ aten = torch.ops.aten
 def to_copy(
     x: SecretTensor, *, dtype: torch.dtype | None = None, device: torch.device | None = None, **_: Any
 ) -> SecretTensor:
-    """A copy of another dtype. From booleans: two rounds. To booleans: a comparison with zero."""
+    """A copy of another dtype. From booleans: at most two rounds. To booleans: a comparison with zero."""
     if device is not None and device.type != "cpu":
         unsupported(f"the device {device}", "leave secret tensors where they are")
     dtype = dtype or x.dtype

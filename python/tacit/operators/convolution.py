@@ -1,4 +1,5 @@
-"""Convolutions in one and two dimensions, one message of the size of the result."""
+"""Convolutions in one and two dimensions. Messages have the size of the result (replicated sharing) or of
+the images, the weights once (additive)."""
 
 from collections.abc import Sequence
 from typing import Any

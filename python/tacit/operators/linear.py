@@ -1,5 +1,6 @@
-"""Matrix products. One round for integers, two with truncation; the messages have the size of the
-result, whatever the inner length. A public operand needs a truncation only."""
+"""Matrix products. One round for integers, two with truncation. Messages have the size of the result
+(replicated sharing) or of the operands, shared weights once (additive), whatever else the product takes. A
+public operand needs a truncation only."""
 
 from typing import Any
 

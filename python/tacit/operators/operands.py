@@ -45,7 +45,7 @@ def public(value: torch.Tensor | Number) -> torch.Tensor:
 
 
 def as_words(x: SecretTensor) -> SecretTensor:
-    """Booleans as integers 0 and 1 (two rounds); the rest as it is."""
+    """Booleans as integers 0 and 1 (at most two rounds); the rest as it is."""
     if x.dtype != torch.bool:
         return x
     return x.like(shares.bit_to_ring(x._session, x._parts), 0, torch.int64)

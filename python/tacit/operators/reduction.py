@@ -24,7 +24,7 @@ def _dims(x: torch.Tensor, dim: Sequence[int] | int | None) -> list[int]:
 
 @implements(aten.sum.default)
 def sum_all(x: SecretTensor, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """The sum of all elements; no interaction (two rounds for booleans)."""
+    """The sum of all elements; no interaction (at most two rounds for booleans)."""
     return sum_dims(x, None, dtype=dtype)
 
 
@@ -32,7 +32,7 @@ def sum_all(x: SecretTensor, *, dtype: torch.dtype | None = None) -> SecretTenso
 def sum_dims(
     x: SecretTensor, dim: Sequence[int] | None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> SecretTensor:
-    """Sums along dimensions; no interaction (two rounds for booleans)."""
+    """Sums along dimensions; no interaction (at most two rounds for booleans)."""
     own = x.dtype if x.dtype.is_floating_point else torch.int64
     x = as_words(x)
     parts = tuple(part.sum(_dims(x, dim), keepdim=keepdim) if x.dim() else part.clone() for part in x._parts)
@@ -42,7 +42,7 @@ def sum_dims(
 
 @implements(aten.mean.default)
 def mean_all(x: SecretTensor, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """The mean of all elements; two rounds."""
+    """The mean of all elements; at most two rounds."""
     return mean_dims(x, None, dtype=dtype)
 
 
@@ -54,7 +54,7 @@ def mean_dims(
     *,
     dtype: torch.dtype | None = None,
 ) -> SecretTensor:
-    """Means along dimensions; two rounds."""
+    """Means along dimensions; at most two rounds."""
     if not x.dtype.is_floating_point and dtype is None:
         unsupported("the mean of integers", "give a floating-point dtype, as PyTorch demands")
     count = math.prod(x.shape[d] for d in _dims(x, dim)) if x.dim() else 1
@@ -71,7 +71,7 @@ def variance(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> SecretTensor:
-    """Variances along dimensions; six rounds."""
+    """Variances along dimensions; at most six rounds."""
     dims = _dims(x, dim)
     count = (math.prod(x.shape[d] for d in dims) if x.dim() else 1) - (
         1 if correction is None else correction
@@ -85,7 +85,7 @@ def variance(
 
 @implements(aten.cumsum.default)
 def cumsum(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """Prefix sums; no interaction (two rounds for booleans)."""
+    """Prefix sums; no interaction (at most two rounds for booleans)."""
     own = x.dtype if x.dtype.is_floating_point else torch.int64
     x = as_words(x)
     result = x.like(tuple(part.cumsum(dim) for part in x._parts), dtype=own)

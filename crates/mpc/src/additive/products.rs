@@ -41,7 +41,10 @@ impl Additive {
         y: &Operand,
         out: &mut [u64],
     ) -> Result<()> {
-        if out.is_empty() {
+        let (left, right, _) = map.lengths();
+        if out.is_empty() || left == 0 || right == 0 {
+            // A sum of no products.
+            out.fill(0);
             return Ok(());
         }
         if let (Bilinear::Elementwise { n }, None, None) = (map, x.name, y.name) {

@@ -140,6 +140,12 @@ impl Job {
             Some(2) => Self::Forget { name: words[1] },
             _ => return Err(malformed()),
         };
+        if let Self::Product { map, .. } = job {
+            let (left, right, out) = map.lengths();
+            if left == 0 || right == 0 || out == 0 {
+                return Err(malformed());
+            }
+        }
         let (free, derived) = job.columns();
         let words = |(column, n): &SizedColumn| column.words(*n) as u64;
         // The derived ones travel as one message.

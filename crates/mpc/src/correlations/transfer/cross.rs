@@ -31,7 +31,8 @@ impl Transfer {
     /// Takes a peer's extension by so many words of choices.
     pub(super) fn offer(&mut self, peer: usize, words: usize) -> Result<ot::Offered> {
         let message = self.channel.receive(peer, ot::extension_words(words))?;
-        blame(peer, self.pair(peer).sender.extend(words, &message))
+        let offered = self.pair(peer).sender.extend(words, &message);
+        blame(&self.channel, peer, offered)
     }
 
     /// For each right factor this party's share of the AND of both, of whole shared vectors of bits.
@@ -51,7 +52,11 @@ impl Transfer {
         }
         for (peer, chosen) in self.peers().zip(chosen) {
             let message = self.channel.receive(peer, rights.len() * left.len())?;
-            let theirs = blame(peer, chosen.correlate_bits(rights.len(), &message))?;
+            let theirs = blame(
+                &self.channel,
+                peer,
+                chosen.correlate_bits(rights.len(), &message),
+            )?;
             add(Group::Binary, &mut shares, theirs);
         }
         Ok(shares)
@@ -136,7 +141,11 @@ impl Transfer {
                 let length = counts * packed_words(64 * words, *bits);
                 let message = self.channel.receive(*peer, length)?;
                 let chosen = chosen.next().expect("one for each plane and sender");
-                let theirs = blame(*peer, chosen.correlate(counts, *bits, &message))?;
+                let theirs = blame(
+                    &self.channel,
+                    *peer,
+                    chosen.correlate(counts, *bits, &message),
+                )?;
                 add(Group::Additive, &mut sum, theirs);
             }
             shares.push(sum);
@@ -189,7 +198,7 @@ impl Transfer {
         }
         for (peer, chosen) in senders.iter().zip(chosen) {
             let message = self.channel.receive(*peer, products::message_words(n))?;
-            let theirs = blame(*peer, products::receive(chosen, n, &message))?;
+            let theirs = blame(&self.channel, *peer, products::receive(chosen, n, &message))?;
             Group::Additive.add(out, &theirs);
         }
         Ok(())

@@ -13,7 +13,7 @@
 //! parties ([`ot`]), and messages between a pair depend on that pair's values alone.
 //!
 //! **Costs** per correlation and ordered pair, in transfers: bit triples 1 whatever their number of right
-//! factors, products of words 64, ring bits 1/2 on average, masks of a comparison of width 64: 32 + 48.
+//! factors, products of words 64, ring bits 1/2 on average, masks of a comparison of width 64: about 80.
 
 mod cross;
 mod products;
@@ -65,20 +65,20 @@ impl Transfer {
         }
         for (peer, setup) in peers.iter().zip(started) {
             let message = channel.receive(*peer, ot::FIRST_WORDS)?;
-            let (setup, reply) = blame(*peer, setup.reply(&message))?;
+            let (setup, reply) = blame(&channel, *peer, setup.reply(&message))?;
             channel.send(*peer, reply)?;
             replied.push(setup);
         }
         for (peer, setup) in peers.iter().zip(replied) {
             let message = channel.receive(*peer, ot::REPLY_WORDS)?;
-            let (setup, corrections) = blame(*peer, setup.correct(&message))?;
+            let (setup, corrections) = blame(&channel, *peer, setup.correct(&message))?;
             channel.send(*peer, corrections)?;
             corrected.push(setup);
         }
         let mut pairs: Vec<Option<ot::Pair>> = (0..channel.parties()).map(|_| None).collect();
         for (peer, setup) in peers.iter().zip(corrected) {
             let message = channel.receive(*peer, ot::CORRECTION_WORDS)?;
-            pairs[*peer] = Some(blame(*peer, setup.finish(&message))?);
+            pairs[*peer] = Some(blame(&channel, *peer, setup.finish(&message))?);
         }
         Ok(Self {
             channel,
@@ -357,9 +357,13 @@ fn context(me: usize, mine: [u64; 2], peer: usize, theirs: [u64; 2]) -> Vec<u8> 
     context
 }
 
-/// What a peer sent does not fit.
-fn blame<T>(peer: usize, result: std::result::Result<T, ot::Error>) -> Result<T> {
-    result.map_err(|error| Error::peer(peer, "correlations", error.to_string()))
+/// What a peer sent does not fit, which ends the run for every party.
+fn blame<T>(
+    channel: &Channel,
+    peer: usize,
+    result: std::result::Result<T, ot::Error>,
+) -> Result<T> {
+    result.map_err(|error| channel.accuse(peer, error.to_string()))
 }
 
 /// The mask that a product makes anew, if it does.

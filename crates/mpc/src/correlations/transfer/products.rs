@@ -2,7 +2,7 @@
 //!
 //! **Idea.** A product of matrices is, row by row, a sum of scalars of the one times rows of the other. The
 //! transfers of a scalar's bits serve as keys that expand to rows of any length ([`ot::products`]), so
-//! their number is that of the scalars, not of the multiplications; what travels is about 32 words for
+//! their number is that of the scalars, not of the multiplications; what travels is about 17 words for
 //! each multiplication and ordered pair of parties. A convolution is a product of its weights with the
 //! unfolded images.
 //!
@@ -160,7 +160,7 @@ impl Transfer {
             let length = products::digit_words(scalars.len(), DIGIT);
             let message = self.channel.receive(*peer, length)?;
             let ours = Scalars::new(chosen, scalars).in_digits(DIGIT, &message);
-            ends.push((blame(*peer, ours)?, keys));
+            ends.push((blame(&self.channel, *peer, ours)?, keys));
         }
         Ok(Set { ends })
     }
@@ -202,7 +202,7 @@ impl Transfer {
                         let message = self.channel.receive(*peer, length)?;
                         let theirs =
                             scalars.multiply_rows(k, of_set.clone(), width, &mut sum, &message);
-                        blame(*peer, theirs)?;
+                        blame(&self.channel, *peer, theirs)?;
                     }
                     for (row, sum) in sum.chunks_exact(width).enumerate() {
                         let to = &mut out[place + row * n + column..][..width];
