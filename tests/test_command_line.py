@@ -32,6 +32,7 @@ DEMO_KEYS = {
     "seconds_waiting_for_correlations",
     "bytes_sent_per_party",
     "correlation_bytes_sent_per_party",
+    "correlation_bytes_received_per_party",
     "rounds",
     "layers",
 }
@@ -47,6 +48,7 @@ BENCH_KEYS = {
     "seconds_waiting_for_correlations_median",
     "bytes_sent_per_party",
     "correlation_bytes_sent_per_party",
+    "correlation_bytes_received_per_party",
     "rounds",
 }
 
@@ -101,14 +103,19 @@ def test_demo_by_additive_sharing(parties: int, source: str | None, tmp_path: Pa
     assert 0 < outcome["seconds_waiting_for_correlations"] < outcome["seconds"]
     made = outcome["correlation_bytes_sent_per_party"]
     assert len(made) == len(outcome["bytes_sent_per_party"]) == parties
-    # By transfer the parties send far more than online; with a dealer party 0 asks, and no one else.
-    assert min(made) > 10 * max(outcome["bytes_sent_per_party"]) if source is None else max(made) < 1e6
+    received = outcome["correlation_bytes_received_per_party"]
+    # By transfer the parties send far more than online; a dealer sends to party 0, and to no one else.
+    if source is None:
+        assert min(made) > 10 * max(outcome["bytes_sent_per_party"])
+    else:
+        assert max(made) < 1e6 < received[0]
+        assert max(received[1:]) == 0
     said = " ".join(done.stdout.split())
     for model in ("Threat model: 2 parties, no single party" if parties == 2 else f"{parties} parties, no",):
         assert said.count(model) == 2
     for words in ("online", "offline", "waiting for correlations", source or "oblivious transfer"):
         assert words in said
-    assert ("whose own megabytes are not counted" in said) == (source == "dealer")
+    assert ("made ahead by the dealer" in said) == (source == "dealer")
 
 
 def test_bench(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ class Reading:
     """Bytes of messages sent by this party."""
     bytes_sent: int
     """The same with frame headers, before TLS."""
+    bytes_received: int
+    """The same of what this party received."""
     frames: int
     """Messages sent by this party."""
     rounds: int
@@ -26,6 +28,7 @@ class Reading:
         return Reading(
             int(entries["payload_bytes"]),
             int(entries["bytes_sent"]),
+            int(entries["bytes_received"]),
             int(entries["frames"]),
             int(entries["rounds"]),
             float(entries["waiting_seconds"]),
@@ -35,6 +38,7 @@ class Reading:
         return Reading(
             self.payload_bytes - earlier.payload_bytes,
             self.bytes_sent - earlier.bytes_sent,
+            self.bytes_received - earlier.bytes_received,
             self.frames - earlier.frames,
             self.rounds - earlier.rounds,
             self.waiting_seconds - earlier.waiting_seconds,

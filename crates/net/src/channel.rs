@@ -247,7 +247,8 @@ impl Channel {
         }
         let rounds = frame.depth.saturating_sub(self.depth);
         self.depth += rounds;
-        self.meter.received(u64::from(rounds), started.elapsed());
+        self.meter
+            .received(frame.wire_bytes(), u64::from(rounds), started.elapsed());
         let mut payload = frame.payload;
         if let Some(tap) = &mut self.tap {
             tap(from, &self.step, &mut payload);

@@ -10,6 +10,8 @@ pub struct Reading {
     pub payload_bytes: u64,
     /// Bytes sent with frame headers and step names, before TLS.
     pub wire_bytes: u64,
+    /// Bytes received with frame headers and step names, before TLS.
+    pub received_bytes: u64,
     /// Messages sent.
     pub frames: u64,
     /// Growth of the longest chain of messages, each of which waited for the one before.
@@ -22,6 +24,7 @@ impl std::ops::AddAssign for Reading {
     fn add_assign(&mut self, other: Self) {
         self.payload_bytes += other.payload_bytes;
         self.wire_bytes += other.wire_bytes;
+        self.received_bytes += other.received_bytes;
         self.frames += other.frames;
         self.rounds += other.rounds;
         self.waiting += other.waiting;
@@ -92,8 +95,9 @@ impl Meter {
         self.sent_to[to] += wire_bytes as u64;
     }
 
-    pub(crate) fn received(&mut self, rounds: u64, waited: Duration) {
+    pub(crate) fn received(&mut self, wire_bytes: usize, rounds: u64, waited: Duration) {
         let reading = &mut self.lines[self.current].1;
+        reading.received_bytes += wire_bytes as u64;
         reading.rounds += rounds;
         reading.waiting += waited;
     }

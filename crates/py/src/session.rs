@@ -549,6 +549,7 @@ fn as_dict<'py>(py: Python<'py>, reading: &net::Reading) -> PyResult<Bound<'py, 
     let entries = PyDict::new(py);
     entries.set_item("payload_bytes", reading.payload_bytes)?;
     entries.set_item("bytes_sent", reading.wire_bytes)?;
+    entries.set_item("bytes_received", reading.received_bytes)?;
     entries.set_item("frames", reading.frames)?;
     entries.set_item("rounds", reading.rounds)?;
     entries.set_item("waiting_seconds", reading.waiting.as_secs_f64())?;

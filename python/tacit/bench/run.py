@@ -60,6 +60,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         "seconds_waiting_for_correlations_median": statistics.median(waited for _, waited in slowest),
         "bytes_sent_per_party": [result["bytes_sent"] for result in results],
         "correlation_bytes_sent_per_party": [result["correlation_bytes_sent"] for result in results],
+        "correlation_bytes_received_per_party": [result["correlation_bytes_received"] for result in results],
         "rounds": max(result["rounds"] for result in results),
     }
     return entry, max(result["memory"] for result in results)
@@ -81,6 +82,7 @@ def _party(name: str) -> dict[str, Any]:
         "times": times,
         "bytes_sent": cost.bytes_sent // case.repetitions,
         "correlation_bytes_sent": made.bytes_sent // case.repetitions,
+        "correlation_bytes_received": made.bytes_received // case.repetitions,
         "rounds": cost.rounds // case.repetitions,
         "memory": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }

@@ -10,8 +10,8 @@ from tacit.bench.rounds import ELEMENTS, OPERATIONS
 from tacit.bench.settings import Setting
 
 CAPTION_OF_CORRELATIONS = (
-    "{shared}. Wait: part of the median, for correlations. Offline: what making them sent, "
-    "a dealer's own megabytes apart. A module's weights are masked and opened once in a session, "
+    "{shared}. Wait: part of the median, for correlations. Offline: what making them made one party send "
+    "or receive, the larger. A module's weights are masked and opened once in a session, "
     "before it is measured; activations each time."
 )
 
@@ -38,7 +38,8 @@ def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) ->
         ]
         if setting.source:
             cells.append(f"{entry['seconds_waiting_for_correlations_median']:.4f}")
-            cells.append(f"{max(entry['correlation_bytes_sent_per_party']) / 1e6:.2f}")
+            made = entry["correlation_bytes_sent_per_party"] + entry["correlation_bytes_received_per_party"]
+            cells.append(f"{max(made) / 1e6:.2f}")
         table.add_row(entry["name"], *cells)
     return table
 

@@ -46,13 +46,14 @@ def _summary(outcome: Outcome) -> Table:
     who, sent = _sent(outcome.bytes_sent_per_party)
     online = ", online" if outcome.source else ""
     table.add_row(f"MB sent by {who}{online}", "", sent)
-    if outcome.source is not None:
+    if outcome.source == "dealer":
+        _, received = _sent(outcome.correlation_bytes_received_per_party)
+        table.add_row("  offline: correlations, received", "", received)
+        table.caption = "Correlations: made ahead by the dealer; all parties but one expand keys."
+    elif outcome.source is not None:
         _, sent = _sent(outcome.correlation_bytes_sent_per_party)
-        table.add_row("  offline: correlations, made ahead", "", sent)
-        table.caption = {
-            "ot": "Correlations: by oblivious transfer between the parties.",
-            "dealer": "Correlations: from the dealer, whose own megabytes are not counted.",
-        }[outcome.source]
+        table.add_row("  offline: correlations, sent", "", sent)
+        table.caption = "Correlations: made ahead by oblivious transfer between the parties."
     table.add_row("rounds" + online, "", str(outcome.rounds))
     return table
 

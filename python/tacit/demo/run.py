@@ -44,7 +44,9 @@ class Outcome:
     bytes_sent_per_party: list[int]
     """Online: all but what made correlations."""
     correlation_bytes_sent_per_party: list[int]
-    """Offline, and apart from the others; what a dealer sends is not counted."""
+    """Offline, and apart from the others."""
+    correlation_bytes_received_per_party: list[int]
+    """The same; from a dealer they come to party 0."""
     rounds: int
     layers: list[dict[str, Any]]
 
@@ -77,6 +79,7 @@ def classify(weights: str, samples: int | None) -> dict[str, Any]:
         "waited": session.meter.waited_for_correlations - waited,
         "bytes_sent": cost.bytes_sent,
         "correlation_bytes_sent": session.meter.correlations.bytes_sent,
+        "correlation_bytes_received": session.meter.correlations.bytes_received,
         "rounds": cost.rounds,
         "layers": {label: asdict(reading) for label, reading in session.meter.items()},
         "source": session.core.source,
@@ -138,6 +141,7 @@ def demonstrate(
         seconds_waiting_for_correlations=results[DATA_OWNER]["waited"],
         bytes_sent_per_party=[result["bytes_sent"] for result in results],
         correlation_bytes_sent_per_party=[result["correlation_bytes_sent"] for result in results],
+        correlation_bytes_received_per_party=[result["correlation_bytes_received"] for result in results],
         rounds=max(result["rounds"] for result in results),
         layers=_layers(model, results),
     )
