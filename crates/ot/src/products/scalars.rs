@@ -12,7 +12,6 @@
 //! value 2^t − 1 − x, since of a pair of pads the chooser lacks the one that its bit did not choose.
 
 use super::digits::Digits;
-use super::expansion::Sums;
 use super::keys::{Keys, checked};
 use super::{BITS, check, masked, padded};
 use crate::forms::mask;
@@ -121,22 +120,11 @@ impl ScalarKeys {
         let products = call.products();
         let (shares, message) = masked::offer(products, keys.digits, values, |block, range| {
             let mut expansion = keys.expansion(&call, block, range);
-            let [mut sums, mut weighted] = [expansion.sums(), expansion.sums()];
             move |digit, differences: &mut [u64], shares: &mut [u64]| {
-                let (leaves, width) = (keys.leaves(digit), keys.width(digit));
-                let last = leaves.len() - 1;
-                sums.clear();
-                weighted.clear();
-                // Values fall from leaf to leaf, so that the sum of all sums so far, but for the
-                // last, counts each leaf as often as its value says.
-                for (leaf, leaf_keys) in leaves.enumerate() {
-                    sums.add(expansion.expand(leaf_keys, width), width);
-                    if leaf < last {
-                        weighted.add_sums(&sums, width);
-                    }
-                }
-                expansion.spread(&sums, width, differences);
-                expansion.spread(&weighted, width, shares);
+                // Values fall from leaf to leaf.
+                expansion.sum(keys.leaves(digit).rev(), |_| u8::MAX, keys.width(digit));
+                expansion.total(differences);
+                expansion.weighted(shares);
             }
         });
         call.sum(&shares, out);
@@ -222,30 +210,20 @@ impl Scalars {
         let stride = padded(keys.scalars);
         let products = call.products();
         let shares = masked::receive(products, keys.digits, message, |block, range| {
-            let mut expansion = keys.expansion(&call, block, range.clone());
-            let mut sums = vec![expansion.sums(); keys.digits.0];
-            let mut words = vec![0; range.len()];
+            let mut expansion = keys.expansion(&call, block, range);
             move |digit, masked: &[u64], shares: &mut [u64]| {
-                let width = keys.width(digit);
-                sums.iter_mut().for_each(Sums::clear);
-                for (place, leaf_keys) in (1usize..).zip(keys.leaves(digit)) {
-                    let blocks = expansion.expand(leaf_keys, width);
-                    for (bit, sums) in sums.iter_mut().enumerate() {
-                        if place >> bit & 1 == 1 {
-                            sums.add(blocks, width);
-                        }
-                    }
-                }
-                shares.fill(0);
-                for ((bit, at), sums) in keys.bits(digit).enumerate().zip(&sums) {
-                    expansion.spread(sums, width, &mut words);
-                    for (scalar, piece) in expansion.pieces() {
-                        let chosen = mask(choices, at * stride + scalar);
-                        for i in piece {
-                            let signed = (words[i] ^ !chosen).wrapping_sub(!chosen);
-                            let term = signed.wrapping_add(masked[i] & chosen);
-                            shares[i] = shares[i].wrapping_add(term << bit);
-                        }
+                let value = |scalar| {
+                    let bits = keys.bits(digit).enumerate();
+                    bits.fold(0, |value, (bit, at)| {
+                        value | (mask(choices, at * stride + scalar) as u8 & 1) << bit
+                    })
+                };
+                expansion.sum(keys.leaves(digit), value, keys.width(digit));
+                expansion.weighted(shares);
+                for (scalar, piece) in expansion.pieces() {
+                    let value = u64::from(value(scalar));
+                    for (share, masked) in shares[piece.clone()].iter_mut().zip(&masked[piece]) {
+                        *share = share.wrapping_add(masked.wrapping_mul(value));
                     }
                 }
             }

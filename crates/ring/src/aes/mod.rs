@@ -8,11 +8,15 @@
 //! Neither indexes memory by keys or blocks.
 
 mod portable;
+mod sums;
 #[cfg(avx512)]
 mod vaes512;
+#[cfg(avx512)]
+mod vaes512_sums;
 
 use crate::dispatch::{Backend, backend};
 use portable::Portable;
+pub use sums::Place;
 #[cfg(avx512)]
 use vaes512::Vaes512;
 

@@ -1,5 +1,6 @@
 //! The `aes` crate: the processor's AES instructions if it has them, else bit-sliced.
 
+use super::sums::{BITS, GROUP, Group, Words};
 use aes::Aes128Enc;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 
@@ -70,4 +71,55 @@ impl Portable {
             },
         );
     }
+
+    pub(super) fn sum_streams(&self, group: &Group<'_>, lane: u32) -> [Words; 2] {
+        let (places, ones) = (&group.places, ones(lane));
+        let mut stream = [0; 2 * GROUP];
+        let (mut total, mut weighted, mut of_bit) = (stream, stream, [stream; BITS]);
+        for (weight, keys) in (group.first..).zip(group.keys) {
+            let own: [u128; GROUP] = std::array::from_fn(|at| keys[places[at].key as usize]);
+            self.map(
+                GROUP,
+                |at| own[at] ^ u128::from(places[at].counter),
+                |at, block| {
+                    let block = block ^ own[at];
+                    stream[2 * at] = block as u64;
+                    stream[2 * at + 1] = (block >> 64) as u64;
+                },
+            );
+            add_all(&mut total, &stream, ones);
+            for (bit, sums) in of_bit.iter_mut().enumerate() {
+                if weight >> bit & 1 == 1 {
+                    add_all(sums, &stream, ones);
+                }
+            }
+        }
+        for (bit, sums) in of_bit.iter().enumerate().rev() {
+            for (at, sum) in weighted.iter_mut().enumerate() {
+                let plus = group.signs[places[at / 2].key as usize] >> bit & 1;
+                let minus = u64::from(plus).wrapping_sub(1);
+                let signed = add(sums[at] ^ minus, minus & ones, ones);
+                *sum = add(add(*sum, *sum, ones), signed, ones);
+            }
+        }
+        [total, weighted]
+    }
+}
+
+/// 1 in each lane.
+fn ones(lane: u32) -> u64 {
+    u64::MAX / (u64::MAX >> (64 - lane))
+}
+
+fn add_all(sums: &mut Words, terms: &Words, ones: u64) {
+    for (sum, term) in sums.iter_mut().zip(terms) {
+        *sum = add(*sum, *term, ones);
+    }
+}
+
+/// The sums of the lanes: those of all bits but the top ones, which take no part in carries.
+#[inline(always)]
+fn add(a: u64, b: u64, ones: u64) -> u64 {
+    let tops = ones.rotate_right(1);
+    (a & !tops).wrapping_add(b & !tops) ^ (a ^ b) & tops
 }

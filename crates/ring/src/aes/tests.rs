@@ -211,3 +211,71 @@ fn streams_of_two_lengths_are_refused() {
     let key = || Aes128::new(&[0; 16]);
     Aes128::key_streams(&[key(), key()], 0, &mut [0; 3]);
 }
+
+/// From the definition, key by key, in 64 lanes' bits each for itself.
+#[test]
+fn sums_of_streams_are_as_defined() {
+    let key = bytes(16).try_into().unwrap();
+    let engines = engines(&key);
+    let (all, scalars) = (blocks(256 * 9), 9_usize);
+    let keys: Vec<_> = all.chunks_exact(scalars).collect();
+    let signs = bytes(scalars);
+    for (case, count) in [2, 1, 4, 3, 8, 7, 16, 15, 32, 63, 128, 256, 255]
+        .into_iter()
+        .enumerate()
+    {
+        let (keys, first) = (&keys[..count], count.next_power_of_two().max(2) - count);
+        for (lane, n) in [(8, 40), (16, 16), (32, 1), (64, 19), (64, 0)] {
+            // Long pieces of one key and short ones of several.
+            let piece = 1 + (case * 11 + n) % 37;
+            let places: Vec<Place> = (0..n)
+                .map(|i| Place {
+                    key: (i / piece % scalars) as u32,
+                    counter: (i * i) as u32,
+                })
+                .collect();
+            let mut expected = [vec![], vec![]];
+            for place in &places {
+                let (mut total, mut weighted) = ([0_u64; 16], [0_u64; 16]);
+                for (weight, keys) in (first..).zip(keys) {
+                    let mut block = [0];
+                    let own = [keys[place.key as usize]];
+                    engines[0].feed_forward(&own, place.counter.into(), &mut block);
+                    let sign = signs[place.key as usize];
+                    for at in 0..128 / lane {
+                        let word = (block[0] >> (at * lane)) as u64;
+                        total[at] = total[at].wrapping_add(word);
+                        for bit in (0..8).filter(|bit| weight >> bit & 1 == 1) {
+                            weighted[at] = match sign >> bit & 1 {
+                                1 => weighted[at].wrapping_add(word << bit),
+                                _ => weighted[at].wrapping_sub(word << bit),
+                            };
+                        }
+                    }
+                }
+                for (expected, sums) in expected.iter_mut().zip([total, weighted]) {
+                    let block = (0..128 / lane).fold(0, |block, at| {
+                        let low = u128::from(sums[at] & (u64::MAX >> (64 - lane)));
+                        block | low << (at * lane)
+                    });
+                    expected.extend([block as u64, (block >> 64) as u64]);
+                }
+            }
+            for aes in &engines {
+                let [mut total, mut weighted] = [0, 1].map(|_| vec![0; 2 * n]);
+                let sums = [total.as_mut_slice(), weighted.as_mut_slice()];
+                aes.sum_streams(keys, &signs, lane as u32, &places, sums);
+                assert!(
+                    [total, weighted] == expected,
+                    "{count} keys, lanes of {lane}, {n} places"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "keys of all weights, or of all but 0, not 5")]
+fn keys_of_some_weights_are_refused() {
+    Aes128::new(&[0; 16]).sum_streams(&[&[][..]; 5], &[], 8, &[], [&mut [], &mut []]);
+}

@@ -27,7 +27,7 @@ const BATCH: usize = 8;
 /// Registers of each of several streams.
 const EACH: usize = BATCH / TOGETHER;
 
-/// The round keys. Exists only where the processor has AVX-512 F, AES and vector AES.
+/// The round keys. Exists only where the processor has AVX-512 F and BW, AES and vector AES.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(super) struct Vaes512([u128; ROUNDS + 1]);
 
@@ -36,6 +36,7 @@ impl Vaes512 {
     pub(super) fn new(key: &[u8; 16]) -> Option<Self> {
         let available = is_x86_feature_detected!("vaes")
             && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("aes");
         // SAFETY: the processor has AES instructions.
         available.then(|| unsafe { expand(key) })
@@ -314,7 +315,7 @@ unsafe fn run_together(
 /// The processor has AVX-512 F.
 #[inline]
 #[target_feature(enable = "avx512f")]
-unsafe fn broadcast(keys: &Vaes512) -> [__m512i; ROUNDS + 1] {
+pub(super) unsafe fn broadcast(keys: &Vaes512) -> [__m512i; ROUNDS + 1] {
     let mut wide = [_mm512_setzero_si512(); ROUNDS + 1];
     for (round, wide) in wide.iter_mut().enumerate() {
         // SAFETY: the caller answers for the instructions.
@@ -366,7 +367,10 @@ unsafe fn some<const N: usize>(
 /// The processor has AVX-512 F and vector AES.
 #[inline]
 #[target_feature(enable = "avx512f,vaes")]
-unsafe fn encrypt<const N: usize>(keys: &[__m512i; ROUNDS + 1], registers: &mut [__m512i; N]) {
+pub(super) unsafe fn encrypt<const N: usize>(
+    keys: &[__m512i; ROUNDS + 1],
+    registers: &mut [__m512i; N],
+) {
     for register in &mut *registers {
         *register = _mm512_xor_si512(*register, keys[0]);
     }

@@ -1,0 +1,88 @@
+//! Sums of the streams of many keys under one public permutation, lane by lane.
+//!
+//! The stream of key s is AES(s ⊕ c) ⊕ s for counters c: the cipher of Even and Mansour with one key, in
+//! counter mode. No stream is stored, only sums are.
+
+use super::{Aes128, Engine};
+
+/// Blocks whose sums are formed together.
+pub(super) const GROUP: usize = 16;
+
+/// Bits of the largest weight.
+pub(super) const BITS: usize = 8;
+
+/// A block of a stream: the number of its key, and its counter.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// Which of the keys.
+    pub key: u32,
+    /// Which block of its stream.
+    pub counter: u32,
+}
+
+/// The keys for each weight, the signs for each key, and the places of a group.
+pub(super) struct Group<'a> {
+    /// The weight of the first keys.
+    pub(super) first: usize,
+    pub(super) keys: &'a [&'a [u128]],
+    pub(super) signs: &'a [u8],
+    pub(super) places: [Place; GROUP],
+}
+
+/// Words of a group's sums.
+pub(super) type Words = [u64; 2 * GROUP];
+
+impl Aes128 {
+    /// For each place, two sums of blocks r_y over y, where r_y is of the stream of its key among
+    /// `keys[y]`, lanes of 8, 16, 32 or 64 bits for themselves: Σ r_y, and Σ w(y) r_y. There w(y) is the
+    /// sum of ±2^l over the bits l of y, with plus if bit l of the key's `signs` is set. If `keys` has one
+    /// entry less than a power of two, then it lacks that of y = 0.
+    ///
+    /// Two words of each sum for each place.
+    ///
+    /// # Panics
+    /// If `keys` has not 2, 4, ... or 256 entries, or one less; a place's key is missing; or the sums
+    /// have not two words for each place.
+    pub fn sum_streams(
+        &self,
+        keys: &[&[u128]],
+        signs: &[u8],
+        lane: u32,
+        places: &[Place],
+        [total, weighted]: [&mut [u64]; 2],
+    ) {
+        let all = keys.len().next_power_of_two().max(2);
+        assert!(
+            all <= 1 << BITS && keys.len() + 1 >= all,
+            "keys of all weights, or of all but 0, not {}",
+            keys.len()
+        );
+        assert!(
+            total.len() == 2 * places.len() && weighted.len() == 2 * places.len(),
+            "two words of each sum for each place"
+        );
+        assert!(
+            matches!(lane, 8 | 16 | 32 | 64),
+            "lanes of 8, 16, 32 or 64 bits, not {lane}"
+        );
+        let sums = total
+            .chunks_mut(2 * GROUP)
+            .zip(weighted.chunks_mut(2 * GROUP));
+        for (places, (total, weighted)) in places.chunks(GROUP).zip(sums) {
+            let last = places[places.len() - 1];
+            let group = Group {
+                first: all - keys.len(),
+                keys,
+                signs,
+                places: std::array::from_fn(|i| places.get(i).copied().unwrap_or(last)),
+            };
+            let sums = match &self.0 {
+                Engine::Portable(engine) => engine.sum_streams(&group, lane),
+                #[cfg(avx512)]
+                Engine::Vaes512(engine) => engine.sum_streams(&group, lane),
+            };
+            total.copy_from_slice(&sums[0][..total.len()]);
+            weighted.copy_from_slice(&sums[1][..weighted.len()]);
+        }
+    }
+}
