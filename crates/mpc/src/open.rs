@@ -128,7 +128,10 @@ pub fn open(settings: &Settings, mesh: &Mesh, in_one_process: bool) -> Result<Bo
 /// As [`open`].
 pub fn open_additive(settings: &Settings, mesh: &Mesh) -> Result<Additive> {
     let patience = Patience::default();
+    // The set-up is waited for: who stalls in it is noticed.
+    patience.set_needed(true);
     let source = settings.source(mesh, patience.clone())?;
+    patience.set_needed(false);
     let supply = Supply::start(source, patience, settings.record)?;
     Additive::new(mesh.channel(ONLINE), supply, settings.trust()?)
 }

@@ -3,7 +3,7 @@
 use mpc::{Bilinear, Cost, Name, Operand, Operation, Protocol, Receiver, Result};
 use ring::convolution::Convolution;
 use ring::planes::words_of;
-use testkit::{Random, Shared, edge_words, run};
+use testkit::{Random, Shared, edge_words, run, setting};
 
 const PARTIES: [usize; 2] = [2, 3];
 
@@ -332,6 +332,26 @@ fn parties_forget_when_they_like() {
             }
             Ok(())
         });
+    }
+}
+
+#[test]
+fn sums_of_no_products_are_zero() {
+    let map = Bilinear::Matrix {
+        batch: 2,
+        m: 2,
+        k: 0,
+        n: 3,
+    };
+    for name in ["additive_2_ot", "additive_3_dealer"] {
+        let found = run(name, setting(name).1, |p| {
+            let out = Shared::made(p, 12, |p, out| {
+                let none = || Operand::once(&[&[]]);
+                p.bilinear(&map, none(), none(), 0, out)
+            })?;
+            out.open(p)
+        });
+        assert_eq!(agreed(found), [0; 12]);
     }
 }
 

@@ -141,7 +141,9 @@ pub fn make(
             demand.len()
         )));
     }
-    let mut source = settings.source(mesh, net::Patience::default())?;
+    let patience = net::Patience::default();
+    patience.set_needed(true);
+    let mut source = settings.source(mesh, patience)?;
     let mut channel = mesh.channel(MAKING);
     let id = agree(&mut channel, demand, runs)?;
     let header = Header {
