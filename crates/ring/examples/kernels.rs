@@ -11,7 +11,7 @@
 
 use ring::convolution::{Convolution, convolve};
 use ring::stream::{Stream, random_key};
-use ring::{dispatch, matrix, planes};
+use ring::{dispatch, matrix, pack, planes};
 use std::time::Instant;
 
 const RUNS: usize = 7;
@@ -140,7 +140,22 @@ fn main() {
     println!("bytes to bits: {:.1} GB/s", n as f64 / 1e9 / seconds);
     let seconds = best(|| planes::unpack_bytes(&packed, &mut bytes));
     println!("bits to bytes: {:.1} GB/s", n as f64 / 1e9 / seconds);
+    for bits in [13, 32, 46] {
+        let small = 1 << 13;
+        let mut packed = vec![0; pack::packed_words(small, bits)];
+        let gigabytes = 8.0 * small as f64 / 1e9;
+        let seconds = best(|| pack::pack_low(&values[..small], bits, &mut packed));
+        println!("words to {bits} bits: {:.1} GB/s", gigabytes / seconds);
+        let seconds = best(|| pack::unpack_low(&packed, bits, &mut back[..small]));
+        println!("{bits} bits to words: {:.1} GB/s", gigabytes / seconds);
+    }
     let mut stream = Stream::new(&random_key().expect("entropy"), "timing");
     let seconds = best(|| stream.reserve(n).fill(0, &mut back));
     println!("stream: {:.1} GB/s", gigabytes / seconds);
+    let (mut own, small) = (vec![0; 1 << 12], 1 << 12);
+    let seconds = best(|| stream.reserve(small).fill(0, &mut own));
+    println!(
+        "stream in the cache: {:.1} GB/s",
+        8.0 * small as f64 / 1e9 / seconds
+    );
 }

@@ -9,6 +9,9 @@ use rayon::prelude::*;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
+/// Columns whose sums one thread forms.
+const COLUMNS: usize = 1024;
+
 /// The keys of every digit and scalar, and the number of the next call.
 pub(super) struct Keys {
     pub(super) scalars: usize,
@@ -135,11 +138,15 @@ impl Call {
         out.par_chunks_mut(self.n)
             .zip(products.par_chunks(self.k * self.n))
             .for_each(|(out, products)| {
-                for products in products.chunks(self.n) {
-                    for (sum, product) in out.iter_mut().zip(products) {
-                        *sum = sum.wrapping_add(*product);
+                let pieces = out.par_chunks_mut(COLUMNS).enumerate();
+                pieces.for_each(|(piece, out)| {
+                    for products in products.chunks(self.n) {
+                        let products = &products[piece * COLUMNS..];
+                        for (sum, product) in out.iter_mut().zip(products) {
+                            *sum = sum.wrapping_add(*product);
+                        }
                     }
-                }
+                });
             });
     }
 }

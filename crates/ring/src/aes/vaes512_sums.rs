@@ -102,8 +102,8 @@ unsafe fn sums<const LANE: u32, const BITS: usize>(aes: &Vaes512, group: &Group<
     }
 }
 
-/// A word for each of four places in the low half of its block; the high half is that word, as far
-/// as the mask says.
+/// A word for each of four places, in the low half of its block, and where `high` has ones in the high
+/// half too.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

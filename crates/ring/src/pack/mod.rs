@@ -2,8 +2,13 @@
 //! i·bits .. (i+1)·bits of the packed words, and unused top bits of the last word are zero.
 //!
 //! 64 values of any width fill whole words, so blocks of 64 values are independent and run in
-//! parallel. Widths 8, 16 and 32 are narrowing copies that the compiler vectorises.
+//! parallel. In the portable kernels, widths 8, 16 and 32 are narrowing copies that the compiler
+//! vectorises.
 
+#[cfg(avx512)]
+mod avx512;
+
+use crate::dispatch::{Backend, backend};
 use rayon::prelude::*;
 
 /// Values of a parallel block; a multiple of 64.
@@ -28,6 +33,11 @@ pub fn packed_words(n: usize, bits: u32) -> usize {
 /// # Panics
 /// If `bits` is not 1 to 64 or `out` has not [`packed_words`] words.
 pub fn pack_low(values: &[u64], bits: u32, out: &mut [u64]) {
+    pack_low_with(backend(), values, bits, out);
+}
+
+fn pack_low_with(backend: Backend, values: &[u64], bits: u32, out: &mut [u64]) {
+    let backend = backend.checked();
     let words = packed_words(values.len(), bits);
     assert_eq!(
         out.len(),
@@ -36,13 +46,13 @@ pub fn pack_low(values: &[u64], bits: u32, out: &mut [u64]) {
         values.len()
     );
     if values.len() <= BLOCK {
-        return pack_block(values, bits, out);
+        return pack_block(backend, values, bits, out);
     }
     let block_words = packed_words(BLOCK, bits);
     values
         .par_chunks(BLOCK)
         .zip(out.par_chunks_mut(block_words))
-        .for_each(|(values, out)| pack_block(values, bits, out));
+        .for_each(|(values, out)| pack_block(backend, values, bits, out));
 }
 
 /// Unpacks as many values as `out` holds, each with zeros above its `bits` bits.
@@ -50,6 +60,11 @@ pub fn pack_low(values: &[u64], bits: u32, out: &mut [u64]) {
 /// # Panics
 /// If `bits` is not 1 to 64 or `words` has not [`packed_words`] words.
 pub fn unpack_low(words: &[u64], bits: u32, out: &mut [u64]) {
+    unpack_low_with(backend(), words, bits, out);
+}
+
+fn unpack_low_with(backend: Backend, words: &[u64], bits: u32, out: &mut [u64]) {
+    let backend = backend.checked();
     let expected = packed_words(out.len(), bits);
     assert_eq!(
         words.len(),
@@ -58,12 +73,12 @@ pub fn unpack_low(words: &[u64], bits: u32, out: &mut [u64]) {
         out.len()
     );
     if out.len() <= BLOCK {
-        return unpack_block(words, bits, out);
+        return unpack_block(backend, words, bits, out);
     }
     let block_words = packed_words(BLOCK, bits);
     out.par_chunks_mut(BLOCK)
         .zip(words.par_chunks(block_words))
-        .for_each(|(out, words)| unpack_block(words, bits, out));
+        .for_each(|(out, words)| unpack_block(backend, words, bits, out));
 }
 
 fn check_width(bits: u32) {
@@ -78,7 +93,32 @@ fn mask(bits: u32) -> u64 {
     u64::MAX >> (64 - bits)
 }
 
-fn pack_block(values: &[u64], bits: u32, out: &mut [u64]) {
+/// The caller checked that the processor has the backend.
+fn pack_block(backend: Backend, values: &[u64], bits: u32, out: &mut [u64]) {
+    #[cfg(avx512)]
+    if backend == Backend::Avx512 && bits < 64 {
+        let (values, rest) = values.split_at(values.len() / 64 * 64);
+        let (out, last) = out.split_at_mut(packed_words(values.len(), bits));
+        // SAFETY: the processor has the backend.
+        unsafe { avx512::pack(values, bits, out) };
+        return pack_portably(rest, bits, last);
+    }
+    let _ = backend;
+    pack_portably(values, bits, out);
+}
+
+/// As above.
+fn unpack_block(backend: Backend, words: &[u64], bits: u32, out: &mut [u64]) {
+    #[cfg(avx512)]
+    if backend == Backend::Avx512 && bits < 64 {
+        // SAFETY: the processor has the backend.
+        return unsafe { avx512::unpack(words, bits, out) };
+    }
+    let _ = backend;
+    unpack_portably(words, bits, out);
+}
+
+fn pack_portably(values: &[u64], bits: u32, out: &mut [u64]) {
     match bits {
         8 => pack_lanes::<8>(values, 8, out),
         16 => pack_lanes::<4>(values, 16, out),
@@ -88,7 +128,7 @@ fn pack_block(values: &[u64], bits: u32, out: &mut [u64]) {
     }
 }
 
-fn unpack_block(words: &[u64], bits: u32, out: &mut [u64]) {
+fn unpack_portably(words: &[u64], bits: u32, out: &mut [u64]) {
     match bits {
         8 => unpack_lanes::<8>(words, 8, out),
         16 => unpack_lanes::<4>(words, 16, out),
@@ -168,85 +208,4 @@ fn unpack_any(words: &[u64], bits: u32, out: &mut [u64]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn values(n: usize) -> Vec<u64> {
-        (0..n as u64)
-            .map(|i| {
-                (i + 1)
-                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                    .rotate_left(i as u32 % 64)
-            })
-            .collect()
-    }
-
-    /// The definition, a bit at a time.
-    fn pack_slowly(values: &[u64], bits: u32) -> Vec<u64> {
-        let mut words = vec![0; packed_words(values.len(), bits)];
-        for (i, value) in values.iter().enumerate() {
-            for bit in 0..bits as usize {
-                let position = i * bits as usize + bit;
-                words[position / 64] |= (value >> bit & 1) << (position % 64);
-            }
-        }
-        words
-    }
-
-    #[test]
-    fn every_width_packs_as_defined_and_back() {
-        for bits in 1..=64 {
-            for n in [0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 130, 257] {
-                let values = values(n);
-                let mut packed = vec![u64::MAX; packed_words(n, bits)];
-                pack_low(&values, bits, &mut packed);
-                assert_eq!(
-                    packed,
-                    pack_slowly(&values, bits),
-                    "{n} values of {bits} bits"
-                );
-                let mut unpacked = vec![u64::MAX; n];
-                unpack_low(&packed, bits, &mut unpacked);
-                assert!(
-                    unpacked
-                        .iter()
-                        .zip(&values)
-                        .all(|(a, b)| *a == b & mask(bits)),
-                    "{n} values of {bits} bits"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn parallel_blocks_join_without_seams() {
-        let n = 2 * BLOCK + 77;
-        let values = values(n);
-        for bits in [1, 8, 13, 16, 31, 32, 33, 63, 64] {
-            let mut packed = vec![u64::MAX; packed_words(n, bits)];
-            pack_low(&values, bits, &mut packed);
-            assert_eq!(packed, pack_slowly(&values, bits), "{bits} bits");
-            let mut unpacked = vec![u64::MAX; n];
-            unpack_low(&packed, bits, &mut unpacked);
-            assert!(
-                unpacked
-                    .iter()
-                    .zip(&values)
-                    .all(|(a, b)| *a == b & mask(bits)),
-                "{bits} bits"
-            );
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "a packed value has 1 to 64 bits, not 65")]
-    fn a_width_above_64_is_refused() {
-        let _ = packed_words(1, 65);
-    }
-
-    #[test]
-    #[should_panic(expected = "3 values of 5 bits take 1 words")]
-    fn a_wrong_length_is_refused() {
-        pack_low(&[1, 2, 3], 5, &mut [0, 0]);
-    }
-}
+mod tests;
