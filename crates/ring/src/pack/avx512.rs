@@ -82,9 +82,10 @@ unsafe fn pack_wide(values: &[u64], bits: u32, out: &mut [u64]) {
     // most 2^10 / 2^16, is not more than 1 / bits.
     let inverse = _mm512_set1_epi64(((1 << 16) / i64::from(bits)) + 1);
     let steps = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
-    for (eight, out) in out.chunks_mut(8).enumerate() {
-        // The value of the first word's first bit, and the place of that bit in it.
-        let (start, place) = (512 * eight / bits as usize, 512 * eight % bits as usize);
+    // The value of the first word's first bit, and the place of that bit in it.
+    let (mut start, mut place) = (0, 0);
+    let (whole, rest) = (512 / bits as usize, 512 % bits as usize);
+    for out in out.chunks_mut(8) {
         // SAFETY: the masks keep loads and stores to words of the slices.
         unsafe {
             // The same for each word, counted from that value.
@@ -95,9 +96,19 @@ unsafe fn pack_wide(values: &[u64], bits: u32, out: &mut [u64]) {
             let further = _mm512_add_epi64(left, width);
             let part = |term: usize| {
                 let rest = values.get(start + term..).unwrap_or_default();
-                let next = rest.get(8..).unwrap_or_default();
-                let a = _mm512_maskz_loadu_epi64(first(rest.len()), rest.as_ptr().cast());
-                let b = _mm512_maskz_loadu_epi64(first(next.len()), next.as_ptr().cast());
+                let (a, b) = match rest {
+                    [_, _, _, _, _, _, _, _, next @ ..] if next.len() >= 8 => (
+                        _mm512_loadu_si512(rest.as_ptr().cast()),
+                        _mm512_loadu_si512(next.as_ptr().cast()),
+                    ),
+                    _ => {
+                        let next = rest.get(8..).unwrap_or_default();
+                        let load = |words: &[u64]| {
+                            _mm512_maskz_loadu_epi64(first(words.len()), words.as_ptr().cast())
+                        };
+                        (load(rest), load(next))
+                    }
+                };
                 _mm512_and_si512(_mm512_permutex2var_epi64(a, of, b), low)
             };
             // Shifts by 64 and more give zeros.
@@ -105,6 +116,10 @@ unsafe fn pack_wide(values: &[u64], bits: u32, out: &mut [u64]) {
             let word = _mm512_or_si512(word, _mm512_sllv_epi64(part(1), left));
             let word = _mm512_or_si512(word, _mm512_sllv_epi64(part(2), further));
             _mm512_mask_storeu_epi64(out.as_mut_ptr().cast(), first(out.len()), word);
+        }
+        (start, place) = (start + whole, place + rest);
+        if place >= bits as usize {
+            (start, place) = (start + 1, place - bits as usize);
         }
     }
 }

@@ -2,8 +2,7 @@
 //! i·bits .. (i+1)·bits of the packed words, and unused top bits of the last word are zero.
 //!
 //! 64 values of any width fill whole words, so blocks of 64 values are independent and run in
-//! parallel. In the portable kernels, widths 8, 16 and 32 are narrowing copies that the compiler
-//! vectorises.
+//! parallel. Packing to widths 8, 16 and 32 is a narrowing copy that the compiler vectorises.
 
 #[cfg(avx512)]
 mod avx512;
@@ -96,7 +95,7 @@ fn mask(bits: u32) -> u64 {
 /// The caller checked that the processor has the backend.
 fn pack_block(backend: Backend, values: &[u64], bits: u32, out: &mut [u64]) {
     #[cfg(avx512)]
-    if backend == Backend::Avx512 && bits < 64 {
+    if backend == Backend::Avx512 && !matches!(bits, 8 | 16 | 32 | 64) {
         let (values, rest) = values.split_at(values.len() / 64 * 64);
         let (out, last) = out.split_at_mut(packed_words(values.len(), bits));
         // SAFETY: the processor has the backend.
