@@ -277,3 +277,22 @@ def test_a_comparison_width_that_cannot_be() -> None:
     for bits in (7, 65):
         with pytest.raises(tacit.MisuseError, match="8 to 64"):
             everywhere(lambda bits=bits: tacit.comparison_width(bits).__enter__())
+
+
+def test_views_in_inference_mode_of_what_was_shared_before() -> None:
+    def program() -> list[torch.Tensor]:
+        secret = tacit.share(torch.arange(12.0).reshape(3, 4), owner=0)
+        with torch.inference_mode():
+            found = [secret[1:3].reveal()]
+            secret[1].add_(0.5)
+            rectified = torch.relu(secret)
+        rectified[0].add_(1)
+        return [*found, secret.reveal(), rectified.reveal()]
+
+    plain = torch.arange(12.0).reshape(3, 4)
+    plain[1] += 0.5
+    sliced, written, after = tacit.launch(program)[0]
+    assert sliced.equal(torch.arange(4.0, 12.0).reshape(2, 4))
+    assert written.equal(plain)
+    plain[0] += 1
+    assert after.equal(plain)

@@ -24,6 +24,10 @@ class RunningModules:
         self.labels: list[str] = []
 
 
+#: Views of one storage that have names: a weight is used in few ways, and its rows one by one need none.
+MOST_VIEWS = 1024
+
+
 class Lasting:
     """Tensors that are used again and again, such as weights, by name.
 
@@ -64,6 +68,8 @@ class Lasting:
         names = self._names.setdefault(storage, {})
         geometry = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
         if geometry not in names:
+            if len(names) == MOST_VIEWS:
+                return None
             names[geometry] = self._next
             self._next += 1
         return names[geometry]

@@ -33,7 +33,10 @@ class SecretTensor(torch.Tensor):
     def __new__(cls, parts: Parts, scale: int, session: Session, dtype: torch.dtype) -> "SecretTensor":
         assert scale == 0 or dtype.is_floating_point, "integers and booleans have no fraction bits"
         shape = parts[0].shape if parts else torch.Size([0])
-        made: SecretTensor = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=dtype)
+        # A view made in inference mode of what was made outside shares its count of versions, which tensors
+        # of inference mode do not have.
+        with torch.inference_mode(False):
+            made: SecretTensor = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=dtype)
         made._parts, made._scale, made._session = parts, scale, session
         return made
 

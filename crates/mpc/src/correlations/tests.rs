@@ -221,3 +221,38 @@ fn transfers_make_what_is_defined() {
 fn many_transfers_make_what_is_defined() {
     check_batches("ot", 2, &[1 << 16]);
 }
+
+/// More kept scalars than have kept transfers: those let go are made again, and results stay right.
+#[test]
+#[ignore = "long: millions of transfers"]
+fn transfers_that_are_let_go_are_made_again() {
+    let map = Bilinear::Matrix {
+        batch: 1,
+        m: 1,
+        k: 60_000,
+        n: 1,
+    };
+    let names = 0..6;
+    let keep = |name| Job::Product {
+        map,
+        x: Mask::Fresh,
+        y: Mask::Keep(name),
+    };
+    let again = |name| Job::Product {
+        map,
+        x: Mask::Fresh,
+        y: Mask::Kept(name),
+    };
+    let jobs: Vec<Job> = names.clone().map(keep).chain(names.map(again)).collect();
+    let all = made("ot", 2, &jobs);
+    let shares = |at: usize| all.iter().map(|party| &party[at]).collect::<Vec<_>>();
+    for name in 0..6 {
+        let first = totals(&jobs[name], &shares(name));
+        let second = totals(&jobs[name + 6], &shares(name + 6));
+        for (x, product) in [(&first[0], &first[2]), (&second[0], &second[1])] {
+            let mut expected = [0];
+            map.evaluate(&mut expected, &[(x, &first[1])]);
+            assert_eq!(product[..], expected);
+        }
+    }
+}

@@ -27,7 +27,7 @@ use net::{Channel, Reading};
 use products::Kept;
 use ring::planes::words_of;
 use ring::stream::{Stream, random_key};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// Transfers that a part of a batch takes at most, roughly: bounds messages and memory.
 const PART: usize = 1 << 20;
@@ -39,6 +39,8 @@ pub(crate) struct Transfer {
     pairs: Vec<Option<ot::Pair>>,
     own: Stream,
     kept: HashMap<Name, Kept>,
+    /// Kept masks whose bits' transfers are kept too, with their number, the one used last at the end.
+    sets: VecDeque<(Name, usize)>,
 }
 
 /// What a pair of parties agrees on before its first transfer.
@@ -85,6 +87,7 @@ impl Transfer {
             pairs,
             own: Stream::new(&random_key()?, "correlations: own"),
             kept: HashMap::new(),
+            sets: VecDeque::new(),
         })
     }
 

@@ -10,7 +10,7 @@
 //! keys, and nothing of the set-up is done again.
 
 use super::{Transfer, blame, is_kept};
-use crate::correlations::job::Mask;
+use crate::correlations::job::{Mask, Name};
 use crate::group::Group;
 use crate::{Bilinear, Error, Result};
 use ot::products::{self, ScalarKeys, Scalars};
@@ -26,6 +26,9 @@ const MESSAGE: usize = 1 << 21;
 
 /// Scalars of one set: bounds the memory of its keys, 2 KiB a scalar and pair of parties.
 const SET: usize = 1 << 16;
+
+/// Scalars of all sets that are kept: about 4 KiB each and peer.
+const ALL_SETS: usize = 1 << 18;
 
 /// A mask that is used again.
 pub(super) struct Kept {
@@ -124,8 +127,11 @@ impl Transfer {
                 _ => self.set(&plan.scalars)?,
             };
             self.multiply(plan, &mut set, 0, 0..rows, &mut out)?;
-            if let Some(kept) = name.and_then(|name| self.kept.get_mut(&name)) {
-                kept.set = Some((plan.layout, set));
+            if let Some(name) = name {
+                if let Some(kept) = self.kept.get_mut(&name) {
+                    kept.set = Some((plan.layout, set));
+                }
+                self.let_go(name, plan.scalars.len());
             }
             return Ok(out);
         }
@@ -139,6 +145,24 @@ impl Transfer {
             start = now.end;
         }
         Ok(out)
+    }
+
+    /// Lets go of the sets that were not used for longest, once there are too many with this one. Parties
+    /// forget masks at different times and must still agree on what is kept, so a set counts until its turn
+    /// has come, forgotten or not.
+    fn let_go(&mut self, name: Name, scalars: usize) {
+        self.sets.retain(|(other, _)| *other != name);
+        self.sets.push_back((name, scalars));
+        let mut all: usize = self.sets.iter().map(|(_, scalars)| scalars).sum();
+        while all > ALL_SETS {
+            let Some((oldest, scalars)) = self.sets.pop_front() else {
+                return;
+            };
+            all -= scalars;
+            if let Some(kept) = self.kept.get_mut(&oldest) {
+                kept.set = None;
+            }
+        }
     }
 
     /// The transfers of these scalars' bits.
