@@ -2,7 +2,7 @@
 //!
 //! **Idea.** A product of matrices is, row by row, a sum of scalars of the one times rows of the other. The
 //! transfers of a scalar's bits serve as keys that expand to rows of any length ([`ot::products`]), so
-//! their number is that of the scalars, not of the multiplications; what travels is about 17 words for
+//! their number is that of the scalars, not of the multiplications; what travels is 8 to 17 words for
 //! each multiplication and ordered pair of parties. A convolution is a product of its weights with the
 //! unfolded images.
 //!
@@ -18,8 +18,11 @@ use ring::convolution::Convolution;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bits of a scalar that are looked at together.
-const DIGIT: usize = 2;
+/// Bits of a scalar that are looked at together, for rows of n values: with more of them less travels and
+/// more keys are expanded, which takes long rows to be fast.
+fn digit(n: usize) -> usize {
+    if n < 64 { 2 } else { 4 }
+}
 
 /// Words of one message, roughly.
 const MESSAGE: usize = 1 << 21;
@@ -124,7 +127,7 @@ impl Transfer {
             let kept = name.and_then(|name| self.kept.get_mut(&name));
             let mut set = match kept.and_then(|kept| kept.set.take()) {
                 Some((layout, set)) if layout == plan.layout => set,
-                _ => self.set(&plan.scalars)?,
+                _ => self.set(&plan.scalars, digit(plan.n))?,
             };
             self.multiply(plan, &mut set, 0, 0..rows, &mut out)?;
             if let Some(name) = name {
@@ -140,7 +143,10 @@ impl Transfer {
         let mut start = 0;
         while start < rows {
             let now = start..rows.min(start + step);
-            let mut set = self.set(&plan.scalars[now.start * plan.k..now.end * plan.k])?;
+            let mut set = self.set(
+                &plan.scalars[now.start * plan.k..now.end * plan.k],
+                digit(plan.n),
+            )?;
             self.multiply(plan, &mut set, start, now.clone(), &mut out)?;
             start = now.end;
         }
@@ -166,7 +172,7 @@ impl Transfer {
     }
 
     /// The transfers of these scalars' bits.
-    fn set(&mut self, scalars: &[u64]) -> Result<Set> {
+    fn set(&mut self, scalars: &[u64], digit: usize) -> Result<Set> {
         let peers: Vec<usize> = self.peers().collect();
         let choices = products::choices(scalars);
         let (mut chosen, mut keys) = (Vec::new(), Vec::new());
@@ -175,15 +181,15 @@ impl Transfer {
         }
         for peer in &peers {
             let offered = self.offer(*peer, choices.len())?;
-            let (ours, message) = ScalarKeys::new(offered, scalars.len()).in_digits(DIGIT);
+            let (ours, message) = ScalarKeys::new(offered, scalars.len()).in_digits(digit);
             self.channel.send(*peer, message)?;
             keys.push(ours);
         }
         let mut ends = Vec::with_capacity(peers.len());
         for ((peer, chosen), keys) in peers.iter().zip(chosen).zip(keys) {
-            let length = products::digit_words(scalars.len(), DIGIT);
+            let length = products::digit_words(scalars.len(), digit);
             let message = self.channel.receive(*peer, length)?;
-            let ours = Scalars::new(chosen, scalars).in_digits(DIGIT, &message);
+            let ours = Scalars::new(chosen, scalars).in_digits(digit, &message);
             ends.push((blame(&self.channel, *peer, ours)?, keys));
         }
         Ok(Set { ends })
@@ -200,8 +206,9 @@ impl Transfer {
     ) -> Result<()> {
         let peers: Vec<usize> = self.peers().collect();
         let (k, n) = (plan.k, plan.n);
-        let columns = (MESSAGE / 34 / k).clamp(1, n);
-        let together = (MESSAGE / 34 / (k * columns)).max(1);
+        let most = MESSAGE / (33 / digit(n));
+        let columns = (most / k).clamp(1, n);
+        let together = (most / (k * columns)).max(1);
         let mut done = 0;
         for piece in &plan.pieces {
             let within = piece.rows.start.max(rows.start)..piece.rows.end.min(rows.end);
