@@ -1,6 +1,6 @@
 //! The `aes` crate: the processor's AES instructions if it has them, else bit-sliced.
 
-use super::sums::{BITS, GROUP, Group, Words};
+use super::sums::{Place, Streams};
 use aes::Aes128Enc;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 
@@ -72,54 +72,85 @@ impl Portable {
         );
     }
 
-    pub(super) fn sum_streams(&self, group: &Group<'_>, lane: u32) -> [Words; 2] {
-        let (places, ones) = (&group.places, ones(lane));
-        let mut stream = [0; 2 * GROUP];
-        let (mut total, mut weighted, mut of_bit) = (stream, stream, [stream; BITS]);
-        for (weight, keys) in (group.first..).zip(group.keys) {
-            let own: [u128; GROUP] = std::array::from_fn(|at| keys[places[at].key as usize]);
-            self.map(
-                GROUP,
-                |at| own[at] ^ u128::from(places[at].counter),
-                |at, block| {
-                    let block = block ^ own[at];
-                    stream[2 * at] = block as u64;
-                    stream[2 * at + 1] = (block >> 64) as u64;
-                },
-            );
-            add_all(&mut total, &stream, ones);
+    pub(super) fn sum_streams(
+        &self,
+        streams: &Streams<'_>,
+        lane: u32,
+        places: &[Place],
+        sums: [&mut [u64]; 2],
+    ) {
+        match lane {
+            8 => self.lanes::<8>(streams, places, sums),
+            16 => self.lanes::<16>(streams, places, sums),
+            32 => self.lanes::<32>(streams, places, sums),
+            _ => self.lanes::<64>(streams, places, sums),
+        }
+    }
+
+    /// Stream by stream, each of which is stored.
+    fn lanes<const LANE: u32>(
+        &self,
+        streams: &Streams<'_>,
+        places: &[Place],
+        [total, weighted]: [&mut [u64]; 2],
+    ) {
+        let bits = (streams.first + streams.keys.len()).ilog2() as usize;
+        let (mut own, mut stream) = (vec![0; places.len()], vec![0; total.len()]);
+        let mut blocks = vec![Array([0; 16]); places.len()];
+        let mut of_bit = vec![vec![0; total.len()]; bits];
+        total.fill(0);
+        weighted.fill(0);
+        for (weight, keys) in (streams.first..).zip(streams.keys) {
+            for (own, place) in own.iter_mut().zip(places) {
+                *own = keys[place.key as usize];
+            }
+            for (block, (own, place)) in blocks.iter_mut().zip(own.iter().zip(places)) {
+                *block = Array((own ^ u128::from(place.counter)).to_le_bytes());
+            }
+            self.0.encrypt_blocks(&mut blocks);
+            for (words, (own, block)) in stream.chunks_exact_mut(2).zip(own.iter().zip(&blocks)) {
+                let block = own ^ u128::from_le_bytes(block.0);
+                words[0] = block as u64;
+                words[1] = (block >> 64) as u64;
+            }
+            add_all::<LANE>(total, &stream);
             for (bit, sums) in of_bit.iter_mut().enumerate() {
                 if weight >> bit & 1 == 1 {
-                    add_all(sums, &stream, ones);
+                    add_all::<LANE>(sums, &stream);
                 }
             }
         }
+        let signs: Vec<_> = places
+            .iter()
+            .flat_map(|place| [u64::from(streams.signs[place.key as usize]); 2])
+            .collect();
         for (bit, sums) in of_bit.iter().enumerate().rev() {
-            for (at, sum) in weighted.iter_mut().enumerate() {
-                let plus = group.signs[places[at / 2].key as usize] >> bit & 1;
-                let minus = u64::from(plus).wrapping_sub(1);
-                let signed = add(sums[at] ^ minus, minus & ones, ones);
-                *sum = add(add(*sum, *sum, ones), signed, ones);
+            for (weighted, (sum, sign)) in weighted.iter_mut().zip(sums.iter().zip(&signs)) {
+                let minus = (sign >> bit & 1).wrapping_sub(1);
+                let signed = add::<LANE>(sum ^ minus, minus & ones(LANE));
+                *weighted = add::<LANE>(add::<LANE>(*weighted, *weighted), signed);
             }
         }
-        [total, weighted]
     }
 }
 
 /// 1 in each lane.
-fn ones(lane: u32) -> u64 {
+const fn ones(lane: u32) -> u64 {
     u64::MAX / (u64::MAX >> (64 - lane))
 }
 
-fn add_all(sums: &mut Words, terms: &Words, ones: u64) {
+fn add_all<const LANE: u32>(sums: &mut [u64], terms: &[u64]) {
     for (sum, term) in sums.iter_mut().zip(terms) {
-        *sum = add(*sum, *term, ones);
+        *sum = add::<LANE>(*sum, *term);
     }
 }
 
-/// The sums of the lanes: those of all bits but the top ones, which take no part in carries.
+/// The sums of the lanes; those of their top bits, unless a lane is a word, take no part in carries.
 #[inline(always)]
-fn add(a: u64, b: u64, ones: u64) -> u64 {
-    let tops = ones.rotate_right(1);
+fn add<const LANE: u32>(a: u64, b: u64) -> u64 {
+    let tops = match LANE {
+        64 => 0,
+        _ => ones(LANE) << (LANE - 1),
+    };
     (a & !tops).wrapping_add(b & !tops) ^ (a ^ b) & tops
 }

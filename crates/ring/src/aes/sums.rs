@@ -5,11 +5,11 @@
 
 use super::{Aes128, Engine};
 
-/// Blocks whose sums are formed together.
-pub(super) const GROUP: usize = 16;
+/// Blocks whose sums stay in the first-level cache.
+const PART: usize = 256;
 
 /// Bits of the largest weight.
-pub(super) const BITS: usize = 8;
+const BITS: usize = 8;
 
 /// A block of a stream: the number of its key, and its counter.
 #[derive(Clone, Copy)]
@@ -20,17 +20,13 @@ pub struct Place {
     pub counter: u32,
 }
 
-/// The keys for each weight, the signs for each key, and the places of a group.
-pub(super) struct Group<'a> {
+/// The keys for each weight, and the signs for each key.
+pub(super) struct Streams<'a> {
     /// The weight of the first keys.
     pub(super) first: usize,
     pub(super) keys: &'a [&'a [u128]],
     pub(super) signs: &'a [u8],
-    pub(super) places: [Place; GROUP],
 }
-
-/// Words of a group's sums.
-pub(super) type Words = [u64; 2 * GROUP];
 
 impl Aes128 {
     /// For each place, two sums of blocks r_y over y, where r_y is of the stream of its key among
@@ -65,24 +61,21 @@ impl Aes128 {
             matches!(lane, 8 | 16 | 32 | 64),
             "lanes of 8, 16, 32 or 64 bits, not {lane}"
         );
-        let sums = total
-            .chunks_mut(2 * GROUP)
-            .zip(weighted.chunks_mut(2 * GROUP));
-        for (places, (total, weighted)) in places.chunks(GROUP).zip(sums) {
-            let last = places[places.len() - 1];
-            let group = Group {
-                first: all - keys.len(),
-                keys,
-                signs,
-                places: std::array::from_fn(|i| places.get(i).copied().unwrap_or(last)),
-            };
-            let sums = match &self.0 {
-                Engine::Portable(engine) => engine.sum_streams(&group, lane),
+        let streams = Streams {
+            first: all - keys.len(),
+            keys,
+            signs,
+        };
+        let parts = total
+            .chunks_mut(2 * PART)
+            .zip(weighted.chunks_mut(2 * PART));
+        for (places, (total, weighted)) in places.chunks(PART).zip(parts) {
+            let sums = [total, weighted];
+            match &self.0 {
+                Engine::Portable(engine) => engine.sum_streams(&streams, lane, places, sums),
                 #[cfg(avx512)]
-                Engine::Vaes512(engine) => engine.sum_streams(&group, lane),
-            };
-            total.copy_from_slice(&sums[0][..total.len()]);
-            weighted.copy_from_slice(&sums[1][..weighted.len()]);
+                Engine::Vaes512(engine) => engine.sum_streams(&streams, lane, places, sums),
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
     reason = "the build script checked the compiler"
 )]
 
-use super::sums::{GROUP, Group, Place, Words};
+use super::sums::{Place, Streams};
 use super::vaes512::{Vaes512, broadcast, encrypt};
 use std::arch::x86_64::{
     __m128i, __m512i, _mm_loadu_si128, _mm512_add_epi8, _mm512_add_epi16, _mm512_add_epi32,
@@ -15,30 +15,49 @@ use std::arch::x86_64::{
     _mm512_testn_epi64_mask, _mm512_xor_si512,
 };
 
-/// Registers of a group, and blocks of a register.
+/// Blocks whose sums are formed together; their registers, and blocks of a register.
+const GROUP: usize = 16;
 const REGISTERS: usize = 4;
 const BLOCKS: usize = GROUP / REGISTERS;
+
+/// Words of a group's sums.
+type Words = [u64; 2 * GROUP];
 
 type Registers = [__m512i; REGISTERS];
 
 impl Vaes512 {
-    pub(super) fn sum_streams(&self, group: &Group<'_>, lane: u32) -> [Words; 2] {
-        match lane {
-            8 => self.lanes::<8>(group),
-            16 => self.lanes::<16>(group),
-            32 => self.lanes::<32>(group),
-            _ => self.lanes::<64>(group),
+    pub(super) fn sum_streams(
+        &self,
+        streams: &Streams<'_>,
+        lane: u32,
+        places: &[Place],
+        [total, weighted]: [&mut [u64]; 2],
+    ) {
+        let sums = total
+            .chunks_mut(2 * GROUP)
+            .zip(weighted.chunks_mut(2 * GROUP));
+        for (places, (total, weighted)) in places.chunks(GROUP).zip(sums) {
+            let last = places[places.len() - 1];
+            let group = std::array::from_fn(|at| places.get(at).copied().unwrap_or(last));
+            let sums = match lane {
+                8 => self.lanes::<8>(streams, &group),
+                16 => self.lanes::<16>(streams, &group),
+                32 => self.lanes::<32>(streams, &group),
+                _ => self.lanes::<64>(streams, &group),
+            };
+            total.copy_from_slice(&sums[0][..total.len()]);
+            weighted.copy_from_slice(&sums[1][..weighted.len()]);
         }
     }
 
     /// By the bits of the weights, so that few sums stay in registers.
-    fn lanes<const LANE: u32>(&self, group: &Group<'_>) -> [Words; 2] {
+    fn lanes<const LANE: u32>(&self, streams: &Streams<'_>, places: &[Place; GROUP]) -> [Words; 2] {
         // SAFETY: a value of this type exists only where the processor has the instructions.
         unsafe {
-            match group.keys.len() {
-                0..=4 => sums::<LANE, 2>(self, group),
-                5..=16 => sums::<LANE, 4>(self, group),
-                _ => sums::<LANE, 8>(self, group),
+            match streams.keys.len() {
+                0..=4 => sums::<LANE, 2>(self, streams, places),
+                5..=16 => sums::<LANE, 4>(self, streams, places),
+                _ => sums::<LANE, 8>(self, streams, places),
             }
         }
     }
@@ -49,8 +68,11 @@ impl Vaes512 {
 /// # Safety
 /// The processor has AVX-512 F and BW and vector AES.
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
-unsafe fn sums<const LANE: u32, const BITS: usize>(aes: &Vaes512, group: &Group<'_>) -> [Words; 2] {
-    let places = &group.places;
+unsafe fn sums<const LANE: u32, const BITS: usize>(
+    aes: &Vaes512,
+    streams: &Streams<'_>,
+    places: &[Place; GROUP],
+) -> [Words; 2] {
     let alike = places.iter().all(|place| place.key == places[0].key);
     let zero = [_mm512_setzero_si512(); REGISTERS];
     let (mut total, mut of_bit) = (zero, [zero; BITS]);
@@ -60,7 +82,7 @@ unsafe fn sums<const LANE: u32, const BITS: usize>(aes: &Vaes512, group: &Group<
         for (counters, places) in counters.iter_mut().zip(places.chunks_exact(BLOCKS)) {
             *counters = each(places, |place| place.counter.into(), 0);
         }
-        for (weight, keys) in (group.first..).zip(group.keys) {
+        for (weight, keys) in (streams.first..).zip(streams.keys) {
             let mut own = zero;
             if alike {
                 own = [_mm512_broadcast_i32x4(load(&keys[places[0].key as usize])); REGISTERS];
@@ -86,7 +108,7 @@ unsafe fn sums<const LANE: u32, const BITS: usize>(aes: &Vaes512, group: &Group<
         }
         let (mut weighted, mut signs) = (zero, zero);
         for (signs, places) in signs.iter_mut().zip(places.chunks_exact(BLOCKS)) {
-            let sign = |place: &Place| group.signs[place.key as usize].into();
+            let sign = |place: &Place| streams.signs[place.key as usize].into();
             *signs = each(places, sign, !0);
         }
         for (bit, sums) in of_bit.iter().enumerate().rev() {
