@@ -10,7 +10,7 @@ from tacit.bench.rounds import ELEMENTS, OPERATIONS
 from tacit.bench.settings import Setting
 
 CAPTION_OF_CORRELATIONS = (
-    "{shared}. Wait: part of the median, for correlations. Offline: what making them made one party send "
+    "{shared}. Wait: part of the median, for correlations. Offline: MB that making them made one party send "
     "or receive, the larger. A module's weights are masked and opened once in a session, "
     "before it is measured; activations each time."
 )
@@ -22,11 +22,11 @@ def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) ->
         title=f"{setting.title}, TCP with TLS 1.3 on loopback", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
     threads = " or ".join(str(number) for number in sorted({entry["threads"] for entry in entries}))
-    shared = f"MB sent and peak memory of each party, {threads} thread(s) each"
+    shared = f"Seconds, MB sent and GB of memory at most, of each party, {threads} thread(s) each"
     table.caption = shared if setting.source is None else CAPTION_OF_CORRELATIONS.format(shared=shared)
     table.add_column("case", no_wrap=True)
-    correlated = ("wait s", "offline MB") if setting.source else ()
-    for heading in ("median s", "least s", "MB sent", "rounds", "peak GB", *correlated):
+    correlated = ("wait", "offline") if setting.source else ()
+    for heading in ("median", "least", "MB", "rounds", "GB", *correlated):
         table.add_column(heading, justify="right", no_wrap=True)
     for entry, peak in zip(entries, memory, strict=True):
         cells = [
