@@ -36,10 +36,11 @@ use zeroize::Zeroizing;
 
 /// Levels of the trees unless [`Setup::with_depth`](crate::Setup::with_depth) says otherwise.
 ///
-/// Measured on one core of an AMD EPYC, the best of 40 runs of 2^18 transfers: millions of random
-/// transfers a second at the receiver and at the sender, and bits sent for each, by depth: 1: 56, 50, 128; 2: 61, 50, 64; 3: 54,
-/// 44, 43; 4: 43, 36, 32; 5: 33, 28, 26; 6: 23, 20, 22. Up to 4 a further level saves more of the
-/// message than it costs in time, and at 4 one core fills a link of 1 Gbit/s.
+/// Measured on one core of an AMD EPYC with AES-NI but without vector AES, the best of 40 runs of 2^18
+/// transfers: millions of random transfers a second at the receiver and at the sender, and bits sent for
+/// each, by depth: 1: 56, 50, 128; 2: 61, 50, 64; 3: 54, 44, 43; 4: 43, 36, 32; 5: 33, 28, 26; 6: 23, 20,
+/// 22. Up to 4 a further level saves more of the message than it costs in time, and at 4 one core fills a
+/// link of 1 Gbit/s.
 pub const DEPTH: usize = 4;
 
 /// Transfers of a tile.
