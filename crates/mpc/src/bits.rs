@@ -115,3 +115,22 @@ impl Bits {
         }
     }
 }
+
+/// Bit i of a plane, as a word.
+pub(crate) fn bit_at(plane: &[u64], i: usize) -> u64 {
+    plane[i / 64] >> (i % 64) & 1
+}
+
+/// The number of bits of a sharing of one plane.
+///
+/// # Panics
+/// If it has another number of planes.
+pub(crate) fn one_plane(bit: &Bits) -> usize {
+    assert!(bit.width() == 1, "one plane, not {}", bit.width());
+    bit.len()
+}
+
+/// x·(1 − 2·bit).
+pub(crate) fn flip(x: u64, bit: u64) -> u64 {
+    (x ^ bit.wrapping_neg()).wrapping_add(bit)
+}

@@ -3,6 +3,7 @@
 //! **Computes** exactly what the other protocols compute, as plainly as possible; tests hold them
 //! against it. **Adversary:** none, there is no secrecy. It refuses to run over a network.
 
+use crate::bits::bit_at;
 use crate::{
     Bilinear, Bits, Cost, Operand, Operation, Parts, PartsMut, Protocol, Receiver, Result,
     ThreatModel, Trust,
@@ -58,10 +59,6 @@ fn plane(x: &[u64], width: usize, predicate: impl Fn(i64) -> bool) -> Bits {
         out[i / 64] |= u64::from(predicate(value)) << (i % 64);
     }
     Bits::new(1, x.len(), vec![out])
-}
-
-fn bit_at(bit: &Bits, i: usize) -> u64 {
-    bit.parts()[0][i / 64] >> (i % 64) & 1
 }
 
 impl Protocol for Plain {
@@ -203,7 +200,7 @@ impl Protocol for Plain {
     fn bit_multiply(&mut self, bit: &Bits, x: Parts, out: PartsMut) -> Result<()> {
         self.begin("bit product", bit.len());
         for (i, (out, x)) in out[0].iter_mut().zip(x[0]).enumerate() {
-            *out = x * bit_at(bit, i);
+            *out = x * bit_at(&bit.parts()[0], i);
         }
         Ok(())
     }
@@ -211,7 +208,7 @@ impl Protocol for Plain {
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
         self.begin("bit to ring", bit.len());
         for (i, out) in out[0].iter_mut().enumerate() {
-            *out = bit_at(bit, i);
+            *out = bit_at(&bit.parts()[0], i);
         }
         Ok(())
     }

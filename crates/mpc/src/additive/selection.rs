@@ -7,8 +7,8 @@
 //!
 //! **Simulation.** v is masked by β, e by a.
 
-use super::truncation::flip;
 use super::{Additive, planes};
+use crate::bits::{bit_at, flip, one_plane};
 use crate::correlations::kind::Kind;
 use crate::group::Group;
 use crate::{Bits, Result, blocks};
@@ -92,15 +92,6 @@ impl Additive {
         });
         Ok(())
     }
-}
-
-fn one_plane(bit: &Bits) -> usize {
-    assert!(bit.width() == 1, "one plane, not {}", bit.width());
-    bit.len()
-}
-
-fn bit_at(plane: &[u64], i: usize) -> u64 {
-    plane[i / 64] >> (i % 64) & 1
 }
 
 fn xor(a: &[u64], b: &[u64]) -> Vec<u64> {

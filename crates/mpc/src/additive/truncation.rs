@@ -19,6 +19,7 @@
 //! **Simulation.** The opened bits are masked by α and β, which their owners alone know; c by r.
 
 use super::Additive;
+use crate::bits::{bit_at, flip};
 use crate::correlations::kind::Kind;
 use crate::group::Group;
 use crate::{Result, blocks};
@@ -69,8 +70,7 @@ impl Additive {
         let (mine, theirs) = (&mine[..], &theirs[..]);
         blocks::for_each([out], [x, &product[..n]], &|at, [out], [x, product]| {
             for i in 0..x.len() {
-                let bit = |plane: &[u64]| plane[(at + i) / 64] >> ((at + i) % 64) & 1;
-                let (own, other, secret) = (bit(mine), bit(theirs), bit(mask));
+                let [own, other, secret] = [mine, theirs, mask].map(|plane| bit_at(plane, at + i));
                 let s = x[i].wrapping_add(offset);
                 // AB from the opened bits a', b': party 0 adds a'b' + b'(1 − 2a')α, party 1 a'(1 − 2b')β.
                 let mut both = flip(flip(product[i], own), other);
@@ -120,9 +120,4 @@ impl Additive {
         });
         Ok(())
     }
-}
-
-/// x·(1 − 2·bit).
-pub(super) fn flip(x: u64, bit: u64) -> u64 {
-    (x ^ bit.wrapping_neg()).wrapping_add(bit)
 }

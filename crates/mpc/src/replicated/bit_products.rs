@@ -23,6 +23,7 @@
 
 use super::Replicated;
 use super::roles::{Demand, Masks, Ranges, field};
+use crate::bits::{bit_at, flip, one_plane};
 use crate::blocks::{self, BLOCK};
 use crate::{Bits, Parts, PartsMut, Result};
 use ring::planes::words_of;
@@ -220,23 +221,9 @@ impl BitProduct<'_, '_> {
     }
 }
 
-fn one_plane(bit: &Bits) -> usize {
-    assert!(bit.width() == 1, "one bit an element, not {}", bit.width());
-    bit.len()
-}
-
 /// The words of a plane that hold the elements of a run.
 fn plane_of<'a>(plane: &'a [u64], range: &std::ops::Range<usize>) -> &'a [u64] {
     &plane[range.start / 64..][..words_of(range.len())]
-}
-
-fn bit_at(plane: &[u64], i: usize) -> u64 {
-    plane[i / 64] >> (i % 64) & 1
-}
-
-/// factor·(1 − 2v).
-fn flip(factor: u64, v: u64) -> u64 {
-    (factor ^ v.wrapping_neg()).wrapping_add(v)
 }
 
 /// The first two mask fields of a run of n elements, for one block of it.

@@ -5,6 +5,7 @@
 
 use super::{Transfer, blame};
 use crate::Result;
+use crate::bits::bit_at;
 use crate::group::Group;
 use ot::products;
 use ring::pack::packed_words;
@@ -79,8 +80,8 @@ impl Transfer {
             for ((shares, choices), columns) in shares.iter_mut().zip(choices).zip(columns) {
                 for (share, column) in shares.iter_mut().zip(*columns) {
                     for (i, (share, value)) in share.iter_mut().zip(*column).enumerate() {
-                        let bit = choices[i / 64] >> (i % 64) & 1;
-                        *share = share.wrapping_add(value.wrapping_mul(bit));
+                        let chosen = value.wrapping_mul(bit_at(choices, i));
+                        *share = share.wrapping_add(chosen);
                     }
                 }
             }
