@@ -20,6 +20,7 @@
 use super::Replicated;
 use super::binary::place;
 use super::roles::{Demand, field};
+use crate::group::Group;
 use crate::leaves::Leaves;
 use crate::{Bits, Result};
 use ring::planes::words_of;
@@ -68,7 +69,7 @@ impl Replicated {
         if !role_0.is_empty() {
             let (sent, shared) = sizes(&role_0);
             let mut message = leaves.expand(&summands.s);
-            xor(&mut message, &random(&masks[0].with_previous, 0, sent));
+            Group::Binary.add(&mut message, &random(&masks[0].with_previous, 0, sent));
             self.channel.send(after, message)?;
             place(
                 &mut parts[0],
@@ -94,7 +95,7 @@ impl Replicated {
                 &summands.t2,
                 false,
             );
-            xor(&mut b2, &q);
+            Group::Binary.add(&mut b2, &q);
             self.channel.send(before, b2.clone())?;
             place(&mut parts[1], &q, n, &role_2, outputs);
         }
@@ -103,24 +104,16 @@ impl Replicated {
             let q = random(&masks[1].with_previous, 0, shared);
             let mut message = self.channel.receive(before, sent)?;
             let mut b2 = leaves.evaluate(&mut message, &summands.t1, true);
-            xor(&mut b2, &q);
+            Group::Binary.add(&mut b2, &q);
             self.channel.send(after, b2.clone())?;
-            xor(&mut b2, &self.channel.receive(after, shared)?);
+            Group::Binary.add(&mut b2, &self.channel.receive(after, shared)?);
             place(&mut parts[0], &q, n, &role_1, outputs);
             place(&mut parts[1], &b2, n, &role_1, outputs);
         }
         if !role_2.is_empty() {
-            xor(&mut b2, &self.channel.receive(before, sizes(&role_2).1)?);
+            Group::Binary.add(&mut b2, &self.channel.receive(before, sizes(&role_2).1)?);
             place(&mut parts[0], &b2, n, &role_2, outputs);
         }
         Ok(Bits::new(outputs, n, parts))
     }
-}
-
-fn xor(into: &mut [u64], other: &[u64]) {
-    crate::blocks::for_each([into], [other], &|_, [into], [other]| {
-        for i in 0..into.len() {
-            into[i] ^= other[i];
-        }
-    });
 }

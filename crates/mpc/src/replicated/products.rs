@@ -15,6 +15,7 @@
 use super::Replicated;
 use super::roles::{Demand, field};
 use crate::blocks::{self, BLOCK};
+use crate::group::Group;
 use crate::{Bilinear, Parts, PartsMut, Result};
 
 impl Replicated {
@@ -110,11 +111,7 @@ impl Replicated {
             return Ok(());
         }
         let theirs = self.channel.receive(from, sum.len())?;
-        blocks::for_each([sum], [&theirs], &|_, [sum], [theirs]| {
-            for i in 0..sum.len() {
-                sum[i] = sum[i].wrapping_add(theirs[i]);
-            }
-        });
+        Group::Additive.add(sum, &theirs);
         Ok(())
     }
 }

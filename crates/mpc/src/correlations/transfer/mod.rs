@@ -21,6 +21,7 @@ mod products;
 use super::Source;
 use super::job::{Job, Mask, Name};
 use super::kind::{Kind, as_words};
+use crate::group::Group;
 use crate::leaves::Leaves;
 use crate::{Error, Result};
 use net::{Channel, Reading};
@@ -200,9 +201,7 @@ impl Transfer {
             let included = self.include(chooser, &each, &offers, &moduli, 1)?;
             for (bits, mut included) in bits.iter_mut().zip(included) {
                 let included = included.swap_remove(0);
-                bits.iter_mut()
-                    .zip(included)
-                    .for_each(|(bits, share)| *bits = bits.wrapping_add(share));
+                Group::Additive.add(bits, &included);
             }
         }
         Ok(bits)
@@ -273,9 +272,7 @@ impl Transfer {
                 .swap_remove(0);
             for (into, share) in [(&mut chosen, both.pop()), (&mut bits, both.pop())] {
                 let share = share.expect("two columns");
-                into.iter_mut()
-                    .zip(share)
-                    .for_each(|(into, share)| *into = into.wrapping_add(share));
+                Group::Additive.add(into, &share);
             }
         }
         Ok(vec![plane, a, bits, chosen])
