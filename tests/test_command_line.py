@@ -43,6 +43,8 @@ BENCH_KEYS = {
     "source",
     "transport",
     "threads",
+    "warm_up",
+    "repetitions",
     "seconds_median",
     "seconds_min",
     "seconds_waiting_for_correlations_median",
@@ -153,13 +155,11 @@ def test_bench_of_additive_sharing(parties: int, source: str, tmp_path: Path) ->
     assert "masked and opened once" in " ".join(done.stdout.split())
 
 
-def test_bench_leaves_out_what_is_costly_by_transfer() -> None:
-    by_transfer, dealt = Setting("additive", 2, "ot"), Setting("additive", 2, "dealer")
-    names, left_out = chosen([], by_transfer)
-    assert left_out == ["matmul_512", "conv_64x56x56", "lenet_128", "resnet18_1"]
-    assert sorted(names + left_out) == sorted(CASES)
-    assert chosen([], dealt) == (list(CASES), [])
-    assert chosen(["matmul_512"], by_transfer) == (["matmul_512"], [])
+def test_bench_runs_once_what_is_costly_by_transfer() -> None:
+    once = [name for name, case in CASES.items() if case.runs("ot") == (0, 1)]
+    assert once == ["matmul_512", "conv_64x56x56", "lenet_128", "resnet18_1"]
+    assert all(case.runs("dealer") == case.runs(None) == (1, case.repetitions) for case in CASES.values())
+    assert chosen([]) == list(CASES)
 
 
 def test_rounds_do_not_grow_with_the_number_of_parties() -> None:

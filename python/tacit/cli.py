@@ -182,9 +182,7 @@ def _bench(parsed: argparse.Namespace) -> None:
     console = Console()
     one = any((parsed.only, parsed.protocol, parsed.parties is not None, parsed.source))
     settings = [_setting(parsed)] if one else SETTINGS
-    names = parsed.only.split(",") if parsed.only else []
-    for setting in settings:
-        chosen(names, setting)
+    names = chosen(parsed.only.split(",") if parsed.only else [])
     entries: list[dict[str, Any]] = []
     for setting in settings:
         _measure(console, setting, names, parsed, entries)
@@ -195,21 +193,15 @@ def _bench(parsed: argparse.Namespace) -> None:
 def _measure(
     console: Console,
     setting: Setting,
-    only: list[str],
+    names: list[str],
     parsed: argparse.Namespace,
     entries: list[dict[str, Any]],
 ) -> None:
     """All cases under one setting; their entries come to those that there are."""
-    from tacit.bench.run import chosen, measure
+    from tacit.bench.run import measure
     from tacit.bench.tables import costs
 
     _print_threat_model(console, setting)
-    names, left_out = chosen(only, setting)
-    if left_out:
-        console.print(
-            f"Left out: {', '.join(left_out)}; their products take gigabytes of oblivious transfers. "
-            "--only runs them."
-        )
     first, memory = len(entries), []
     for name in names:
         with console.status(f"{name} ..."):

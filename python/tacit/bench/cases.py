@@ -22,6 +22,12 @@ class Case:
     costly_by_transfer: bool = False
     """Whether its matrix products or convolutions take gigabytes of oblivious transfers."""
 
+    def runs(self, source: str | None) -> tuple[int, int]:
+        """How often it is run to warm up, and how often to be measured."""
+        if source == "ot" and self.costly_by_transfer:
+            return 0, 1
+        return 1, self.repetitions
+
 
 def _secret(*shape: int) -> tacit.SecretTensor:
     return tacit.share(torch.rand(shape) * 4 - 2 if tacit.session().party == 0 else None, owner=0)

@@ -1,4 +1,5 @@
-"""How a case is measured: a session of its own, once to warm up, then again and again."""
+"""How a case is measured: a session of its own, once to warm up, then again and again; but only once where it
+takes minutes."""
 
 import os
 import resource
@@ -17,8 +18,8 @@ TIMEOUT = 120.0
 TIMEOUT_OF_TRANSFER = 1800.0
 
 
-def chosen(names: list[str], setting: Setting) -> tuple[list[str], list[str]]:
-    """The names, or all if there are none; and those of all that the setting leaves out.
+def chosen(names: list[str]) -> list[str]:
+    """The names, or all if there are none.
 
     Raises:
         MisuseError: a name is unknown.
@@ -26,18 +27,18 @@ def chosen(names: list[str], setting: Setting) -> tuple[list[str], list[str]]:
     for name in names:
         if name not in CASES:
             raise MisuseError(f"no benchmark is called {name!r}; there are {', '.join(CASES)}")
-    if names:
-        return names, []
-    left_out = [name for name, case in CASES.items() if setting.source == "ot" and case.costly_by_transfer]
-    return [name for name in CASES if name not in left_out], left_out
+    return names or list(CASES)
 
 
 def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[dict[str, Any], int]:
     """The entry of a case in the report, and the memory in bytes that the largest party had at most."""
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
+    warm_up, repetitions = CASES[name].runs(setting.source)
     results = tacit.launch(
         _party,
         name,
+        warm_up,
+        repetitions,
         parties=setting.parties,
         protocol=setting.protocol,
         source=setting.source,
@@ -55,6 +56,8 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         "source": setting.source,
         "transport": "tcp",
         "threads": threads,
+        "warm_up": warm_up,
+        "repetitions": repetitions,
         "seconds_median": statistics.median(seconds),
         "seconds_min": min(seconds),
         "seconds_waiting_for_correlations_median": statistics.median(waited for _, waited in slowest),
@@ -66,13 +69,14 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     return entry, max(result["memory"] for result in results)
 
 
-def _party(name: str) -> dict[str, Any]:
-    case, meter = CASES[name], tacit.session().meter
-    work = case.prepare()
-    work()
+def _party(name: str, warm_up: int, repetitions: int) -> dict[str, Any]:
+    meter = tacit.session().meter
+    work = CASES[name].prepare()
+    for _ in range(warm_up):
+        work()
     times = []
     before, made_before = meter.total, meter.correlations
-    for _ in range(case.repetitions):
+    for _ in range(repetitions):
         started, waited = time.perf_counter(), meter.waited_for_correlations
         work()
         times.append((time.perf_counter() - started, meter.waited_for_correlations - waited))
@@ -80,9 +84,9 @@ def _party(name: str) -> dict[str, Any]:
     unit = 1 if sys.platform == "darwin" else 1024
     return {
         "times": times,
-        "bytes_sent": cost.bytes_sent // case.repetitions,
-        "correlation_bytes_sent": made.bytes_sent // case.repetitions,
-        "correlation_bytes_received": made.bytes_received // case.repetitions,
-        "rounds": cost.rounds // case.repetitions,
+        "bytes_sent": cost.bytes_sent // repetitions,
+        "correlation_bytes_sent": made.bytes_sent // repetitions,
+        "correlation_bytes_received": made.bytes_received // repetitions,
+        "rounds": cost.rounds // repetitions,
         "memory": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }

@@ -14,6 +14,7 @@ CAPTION_OF_CORRELATIONS = (
     "or receive, the larger. A module's weights are masked and opened once in a session, "
     "before it is measured; activations each time."
 )
+CAPTION_OF_ONCE = " *: run once, with nothing before it, so that it masks and opens the weights too."
 
 
 def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) -> Table:
@@ -24,6 +25,8 @@ def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) ->
     threads = " or ".join(str(number) for number in sorted({entry["threads"] for entry in entries}))
     shared = f"Seconds, MB sent and GB of memory at most, of each party, {threads} thread(s) each"
     table.caption = shared if setting.source is None else CAPTION_OF_CORRELATIONS.format(shared=shared)
+    if any(entry["warm_up"] == 0 for entry in entries):
+        table.caption += CAPTION_OF_ONCE
     table.add_column("case", no_wrap=True)
     correlated = ("wait", "offline") if setting.source else ()
     for heading in ("median", "least", "MB", "rounds", "GB", *correlated):
@@ -40,7 +43,7 @@ def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) ->
             cells.append(f"{entry['seconds_waiting_for_correlations_median']:.4f}")
             made = entry["correlation_bytes_sent_per_party"] + entry["correlation_bytes_received_per_party"]
             cells.append(f"{max(made) / 1e6:.2f}")
-        table.add_row(entry["name"], *cells)
+        table.add_row(entry["name"] + ("" if entry["warm_up"] else "*"), *cells)
     return table
 
 
