@@ -6,6 +6,7 @@
 //! - [`planes`]: values as bit planes and back, bytes of 0 and 1 as packed bits;
 //! - [`pack`]: the low bits of each word, densely;
 //! - [`matrix`] and [`convolution`]: sums of products mod 2^64;
+//! - [`polynomial`]: polynomials modulo X^8192 + 1 and a prime, by number-theoretic transforms;
 //! - [`parallel`]: slices processed block by block on the current thread pool.
 //!
 //! Nothing here knows a protocol, and no kernel branches on, or indexes by, the words it is given:
@@ -20,6 +21,7 @@ pub mod matrix;
 pub mod pack;
 pub mod parallel;
 pub mod planes;
+pub mod polynomial;
 pub mod stream;
 
 mod product;

@@ -1,0 +1,169 @@
+//! Polynomials of degree below N = 8192 modulo X^N + 1 and a prime p of 50 bits, where p ≡ 1 mod 2N.
+//!
+//! A polynomial is multiplied through its evaluations at the N primitive 2N-th roots of unity, by the
+//! number-theoretic transform whose stages have the powers of the 2N-th root merged in (Longa and
+//! Naehrig, "Speeding up the Number Theoretic Transform for Faster Ideal Lattice-Based
+//! Cryptography", CANS 2016), with values reduced lazily (Harvey, "Faster arithmetic for
+//! number-theoretic transforms", Journal of Symbolic Computation 2014): below 4p < 2^52.
+//!
+//! **Order.** Evaluation j of the bit-reversed order is at ψ^(2r + 1), where r is j with its 13 bits
+//! reversed, and ψ the power by (p − 1) / 2N of the first base that makes a primitive root. Each 64
+//! evaluations stand transposed as a matrix of 8×8. Every backend has this order, so that
+//! evaluations drawn from a public seed mean the same polynomial everywhere.
+//!
+//! Time depends on lengths and on the modulus alone, but for [`Modulus::constant`] and
+//! [`Modulus::inverse`], which are for public numbers.
+
+mod portable;
+mod tables;
+
+use crate::dispatch::{Backend, backend};
+pub use tables::Constant;
+use tables::{DIGIT, DIGIT_MASK, Tables, below, power};
+
+/// Coefficients of a polynomial.
+pub const DEGREE: usize = 8192;
+
+/// Evaluations that stand transposed, and the rows and columns in which they do.
+const CHUNK: usize = ROW * ROW;
+const ROW: usize = 8;
+
+/// Products below p² summed up before reduction: their low digits stay below 2^63.
+const LAZY: usize = 1 << 11;
+
+/// A prime with its tables.
+pub struct Modulus {
+    tables: Tables,
+}
+
+impl Modulus {
+    /// The tables of a prime.
+    ///
+    /// # Panics
+    /// Unless `p` is a prime between 2^49 and 2^50 that is 1 modulo 2·[`DEGREE`].
+    #[must_use]
+    pub fn new(p: u64) -> Self {
+        Self::with(backend(), p)
+    }
+
+    pub(crate) fn with(backend: Backend, p: u64) -> Self {
+        let _ = backend.checked();
+        Self {
+            tables: Tables::new(p),
+        }
+    }
+
+    /// p.
+    #[must_use]
+    pub fn value(&self) -> u64 {
+        self.tables.p
+    }
+
+    /// Coefficients in 0..p become evaluations in 0..p, in the module's order.
+    ///
+    /// # Panics
+    /// If there are not [`DEGREE`] of them.
+    pub fn to_evaluations(&self, polynomial: &mut [u64]) {
+        check_degree(polynomial);
+        portable::to_evaluations(&self.tables, polynomial);
+    }
+
+    /// Evaluations in 0..p, in the module's order, become coefficients in 0..p.
+    ///
+    /// # Panics
+    /// If there are not [`DEGREE`] of them.
+    pub fn to_coefficients(&self, polynomial: &mut [u64]) {
+        check_degree(polynomial);
+        portable::to_coefficients(&self.tables, polynomial);
+    }
+
+    /// out = Σ a·b, position by position: of evaluations, the products of polynomials. Any number of
+    /// pairs, values in 0..p.
+    ///
+    /// # Panics
+    /// If lengths differ.
+    pub fn sum_of_products(&self, out: &mut [u64], pairs: &[(&[u64], &[u64])]) {
+        for (a, b) in pairs {
+            check(out, a);
+            check(out, b);
+        }
+        out.fill(0);
+        for pairs in pairs.chunks(LAZY) {
+            portable::add_products(&self.tables, out, pairs);
+        }
+    }
+
+    /// Each word as a signed number, modulo p.
+    ///
+    /// # Panics
+    /// If lengths differ.
+    pub fn reduce_signed(&self, words: &[u64], out: &mut [u64]) {
+        check(out, words);
+        portable::reduce_signed(&self.tables, words, out);
+    }
+
+    /// a becomes a + b, of values in 0..p.
+    ///
+    /// # Panics
+    /// If lengths differ.
+    pub fn add(&self, a: &mut [u64], b: &[u64]) {
+        check(a, b);
+        portable::add(&self.tables, a, b);
+    }
+
+    /// a becomes a − b, of values in 0..p.
+    ///
+    /// # Panics
+    /// If lengths differ.
+    pub fn subtract(&self, a: &mut [u64], b: &[u64]) {
+        check(a, b);
+        portable::subtract(&self.tables, a, b);
+    }
+
+    /// A public number made ready for [`Modulus::multiply`].
+    ///
+    /// # Panics
+    /// Unless `w` is in 0..p.
+    #[must_use]
+    pub fn constant(&self, w: u64) -> Constant {
+        Constant::new(w, self.tables.p)
+    }
+
+    /// x times the constant, in 0..p, for x in 0..2^52. The constant is one of this modulus.
+    #[inline]
+    #[must_use]
+    pub fn multiply(&self, x: u64, constant: Constant) -> u64 {
+        below(constant.multiply_lazily(x, self.tables.p), self.tables.p)
+    }
+
+    /// The inverse of a public number.
+    ///
+    /// # Panics
+    /// Unless `w` is in 1..p.
+    #[must_use]
+    pub fn inverse(&self, w: u64) -> u64 {
+        let p = self.tables.p;
+        assert!(w > 0 && w < p, "a number in 1..p has an inverse");
+        power(w, p - 2, p)
+    }
+}
+
+fn check_degree(polynomial: &[u64]) {
+    assert!(
+        polynomial.len() == DEGREE,
+        "a polynomial has {DEGREE} coefficients, not {}",
+        polynomial.len()
+    );
+}
+
+fn check(out: &[u64], words: &[u64]) {
+    assert!(
+        out.len() == words.len(),
+        "{} words are for as many, not {}",
+        words.len(),
+        out.len()
+    );
+}
+
+#[cfg(test)]
+mod tests;
