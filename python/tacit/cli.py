@@ -101,7 +101,7 @@ def _add_correlations(commands: Any) -> None:
         "make",
         help="make this party's file of correlations, together with the other parties",
         description="Every party runs this at the same time; with a dealer, `tacit dealer` runs too. "
-        'Sessions whose parties.toml says source = "file" then need neither transfers nor a dealer.',
+        'Sessions whose parties.toml says source = "file" then need no other source.',
     )
     make.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
     make.add_argument("--party", required=True, type=int, metavar="I", help="which of them this is, from 0")
@@ -110,7 +110,7 @@ def _add_correlations(commands: Any) -> None:
     )
     make.add_argument("--runs", required=True, type=_positive, metavar="N", help="for so many sessions")
     make.add_argument("--out", required=True, type=Path, metavar="FILE", help="a new file, sealed by the key")
-    make.add_argument("--source", choices=["ot", "dealer"], help="instead of the configuration's")
+    make.add_argument("--source", choices=["ot", "he", "dealer"], help="instead of the configuration's")
     make.add_argument("--threads", type=_positive, metavar="N", help="all cores if not given")
     make.set_defaults(command=_make_correlations)
 
@@ -126,9 +126,9 @@ def _add_setting(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--source",
-        choices=["ot", "dealer"],
+        choices=["ot", "he", "dealer"],
         help='of the correlations of additive sharing: "ot" (default): oblivious transfer between the '
-        'parties; "dealer": one more process, which sees shapes only',
+        'parties; "he": the same, products of matrices by homomorphic encryption; "dealer": one more process, which sees shapes only',
     )
 
 

@@ -45,7 +45,8 @@ def launch(
         protocol: "replicated" (three parties, of whom no two collude), "additive" (two or more parties, of
             whom all but one may collude), or "plain" (no secrecy, for tests).
         source: of the correlations that "additive" consumes: "ot" (the default: oblivious transfer between
-            the parties, nobody else is needed) or "dealer" (one more thread or process, which sees shapes
+            the parties, nobody else is needed), "he" (the same, with products of matrices by homomorphic
+            encryption: much faster for models) or "dealer" (one more thread or process, which sees shapes
             and counts only and must not collude with any party; faster).
         transport: "memory" runs parties as threads of this process, "tcp" as processes that talk over
             TCP on loopback with TLS 1.3 and certificates made for this run.

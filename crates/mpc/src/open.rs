@@ -20,7 +20,7 @@ pub(crate) const OFFLINE: u16 = 1;
 pub struct Settings {
     /// "replicated", "additive" or "plain".
     pub protocol: String,
-    /// Of correlations, for the protocol that needs them: "ot", "dealer" or "file"; `None` takes "ot".
+    /// Of correlations, for the protocol that needs them: "ot", "he", "dealer" or "file"; `None` takes "ot".
     pub source: Option<String>,
     /// This party's file, for source "file".
     pub file: Option<Place>,
@@ -41,10 +41,11 @@ impl Settings {
                 self.protocol
             ))),
             ("additive", None | Some("ot")) => Ok(Trust::Transfer),
+            ("additive", Some("he")) => Ok(Trust::Encryption),
             ("additive", Some("dealer")) => Ok(Trust::Dealer),
             ("additive", Some("file")) => Ok(Trust::File),
             ("additive", Some(other)) => Err(Error::misuse(format!(
-                "unknown source of correlations {other:?}; known are \"ot\" (the default), \"dealer\" and \"file\""
+                "unknown source of correlations {other:?}; known are \"ot\" (the default), \"he\", \"dealer\" and \"file\""
             ))),
             (other, _) => Err(Error::misuse(format!(
                 "unknown protocol {other:?}; known are \"replicated\", \"additive\" and \"plain\""
@@ -73,6 +74,7 @@ impl Settings {
                 ));
             }
             (Trust::Transfer, ..) => Box::new(Transfer::new(channel())?),
+            (Trust::Encryption, ..) => Box::new(Transfer::new(channel())?.with_encryption()?),
             (Trust::Nobody, ..) => {
                 return Err(Error::misuse(format!(
                     "protocol {:?} consumes no correlations",

@@ -9,9 +9,11 @@ pub enum Trust {
     Nobody,
     /// Oblivious transfer between the parties; they need nobody else.
     Transfer,
+    /// Homomorphic encryption, and oblivious transfer, between the parties; they need nobody else.
+    Encryption,
     /// A dealer of correlations, who learns shapes and counts.
     Dealer,
-    /// A file of correlations that the parties made ahead, by transfer or from a dealer.
+    /// A file of correlations that the parties made ahead from another source.
     File,
 }
 
@@ -22,6 +24,7 @@ impl Trust {
         match self {
             Self::Nobody => None,
             Self::Transfer => Some("ot"),
+            Self::Encryption => Some("he"),
             Self::Dealer => Some("dealer"),
             Self::File => Some("file"),
         }
@@ -73,6 +76,9 @@ impl fmt::Display for Trust {
             Self::Nobody => "",
             Self::Transfer => {
                 "; correlations by oblivious transfer between the parties: no third party is needed"
+            }
+            Self::Encryption => {
+                "; correlations by oblivious transfer and homomorphic encryption (ring-LWE) between the parties: no third party is needed"
             }
             Self::Dealer => {
                 "; correlations from a dealer, who sees shapes and counts only, and must not collude with any party"

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! protocol = "replicated"          # optional; this is what is meant when nothing is said
-//! source = "dealer"                # optional, of correlations, for protocol "additive": "ot" (default), "dealer", "file"
+//! source = "dealer"                # optional, of correlations, for protocol "additive": "ot" (default), "he", "dealer", "file"
 //! timeout = 60                     # optional, seconds: longest wait for one message
 //!
 //! [[party]]                        # party 0; the order counts

@@ -231,7 +231,7 @@ pub fn make_from_config(
     let options = Options::new("additive", source, config.timeout.as_secs_f64())?;
     if options.settings.trust()? == Trust::File {
         return Err(mpc::Error::misuse(
-            "a file of correlations is made by source \"ot\" or \"dealer\"",
+            "a file of correlations is made by source \"ot\", \"he\" or \"dealer\"",
         ));
     }
     let place = Place {

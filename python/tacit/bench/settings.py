@@ -28,7 +28,7 @@ class Setting:
     @property
     def title(self) -> str:
         """For people."""
-        source = {None: "", "ot": ", oblivious transfer", "dealer": " and a dealer"}[self.source]
+        source = {None: "", "ot": ", oblivious transfer", "he": ", homomorphic encryption and oblivious transfer", "dealer": " and a dealer"}[self.source]
         return f"{self.parties} parties, {self.protocol} sharing{source}"
 
 
@@ -36,6 +36,7 @@ class Setting:
 SETTINGS = (
     Setting(),
     Setting("additive", 2, "ot"),
+    Setting("additive", 2, "he"),
     Setting("additive", 2, "dealer"),
     Setting("additive", 3, "dealer"),
 )

@@ -218,6 +218,43 @@ fn transfers_make_what_is_defined() {
 }
 
 #[test]
+fn encryption_makes_what_is_defined() {
+    for parties in [2, 3, 4] {
+        check_batches("he", parties, &[192]);
+        check_products("he", parties);
+    }
+}
+
+/// As with batches of images of different sizes: what was kept of the weights serves both.
+#[test]
+fn kept_scalars_multiply_rows_of_any_length() {
+    let (m, k) = (40, 90);
+    let map = |n| Bilinear::Matrix { batch: 1, m, k, n };
+    let job = |n, x| Job::Product {
+        map: map(n),
+        x,
+        y: Mask::Fresh,
+    };
+    let sizes = [70, 1, 9, 300];
+    let mut jobs = vec![job(70, Mask::Keep(1))];
+    jobs.extend(sizes[1..].iter().map(|n| job(*n, Mask::Kept(1))));
+    for name in ["ot", "he"] {
+        let all = made(name, 2, &jobs);
+        let mut kept = Vec::new();
+        for (at, (job, n)) in jobs.iter().zip(sizes).enumerate() {
+            let shares: Vec<&Vec<Vec<u64>>> = all.iter().map(|party| &party[at]).collect();
+            let mut totals = totals(job, &shares);
+            if at == 0 {
+                kept = totals.remove(0);
+            }
+            let mut expected = vec![0; m * n];
+            map(n).evaluate(&mut expected, &[(&kept, &totals[0])]);
+            assert!(totals[1] == expected, "{name}, rows of {n}");
+        }
+    }
+}
+
+#[test]
 fn many_transfers_make_what_is_defined() {
     check_batches("ot", 2, &[1 << 16]);
 }

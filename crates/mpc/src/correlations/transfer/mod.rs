@@ -16,7 +16,10 @@
 //! factors, products of words 64, ring bits 1/2 on average, masks of a comparison of width 64: about 80.
 
 mod cross;
+mod encrypted;
+mod plan;
 mod products;
+mod rows;
 
 use super::Source;
 use super::job::{Job, Mask, Name};
@@ -24,6 +27,7 @@ use super::kind::{Kind, as_words};
 use crate::group::Group;
 use crate::leaves::Leaves;
 use crate::{Error, Result};
+use encrypted::Keys;
 use net::{Channel, Reading};
 use products::Kept;
 use ring::planes::words_of;
@@ -40,8 +44,10 @@ pub(crate) struct Transfer {
     pairs: Vec<Option<ot::Pair>>,
     own: Stream,
     kept: HashMap<Name, Kept>,
-    /// Kept masks whose bits' transfers are kept too, with their number, the one used last at the end.
-    sets: VecDeque<(Name, usize)>,
+    /// Kept masks of which what was sent is kept too, with the memory it takes, the one used last at the end.
+    sent: VecDeque<(Name, usize)>,
+    /// For products of matrices by encryption, where the session has it.
+    keys: Option<Keys>,
 }
 
 /// What a pair of parties agrees on before its first transfer.
@@ -88,8 +94,15 @@ impl Transfer {
             pairs,
             own: Stream::new(&random_key()?, "correlations: own"),
             kept: HashMap::new(),
-            sets: VecDeque::new(),
+            sent: VecDeque::new(),
+            keys: None,
         })
+    }
+
+    /// Has products of matrices made by encryption where that costs less.
+    pub fn with_encryption(mut self) -> Result<Self> {
+        self.keys = Some(Keys::exchange(&mut self.channel)?);
+        Ok(self)
     }
 
     /// This party's share of a uniform column.
@@ -361,7 +374,7 @@ fn context(me: usize, mine: [u64; 2], peer: usize, theirs: [u64; 2]) -> Vec<u8> 
 fn blame<T>(
     channel: &Channel,
     peer: usize,
-    result: std::result::Result<T, ot::Error>,
+    result: std::result::Result<T, impl std::fmt::Display>,
 ) -> Result<T> {
     result.map_err(|error| channel.accuse(peer, error.to_string()))
 }

@@ -1,0 +1,27 @@
+//! What can be wrong with a peer's message.
+
+/// Why a step stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A message from the peer is too short or too long.
+    #[error("{what} takes {expected} words; the peer sent {found}")]
+    Length {
+        /// What the message is.
+        what: &'static str,
+        /// Words it must have.
+        expected: usize,
+        /// Words it has.
+        found: usize,
+    },
+    /// A number from the peer that is no residue.
+    #[error("number {index} of {what} from the peer is not below its modulus")]
+    Residue {
+        /// What the message is.
+        what: &'static str,
+        /// Which number of it.
+        index: usize,
+    },
+    /// The operating system gave no randomness.
+    #[error(transparent)]
+    Entropy(#[from] ring::stream::EntropyError),
+}

@@ -1,0 +1,88 @@
+//! What each party has: a secret key of its own, and the public keys of the others.
+
+use crate::residues::{ALL, basis, each};
+use crate::sample::{error, reserve_uniform, ternary, uniform};
+use crate::{Error, wire};
+use ring::polynomial::DEGREE;
+use ring::stream::{Key, Stream, random_key};
+use zeroize::Zeroizing;
+
+/// Words of a seed.
+pub(crate) const SEED: usize = 2;
+
+/// Words of a public key.
+pub const PUBLIC_KEY_WORDS: usize = SEED + ALL * (DEGREE / 64) * crate::residues::BITS as usize;
+
+const WHAT: &str = "a public key";
+
+/// A party's secret, for one session.
+pub struct SecretKey {
+    /// Evaluations.
+    pub(crate) secret: Zeroizing<Vec<u64>>,
+    pub(crate) own: Stream,
+}
+
+/// Another party's public key, and this party's randomness for what it sends that party.
+pub struct PublicKey {
+    /// Two polynomials as evaluations whose value at the secret, b + a·s, is small.
+    pub(crate) parts: [Vec<u64>; 2],
+    pub(crate) own: Stream,
+}
+
+/// The public stream that a seed on the wire stands for.
+pub(crate) fn expand(seed: &[u64]) -> Stream {
+    Stream::new(&Key::from_words([seed[0], seed[1]]), "lattice: public")
+}
+
+/// Coefficients to evaluations, residue by residue.
+pub(crate) fn evaluate(residues: &mut [u64]) {
+    for (modulus, residues) in basis().moduli.iter().zip(residues.chunks_exact_mut(DEGREE)) {
+        modulus.to_evaluations(residues);
+    }
+}
+
+/// e − a·s as evaluations: with a it is an encryption of zero.
+pub(crate) fn zero(a: &[u64], secret: &[u64], mut error: Vec<u64>) -> Vec<u64> {
+    evaluate(&mut error);
+    let mut product = vec![0; DEGREE];
+    for (((modulus, a), s), error) in
+        (basis().moduli.iter().zip(each(a)).zip(each(secret))).zip(error.chunks_exact_mut(DEGREE))
+    {
+        modulus.sum_of_products(&mut product, &[(a, s)]);
+        modulus.subtract(error, &product);
+    }
+    error
+}
+
+impl SecretKey {
+    /// A new secret, and the public key to send to the other parties.
+    ///
+    /// # Errors
+    /// If the operating system has no randomness.
+    pub fn new() -> Result<(Self, Vec<u64>), Error> {
+        let mut own = Stream::new(&random_key()?, "lattice: own");
+        let seed = random_key()?.to_words();
+        let mut secret = Zeroizing::new(ternary(&own.reserve(DEGREE)));
+        evaluate(&mut secret);
+        let a = uniform(&reserve_uniform(&mut expand(&seed)));
+        let b = zero(&a, &secret, error(&own.reserve(DEGREE)));
+        let mut message = seed.to_vec();
+        wire::write(&b, DEGREE, &mut message);
+        Ok((Self { secret, own }, message))
+    }
+}
+
+impl PublicKey {
+    /// From another party's message; `randomness` is this party's, for the answers that it makes.
+    ///
+    /// # Errors
+    /// If it is no public key.
+    pub fn read(message: &[u64], randomness: &Key) -> Result<Self, Error> {
+        wire::unless_length(WHAT, PUBLIC_KEY_WORDS, message)?;
+        let (seed, rest) = message.split_at(SEED);
+        let b = wire::read(WHAT, rest, DEGREE)?;
+        let a = uniform(&reserve_uniform(&mut expand(seed)));
+        let own = Stream::new(randomness, "lattice: answers");
+        Ok(Self { parts: [b, a], own })
+    }
+}

@@ -1,0 +1,60 @@
+//! Products of matrices between two parties by homomorphic encryption, without input or output.
+//!
+//! One party has scalars, the other values; each gets a share modulo 2^64 of their product, and learns nothing
+//! else. The first encrypts its scalars, the second multiplies them by its values and masks the result. What travels is
+//! about 25 bytes for a scalar, once, and about as much for each result, in place of the 68 bytes for each
+//! *multiplication* of oblivious transfers.
+//!
+//! **Scheme.** Brakerski/Fan–Vercauteren encryption (Fan, Vercauteren, "Somewhat practical fully homomorphic
+//! encryption", 2012) with words modulo 2^64, polynomials of degree 8192 and log2 q = 200, ternary secrets
+//! and errors of standard deviation 3.24. The Homomorphic Encryption Standard (2018, table 1)
+//! allows log2 q up to 218 at this degree for 128 bits of security against classical attacks.
+//!
+//! **Adversary:** semi-honest. The one who encrypts is protected by ring-LWE; the one who multiplies as
+//! the module `answers` argues. What a peer sends is checked for length and range before it is used.
+//!
+//! - [`SecretKey`]: encrypts scalars, and reads answers;
+//! - [`PublicKey`]: makes answers;
+//! - [`Tiling`]: how matrices stand in polynomials.
+//!
+//! ```
+//! # fn main() -> Result<(), lattice::Error> {
+//! use ring::stream::random_key;
+//! use lattice::{Ciphertexts, PublicKey, SecretKey, Tiling, Values};
+//! let (scalars, values) = ([2, 3], [5, 7]); // one row of two, two rows of one
+//! let tiling = Tiling::new(1, 2, 1).expect("a small product");
+//!
+//! let (mut secret, public) = SecretKey::new()?;
+//! let encrypted = secret.encrypt(tiling, &scalars, 2)?;
+//!
+//! let received = Ciphertexts::read(tiling, 1, 2, &encrypted)?;
+//! let (mut one, mut other) = ([0], [0]);
+//! let answer = PublicKey::read(&public, &random_key()?)?.answer(
+//!     &received,
+//!     &Values::new(tiling, &values, 2, 0..1),
+//!     &mut one,
+//! );
+//!
+//! secret.decrypt(tiling, (1, 1), 0..1, &answer, &mut other)?;
+//! assert_eq!(one[0].wrapping_add(other[0]), 2 * 5 + 3 * 7);
+//! # Ok(())
+//! # }
+//! ```
+
+mod answers;
+mod encryption;
+mod error;
+mod keys;
+mod residues;
+mod sample;
+mod tiling;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use answers::answer_words;
+pub use encryption::{Ciphertexts, Values, ciphertext_words};
+pub use error::Error;
+pub use keys::{PUBLIC_KEY_WORDS, PublicKey, SecretKey};
+pub use tiling::Tiling;

@@ -1,0 +1,309 @@
+//! Products against plain arithmetic, noise against its bound, and messages that do not fit.
+
+use crate::residues::{ALL, BITS, SENT, basis};
+use crate::{
+    Ciphertexts, Error, PublicKey, SecretKey, Tiling, Values, answer_words, ciphertext_words,
+};
+use proptest::prelude::*;
+use ring::polynomial::DEGREE;
+use ring::stream::{Key, Stream, random_key};
+
+const EDGES: [u64; 8] = [
+    0,
+    1,
+    u64::MAX,
+    1 << 63,
+    (1 << 63) - 1,
+    (1 << 63) + 1,
+    1 << 32,
+    0xffff_ffff,
+];
+
+fn words(seed: u8, n: usize) -> Vec<u64> {
+    let mut words = vec![0; n];
+    Stream::new(&Key::from_bytes([seed; 16]), "test")
+        .reserve(n)
+        .fill(0, &mut words);
+    words
+}
+
+fn product(scalars: &[u64], values: &[u64], k: usize) -> Vec<u64> {
+    let (m, n) = (scalars.len() / k, values.len() / k);
+    let mut out = vec![0_u64; m * n];
+    for i in 0..m {
+        for j in 0..k {
+            for l in 0..n {
+                let term = scalars[i * k + j].wrapping_mul(values[j * n + l]);
+                out[i * n + l] = out[i * n + l].wrapping_add(term);
+            }
+        }
+    }
+    out
+}
+
+struct Ends {
+    secret: SecretKey,
+    public: PublicKey,
+}
+
+fn ends() -> Ends {
+    let (secret, message) = SecretKey::new().unwrap();
+    let public = PublicKey::read(&message, &random_key().unwrap()).unwrap();
+    Ends { secret, public }
+}
+
+impl Ends {
+    /// Both shares of a product, its columns in two messages.
+    fn shares(
+        &mut self,
+        tiling: Tiling,
+        scalars: &[u64],
+        values: &[u64],
+        k: usize,
+    ) -> [Vec<u64>; 2] {
+        let (m, n) = (scalars.len() / k, values.len() / k);
+        let message = self.secret.encrypt(tiling, scalars, k).unwrap();
+        let received = Ciphertexts::read(tiling, m, k, &message).unwrap();
+        let [mut one, mut other] = [0, 1].map(|_| vec![0; m * n]);
+        let all = tiling.column_blocks(n);
+        for columns in [0..all / 2, all / 2..all] {
+            let values = Values::new(tiling, values, k, columns.clone());
+            let answer = self.public.answer(&received, &values, &mut one);
+            assert_eq!(answer.len(), answer_words(tiling, m, n, columns.clone()));
+            self.secret
+                .decrypt(tiling, (m, n), columns, &answer, &mut other)
+                .unwrap();
+        }
+        [one, other]
+    }
+
+    fn check(&mut self, tiling: Tiling, scalars: &[u64], values: &[u64], k: usize) {
+        let [one, other] = self.shares(tiling, scalars, values, k);
+        let sum: Vec<u64> = one
+            .iter()
+            .zip(&other)
+            .map(|(a, b)| a.wrapping_add(*b))
+            .collect();
+        assert!(
+            sum == product(scalars, values, k),
+            "{tiling:?}, rows of {k}"
+        );
+    }
+}
+
+#[test]
+fn every_tiling_multiplies() {
+    let mut ends = ends();
+    let (m, k, n) = (5, 6, 7);
+    for tiling in Tiling::all(m, k) {
+        ends.check(tiling, &words(1, m * k), &words(2, k * n), k);
+    }
+}
+
+#[test]
+fn blocks_of_every_size_multiply() {
+    let mut ends = ends();
+    for (m, k, n) in [
+        (1, 1, 1),
+        (1, 1, 9000),
+        (1, 200, 1),
+        (130, 1, 130),
+        (64, 130, 3),
+        (3, 130, 200),
+        (9000, 1, 1),
+        (33, 257, 65),
+    ] {
+        let tiling = Tiling::new(m, k, n).unwrap();
+        ends.check(tiling, &words(3, m * k), &words(4, k * n), k);
+    }
+}
+
+#[test]
+fn extreme_words_multiply() {
+    let mut ends = ends();
+    for scalar in EDGES {
+        for value in EDGES {
+            let (m, k, n) = (2, 128, 3);
+            let tiling = Tiling::new(m, k, n).unwrap();
+            ends.check(tiling, &vec![scalar; m * k], &vec![value; k * n], k);
+        }
+    }
+}
+
+#[test]
+fn a_million_results_are_right() {
+    let mut ends = ends();
+    for seed in 0..4 {
+        let (m, k, n) = (128, 32, 2048);
+        let tiling = Tiling::new(m, k, n).unwrap();
+        ends.check(
+            tiling,
+            &words(10 + seed, m * k),
+            &words(20 + seed, k * n),
+            k,
+        );
+    }
+}
+
+#[test]
+fn a_depth_whose_noise_could_show_is_refused() {
+    assert!(Tiling::new(1, 1 << 25, 1).is_none());
+    assert!(Tiling::new(1, 1 << 24, 1 << 10).is_none());
+    assert!(Tiling::new(4096, 25_088, 1).is_some());
+}
+
+#[test]
+fn words_stand_where_they_are_read() {
+    let all = [EDGES.to_vec(), words(5, 10_000)].concat();
+    let placed = basis().place(&all);
+    let n = all.len();
+    for (at, word) in all.iter().enumerate() {
+        let residues: [u64; ALL] = std::array::from_fn(|prime| placed[prime * n + at]);
+        assert_eq!(basis().mask(residues), Some(*word));
+    }
+    let switched = basis().switch(&placed);
+    for (at, word) in all.iter().enumerate() {
+        let residues: [u64; SENT] = std::array::from_fn(|prime| switched[prime * n + at]);
+        assert_eq!(basis().word(residues), *word);
+    }
+}
+
+#[test]
+fn numbers_between_two_words_mask_nothing() {
+    // q / 2^65, half a step: (0 + 1) / 2 of the first step, as (q − 1) / 2 is half of q.
+    let half =
+        |p: u64, word: u64| (u128::from(word) * u128::from(p.div_ceil(2)) % u128::from(p)) as u64;
+    let one = basis().place(&[1]);
+    let residues = std::array::from_fn(|at| half(basis().moduli[at].value(), one[at]));
+    assert_eq!(basis().mask(residues), None);
+}
+
+/// The noise of an answer against what the head of `answers` says of it.
+#[test]
+fn noise_is_as_small_as_the_masks_need() {
+    let mut ends = ends();
+    let (m, k, n) = (8, 1024, 1024);
+    let tiling = Tiling::new(m, k, n).unwrap();
+    let (scalars, values) = (words(6, m * k), words(7, k * n));
+    let message = ends.secret.encrypt(tiling, &scalars, k).unwrap();
+    let received = Ciphertexts::read(tiling, m, k, &message).unwrap();
+    let ready = Values::new(tiling, &values, k, 0..tiling.column_blocks(n));
+    let noise = ends.public.noise(
+        &received,
+        &ready,
+        &ends.secret,
+        &product(&scalars, &values, k),
+    );
+    let deviation =
+        (noise.iter().map(|noise| noise * noise).sum::<f64>() / noise.len() as f64).sqrt();
+    // 3.24·2^63 / √3, for k·n' terms.
+    let expected =
+        3.25 * 2.0_f64.powi(63) / 3.0_f64.sqrt() * ((k * tiling.columns()) as f64).sqrt();
+    println!(
+        "deviation 2^{:.2}, expected 2^{:.2}",
+        deviation.log2(),
+        expected.log2()
+    );
+    assert!((deviation / expected - 1.0).abs() < 0.1);
+    assert!(noise.iter().all(|noise| noise.abs() < 2.0_f64.powi(80)));
+}
+
+#[test]
+fn messages_of_other_lengths_are_refused() {
+    let (m, k, n) = (3, 5, 7);
+    let tiling = Tiling::new(m, k, n).unwrap();
+    let (mut secret, key) = SecretKey::new().unwrap();
+    let scalars = secret.encrypt(tiling, &words(1, m * k), k).unwrap();
+    let mut public = PublicKey::read(&key, &random_key().unwrap()).unwrap();
+    let received = Ciphertexts::read(tiling, m, k, &scalars).unwrap();
+    let values = Values::new(tiling, &words(2, k * n), k, 0..1);
+    let answer = public.answer(&received, &values, &mut vec![0; m * n]);
+    for change in [-1, 1] {
+        let cut = |message: &[u64]| {
+            let mut message = message.to_vec();
+            message.resize(message.len().wrapping_add_signed(change), 0);
+            message
+        };
+        let length = |error: Option<Error>| matches!(error, Some(Error::Length { .. }));
+        assert!(length(
+            PublicKey::read(&cut(&key), &random_key().unwrap()).err()
+        ));
+        assert!(length(
+            Ciphertexts::read(tiling, m, k, &cut(&scalars)).err()
+        ));
+        let mut out = vec![0; m * n];
+        assert!(length(
+            secret
+                .decrypt(tiling, (m, n), 0..1, &cut(&answer), &mut out)
+                .err()
+        ));
+    }
+    assert_eq!(ciphertext_words(tiling, m, k), scalars.len());
+}
+
+/// A number at a place of a packed message.
+fn put(message: &mut [u64], bit: usize, number: u64) {
+    for at in 0..BITS as usize {
+        let (word, shift) = ((bit + at) / 64, (bit + at) % 64);
+        message[word] = message[word] & !(1 << shift) | (number >> at & 1) << shift;
+    }
+}
+
+#[test]
+fn numbers_that_are_no_residues_are_refused() {
+    let (m, k, n) = (3, 5, 7);
+    let tiling = Tiling::new(m, k, n).unwrap();
+    let (mut secret, key) = SecretKey::new().unwrap();
+    let scalars = secret.encrypt(tiling, &words(1, m * k), k).unwrap();
+    let mut public = PublicKey::read(&key, &random_key().unwrap()).unwrap();
+    let received = Ciphertexts::read(tiling, m, k, &scalars).unwrap();
+    let values = Values::new(tiling, &words(2, k * n), k, 0..1);
+    let answer = public.answer(&received, &values, &mut vec![0; m * n]);
+    for prime in 0..ALL {
+        let p = basis().moduli[prime].value();
+        let bit = (prime * DEGREE + 77) * BITS as usize;
+        for number in [p, (1 << BITS) - 1] {
+            let wrong = |message: &[u64], bit: usize| {
+                let mut message = message.to_vec();
+                put(&mut message, bit, number);
+                message
+            };
+            let refused = |error: Option<Error>| {
+                let text = error.unwrap().to_string();
+                assert!(
+                    text.contains("number 77") && text.contains("not below its modulus"),
+                    "{text}"
+                );
+            };
+            refused(PublicKey::read(&wrong(&key, 128 + bit), &random_key().unwrap()).err());
+            refused(Ciphertexts::read(tiling, m, k, &wrong(&scalars, 128 + bit)).err());
+            if prime < SENT {
+                let mut out = vec![0; m * n];
+                let wrong = wrong(&answer, bit);
+                refused(secret.decrypt(tiling, (m, n), 0..1, &wrong, &mut out).err());
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn any_shape_multiplies(m in 1_usize..40, k in 1_usize..300, n in 1_usize..40, seed: u8) {
+        let tiling = Tiling::new(m, k, n).unwrap();
+        ends().check(tiling, &words(seed, m * k), &words(!seed, k * n), k);
+    }
+
+    /// Nothing in a message of the right length makes anything panic.
+    #[test]
+    fn any_words_are_read_or_refused(seed: u8) {
+        let (secret, key) = SecretKey::new().unwrap();
+        let below = |words: Vec<u64>| -> Vec<u64> { words.into_iter().map(|word| word & word >> 1).collect() };
+        let _ = PublicKey::read(&words(seed, key.len()), &random_key().unwrap());
+        let tiling = Tiling::new(1, 1, 1).unwrap();
+        let _ = Ciphertexts::read(tiling, 1, 1, &below(words(seed, ciphertext_words(tiling, 1, 1))));
+        let answer = words(seed, answer_words(tiling, 1, 1, 0..1));
+        let _ = secret.decrypt(tiling, (1, 1), 0..1, &answer, &mut [0]);
+    }
+}
