@@ -203,12 +203,11 @@ impl Basis {
             u128::from(a) + u128::from(p) * u128::from(h),
             u128::from(p) * u128::from(q),
         );
-        let v = if v > both / 2 {
+        if v > both / 2 {
             v as f64 - both as f64
         } else {
             v as f64
-        };
-        v
+        }
     }
 }
 
