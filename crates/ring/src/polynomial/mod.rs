@@ -14,10 +14,14 @@
 //! Time depends on lengths and on the modulus alone, but for [`Modulus::constant`] and
 //! [`Modulus::inverse`], which are for public numbers.
 
+#[cfg(avx512)]
+mod ifma512;
 mod portable;
 mod tables;
 
 use crate::dispatch::{Backend, backend};
+#[cfg(avx512)]
+use ifma512::Ifma512;
 pub use tables::Constant;
 use tables::{DIGIT, DIGIT_MASK, Tables, below, power};
 
@@ -34,6 +38,25 @@ const LAZY: usize = 1 << 11;
 /// A prime with its tables.
 pub struct Modulus {
     tables: Tables,
+    engine: Engine,
+}
+
+/// Which kernels, with what they have besides the tables.
+enum Engine {
+    Portable,
+    #[cfg(avx512)]
+    Ifma512(Ifma512),
+}
+
+/// Calls the modulus's kernel.
+macro_rules! call {
+    ($modulus:expr, $kernel:ident($($argument:expr),*)) => {
+        match &$modulus.engine {
+            Engine::Portable => portable::$kernel(&$modulus.tables, $($argument),*),
+            #[cfg(avx512)]
+            Engine::Ifma512(engine) => engine.$kernel(&$modulus.tables, $($argument),*),
+        }
+    };
 }
 
 impl Modulus {
@@ -47,10 +70,13 @@ impl Modulus {
     }
 
     pub(crate) fn with(backend: Backend, p: u64) -> Self {
-        let _ = backend.checked();
-        Self {
-            tables: Tables::new(p),
-        }
+        let tables = Tables::new(p);
+        let engine = match backend.checked() {
+            #[cfg(avx512)]
+            Backend::Avx512 => Ifma512::new(&tables).map_or(Engine::Portable, Engine::Ifma512),
+            _ => Engine::Portable,
+        };
+        Self { tables, engine }
     }
 
     /// p.
@@ -65,7 +91,7 @@ impl Modulus {
     /// If there are not [`DEGREE`] of them.
     pub fn to_evaluations(&self, polynomial: &mut [u64]) {
         check_degree(polynomial);
-        portable::to_evaluations(&self.tables, polynomial);
+        call!(self, to_evaluations(polynomial));
     }
 
     /// Evaluations in 0..p, in the module's order, become coefficients in 0..p.
@@ -74,7 +100,7 @@ impl Modulus {
     /// If there are not [`DEGREE`] of them.
     pub fn to_coefficients(&self, polynomial: &mut [u64]) {
         check_degree(polynomial);
-        portable::to_coefficients(&self.tables, polynomial);
+        call!(self, to_coefficients(polynomial));
     }
 
     /// out = Σ a·b, position by position: of evaluations, the products of polynomials. Any number of
@@ -89,7 +115,7 @@ impl Modulus {
         }
         out.fill(0);
         for pairs in pairs.chunks(LAZY) {
-            portable::add_products(&self.tables, out, pairs);
+            call!(self, add_products(out, pairs));
         }
     }
 
@@ -99,7 +125,7 @@ impl Modulus {
     /// If lengths differ.
     pub fn reduce_signed(&self, words: &[u64], out: &mut [u64]) {
         check(out, words);
-        portable::reduce_signed(&self.tables, words, out);
+        call!(self, reduce_signed(words, out));
     }
 
     /// a becomes a + b, of values in 0..p.
@@ -108,7 +134,7 @@ impl Modulus {
     /// If lengths differ.
     pub fn add(&self, a: &mut [u64], b: &[u64]) {
         check(a, b);
-        portable::add(&self.tables, a, b);
+        call!(self, add(a, b));
     }
 
     /// a becomes a − b, of values in 0..p.
@@ -117,7 +143,7 @@ impl Modulus {
     /// If lengths differ.
     pub fn subtract(&self, a: &mut [u64], b: &[u64]) {
         check(a, b);
-        portable::subtract(&self.tables, a, b);
+        call!(self, subtract(a, b));
     }
 
     /// A public number made ready for [`Modulus::multiply`].

@@ -87,6 +87,52 @@ fn check_product(modulus: &Modulus, a: &[u64], b: &[u64]) {
     assert!(multiply(modulus, a, b) == expected);
 }
 
+/// Otherwise the comparisons would compare nothing; see the same of the backends.
+#[test]
+#[cfg(all(avx512, target_os = "linux"))]
+fn tests_run_the_kernels_that_the_processor_has() {
+    let text = std::fs::read_to_string("/proc/cpuinfo").expect("the processor's description");
+    let has = text.split_whitespace().any(|flag| flag == "avx512ifma");
+    for backend in backends() {
+        let modulus = Modulus::with(backend, PRIMES[0]);
+        let fast = matches!(modulus.engine, Engine::Ifma512(_));
+        assert_eq!(fast, has && backend == Backend::Avx512, "{backend}");
+    }
+}
+
+/// Bit for bit, with values at the edges and others.
+#[test]
+fn every_kernel_does_as_the_portable_one() {
+    for p in PRIMES {
+        let portable = Modulus::with(Backend::Portable, p);
+        for modulus in backends().map(|backend| Modulus::with(backend, p)) {
+            let same = |work: &dyn Fn(&Modulus, &mut [u64]), start: &[u64]| {
+                let [mut out, mut expected] = [start.to_vec(), start.to_vec()];
+                work(&modulus, &mut out);
+                work(&portable, &mut expected);
+                assert!(out == expected);
+            };
+            let all = polynomials(p);
+            for a in &all {
+                same(&|modulus, out| modulus.to_evaluations(out), a);
+                same(&|modulus, out| modulus.to_coefficients(out), a);
+                same(
+                    &|modulus, out| modulus.reduce_signed(&words(DEGREE, a[0]), out),
+                    a,
+                );
+                for b in &all {
+                    same(&|modulus, out| modulus.add(out, b), a);
+                    same(&|modulus, out| modulus.subtract(out, b), a);
+                    same(
+                        &|modulus, out| modulus.sum_of_products(out, &[(a, b), (b, b)]),
+                        a,
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn products_are_those_of_the_definition() {
     for modulus in moduli() {
