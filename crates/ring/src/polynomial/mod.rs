@@ -11,15 +11,23 @@
 //! evaluations stand transposed as a matrix of 8×8. Every backend has this order, so that
 //! evaluations drawn from a public seed mean the same polynomial everywhere.
 //!
+//! **Limit.** 13 stages of 512 butterflies of eight. With AVX-512 IFMA one takes nine instructions,
+//! three of them multiplications, and four are executed in a cycle: 15,000 cycles, and 2,600 for
+//! transposes and last reductions, 4.4 µs at 4 GHz. On one core of an AMD EPYC (Zen 5) at that clock
+//! either transform takes 5.1 to 5.4 µs (portably 72), the median of 15 times 300. Sums of products
+//! wait for memory: 1.5 µs for each pair of 64 KiB operands in the third-level cache (portably 5).
+//!
 //! Time depends on lengths and on the modulus alone, but for [`Modulus::constant`] and
 //! [`Modulus::inverse`], which are for public numbers.
 
+mod evaluations;
 #[cfg(avx512)]
 mod ifma512;
 mod portable;
 mod tables;
 
 use crate::dispatch::{Backend, backend};
+pub use evaluations::Evaluations;
 #[cfg(avx512)]
 use ifma512::Ifma512;
 pub use tables::Constant;
@@ -113,9 +121,10 @@ impl Modulus {
             check(out, a);
             check(out, b);
         }
-        out.fill(0);
-        for pairs in pairs.chunks(LAZY) {
-            call!(self, add_products(out, pairs));
+        let (first, rest) = pairs.split_at(pairs.len().min(LAZY));
+        call!(self, sum_products(out, first, false));
+        for pairs in rest.chunks(LAZY) {
+            call!(self, sum_products(out, pairs, true));
         }
     }
 
