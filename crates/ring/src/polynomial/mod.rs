@@ -13,9 +13,10 @@
 //!
 //! **Limit.** 13 stages of 512 butterflies of eight. With AVX-512 IFMA one takes nine instructions,
 //! three of them multiplications, and four are executed in a cycle: 15,000 cycles, and 2,600 for
-//! transposes and last reductions, 4.4 µs at 4 GHz. On one core of an AMD EPYC (Zen 5) at that clock
-//! either transform takes 5.1 to 5.4 µs (portably 72), the median of 15 times 300. Sums of products
-//! wait for memory: 1.5 µs for each pair of 64 KiB operands in the third-level cache (portably 5).
+//! transposes and last reductions, 4.4 µs at 4 GHz. On one core of an AMD EPYC (Zen 5) at up to
+//! that clock either transform takes 4.9 to 6.7 µs, and portably 71 to 98: medians of 15 times 300,
+//! run after run. Sums of products wait for memory: 1.5 µs and more for each pair of operands of
+//! 64 KiB in the third-level cache, portably 5.
 //!
 //! Time depends on lengths and on the modulus alone, but for [`Modulus::constant`] and
 //! [`Modulus::inverse`], which are for public numbers.

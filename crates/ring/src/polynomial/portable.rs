@@ -66,13 +66,20 @@ fn transpose(polynomial: &mut [u64]) {
     }
 }
 
-/// out += Σ a·b, for at most [`super::LAZY`] pairs.
-pub(super) fn add_products(tables: &Tables, out: &mut [u64], pairs: &[(&[u64], &[u64])]) {
+/// Σ a·b of at most [`super::LAZY`] pairs, onto `out` or in its place.
+pub(super) fn sum_products(
+    tables: &Tables,
+    out: &mut [u64],
+    pairs: &[(&[u64], &[u64])],
+    onto: bool,
+) {
     for (block, out) in out.chunks_mut(TOGETHER).enumerate() {
         let place = block * TOGETHER..block * TOGETHER + out.len();
         let mut sums = [0u128; TOGETHER];
-        for (sum, x) in sums.iter_mut().zip(&*out) {
-            *sum = u128::from(*x);
+        if onto {
+            for (sum, x) in sums.iter_mut().zip(&*out) {
+                *sum = u128::from(*x);
+            }
         }
         for (a, b) in pairs {
             let products = a[place.clone()].iter().zip(&b[place.clone()]);

@@ -5,11 +5,13 @@
     reason = "the build script checked the compiler"
 )]
 
+use crate::polynomial::ROW;
 use crate::polynomial::tables::{Constant, DIGIT, DIGIT_MASK, Tables};
 use std::arch::x86_64::{
-    __m512i, __mmask8, _mm512_add_epi64, _mm512_and_si512, _mm512_madd52hi_epu64,
-    _mm512_madd52lo_epu64, _mm512_mask_storeu_epi64, _mm512_maskz_loadu_epi64, _mm512_min_epu64,
-    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srli_epi64, _mm512_sub_epi64,
+    __m512i, __mmask8, _mm512_add_epi64, _mm512_and_si512, _mm512_loadu_si512,
+    _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_mask_storeu_epi64,
+    _mm512_maskz_loadu_epi64, _mm512_min_epu64, _mm512_set1_epi64, _mm512_setzero_si512,
+    _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
 };
 
 /// A constant in every lane, or one for each.
@@ -73,14 +75,21 @@ impl Field {
         _mm512_min_epu64(x, _mm512_sub_epi64(x, self.p))
     }
 
-    /// x + w·y mod p, lazily: a number below x + 2p, which must be a digit, as y is.
+    /// x + w·y mod p, lazily: a number below x + 2p, which must fit a digit, as y must.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn add_product(self, x: __m512i, y: __m512i, w: Factor) -> __m512i {
         let quotient = _mm512_madd52hi_epu64(_mm512_setzero_si512(), y, w.quotient);
         let product = _mm512_madd52lo_epu64(x, y, w.value);
-        let sum = _mm512_madd52lo_epu64(product, quotient, self.minus_p);
-        _mm512_and_si512(sum, self.mask)
+        self.subtract_multiple(product, quotient)
+    }
+
+    /// x − quotient·p, of which only the digit is known.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn subtract_multiple(self, x: __m512i, quotient: __m512i) -> __m512i {
+        let difference = _mm512_madd52lo_epu64(x, quotient, self.minus_p);
+        _mm512_and_si512(difference, self.mask)
     }
 
     /// x + w·y and x − w·y for x and y below 4p, to numbers below 4p (Harvey, section 3).
@@ -136,23 +145,30 @@ impl Field {
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn load(words: &[u64]) -> __m512i {
-    // SAFETY: the mask keeps the load to words of the slice.
-    unsafe { _mm512_maskz_loadu_epi64(first(words.len()), words.as_ptr().cast()) }
+    // SAFETY: the slice has eight words, or the mask keeps the load to words of the slice.
+    unsafe {
+        match words.len() {
+            0..ROW => _mm512_maskz_loadu_epi64(first(words), words.as_ptr().cast()),
+            _ => _mm512_loadu_si512(words.as_ptr().cast()),
+        }
+    }
 }
 
 /// Stores as many words as the slice has, eight at most.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn store(words: &mut [u64], x: __m512i) {
-    // SAFETY: the mask keeps the store to words of the slice.
-    unsafe { _mm512_mask_storeu_epi64(words.as_mut_ptr().cast(), first(words.len()), x) }
+    // SAFETY: the slice has eight words, or the mask keeps the store to words of the slice.
+    unsafe {
+        match words.len() {
+            0..ROW => _mm512_mask_storeu_epi64(words.as_mut_ptr().cast(), first(words), x),
+            _ => _mm512_storeu_si512(words.as_mut_ptr().cast(), x),
+        }
+    }
 }
 
-/// As many of the first of so many words as a register holds.
+/// The lanes that fewer than eight words fill.
 #[inline]
-fn first(words: usize) -> __mmask8 {
-    match words {
-        0..8 => (1 << words) - 1,
-        _ => u8::MAX,
-    }
+fn first(words: &[u64]) -> __mmask8 {
+    (1 << words.len()) - 1
 }

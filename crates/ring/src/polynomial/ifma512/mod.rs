@@ -1,26 +1,18 @@
 //! Eight numbers to a register, with multiplications of 52-bit digits (AVX-512 IFMA).
 
 mod field;
+mod registers;
+mod roots;
 mod sums;
 mod transform;
 
-use super::tables::{Constant, Tables};
-use super::{CHUNK, DEGREE, ROW};
-
-/// Roots of three stages: one, two and four.
-const NODES: usize = 7;
-
-/// A root for each lane.
-#[repr(C, align(64))]
-struct Lanes {
-    values: [u64; ROW],
-    quotients: [u64; ROW],
-}
+use super::tables::Tables;
+use roots::Lanes;
 
 /// Roots of the last three stages by chunks. Exists only where the processor has AVX-512 F and IFMA.
 pub(super) struct Ifma512 {
-    roots: Vec<[Lanes; NODES]>,
-    inverse_roots: Vec<[Lanes; NODES]>,
+    roots: Vec<Lanes>,
+    inverse_roots: Vec<Lanes>,
 }
 
 impl Ifma512 {
@@ -29,8 +21,8 @@ impl Ifma512 {
         let available =
             is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma");
         available.then(|| Self {
-            roots: by_lanes(&tables.roots),
-            inverse_roots: by_lanes(&tables.inverse_roots),
+            roots: roots::by_lanes(&tables.roots),
+            inverse_roots: roots::by_lanes(&tables.inverse_roots),
         })
     }
 
@@ -44,14 +36,15 @@ impl Ifma512 {
         unsafe { transform::to_coefficients(self, tables, polynomial) }
     }
 
-    pub(super) fn add_products(
+    pub(super) fn sum_products(
         &self,
         tables: &Tables,
         out: &mut [u64],
         pairs: &[(&[u64], &[u64])],
+        onto: bool,
     ) {
         // SAFETY: see the first.
-        unsafe { sums::add_products(tables, out, pairs) }
+        unsafe { sums::sum_products(tables, out, pairs, onto) }
     }
 
     pub(super) fn reduce_signed(&self, tables: &Tables, words: &[u64], out: &mut [u64]) {
@@ -68,23 +61,4 @@ impl Ifma512 {
         // SAFETY: see the first.
         unsafe { sums::subtract(tables, a, b) }
     }
-}
-
-fn by_lanes(roots: &[Constant]) -> Vec<[Lanes; NODES]> {
-    let lanes = |chunk: usize, node: usize| {
-        let level = (node + 1).ilog2();
-        let of_level = node + 1 - (1 << level);
-        // A lane's eight words are a block of the stage of stride 4.
-        let root = |lane: usize| {
-            let block = DEGREE / ROW + chunk * ROW + lane;
-            roots[(block << level) + of_level]
-        };
-        Lanes {
-            values: std::array::from_fn(|lane| root(lane).value),
-            quotients: std::array::from_fn(|lane| root(lane).quotient),
-        }
-    };
-    (0..DEGREE / CHUNK)
-        .map(|chunk| std::array::from_fn(|node| lanes(chunk, node)))
-        .collect()
 }

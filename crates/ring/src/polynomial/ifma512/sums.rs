@@ -13,9 +13,8 @@ use std::arch::x86_64::{
     _mm512_sub_epi64, _mm512_xor_si512,
 };
 
-/// Registers whose sums are kept together: as many low and high sums hide the latency, 4 cycles, of
-/// two multiplications a cycle.
-const TOGETHER: usize = 4;
+/// Registers whose sums are kept together: 512 bytes in a row of each operand.
+const TOGETHER: usize = 8;
 
 /// Three digits become a number modulo p.
 #[derive(Clone, Copy)]
@@ -38,15 +37,16 @@ impl Reduction {
         }
     }
 
-    /// Two digits, to a number below 2p.
+    /// Two digits, to a number below 2p; their quotients are subtracted together.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn of_two(self, low: __m512i, high: __m512i) -> __m512i {
-        let low = self
-            .field
-            .add_product(_mm512_setzero_si512(), low, self.one);
-        let sum = self.field.add_product(low, high, self.second);
-        self.field.below_twice_p(sum)
+        let zero = _mm512_setzero_si512();
+        let quotient = _mm512_madd52hi_epu64(zero, low, self.one.quotient);
+        let quotient = _mm512_madd52hi_epu64(quotient, high, self.second.quotient);
+        let sum = _mm512_madd52lo_epu64(low, high, self.second.value);
+        self.field
+            .below_twice_p(self.field.subtract_multiple(sum, quotient))
     }
 
     /// `low` + 2^52·`high`, to a number below p.
@@ -62,46 +62,54 @@ impl Reduction {
     }
 }
 
-/// out += Σ a·b, for at most [`LAZY`] pairs.
+/// Σ a·b of at most [`LAZY`] pairs, onto `out` or in its place.
 ///
 /// # Safety
 /// The processor has AVX-512 F and IFMA.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) unsafe fn add_products(tables: &Tables, out: &mut [u64], pairs: &[(&[u64], &[u64])]) {
+pub(super) unsafe fn sum_products(
+    tables: &Tables,
+    out: &mut [u64],
+    pairs: &[(&[u64], &[u64])],
+    onto: bool,
+) {
     assert!(pairs.len() <= LAZY, "sums that fit a word");
     let reduction = Reduction::new(tables);
     let len = out.len();
     let mut blocks = out.chunks_exact_mut(TOGETHER * ROW);
     for (block, out) in blocks.by_ref().enumerate() {
-        add_block::<TOGETHER>(reduction, out, pairs, block * TOGETHER * ROW);
+        let mut low = [_mm512_setzero_si512(); TOGETHER];
+        let mut high = low;
+        if onto {
+            for (low, out) in low.iter_mut().zip(out.chunks_exact(ROW)) {
+                *low = load(out);
+            }
+        }
+        for (a, b) in pairs {
+            let place = block * TOGETHER * ROW;
+            let (a, b) = (&a[place..][..TOGETHER * ROW], &b[place..][..TOGETHER * ROW]);
+            let words = a.chunks_exact(ROW).zip(b.chunks_exact(ROW));
+            for ((low, high), (a, b)) in low.iter_mut().zip(&mut high).zip(words) {
+                let (a, b) = (load(a), load(b));
+                *low = _mm512_madd52lo_epu64(*low, a, b);
+                *high = _mm512_madd52hi_epu64(*high, a, b);
+            }
+        }
+        for (out, (low, high)) in out.chunks_exact_mut(ROW).zip(low.into_iter().zip(high)) {
+            store(out, reduction.of_sums(low, high));
+        }
     }
     let rest = blocks.into_remainder();
     let start = len - rest.len();
-    for (block, out) in rest.chunks_mut(ROW).enumerate() {
-        add_block::<1>(reduction, out, pairs, start + block * ROW);
-    }
-}
-
-/// The positions from `start` on, as many as `out` has; a register of them may be filled in part.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn add_block<const REGISTERS: usize>(
-    reduction: Reduction,
-    out: &mut [u64],
-    pairs: &[(&[u64], &[u64])],
-    start: usize,
-) {
-    let mut low: [__m512i; REGISTERS] = std::array::from_fn(|at| load(&out[at * ROW..]));
-    let mut high = [_mm512_setzero_si512(); REGISTERS];
-    for (a, b) in pairs {
-        let (a, b) = (&a[start..][..out.len()], &b[start..][..out.len()]);
-        for (at, (low, high)) in low.iter_mut().zip(&mut high).enumerate() {
-            let (a, b) = (load(&a[at * ROW..]), load(&b[at * ROW..]));
-            *low = _mm512_madd52lo_epu64(*low, a, b);
-            *high = _mm512_madd52hi_epu64(*high, a, b);
+    for (register, out) in rest.chunks_mut(ROW).enumerate() {
+        let place = start + register * ROW..start + register * ROW + out.len();
+        let zero = _mm512_setzero_si512();
+        let (mut low, mut high) = (if onto { load(out) } else { zero }, zero);
+        for (a, b) in pairs {
+            let (a, b) = (load(&a[place.clone()]), load(&b[place.clone()]));
+            low = _mm512_madd52lo_epu64(low, a, b);
+            high = _mm512_madd52hi_epu64(high, a, b);
         }
-    }
-    for (out, (low, high)) in out.chunks_mut(ROW).zip(low.into_iter().zip(high)) {
         store(out, reduction.of_sums(low, high));
     }
 }

@@ -1,26 +1,30 @@
-//! The transforms: memory is passed over three times, for three stages, three more, and the last
-//! seven on 128 words at a time. Stages of strides 4, 2 and 1 work on matrices of 8×8 transposed,
-//! whose columns have their roots lane by lane.
+//! The transforms: three stages pass over the polynomial, four over an eighth of it, and six over
+//! chunks of 64 words there. The last three, of strides 4, 2 and 1, work on a chunk transposed as a
+//! matrix of 8×8, whose columns have their roots lane by lane.
+//!
+//! Sixteen registers are worked on together, so that a stage's eight butterflies hide their latency.
+//! Whatever is inlined by force is compiled for the instructions of the two functions that call it.
 
 #![allow(
     clippy::incompatible_msrv,
     reason = "the build script checked the compiler"
 )]
 
+use super::Ifma512;
 use super::field::{Factor, Field};
-use super::{Ifma512, Lanes, NODES};
-use crate::polynomial::tables::{Constant, Tables};
+use super::registers::{Registers, load, store, transposed};
+use super::roots::{ByLane, Roots, Shared};
+use crate::polynomial::tables::Tables;
 use crate::polynomial::{CHUNK, DEGREE, ROW};
-use std::arch::x86_64::{
-    __m512i, _mm512_load_si512, _mm512_loadu_si512, _mm512_shuffle_i64x2, _mm512_storeu_si512,
-    _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
-};
 
-/// Registers that three stages work on.
-type Eight = [__m512i; 8];
+/// Parts that a block is divided into by the first stages, and by the next.
+const FIRST: usize = 8;
+const SECOND: usize = 16;
 
-/// Blocks of 128 words.
-const PAIRS: usize = DEGREE / (2 * CHUNK);
+/// A chunk and the next, as blocks of the stage after those.
+fn chunks(chunk: usize) -> [usize; 2] {
+    [0, 1].map(|set| FIRST * SECOND + chunk + set)
+}
 
 /// # Safety
 /// The processor has AVX-512 F and IFMA.
@@ -28,34 +32,24 @@ const PAIRS: usize = DEGREE / (2 * CHUNK);
 pub(super) unsafe fn to_evaluations(ifma: &Ifma512, tables: &Tables, polynomial: &mut [u64]) {
     assert!(polynomial.len() == DEGREE, "a polynomial");
     let (field, roots) = (Field::new(tables), &tables.roots[..]);
-    for (blocks, stride) in [(1, DEGREE / 8), (8, DEGREE / 64)] {
-        for (block, words) in polynomial.chunks_exact_mut(8 * stride).enumerate() {
-            let roots = in_all_lanes(roots, blocks + block);
-            for at in (0..stride).step_by(ROW) {
-                let words = &mut words[at..][..7 * stride + ROW];
-                let mut x = load(words, stride);
-                forward(field, &mut x, &roots);
-                store(words, stride, x);
+    // SAFETY: what is called is compiled for this function's instructions.
+    unsafe {
+        split::<FIRST, 2>(field, polynomial, Shared::<3, 2>::new(roots, [1, 1]));
+        for (block, words) in polynomial.chunks_exact_mut(DEGREE / FIRST).enumerate() {
+            let of_block = Shared::<4, 1>::new(roots, [FIRST + block]);
+            split::<SECOND, 1>(field, words, of_block);
+            for (pair, words) in words.chunks_exact_mut(2 * CHUNK).enumerate() {
+                let chunk = block * SECOND + 2 * pair;
+                let of_chunks = Shared::<3, 2>::new(roots, chunks(chunk));
+                let mut x = load::<ROW, 2>(words, ROW, CHUNK);
+                forward(field, &mut x, of_chunks);
+                x = [transposed(x[0]), transposed(x[1])];
+                forward(field, &mut x, ByLane(&ifma.roots[chunk..][..2]));
+                for x in x.as_flattened_mut() {
+                    *x = field.below_p(field.below_twice_p(*x));
+                }
+                store(words, ROW, CHUNK, x);
             }
-        }
-    }
-    let pairs = polynomial.chunks_exact_mut(2 * CHUNK);
-    for ((block, words), lanes) in pairs.enumerate().zip(ifma.roots.chunks_exact(2)) {
-        let (low, high) = words.split_at_mut(CHUNK);
-        let (mut a, mut b) = (load(low, ROW), load(high, ROW));
-        let root = Factor::new(roots[PAIRS + block]);
-        for (a, b) in a.iter_mut().zip(&mut b) {
-            (*a, *b) = field.forward(*a, *b, root);
-        }
-        for (half, (words, mut x)) in [(low, a), (high, b)].into_iter().enumerate() {
-            forward(
-                field,
-                &mut x,
-                in_all_lanes(roots, 2 * (PAIRS + block) + half),
-            );
-            x = transposed(x);
-            forward(field, &mut x, by_lane(&lanes[half]));
-            store(words, ROW, x.map(|x| field.below_p(field.below_twice_p(x))));
         }
     }
 }
@@ -66,168 +60,163 @@ pub(super) unsafe fn to_evaluations(ifma: &Ifma512, tables: &Tables, polynomial:
 pub(super) unsafe fn to_coefficients(ifma: &Ifma512, tables: &Tables, polynomial: &mut [u64]) {
     assert!(polynomial.len() == DEGREE, "a polynomial");
     let (field, roots) = (Field::new(tables), &tables.inverse_roots[..]);
-    let usual = |a, b, root| field.inverse(a, b, root);
-    let pairs = polynomial.chunks_exact_mut(2 * CHUNK);
-    for ((block, words), lanes) in pairs.enumerate().zip(ifma.inverse_roots.chunks_exact(2)) {
-        let (low, high) = words.split_at_mut(CHUNK);
-        let half = |half: usize, words: &[u64]| {
-            let mut x = load(words, ROW);
-            inverse(field, &mut x, by_lane(&lanes[half]), usual);
-            x = transposed(x);
-            let roots = in_all_lanes(roots, 2 * (PAIRS + block) + half);
-            inverse(field, &mut x, roots, usual);
-            x
-        };
-        let (mut a, mut b) = (half(0, low), half(1, high));
-        let root = Factor::new(roots[PAIRS + block]);
-        for (a, b) in a.iter_mut().zip(&mut b) {
-            (*a, *b) = field.inverse(*a, *b, root);
+    // SAFETY: as above.
+    unsafe {
+        for (block, words) in polynomial.chunks_exact_mut(DEGREE / FIRST).enumerate() {
+            for (pair, words) in words.chunks_exact_mut(2 * CHUNK).enumerate() {
+                let chunk = block * SECOND + 2 * pair;
+                let by_lane = ByLane(&ifma.inverse_roots[chunk..][..2]);
+                let of_chunks = Shared::<3, 2>::new(roots, chunks(chunk));
+                let mut x = load::<ROW, 2>(words, ROW, CHUNK);
+                inverse(field, &mut x, by_lane, None);
+                x = [transposed(x[0]), transposed(x[1])];
+                inverse(field, &mut x, of_chunks, None);
+                store(words, ROW, CHUNK, x);
+            }
+            let of_block = Shared::<4, 1>::new(roots, [FIRST + block]);
+            join::<SECOND, 1>(field, words, of_block, None);
         }
-        store(low, ROW, a);
-        store(high, ROW, b);
+        // The root before the first is 1 / N.
+        let scale = Some(Factor::new(roots[0]));
+        join::<FIRST, 2>(field, polynomial, Shared::<3, 2>::new(roots, [1, 1]), scale);
     }
-    for (block, words) in polynomial.chunks_exact_mut(DEGREE / 8).enumerate() {
-        join(field, words, in_all_lanes(roots, 8 + block), usual);
-    }
-    // The root before the first is 1 / N.
-    let scale = Factor::new(roots[0]);
-    join(field, polynomial, in_all_lanes(roots, 1), |a, b, root| {
-        field.last(a, b, scale, root)
-    });
 }
 
-/// Three stages that join eight parts of `words`; see [`inverse`].
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn join(
+/// The stages that divide `words` into `ROWS` parts.
+///
+/// # Safety
+/// The caller is compiled for AVX-512 F and IFMA.
+#[inline(always)]
+unsafe fn split<const ROWS: usize, const SETS: usize>(
     field: Field,
     words: &mut [u64],
-    roots: impl Fn(usize, usize) -> Factor,
-    last: impl Fn(__m512i, __m512i, Factor) -> (__m512i, __m512i),
+    roots: impl Roots,
 ) {
-    let stride = words.len() / 8;
-    for at in (0..stride).step_by(ROW) {
-        let words = &mut words[at..][..7 * stride + ROW];
-        let mut x = load(words, stride);
-        inverse(field, &mut x, &roots, &last);
-        store(words, stride, x);
+    let stride = words.len() / ROWS;
+    for at in (0..stride).step_by(SETS * ROW) {
+        let words = &mut words[at..][..(ROWS - 1) * stride + SETS * ROW];
+        // SAFETY: the same is asked of the caller.
+        unsafe {
+            let mut x = load::<ROWS, SETS>(words, stride, ROW);
+            forward(field, &mut x, roots);
+            store(words, stride, ROW, x);
+        }
     }
 }
 
-/// Three stages of the transform: `roots` of a level, and of a block of it.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn forward(field: Field, x: &mut Eight, roots: impl Fn(usize, usize) -> Factor) {
-    for level in 0..3 {
-        let stride = 4 >> level;
-        for block in 0..1 << level {
-            let root = roots(level, block);
-            for at in 2 * stride * block..(2 * block + 1) * stride {
-                (x[at], x[at + stride]) = field.forward(x[at], x[at + stride], root);
+/// The stages that join them; see [`inverse`].
+///
+/// # Safety
+/// The caller is compiled for AVX-512 F and IFMA.
+#[inline(always)]
+unsafe fn join<const ROWS: usize, const SETS: usize>(
+    field: Field,
+    words: &mut [u64],
+    roots: impl Roots,
+    scale: Option<Factor>,
+) {
+    let stride = words.len() / ROWS;
+    for at in (0..stride).step_by(SETS * ROW) {
+        let words = &mut words[at..][..(ROWS - 1) * stride + SETS * ROW];
+        // SAFETY: the same is asked of the caller.
+        unsafe {
+            let mut x = load::<ROWS, SETS>(words, stride, ROW);
+            inverse(field, &mut x, roots, scale);
+            store(words, stride, ROW, x);
+        }
+    }
+}
+
+/// The stages that divide `ROWS` registers.
+///
+/// # Safety
+/// The caller is compiled for AVX-512 F and IFMA.
+#[inline(always)]
+unsafe fn forward<const ROWS: usize, const SETS: usize>(
+    field: Field,
+    x: &mut Registers<ROWS, SETS>,
+    roots: impl Roots,
+) {
+    // SAFETY: the same is asked of the caller.
+    unsafe {
+        forward_stage::<ROWS, SETS, 0>(field, x, roots);
+        forward_stage::<ROWS, SETS, 1>(field, x, roots);
+        forward_stage::<ROWS, SETS, 2>(field, x, roots);
+        if ROWS == SECOND {
+            forward_stage::<ROWS, SETS, 3>(field, x, roots);
+        }
+    }
+}
+
+/// The stage of a level.
+///
+/// # Safety
+/// The caller is compiled for AVX-512 F and IFMA.
+#[inline(always)]
+unsafe fn forward_stage<const ROWS: usize, const SETS: usize, const LEVEL: usize>(
+    field: Field,
+    x: &mut Registers<ROWS, SETS>,
+    roots: impl Roots,
+) {
+    let stride = ROWS >> (LEVEL + 1);
+    for at in 0..ROWS / 2 {
+        let block = at / stride;
+        let (i, j) = (at + block * stride, at + (block + 1) * stride);
+        for (set, x) in x.iter_mut().enumerate() {
+            // SAFETY: the same is asked of the caller.
+            unsafe {
+                (x[i], x[j]) = field.forward(x[i], x[j], roots.root(set, LEVEL, block));
             }
         }
     }
 }
 
-/// Three stages of the inverse transform; `last` does the third.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn inverse(
+/// The stages that join them; the last of all has a factor for sums too.
+///
+/// # Safety
+/// The caller is compiled for AVX-512 F and IFMA.
+#[inline(always)]
+unsafe fn inverse<const ROWS: usize, const SETS: usize>(
     field: Field,
-    x: &mut Eight,
-    roots: impl Fn(usize, usize) -> Factor,
-    last: impl Fn(__m512i, __m512i, Factor) -> (__m512i, __m512i),
+    x: &mut Registers<ROWS, SETS>,
+    roots: impl Roots,
+    scale: Option<Factor>,
 ) {
-    for level in (0..3).rev() {
-        let stride = 4 >> level;
-        for block in 0..1 << level {
-            let root = roots(level, block);
-            for at in 2 * stride * block..(2 * block + 1) * stride {
-                let (a, b) = (x[at], x[at + stride]);
-                (x[at], x[at + stride]) = match level {
-                    0 => last(a, b, root),
-                    _ => field.inverse(a, b, root),
+    // SAFETY: the same is asked of the caller.
+    unsafe {
+        if ROWS == SECOND {
+            inverse_stage::<ROWS, SETS, 3>(field, x, roots, None);
+        }
+        inverse_stage::<ROWS, SETS, 2>(field, x, roots, None);
+        inverse_stage::<ROWS, SETS, 1>(field, x, roots, None);
+        inverse_stage::<ROWS, SETS, 0>(field, x, roots, scale);
+    }
+}
+
+/// The stage of a level.
+///
+/// # Safety
+/// The caller is compiled for AVX-512 F and IFMA.
+#[inline(always)]
+unsafe fn inverse_stage<const ROWS: usize, const SETS: usize, const LEVEL: usize>(
+    field: Field,
+    x: &mut Registers<ROWS, SETS>,
+    roots: impl Roots,
+    scale: Option<Factor>,
+) {
+    let stride = ROWS >> (LEVEL + 1);
+    for at in 0..ROWS / 2 {
+        let block = at / stride;
+        let (i, j) = (at + block * stride, at + (block + 1) * stride);
+        for (set, x) in x.iter_mut().enumerate() {
+            // SAFETY: the same is asked of the caller.
+            unsafe {
+                let root = roots.root(set, LEVEL, block);
+                (x[i], x[j]) = match scale {
+                    Some(scale) => field.last(x[i], x[j], scale, root),
+                    None => field.inverse(x[i], x[j], root),
                 };
             }
         }
     }
-}
-
-/// Roots of the stages from the one with `block` on, which all lanes have in common.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn in_all_lanes(roots: &[Constant], block: usize) -> impl Fn(usize, usize) -> Factor {
-    move |level, at| Factor::new(roots[(block << level) + at])
-}
-
-/// Roots of the last three stages, of which each lane has its own.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn by_lane(lanes: &[Lanes; NODES]) -> impl Fn(usize, usize) -> Factor {
-    move |level, at| {
-        let node = &lanes[(1 << level) - 1 + at];
-        // SAFETY: both have eight words, and stand at multiples of 64 bytes.
-        unsafe {
-            Factor {
-                value: _mm512_load_si512(node.values.as_ptr().cast()),
-                quotient: _mm512_load_si512(node.quotients.as_ptr().cast()),
-            }
-        }
-    }
-}
-
-/// Eight times eight words that begin `stride` apart.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load(words: &[u64], stride: usize) -> Eight {
-    assert!(words.len() >= 7 * stride + ROW, "eight rows");
-    // SAFETY: the last row ends within the slice.
-    std::array::from_fn(|at| unsafe { _mm512_loadu_si512(words.as_ptr().add(at * stride).cast()) })
-}
-
-/// The same back.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn store(words: &mut [u64], stride: usize, x: Eight) {
-    assert!(words.len() >= 7 * stride + ROW, "eight rows");
-    for (at, x) in x.into_iter().enumerate() {
-        // SAFETY: the last row ends within the slice.
-        unsafe { _mm512_storeu_si512(words.as_mut_ptr().add(at * stride).cast(), x) };
-    }
-}
-
-/// Lane j of register i goes to lane i of register j: pairs of lanes first, then a matrix of 4×4
-/// such pairs.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn transposed(x: Eight) -> Eight {
-    let even: [__m512i; 4] =
-        std::array::from_fn(|at| _mm512_unpacklo_epi64(x[2 * at], x[2 * at + 1]));
-    let odd: [__m512i; 4] =
-        std::array::from_fn(|at| _mm512_unpackhi_epi64(x[2 * at], x[2 * at + 1]));
-    let [even, odd] = [even, odd].map(|[a, b, c, d]| {
-        let (low, high) = (
-            [
-                _mm512_shuffle_i64x2::<0x88>(a, b),
-                _mm512_shuffle_i64x2::<0xdd>(a, b),
-            ],
-            [
-                _mm512_shuffle_i64x2::<0x88>(c, d),
-                _mm512_shuffle_i64x2::<0xdd>(c, d),
-            ],
-        );
-        [
-            _mm512_shuffle_i64x2::<0x88>(low[0], high[0]),
-            _mm512_shuffle_i64x2::<0x88>(low[1], high[1]),
-            _mm512_shuffle_i64x2::<0xdd>(low[0], high[0]),
-            _mm512_shuffle_i64x2::<0xdd>(low[1], high[1]),
-        ]
-    });
-    std::array::from_fn(|at| {
-        if at % 2 == 0 {
-            even[at / 2]
-        } else {
-            odd[at / 2]
-        }
-    })
 }

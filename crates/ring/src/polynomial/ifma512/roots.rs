@@ -1,0 +1,96 @@
+//! Roots of unity as the stages need them.
+
+#![allow(
+    clippy::incompatible_msrv,
+    reason = "the build script checked the compiler"
+)]
+
+use super::field::Factor;
+use crate::polynomial::tables::Constant;
+use crate::polynomial::{CHUNK, DEGREE, ROW};
+use std::arch::x86_64::_mm512_load_si512;
+
+/// Roots of several stages.
+pub(super) trait Roots: Copy {
+    /// The root of a set of registers, a level of stages, and a block there.
+    ///
+    /// # Safety
+    /// The caller is compiled for AVX-512 F and IFMA.
+    unsafe fn root(self, set: usize, level: usize, block: usize) -> Factor;
+}
+
+/// Those that all lanes have in common, by sets and levels.
+#[derive(Clone, Copy)]
+pub(super) struct Shared<'a, const LEVELS: usize, const SETS: usize>(
+    [[&'a [Constant]; LEVELS]; SETS],
+);
+
+impl<'a, const LEVELS: usize, const SETS: usize> Shared<'a, LEVELS, SETS> {
+    /// From the stage on that has the blocks, one for each set.
+    #[inline(always)]
+    pub(super) fn new(roots: &'a [Constant], blocks: [usize; SETS]) -> Self {
+        let mut sets = [[roots; LEVELS]; SETS];
+        for (levels, block) in sets.iter_mut().zip(blocks) {
+            for (level, roots) in levels.iter_mut().enumerate() {
+                *roots = &roots[block << level..][..1 << level];
+            }
+        }
+        Self(sets)
+    }
+}
+
+impl<const LEVELS: usize, const SETS: usize> Roots for Shared<'_, LEVELS, SETS> {
+    #[inline(always)]
+    unsafe fn root(self, set: usize, level: usize, block: usize) -> Factor {
+        // SAFETY: the same is asked of the caller.
+        unsafe { Factor::new(self.0[set][level][block]) }
+    }
+}
+
+/// A root for each lane.
+#[repr(C, align(64))]
+struct Lane {
+    values: [u64; ROW],
+    quotients: [u64; ROW],
+}
+
+/// Roots of the last three stages of a chunk: one, two and four.
+pub(super) struct Lanes([Lane; 7]);
+
+/// Those of chunks.
+#[derive(Clone, Copy)]
+pub(super) struct ByLane<'a>(pub(super) &'a [Lanes]);
+
+impl Roots for ByLane<'_> {
+    #[inline(always)]
+    unsafe fn root(self, set: usize, level: usize, block: usize) -> Factor {
+        let lane = &self.0[set].0[(1 << level) - 1 + block];
+        // SAFETY: both have eight words, and stand at multiples of 64 bytes.
+        unsafe {
+            Factor {
+                value: _mm512_load_si512(lane.values.as_ptr().cast()),
+                quotient: _mm512_load_si512(lane.quotients.as_ptr().cast()),
+            }
+        }
+    }
+}
+
+/// The roots of all chunks.
+pub(super) fn by_lanes(roots: &[Constant]) -> Vec<Lanes> {
+    let lane = |chunk: usize, node: usize| {
+        let level = (node + 1).ilog2();
+        let of_level = node + 1 - (1 << level);
+        // A lane's eight words are a block of the stage of stride 4.
+        let root = |at: usize| {
+            let block = DEGREE / ROW + chunk * ROW + at;
+            roots[(block << level) + of_level]
+        };
+        Lane {
+            values: std::array::from_fn(|at| root(at).value),
+            quotients: std::array::from_fn(|at| root(at).quotient),
+        }
+    };
+    (0..DEGREE / CHUNK)
+        .map(|chunk| Lanes(std::array::from_fn(|node| lane(chunk, node))))
+        .collect()
+}
