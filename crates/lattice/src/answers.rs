@@ -18,10 +18,12 @@
 //! **Correct:** |f| keeps 2^-8·Δ from the next word, which noise and roundings do not reach.
 
 use crate::encryption::{Ciphertexts, Values};
+#[cfg(test)]
+use crate::keys::Mutation;
 use crate::keys::{PublicKey, SecretKey, evaluate};
 use crate::residues::{ALL, SENT, basis, of_prime};
 use crate::sample::{error, masks, ternary};
-use crate::tiling::Tiling;
+use crate::tiling::{Places, Tiling};
 use crate::{Error, wire};
 use rayon::prelude::*;
 use ring::polynomial::DEGREE;
@@ -105,6 +107,8 @@ impl PublicKey {
         let [first, second] = self.masked_by_zero(scalars, values, row, column, &mut own);
         let places = scalars.tiling.products(scalars.m, values.n, row, column);
         let (masks, words) = masks(&mut own, places.len());
+        #[cfg(test)]
+        let masks = self.mutated(masks, &words);
         let first: Vec<u64> = first
             .chunks_exact(DEGREE)
             .flat_map(|residues| places.iter().map(|(place, _)| residues[*place]))
@@ -117,7 +121,7 @@ impl PublicKey {
     }
 
     /// Coefficients of an encryption of one block of the product, plus a fresh encryption of zero.
-    fn masked_by_zero(
+    pub(crate) fn masked_by_zero(
         &self,
         scalars: &Ciphertexts,
         values: &Values,
@@ -129,6 +133,10 @@ impl PublicKey {
         let scalars = &scalars.blocks[row * depths..][..depths];
         let values = &values.blocks[(column - values.columns.start) * depths..][..depths];
         let mut secret = Zeroizing::new(ternary(&own.reserve(DEGREE)));
+        #[cfg(test)]
+        if self.mutation == Mutation::NoZero {
+            secret.fill(0);
+        }
         evaluate(&mut secret);
         let [first, second] = [0, 1].map(|part| {
             let mut sum = vec![0; ALL * DEGREE];
@@ -187,7 +195,7 @@ impl SecretKey {
         let shares: Vec<Vec<u64>> = work
             .par_iter()
             .map(|(row, column, words)| {
-                self.decrypt_block(tiling.products(m, n, *row, *column), words)
+                self.decrypt_block(&tiling.products(m, n, *row, *column), words)
             })
             .collect::<Result<_, Error>>()?;
         for ((row, column, _), shares) in work.into_iter().zip(shares) {
@@ -200,7 +208,15 @@ impl SecretKey {
     }
 
     /// The words at those places of one block.
-    fn decrypt_block(&self, places: Vec<(usize, usize)>, words: &[u64]) -> Result<Vec<u64>, Error> {
+    fn decrypt_block(&self, places: &Places, words: &[u64]) -> Result<Vec<u64>, Error> {
+        let (first, n) = (self.open_block(places, words)?, places.len());
+        Ok((0..n)
+            .map(|at| basis().word(std::array::from_fn(|prime| first[prime * n + at])))
+            .collect())
+    }
+
+    /// c_0 + c_1·s at those places, residue by residue.
+    pub(crate) fn open_block(&self, places: &Places, words: &[u64]) -> Result<Vec<u64>, Error> {
         let (second, first) = words.split_at(wire::words(DEGREE, SENT));
         let mut second = wire::read(WHAT, second, DEGREE)?;
         let mut first = wire::read(WHAT, first, places.len())?;
@@ -216,15 +232,20 @@ impl SecretKey {
             let useful: Vec<u64> = places.iter().map(|(place, _)| product[*place]).collect();
             modulus.add(first, &useful);
         }
-        let n = places.len();
-        Ok((0..n)
-            .map(|at| basis().word(std::array::from_fn(|prime| first[prime * n + at])))
-            .collect())
+        Ok(first)
     }
 }
 
 #[cfg(test)]
 impl PublicKey {
+    fn mutated(&self, masks: Vec<u64>, words: &[u64]) -> Vec<u64> {
+        match self.mutation {
+            Mutation::NoMask => vec![0; masks.len()],
+            Mutation::NoRest => basis().place(words),
+            Mutation::None | Mutation::NoZero => masks,
+        }
+    }
+
     /// What useful coefficients of answers without masks are off, in all blocks.
     pub(crate) fn noise(
         &mut self,

@@ -7,7 +7,7 @@ use crate::tiling::Tiling;
 use crate::{Error, wire};
 use rayon::prelude::*;
 use ring::polynomial::DEGREE;
-use ring::stream::{Reserved, random_key};
+use ring::stream::{Key, Reserved, random_key};
 
 const WHAT: &str = "ciphertexts";
 
@@ -50,9 +50,19 @@ impl SecretKey {
         scalars: &[u64],
         k: usize,
     ) -> Result<Vec<u64>, Error> {
+        Ok(self.encrypt_from(&random_key()?, tiling, scalars, k))
+    }
+
+    /// The message whose uniform halves come from this seed, which serves once.
+    pub(crate) fn encrypt_from(
+        &mut self,
+        seed: &Key,
+        tiling: Tiling,
+        scalars: &[u64],
+        k: usize,
+    ) -> Vec<u64> {
         assert!(scalars.len() % k == 0, "rows of {k} scalars");
-        let m = scalars.len() / k;
-        let seed = random_key()?.to_words();
+        let (m, seed) = (scalars.len() / k, seed.to_words());
         let count = blocks(tiling, m, k);
         let errors: Vec<Reserved> = (0..count).map(|_| self.own.reserve(DEGREE)).collect();
         let secret = &self.secret;
@@ -78,7 +88,7 @@ impl SecretKey {
         for block in encrypted {
             wire::write(&block, DEGREE, &mut message);
         }
-        Ok(message)
+        message
     }
 }
 

@@ -27,6 +27,20 @@ pub struct PublicKey {
     /// Two polynomials as evaluations whose value at the secret, b + a·s, is small.
     pub(crate) parts: [Vec<u64>; 2],
     pub(crate) own: Stream,
+    #[cfg(test)]
+    pub(crate) mutation: Mutation,
+}
+
+/// What a test leaves out of an answer, to show that it would notice.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Mutation {
+    None,
+    /// No encryption of zero but its error.
+    NoZero,
+    NoMask,
+    /// Masks that are places of words.
+    NoRest,
 }
 
 /// The public stream that a seed on the wire stands for.
@@ -60,15 +74,19 @@ impl SecretKey {
     /// # Errors
     /// If the operating system has no randomness.
     pub fn new() -> Result<(Self, Vec<u64>), Error> {
-        let mut own = Stream::new(&random_key()?, "lattice: own");
-        let seed = random_key()?.to_words();
+        Ok(Self::from_keys(&random_key()?, &random_key()?))
+    }
+
+    /// From this party's randomness and a seed that all learn.
+    pub(crate) fn from_keys(own: &Key, seed: &Key) -> (Self, Vec<u64>) {
+        let (mut own, seed) = (Stream::new(own, "lattice: own"), seed.to_words());
         let mut secret = Zeroizing::new(ternary(&own.reserve(DEGREE)));
         evaluate(&mut secret);
         let a = uniform(&reserve_uniform(&mut expand(&seed)));
         let b = zero(&a, &secret, error(&own.reserve(DEGREE)));
         let mut message = seed.to_vec();
         wire::write(&b, DEGREE, &mut message);
-        Ok((Self { secret, own }, message))
+        (Self { secret, own }, message)
     }
 }
 
@@ -83,6 +101,11 @@ impl PublicKey {
         let b = wire::read(WHAT, rest, DEGREE)?;
         let a = uniform(&reserve_uniform(&mut expand(seed)));
         let own = Stream::new(randomness, "lattice: answers");
-        Ok(Self { parts: [b, a], own })
+        Ok(Self {
+            parts: [b, a],
+            own,
+            #[cfg(test)]
+            mutation: Mutation::None,
+        })
     }
 }

@@ -51,6 +51,8 @@ mod tiling;
 mod wire;
 
 #[cfg(test)]
+mod secrecy;
+#[cfg(test)]
 mod tests;
 
 pub use answers::answer_words;

@@ -188,6 +188,11 @@ impl Basis {
 
 #[cfg(test)]
 impl Basis {
+    /// The word that a number modulo q' stands for, and how far from its place it is, in 2^-64 of a step.
+    pub fn word_and_rest(&self, residues: [u64; SENT]) -> (u64, i64) {
+        self.sent.word(&self.moduli, |at| residues[at])
+    }
+
     /// How far a number is from the place of a word.
     pub fn distance(&self, residues: [u64; ALL], word: u64) -> f64 {
         let placed = self.place(&[word]);

@@ -1,0 +1,541 @@
+//! Tests of what each end sees, each with a mutation that it must catch; and known answers of all messages.
+
+use crate::keys::{Mutation, SEED, evaluate, expand, zero};
+use crate::residues::{ALL, BITS, SENT, basis, each, of_prime};
+use crate::sample::{error, reserve_uniform, ternary, uniform};
+use crate::{
+    Ciphertexts, PublicKey, SecretKey, Tiling, Values, answer_words, ciphertext_words, wire,
+};
+use ring::polynomial::DEGREE;
+use ring::stream::{Key, Stream};
+
+/// Rows, depth and columns of the products that are looked at: four answers of 4096 useful coefficients.
+const SHAPE: (usize, usize, usize) = (64, 2, 256);
+
+fn tiling() -> Tiling {
+    let (m, k, _) = SHAPE;
+    Tiling::all(m, k)
+        .find(|tiling| tiling.rows() == m && tiling.depths(k) == 1)
+        .unwrap()
+}
+
+fn key(byte: u8) -> Key {
+    Key::from_bytes([byte; 16])
+}
+
+/// Both ends of a session whose randomness is known, and the message between them.
+fn ends(mutation: Mutation) -> (SecretKey, PublicKey, Vec<u64>) {
+    let (secret, message) = SecretKey::from_keys(&key(1), &key(2));
+    let mut public = PublicKey::read(&message, &key(3)).unwrap();
+    public.mutation = mutation;
+    (secret, public, message)
+}
+
+/// Whether counts look as if all were as likely, by a chi-square test: such ones fail with a probability below
+/// 10^-8.
+fn are_equal(counts: &[f64]) -> bool {
+    let expected = counts.iter().sum::<f64>() / counts.len() as f64;
+    let square: f64 = counts
+        .iter()
+        .map(|count| (count - expected).powi(2) / expected)
+        .sum();
+    let freedom = counts.len() as f64 - 1.0;
+    square < freedom + 7.0 * (2.0 * freedom).sqrt()
+}
+
+/// How often each byte occurs, from this bit on.
+fn bytes(words: &[u64], bit: u32) -> Vec<f64> {
+    let mut counts = vec![0.0; 256];
+    words
+        .iter()
+        .for_each(|word| counts[(word >> bit & 255) as usize] += 1.0);
+    counts
+}
+
+/// The first bits of bytes that cover words of so many bits.
+fn places(bits: u32) -> impl Iterator<Item = u32> {
+    (0..bits - 8).step_by(8).chain([bits - 8])
+}
+
+/// Whether words of so many bits look uniform: each bit by itself, and each byte.
+fn is_uniform(words: &[u64], bits: u32) -> bool {
+    let n = words.len() as f64;
+    let lanes = (0..bits).all(|bit| {
+        let ones = words.iter().filter(|word| *word >> bit & 1 == 1).count() as f64;
+        (ones - n / 2.0).abs() < 6.0 * n.sqrt() / 2.0
+    });
+    lanes && places(bits).all(|bit| are_equal(&bytes(words, bit)))
+}
+
+/// Whether as many words of so many bits look as if they came from the same distribution.
+fn are_alike(one: &[u64], other: &[u64], bits: u32) -> bool {
+    assert_eq!(one.len(), other.len());
+    places(bits).all(|bit| {
+        let (one, other) = (bytes(one, bit), bytes(other, bit));
+        let both = one.iter().zip(&other);
+        let square: f64 = both
+            .filter(|(a, b)| *a + *b > 0.0)
+            .map(|(a, b)| (a - b).powi(2) / (a + b))
+            .sum();
+        square < 255.0 + 7.0 * 22.6
+    })
+}
+
+/// Whether all residues look uniform, those of each prime by themselves.
+fn are_uniform(polynomials: &[Vec<u64>]) -> bool {
+    let primes = polynomials[0].len() / DEGREE;
+    (0..primes).all(|prime| {
+        let residues: Vec<u64> = polynomials
+            .iter()
+            .flat_map(|polynomial| of_prime(polynomial, prime).iter().copied())
+            .collect();
+        is_uniform(&residues, BITS)
+    })
+}
+
+/// Evaluations to coefficients.
+fn coefficients(polynomial: &[u64]) -> Vec<u64> {
+    let mut out = polynomial.to_vec();
+    for (modulus, out) in basis().moduli.iter().zip(out.chunks_exact_mut(DEGREE)) {
+        modulus.to_coefficients(out);
+    }
+    out
+}
+
+/// Residue by residue.
+fn difference(a: &[u64], b: &[u64]) -> Vec<u64> {
+    let mut out = a.to_vec();
+    for ((modulus, out), b) in (basis().moduli.iter())
+        .zip(out.chunks_exact_mut(DEGREE))
+        .zip(each(b))
+    {
+        modulus.subtract(out, b);
+    }
+    out
+}
+
+/// The standard deviation of a polynomial's coefficients and the largest of them, if all are below 100.
+fn size(polynomial: &[u64]) -> Option<(f64, i64)> {
+    let signed = |prime: usize| {
+        let p = basis().moduli[prime].value();
+        let sign = move |x: u64| {
+            if x > p / 2 {
+                x as i64 - p as i64
+            } else {
+                x as i64
+            }
+        };
+        of_prime(polynomial, prime).iter().map(move |x| sign(*x))
+    };
+    let same = (1..ALL).all(|prime| signed(0).eq(signed(prime)));
+    let largest = signed(0).map(i64::abs).max()?;
+    let squares: f64 = signed(0).map(|x| (x as f64).powi(2)).sum();
+    let deviation = (squares / DEGREE as f64).sqrt();
+    (same && largest < 100).then_some((deviation, largest))
+}
+
+/// Whether a polynomial is an error: of 8192 coefficients the deviation is within 0.15 of 3.24, six times its own.
+fn is_error(polynomial: &[u64]) -> bool {
+    size(polynomial)
+        .is_some_and(|(deviation, largest)| (deviation - 3.24).abs() < 0.15 && largest <= 21)
+}
+
+/// The first polynomials of a message, as evaluations, and the uniform ones.
+fn parts(message: &[u64]) -> [Vec<Vec<u64>>; 2] {
+    let (seed, rest) = message.split_at(SEED);
+    let mut stream = expand(seed);
+    let (firsts, seconds) = rest
+        .chunks_exact(wire::words(DEGREE, ALL))
+        .map(|words| {
+            let first = wire::read("a test", words, DEGREE).unwrap();
+            (first, uniform(&reserve_uniform(&mut stream)))
+        })
+        .unzip();
+    [firsts, seconds]
+}
+
+/// What those without the secret can look at: the polynomials as they are sent, their coefficients, what these
+/// are from one to the next, and the uniform ones.
+fn look_uniform(message: &[u64]) -> bool {
+    let [firsts, seconds] = parts(message);
+    let inverse: Vec<Vec<u64>> = firsts.iter().map(|first| coefficients(first)).collect();
+    let steps: Vec<Vec<u64>> = inverse
+        .windows(2)
+        .map(|pair| difference(&pair[1], &pair[0]))
+        .collect();
+    [firsts, inverse, steps, seconds]
+        .iter()
+        .all(|view| view.is_empty() || are_uniform(view))
+}
+
+#[test]
+fn public_keys_and_ciphertexts_look_uniform() {
+    let (m, k) = (64, 4);
+    let tiling = Tiling::all(m, k)
+        .find(|tiling| tiling.rows() == 16 && tiling.depths(k) == 1)
+        .unwrap();
+    for scalar in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
+        let (mut secret, _, public) = ends(Mutation::None);
+        assert!(look_uniform(&public));
+        let scalars = vec![scalar; m * k];
+        let first = secret.encrypt_from(&key(4), tiling, &scalars, k);
+        assert_eq!(first.len(), ciphertext_words(tiling, m, k));
+        assert!(look_uniform(&first));
+
+        // The same again, with another seed and with the same.
+        let between = |one: &[u64], other: &[u64]| -> Vec<Vec<u64>> {
+            let [one, other] = [one, other].map(|message| parts(message)[0].clone());
+            let pairs = one.iter().zip(&other);
+            pairs
+                .map(|(one, other)| coefficients(&difference(one, other)))
+                .collect()
+        };
+        let second = secret.encrypt_from(&key(5), tiling, &scalars, k);
+        assert!(are_uniform(&between(&first, &second)));
+        let again = secret.encrypt_from(&key(4), tiling, &scalars, k);
+        let small = between(&first, &again);
+        assert!(
+            !are_uniform(&small) && small.iter().all(|error| size(error).is_some()),
+            "a uniform half that serves twice is noticed"
+        );
+
+        secret.secret.fill(0);
+        let bare = secret.encrypt_from(&key(6), tiling, &scalars, k);
+        assert!(!look_uniform(&bare), "a missing secret is noticed");
+    }
+}
+
+/// What is left of a polynomial that hides another's coefficients when who has the secret takes all else away.
+fn error_of(first: &[u64], second: &[u64], secret: &[u64], hidden: &[u64]) -> Vec<u64> {
+    let exact = zero(second, secret, hidden.to_vec());
+    coefficients(&difference(first, &exact))
+}
+
+#[test]
+fn every_polynomial_has_a_fresh_error_and_secrets_are_ternary() {
+    let (mut secret, mut public, message) = ends(Mutation::NoZero);
+    let evaluations = secret.secret.clone();
+    let (deviation, largest) = size(&coefficients(&evaluations)).unwrap();
+    assert!((deviation - (2.0_f64 / 3.0).sqrt()).abs() < 0.03 && largest == 1);
+    let nothing = vec![0; ALL * DEGREE];
+    let [b, a] = parts(&message);
+    assert!(is_error(&error_of(&b[0], &a[0], &evaluations, &nothing)));
+
+    let (m, k, n) = SHAPE;
+    let scalar = 0x0123_4567_89ab_cdef;
+    let encrypted = secret.encrypt_from(&key(4), tiling(), &vec![scalar; 3 * m * k], k);
+    let placed = basis().place(&vec![scalar; DEGREE]);
+    let places = tiling().scalars(m, k, 0, 0);
+    let mut hidden = nothing.clone();
+    for (place, _) in &places {
+        (0..ALL).for_each(|prime| {
+            hidden[prime * DEGREE + place] = placed[prime * DEGREE + place];
+        });
+    }
+    let [firsts, seconds] = parts(&encrypted);
+    let mut errors: Vec<Vec<u64>> = (firsts.iter().zip(&seconds))
+        .map(|(first, second)| error_of(first, second, &evaluations, &hidden))
+        .collect();
+    assert!(errors.len() == 3 && errors.iter().all(|error| is_error(error)));
+    errors.dedup();
+    assert_eq!(errors.len(), 3);
+    // The same without an error, which the secret alone shows.
+    let exact = zero(&seconds[0], &evaluations, hidden.clone());
+    let left = error_of(&exact, &seconds[0], &evaluations, &hidden);
+    assert!(!is_error(&left), "a missing error is noticed");
+
+    // Of answers to values that are zero, without an encryption of zero, the error is all.
+    let received = Ciphertexts::read(
+        tiling(),
+        m,
+        k,
+        &encrypted[..ciphertext_words(tiling(), m, k)],
+    );
+    let values = Values::new(tiling(), &vec![0; k * n], k, 0..tiling().column_blocks(n));
+    let received = received.unwrap();
+    let mut own = Stream::new(&key(7), "test");
+    for column in 0..tiling().column_blocks(n) {
+        let [first, second] = public.masked_by_zero(&received, &values, 0, column, &mut own);
+        assert!(first == nothing && is_error(&second));
+        public.mutation = Mutation::None;
+        let [_, second] = public.masked_by_zero(&received, &values, 0, column, &mut own);
+        assert!(!is_error(&second));
+        public.mutation = Mutation::NoZero;
+    }
+}
+
+/// What the holder of the secret key sees of an answer.
+struct View {
+    /// Of c_1 the coefficients, as they came and less Σ a·b, for which it guesses the values.
+    seconds: [Vec<Vec<u64>>; 2],
+    /// Of (c_0 + c_1·s) / Δ, at useful coefficients, the words and what is beyond them, in 2^-64.
+    words: Vec<u64>,
+    rests: Vec<i64>,
+}
+
+/// Views of two answers to the same scalars and values.
+fn views(values: &[u64], mutation: Mutation) -> [View; 2] {
+    let (m, k, n) = SHAPE;
+    let (mut secret, mut public, _) = ends(mutation);
+    let tiling = tiling();
+    let scalars = vec![0x0123_4567_89ab_cdef; m * k];
+    let message = secret.encrypt_from(&key(4), tiling, &scalars, k);
+    let received = Ciphertexts::read(tiling, m, k, &message).unwrap();
+    let ready = Values::new(tiling, values, k, 0..tiling.column_blocks(n));
+    [(); 2].map(|()| {
+        let answer = public.answer(&received, &ready, &mut vec![0; m * n]);
+        view(&secret, &received, &ready, &answer)
+    })
+}
+
+fn view(secret: &SecretKey, received: &Ciphertexts, values: &Values, answer: &[u64]) -> View {
+    let (m, _, n) = SHAPE;
+    let blocks = values.columns.len();
+    let (mut seconds, mut words, mut rests) = ([vec![], vec![]], vec![], vec![]);
+    for (column, block) in answer.chunks_exact(answer.len() / blocks).enumerate() {
+        let sent = &block[..wire::words(DEGREE, SENT)];
+        let second = wire::read("a test", sent, DEGREE).unwrap();
+        let mut guess = vec![0; ALL * DEGREE];
+        for ((modulus, guess), (a, b)) in (basis().moduli.iter())
+            .zip(guess.chunks_exact_mut(DEGREE))
+            .zip(each(&received.blocks[0][1]).zip(each(&values.blocks[column])))
+        {
+            modulus.sum_of_products(guess, &[(a, b)]);
+        }
+        let guess = basis().switch(&coefficients(&guess));
+        seconds[1].push(difference(&second, &guess));
+        seconds[0].push(second);
+
+        let places = received.tiling.products(m, n, 0, column);
+        let opened = secret.open_block(&places, block).unwrap();
+        for at in 0..places.len() {
+            let residues = std::array::from_fn(|prime| opened[prime * places.len() + at]);
+            let (word, rest) = basis().word_and_rest(residues);
+            words.push(word);
+            rests.push(rest);
+        }
+    }
+    View {
+        seconds,
+        words,
+        rests,
+    }
+}
+
+/// Whether rests look uniform between ±(1/2 − 2^-8), but for roundings of 2^-11.
+fn rests_are_uniform(rests: &[i64]) -> bool {
+    let (half, margin, rounding) = ((1_i128 << 63) - (1 << 56), 1_i128 << 56, 1_i128 << 53);
+    let mut counts = vec![0.0; (2 * half / margin) as usize];
+    let last = 2 * half - 1;
+    for rest in rests {
+        let place = i128::from(*rest) + half;
+        if place < -rounding || place > last + rounding {
+            return false;
+        }
+        counts[(place.clamp(0, last) / margin) as usize] += 1.0;
+    }
+    are_equal(&counts)
+}
+
+/// Whether the parts of views look uniform, by themselves, from one block to the next and from one answer to the
+/// other: c_1, words, and rests.
+fn uniform_parts(views: &[View; 2]) -> [bool; 3] {
+    let [one, two] = views;
+    let between: Vec<Vec<u64>> = (one.seconds[1].iter().zip(&two.seconds[1]))
+        .chain(one.seconds[1].iter().zip(&one.seconds[1][1..]))
+        .map(|(one, two)| difference(one, two))
+        .collect();
+    let next = one.words.len() / one.seconds[0].len();
+    let steps: Vec<u64> = (one.words.iter().zip(&two.words))
+        .chain(one.words.iter().zip(&one.words[next..]))
+        .map(|(one, two)| one.wrapping_sub(*two))
+        .collect();
+    [
+        are_uniform(&between)
+            && (views.iter().flat_map(|view| &view.seconds)).all(|view| are_uniform(view)),
+        is_uniform(&steps, 64) && views.iter().all(|view| is_uniform(&view.words, 64)),
+        rests_are_uniform(&[one.rests.as_slice(), &two.rests].concat()),
+    ]
+}
+
+/// Values that an answer must not tell apart.
+fn matrices() -> Vec<Vec<u64>> {
+    let (_, k, n) = SHAPE;
+    let mut random = vec![0; k * n];
+    Stream::new(&key(9), "test")
+        .reserve(k * n)
+        .fill(0, &mut random);
+    [0, 1, u64::MAX, 1 << 62]
+        .map(|value| vec![value; k * n])
+        .into_iter()
+        .chain([random])
+        .collect()
+}
+
+#[test]
+fn answers_look_uniform_whatever_the_values() {
+    for values in matrices() {
+        assert_eq!(uniform_parts(&views(&values, Mutation::None)), [true; 3]);
+        assert_eq!(
+            uniform_parts(&views(&values, Mutation::NoZero)),
+            [false, true, true],
+            "a missing encryption of zero is noticed"
+        );
+        assert_eq!(
+            uniform_parts(&views(&values, Mutation::NoMask)),
+            [true, false, false],
+            "a missing mask is noticed"
+        );
+        assert_eq!(
+            uniform_parts(&views(&values, Mutation::NoRest)),
+            [true, true, false],
+            "a mask that does not hide the noise is noticed"
+        );
+    }
+}
+
+#[test]
+fn answers_to_different_values_look_alike() {
+    let alike = |mutation| {
+        let [first, ..] = views(&matrices()[0], mutation);
+        matrices()[1..]
+            .iter()
+            .map(|values| {
+                let [_, other] = views(values, mutation);
+                let rests = [&first, &other].map(|view| {
+                    view.rests
+                        .iter()
+                        .map(|rest| *rest as u64)
+                        .collect::<Vec<_>>()
+                });
+                let seconds = [&first, &other].map(|view| {
+                    let residues = view.seconds[0].iter().flat_map(|of| of_prime(of, 0));
+                    residues.copied().collect::<Vec<_>>()
+                });
+                are_alike(&first.words, &other.words, 64)
+                    && are_alike(&rests[0], &rests[1], 64)
+                    && are_alike(&seconds[0], &seconds[1], BITS)
+            })
+            .collect::<Vec<bool>>()
+    };
+    assert_eq!(alike(Mutation::None), [true; 4]);
+    // Noise that no rest hides is still smaller than roundings: these do not show it.
+    for mutation in [Mutation::NoZero, Mutation::NoMask] {
+        assert_eq!(alike(mutation), [false; 4]);
+    }
+}
+
+#[test]
+fn randomness_that_serves_twice_is_noticed() {
+    let (m, k, n) = SHAPE;
+    let (mut secret, mut public, message) = ends(Mutation::None);
+    let encrypted = secret.encrypt_from(&key(4), tiling(), &vec![3; m * k], k);
+    let received = Ciphertexts::read(tiling(), m, k, &encrypted).unwrap();
+    let ready = Values::new(tiling(), &vec![5; k * n], k, 0..tiling().column_blocks(n));
+    let mut another = PublicKey::read(&message, &key(3)).unwrap();
+    let two = [&mut public, &mut another].map(|public| {
+        let answer = public.answer(&received, &ready, &mut vec![0; m * n]);
+        view(&secret, &received, &ready, &answer)
+    });
+    assert_eq!(uniform_parts(&two), [false; 3]);
+}
+
+#[test]
+fn coefficients_that_are_of_no_use_are_not_sent() {
+    let (m, k, n) = (3, 4, 5);
+    let (mut secret, mut public, _) = ends(Mutation::None);
+    for tiling in Tiling::all(m, k) {
+        let (rows, columns) = (m.div_ceil(tiling.rows()), tiling.column_blocks(n));
+        let encrypted = secret.encrypt_from(&key(4), tiling, &[3; 12], k);
+        let received = Ciphertexts::read(tiling, m, k, &encrypted).unwrap();
+        let values = Values::new(tiling, &[5; 20], k, 0..columns);
+        let answer = public.answer(&received, &values, &mut [0; 15]);
+        let useful: Vec<usize> = (0..rows)
+            .flat_map(|row| (0..columns).map(move |column| (row, column)))
+            .map(|(row, column)| tiling.products(m, n, row, column).len())
+            .collect();
+        assert_eq!(useful.iter().sum::<usize>(), m * n);
+        let packed = |numbers: usize| SENT * (numbers * BITS as usize).div_ceil(64);
+        let expected = useful.iter().map(|of| packed(DEGREE) + packed(*of)).sum();
+        assert_eq!(answer.len(), expected);
+        assert_eq!(answer_words(tiling, m, n, 0..columns), expected);
+
+        // They would tell sums of fewer products, which no mask hides.
+        let mut own = Stream::new(&key(7), "test");
+        let [first, mut second] = public.masked_by_zero(&received, &values, 0, 0, &mut own);
+        evaluate(&mut second);
+        let product = zero(&second, &secret.secret, vec![0; ALL * DEGREE]);
+        let sum = basis().switch(&difference(&first, &coefficients(&product)));
+        let shown = (0..DEGREE).all(|place| {
+            let residues = std::array::from_fn(|prime| sum[prime * DEGREE + place]);
+            let (word, rest) = basis().word_and_rest(residues);
+            let small = word.min(word.wrapping_neg());
+            small % 15 == 0 && small <= 15 * k as u64 && rest.unsigned_abs() < 1 << 53
+        });
+        assert!(shown, "a coefficient without a mask is a sum of products");
+    }
+}
+
+#[test]
+fn streams_give_the_same_polynomials_everywhere() {
+    let mut stream = Stream::new(&key(8), "test");
+    let hash = |words: &[u64]| digest(&[words]);
+    assert_eq!(
+        [
+            hash(&ternary(&stream.reserve(DEGREE))),
+            hash(&error(&stream.reserve(DEGREE))),
+            hash(&uniform(&reserve_uniform(&mut stream))),
+        ],
+        ["495ce6d65aca14d1", "5fb3945f6d2b7fbd", "2958e06881824f04"]
+    );
+}
+
+/// The start of a hash.
+fn digest(messages: &[&[u64]]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    messages.iter().copied().flatten().for_each(|word| {
+        hasher.update(&word.to_le_bytes());
+    });
+    hasher.finalize().to_hex()[..16].to_owned()
+}
+
+#[test]
+fn known_answers() {
+    let (m, k, n) = (5, 130, 70);
+    let (mut secret, mut public, message) = ends(Mutation::None);
+    let mut digests = vec![digest(&[&message])];
+    let mut words = vec![0; m * k + k * n];
+    Stream::new(&key(9), "test")
+        .reserve(words.len())
+        .fill(0, &mut words);
+    let (scalars, values) = words.split_at(m * k);
+    // Of several depths, blocks at the ends not full.
+    for tiling in Tiling::all(m, k)
+        .filter(|tiling| tiling.rows() == 4)
+        .step_by(3)
+    {
+        let all = 0..tiling.column_blocks(n);
+        let encrypted = secret.encrypt_from(&key(4), tiling, scalars, k);
+        let received = Ciphertexts::read(tiling, m, k, &encrypted).unwrap();
+        let [mut one, mut other] = [(); 2].map(|()| vec![0; m * n]);
+        let ready = Values::new(tiling, values, k, all.clone());
+        let answer = public.answer(&received, &ready, &mut one);
+        secret
+            .decrypt(tiling, (m, n), all, &answer, &mut other)
+            .unwrap();
+        digests.push(digest(&[&encrypted]));
+        digests.push(digest(&[&answer, &one, &other]));
+    }
+    assert_eq!(
+        digests,
+        [
+            "a1484d4c2195e52d",
+            "c71a8b90cf0a53c0",
+            "8027dfdc39d79fb4",
+            "b88abb4aaf2df00f",
+            "1486b31f7e04ecdd",
+            "1f4bfb8251847c03",
+            "365f40c2e17ab67c"
+        ]
+    );
+}
