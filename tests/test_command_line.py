@@ -13,7 +13,6 @@ import pytest
 from tacit.bench.cases import CASES
 from tacit.bench.rounds import rounds_by_parties
 from tacit.bench.run import chosen
-from tacit.bench.settings import Setting
 from tacit.bench.tables import rounds
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -128,7 +128,8 @@ def _add_setting(command: argparse.ArgumentParser) -> None:
         "--source",
         choices=["ot", "he", "dealer"],
         help='of the correlations of additive sharing: "ot" (default): oblivious transfer between the '
-        'parties; "he": the same, products of matrices by homomorphic encryption; "dealer": one more process, which sees shapes only',
+        'parties; "he": the same, products of matrices by homomorphic encryption; "dealer": one more '
+        "process, which sees shapes only",
     )
 
 

@@ -2,6 +2,14 @@
 
 from dataclasses import dataclass
 
+#: Sources of correlations, for people.
+SOURCES = {
+    None: "",
+    "ot": ", oblivious transfer",
+    "he": ", homomorphic encryption and oblivious transfer",
+    "dealer": " and a dealer",
+}
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -28,7 +36,7 @@ class Setting:
     @property
     def title(self) -> str:
         """For people."""
-        source = {None: "", "ot": ", oblivious transfer", "he": ", homomorphic encryption and oblivious transfer", "dealer": " and a dealer"}[self.source]
+        source = SOURCES[self.source]
         return f"{self.parties} parties, {self.protocol} sharing{source}"
 
 

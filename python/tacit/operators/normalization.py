@@ -5,12 +5,14 @@ share it, with more fraction bits than other numbers, beside the variance (:clas
 normalisation costs one product and loses nothing to the inverse square root.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from tacit.operators.arithmetic import add, mul
+from tacit.operators.convolution import convolution
 from tacit.operators.operands import public
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
@@ -76,7 +78,7 @@ def _normalise(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: fl
                 "batch normalisation by a secret variance alone",
                 "share the whole module by tacit.share_module",
             )
-        return add(mul(folded.factor.reshape(shape), x), folded.offset.reshape(shape))
+        return add(_by_channel(folded.factor, x), folded.offset.reshape(shape))
     if any(isinstance(secret, SecretTensor) for secret in (weight, bias, mean)):
         inverse = 1.0 / torch.sqrt(public(variance).to(torch.float64) + eps)
         factor = inverse if weight is None else weight * inverse
@@ -84,3 +86,13 @@ def _normalise(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: fl
         return result if bias is None else add(result, bias.reshape(shape))
     factor, offset = fold(weight, bias, public(mean), public(variance), eps)
     return add(mul(x, factor.reshape(shape)), offset.reshape(shape))
+
+
+def _by_channel(factor: SecretTensor, x: Any) -> SecretTensor:
+    """factor·x for each channel, as a convolution with one weight a channel: a protocol that masks its
+    operands then masks each factor once, where a product of equal shapes would mask all their copies."""
+    batch, channels, *rest = x.shape
+    image = x.reshape(batch, channels, 1, math.prod(rest))
+    weight = factor.reshape(channels, 1, 1, 1)
+    result = convolution(image, weight, None, (1, 1), (0, 0), (1, 1), False, (0, 0), channels)
+    return result.like(tuple(part.reshape(x.shape) for part in result._parts))

@@ -70,6 +70,11 @@ impl Phases {
         self.used[0].len() * self.used[1].len() * self.size[0] * self.size[1]
     }
 
+    /// Whether a copy would be the same as the channel.
+    fn is_image(&self, shape: &Convolution) -> bool {
+        shape.stride == [1, 1] && shape.padding == [0, 0] && self.size == shape.input
+    }
+
     /// Where the word is that the filter's word (y, x) meets at the first pixel.
     fn place(&self, shape: &Convolution, position: [usize; 2]) -> usize {
         let at = [0, 1].map(|axis| position[axis] * shape.dilation[axis]);
@@ -146,17 +151,29 @@ impl Phases {
         let first = filter / (shape.out_channels / shape.groups) * channels;
         let area = shape.input[0] * shape.input[1];
         let of_filter = filter * channels * taps.len()..(filter + 1) * channels * taps.len();
-        sums.fill(0);
+        // Where the result's rows follow each other as the image's do, as with kernels of one word.
+        let dense = self.run == out.len();
+        let totals = if dense { &mut *out } else { &mut **sums };
+        totals.fill(0);
         for (images, filters) in terms {
             let weights = filters[of_filter.clone()].chunks_exact(taps.len());
             for (channel, weights) in weights.enumerate() {
                 let words = (image * shape.in_channels + first + channel) * area;
-                self.copy(shape, &images[words..][..area], copy);
+                let image = &images[words..][..area];
+                let words = if self.is_image(shape) {
+                    image
+                } else {
+                    self.copy(shape, image, copy);
+                    &*copy
+                };
                 for (tap, weight) in taps.iter_mut().zip(weights) {
                     tap.weight = *weight;
                 }
-                add_taps(backend, sums, taps, copy);
+                add_taps(backend, totals, taps, words);
             }
+        }
+        if dense {
+            return;
         }
         for (out, sums) in out.chunks_exact_mut(width).zip(sums.chunks(self.size[1])) {
             out.copy_from_slice(&sums[..width]);
