@@ -1,21 +1,26 @@
 //! Products of encrypted scalars with values, masked: the holder of the secret key learns the one share of the
 //! product, the holder of the values has the other.
 //!
-//! **Secret of the holder of the values.** What it sends is, for each pair of a block of rows with one of columns,
-//! c_1 = Σ a_j·b_j + a·u + e and of c_0 = Σ (...)·b_j + b·u the useful coefficients, each plus a mask
-//! m = Δ·r + f, where Δ = q / 2^64, r is a uniform word and f uniform between ±(1/2 − 2^-8)·Δ.
+//! **Secret of the holder of the values.** With T terms in a block's sum, what it sends for each block of the
+//! product is c_1 = Σ a_j·v_j + a·u + e and, of c_0 = Σ b_j·v_j + b·u, the useful coefficients, each plus a mask
+//! place(r) + f. Here (b_j, a_j) are ciphertexts and (b, a) the public key; u is ternary, e an error, r a uniform
+//! word, place(r) = round(q·r / 2^64), and f uniform among 253·2^128 numbers around zero: of a step
+//! Δ = q / 2^64 it leaves 2^-8 at each side.
 //!
-//! *Simulation, from the product's share x and what the key's holder knows:* it draws c_1 uniformly and sends
-//! c_0 = Δ·x + f − c_1·s. Why this cannot be told apart: (1) c_0 + c_1·s is Δ·(product + r) + f plus a noise
-//! that comes from the ciphertexts' errors times the values, from u times the public key's error, and from e·s. With
-//! values uniform among 64 bits it is below 2^80 but with a probability below 2^-80, while f ranges over 2^136:
-//! a statistical distance of about 2^-63 for a coefficient (the mean of |noise| / 2Δ), so that 2^24
-//! coefficients come to 2^-39. Hence c_0 is as good as independent of u and e given x. (2) Then u and e appear only in
-//! a·u + e, which is a sample of ring-LWE with secret u and uniform a, and hides the sum before it.
+//! *Simulation, from the share x = product + r and what the key's holder knows:* c_1 is drawn uniformly,
+//! c_0 = place(x) + f − c_1·s, and both are switched to fewer bits. Why this cannot be told apart:
 //!
-//! The switch to fewer bits is a function of both, computed after masking.
+//! 1. c_0 + c_1·s is place(product + r) + f plus noise: errors and roundings of the ciphertexts times the
+//!    values, u times the public key's error, e·s, and less than one for the places' roundings. For values uniform
+//!    among 64 bits, which masks are, and T = k·n' terms its mean is 2^(63.6 + ½·log2 T). The statistical distance
+//!    between f and f plus noise is |noise| / (253·2^128): 2^-65.4 for T = 2^14, and
+//!    at most 2^-63.4 ([`Tiling`] keeps T below 2^18). So c_0 is as good as independent of u and e given x.
+//!    Distances add up over coefficients: 2^24 of them come to 2^-39.4 or less, 2^34 to 2^-29.4.
+//! 2. Then u and e appear only in a·u + e, which is a sample of ring-LWE with secret u and uniform a, and hides
+//!    the sum before it.
 //!
-//! **Correct:** |f| keeps 2^-8·Δ from the next word, which noise and roundings do not reach.
+//! **Correct:** |f| keeps 2^-8·Δ from the next word, which noise (below 2^90 whatever the values) and
+//! roundings do not reach.
 
 use crate::encryption::{Ciphertexts, Values};
 #[cfg(test)]
@@ -26,7 +31,7 @@ use crate::sample::{error, masks, ternary};
 use crate::tiling::{Places, Tiling};
 use crate::{Error, wire};
 use rayon::prelude::*;
-use ring::polynomial::DEGREE;
+use ring::polynomial::{DEGREE, Evaluations};
 use ring::stream::{Key, Stream};
 use std::ops::Range;
 use zeroize::Zeroizing;
@@ -66,106 +71,104 @@ impl PublicKey {
     /// If the depths differ, or `out` has another size.
     pub fn answer(&mut self, scalars: &Ciphertexts, values: &Values, out: &mut [u64]) -> Vec<u64> {
         let (tiling, m, n) = (scalars.tiling, scalars.m, values.n);
-        assert!(
-            scalars.k == values.k && out.len() == m * n,
-            "m×k scalars and k×n values"
-        );
-        let mut seeds = vec![0; 2 * pairs(tiling, m, values.columns.clone()).count()];
+        assert!(out.len() == m * n, "m×n results");
+        scalars.times(values, &mut self.products);
+        let mut seeds = Zeroizing::new(vec![
+            0;
+            2 * pairs(tiling, m, values.columns.clone()).count()
+        ]);
         self.own.reserve(seeds.len()).fill(0, &mut seeds);
         let work: Vec<((usize, usize), &[u64])> = pairs(tiling, m, values.columns.clone())
             .zip(seeds.chunks_exact(2))
             .collect();
         let key = &*self;
-        let answers: Vec<(Vec<u64>, Vec<u64>)> = work
+        let answers: Vec<(Vec<u64>, Zeroizing<Vec<u64>>)> = work
             .par_iter()
             .map(|((row, column), seed)| {
                 let own = Key::from_words([seed[0], seed[1]]);
                 let own = Stream::new(&own, "lattice: one answer");
-                key.answer_block(scalars, values, *row, *column, own)
+                let places = tiling.products(m, n, *row, *column);
+                key.answer_block(&places, *row, *column - values.columns.start, own)
             })
             .collect();
         let mut message = Vec::with_capacity(answers.iter().map(|(words, _)| words.len()).sum());
-        for (((row, column), _), (words, shares)) in work.into_iter().zip(answers) {
+        for (((row, column), _), (words, words_of_masks)) in work.into_iter().zip(answers) {
             message.extend(words);
-            for ((_, element), share) in tiling.products(m, n, row, column).into_iter().zip(shares)
+            for ((_, element), word) in tiling
+                .products(m, n, row, column)
+                .iter()
+                .zip(&*words_of_masks)
             {
-                out[element] = out[element].wrapping_add(share);
+                out[*element] = out[*element].wrapping_sub(*word);
             }
         }
         message
     }
 
-    /// The message of one block, and this party's share of its useful coefficients.
+    /// The message of one block, and the words of its masks, which are what the other's share has too much.
     fn answer_block(
         &self,
-        scalars: &Ciphertexts,
-        values: &Values,
+        places: &Places,
         row: usize,
         column: usize,
         mut own: Stream,
-    ) -> (Vec<u64>, Vec<u64>) {
-        let [first, second] = self.masked_by_zero(scalars, values, row, column, &mut own);
-        let places = scalars.tiling.products(scalars.m, values.n, row, column);
+    ) -> (Vec<u64>, Zeroizing<Vec<u64>>) {
+        let [first, second] = self.masked_by_zero(&self.products, row, column, &mut own);
         let (masks, words) = masks(&mut own, places.len());
         #[cfg(test)]
         let masks = self.mutated(masks, &words);
-        let first: Vec<u64> = first
+        let mut useful: Vec<u64> = first
             .chunks_exact(DEGREE)
             .flat_map(|residues| places.iter().map(|(place, _)| residues[*place]))
             .collect();
-        let first = sum(first, &masks);
+        add(&mut useful, &masks);
         let mut message = Vec::with_capacity(self::words(places.len()));
         wire::write(&basis().switch(&second), DEGREE, &mut message);
-        wire::write(&basis().switch(&first), places.len(), &mut message);
-        (message, words.into_iter().map(u64::wrapping_neg).collect())
+        wire::write(&basis().switch(&useful), places.len(), &mut message);
+        (message, words)
     }
 
     /// Coefficients of an encryption of one block of the product, plus a fresh encryption of zero.
     pub(crate) fn masked_by_zero(
         &self,
-        scalars: &Ciphertexts,
-        values: &Values,
+        products: &Evaluations,
         row: usize,
         column: usize,
         own: &mut Stream,
     ) -> [Vec<u64>; 2] {
-        let depths = scalars.tiling.depths(scalars.k);
-        let scalars = &scalars.blocks[row * depths..][..depths];
-        let values = &values.blocks[(column - values.columns.start) * depths..][..depths];
-        let mut secret = Zeroizing::new(ternary(&own.reserve(DEGREE)));
+        let mut secret = ternary(&own.reserve(DEGREE));
         #[cfg(test)]
         if self.mutation == Mutation::NoZero {
             secret.fill(0);
         }
         evaluate(&mut secret);
-        let [first, second] = [0, 1].map(|part| {
+        let mut term = Zeroizing::new(vec![0; DEGREE]);
+        let [first, mut second] = [0, 1].map(|part| {
             let mut sum = vec![0; ALL * DEGREE];
+            products.read(2 * row + part, column, &mut sum);
             for ((at, modulus), sum) in
                 (basis().moduli.iter().enumerate()).zip(sum.chunks_exact_mut(DEGREE))
             {
-                let mut terms: Vec<(&[u64], &[u64])> = Vec::with_capacity(depths + 1);
-                for (scalars, values) in scalars.iter().zip(values) {
-                    terms.push((of_prime(&scalars[part], at), of_prime(values, at)));
-                }
-                terms.push((of_prime(&self.parts[part], at), of_prime(&secret, at)));
-                modulus.sum_of_products(sum, &terms);
+                let of_key = of_prime(&self.parts[part], at);
+                modulus.sum_of_products(&mut term, &[(of_key, of_prime(&secret, at))]);
+                modulus.add(sum, &term);
                 modulus.to_coefficients(sum);
             }
             sum
         });
-        [first, sum(second, &error(&own.reserve(DEGREE)))]
+        add(&mut second, &error(&own.reserve(DEGREE)));
+        [first, second]
     }
 }
 
-/// a + b, residue by residue.
-fn sum(mut a: Vec<u64>, b: &[u64]) -> Vec<u64> {
+/// a += b, residue by residue.
+fn add(a: &mut [u64], b: &[u64]) {
     let n = a.len() / ALL;
     for ((modulus, a), b) in
         (basis().moduli.iter().zip(a.chunks_exact_mut(n))).zip(b.chunks_exact(n))
     {
         modulus.add(a, b);
     }
-    a
 }
 
 impl SecretKey {
@@ -218,12 +221,13 @@ impl SecretKey {
     /// c_0 + c_1·s at those places, residue by residue.
     pub(crate) fn open_block(&self, places: &Places, words: &[u64]) -> Result<Vec<u64>, Error> {
         let (second, first) = words.split_at(wire::words(DEGREE, SENT));
-        let mut second = wire::read(WHAT, second, DEGREE)?;
-        let mut first = wire::read(WHAT, first, places.len())?;
-        let mut product = vec![0; DEGREE];
+        let (mut c_1, mut c_0) = (vec![0; SENT * DEGREE], vec![0; SENT * places.len()]);
+        wire::read(WHAT, second, DEGREE, &mut c_1)?;
+        wire::read(WHAT, first, places.len(), &mut c_0)?;
+        let mut product = Zeroizing::new(vec![0; DEGREE]);
         for (((modulus, second), first), secret) in (basis().moduli.iter())
-            .zip(second.chunks_exact_mut(DEGREE))
-            .zip(first.chunks_exact_mut(places.len()))
+            .zip(c_1.chunks_exact_mut(DEGREE))
+            .zip(c_0.chunks_exact_mut(places.len()))
             .zip(self.secret.chunks_exact(DEGREE))
         {
             modulus.to_evaluations(second);
@@ -232,16 +236,16 @@ impl SecretKey {
             let useful: Vec<u64> = places.iter().map(|(place, _)| product[*place]).collect();
             modulus.add(first, &useful);
         }
-        Ok(first)
+        Ok(c_0)
     }
 }
 
 #[cfg(test)]
 impl PublicKey {
-    fn mutated(&self, masks: Vec<u64>, words: &[u64]) -> Vec<u64> {
+    fn mutated(&self, masks: Zeroizing<Vec<u64>>, words: &[u64]) -> Zeroizing<Vec<u64>> {
         match self.mutation {
-            Mutation::NoMask => vec![0; masks.len()],
-            Mutation::NoRest => basis().place(words),
+            Mutation::NoMask => Zeroizing::new(vec![0; masks.len()]),
+            Mutation::NoRest => Zeroizing::new(basis().place(words)),
             Mutation::None | Mutation::NoZero => masks,
         }
     }
@@ -256,9 +260,12 @@ impl PublicKey {
     ) -> Vec<f64> {
         let (tiling, m, n) = (scalars.tiling, scalars.m, values.n);
         let mut noise = Vec::new();
+        scalars.times(values, &mut self.products);
         for (row, column) in pairs(tiling, m, values.columns.clone()) {
             let mut own = Stream::new(&ring::stream::random_key().unwrap(), "noise");
-            let [first, mut second] = self.masked_by_zero(scalars, values, row, column, &mut own);
+            let column_of_products = column - values.columns.start;
+            let [mut sum, mut second] =
+                self.masked_by_zero(&self.products, row, column_of_products, &mut own);
             evaluate(&mut second);
             for ((modulus, second), secret) in (basis().moduli.iter())
                 .zip(second.chunks_exact_mut(DEGREE))
@@ -268,7 +275,7 @@ impl PublicKey {
                 modulus.sum_of_products(second, &[(&evaluations, secret)]);
                 modulus.to_coefficients(second);
             }
-            let sum = sum(first, &second);
+            add(&mut sum, &second);
             for (place, element) in tiling.products(m, n, row, column) {
                 let residues = std::array::from_fn(|prime| sum[prime * DEGREE + place]);
                 noise.push(basis().distance(residues, product[element]));

@@ -1,23 +1,28 @@
 //! Matrices of scalars, encrypted block by block.
 
-use crate::keys::{SEED, SecretKey, evaluate, expand, zero};
+use crate::keys::{self, SEED, SecretKey, expand};
 use crate::residues::{ALL, basis};
 use crate::sample::{error, reserve_uniform, uniform};
 use crate::tiling::Tiling;
 use crate::{Error, wire};
 use rayon::prelude::*;
-use ring::polynomial::DEGREE;
+use ring::polynomial::{DEGREE, Evaluations};
 use ring::stream::{Key, Reserved, random_key};
+use std::convert::Infallible;
+use std::ops::Range;
+use zeroize::Zeroizing;
 
 const WHAT: &str = "ciphertexts";
 
-/// Another party's encrypted scalars, m rows of k, ready to be multiplied.
+/// Another party's encrypted scalars, m rows of k, ready to be multiplied. Read again and again they keep their
+/// memory.
+#[derive(Default)]
 pub struct Ciphertexts {
     pub(crate) tiling: Tiling,
     pub(crate) m: usize,
     pub(crate) k: usize,
-    /// Blocks row by row; of each the two polynomials, as evaluations.
-    pub(crate) blocks: Vec<[Vec<u64>; 2]>,
+    /// A row for each of the two polynomials of a row of blocks, a column for each block along the depth.
+    pub(crate) blocks: Evaluations,
 }
 
 /// Words that the ciphertexts of m rows of k scalars take.
@@ -66,23 +71,27 @@ impl SecretKey {
         let count = blocks(tiling, m, k);
         let errors: Vec<Reserved> = (0..count).map(|_| self.own.reserve(DEGREE)).collect();
         let secret = &self.secret;
-        let encrypted: Vec<Vec<u64>> = (halves(&seed, count).par_iter().zip(&errors).enumerate())
-            .map(|(at, (half, range))| {
-                let (row, depth) = (at / tiling.depths(k), at % tiling.depths(k));
-                let mut words = vec![0; DEGREE];
-                for (place, element) in tiling.scalars(m, k, row, depth) {
-                    words[place] = scalars[element];
-                }
-                let mut sum = basis().place(&words);
-                for ((modulus, sum), error) in (basis().moduli.iter())
-                    .zip(sum.chunks_exact_mut(DEGREE))
-                    .zip(error(range).chunks_exact(DEGREE))
-                {
-                    modulus.add(sum, error);
-                }
-                zero(&uniform(half), secret, sum)
-            })
-            .collect();
+        let encrypted: Vec<Zeroizing<Vec<u64>>> =
+            (halves(&seed, count).par_iter().zip(&errors).enumerate())
+                .map(|(at, (half, range))| {
+                    let (row, depth) = (at / tiling.depths(k), at % tiling.depths(k));
+                    let mut words = Zeroizing::new(vec![0; DEGREE]);
+                    for (place, element) in tiling.scalars(m, k, row, depth) {
+                        words[place] = scalars[element];
+                    }
+                    let mut block = Zeroizing::new(basis().place(&words));
+                    for ((modulus, block), error) in (basis().moduli.iter())
+                        .zip(block.chunks_exact_mut(DEGREE))
+                        .zip(error(range).chunks_exact(DEGREE))
+                    {
+                        modulus.add(block, error);
+                    }
+                    let mut uniform_half = vec![0; ALL * DEGREE];
+                    uniform(half, &mut uniform_half);
+                    keys::encrypt(&uniform_half, secret, &mut block);
+                    block
+                })
+                .collect();
         let mut message = Vec::with_capacity(ciphertext_words(tiling, m, k));
         message.extend(seed);
         for block in encrypted {
@@ -93,69 +102,83 @@ impl SecretKey {
 }
 
 impl Ciphertexts {
-    /// From the message of another party, who has m rows of k scalars.
+    /// Becomes what the message of another party holds, who has m rows of k scalars.
     ///
     /// # Errors
     /// If it is no such message.
-    pub fn read(tiling: Tiling, m: usize, k: usize, message: &[u64]) -> Result<Self, Error> {
+    pub fn read(
+        &mut self,
+        tiling: Tiling,
+        m: usize,
+        k: usize,
+        message: &[u64],
+    ) -> Result<(), Error> {
         wire::unless_length(WHAT, ciphertext_words(tiling, m, k), message)?;
         let (seed, rest) = message.split_at(SEED);
-        let each = wire::words(DEGREE, ALL);
-        let blocks = (halves(seed, blocks(tiling, m, k)).into_par_iter())
-            .zip(rest.par_chunks_exact(each))
-            .map(|(half, words)| Ok([wire::read(WHAT, words, DEGREE)?, uniform(&half)]))
-            .collect::<Result<_, Error>>()?;
-        Ok(Self {
-            tiling,
-            m,
-            k,
-            blocks,
-        })
+        let (depths, each) = (tiling.depths(k), wire::words(DEGREE, ALL));
+        let halves = halves(seed, blocks(tiling, m, k));
+        (self.tiling, self.m, self.k) = (tiling, m, k);
+        self.blocks.fill(
+            ALL,
+            2 * m.div_ceil(tiling.rows()),
+            depths,
+            |row, depth, out| {
+                let at = row / 2 * depths + depth;
+                if row % 2 == 1 {
+                    uniform(&halves[at], out);
+                    return Ok(());
+                }
+                wire::read(WHAT, &rest[at * each..][..each], DEGREE, out)
+            },
+        )
+    }
+
+    /// Multiplied by values: two polynomials for each block of the product, in as many rows and a column for each
+    /// block of columns.
+    pub(crate) fn times(&self, values: &Values, out: &mut Evaluations) {
+        assert!(
+            self.k == values.k && self.tiling == values.tiling,
+            "m×k scalars and k×n values in the same blocks"
+        );
+        out.multiply(&basis().moduli, &self.blocks, &values.blocks);
     }
 }
 
-/// A party's own values, k rows of n, some blocks of their columns, as evaluations.
+/// A party's own values, k rows of n, some blocks of their columns, as evaluations. Read again and again they keep
+/// their memory.
+#[derive(Default)]
 pub struct Values {
+    pub(crate) tiling: Tiling,
     pub(crate) k: usize,
     pub(crate) n: usize,
     /// The blocks of columns.
-    pub(crate) columns: std::ops::Range<usize>,
-    /// Blocks along the depth of the first columns, then of the next.
-    pub(crate) blocks: Vec<Vec<u64>>,
+    pub(crate) columns: Range<usize>,
+    /// A row for each block of columns, a column for each along the depth.
+    pub(crate) blocks: Evaluations,
 }
 
 impl Values {
-    /// Makes them ready to multiply ciphertexts of this tiling.
+    /// Becomes these values, ready to multiply ciphertexts of this tiling.
     ///
     /// # Panics
     /// If they are no k rows.
-    #[must_use]
-    pub fn new(tiling: Tiling, values: &[u64], k: usize, columns: std::ops::Range<usize>) -> Self {
+    pub fn read(&mut self, tiling: Tiling, values: &[u64], k: usize, columns: Range<usize>) {
         assert!(values.len() % k == 0, "{k} rows of values");
         let n = values.len() / k;
-        let depths = tiling.depths(k);
-        let blocks = (columns.start * depths..columns.end * depths)
-            .into_par_iter()
-            .map(|at| {
+        let filled = self
+            .blocks
+            .fill(ALL, columns.len(), tiling.depths(k), |row, depth, out| {
                 let mut words = vec![0; DEGREE];
-                for (place, element) in tiling.values(k, n, at % depths, at / depths) {
+                for (place, element) in tiling.values(k, n, depth, columns.start + row) {
                     words[place] = values[element];
                 }
-                let mut residues = vec![0; ALL * DEGREE];
-                for (modulus, residues) in
-                    basis().moduli.iter().zip(residues.chunks_exact_mut(DEGREE))
-                {
-                    modulus.reduce_signed(&words, residues);
+                for (modulus, out) in basis().moduli.iter().zip(out.chunks_exact_mut(DEGREE)) {
+                    modulus.reduce_signed(&words, out);
+                    modulus.to_evaluations(out);
                 }
-                evaluate(&mut residues);
-                residues
-            })
-            .collect();
-        Self {
-            k,
-            n,
-            columns,
-            blocks,
-        }
+                Ok::<_, Infallible>(())
+            });
+        filled.unwrap_or_else(|never| match never {});
+        (self.tiling, self.k, self.n, self.columns) = (tiling, k, n, columns);
     }
 }

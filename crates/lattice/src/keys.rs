@@ -3,7 +3,7 @@
 use crate::residues::{ALL, basis, each};
 use crate::sample::{error, reserve_uniform, ternary, uniform};
 use crate::{Error, wire};
-use ring::polynomial::DEGREE;
+use ring::polynomial::{DEGREE, Evaluations};
 use ring::stream::{Key, Stream, random_key};
 use zeroize::Zeroizing;
 
@@ -27,6 +27,8 @@ pub struct PublicKey {
     /// Two polynomials as evaluations whose value at the secret, b + a·s, is small.
     pub(crate) parts: [Vec<u64>; 2],
     pub(crate) own: Stream,
+    /// What is being answered: memory that is used again.
+    pub(crate) products: Evaluations,
     #[cfg(test)]
     pub(crate) mutation: Mutation,
 }
@@ -55,17 +57,23 @@ pub(crate) fn evaluate(residues: &mut [u64]) {
     }
 }
 
-/// e − a·s as evaluations: with a it is an encryption of zero.
-pub(crate) fn zero(a: &[u64], secret: &[u64], mut error: Vec<u64>) -> Vec<u64> {
-    evaluate(&mut error);
-    let mut product = vec![0; DEGREE];
+/// Coefficients e become e − a·s, as evaluations: with a they are an encryption of e.
+pub(crate) fn encrypt(a: &[u64], secret: &[u64], error: &mut [u64]) {
+    evaluate(error);
+    let mut product = Zeroizing::new(vec![0; DEGREE]);
     for (((modulus, a), s), error) in
         (basis().moduli.iter().zip(each(a)).zip(each(secret))).zip(error.chunks_exact_mut(DEGREE))
     {
         modulus.sum_of_products(&mut product, &[(a, s)]);
         modulus.subtract(error, &product);
     }
-    error
+}
+
+/// The uniform polynomial of a public key.
+fn public_half(seed: &[u64]) -> Vec<u64> {
+    let mut half = vec![0; ALL * DEGREE];
+    uniform(&reserve_uniform(&mut expand(seed)), &mut half);
+    half
 }
 
 impl SecretKey {
@@ -80,10 +88,11 @@ impl SecretKey {
     /// From this party's randomness and a seed that all learn.
     pub(crate) fn from_keys(own: &Key, seed: &Key) -> (Self, Vec<u64>) {
         let (mut own, seed) = (Stream::new(own, "lattice: own"), seed.to_words());
-        let mut secret = Zeroizing::new(ternary(&own.reserve(DEGREE)));
+        let mut secret = ternary(&own.reserve(DEGREE));
         evaluate(&mut secret);
-        let a = uniform(&reserve_uniform(&mut expand(&seed)));
-        let b = zero(&a, &secret, error(&own.reserve(DEGREE)));
+        let a = public_half(&seed);
+        let mut b = error(&own.reserve(DEGREE));
+        encrypt(&a, &secret, &mut b);
         let mut message = seed.to_vec();
         wire::write(&b, DEGREE, &mut message);
         (Self { secret, own }, message)
@@ -91,19 +100,22 @@ impl SecretKey {
 }
 
 impl PublicKey {
-    /// From another party's message; `randomness` is this party's, for the answers that it makes.
+    /// From another party's message; `randomness` is this party's, for the answers that it makes with this key, and
+    /// new for every one.
     ///
     /// # Errors
     /// If it is no public key.
     pub fn read(message: &[u64], randomness: &Key) -> Result<Self, Error> {
         wire::unless_length(WHAT, PUBLIC_KEY_WORDS, message)?;
         let (seed, rest) = message.split_at(SEED);
-        let b = wire::read(WHAT, rest, DEGREE)?;
-        let a = uniform(&reserve_uniform(&mut expand(seed)));
+        let mut b = vec![0; ALL * DEGREE];
+        wire::read(WHAT, rest, DEGREE, &mut b)?;
+        let a = public_half(seed);
         let own = Stream::new(randomness, "lattice: answers");
         Ok(Self {
             parts: [b, a],
             own,
+            products: Evaluations::default(),
             #[cfg(test)]
             mutation: Mutation::None,
         })

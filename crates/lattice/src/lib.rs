@@ -1,14 +1,15 @@
 //! Products of matrices between two parties by homomorphic encryption, without input or output.
 //!
 //! One party has scalars, the other values; each gets a share modulo 2^64 of their product, and learns nothing
-//! else. The first encrypts its scalars, the second multiplies them by its values and masks the result. What travels is
-//! about 25 bytes for a scalar, once, and about as much for each result, in place of the 68 bytes for each
-//! *multiplication* of oblivious transfers.
+//! else. The first encrypts its scalars, the second multiplies them by its values and masks the result. With
+//! blocks of m'×k' scalars and k'×n' values ([`Tiling`]) 25·n' bytes travel for a scalar, once, and 12.5·(k' + 1)
+//! for a result, in place of the 68 bytes for each *multiplication* of oblivious transfers.
 //!
 //! **Scheme.** Brakerski/Fan–Vercauteren encryption (Fan, Vercauteren, "Somewhat practical fully homomorphic
 //! encryption", 2012) with words modulo 2^64, polynomials of degree 8192 and log2 q = 200, ternary secrets
-//! and errors of standard deviation 3.24. The Homomorphic Encryption Standard (2018, table 1)
-//! allows log2 q up to 218 at this degree for 128 bits of security against classical attacks.
+//! and errors of standard deviation 3.24. For 128 bits of security against classical attacks the Homomorphic
+//! Encryption Standard (Albrecht et al., 2018, table 1) allows log2 q up to 218 at this degree; 200 leaves room for
+//! what attacks have gained since.
 //!
 //! **Adversary:** semi-honest. The one who encrypts is protected by ring-LWE; the one who multiplies as
 //! the module `answers` argues. What a peer sends is checked for length and range before it is used.
@@ -27,13 +28,12 @@
 //! let (mut secret, public) = SecretKey::new()?;
 //! let encrypted = secret.encrypt(tiling, &scalars, 2)?;
 //!
-//! let received = Ciphertexts::read(tiling, 1, 2, &encrypted)?;
+//! let (mut received, mut ready) = (Ciphertexts::default(), Values::default());
+//! received.read(tiling, 1, 2, &encrypted)?;
+//! ready.read(tiling, &values, 2, 0..1);
 //! let (mut one, mut other) = ([0], [0]);
-//! let answer = PublicKey::read(&public, &random_key()?)?.answer(
-//!     &received,
-//!     &Values::new(tiling, &values, 2, 0..1),
-//!     &mut one,
-//! );
+//! let mut public = PublicKey::read(&public, &random_key()?)?;
+//! let answer = public.answer(&received, &ready, &mut one);
 //!
 //! secret.decrypt(tiling, (1, 1), 0..1, &answer, &mut other)?;
 //! assert_eq!(one[0].wrapping_add(other[0]), 2 * 5 + 3 * 7);

@@ -27,9 +27,12 @@ pub(crate) const ALL: usize = PRIMES.len();
 /// Primes of q', which answers are rounded to.
 pub(crate) const SENT: usize = 2;
 
-/// How far an answer's mask keeps from the border between two words, in 2^-64 of a step: more than all
-/// roundings together, 2^-12 of a step at each end by [`Fractions`] and 2^-23 by switching.
-const MARGIN: u64 = 1 << 56;
+/// Values of the highest digit of a mask's rest, in 2^128: they keep 2^-8 of a step from the border between two
+/// words, more than noise and all roundings together, 2^-13 of a step by [`Fractions`] and 2^-23 by switching.
+pub(crate) const HIGHEST: u64 = 253;
+
+/// Digits of a mask's rest.
+pub(crate) const DIGITS: usize = 3;
 
 /// The primes and what is computed from them once.
 pub(crate) struct Basis {
@@ -38,7 +41,8 @@ pub(crate) struct Basis {
     low: u64,
     /// −2^-64 for each prime.
     negated_step: Vec<Constant>,
-    all: Fractions,
+    /// 2^64 and 2^128 for each prime.
+    digits: Vec<[Constant; DIGITS - 1]>,
     sent: Fractions,
     switch: Vec<Switch>,
     /// Of the two primes that are dropped, the inverse of the first modulo the second.
@@ -109,6 +113,11 @@ impl Basis {
             let word = ((1_u128 << 64) % u128::from(p)) as u64;
             modulus.constant(p - modulus.inverse(word))
         };
+        let digits = |modulus: &Modulus| {
+            let p = modulus.value();
+            let word = ((1_u128 << 64) % u128::from(p)) as u64;
+            [word, times(word, word, p)].map(|digit| modulus.constant(digit))
+        };
         let [first, second] = [PRIMES[2], PRIMES[3]];
         let switch = moduli[..SENT].iter().map(|modulus| {
             let p = modulus.value();
@@ -122,7 +131,7 @@ impl Basis {
         Self {
             low,
             negated_step: moduli.iter().map(step).collect(),
-            all: Fractions::new(&moduli),
+            digits: moduli.iter().map(digits).collect(),
             sent: Fractions::new(&moduli[..SENT]),
             switch: switch.collect(),
             dropped_inverse: moduli[3].constant(moduli[3].inverse(first % second)),
@@ -149,10 +158,28 @@ impl Basis {
         out
     }
 
-    /// The word that a number modulo q stands for, if it may mask: not too near to the next word.
-    pub fn mask(&self, residues: [u64; ALL]) -> Option<u64> {
-        let (word, off) = self.all.word(&self.moduli, |at| residues[at]);
-        (off.unsigned_abs() < (1 << 63) - MARGIN).then_some(word)
+    /// The places of words, each plus a rest of which these are the digits: two signed ones of 64 bits, and
+    /// above them one of 0..[`HIGHEST`], of which the middle counts as none.
+    pub fn place_off(&self, words: &[u64], rests: [&[u64]; DIGITS]) -> Vec<u64> {
+        let n = words.len();
+        let mut out = self.place(words);
+        let mut digit = vec![0; n];
+        for ((modulus, factors), out) in
+            (self.moduli.iter().zip(&self.digits)).zip(out.chunks_exact_mut(n))
+        {
+            modulus.reduce_signed(rests[0], &mut digit);
+            modulus.add(out, &digit);
+            modulus.reduce_signed(rests[1], &mut digit);
+            digit
+                .iter_mut()
+                .for_each(|digit| *digit = modulus.multiply(*digit, factors[0]));
+            modulus.add(out, &digit);
+            for (out, rest) in digit.iter_mut().zip(rests[2]) {
+                *out = modulus.multiply(rest + modulus.value() - HIGHEST / 2, factors[1]);
+            }
+            modulus.add(out, &digit);
+        }
+        out
     }
 
     /// The word that a number modulo q' stands for.

@@ -1,8 +1,9 @@
 //! Random polynomials: uniform, small and smaller.
 
-use crate::residues::{ALL, BITS, basis};
+use crate::residues::{ALL, BITS, DIGITS, HIGHEST, basis};
 use ring::polynomial::DEGREE;
 use ring::stream::{Reserved, Stream};
+use zeroize::Zeroizing;
 
 /// Words that stand by for residues that are not below their prime, fewer than one in 2^29.
 const SPARE: usize = 64;
@@ -16,69 +17,59 @@ pub(crate) fn reserve_uniform(stream: &mut Stream) -> Reserved {
 }
 
 /// A polynomial uniform modulo q. Both ends make the same of a seed that both know.
-pub(crate) fn uniform(range: &Reserved) -> Vec<u64> {
-    let mut out = Vec::with_capacity(ALL * DEGREE);
+pub(crate) fn uniform(range: &Reserved, out: &mut [u64]) {
     let mut words = vec![0; DEGREE + SPARE];
-    for (at, modulus) in basis().moduli.iter().enumerate() {
+    for ((at, modulus), out) in
+        (basis().moduli.iter().enumerate()).zip(out.chunks_exact_mut(DEGREE))
+    {
         range.fill(at * words.len(), &mut words);
         let residues = words.iter().map(|word| word >> (64 - BITS));
-        out.extend(
-            residues
-                .filter(|residue| *residue < modulus.value())
-                .take(DEGREE),
-        );
-        assert_eq!(out.len(), (at + 1) * DEGREE, "a uniform stream");
-    }
-    out
-}
-
-/// Numbers uniform among those modulo q that can mask a word, residue by residue, and their words.
-pub(crate) fn masks(stream: &mut Stream, n: usize) -> (Vec<u64>, Vec<u64>) {
-    let (mut numbers, mut words) = (vec![0; ALL * n], Vec::with_capacity(n));
-    while words.len() < n {
-        let tries = (n - words.len()) + (n - words.len()) / 32 + 16;
-        let mut random = vec![0; ALL * tries];
-        stream.reserve(random.len()).fill(0, &mut random);
-        for random in random.chunks_exact(ALL) {
-            let residues: [u64; ALL] = std::array::from_fn(|at| random[at] >> (64 - BITS));
-            let fits = |(residue, at): (&u64, usize)| *residue < basis().moduli[at].value();
-            if words.len() == n || !residues.iter().zip(0..).all(fits) {
-                continue;
-            }
-            if let Some(word) = basis().mask(residues) {
-                for (at, residue) in residues.into_iter().enumerate() {
-                    numbers[at * n + words.len()] = residue;
-                }
-                words.push(word);
-            }
+        let mut below = residues.filter(|residue| *residue < modulus.value());
+        for out in out {
+            *out = below
+                .next()
+                .expect("few words of a stream are not below a prime");
         }
     }
-    (numbers, words)
+}
+
+/// n masks, residue by residue, and their words: each a uniform word r in its place, and a rest f that is
+/// uniform among 253·2^128 numbers around zero and independent of r.
+pub(crate) fn masks(stream: &mut Stream, n: usize) -> (Zeroizing<Vec<u64>>, Zeroizing<Vec<u64>>) {
+    let [words, low, middle, high] = [(); 1 + DIGITS].map(|()| {
+        let mut random = Zeroizing::new(vec![0; n]);
+        stream.reserve(n).fill(0, &mut random);
+        random
+    });
+    let mut high = high;
+    // One in 2^56 of these is more likely than it should be; the simulator draws them in the same way.
+    high.iter_mut()
+        .for_each(|word| *word = ((u128::from(*word) * u128::from(HIGHEST)) >> 64) as u64);
+    let masks = basis().place_off(&words, [&low, &middle, &high]);
+    (Zeroizing::new(masks), words)
 }
 
 /// Coefficients −1, 0 and 1, each as likely: what secrets are.
-pub(crate) fn ternary(range: &Reserved) -> Vec<u64> {
+pub(crate) fn ternary(range: &Reserved) -> Zeroizing<Vec<u64>> {
     small(range, |word| ((u128::from(word) * 3) >> 64) as i64 - 1)
 }
 
 /// Coefficients of standard deviation 3.24: the sum of 21 coins less that of 21 others.
-pub(crate) fn error(range: &Reserved) -> Vec<u64> {
+pub(crate) fn error(range: &Reserved) -> Zeroizing<Vec<u64>> {
     let coins = |word: u64| i64::from((word & 0x1f_ffff).count_ones());
     small(range, |word| coins(word) - coins(word >> 21))
 }
 
 /// A polynomial with such coefficients, of a range of [`DEGREE`] words, modulo each prime.
-fn small(range: &Reserved, coefficient: impl Fn(u64) -> i64) -> Vec<u64> {
-    let mut words = vec![0; DEGREE];
+fn small(range: &Reserved, coefficient: impl Fn(u64) -> i64) -> Zeroizing<Vec<u64>> {
+    let mut words = Zeroizing::new(vec![0; DEGREE]);
     range.fill(0, &mut words);
-    let residues = |p: u64| {
-        words.iter().map(move |word| (*word, p)).map(|(word, p)| {
-            let value = coefficient(word);
-            (value as u64).wrapping_add(p & (value >> 63) as u64)
-        })
-    };
-    let moduli = basis().moduli.iter();
-    moduli
-        .flat_map(|modulus| residues(modulus.value()).collect::<Vec<_>>())
-        .collect()
+    let mut out = Zeroizing::new(vec![0; ALL * DEGREE]);
+    for (modulus, out) in basis().moduli.iter().zip(out.chunks_exact_mut(DEGREE)) {
+        for (out, word) in out.iter_mut().zip(&*words) {
+            let value = coefficient(*word);
+            *out = (value as u64).wrapping_add(modulus.value() & (value >> 63) as u64);
+        }
+    }
+    out
 }

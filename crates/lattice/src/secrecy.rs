@@ -1,13 +1,14 @@
 //! Tests of what each end sees, each with a mutation that it must catch; and known answers of all messages.
 
-use crate::keys::{Mutation, SEED, evaluate, expand, zero};
-use crate::residues::{ALL, BITS, SENT, basis, each, of_prime};
+use crate::keys::{self, Mutation, SEED, evaluate, expand};
+use crate::residues::{ALL, BITS, HIGHEST, SENT, basis, each, of_prime};
 use crate::sample::{error, reserve_uniform, ternary, uniform};
 use crate::{
-    Ciphertexts, PublicKey, SecretKey, Tiling, Values, answer_words, ciphertext_words, wire,
+    Ciphertexts, Error, PublicKey, SecretKey, Tiling, Values, answer_words, ciphertext_words, wire,
 };
-use ring::polynomial::DEGREE;
+use ring::polynomial::{DEGREE, Evaluations};
 use ring::stream::{Key, Stream};
+use std::ops::Range;
 
 /// Rows, depth and columns of the products that are looked at: four answers of 4096 useful coefficients.
 const SHAPE: (usize, usize, usize) = (64, 2, 256);
@@ -29,6 +30,29 @@ fn ends(mutation: Mutation) -> (SecretKey, PublicKey, Vec<u64>) {
     let mut public = PublicKey::read(&message, &key(3)).unwrap();
     public.mutation = mutation;
     (secret, public, message)
+}
+
+fn received_of(tiling: Tiling, m: usize, k: usize, message: &[u64]) -> Result<Ciphertexts, Error> {
+    let mut received = Ciphertexts::default();
+    received.read(tiling, m, k, message).map(|()| received)
+}
+
+fn values_of(tiling: Tiling, values: &[u64], k: usize, columns: Range<usize>) -> Values {
+    let mut ready = Values::default();
+    ready.read(tiling, values, k, columns);
+    ready
+}
+
+fn uniform_of(stream: &mut Stream) -> Vec<u64> {
+    let mut out = vec![0; ALL * DEGREE];
+    uniform(&reserve_uniform(stream), &mut out);
+    out
+}
+
+fn encryption_of(a: &[u64], secret: &[u64], coefficients: &[u64]) -> Vec<u64> {
+    let mut out = coefficients.to_vec();
+    keys::encrypt(a, secret, &mut out);
+    out
 }
 
 /// Whether counts look as if all were as likely, by a chi-square test: such ones fail with a probability below
@@ -147,8 +171,9 @@ fn parts(message: &[u64]) -> [Vec<Vec<u64>>; 2] {
     let (firsts, seconds) = rest
         .chunks_exact(wire::words(DEGREE, ALL))
         .map(|words| {
-            let first = wire::read("a test", words, DEGREE).unwrap();
-            (first, uniform(&reserve_uniform(&mut stream)))
+            let mut first = vec![0; ALL * DEGREE];
+            wire::read("a test", words, DEGREE, &mut first).unwrap();
+            (first, uniform_of(&mut stream))
         })
         .unzip();
     [firsts, seconds]
@@ -207,7 +232,7 @@ fn public_keys_and_ciphertexts_look_uniform() {
 
 /// What is left of a polynomial that hides another's coefficients when who has the secret takes all else away.
 fn error_of(first: &[u64], second: &[u64], secret: &[u64], hidden: &[u64]) -> Vec<u64> {
-    let exact = zero(second, secret, hidden.to_vec());
+    let exact = encryption_of(second, secret, hidden);
     coefficients(&difference(first, &exact))
 }
 
@@ -240,25 +265,27 @@ fn every_polynomial_has_a_fresh_error_and_secrets_are_ternary() {
     errors.dedup();
     assert_eq!(errors.len(), 3);
     // The same without an error, which the secret alone shows.
-    let exact = zero(&seconds[0], &evaluations, hidden.clone());
+    let exact = encryption_of(&seconds[0], &evaluations, &hidden);
     let left = error_of(&exact, &seconds[0], &evaluations, &hidden);
     assert!(!is_error(&left), "a missing error is noticed");
 
     // Of answers to values that are zero, without an encryption of zero, the error is all.
-    let received = Ciphertexts::read(
+    let received = received_of(
         tiling(),
         m,
         k,
         &encrypted[..ciphertext_words(tiling(), m, k)],
     );
-    let values = Values::new(tiling(), &vec![0; k * n], k, 0..tiling().column_blocks(n));
+    let values = values_of(tiling(), &vec![0; k * n], k, 0..tiling().column_blocks(n));
     let received = received.unwrap();
+    let mut products = Evaluations::default();
+    received.times(&values, &mut products);
     let mut own = Stream::new(&key(7), "test");
     for column in 0..tiling().column_blocks(n) {
-        let [first, second] = public.masked_by_zero(&received, &values, 0, column, &mut own);
+        let [first, second] = public.masked_by_zero(&products, 0, column, &mut own);
         assert!(first == nothing && is_error(&second));
         public.mutation = Mutation::None;
-        let [_, second] = public.masked_by_zero(&received, &values, 0, column, &mut own);
+        let [_, second] = public.masked_by_zero(&products, 0, column, &mut own);
         assert!(!is_error(&second));
         public.mutation = Mutation::NoZero;
     }
@@ -280,8 +307,8 @@ fn views(values: &[u64], mutation: Mutation) -> [View; 2] {
     let tiling = tiling();
     let scalars = vec![0x0123_4567_89ab_cdef; m * k];
     let message = secret.encrypt_from(&key(4), tiling, &scalars, k);
-    let received = Ciphertexts::read(tiling, m, k, &message).unwrap();
-    let ready = Values::new(tiling, values, k, 0..tiling.column_blocks(n));
+    let received = received_of(tiling, m, k, &message).unwrap();
+    let ready = values_of(tiling, values, k, 0..tiling.column_blocks(n));
     [(); 2].map(|()| {
         let answer = public.answer(&received, &ready, &mut vec![0; m * n]);
         view(&secret, &received, &ready, &answer)
@@ -294,11 +321,14 @@ fn view(secret: &SecretKey, received: &Ciphertexts, values: &Values, answer: &[u
     let (mut seconds, mut words, mut rests) = ([vec![], vec![]], vec![], vec![]);
     for (column, block) in answer.chunks_exact(answer.len() / blocks).enumerate() {
         let sent = &block[..wire::words(DEGREE, SENT)];
-        let second = wire::read("a test", sent, DEGREE).unwrap();
-        let mut guess = vec![0; ALL * DEGREE];
+        let mut second = vec![0; SENT * DEGREE];
+        wire::read("a test", sent, DEGREE, &mut second).unwrap();
+        let [mut a, mut of_values, mut guess] = [(); 3].map(|()| vec![0; ALL * DEGREE]);
+        received.blocks.read(1, 0, &mut a);
+        values.blocks.read(column, 0, &mut of_values);
         for ((modulus, guess), (a, b)) in (basis().moduli.iter())
             .zip(guess.chunks_exact_mut(DEGREE))
-            .zip(each(&received.blocks[0][1]).zip(each(&values.blocks[column])))
+            .zip(each(&a).zip(each(&of_values)))
         {
             modulus.sum_of_products(guess, &[(a, b)]);
         }
@@ -322,17 +352,18 @@ fn view(secret: &SecretKey, received: &Ciphertexts, values: &Values, answer: &[u
     }
 }
 
-/// Whether rests look uniform between ±(1/2 − 2^-8), but for roundings of 2^-11.
+/// Whether rests look uniform among the 253 highest digits, but for roundings of 2^-11 of a step.
 fn rests_are_uniform(rests: &[i64]) -> bool {
-    let (half, margin, rounding) = ((1_i128 << 63) - (1 << 56), 1_i128 << 56, 1_i128 << 53);
-    let mut counts = vec![0.0; (2 * half / margin) as usize];
-    let last = 2 * half - 1;
+    // A step is not quite 2^136 and a digit not quite 2^-8 of it, by less than 2^-26.
+    let (digit, rounding) = (1_i128 << 56, 1_i128 << 53);
+    let all = digit * i128::from(HIGHEST);
+    let mut counts = vec![0.0; HIGHEST as usize];
     for rest in rests {
-        let place = i128::from(*rest) + half;
-        if place < -rounding || place > last + rounding {
+        let place = i128::from(*rest) + all / 2;
+        if place < -rounding || place >= all + rounding {
             return false;
         }
-        counts[(place.clamp(0, last) / margin) as usize] += 1.0;
+        counts[(place.clamp(0, all - 1) / digit) as usize] += 1.0;
     }
     are_equal(&counts)
 }
@@ -430,8 +461,8 @@ fn randomness_that_serves_twice_is_noticed() {
     let (m, k, n) = SHAPE;
     let (mut secret, mut public, message) = ends(Mutation::None);
     let encrypted = secret.encrypt_from(&key(4), tiling(), &vec![3; m * k], k);
-    let received = Ciphertexts::read(tiling(), m, k, &encrypted).unwrap();
-    let ready = Values::new(tiling(), &vec![5; k * n], k, 0..tiling().column_blocks(n));
+    let received = received_of(tiling(), m, k, &encrypted).unwrap();
+    let ready = values_of(tiling(), &vec![5; k * n], k, 0..tiling().column_blocks(n));
     let mut another = PublicKey::read(&message, &key(3)).unwrap();
     let two = [&mut public, &mut another].map(|public| {
         let answer = public.answer(&received, &ready, &mut vec![0; m * n]);
@@ -447,8 +478,8 @@ fn coefficients_that_are_of_no_use_are_not_sent() {
     for tiling in Tiling::all(m, k) {
         let (rows, columns) = (m.div_ceil(tiling.rows()), tiling.column_blocks(n));
         let encrypted = secret.encrypt_from(&key(4), tiling, &[3; 12], k);
-        let received = Ciphertexts::read(tiling, m, k, &encrypted).unwrap();
-        let values = Values::new(tiling, &[5; 20], k, 0..columns);
+        let received = received_of(tiling, m, k, &encrypted).unwrap();
+        let values = values_of(tiling, &[5; 20], k, 0..columns);
         let answer = public.answer(&received, &values, &mut [0; 15]);
         let useful: Vec<usize> = (0..rows)
             .flat_map(|row| (0..columns).map(move |column| (row, column)))
@@ -461,10 +492,12 @@ fn coefficients_that_are_of_no_use_are_not_sent() {
         assert_eq!(answer_words(tiling, m, n, 0..columns), expected);
 
         // They would tell sums of fewer products, which no mask hides.
+        let mut products = Evaluations::default();
+        received.times(&values, &mut products);
         let mut own = Stream::new(&key(7), "test");
-        let [first, mut second] = public.masked_by_zero(&received, &values, 0, 0, &mut own);
+        let [first, mut second] = public.masked_by_zero(&products, 0, 0, &mut own);
         evaluate(&mut second);
-        let product = zero(&second, &secret.secret, vec![0; ALL * DEGREE]);
+        let product = encryption_of(&second, &secret.secret, &vec![0; ALL * DEGREE]);
         let sum = basis().switch(&difference(&first, &coefficients(&product)));
         let shown = (0..DEGREE).all(|place| {
             let residues = std::array::from_fn(|prime| sum[prime * DEGREE + place]);
@@ -484,7 +517,7 @@ fn streams_give_the_same_polynomials_everywhere() {
         [
             hash(&ternary(&stream.reserve(DEGREE))),
             hash(&error(&stream.reserve(DEGREE))),
-            hash(&uniform(&reserve_uniform(&mut stream))),
+            hash(&uniform_of(&mut stream)),
         ],
         ["495ce6d65aca14d1", "5fb3945f6d2b7fbd", "2958e06881824f04"]
     );
@@ -516,9 +549,9 @@ fn known_answers() {
     {
         let all = 0..tiling.column_blocks(n);
         let encrypted = secret.encrypt_from(&key(4), tiling, scalars, k);
-        let received = Ciphertexts::read(tiling, m, k, &encrypted).unwrap();
+        let received = received_of(tiling, m, k, &encrypted).unwrap();
         let [mut one, mut other] = [(); 2].map(|()| vec![0; m * n]);
-        let ready = Values::new(tiling, values, k, all.clone());
+        let ready = values_of(tiling, values, k, all.clone());
         let answer = public.answer(&received, &ready, &mut one);
         secret
             .decrypt(tiling, (m, n), all, &answer, &mut other)
@@ -531,11 +564,11 @@ fn known_answers() {
         [
             "a1484d4c2195e52d",
             "c71a8b90cf0a53c0",
-            "8027dfdc39d79fb4",
+            "0895e2dce65bafb9",
             "b88abb4aaf2df00f",
-            "1486b31f7e04ecdd",
+            "553bdf009316da1a",
             "1f4bfb8251847c03",
-            "365f40c2e17ab67c"
+            "fdaa5048f2d3aba0"
         ]
     );
 }

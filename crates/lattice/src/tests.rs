@@ -1,12 +1,13 @@
 //! Products against plain arithmetic, noise against its bound, and messages that do not fit.
 
-use crate::residues::{ALL, BITS, SENT, basis};
+use crate::residues::{ALL, BITS, HIGHEST, SENT, basis};
 use crate::{
     Ciphertexts, Error, PublicKey, SecretKey, Tiling, Values, answer_words, ciphertext_words,
 };
 use proptest::prelude::*;
 use ring::polynomial::DEGREE;
 use ring::stream::{Key, Stream, random_key};
+use std::ops::Range;
 
 const EDGES: [u64; 8] = [
     0,
@@ -41,6 +42,17 @@ fn product(scalars: &[u64], values: &[u64], k: usize) -> Vec<u64> {
     out
 }
 
+fn received(tiling: Tiling, m: usize, k: usize, message: &[u64]) -> Result<Ciphertexts, Error> {
+    let mut received = Ciphertexts::default();
+    received.read(tiling, m, k, message).map(|()| received)
+}
+
+fn ready(tiling: Tiling, values: &[u64], k: usize, columns: Range<usize>) -> Values {
+    let mut ready = Values::default();
+    ready.read(tiling, values, k, columns);
+    ready
+}
+
 struct Ends {
     secret: SecretKey,
     public: PublicKey,
@@ -63,12 +75,13 @@ impl Ends {
     ) -> [Vec<u64>; 2] {
         let (m, n) = (scalars.len() / k, values.len() / k);
         let message = self.secret.encrypt(tiling, scalars, k).unwrap();
-        let received = Ciphertexts::read(tiling, m, k, &message).unwrap();
+        let (mut received, mut ready) = (Ciphertexts::default(), Values::default());
+        received.read(tiling, m, k, &message).unwrap();
         let [mut one, mut other] = [0, 1].map(|_| vec![0; m * n]);
         let all = tiling.column_blocks(n);
         for columns in [0..all / 2, all / 2..all] {
-            let values = Values::new(tiling, values, k, columns.clone());
-            let answer = self.public.answer(&received, &values, &mut one);
+            ready.read(tiling, values, k, columns.clone());
+            let answer = self.public.answer(&received, &ready, &mut one);
             assert_eq!(answer.len(), answer_words(tiling, m, n, columns.clone()));
             self.secret
                 .decrypt(tiling, (m, n), columns, &answer, &mut other)
@@ -157,10 +170,6 @@ fn words_stand_where_they_are_read() {
     let all = [EDGES.to_vec(), words(5, 10_000)].concat();
     let placed = basis().place(&all);
     let n = all.len();
-    for (at, word) in all.iter().enumerate() {
-        let residues: [u64; ALL] = std::array::from_fn(|prime| placed[prime * n + at]);
-        assert_eq!(basis().mask(residues), Some(*word));
-    }
     let switched = basis().switch(&placed);
     for (at, word) in all.iter().enumerate() {
         let residues: [u64; SENT] = std::array::from_fn(|prime| switched[prime * n + at]);
@@ -168,14 +177,28 @@ fn words_stand_where_they_are_read() {
     }
 }
 
+/// Rests at both ends of their range stay with their word.
 #[test]
-fn numbers_between_two_words_mask_nothing() {
-    // q / 2^65, half a step: (0 + 1) / 2 of the first step, as (q − 1) / 2 is half of q.
-    let half =
-        |p: u64, word: u64| (u128::from(word) * u128::from(p.div_ceil(2)) % u128::from(p)) as u64;
-    let one = basis().place(&[1]);
-    let residues = std::array::from_fn(|at| half(basis().moduli[at].value(), one[at]));
-    assert_eq!(basis().mask(residues), None);
+fn rests_do_not_reach_the_next_word() {
+    let n = EDGES.len();
+    for [low, middle, high] in [
+        [1 << 63, 1 << 63, 0],
+        [u64::MAX >> 1, u64::MAX >> 1, HIGHEST - 1],
+    ] {
+        let rests = [low, middle, high].map(|digit| vec![digit; n]);
+        let off = basis().place_off(&EDGES, [&rests[0], &rests[1], &rests[2]]);
+        let switched = basis().switch(&off);
+        for (at, word) in EDGES.iter().enumerate() {
+            let residues: [u64; SENT] = std::array::from_fn(|prime| switched[prime * n + at]);
+            let (found, rest) = basis().word_and_rest(residues);
+            assert_eq!(found, *word);
+            // Half of 253·2^128, in 2^-64 of a step, which is not quite 2^136.
+            assert!(
+                rest.unsigned_abs().abs_diff(HIGHEST << 55) < 1 << 53,
+                "{rest}"
+            );
+        }
+    }
 }
 
 /// The noise of an answer against what the head of `answers` says of it.
@@ -186,14 +209,11 @@ fn noise_is_as_small_as_the_masks_need() {
     let tiling = Tiling::new(m, k, n).unwrap();
     let (scalars, values) = (words(6, m * k), words(7, k * n));
     let message = ends.secret.encrypt(tiling, &scalars, k).unwrap();
-    let received = Ciphertexts::read(tiling, m, k, &message).unwrap();
-    let ready = Values::new(tiling, &values, k, 0..tiling.column_blocks(n));
-    let noise = ends.public.noise(
-        &received,
-        &ready,
-        &ends.secret,
-        &product(&scalars, &values, k),
-    );
+    let theirs = received(tiling, m, k, &message).unwrap();
+    let own = ready(tiling, &values, k, 0..tiling.column_blocks(n));
+    let noise = ends
+        .public
+        .noise(&theirs, &own, &ends.secret, &product(&scalars, &values, k));
     let deviation =
         (noise.iter().map(|noise| noise * noise).sum::<f64>() / noise.len() as f64).sqrt();
     // 3.24·2^63 / √3, for k·n' terms.
@@ -215,9 +235,9 @@ fn messages_of_other_lengths_are_refused() {
     let (mut secret, key) = SecretKey::new().unwrap();
     let scalars = secret.encrypt(tiling, &words(1, m * k), k).unwrap();
     let mut public = PublicKey::read(&key, &random_key().unwrap()).unwrap();
-    let received = Ciphertexts::read(tiling, m, k, &scalars).unwrap();
-    let values = Values::new(tiling, &words(2, k * n), k, 0..1);
-    let answer = public.answer(&received, &values, &mut vec![0; m * n]);
+    let theirs = received(tiling, m, k, &scalars).unwrap();
+    let values = ready(tiling, &words(2, k * n), k, 0..1);
+    let answer = public.answer(&theirs, &values, &mut vec![0; m * n]);
     for change in [-1, 1] {
         let cut = |message: &[u64]| {
             let mut message = message.to_vec();
@@ -228,9 +248,7 @@ fn messages_of_other_lengths_are_refused() {
         assert!(length(
             PublicKey::read(&cut(&key), &random_key().unwrap()).err()
         ));
-        assert!(length(
-            Ciphertexts::read(tiling, m, k, &cut(&scalars)).err()
-        ));
+        assert!(length(received(tiling, m, k, &cut(&scalars)).err()));
         let mut out = vec![0; m * n];
         assert!(length(
             secret
@@ -256,9 +274,9 @@ fn numbers_that_are_no_residues_are_refused() {
     let (mut secret, key) = SecretKey::new().unwrap();
     let scalars = secret.encrypt(tiling, &words(1, m * k), k).unwrap();
     let mut public = PublicKey::read(&key, &random_key().unwrap()).unwrap();
-    let received = Ciphertexts::read(tiling, m, k, &scalars).unwrap();
-    let values = Values::new(tiling, &words(2, k * n), k, 0..1);
-    let answer = public.answer(&received, &values, &mut vec![0; m * n]);
+    let theirs = received(tiling, m, k, &scalars).unwrap();
+    let values = ready(tiling, &words(2, k * n), k, 0..1);
+    let answer = public.answer(&theirs, &values, &mut vec![0; m * n]);
     for prime in 0..ALL {
         let p = basis().moduli[prime].value();
         let bit = (prime * DEGREE + 77) * BITS as usize;
@@ -276,7 +294,7 @@ fn numbers_that_are_no_residues_are_refused() {
                 );
             };
             refused(PublicKey::read(&wrong(&key, 128 + bit), &random_key().unwrap()).err());
-            refused(Ciphertexts::read(tiling, m, k, &wrong(&scalars, 128 + bit)).err());
+            refused(received(tiling, m, k, &wrong(&scalars, 128 + bit)).err());
             if prime < SENT {
                 let mut out = vec![0; m * n];
                 let wrong = wrong(&answer, bit);
@@ -302,7 +320,7 @@ proptest! {
         let below = |words: Vec<u64>| -> Vec<u64> { words.into_iter().map(|word| word & word >> 1).collect() };
         let _ = PublicKey::read(&words(seed, key.len()), &random_key().unwrap());
         let tiling = Tiling::new(1, 1, 1).unwrap();
-        let _ = Ciphertexts::read(tiling, 1, 1, &below(words(seed, ciphertext_words(tiling, 1, 1))));
+        let _ = received(tiling, 1, 1, &below(words(seed, ciphertext_words(tiling, 1, 1))));
         let answer = words(seed, answer_words(tiling, 1, 1, 0..1));
         let _ = secret.decrypt(tiling, (1, 1), 0..1, &answer, &mut [0]);
     }

@@ -12,7 +12,7 @@ use ring::polynomial::DEGREE;
 const DEEPEST: usize = 128;
 
 /// Errors times values, each of 64 bits, that the noise of a coefficient sums at most: see `answers`.
-const MOST_TERMS: usize = 1 << 24;
+const MOST_TERMS: usize = 1 << 18;
 
 /// Bytes that a ciphertext takes on the wire, and an answer without its useful coefficients.
 const CIPHERTEXT: u64 = 204_800;
@@ -28,7 +28,7 @@ const MICROSECOND: u64 = 250;
 const TIMES: [u64; 4] = [150, 400, 80, 50];
 
 /// Rows, depth and columns of a block; powers of two whose product is the degree.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tiling {
     rows: usize,
     depth: usize,
@@ -75,6 +75,12 @@ impl Tiling {
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Depth of a block.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.depth
     }
 
     /// Columns of a block.

@@ -18,10 +18,14 @@ pub(crate) fn write(residues: &[u64], n: usize, message: &mut Vec<u64>) {
     }
 }
 
-/// The n numbers that [`write`] wrote.
-pub(crate) fn read(what: &'static str, words: &[u64], n: usize) -> Result<Vec<u64>, Error> {
+/// The numbers that [`write`] wrote, n of each prime.
+pub(crate) fn read(
+    what: &'static str,
+    words: &[u64],
+    n: usize,
+    out: &mut [u64],
+) -> Result<(), Error> {
     let each = packed_words(n, BITS);
-    let mut out = vec![0; words.len() / each * n];
     for ((words, residues), modulus) in
         (words.chunks_exact(each).zip(out.chunks_exact_mut(n))).zip(&basis().moduli)
     {
@@ -33,7 +37,7 @@ pub(crate) fn read(what: &'static str, words: &[u64], n: usize) -> Result<Vec<u6
             return Err(Error::Residue { what, index });
         }
     }
-    Ok(out)
+    Ok(())
 }
 
 /// Refuses a message of another length.

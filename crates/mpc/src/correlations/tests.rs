@@ -142,6 +142,8 @@ fn maps(parties: usize) -> Vec<Bilinear> {
         Bilinear::Elementwise { n: 77 },
         matrix(1, 5, 33, 70),
         matrix(3, 40, 9, 7),
+        // Deeper than what is encrypted at once.
+        matrix(1, 3, 700, 40),
         Bilinear::Convolution(shape),
     ];
     if parties == 2 {
@@ -250,6 +252,49 @@ fn kept_scalars_multiply_rows_of_any_length() {
             let mut expected = vec![0; m * n];
             map(n).evaluate(&mut expected, &[(&kept, &totals[0])]);
             assert!(totals[1] == expected, "{name}, rows of {n}");
+        }
+    }
+}
+
+/// What was kept of weights for some groups of channels is not taken for others.
+#[test]
+fn kept_weights_serve_other_groups() {
+    let shape = |groups| Convolution {
+        batch: 2,
+        groups,
+        in_channels: 6 * groups,
+        out_channels: 24,
+        input: [30, 30],
+        kernel: [1, 1],
+        stride: [1, 1],
+        padding: [0, 0],
+        dilation: [1, 1],
+    };
+    let groups = [4, 3, 4];
+    let jobs = groups.map(|groups| Job::Product {
+        map: Bilinear::Convolution(shape(groups)),
+        x: Mask::Fresh,
+        y: Mask::Kept(1),
+    });
+    let mut jobs = jobs.to_vec();
+    if let Job::Product { y, .. } = &mut jobs[0] {
+        *y = Mask::Keep(1);
+    }
+    for name in ["ot", "he"] {
+        let all = made(name, 2, &jobs);
+        let mut weights = Vec::new();
+        for (at, job) in jobs.iter().enumerate() {
+            let shares: Vec<&Vec<Vec<u64>>> = all.iter().map(|party| &party[at]).collect();
+            let mut totals = totals(job, &shares);
+            if at == 0 {
+                weights = totals.remove(1);
+            }
+            let Job::Product { map, .. } = job else {
+                unreachable!("products alone")
+            };
+            let mut expected = vec![0; map.lengths().2];
+            map.evaluate(&mut expected, &[(&totals[0], &weights)]);
+            assert!(totals[1] == expected, "{name}, {} groups", groups[at]);
         }
     }
 }

@@ -4,32 +4,50 @@
 //! polynomials at 64 neighbouring positions lie together: products go position by position, and what is
 //! multiplied for one chunk of positions fits the second-level cache whatever the number of positions.
 
-use super::{CHUNK, DEGREE, Modulus};
+use super::{CHUNK, DEGREE, Modulus, ROW};
 use crate::shared_slice::SharedSlice;
 use rayon::prelude::*;
 
-/// Matrices of polynomials modulo several primes; by prime, chunk of positions, row and column.
+/// A matrix of polynomials modulo several primes; by prime, chunk of positions, row and column. Filled again
+/// and again it keeps its memory, which is large and costs more to get than to fill.
+#[derive(Default)]
 pub struct Evaluations {
     rows: usize,
     columns: usize,
+    /// With room to start at a border of 64 bytes.
     words: Vec<u64>,
+    start: usize,
+    len: usize,
 }
 
 impl Evaluations {
+    /// Makes room for as many polynomials, which hold anything.
+    fn resize(&mut self, primes: usize, rows: usize, columns: usize) {
+        (self.rows, self.columns) = (rows, columns);
+        self.len = primes * DEGREE * rows * columns;
+        self.words.resize(self.words.len().max(self.len + ROW), 0);
+        self.start = self.words.as_ptr().align_offset(64).min(ROW);
+    }
+
+    fn words(&self) -> &[u64] {
+        &self.words[self.start..][..self.len]
+    }
+
     /// Calls `make(row, column, out)` for every polynomial, on several threads; `out` is for its evaluations
     /// modulo each prime, one after another, and holds anything before.
     ///
     /// # Errors
-    /// One that `make` returned.
-    pub fn try_new<E: Send>(
+    /// One that `make` returned; then the polynomials are any.
+    pub fn fill<E: Send>(
+        &mut self,
         primes: usize,
         rows: usize,
         columns: usize,
         make: impl Fn(usize, usize, &mut [u64]) -> Result<(), E> + Sync,
-    ) -> Result<Self, E> {
+    ) -> Result<(), E> {
+        self.resize(primes, rows, columns);
         let count = rows * columns;
-        let mut words = vec![0; primes * DEGREE * count];
-        let shared = SharedSlice::new(&mut words);
+        let shared = SharedSlice::new(&mut self.words[self.start..][..self.len]);
         (0..count).into_par_iter().try_for_each_init(
             || vec![0; primes * DEGREE],
             |polynomial, at| {
@@ -42,56 +60,45 @@ impl Evaluations {
                 }
                 Ok(())
             },
-        )?;
-        Ok(Self {
-            rows,
-            columns,
-            words,
-        })
+        )
     }
 
-    /// Rows of the matrix.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Σ_j a_ij·b_lj, of each row i of this matrix with each row l of the other.
+    /// Becomes the matrix of Σ_j a_ij·b_lj, of each row i of `a` with each row l of `b`.
     ///
     /// # Panics
-    /// If the matrices have different numbers of columns or primes.
-    #[must_use]
-    pub fn products(&self, moduli: &[Modulus], other: &Self) -> Self {
-        assert!(self.columns == other.columns, "rows of equal length");
+    /// If the matrices have different numbers of columns, or other primes.
+    pub fn multiply(&mut self, moduli: &[Modulus], a: &Self, b: &Self) {
+        assert!(a.columns == b.columns, "rows of equal length");
         let of_chunk = |matrix: &Self| matrix.rows * matrix.columns * CHUNK;
+        let chunks = moduli.len() * DEGREE / CHUNK;
         assert!(
-            [self, other].iter().all(
-                |matrix| matrix.words.len() == moduli.len() * DEGREE / CHUNK * of_chunk(matrix)
-            ),
+            [a, b]
+                .iter()
+                .all(|matrix| matrix.len == chunks * of_chunk(matrix)),
             "polynomials modulo these primes"
         );
-        let (rows, columns) = (self.rows, other.rows);
-        let mut words = vec![0; moduli.len() * DEGREE * rows * columns];
-        let chunks = (self.words.par_chunks_exact(of_chunk(self)))
-            .zip(other.words.par_chunks_exact(of_chunk(other)))
-            .zip(words.par_chunks_exact_mut(rows * columns * CHUNK));
-        chunks.enumerate().for_each(|(at, ((a, b), out))| {
-            let modulus = &moduli[at / (DEGREE / CHUNK)];
-            let row_length = self.columns * CHUNK;
-            let mut outs = out.chunks_exact_mut(CHUNK);
-            for a in a.chunks_exact(row_length) {
-                for b in b.chunks_exact(row_length) {
-                    let pairs: Vec<(&[u64], &[u64])> =
-                        a.chunks_exact(CHUNK).zip(b.chunks_exact(CHUNK)).collect();
-                    modulus.sum_of_products(outs.next().expect("a product"), &pairs);
-                }
-            }
-        });
-        Self {
-            rows,
-            columns,
-            words,
+        self.resize(moduli.len(), a.rows, b.rows);
+        if self.len == 0 {
+            return;
         }
+        let of_result = of_chunk(self);
+        let out = self.words[self.start..][..self.len].par_chunks_exact_mut(of_result);
+        let chunks =
+            (a.words().par_chunks_exact(of_chunk(a))).zip(b.words().par_chunks_exact(of_chunk(b)));
+        let row_length = a.columns * CHUNK;
+        chunks
+            .zip(out)
+            .enumerate()
+            .for_each_init(Vec::new, |pairs, (at, ((a, b), out))| {
+                let modulus = &moduli[at / (DEGREE / CHUNK)];
+                let rows = a.chunks_exact(row_length);
+                let both = rows.flat_map(|a| b.chunks_exact(row_length).map(move |b| (a, b)));
+                for ((a, b), out) in both.zip(out.chunks_exact_mut(CHUNK)) {
+                    pairs.clear();
+                    pairs.extend(a.chunks_exact(CHUNK).zip(b.chunks_exact(CHUNK)));
+                    modulus.sum_of_products(out, pairs);
+                }
+            });
     }
 
     /// Copies a polynomial's evaluations modulo each prime.
@@ -105,11 +112,11 @@ impl Evaluations {
             "one of the polynomials"
         );
         assert!(
-            out.len() * count == self.words.len(),
+            out.len() * count == self.len,
             "a polynomial modulo each prime"
         );
         for (chunk, out) in out.chunks_exact_mut(CHUNK).enumerate() {
-            out.copy_from_slice(&self.words[(chunk * count + at) * CHUNK..][..CHUNK]);
+            out.copy_from_slice(&self.words()[(chunk * count + at) * CHUNK..][..CHUNK]);
         }
     }
 }
@@ -131,14 +138,18 @@ mod tests {
             words.iter().map(|word| word >> 15).collect()
         };
         let matrix = |salt, rows| {
-            let made = Evaluations::try_new(moduli.len(), rows, k, |row, column, out| {
+            let mut made = Evaluations::default();
+            let filled = made.fill(moduli.len(), rows, k, |row, column, out| {
                 out.copy_from_slice(&make(salt, row, column));
                 Ok::<_, ()>(())
             });
-            made.expect("no errors")
+            filled.expect("no errors");
+            made
         };
         let (a, b) = (matrix(1, m), matrix(2, n));
-        let products = a.products(&moduli, &b);
+        let mut products = Evaluations::default();
+        products.multiply(&moduli, &b, &b);
+        products.multiply(&moduli, &a, &b);
         for row in 0..m {
             for column in 0..n {
                 let terms: Vec<_> = (0..k)
@@ -165,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_made_is_told() {
-        let made = Evaluations::try_new(1, 2, 3, |row, column, _| match (row, column) {
+        let made = Evaluations::default().fill(1, 2, 3, |row, column, _| match (row, column) {
             (1, 2) => Err("the last"),
             _ => Ok(()),
         });

@@ -1,23 +1,26 @@
 //! Products of scalars with values by encryption of the scalars ([`lattice`]).
 //!
 //! Every party encrypts its scalars once for all others, who multiply them by their values and answer with
-//! masked products: a round each way, and as many bytes as there are scalars and results, not multiplications.
+//! masked products: a message each way, whose size grows with scalars and results, not with multiplications.
 //!
 //! **Kept scalars** are kept as the messages that came, and every further product takes an answer alone.
 
-use super::plan::{Piece, Plan};
+use super::plan::Plan;
 use super::{Transfer, blame};
 use crate::{Error, Result};
 use lattice::{Ciphertexts, PUBLIC_KEY_WORDS, PublicKey, SecretKey, Tiling, Values};
 use ring::stream::random_key;
 use std::ops::Range;
 
-/// Blocks of scalars of all peers that are expanded at once, half a megabyte each; few in tests, so that
+/// Blocks of scalars of all peers that are multiplied at once, half a megabyte each; few in tests, so that
 /// products take several times as many.
-const LIVE: usize = if cfg!(test) { 2 } else { 512 };
+const LIVE: usize = if cfg!(test) { 4 } else { 512 };
 
-/// Blocks of values that are expanded at once, a quarter of a megabyte each.
-const VALUES: usize = if cfg!(test) { 2 } else { 256 };
+/// Blocks of values that are multiplied at once, a quarter of a megabyte each.
+const VALUES: usize = if cfg!(test) { 4 } else { 256 };
+
+/// Blocks of results in one message, a tenth of a megabyte each and more.
+const ANSWERS: usize = if cfg!(test) { 3 } else { 512 };
 
 /// Memory of a block of scalars as it came.
 const BLOCK_KIB: usize = 200;
@@ -31,14 +34,53 @@ pub(super) struct Keys {
     secret: SecretKey,
     /// None for oneself.
     public: Vec<Option<PublicKey>>,
+    /// What is being multiplied: memory that is used again.
+    theirs: Vec<Ciphertexts>,
+    values: Values,
 }
 
 /// Scalars as the others have encrypted them.
 pub(super) struct Encrypted {
     tiling: Tiling,
     blocks: usize,
-    /// For each band of rows, the message of each other party; empty until they came.
-    bands: Vec<Vec<Vec<u64>>>,
+    /// For each part, the message of each other party; empty until they came.
+    messages: Vec<Vec<Vec<u64>>>,
+}
+
+/// What is multiplied at once.
+struct Part {
+    piece: usize,
+    /// Of all scalars.
+    rows: Range<usize>,
+    /// Of each row's scalars.
+    depth: Range<usize>,
+}
+
+/// A plan's parts, such that the blocks of one are few enough.
+fn parts(plan: &Plan, tiling: Tiling, most: usize) -> Vec<Part> {
+    let deep = plan.k.min(most * tiling.depth());
+    let high = (most / tiling.depths(deep)).max(1) * tiling.rows();
+    let mut parts = Vec::new();
+    for (at, piece) in plan.pieces.iter().enumerate() {
+        for start in piece.rows.clone().step_by(high) {
+            let rows = start..piece.rows.end.min(start + high);
+            parts.extend((0..plan.k).step_by(deep).map(|first| Part {
+                piece: at,
+                rows: rows.clone(),
+                depth: first..plan.k.min(first + deep),
+            }));
+        }
+    }
+    parts
+}
+
+impl Part {
+    /// This part of all scalars, rows of k.
+    fn scalars(&self, scalars: &[u64], k: usize) -> Vec<u64> {
+        let rows = scalars[self.rows.start * k..self.rows.end * k].chunks_exact(k);
+        rows.flat_map(|row| row[self.depth.clone()].iter().copied())
+            .collect()
+    }
 }
 
 impl Encrypted {
@@ -52,7 +94,7 @@ impl Encrypted {
         (tiling.cost(rows, k, n) < by_transfer).then(|| Self {
             tiling,
             blocks: rows.div_ceil(tiling.rows()) * tiling.depths(k) * pieces as usize,
-            bands: Vec::new(),
+            messages: Vec::new(),
         })
     }
 
@@ -82,7 +124,14 @@ impl Keys {
             let key = PublicKey::read(&message, &random_key()?);
             public.push(Some(blame(channel, peer, key)?));
         }
-        Ok(Self { secret, public })
+        Ok(Self {
+            secret,
+            public,
+            theirs: (1..channel.parties())
+                .map(|_| Ciphertexts::default())
+                .collect(),
+            values: Values::default(),
+        })
     }
 }
 
@@ -92,44 +141,37 @@ impl Transfer {
         &mut self,
         plan: &Plan,
         sent: &mut Encrypted,
+        keep: bool,
     ) -> Result<Vec<u64>> {
-        let mut out = vec![0; plan.results()];
-        let known = !sent.bands.is_empty();
-        let (mut band, mut done) = (0, 0);
-        for piece in &plan.pieces {
-            let mut start = piece.rows.start;
-            while start < piece.rows.end {
-                let rows = start..piece.rows.end.min(start + self.band(sent.tiling, plan.k));
-                if !known {
-                    let scalars = &plan.scalars[rows.start * plan.k..rows.end * plan.k];
-                    sent.bands.push(self.encrypt(sent.tiling, scalars, plan.k)?);
-                }
-                let out = &mut out[done..done + rows.len() * plan.n];
-                self.multiply_band(
-                    plan,
-                    piece,
-                    rows.clone(),
-                    sent.tiling,
-                    &sent.bands[band],
-                    out,
-                )?;
-                done += out.len();
-                band += 1;
-                start = rows.end;
-            }
+        let (mut out, n) = (vec![0; plan.results()], plan.n);
+        let most = (LIVE / (self.channel.parties() - 1)).max(1);
+        let known = !sent.messages.is_empty();
+        for (at, part) in parts(plan, sent.tiling, most).iter().enumerate() {
+            let new = match known {
+                true => None,
+                false => Some(self.encrypt(sent.tiling, plan, part)?),
+            };
+            let messages = new.as_ref().unwrap_or_else(|| &sent.messages[at]);
+            // Results of pieces follow each other as their rows do.
+            let before: usize = plan.pieces[..part.piece]
+                .iter()
+                .map(|piece| piece.rows.len())
+                .sum();
+            let first = before + part.rows.start - plan.pieces[part.piece].rows.start;
+            let out = &mut out[first * n..][..part.rows.len() * n];
+            self.multiply_part(plan, part, sent.tiling, messages, out)?;
+            sent.messages.extend(new.filter(|_| keep));
         }
         Ok(out)
     }
 
-    /// Rows whose ciphertexts are expanded at once.
-    fn band(&self, tiling: Tiling, k: usize) -> usize {
-        let peers = self.channel.parties() - 1;
-        (LIVE / peers / tiling.depths(k)).max(1) * tiling.rows()
-    }
-
     /// Sends this party's scalars; the messages of the others, which have as many.
-    fn encrypt(&mut self, tiling: Tiling, scalars: &[u64], k: usize) -> Result<Vec<Vec<u64>>> {
-        let encrypted = self.keys().secret.encrypt(tiling, scalars, k);
+    fn encrypt(&mut self, tiling: Tiling, plan: &Plan, part: &Part) -> Result<Vec<Vec<u64>>> {
+        let scalars = part.scalars(&plan.scalars, plan.k);
+        let encrypted = self
+            .keys()
+            .secret
+            .encrypt(tiling, &scalars, part.depth.len());
         let message = encrypted.map_err(|error| Error::setup(error.to_string()))?;
         for peer in self.peers() {
             self.channel.send(peer, message.clone())?;
@@ -143,41 +185,44 @@ impl Transfer {
         self.keys.as_mut().expect("a session with encryption")
     }
 
-    /// Adds the cross terms of a band of rows.
-    fn multiply_band(
+    /// Adds the cross terms of a part to its rows of results.
+    fn multiply_part(
         &mut self,
         plan: &Plan,
-        piece: &Piece,
-        rows: Range<usize>,
+        part: &Part,
         tiling: Tiling,
         messages: &[Vec<u64>],
         out: &mut [u64],
     ) -> Result<()> {
-        let (m, k, n) = (rows.len(), plan.k, plan.n);
-        let mut theirs = Vec::with_capacity(messages.len());
-        for (peer, message) in self.peers().zip(messages) {
-            let read = Ciphertexts::read(tiling, m, k, message);
-            theirs.push((peer, blame(&self.channel, peer, read)?));
+        let (m, k, n) = (part.rows.len(), part.depth.len(), plan.n);
+        let peers: Vec<usize> = self.peers().collect();
+        let Self { channel, keys, .. } = self;
+        let Keys {
+            secret,
+            public,
+            theirs,
+            values,
+        } = keys.as_mut().expect("a session with encryption");
+        for ((peer, theirs), message) in peers.iter().zip(&mut *theirs).zip(messages) {
+            blame(channel, *peer, theirs.read(tiling, m, k, message))?;
         }
-        let (all, together) = (tiling.column_blocks(n), (VALUES / tiling.depths(k)).max(1));
+        let own = &plan.pieces[part.piece].values[part.depth.start * n..part.depth.end * n];
+        let together = (VALUES / tiling.depths(k))
+            .min(ANSWERS / m.div_ceil(tiling.rows()))
+            .max(1);
+        let all = tiling.column_blocks(n);
         for start in (0..all).step_by(together) {
             let columns = start..all.min(start + together);
-            let values = Values::new(tiling, &piece.values, k, columns.clone());
-            for (peer, theirs) in &theirs {
-                let key = self.keys().public[*peer]
-                    .as_mut()
-                    .expect("a key of every other party");
-                let answer = key.answer(theirs, &values, out);
-                self.channel.send(*peer, answer)?;
+            values.read(tiling, own, k, columns.clone());
+            for (peer, theirs) in peers.iter().zip(&*theirs) {
+                let key = public[*peer].as_mut().expect("a key of every other party");
+                channel.send(*peer, key.answer(theirs, values, out))?;
             }
-            for peer in self.peers() {
+            for peer in &peers {
                 let length = lattice::answer_words(tiling, m, n, columns.clone());
-                let answer = self.channel.receive(peer, length)?;
-                let shares =
-                    self.keys()
-                        .secret
-                        .decrypt(tiling, (m, n), columns.clone(), &answer, out);
-                blame(&self.channel, peer, shares)?;
+                let answer = channel.receive(*peer, length)?;
+                let shares = secret.decrypt(tiling, (m, n), columns.clone(), &answer, out);
+                blame(channel, *peer, shares)?;
             }
         }
         Ok(())

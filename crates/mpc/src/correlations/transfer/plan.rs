@@ -5,8 +5,8 @@ use crate::group::Group;
 use ring::convolution::Convolution;
 use std::ops::Range;
 
-/// How an operand is laid out as a matrix of scalars: whether it is the left one, rows and columns of it
-/// as it lies.
+/// How an operand is laid out as matrices of scalars: whether it is the left one, rows and columns of one of
+/// them as it lies.
 pub(super) type Layout = (bool, usize, usize);
 
 /// A product of a matrix of scalars with a matrix of values, as part of a map.
@@ -66,7 +66,7 @@ impl Plan {
             Bilinear::Convolution(shape) => {
                 let out = shape.out_channels / shape.groups;
                 Self {
-                    layout: (false, 1, 1),
+                    layout: (false, out, shape.weight_len() / shape.out_channels),
                     scalars: y.to_vec(),
                     k: shape.weight_len() / shape.out_channels,
                     n: shape.output_len() / shape.out_channels,

@@ -83,9 +83,9 @@ impl Transfer {
         let sent = sent.filter(|(layout, _)| *layout == plan.layout);
         let (out, sent) = match sent.map(|(_, sent)| sent) {
             Some(Sent::Transfers(set)) => self.by_transfer(plan, Some(set))?,
-            Some(Sent::Encrypted(encrypted)) => self.by_encryption(plan, encrypted)?,
+            Some(Sent::Encrypted(encrypted)) => self.by_encryption(plan, encrypted, name)?,
             None => match Encrypted::cheaper(plan).filter(|_| self.keys.is_some()) {
-                Some(encrypted) => self.by_encryption(plan, encrypted)?,
+                Some(encrypted) => self.by_encryption(plan, encrypted, name)?,
                 None => self.by_transfer(plan, None)?,
             },
         };
@@ -107,10 +107,16 @@ impl Transfer {
         Ok((out, kept))
     }
 
-    fn by_encryption(&mut self, plan: &Plan, mut sent: Encrypted) -> Result<(Vec<u64>, Kib)> {
-        let out = self.cross_encrypted(plan, &mut sent)?;
+    fn by_encryption(
+        &mut self,
+        plan: &Plan,
+        mut sent: Encrypted,
+        name: Option<Name>,
+    ) -> Result<(Vec<u64>, Kib)> {
+        let keep = name.is_some() && sent.kib() <= ALL_KIB;
+        let out = self.cross_encrypted(plan, &mut sent, keep)?;
         let kib = sent.kib();
-        Ok((out, Some((Sent::Encrypted(sent), kib))))
+        Ok((out, keep.then_some((Sent::Encrypted(sent), kib))))
     }
 
     /// Lets go of what was not used for longest, once there is too much with this one. Parties
