@@ -24,8 +24,9 @@ const TWO_COEFFICIENTS: u64 = 25;
 /// Bytes worth a microsecond of one core: a link of 2 Gbit/s.
 const MICROSECOND: u64 = 250;
 
-/// Microseconds of a ciphertext, of an answer, of a block of values, and of ten products.
-const TIMES: [u64; 4] = [150, 400, 80, 50];
+/// Microseconds of a ciphertext, of an answer, of a block of values, and of ten products; both ends together, on a
+/// core with AVX-512.
+const TIMES: [u64; 4] = [470, 700, 50, 120];
 
 /// Rows, depth and columns of a block; powers of two whose product is the degree.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
