@@ -14,8 +14,8 @@ use zeroize::Zeroizing;
 
 const WHAT: &str = "ciphertexts";
 
-/// Another party's encrypted scalars, m rows of k, ready to be multiplied. Read again and again they keep their
-/// memory.
+/// Another party's encrypted scalars, m rows of k, ready to be multiplied. Read again and again they
+/// keep their memory.
 #[derive(Default)]
 pub struct Ciphertexts {
     pub(crate) tiling: Tiling,
@@ -133,8 +133,8 @@ impl Ciphertexts {
         )
     }
 
-    /// Multiplied by values: two polynomials for each block of the product, in as many rows and a column for each
-    /// block of columns.
+    /// Multiplied by values: two polynomials for each block of the product, in as many rows and a column
+    /// for each block of columns.
     pub(crate) fn times(&self, values: &Values, out: &mut Evaluations) {
         assert!(
             self.k == values.k && self.tiling == values.tiling,
@@ -144,8 +144,8 @@ impl Ciphertexts {
     }
 }
 
-/// A party's own values, k rows of n, some blocks of their columns, as evaluations. Read again and again they keep
-/// their memory.
+/// A party's own values, k rows of n, some blocks of their columns, as evaluations. Read again and again
+/// they keep their memory.
 #[derive(Default)]
 pub struct Values {
     pub(crate) tiling: Tiling,

@@ -100,8 +100,8 @@ impl SecretKey {
 }
 
 impl PublicKey {
-    /// From another party's message; `randomness` is this party's, for the answers that it makes with this key, and
-    /// new for every one.
+    /// From another party's message; `randomness` is this party's, for the answers that it makes with
+    /// this key, and new for every one.
     ///
     /// # Errors
     /// If it is no public key.

@@ -27,8 +27,9 @@ pub(crate) const ALL: usize = PRIMES.len();
 /// Primes of q', which answers are rounded to.
 pub(crate) const SENT: usize = 2;
 
-/// Values of the highest digit of a mask's rest, in 2^128: they keep 2^-8 of a step from the border between two
-/// words, more than noise and all roundings together, 2^-13 of a step by [`Fractions`] and 2^-23 by switching.
+/// Values of the highest digit of a mask's rest, in 2^128: they keep 2^-8 of a step from the border
+/// between two words, more than noise and all roundings together, 2^-13 of a step by [`Fractions`] and
+/// 2^-23 by switching.
 pub(crate) const HIGHEST: u64 = 253;
 
 /// Digits of a mask's rest.

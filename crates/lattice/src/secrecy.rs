@@ -55,8 +55,8 @@ fn encryption_of(a: &[u64], secret: &[u64], coefficients: &[u64]) -> Vec<u64> {
     out
 }
 
-/// Whether counts look as if all were as likely, by a chi-square test: such ones fail with a probability below
-/// 10^-8.
+/// Whether counts look as if all were as likely, by a chi-square test: such ones fail with a probability
+/// below 10^-8.
 fn are_equal(counts: &[f64]) -> bool {
     let expected = counts.iter().sum::<f64>() / counts.len() as f64;
     let square: f64 = counts
@@ -158,7 +158,8 @@ fn size(polynomial: &[u64]) -> Option<(f64, i64)> {
     (same && largest < 100).then_some((deviation, largest))
 }
 
-/// Whether a polynomial is an error: of 8192 coefficients the deviation is within 0.15 of 3.24, six times its own.
+/// Whether a polynomial is an error: of 8192 coefficients the deviation is within 0.15 of 3.24, six
+/// times its own.
 fn is_error(polynomial: &[u64]) -> bool {
     size(polynomial)
         .is_some_and(|(deviation, largest)| (deviation - 3.24).abs() < 0.15 && largest <= 21)
@@ -179,8 +180,8 @@ fn parts(message: &[u64]) -> [Vec<Vec<u64>>; 2] {
     [firsts, seconds]
 }
 
-/// What those without the secret can look at: the polynomials as they are sent, their coefficients, what these
-/// are from one to the next, and the uniform ones.
+/// What those without the secret can look at: the polynomials as they are sent, their coefficients, what
+/// these are from one to the next, and the uniform ones.
 fn look_uniform(message: &[u64]) -> bool {
     let [firsts, seconds] = parts(message);
     let inverse: Vec<Vec<u64>> = firsts.iter().map(|first| coefficients(first)).collect();
@@ -230,7 +231,8 @@ fn public_keys_and_ciphertexts_look_uniform() {
     }
 }
 
-/// What is left of a polynomial that hides another's coefficients when who has the secret takes all else away.
+/// What is left of a polynomial that hides another's coefficients when who has the secret takes all else
+/// away.
 fn error_of(first: &[u64], second: &[u64], secret: &[u64], hidden: &[u64]) -> Vec<u64> {
     let exact = encryption_of(second, secret, hidden);
     coefficients(&difference(first, &exact))
@@ -368,8 +370,8 @@ fn rests_are_uniform(rests: &[i64]) -> bool {
     are_equal(&counts)
 }
 
-/// Whether the parts of views look uniform, by themselves, from one block to the next and from one answer to the
-/// other: c_1, words, and rests.
+/// Whether the parts of views look uniform, by themselves, from one block to the next and from one
+/// answer to the other: c_1, words, and rests.
 fn uniform_parts(views: &[View; 2]) -> [bool; 3] {
     let [one, two] = views;
     let between: Vec<Vec<u64>> = (one.seconds[1].iter().zip(&two.seconds[1]))

@@ -24,8 +24,8 @@ const TWO_COEFFICIENTS: u64 = 25;
 /// Bytes worth a microsecond of one core: a link of 2 Gbit/s.
 const MICROSECOND: u64 = 250;
 
-/// Microseconds of a ciphertext, of an answer, of a block of values, and of ten products; both ends together, on a
-/// core with AVX-512.
+/// Microseconds of a ciphertext, of an answer, of a block of values, and of ten products; both ends
+/// together, on a core with AVX-512.
 const TIMES: [u64; 4] = [470, 700, 50, 120];
 
 /// Rows, depth and columns of a block; powers of two whose product is the degree.
@@ -37,8 +37,8 @@ pub struct Tiling {
 }
 
 impl Tiling {
-    /// The cheapest for products of m×k scalars, newly encrypted, with k×n values; none if the depth is so large
-    /// that noise would not stay where the masks hide it.
+    /// The cheapest for products of m×k scalars, newly encrypted, with k×n values; none if the depth is
+    /// so large that noise would not stay where the masks hide it.
     #[must_use]
     pub fn new(m: usize, k: usize, n: usize) -> Option<Self> {
         Self::all(m, k)
@@ -102,7 +102,8 @@ impl Tiling {
         n.div_ceil(self.columns)
     }
 
-    /// Where each scalar of a block stands, with its place among rows of k: of the block at this row and depth.
+    /// Where each scalar of a block stands, with its place among rows of k: of the block at this row and
+    /// depth.
     pub(crate) fn scalars(&self, m: usize, k: usize, row: usize, depth: usize) -> Places {
         let (i, j) = (row * self.rows, depth * self.depth);
         let rows = self.rows.min(m - i);

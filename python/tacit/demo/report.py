@@ -53,7 +53,8 @@ def _summary(outcome: Outcome) -> Table:
     elif outcome.source is not None:
         _, sent = _sent(outcome.correlation_bytes_sent_per_party)
         table.add_row("  offline: correlations, sent", "", sent)
-        table.caption = "Correlations: made ahead by oblivious transfer between the parties."
+        encryption = " and homomorphic encryption" if outcome.source == "he" else ""
+        table.caption = f"Correlations: made ahead by oblivious transfer{encryption} between the parties."
     table.add_row("rounds" + online, "", str(outcome.rounds))
     return table
 

@@ -25,8 +25,8 @@ const ANSWERS: usize = if cfg!(test) { 3 } else { 512 };
 /// Memory of a block of scalars as it came.
 const BLOCK_KIB: usize = 200;
 
-/// What a multiplication, and a scalar, cost by transfer, in the unit of [`Tiling::cost`]: 68 bytes and the time
-/// worth as many; transfers of 64 bits.
+/// What a multiplication, and a scalar, cost by transfer, in the unit of [`Tiling::cost`]: 68 bytes and
+/// the time worth as many; transfers of 64 bits.
 const BY_TRANSFER: [u64; 2] = [160, 600];
 
 /// This party's secret key, and what it knows of the others'.

@@ -3,7 +3,8 @@
 //! **Computes** what [`super::kind`] defines. Every party draws its shares of uniform columns by itself; a
 //! product of shared values is the sum of what each party computes alone and of a cross term for every
 //! ordered pair of parties, from correlated transfers (Gilboa 1999) in which one's bits are the choices
-//! and the other's values the correlation.
+//! and the other's values the correlation; of products of matrices from encryption, where the session has
+//! it and it costs less (module `encrypted`).
 //!
 //! **Bits as ring elements.** b = β_0 ⊕ β_1 ⊕ .. is taken in bit by bit: with y = β_0 ⊕ .. ⊕ β_{k−1} as a
 //! ring element, shared by the parties before k, y + β_k(1 − 2y) includes party k's bit: k transfers.
