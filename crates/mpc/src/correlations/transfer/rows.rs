@@ -12,6 +12,7 @@ use super::{Transfer, blame};
 use crate::Result;
 use crate::group::Group;
 use ot::products::{self, ScalarKeys, Scalars};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Bits of a scalar that are looked at together, for rows of n values: with more of them less travels and
@@ -57,7 +58,7 @@ impl Transfer {
                 Some(set) => set,
                 None => self.set(&plan.scalars, digit(plan.n))?,
             };
-            self.multiply(plan, &mut set, 0, 0..rows, &mut out)?;
+            self.multiply(plan, &mut set, 0, &(0..rows), &mut out)?;
             return Ok((out, Some(set)));
         }
         // As many rows at a time as fit.
@@ -67,7 +68,7 @@ impl Transfer {
             let now = start..rows.min(start + step);
             let scalars = &plan.scalars[now.start * plan.k..now.end * plan.k];
             let mut set = self.set(scalars, digit(plan.n))?;
-            self.multiply(plan, &mut set, start, now.clone(), &mut out)?;
+            self.multiply(plan, &mut set, start, &now, &mut out)?;
             start = now.end;
         }
         Ok((out, None))
@@ -106,59 +107,110 @@ impl Transfer {
         plan: &Plan,
         set: &mut Set,
         first: usize,
-        rows: Range<usize>,
+        rows: &Range<usize>,
         out: &mut [u64],
     ) -> Result<()> {
         let peers: Vec<usize> = self.peers().collect();
         let (k, n) = (plan.k, plan.n);
         let most = MESSAGE / (33 / digit(n));
-        let columns = (most / k).clamp(1, n);
-        let together = (most / (k * columns)).max(1);
-        let mut done = 0;
-        for piece in &plan.pieces {
-            let within = piece.rows.start.max(rows.start)..piece.rows.end.min(rows.end);
-            let mut start = within.start;
-            while start < within.end {
-                let now = start..within.end.min(start + together);
-                start = now.end;
-                let of_set = now.start - first..now.end - first;
-                let place = done + (now.start - piece.rows.start) * n;
-                let mut column = 0;
-                while column < n {
-                    let width = columns.min(n - column);
-                    let values = block(&piece.values, k, n, column, width);
-                    let mut sum = vec![0; now.len() * width];
-                    for (peer, (_, keys)) in peers.iter().zip(&mut set.ends) {
-                        let message =
-                            keys.multiply_rows(k, of_set.clone(), &values, width, &mut sum);
-                        self.channel.send(*peer, message)?;
-                    }
-                    for (peer, (scalars, _)) in peers.iter().zip(&mut set.ends) {
-                        let length = scalars.rows_words(k, now.len(), width);
-                        let message = self.channel.receive(*peer, length)?;
-                        let theirs =
-                            scalars.multiply_rows(k, of_set.clone(), width, &mut sum, &message);
-                        blame(&self.channel, *peer, theirs)?;
-                    }
-                    for (row, sum) in sum.chunks_exact(width).enumerate() {
-                        let to = &mut out[place + row * n + column..][..width];
-                        Group::Additive.add(to, sum);
-                    }
-                    column += width;
+        let tasks = tasks(plan, rows, most);
+        let mut rest = &tasks[..];
+        while !rest.is_empty() {
+            // As many tasks in one message as fit, since each message is waited for.
+            let mut words = 0;
+            let fit = rest.iter().take_while(|task| {
+                words += task.multiplications(k);
+                words <= most
+            });
+            let (now, later) = rest.split_at(fit.count().max(1));
+            rest = later;
+            let mut sums: Vec<Vec<u64>> = now.iter().map(|task| vec![0; task.results()]).collect();
+            for (peer, (_, keys)) in peers.iter().zip(&mut set.ends) {
+                let mut message = Vec::new();
+                for (task, sum) in now.iter().zip(&mut sums) {
+                    let values = block(&plan.pieces[task.piece].values, n, &task.columns);
+                    let (rows, width) = (task.of_set(first), task.columns.len());
+                    message.extend(keys.multiply_rows(k, rows, &values, width, sum));
+                }
+                self.channel.send(*peer, message)?;
+            }
+            for (peer, (scalars, _)) in peers.iter().zip(&mut set.ends) {
+                let lengths: Vec<usize> = now
+                    .iter()
+                    .map(|task| scalars.rows_words(k, task.rows.len(), task.columns.len()))
+                    .collect();
+                let message = self.channel.receive(*peer, lengths.iter().sum())?;
+                let mut words = &message[..];
+                for ((task, sum), length) in now.iter().zip(&mut sums).zip(lengths) {
+                    let (message, later) = words.split_at(length);
+                    words = later;
+                    let (rows, width) = (task.of_set(first), task.columns.len());
+                    let theirs = scalars.multiply_rows(k, rows, width, sum, message);
+                    blame(&self.channel, *peer, theirs)?;
                 }
             }
-            done += piece.rows.len() * n;
+            for (task, sum) in now.iter().zip(sums) {
+                for (row, sum) in sum.chunks_exact(task.columns.len()).enumerate() {
+                    let place = (task.result + row) * n + task.columns.start;
+                    Group::Additive.add(&mut out[place..][..task.columns.len()], sum);
+                }
+            }
         }
         Ok(())
     }
 }
 
-/// Columns of a row-major matrix.
-fn block(values: &[u64], k: usize, n: usize, column: usize, width: usize) -> Vec<u64> {
-    if width == n {
-        return values.to_vec();
+/// Some rows of one piece's scalars times some columns of its values.
+struct Task {
+    piece: usize,
+    /// Of all scalars.
+    rows: Range<usize>,
+    columns: Range<usize>,
+    /// The first row of results.
+    result: usize,
+}
+
+impl Task {
+    fn results(&self) -> usize {
+        self.rows.len() * self.columns.len()
     }
-    (0..k)
-        .flat_map(|row| values[row * n + column..][..width].iter().copied())
+
+    fn multiplications(&self, k: usize) -> usize {
+        self.results() * k
+    }
+
+    /// Its rows in a set whose first is this one.
+    fn of_set(&self, first: usize) -> Range<usize> {
+        self.rows.start - first..self.rows.end - first
+    }
+}
+
+/// What a plan does with those rows, in tasks of at most so many multiplications, or one row with one column.
+fn tasks(plan: &Plan, rows: &Range<usize>, most: usize) -> Vec<Task> {
+    let columns = (most / plan.k).clamp(1, plan.n);
+    let together = (most / (plan.k * columns)).max(1);
+    let (mut tasks, mut before) = (Vec::new(), 0);
+    for (at, piece) in plan.pieces.iter().enumerate() {
+        let within = piece.rows.start.max(rows.start)..piece.rows.end.min(rows.end);
+        for start in within.clone().step_by(together) {
+            tasks.extend((0..plan.n).step_by(columns).map(|column| Task {
+                piece: at,
+                rows: start..within.end.min(start + together),
+                columns: column..plan.n.min(column + columns),
+                result: before + start - piece.rows.start,
+            }));
+        }
+        before += piece.rows.len();
+    }
+    tasks
+}
+
+/// Columns of a row-major matrix.
+fn block<'a>(values: &'a [u64], n: usize, columns: &Range<usize>) -> Cow<'a, [u64]> {
+    if columns.len() == n {
+        return Cow::Borrowed(values);
+    }
+    let rows = values.chunks_exact(n);
+    rows.flat_map(|row| row[columns.clone()].iter().copied())
         .collect()
 }
