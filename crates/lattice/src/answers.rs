@@ -14,9 +14,9 @@
 //!    the values, u times the public key's error, e·s, and less than one for the places' roundings. For
 //!    values uniform among 64 bits, which masks are, and T = k·n' terms its mean is 2^(63.6 + ½·log2 T).
 //!    The statistical distance between f and f plus noise is |noise| / (253·2^128): 2^-65.4 for T =
-//!    2^14, and at most 2^-63.4 ([`Tiling`] keeps T below 2^18). So c_0 is as good as independent of u
-//!    and e given x. Distances add up over coefficients: 2^24 of them come to 2^-39.4 or less, 2^34 to
-//!    2^-29.4.
+//!    2^14, and at most 2^-63.4 ([`Tiling::deepest`] keeps T at 2^18 or below). So c_0 is as good as
+//!    independent of u and e given x. Distances add up over coefficients: 2^24 of them come to 2^-39.4
+//!    or less, 2^34 to 2^-29.4.
 //! 2. Then u and e appear only in a·u + e, which is a sample of ring-LWE with secret u and uniform a,
 //!    and hides the sum before it.
 //!

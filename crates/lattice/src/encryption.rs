@@ -140,6 +140,11 @@ impl Ciphertexts {
             self.k == values.k && self.tiling == values.tiling,
             "m×k scalars and k×n values in the same blocks"
         );
+        assert!(
+            self.k <= self.tiling.deepest(),
+            "noise that masks hide: at most {} scalars of a row at once",
+            self.tiling.deepest()
+        );
         out.multiply(&basis().moduli, &self.blocks, &values.blocks);
     }
 }

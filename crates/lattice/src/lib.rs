@@ -24,7 +24,7 @@
 //! use ring::stream::random_key;
 //! use lattice::{Ciphertexts, PublicKey, SecretKey, Tiling, Values};
 //! let (scalars, values) = ([2, 3], [5, 7]); // one row of two, two rows of one
-//! let tiling = Tiling::new(1, 2, 1).expect("a small product");
+//! let tiling = Tiling::new(1, 2, 1);
 //!
 //! let (mut secret, public) = SecretKey::new()?;
 //! let encrypted = secret.encrypt(tiling, &scalars, 2)?;

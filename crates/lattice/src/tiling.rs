@@ -37,13 +37,12 @@ pub struct Tiling {
 }
 
 impl Tiling {
-    /// The cheapest for products of m×k scalars, newly encrypted, with k×n values; none if the depth is
-    /// so large that noise would not stay where the masks hide it.
+    /// The cheapest for products of m×k scalars, newly encrypted, with k×n values.
     #[must_use]
-    pub fn new(m: usize, k: usize, n: usize) -> Option<Self> {
+    pub fn new(m: usize, k: usize, n: usize) -> Self {
         Self::all(m, k)
-            .filter(|tiling| k * tiling.columns <= MOST_TERMS)
             .min_by_key(|tiling| tiling.cost(m, k, n))
+            .expect("a block of one scalar")
     }
 
     /// All for m rows of k scalars.
@@ -64,7 +63,8 @@ impl Tiling {
         let rows = m.div_ceil(self.rows) as u64;
         let (depths, columns) = (self.depths(k) as u64, self.column_blocks(n) as u64);
         let useful = (self.rows * self.columns) as u64 * TWO_COEFFICIENTS / 2;
-        let (ciphertexts, answers) = (rows * depths, rows * columns);
+        let times = k.div_ceil(self.deepest()) as u64;
+        let (ciphertexts, answers) = (rows * depths, rows * columns * times);
         let [ciphertext, answer, values, products] = TIMES;
         ciphertexts * (CIPHERTEXT + ciphertext * MICROSECOND)
             + answers * (ANSWER + useful + answer * MICROSECOND)
@@ -76,6 +76,13 @@ impl Tiling {
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Scalars of a row that are summed up before they are answered at most: more would make more noise
+    /// than masks hide.
+    #[must_use]
+    pub fn deepest(&self) -> usize {
+        MOST_TERMS / self.columns
     }
 
     /// Depth of a block.

@@ -22,9 +22,6 @@ const VALUES: usize = if cfg!(test) { 4 } else { 256 };
 /// Blocks of results in one message, a tenth of a megabyte each and more.
 const ANSWERS: usize = if cfg!(test) { 3 } else { 512 };
 
-/// Scalars of a row that are summed up before they are answered: more would make more noise than is hidden.
-const DEEP: usize = 1 << 16;
-
 /// Memory of a block of scalars as it came.
 const BLOCK_KIB: usize = 200;
 
@@ -61,7 +58,7 @@ struct Part {
 
 /// A plan's parts, such that the blocks of one are few enough.
 fn parts(plan: &Plan, tiling: Tiling, most: usize) -> Vec<Part> {
-    let deep = plan.k.min(DEEP).min(most * tiling.depth());
+    let deep = plan.k.min(tiling.deepest()).min(most * tiling.depth());
     let high = (most / tiling.depths(deep)).max(1) * tiling.rows();
     let mut parts = Vec::new();
     for (at, piece) in plan.pieces.iter().enumerate() {
@@ -90,7 +87,7 @@ impl Encrypted {
     /// How to encrypt the scalars of a plan, if that costs less than transfers.
     pub fn cheaper(plan: &Plan) -> Option<Self> {
         let (k, n, rows) = (plan.k, plan.n, plan.pieces.first()?.rows.len());
-        let tiling = Tiling::new(rows, k.min(DEEP), n)?;
+        let tiling = Tiling::new(rows, k, n);
         let [multiplication, scalar] = BY_TRANSFER;
         let by_transfer = (rows * k) as u64 * (n as u64 * multiplication + scalar);
         (tiling.cost(rows, k, n) < by_transfer).then(|| Self {
