@@ -13,7 +13,14 @@ import check_layers  # noqa: E402
 
 def tree(root: Path) -> None:
     """A miniature of the project."""
-    for crate, uses in {"ring": "", "net": "ring", "mpc": "net", "testkit": "mpc", "py": "mpc"}.items():
+    for crate, uses in {
+        "ring": "",
+        "lattice": "ring",
+        "net": "ring",
+        "mpc": "net",
+        "testkit": "mpc",
+        "py": "mpc",
+    }.items():
         (root / "crates" / crate).mkdir(parents=True)
         used = f"{uses} = {{ workspace = true }}\n" if uses else ""
         (root / "crates" / crate / "Cargo.toml").write_text(f"[dependencies]\n{used}")
@@ -38,6 +45,27 @@ def test_a_sound_tree_passes(tmp_path: Path) -> None:
     ("file", "text", "expected"),
     [
         ("crates/ring/Cargo.toml", "[dependencies]\nnet = { workspace = true }\n", "ring must not use net"),
+        (
+            "crates/ring/Cargo.toml",
+            "[dependencies]\nlattice = { workspace = true }\n",
+            "ring must not use lattice",
+        ),
+        (
+            "crates/lattice/Cargo.toml",
+            "[dependencies]\nnet = { workspace = true }\n",
+            "lattice must not use net",
+        ),
+        (
+            "crates/lattice/Cargo.toml",
+            "[dependencies]\not = { workspace = true }\n",
+            "lattice must not use ot",
+        ),
+        (
+            "crates/lattice/Cargo.toml",
+            "[dependencies]\nmpc = { workspace = true }\n",
+            "lattice must not use mpc",
+        ),
+        ("crates/novelty/Cargo.toml", "", "crate novelty has no layer"),
         ("crates/mpc/Cargo.toml", "[dependencies]\ntestkit = { workspace = true }\n", "testkit is for tests"),
         ("python/tacit/errors.py", "import tacit.tensor\n", "errors must not import tensor"),
         ("python/tacit/errors.py", "from tacit import tensor\n", "errors must not import tensor"),
@@ -59,6 +87,7 @@ def test_what_goes_up_is_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, text: str, expected: str
 ) -> None:
     tree(tmp_path)
+    (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text(text)
     assert check_layers.main(tmp_path) == 1
     assert expected in capsys.readouterr().out
