@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long a party whose link broke listens for the reason.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// The way to one peer.
 pub(crate) trait Link: Send + Sync {
@@ -135,11 +135,10 @@ impl Mesh {
         for (peer, link) in self.shared.links.iter().enumerate() {
             let Some(link) = link else { continue };
             // A peer that has finished needs nothing any more.
-            if let (Err(reason), None) = (
-                link.flush(self.shared.timeout),
-                self.shared.inbox.end_of(peer),
-            ) {
-                result = result.and(Err(self.shared.blame(peer, "end", reason)));
+            if let Err(reason) = link.flush(self.shared.timeout) {
+                if self.shared.last_words(peer).is_none() {
+                    result = result.and(Err(self.shared.blame(peer, "end", reason)));
+                }
             }
             link.cut();
         }
@@ -188,18 +187,26 @@ impl Shared {
         let Err(reason) = link.send(frame) else {
             return Ok(true);
         };
-        // A reason that comes from a peer itself says more; it may still be on its way.
-        let until = Instant::now() + LAST_WORDS.min(self.timeout);
-        while self.inbox.failure().is_none()
-            && self.inbox.end_of(to).is_none()
-            && Instant::now() < until
-        {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        // A reason that comes from a peer itself says more.
+        let end = self.last_words(to);
         match self.inbox.failure() {
             Some(failure) => Err(failure),
-            None if self.inbox.end_of(to) == Some(End::Finished) => Ok(false),
+            None if end == Some(End::Finished) => Ok(false),
             None => Err(self.fail(self.blame(to, &step, reason))),
+        }
+    }
+
+    /// How a peer ended whose link takes nothing any more, or none if the mesh has failed or nothing is
+    /// known of it: its goodbye comes by another way than what broke, and may still be behind what it
+    /// sent before.
+    fn last_words(&self, peer: usize) -> Option<End> {
+        let until = Instant::now() + LAST_WORDS.min(self.timeout);
+        loop {
+            let end = self.inbox.end_of(peer);
+            if end.is_some() || self.inbox.failure().is_some() || Instant::now() >= until {
+                return end;
+            }
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 
@@ -297,3 +304,6 @@ fn cut_to(text: &str, most: usize) -> &str {
     }
     &text[..end]
 }
+
+#[cfg(test)]
+mod tests;
