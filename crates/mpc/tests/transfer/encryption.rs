@@ -1,0 +1,168 @@
+//! Parties that fail while they encrypt, or multiply what is encrypted.
+
+use crate::session::{LONG, SHORT, Session, Then, assert_blamed, right, send, set_up};
+use lattice::{PUBLIC_KEY_WORDS, Tiling, answer_words, ciphertext_words};
+use mpc::{Bilinear, Protocol, Result};
+use net::{Channel, Mesh};
+use std::time::{Duration, Instant};
+use testkit::Shared;
+
+/// Rows, depth and columns of a product that is encrypted, in one message each way.
+const SIZES: [usize; 3] = [16, 64, 64];
+
+fn map() -> Bilinear {
+    let [m, k, n] = SIZES;
+    Bilinear::Matrix { batch: 1, m, k, n }
+}
+
+fn multiply(p: &mut dyn Protocol) -> Result<()> {
+    let [m, k, n] = SIZES;
+    let (x, y) = (Shared::zeros(p, m * k), Shared::zeros(p, k * n));
+    x.bilinear(p, &map(), &y, 0)?.open(p).map(drop)
+}
+
+fn multiply_thrice(p: &mut dyn Protocol) -> Result<()> {
+    (0..3).try_for_each(|_| multiply(p))
+}
+
+fn session(timeout: Duration) -> Session {
+    Session {
+        source: "he",
+        timeout,
+        program: multiply,
+    }
+}
+
+/// The messages by which an encrypted product is made.
+#[derive(Clone, Copy, PartialEq)]
+enum Message {
+    PublicKey,
+    Ciphertexts,
+    Answer,
+}
+
+const MESSAGES: [Message; 3] = [Message::PublicKey, Message::Ciphertexts, Message::Answer];
+
+impl Message {
+    fn name(self) -> &'static str {
+        match self {
+            Self::PublicKey => "a public key",
+            Self::Ciphertexts => "ciphertexts",
+            Self::Answer => "masked products",
+        }
+    }
+
+    fn step(self) -> String {
+        match self {
+            Self::PublicKey => "set up encryption".to_owned(),
+            _ => format!("correlations: {:?} of Fresh and Fresh", map()),
+        }
+    }
+
+    fn words(self) -> usize {
+        let [m, k, n] = SIZES;
+        let tiling = Tiling::new(m, k, n);
+        match self {
+            Self::PublicKey => PUBLIC_KEY_WORDS,
+            Self::Ciphertexts => ciphertext_words(tiling, m, k),
+            Self::Answer => answer_words(tiling, m, n, 0..tiling.column_blocks(n)),
+        }
+    }
+
+    /// One that is taken: zeros are residues.
+    fn taken(self) -> Vec<u64> {
+        vec![0; self.words()]
+    }
+}
+
+/// Sends all that is right before this message, and then that which stands for it.
+fn instead(mesh: &Mesh, message: Message, bad: &[Vec<u64>]) {
+    let mut channel = mesh.channel(1);
+    set_up(&mut channel, &right());
+    if message == Message::PublicKey {
+        return send(&mut channel, &message.step(), bad);
+    }
+    let key = Message::PublicKey;
+    send(&mut channel, &key.step(), &[key.taken()]);
+    keys(&mut mesh.channel(0));
+    let mut messages = Vec::new();
+    if message == Message::Answer {
+        messages.push(Message::Ciphertexts.taken());
+    }
+    messages.extend_from_slice(bad);
+    send(&mut channel, &message.step(), &messages);
+}
+
+/// Halves of the keys of the protocol itself.
+fn keys(channel: &mut Channel) {
+    send(channel, "agree on keys", &[vec![1, 2]]);
+}
+
+#[test]
+fn messages_of_another_length_are_noticed() {
+    for message in MESSAGES {
+        let words = message.words();
+        for wrong in [0, words - 1, words + 1] {
+            let bad = [vec![0; wrong]];
+            let errors = session(LONG).beside(Then::Stays, |mesh| instead(mesh, message, &bad));
+            let step = message.step();
+            assert_blamed(&errors, &format!("\"{step}\" with {words} words"));
+            assert_blamed(&errors, &format!("\"{step}\" with {wrong} words"));
+        }
+    }
+}
+
+#[test]
+fn numbers_that_are_no_residues_are_noticed() {
+    for message in MESSAGES {
+        let all = vec![u64::MAX; message.words()];
+        let mut last = message.taken();
+        *last.last_mut().expect("no message is empty") = u64::MAX;
+        for bad in [all, last] {
+            let errors = session(LONG).beside(Then::Stays, |mesh| instead(mesh, message, &[bad]));
+            assert_blamed(&errors, &format!("\"{}\"", message.step()));
+            let name = message.name();
+            assert_blamed(&errors, &format!("of {name} from the peer is not below"));
+        }
+    }
+}
+
+#[test]
+fn who_dies_is_named_by_all() {
+    for message in MESSAGES {
+        let errors = session(LONG).beside(Then::Dies, |mesh| instead(mesh, message, &[]));
+        assert_blamed(&errors, &format!("\"{}\"", message.step()));
+        assert_blamed(&errors, "it ended without a goodbye");
+    }
+}
+
+#[test]
+fn who_stalls_is_named_by_all_and_in_time() {
+    let started = Instant::now();
+    for message in MESSAGES {
+        let errors = session(SHORT).beside(Then::Stays, |mesh| instead(mesh, message, &[]));
+        assert_blamed(&errors, &format!("\"{}\"", message.step()));
+        assert_blamed(&errors, "nothing came from it");
+    }
+    assert!(started.elapsed() < LONG);
+}
+
+/// Not by hand: it does all as it should, and once.
+#[test]
+fn who_multiplies_less_than_the_others_is_named() {
+    let session = |timeout| Session {
+        program: multiply_thrice,
+        ..session(timeout)
+    };
+    for (then, timeout, why) in [
+        (Then::Dies, LONG, "it ended without a goodbye"),
+        (Then::Stays, SHORT, "nothing came from it"),
+    ] {
+        let session = session(timeout);
+        let errors = session.beside(then, |mesh| {
+            let mut protocol = session.open(mesh).expect("all set up");
+            multiply(&mut *protocol).expect("all multiply once");
+        });
+        assert_blamed(&errors, why);
+    }
+}

@@ -1,0 +1,113 @@
+//! Parties who compute, beside an odd one.
+
+use mpc::{Error, Protocol, Result, Settings};
+use net::{Channel, Mesh};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// Nothing waits so long unless it fails.
+pub const LONG: Duration = Duration::from_secs(60);
+/// For those who wait for somebody who never comes.
+pub const SHORT: Duration = Duration::from_secs(2);
+
+/// The party that fails.
+pub const ODD: usize = 2;
+
+/// The words of a point that is valid.
+pub const POINT: [u64; 4] = [
+    0x714e_bc6a_0aae_f2e2,
+    0x5f51_00c5_61a9_84a8,
+    0x8ddd_82a5_6a0b_e358,
+    0x762d_8de0_4559_a6b6,
+];
+
+/// What becomes of the odd party after its last message.
+#[derive(Clone, Copy)]
+pub enum Then {
+    /// It stays until the others have ended.
+    Stays,
+    Dies,
+}
+
+/// What parties 0 and 1 do.
+#[derive(Clone, Copy)]
+pub struct Session {
+    pub source: &'static str,
+    pub timeout: Duration,
+    pub program: fn(&mut dyn Protocol) -> Result<()>,
+}
+
+impl Session {
+    pub fn open(&self, mesh: &Mesh) -> Result<Box<dyn Protocol>> {
+        let settings = Settings {
+            protocol: "additive".to_owned(),
+            source: Some(self.source.to_owned()),
+            ..Settings::default()
+        };
+        mpc::open(&settings, mesh, true)
+    }
+
+    /// The errors of parties 0 and 1.
+    pub fn beside(&self, then: Then, odd: impl FnOnce(&Mesh) + Send) -> Vec<Error> {
+        let mut meshes = net::memory::mesh(3, self.timeout);
+        let other = meshes.remove(ODD);
+        std::thread::scope(|scope| {
+            let parties: Vec<_> = meshes
+                .into_iter()
+                .map(|mesh| {
+                    scope.spawn(move || {
+                        self.open(&mesh)
+                            .and_then(|mut protocol| (self.program)(&mut *protocol))
+                            .expect_err("somebody failed")
+                    })
+                })
+                .collect();
+            let (done, ended) = channel::<()>();
+            scope.spawn(move || {
+                odd(&other);
+                if let Then::Stays = then {
+                    // Until the others have ended.
+                    let _ = ended.recv();
+                }
+            });
+            let errors = parties
+                .into_iter()
+                .map(|party| party.join().expect("no party panics"))
+                .collect();
+            drop(done);
+            errors
+        })
+    }
+}
+
+/// Both name the odd party, and say why.
+pub fn assert_blamed(errors: &[Error], why: &str) {
+    assert_eq!(errors.len(), 2);
+    for (who, error) in errors.iter().enumerate() {
+        let (Error::Peer { party, .. } | Error::Desync { party, .. }) = error else {
+            panic!("party {who}: {error}")
+        };
+        assert_eq!(*party, ODD, "party {who}: {error}");
+        assert!(error.to_string().contains(why), "party {who}: {error}");
+    }
+}
+
+/// What the odd party sends to both others in one step.
+pub fn send(channel: &mut Channel, step: &str, messages: &[Vec<u64>]) {
+    channel.begin(step);
+    for message in messages {
+        for peer in 0..ODD {
+            // Who has noticed takes no more.
+            drop(channel.send(peer, message.clone()));
+        }
+    }
+}
+
+/// The messages of a set-up of transfers.
+pub fn right() -> [Vec<u64>; 4] {
+    [vec![1, 2], POINT.to_vec(), POINT.repeat(128), vec![7; 384]]
+}
+
+pub fn set_up(channel: &mut Channel, messages: &[Vec<u64>]) {
+    send(channel, "set up oblivious transfers", messages);
+}
