@@ -313,7 +313,7 @@ fn a_forgotten_name_is_free_again() {
 /// As when what a name stood for is freed, which does not happen in all parties at the same time.
 #[test]
 fn parties_forget_when_they_like() {
-    for (source, parties) in [("ot", 2), ("ot", 3), ("dealer", 3)] {
+    for (source, parties) in [("ot", 2), ("ot", 3), ("he", 2), ("dealer", 3)] {
         run(&format!("additive_{parties}_{source}"), parties, |p| {
             let n = 100;
             let map = Bilinear::Elementwise { n };
@@ -343,7 +343,7 @@ fn sums_of_no_products_are_zero() {
         k: 0,
         n: 3,
     };
-    for name in ["additive_2_ot", "additive_3_dealer"] {
+    for name in ["additive_2_ot", "additive_2_he", "additive_3_dealer"] {
         let found = run(name, setting(name).1, |p| {
             let out = Shared::made(p, 12, |p, out| {
                 let none = || Operand::once(&[&[]]);

@@ -169,7 +169,7 @@ fn copy(folder: &Folder, party: usize, to: &Path) {
 
 #[test]
 fn each_run_is_used_once_and_then_they_are_exhausted() {
-    for source in ["dealer", "ot"] {
+    for source in ["dealer", "ot", "he"] {
         let (folder, demand) = (Folder::new(), recorded(100));
         made(&folder, &demand, source, 2);
         used(&folder, 100).unwrap();

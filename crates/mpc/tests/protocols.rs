@@ -38,7 +38,9 @@ macro_rules! for_every_protocol {
         suite!(additive_3_dealer: $($tests)*);
         suite!(additive_5_dealer: $($tests)*);
         suite!(additive_2_ot: $($tests)*);
+        suite!(additive_2_he: $($tests)*);
         long_suite!(additive_3_ot: $($tests)*);
+        long_suite!(additive_3_he: $($tests)*);
     };
 }
 

@@ -53,7 +53,7 @@ pub fn matrices(protocol: &str) {
 }
 
 pub fn convolutions(protocol: &str) {
-    let shape = Convolution {
+    let odd = Convolution {
         batch: 2,
         groups: 2,
         in_channels: 4,
@@ -64,16 +64,26 @@ pub fn convolutions(protocol: &str) {
         padding: [1, 2],
         dilation: [1, 2],
     };
-    let map = Bilinear::Convolution(shape);
-    let mut random = Random::new(3);
-    let (x, y) = (
-        random.words(shape.input_len()),
-        random.words(shape.weight_len()),
-    );
-    assert_eq!(
-        product(protocol, &map, &x, &y, 0),
-        in_the_clear(&map, &x, &y)
-    );
+    // More multiplications of each weight.
+    let wide = Convolution {
+        in_channels: 8,
+        out_channels: 16,
+        input: [13, 12],
+        kernel: [3, 3],
+        ..odd
+    };
+    for shape in [odd, wide] {
+        let map = Bilinear::Convolution(shape);
+        let mut random = Random::new(3);
+        let (x, y) = (
+            random.words(shape.input_len()),
+            random.words(shape.weight_len()),
+        );
+        assert_eq!(
+            product(protocol, &map, &x, &y, 0),
+            in_the_clear(&map, &x, &y)
+        );
+    }
 }
 
 /// x·y / 2^f, at most one unit off, whenever |x·y| < 2^62.
