@@ -9,7 +9,7 @@ from torch import nn
 
 import tacit
 
-SETTINGS = [(2, "ot"), (3, "dealer")]
+SETTINGS = [(2, "ot"), (2, "he"), (3, "dealer")]
 
 
 def everywhere(setting: tuple[int, str], fn: Any, *args: Any) -> list[Any]:
@@ -82,6 +82,14 @@ def network() -> nn.Module:
     ).eval()
 
 
+def wide_network() -> nn.Module:
+    """With layers whose products are encrypted, where the source can."""
+    torch.manual_seed(6)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(512, 32), nn.Linear(32, 64)
+    ).eval()
+
+
 def compared(setting: tuple[int, str], program: Any) -> None:
     """The program returns pairs of what was found and what is right."""
     for found in everywhere(setting, program):
@@ -102,6 +110,42 @@ def test_a_module_used_for_several_batches(setting: tuple[int, str]) -> None:
         return found
 
     compared(setting, program)
+
+
+def test_a_wide_module_that_is_used_changed_and_made_anew(setting: tuple[int, str]) -> None:
+    model = wide_network()
+
+    def program() -> list[Any]:
+        found = []
+        for owner in range(2):
+            plain = copy.deepcopy(model)
+            secret = tacit.share_module(copy.deepcopy(model), owner=owner)
+            for size in (4, 4, 1, 6, 4):
+                batch = torch.randn(size, 3, 8, 8, generator=torch.Generator().manual_seed(size))
+                with torch.inference_mode():
+                    found.append((secret(tacit.share(batch, owner=1)).reveal(), plain(batch)))
+                if size == 1:
+                    with torch.no_grad():
+                        for each in (secret, plain):
+                            each[0].weight.mul_(-0.5)
+                            each[3].weight.add_(0.0625)
+            del secret
+        return found
+
+    compared(setting, program)
+
+
+def test_encryption_sends_less_than_transfers() -> None:
+    model, batch = wide_network(), torch.randn(2, 3, 8, 8)
+
+    def program() -> int:
+        secret = tacit.share_module(copy.deepcopy(model), owner=0)
+        with torch.inference_mode():
+            secret(tacit.share(batch, owner=1)).reveal()
+        return tacit.session().meter.correlations.bytes_sent
+
+    transferred, encrypted = (everywhere((2, source), program) for source in ("ot", "he"))
+    assert 2 * max(encrypted) < min(transferred)
 
 
 def test_weights_that_are_changed_in_place(setting: tuple[int, str]) -> None:

@@ -84,7 +84,7 @@ def test_demo(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("parties", "source"),
-    [(2, None), (3, "dealer"), (5, "dealer"), pytest.param(8, "dealer", marks=pytest.mark.long)],
+    [(2, None), (2, "he"), (3, "dealer"), (5, "dealer"), pytest.param(8, "dealer", marks=pytest.mark.long)],
 )
 def test_demo_by_additive_sharing(parties: int, source: str | None, tmp_path: Path) -> None:
     arguments = ["--protocol", "additive", "--parties", parties, "--samples", 16]
@@ -105,8 +105,8 @@ def test_demo_by_additive_sharing(parties: int, source: str | None, tmp_path: Pa
     made = outcome["correlation_bytes_sent_per_party"]
     assert len(made) == len(outcome["bytes_sent_per_party"]) == parties
     received = outcome["correlation_bytes_received_per_party"]
-    # By transfer the parties send far more than online; a dealer sends to party 0, and to no one else.
-    if source is None:
+    # Among themselves the parties send far more than online; a dealer sends to party 0, and to no one else.
+    if source != "dealer":
         assert min(made) > 10 * max(outcome["bytes_sent_per_party"])
     else:
         assert max(made) < 1e6 < received[0]
@@ -114,9 +114,11 @@ def test_demo_by_additive_sharing(parties: int, source: str | None, tmp_path: Pa
     said = " ".join(done.stdout.split())
     for model in ("Threat model: 2 parties, no single party" if parties == 2 else f"{parties} parties, no",):
         assert said.count(model) == 2
-    for words in ("online", "offline", "waiting for correlations", source or "oblivious transfer"):
+    for words in ("online", "offline", "waiting for correlations"):
         assert words in said
     assert ("made ahead by the dealer" in said) == (source == "dealer")
+    assert ("made ahead by oblivious transfer" in said) == (source != "dealer")
+    assert ("and homomorphic encryption between" in said) == (source == "he")
 
 
 def test_bench(tmp_path: Path) -> None:
@@ -136,7 +138,7 @@ def test_bench(tmp_path: Path) -> None:
         assert entry["correlation_bytes_sent_per_party"] == [0, 0, 0]
 
 
-@pytest.mark.parametrize(("parties", "source"), [(2, "ot"), (2, "dealer"), (3, "dealer")])
+@pytest.mark.parametrize(("parties", "source"), [(2, "ot"), (2, "he"), (2, "dealer"), (3, "dealer")])
 def test_bench_of_additive_sharing(parties: int, source: str, tmp_path: Path) -> None:
     done = tacit(
         *("bench", "--protocol", "additive", "--parties", parties, "--source", source),
@@ -151,7 +153,10 @@ def test_bench_of_additive_sharing(parties: int, source: str, tmp_path: Path) ->
         assert 0 <= entry["seconds_waiting_for_correlations_median"] <= entry["seconds_median"]
         assert len(entry["correlation_bytes_sent_per_party"]) == parties
         assert max(entry["correlation_bytes_sent_per_party"]) > 0
-    assert "masked and opened once" in " ".join(done.stdout.split())
+    said = " ".join(done.stdout.split())
+    assert "masked and opened once" in said
+    assert ("homomorphic encryption and oblivious transfer, TCP" in said) == (source == "he")
+    assert ("sharing, oblivious transfer, TCP" in said) == (source == "ot")
 
 
 def test_bench_runs_once_what_is_costly_by_transfer() -> None:

@@ -24,8 +24,8 @@ print("right")
 """
 
 
-def configured(folder: Path) -> Path:
-    """Two parties with certificates, free ports and files of correlations."""
+def configured(folder: Path, source: str | None = None) -> Path:
+    """Two parties with certificates, free ports and files of correlations; the source is named, or not."""
     made = subprocess.run(
         [*TACIT, "certificates", "--parties", "2", "--out", str(folder)], capture_output=True, check=True
     )
@@ -41,7 +41,8 @@ def configured(folder: Path) -> Path:
         ]
         each.close()
     text = "\n".join(lines)
-    (folder / "parties.toml").write_text(text)
+    named = f'source = "{source}"\n' if source else ""
+    (folder / "parties.toml").write_text(named + text)
     (folder / "from-file.toml").write_text('source = "file"\n' + text)
     (folder / "program.py").write_text(PROGRAM)
     return folder
@@ -75,6 +76,7 @@ def test_recorded_made_and_used_once(tmp_path: Path) -> None:
     folder = configured(tmp_path)
     for code, out, err in run(folder, "parties.toml", "--record", "demand-{}.txt"):
         assert (code, out) == (0, "right\n"), err
+        assert "correlations by oblivious transfer between the parties" in err
     demand = [(folder / f"demand-{party}.txt").read_text() for party in range(2)]
     assert demand[0] == demand[1]
 
@@ -98,6 +100,22 @@ def test_recorded_made_and_used_once(tmp_path: Path) -> None:
     assert all(
         code == 1 for code, _, _ in both(folder, *make, "--runs", "1", "--out", "party-{}.correlations")
     )
+
+
+def test_recorded_and_made_by_encryption(tmp_path: Path) -> None:
+    folder = configured(tmp_path, "he")
+    for code, out, err in run(folder, "parties.toml", "--record", "demand-{}.txt"):
+        assert (code, out) == (0, "right\n"), err
+        assert "correlations by oblivious transfer and homomorphic encryption (ring-LWE)" in err
+
+    # The configuration says where a session takes them, the option where they come from now.
+    make = ("correlations", "make", "--config", "from-file.toml", "--party", "{}", "--source", "he")
+    files = ("--demand", "demand-{}.txt", "--out", "party-{}.correlations")
+    for code, out, err in both(folder, *make, *files, "--runs", "1"):
+        assert code == 0, err
+        assert "for 1 sessions, each to be used once" in out
+    for code, out, err in run(folder, "from-file.toml"):
+        assert (code, out) == (0, "right\n"), err
 
 
 @pytest.mark.parametrize(

@@ -221,6 +221,26 @@ def test_the_session_says_what_it_is() -> None:
     assert "NO SECRECY" in model
 
 
+@pytest.mark.parametrize(
+    ("source", "said", "unsaid"),
+    [
+        (None, "by oblivious transfer between the parties", "encryption"),
+        ("ot", "by oblivious transfer between the parties", "encryption"),
+        ("he", "by oblivious transfer and homomorphic encryption (ring-LWE) between the parties", "dealer"),
+        ("dealer", "from a dealer, who sees shapes and counts only", "transfer"),
+    ],
+)
+def test_the_session_says_where_correlations_come_from(source: str | None, said: str, unsaid: str) -> None:
+    def program() -> str:
+        return tacit.session().threat_model
+
+    models = tacit.launch(program, protocol="additive", parties=2, source=source)
+    assert len(set(models)) == 1
+    assert f"correlations {said}" in models[0]
+    assert unsaid not in models[0]
+    assert ("no third party is needed" in models[0]) == (source != "dealer")
+
+
 def test_the_meter_reads_by_module() -> None:
     def program() -> dict[str, tacit.Reading]:
         model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
