@@ -10,8 +10,8 @@ import tacit
 
 MODELS = ["resnet18", "alexnet", "vgg11", "squeezenet1_0", "mobilenet_v2"]
 
-#: Those that are tried by additive sharing each time.
-QUICK = ["resnet18", "squeezenet1_0", "mobilenet_v2"]
+#: Those that are tried by additive sharing each time, by source of correlations.
+QUICK = {"dealer": ["resnet18", "squeezenet1_0", "mobilenet_v2"], "he": ["resnet18", "squeezenet1_0"]}
 
 #: Squared error over squared norm.
 LARGEST_ERROR = 1e-4
@@ -61,9 +61,13 @@ def test_model(name: str) -> None:
     compare(name)
 
 
-@pytest.mark.parametrize("parties", [2, 3])
 @pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in MODELS]
+    ("name", "parties", "source"),
+    [
+        pytest.param(name, parties, source, marks=() if name in QUICK[source] else pytest.mark.long)
+        for name in MODELS
+        for parties, source in [(2, "he"), (2, "dealer"), (3, "dealer")]
+    ],
 )
-def test_model_by_additive_sharing(name: str, parties: int) -> None:
-    compare(name, parties=parties, protocol="additive", source="dealer")
+def test_model_by_additive_sharing(name: str, parties: int, source: str) -> None:
+    compare(name, parties=parties, protocol="additive", source=source)
