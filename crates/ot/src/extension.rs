@@ -29,6 +29,7 @@ use crate::base::COUNT;
 use crate::forms::{Chosen, Offered};
 use crate::hash::{Family, SEGMENT};
 use crate::leaves::{Leaves, WORDS};
+use crate::rows::Spare;
 use rayon::prelude::*;
 use ring::planes;
 use std::sync::Arc;
@@ -62,6 +63,7 @@ pub struct Receiver {
     pub(crate) leaves: Leaves,
     family: Arc<Family>,
     next: u64,
+    spare: Spare,
     /// Leaves the mask of the choices out, so that a test shows that it would notice.
     #[cfg(test)]
     pub(crate) unmasked: bool,
@@ -73,6 +75,7 @@ pub struct Sender {
     delta: Zeroizing<u128>,
     family: Arc<Family>,
     next: u64,
+    spare: Spare,
 }
 
 /// Takes the numbers of the next 64·`words` transfers; calls begin at a multiple of a tile.
@@ -91,6 +94,7 @@ impl Receiver {
             leaves,
             family: Arc::new(family),
             next: 0,
+            spare: Spare::default(),
             #[cfg(test)]
             unmasked: false,
         }
@@ -106,9 +110,27 @@ impl Receiver {
     #[must_use]
     pub fn extend(&mut self, choices: &[u64]) -> (Vec<u64>, Chosen) {
         let first = take(&mut self.next, choices.len());
+        self.transfers(first, choices)
+    }
+
+    /// [`Receiver::extend`] for several vectors of choices, one after another, all over the threads at once:
+    /// short ones would leave threads idle between them.
+    #[must_use]
+    pub fn extend_each(&mut self, choices: &[&[u64]]) -> Vec<(Vec<u64>, Chosen)> {
+        let numbered: Vec<_> = choices
+            .iter()
+            .map(|choices| (take(&mut self.next, choices.len()), *choices))
+            .collect();
+        numbered
+            .into_par_iter()
+            .map(|(first, choices)| self.transfers(first, choices))
+            .collect()
+    }
+
+    fn transfers(&self, first: u64, choices: &[u64]) -> (Vec<u64>, Chosen) {
         let trees = self.leaves.trees();
         let mut message = vec![0; self.extension_words(choices.len())];
-        let mut rows = vec![0; 64 * choices.len()];
+        let mut rows = self.spare.rows(64 * choices.len());
         message
             .par_chunks_mut(trees * WORDS)
             .zip(rows.par_chunks_mut(TILE))
@@ -150,6 +172,7 @@ impl Sender {
             delta,
             family: Arc::new(family),
             next: 0,
+            spare: Spare::default(),
         }
     }
 
@@ -167,8 +190,37 @@ impl Sender {
     pub fn extend(&mut self, words: usize, message: &[u64]) -> Result<Offered, Error> {
         Error::unless_length("an extension", self.extension_words(words), message)?;
         let first = take(&mut self.next, words);
+        Ok(self.transfers(first, words, message))
+    }
+
+    /// [`Sender::extend`] for several messages, one after another, and what `make` makes of each: all over
+    /// the threads at once, and each where its transfers still lie in the cache.
+    ///
+    /// # Errors
+    /// As [`Sender::extend`]; then nothing is used up.
+    pub fn extend_each<T: Send>(
+        &mut self,
+        words: usize,
+        messages: &[Vec<u64>],
+        make: impl Fn(usize, Offered) -> T + Sync,
+    ) -> Result<Vec<T>, Error> {
+        for message in messages {
+            Error::unless_length("an extension", self.extension_words(words), message)?;
+        }
+        let numbered: Vec<_> = messages
+            .iter()
+            .map(|message| (take(&mut self.next, words), message))
+            .collect();
+        Ok(numbered
+            .into_par_iter()
+            .enumerate()
+            .map(|(at, (first, message))| make(at, self.transfers(first, words, message)))
+            .collect())
+    }
+
+    fn transfers(&self, first: u64, words: usize, message: &[u64]) -> Offered {
         let trees = self.leaves.trees();
-        let mut rows = vec![0; 64 * words];
+        let mut rows = self.spare.rows(64 * words);
         rows.par_chunks_mut(TILE)
             .zip(message.par_chunks(trees * WORDS))
             .enumerate()
@@ -188,12 +240,12 @@ impl Sender {
                     });
                 planes::join_wide(&planes[..COUNT * words], rows);
             });
-        Ok(Offered {
+        Offered {
             family: Arc::clone(&self.family),
             delta: self.delta.clone(),
             first,
             rows,
-        })
+        }
     }
 }
 

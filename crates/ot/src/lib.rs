@@ -45,6 +45,7 @@ mod forms;
 mod hash;
 mod leaves;
 pub mod products;
+mod rows;
 mod setup;
 mod tree;
 

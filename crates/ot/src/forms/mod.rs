@@ -9,6 +9,7 @@ mod words;
 
 use crate::Error;
 use crate::hash::{Family, Hash, SEGMENT};
+use crate::rows::Rows;
 use pads::Pads;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -22,14 +23,14 @@ pub struct Offered {
     pub(crate) family: Arc<Family>,
     pub(crate) delta: Zeroizing<u128>,
     pub(crate) first: u64,
-    pub(crate) rows: Vec<u128>,
+    pub(crate) rows: Rows,
 }
 
 /// Transfers made, at the end that chose.
 pub struct Chosen {
     pub(crate) family: Arc<Family>,
     pub(crate) first: u64,
-    pub(crate) rows: Vec<u128>,
+    pub(crate) rows: Rows,
     pub(crate) choices: Vec<u64>,
 }
 
