@@ -3,12 +3,38 @@
 //! In each, the choosing end sends its extensions first, the other end answers, and messages of different
 //! pairs are under way together: two rounds, whatever the number of parties.
 
-use super::{Transfer, blame};
+use super::{PART, Transfer, blame};
 use crate::Result;
 use crate::bits::bit_at;
 use crate::group::Group;
 use ot::products;
+use rayon::prelude::*;
 use ring::pack::packed_words;
+use std::collections::VecDeque;
+
+/// Words of choices of the planes that are handled side by side: enough for all threads, and so few that
+/// the other end has work before this one is through.
+const WAVE: usize = 1 << 11;
+
+/// Scalars of products of words that are under way at once: 64 transfers each.
+const PIECE: usize = PART / 64;
+
+/// ANDs whose left factors were chosen, with every other party.
+pub(super) struct Begun {
+    pub(super) left: Vec<u64>,
+    chosen: Vec<ot::Chosen>,
+    offered: Vec<ot::Offered>,
+}
+
+impl Begun {
+    fn new(left: Vec<u64>) -> Self {
+        Self {
+            left,
+            chosen: Vec::new(),
+            offered: Vec::new(),
+        }
+    }
+}
 
 impl Transfer {
     pub(super) fn peers(&self) -> impl Iterator<Item = usize> + use<> {
@@ -36,22 +62,39 @@ impl Transfer {
         blame(&self.channel, peer, offered)
     }
 
+    /// Transfers for ANDs of these left factors, whose right ones may still be unknown: in one round for
+    /// all.
+    pub(super) fn begin_ands(&mut self, lefts: Vec<Vec<u64>>) -> Result<Vec<Begun>> {
+        let mut begun: Vec<Begun> = lefts.iter().cloned().map(Begun::new).collect();
+        let lefts: Vec<&[u64]> = lefts.iter().map(Vec::as_slice).collect();
+        for peer in self.peers() {
+            let extended = self.pair(peer).receiver.extend_each(&lefts);
+            for (begun, (message, chosen)) in begun.iter_mut().zip(extended) {
+                self.channel.send(peer, message)?;
+                begun.chosen.push(chosen);
+            }
+        }
+        for peer in self.peers() {
+            for begun in &mut begun {
+                begun.offered.push(self.offer(peer, begun.left.len())?);
+            }
+        }
+        Ok(begun)
+    }
+
     /// For each right factor this party's share of the AND of both, of whole shared vectors of bits.
-    pub(super) fn and_each(&mut self, left: &[u64], rights: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
+    pub(super) fn and_each(&mut self, begun: Begun, rights: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
+        let left = &begun.left;
         let mut shares: Vec<Vec<u64>> = rights
             .iter()
             .map(|right| left.iter().zip(*right).map(|(a, b)| a & b).collect())
             .collect();
-        let mut chosen = Vec::new();
-        for peer in self.peers() {
-            chosen.push(self.choose(peer, left)?);
-        }
-        for peer in self.peers() {
-            let (mine, message) = self.offer(peer, left.len())?.correlate_bits(rights);
+        for (peer, offered) in self.peers().zip(begun.offered) {
+            let (mine, message) = offered.correlate_bits(rights);
             self.channel.send(peer, message)?;
             add(Group::Binary, &mut shares, mine);
         }
-        for (peer, chosen) in self.peers().zip(chosen) {
+        for (peer, chosen) in self.peers().zip(begun.chosen) {
             let message = self.channel.receive(peer, rights.len() * left.len())?;
             let theirs = blame(
                 &self.channel,
@@ -113,43 +156,63 @@ impl Transfer {
         counts: usize,
     ) -> Result<Vec<Vec<Vec<u64>>>> {
         let (me, words) = (self.channel.party(), choices[0].len());
-        let zeros = || vec![vec![0; 64 * words]; counts];
+        let wave = (WAVE / words.max(1)).max(1);
         if me != chooser {
             if me >= end {
-                return Ok(choices.iter().map(|_| zeros()).collect());
+                return Ok(vec![vec![vec![0; 64 * words]; counts]; choices.len()]);
             }
             let mut shares = Vec::with_capacity(choices.len());
-            for (columns, bits) in columns.iter().zip(bits) {
-                let offered = self.offer(chooser, words)?;
-                let (mine, message) = offered.correlate(columns, *bits);
-                self.channel.send(chooser, message)?;
-                shares.push(mine);
+            for (columns, bits) in columns.chunks(wave).zip(bits.chunks(wave)) {
+                let length = ot::extension_words(words);
+                let extensions = columns
+                    .iter()
+                    .map(|_| self.channel.receive(chooser, length))
+                    .collect::<Result<Vec<_>>>()?;
+                let make = |at, offered: ot::Offered| offered.correlate(columns[at], bits[at]);
+                let pair = self.pair(chooser);
+                let made = pair.sender.extend_each(words, &extensions, make);
+                for (mine, message) in blame(&self.channel, chooser, made)? {
+                    self.channel.send(chooser, message)?;
+                    shares.push(mine);
+                }
             }
             return Ok(shares);
         }
         let senders: Vec<usize> = (0..end).filter(|peer| *peer != me).collect();
-        let mut chosen = Vec::new();
-        for plane in choices {
-            for peer in &senders {
-                chosen.push(self.choose(*peer, plane)?);
+        let mut chosen: Vec<VecDeque<ot::Chosen>> =
+            senders.iter().map(|_| VecDeque::new()).collect();
+        for choices in choices.chunks(wave) {
+            for (peer, chosen) in senders.iter().zip(&mut chosen) {
+                for (message, extended) in self.pair(*peer).receiver.extend_each(choices) {
+                    self.channel.send(*peer, message)?;
+                    chosen.push_back(extended);
+                }
             }
         }
-        let mut chosen = chosen.into_iter();
         let mut shares = Vec::with_capacity(choices.len());
-        for bits in bits {
-            let mut sum = zeros();
-            for peer in &senders {
-                let length = counts * packed_words(64 * words, *bits);
-                let message = self.channel.receive(*peer, length)?;
-                let chosen = chosen.next().expect("one for each plane and sender");
-                let theirs = blame(
-                    &self.channel,
-                    *peer,
-                    chosen.correlate(counts, *bits, &message),
-                )?;
-                add(Group::Additive, &mut sum, theirs);
+        for bits in bits.chunks(wave) {
+            let mut sums: Vec<Vec<Vec<u64>>> = Vec::new();
+            for (peer, chosen) in senders.iter().zip(&mut chosen) {
+                let mut answers = Vec::with_capacity(bits.len());
+                for (bits, chosen) in bits.iter().zip(chosen.drain(..bits.len())) {
+                    let length = counts * packed_words(64 * words, *bits);
+                    answers.push((chosen, self.channel.receive(*peer, length)?));
+                }
+                let theirs = answers
+                    .into_par_iter()
+                    .zip(bits)
+                    .map(|((chosen, message), bits)| chosen.correlate(counts, *bits, &message))
+                    .collect::<std::result::Result<Vec<_>, ot::Error>>();
+                let theirs = blame(&self.channel, *peer, theirs)?;
+                if sums.is_empty() {
+                    sums = theirs;
+                } else {
+                    sums.par_iter_mut()
+                        .zip(theirs)
+                        .for_each(|(sum, theirs)| add(Group::Additive, sum, theirs));
+                }
             }
-            shares.push(sum);
+            shares.append(&mut sums);
         }
         Ok(shares)
     }
@@ -186,21 +249,38 @@ impl Transfer {
         values: &[u64],
         out: &mut [u64],
     ) -> Result<()> {
-        let (n, choices) = (scalars.len(), products::choices(scalars));
-        let mut chosen = Vec::with_capacity(senders.len());
-        for peer in senders {
-            chosen.push(self.choose(*peer, &choices)?);
-        }
-        for peer in choosers {
-            let offered = self.offer(*peer, choices.len())?;
-            let (mine, message) = products::offer(offered, values);
-            self.channel.send(*peer, message)?;
-            Group::Additive.add(out, &mine);
-        }
-        for (peer, chosen) in senders.iter().zip(chosen) {
-            let message = self.channel.receive(*peer, products::message_words(n))?;
-            let theirs = blame(&self.channel, *peer, products::receive(chosen, n, &message))?;
-            Group::Additive.add(out, &theirs);
+        // What is received in a step was sent a step earlier, so that it is under way while this end
+        // computes: extensions go one piece ahead, and answers are used one piece behind.
+        let pieces = scalars.len().div_ceil(PIECE);
+        let range = |piece: usize| piece * PIECE..scalars.len().min((piece + 1) * PIECE);
+        let mut chosen = VecDeque::new();
+        for step in 0..pieces + 2 {
+            if step < pieces {
+                let choices = products::choices(&scalars[range(step)]);
+                for peer in senders {
+                    chosen.push_back(self.choose(*peer, &choices)?);
+                }
+            }
+            if (1..=pieces).contains(&step) {
+                let range = range(step - 1);
+                for peer in choosers {
+                    let offered = self.offer(*peer, products::choice_words(range.len()))?;
+                    let (mine, message) = products::offer(offered, &values[range.clone()]);
+                    self.channel.send(*peer, message)?;
+                    Group::Additive.add(&mut out[range.clone()], &mine);
+                }
+            }
+            if step >= 2 {
+                let range = range(step - 2);
+                let n = range.len();
+                for peer in senders {
+                    let chosen = chosen.pop_front().expect("one for each piece and sender");
+                    let message = self.channel.receive(*peer, products::message_words(n))?;
+                    let theirs =
+                        blame(&self.channel, *peer, products::receive(chosen, n, &message))?;
+                    Group::Additive.add(&mut out[range.clone()], &theirs);
+                }
+            }
         }
         Ok(())
     }

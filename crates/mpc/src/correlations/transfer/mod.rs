@@ -27,13 +27,15 @@ use super::job::{Job, Mask, Name};
 use super::kind::{Kind, as_words};
 use crate::group::Group;
 use crate::leaves::Leaves;
-use crate::{Error, Result};
+use crate::{Error, Result, blocks};
 use encrypted::Keys;
 use net::{Channel, Reading};
 use products::Kept;
+use rayon::prelude::*;
 use ring::planes::words_of;
 use ring::stream::{Stream, random_key};
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 
 /// Transfers that a part of a batch takes at most, roughly: bounds messages and memory.
 const PART: usize = 1 << 20;
@@ -129,7 +131,8 @@ impl Transfer {
                 let left = self.uniform(n / 64);
                 let rights: Vec<Vec<u64>> = (0..rights).map(|_| self.uniform(n / 64)).collect();
                 let borrowed: Vec<&[u64]> = rights.iter().map(Vec::as_slice).collect();
-                let products = self.and_each(&left, &borrowed)?;
+                let begun = self.begin_ands(vec![left.clone()])?.swap_remove(0);
+                let products = self.and_each(begun, &borrowed)?;
                 Ok([vec![left], rights, products].concat())
             }
             Kind::RingBits => {
@@ -163,11 +166,8 @@ impl Transfer {
             Kind::CrossBits { bits } => {
                 let plane = self.uniform(n / 64);
                 let column = as_words(&plane);
-                let product = self.include(1, &[&plane], &[&[&column]], &[bits], 1)?;
-                Ok(vec![
-                    plane,
-                    product.into_iter().flatten().flatten().collect(),
-                ])
+                let mut product = self.include(1, &[&plane], &[&[&column]], &[bits], 1)?;
+                Ok(vec![plane, product.swap_remove(0).swap_remove(0)])
             }
             Kind::Selections => self.selections(n),
         }
@@ -194,7 +194,7 @@ impl Transfer {
         let each: Vec<&[u64]> = planes.chunks_exact(stride).collect();
         let moduli: Vec<u32> = (0..width).map(modulus).collect();
         let mut bits: Vec<Vec<u64>> = each
-            .iter()
+            .par_iter()
             .map(|plane| match me {
                 0 => as_words(plane),
                 _ => vec![0; 64 * stride],
@@ -204,7 +204,7 @@ impl Transfer {
         for chooser in 1..self.channel.parties() {
             let offers: Vec<Vec<u64>> = if me < chooser {
                 let complement = |y: &u64| one.wrapping_sub(y << 1);
-                bits.iter()
+                bits.par_iter()
                     .map(|bits| bits.iter().map(complement).collect())
                     .collect()
             } else {
@@ -213,10 +213,9 @@ impl Transfer {
             let offers: Vec<[&[u64]; 1]> = offers.iter().map(|offer| [&offer[..]]).collect();
             let offers: Vec<&[&[u64]]> = offers.iter().map(|offer| &offer[..]).collect();
             let included = self.include(chooser, &each, &offers, &moduli, 1)?;
-            for (bits, mut included) in bits.iter_mut().zip(included) {
-                let included = included.swap_remove(0);
-                Group::Additive.add(bits, &included);
-            }
+            bits.par_iter_mut().zip(included).for_each(|(bits, more)| {
+                Group::Additive.add(bits, &more[0]);
+            });
         }
         Ok(bits)
     }
@@ -230,24 +229,31 @@ impl Transfer {
             .map(|group| vec![planes[group.start * stride..][..stride].to_vec()])
             .collect();
         let longest = groups.iter().map(|group| group.len()).max().unwrap_or(0);
-        for highest in 1..longest {
+        let members = |highest| {
+            let longer = move |group: &Range<usize>| group.len() > highest;
+            let numbered = groups.iter().enumerate();
+            numbered.filter(move |(_, group)| longer(group))
+        };
+        let lefts = (1..longest).map(|highest| {
+            let of_group = |(_, group): (usize, &Range<usize>)| {
+                planes[(group.start + highest) * stride..][..stride].to_vec()
+            };
+            members(highest).flat_map(of_group).collect()
+        });
+        let begun = self.begin_ands(lefts.collect())?;
+        for (highest, begun) in (1..).zip(begun) {
             // Position `highest` of each group times all monomials of the positions below it.
-            let (mut left, mut members) = (Vec::new(), Vec::new());
-            for (at, group) in groups.iter().enumerate() {
-                if group.len() > highest {
-                    left.extend_from_slice(&planes[(group.start + highest) * stride..][..stride]);
-                    members.push(at);
-                }
-            }
             let rights: Vec<Vec<u64>> = (0..(1 << highest) - 1)
                 .map(|set: usize| {
-                    let of_group = |at: &usize| regions[*at][set].iter().copied();
-                    members.iter().flat_map(of_group).collect()
+                    let of_group =
+                        |(at, _): (usize, &Range<usize>)| regions[at][set].iter().copied();
+                    members(highest).flat_map(of_group).collect()
                 })
                 .collect();
             let rights: Vec<&[u64]> = rights.iter().map(Vec::as_slice).collect();
-            let products = self.and_each(&left, &rights)?;
-            for (place, at) in members.into_iter().enumerate() {
+            let left = begun.left.clone();
+            let products = self.and_each(begun, &rights)?;
+            for (place, (at, _)) in members(highest).enumerate() {
                 let words = place * stride..(place + 1) * stride;
                 regions[at].push(left[words.clone()].to_vec());
                 for product in &products {
@@ -302,7 +308,11 @@ impl Source for Transfer {
         }
         match job {
             Job::Batch { kind, n } => {
-                let part = (PART / transfers(*kind)).next_multiple_of(1024);
+                let part = match kind {
+                    // Cut into pieces where they are multiplied, so that one overlaps the next.
+                    Kind::Triples | Kind::Squares => *n,
+                    _ => (PART / transfers(*kind)).next_multiple_of(1024),
+                };
                 let mut parts = Vec::with_capacity(n.div_ceil(part));
                 let mut start = 0;
                 while start < *n {
@@ -342,11 +352,13 @@ fn transfers(kind: Kind) -> usize {
 /// Σ 2^i of the elements.
 fn weighted(bits: &[Vec<u64>], first: u32) -> Vec<u64> {
     let mut sum = vec![0_u64; bits[0].len()];
-    for (bits, shift) in bits.iter().zip(first..) {
-        sum.iter_mut()
-            .zip(bits)
-            .for_each(|(sum, bit)| *sum = sum.wrapping_add(bit << shift));
-    }
+    blocks::for_each([&mut sum], [], &|at, [sum], []| {
+        for (bits, shift) in bits.iter().zip(first..) {
+            for (sum, bit) in sum.iter_mut().zip(&bits[at..]) {
+                *sum = sum.wrapping_add(bit << shift);
+            }
+        }
+    });
     sum
 }
 
