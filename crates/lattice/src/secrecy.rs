@@ -3,12 +3,12 @@
 use crate::keys::{self, Mutation, SEED, evaluate, expand};
 use crate::residues::{ALL, BITS, HIGHEST, SENT, basis, each, of_prime};
 use crate::sample::{error, reserve_uniform, ternary, uniform};
+use crate::tests;
 use crate::{
-    Ciphertexts, Error, PublicKey, SecretKey, Tiling, Values, answer_words, ciphertext_words, wire,
+    Ciphertexts, PublicKey, SecretKey, Tiling, Values, answer_words, ciphertext_words, wire,
 };
 use ring::polynomial::{DEGREE, Evaluations};
 use ring::stream::{Key, Stream};
-use std::ops::Range;
 
 /// Rows, depth and columns of the products that are looked at: four answers of 4096 useful coefficients.
 const SHAPE: (usize, usize, usize) = (64, 2, 256);
@@ -30,17 +30,6 @@ fn ends(mutation: Mutation) -> (SecretKey, PublicKey, Vec<u64>) {
     let mut public = PublicKey::read(&message, &key(3)).unwrap();
     public.mutation = mutation;
     (secret, public, message)
-}
-
-fn received_of(tiling: Tiling, m: usize, k: usize, message: &[u64]) -> Result<Ciphertexts, Error> {
-    let mut received = Ciphertexts::default();
-    received.read(tiling, m, k, message).map(|()| received)
-}
-
-fn values_of(tiling: Tiling, values: &[u64], k: usize, columns: Range<usize>) -> Values {
-    let mut ready = Values::default();
-    ready.read(tiling, values, k, columns);
-    ready
 }
 
 fn uniform_of(stream: &mut Stream) -> Vec<u64> {
@@ -272,13 +261,13 @@ fn every_polynomial_has_a_fresh_error_and_secrets_are_ternary() {
     assert!(!is_error(&left), "a missing error is noticed");
 
     // Of answers to values that are zero, without an encryption of zero, the error is all.
-    let received = received_of(
+    let received = tests::received(
         tiling(),
         m,
         k,
         &encrypted[..ciphertext_words(tiling(), m, k)],
     );
-    let values = values_of(tiling(), &vec![0; k * n], k, 0..tiling().column_blocks(n));
+    let values = tests::ready(tiling(), &vec![0; k * n], k, 0..tiling().column_blocks(n));
     let received = received.unwrap();
     let mut products = Evaluations::default();
     received.times(&values, &mut products);
@@ -309,8 +298,8 @@ fn views(values: &[u64], mutation: Mutation) -> [View; 2] {
     let tiling = tiling();
     let scalars = vec![0x0123_4567_89ab_cdef; m * k];
     let message = secret.encrypt_from(&key(4), tiling, &scalars, k);
-    let received = received_of(tiling, m, k, &message).unwrap();
-    let ready = values_of(tiling, values, k, 0..tiling.column_blocks(n));
+    let received = tests::received(tiling, m, k, &message).unwrap();
+    let ready = tests::ready(tiling, values, k, 0..tiling.column_blocks(n));
     [(); 2].map(|()| {
         let answer = public.answer(&received, &ready, &mut vec![0; m * n]);
         view(&secret, &received, &ready, &answer)
@@ -463,8 +452,8 @@ fn randomness_that_serves_twice_is_noticed() {
     let (m, k, n) = SHAPE;
     let (mut secret, mut public, message) = ends(Mutation::None);
     let encrypted = secret.encrypt_from(&key(4), tiling(), &vec![3; m * k], k);
-    let received = received_of(tiling(), m, k, &encrypted).unwrap();
-    let ready = values_of(tiling(), &vec![5; k * n], k, 0..tiling().column_blocks(n));
+    let received = tests::received(tiling(), m, k, &encrypted).unwrap();
+    let ready = tests::ready(tiling(), &vec![5; k * n], k, 0..tiling().column_blocks(n));
     let mut another = PublicKey::read(&message, &key(3)).unwrap();
     let two = [&mut public, &mut another].map(|public| {
         let answer = public.answer(&received, &ready, &mut vec![0; m * n]);
@@ -480,8 +469,8 @@ fn coefficients_that_are_of_no_use_are_not_sent() {
     for tiling in Tiling::all(m, k) {
         let (rows, columns) = (m.div_ceil(tiling.rows()), tiling.column_blocks(n));
         let encrypted = secret.encrypt_from(&key(4), tiling, &[3; 12], k);
-        let received = received_of(tiling, m, k, &encrypted).unwrap();
-        let values = values_of(tiling, &[5; 20], k, 0..columns);
+        let received = tests::received(tiling, m, k, &encrypted).unwrap();
+        let values = tests::ready(tiling, &[5; 20], k, 0..columns);
         let answer = public.answer(&received, &values, &mut [0; 15]);
         let useful: Vec<usize> = (0..rows)
             .flat_map(|row| (0..columns).map(move |column| (row, column)))
@@ -551,9 +540,9 @@ fn known_answers() {
     {
         let all = 0..tiling.column_blocks(n);
         let encrypted = secret.encrypt_from(&key(4), tiling, scalars, k);
-        let received = received_of(tiling, m, k, &encrypted).unwrap();
+        let received = tests::received(tiling, m, k, &encrypted).unwrap();
         let [mut one, mut other] = [(); 2].map(|()| vec![0; m * n]);
-        let ready = values_of(tiling, values, k, all.clone());
+        let ready = tests::ready(tiling, values, k, all.clone());
         let answer = public.answer(&received, &ready, &mut one);
         secret
             .decrypt(tiling, (m, n), all, &answer, &mut other)

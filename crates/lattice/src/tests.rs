@@ -42,12 +42,17 @@ fn product(scalars: &[u64], values: &[u64], k: usize) -> Vec<u64> {
     out
 }
 
-fn received(tiling: Tiling, m: usize, k: usize, message: &[u64]) -> Result<Ciphertexts, Error> {
+pub(crate) fn received(
+    tiling: Tiling,
+    m: usize,
+    k: usize,
+    message: &[u64],
+) -> Result<Ciphertexts, Error> {
     let mut received = Ciphertexts::default();
     received.read(tiling, m, k, message).map(|()| received)
 }
 
-fn ready(tiling: Tiling, values: &[u64], k: usize, columns: Range<usize>) -> Values {
+pub(crate) fn ready(tiling: Tiling, values: &[u64], k: usize, columns: Range<usize>) -> Values {
     let mut ready = Values::default();
     ready.read(tiling, values, k, columns);
     ready
@@ -229,9 +234,12 @@ fn noise_is_as_small_as_the_masks_need() {
     assert!(noise.iter().all(|noise| noise.abs() < 2.0_f64.powi(80)));
 }
 
-#[test]
-fn messages_of_other_lengths_are_refused() {
-    let (m, k, n) = (3, 5, 7);
+/// Rows, depth and columns of the product whose messages are changed.
+const SMALL: (usize, usize, usize) = (3, 5, 7);
+
+/// A public key, ciphertexts and an answer, and who can read the last.
+fn messages() -> (SecretKey, [Vec<u64>; 3]) {
+    let (m, k, n) = SMALL;
     let tiling = Tiling::new(m, k, n);
     let (mut secret, key) = SecretKey::new().unwrap();
     let scalars = secret.encrypt(tiling, &words(1, m * k), k).unwrap();
@@ -239,6 +247,14 @@ fn messages_of_other_lengths_are_refused() {
     let theirs = received(tiling, m, k, &scalars).unwrap();
     let values = ready(tiling, &words(2, k * n), k, 0..1);
     let answer = public.answer(&theirs, &values, &mut vec![0; m * n]);
+    (secret, [key, scalars, answer])
+}
+
+#[test]
+fn messages_of_other_lengths_are_refused() {
+    let (m, k, n) = SMALL;
+    let tiling = Tiling::new(m, k, n);
+    let (secret, [key, scalars, answer]) = messages();
     for change in [-1, 1] {
         let cut = |message: &[u64]| {
             let mut message = message.to_vec();
@@ -270,14 +286,9 @@ fn put(message: &mut [u64], bit: usize, number: u64) {
 
 #[test]
 fn numbers_that_are_no_residues_are_refused() {
-    let (m, k, n) = (3, 5, 7);
+    let (m, k, n) = SMALL;
     let tiling = Tiling::new(m, k, n);
-    let (mut secret, key) = SecretKey::new().unwrap();
-    let scalars = secret.encrypt(tiling, &words(1, m * k), k).unwrap();
-    let mut public = PublicKey::read(&key, &random_key().unwrap()).unwrap();
-    let theirs = received(tiling, m, k, &scalars).unwrap();
-    let values = ready(tiling, &words(2, k * n), k, 0..1);
-    let answer = public.answer(&theirs, &values, &mut vec![0; m * n]);
+    let (secret, [key, scalars, answer]) = messages();
     for prime in 0..ALL {
         let p = basis().moduli[prime].value();
         let bit = (prime * DEGREE + 77) * BITS as usize;

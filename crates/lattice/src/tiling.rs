@@ -7,6 +7,7 @@
 //! and so do those that pass X^N. Blocks along the depth are added before anything is sent.
 
 use ring::polynomial::DEGREE;
+use std::ops::Range;
 
 /// The deepest block: at least 64 coefficients of a product are of use.
 const DEEPEST: usize = 128;
@@ -109,45 +110,52 @@ impl Tiling {
         n.div_ceil(self.columns)
     }
 
-    /// Where each scalar of a block stands, with its place among rows of k: of the block at this row and
-    /// depth.
+    /// Where each scalar of a block stands, with its place among m rows of k: of the block at this row
+    /// and depth.
     pub(crate) fn scalars(&self, m: usize, k: usize, row: usize, depth: usize) -> Places {
-        let (i, j) = (row * self.rows, depth * self.depth);
-        let rows = self.rows.min(m - i);
-        let depths = self.depth.min(k - j);
-        (0..rows)
-            .flat_map(|at| (0..depths).map(move |of| (at, of)))
-            .map(|(at, of)| {
-                let place = at * self.depth * self.columns + self.depth - 1 - of;
-                (place, (i + at) * k + j + of)
-            })
-            .collect()
+        let rows = within(row, self.rows, m);
+        let depths = within(depth, self.depth, k);
+        places(rows, depths, k, |i, j| {
+            i * self.depth * self.columns + self.depth - 1 - j
+        })
     }
 
     /// The same of the values, k rows of n.
     pub(crate) fn values(&self, k: usize, n: usize, depth: usize, column: usize) -> Places {
-        let (j, l) = (depth * self.depth, column * self.columns);
-        let depths = self.depth.min(k - j);
-        let columns = self.columns.min(n - l);
-        (0..depths)
-            .flat_map(|of| (0..columns).map(move |at| (of, at)))
-            .map(|(of, at)| (at * self.depth + of, (j + of) * n + l + at))
-            .collect()
+        let depths = within(depth, self.depth, k);
+        let columns = within(column, self.columns, n);
+        places(depths, columns, n, |j, l| l * self.depth + j)
     }
 
     /// The same of the useful coefficients of a product, m rows of n.
     pub(crate) fn products(&self, m: usize, n: usize, row: usize, column: usize) -> Places {
-        let (i, l) = (row * self.rows, column * self.columns);
-        let rows = self.rows.min(m - i);
-        let columns = self.columns.min(n - l);
-        (0..rows)
-            .flat_map(|at| (0..columns).map(move |of| (at, of)))
-            .map(|(at, of)| {
-                let place = (at * self.columns + of + 1) * self.depth - 1;
-                (place, (i + at) * n + l + of)
-            })
-            .collect()
+        let rows = within(row, self.rows, m);
+        let columns = within(column, self.columns, n);
+        places(rows, columns, n, |i, l| {
+            (i * self.columns + l + 1) * self.depth - 1
+        })
     }
+}
+
+/// The part of 0..all that block `at` of this size has.
+fn within(at: usize, size: usize, all: usize) -> Range<usize> {
+    at * size..all.min((at + 1) * size)
+}
+
+/// The elements in these rows and columns of a matrix with rows of `length`, each with where it stands by row
+/// and column of the block.
+fn places(
+    rows: Range<usize>,
+    columns: Range<usize>,
+    length: usize,
+    place: impl Fn(usize, usize) -> usize,
+) -> Places {
+    let place = &place;
+    let row = |(at, row): (usize, usize)| {
+        let elements = columns.clone().enumerate();
+        elements.map(move |(of, column)| (place(at, of), row * length + column))
+    };
+    rows.enumerate().flat_map(row).collect()
 }
 
 /// Coefficients of a polynomial, each with an element of a matrix.
