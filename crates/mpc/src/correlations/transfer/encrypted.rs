@@ -151,13 +151,7 @@ impl Transfer {
                 false => Some(self.encrypt(sent.tiling, plan, part)?),
             };
             let messages = new.as_ref().unwrap_or_else(|| &sent.messages[at]);
-            // Results of pieces follow each other as their rows do.
-            let before: usize = plan.pieces[..part.piece]
-                .iter()
-                .map(|piece| piece.rows.len())
-                .sum();
-            let first = before + part.rows.start - plan.pieces[part.piece].rows.start;
-            let out = &mut out[first * n..][..part.rows.len() * n];
+            let out = &mut out[part.rows.start * n..part.rows.end * n];
             self.multiply_part(plan, part, sent.tiling, messages, out)?;
             sent.messages.extend(new.filter(|_| keep));
         }

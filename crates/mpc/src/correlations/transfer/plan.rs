@@ -11,7 +11,7 @@ pub(super) type Layout = (bool, usize, usize);
 
 /// A product of a matrix of scalars with a matrix of values, as part of a map.
 pub(super) struct Piece {
-    /// Rows of all scalars.
+    /// Rows of all scalars, from where the piece before ends.
     pub rows: Range<usize>,
     /// This party's values, k×n.
     pub values: Vec<u64>,
@@ -82,13 +82,9 @@ impl Plan {
         }
     }
 
-    /// Elements of the results of all pieces.
+    /// Elements of the results of all pieces, which follow each other as their rows do.
     pub fn results(&self) -> usize {
-        self.pieces
-            .iter()
-            .map(|piece| piece.rows.len())
-            .sum::<usize>()
-            * self.n
+        self.scalars.len() / self.k * self.n
     }
 
     /// Adds the pieces' rows where they belong.

@@ -151,7 +151,7 @@ impl Transfer {
             }
             for (task, sum) in now.iter().zip(sums) {
                 for (row, sum) in sum.chunks_exact(task.columns.len()).enumerate() {
-                    let place = (task.result + row) * n + task.columns.start;
+                    let place = (task.rows.start + row) * n + task.columns.start;
                     Group::Additive.add(&mut out[place..][..task.columns.len()], sum);
                 }
             }
@@ -166,8 +166,6 @@ struct Task {
     /// Of all scalars.
     rows: Range<usize>,
     columns: Range<usize>,
-    /// The first row of results.
-    result: usize,
 }
 
 impl Task {
@@ -189,7 +187,7 @@ impl Task {
 fn tasks(plan: &Plan, rows: &Range<usize>, most: usize) -> Vec<Task> {
     let columns = (most / plan.k).clamp(1, plan.n);
     let together = (most / (plan.k * columns)).max(1);
-    let (mut tasks, mut before) = (Vec::new(), 0);
+    let mut tasks = Vec::new();
     for (at, piece) in plan.pieces.iter().enumerate() {
         let within = piece.rows.start.max(rows.start)..piece.rows.end.min(rows.end);
         for start in within.clone().step_by(together) {
@@ -197,10 +195,8 @@ fn tasks(plan: &Plan, rows: &Range<usize>, most: usize) -> Vec<Task> {
                 piece: at,
                 rows: start..within.end.min(start + together),
                 columns: column..plan.n.min(column + columns),
-                result: before + start - piece.rows.start,
             }));
         }
-        before += piece.rows.len();
     }
     tasks
 }
