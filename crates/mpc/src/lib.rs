@@ -22,6 +22,7 @@ pub mod correlations;
 mod cost;
 pub mod functions;
 mod group;
+mod keys;
 mod leaves;
 mod open;
 pub mod plain;

@@ -39,11 +39,11 @@ use crate::correlations::file::Demand;
 use crate::correlations::supply::Supply;
 use crate::{
     Bilinear, Bits, Cost, Error, Operand, Operation, Parts, PartsMut, Protocol, Receiver, Result,
-    ThreatModel, Trust,
+    ThreatModel, Trust, keys,
 };
 use net::{Channel, Reading};
 use products::Masked;
-use ring::stream::{Key, Stream, random_key};
+use ring::stream::{Key, Stream};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -82,29 +82,11 @@ pub fn threat_model(parties: usize, trust: Trust) -> Result<ThreatModel> {
 }
 
 impl Additive {
-    /// Agrees on the pairwise keys, to which both parties of a pair contribute.
+    /// Agrees on the pairwise keys.
     pub(crate) fn new(mut channel: Channel, supply: Supply, trust: Trust) -> Result<Self> {
-        let (me, parties) = (channel.party(), channel.parties());
         channel.begin("agree on keys");
-        let mut halves = Vec::with_capacity(parties);
-        for peer in 0..parties {
-            let half = random_key()?.to_words();
-            if peer != me {
-                channel.send(peer, half.to_vec())?;
-            }
-            halves.push(half);
-        }
-        let mut pairs = Vec::with_capacity(parties);
-        for (peer, mine) in halves.into_iter().enumerate() {
-            let pair = if peer == me {
-                None
-            } else {
-                let theirs = channel.receive(peer, 2)?;
-                let key = Key::from_words([mine[0] ^ theirs[0], mine[1] ^ theirs[1]]);
-                Some(Stream::new(&key, "additive: pair"))
-            };
-            pairs.push(pair);
-        }
+        let stream = |key: Option<Key>| key.map(|key| Stream::new(&key, "additive: pair"));
+        let pairs = keys::pairs(&mut channel)?.into_iter().map(stream).collect();
         Ok(Self {
             channel,
             supply,

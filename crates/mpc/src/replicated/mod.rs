@@ -35,10 +35,10 @@ mod truncation;
 
 use crate::{
     Bilinear, Bits, Cost, Error, Operand, Operation, Parts, PartsMut, Protocol, Receiver, Result,
-    ThreatModel, Trust,
+    ThreatModel, Trust, keys,
 };
 use net::Channel;
-use ring::stream::{Key, Stream, random_key};
+use ring::stream::Stream;
 
 /// One party of replicated sharing.
 pub struct Replicated {
@@ -70,7 +70,7 @@ pub fn threat_model(parties: usize) -> Result<ThreatModel> {
 }
 
 impl Replicated {
-    /// Agrees on the pairwise keys.
+    /// Agrees on the pairwise keys and the common one.
     ///
     /// # Errors
     /// `Misuse` unless there are three parties; whatever the links meet.
@@ -78,24 +78,19 @@ impl Replicated {
         threat_model(channel.parties())?;
         let (after, before) = ((channel.party() + 1) % 3, (channel.party() + 2) % 3);
         channel.begin("agree on keys");
-        let with_next = random_key()?;
-        channel.send(after, key_words(&with_next))?;
-        let mut for_all = None;
-        if channel.party() == 0 {
-            let key = random_key()?;
-            channel.send(1, key_words(&key))?;
-            channel.send(2, key_words(&key))?;
-            for_all = Some(key);
-        }
-        let with_previous = receive_key(&mut channel, before)?;
-        let for_all = match for_all {
-            Some(key) => key,
-            None => receive_key(&mut channel, 0)?,
+        let pairs = keys::pairs(&mut channel)?;
+        let pair = |peer: usize| {
+            let key = pairs[peer].as_ref();
+            Stream::new(
+                key.expect("a key with each other party"),
+                "replicated: pair",
+            )
         };
+        let common = keys::common(&mut channel)?;
         Ok(Self {
-            next: Stream::new(&with_next, "replicated: pair"),
-            previous: Stream::new(&with_previous, "replicated: pair"),
-            common: Stream::new(&for_all, "replicated: public coins"),
+            next: pair(after),
+            previous: pair(before),
+            common: Stream::new(&common, "replicated: public coins"),
             channel,
         })
     }
@@ -117,15 +112,6 @@ impl Replicated {
     fn begin(&mut self, operation: &str, n: usize) {
         self.channel.begin(&format!("{operation} of {n}"));
     }
-}
-
-fn key_words(key: &Key) -> Vec<u64> {
-    key.to_words().to_vec()
-}
-
-fn receive_key(channel: &mut Channel, from: usize) -> Result<Key> {
-    let words = channel.receive(from, 2)?;
-    Ok(Key::from_words([words[0], words[1]]))
 }
 
 impl Protocol for Replicated {

@@ -1,0 +1,130 @@
+//! Keys that parties agree on when a session opens. Everyone who shares a key contributes to it, so that
+//! it is random as long as one of them draws at random.
+
+use crate::Result;
+use net::Channel;
+use ring::stream::{Key, random_key};
+
+/// A key with each other party, by party; none with oneself.
+pub(crate) fn pairs(channel: &mut Channel) -> Result<Vec<Option<Key>>> {
+    let me = channel.party();
+    let mine = (0..channel.parties())
+        .map(|peer| {
+            let half = random_key()?;
+            if peer != me {
+                channel.send(peer, half.to_words().to_vec())?;
+            }
+            Ok(half)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let agreed = |(peer, half): (usize, &Key)| {
+        let key = (peer != me).then(|| Ok(xor(half, &receive(channel, peer)?)));
+        key.transpose()
+    };
+    mine.iter().enumerate().map(agreed).collect()
+}
+
+/// A key that all parties know.
+pub(crate) fn common(channel: &mut Channel) -> Result<Key> {
+    let (me, parties) = (channel.party(), channel.parties());
+    let others = || (0..parties).filter(|peer| *peer != me);
+    let mut key = random_key()?;
+    for peer in others() {
+        channel.send(peer, key.to_words().to_vec())?;
+    }
+    for peer in others() {
+        key = xor(&key, &receive(channel, peer)?);
+    }
+    Ok(key)
+}
+
+fn receive(channel: &mut Channel, from: usize) -> Result<Key> {
+    let words = channel.receive(from, 2)?;
+    Ok(Key::from_words([words[0], words[1]]))
+}
+
+fn xor(a: &Key, b: &Key) -> Key {
+    let (a, b) = (a.to_words(), b.to_words());
+    Key::from_words([a[0] ^ b[0], a[1] ^ b[1]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// All keys that the parties of one mesh agree on.
+    fn agree(parties: usize) -> Vec<(Vec<Option<Key>>, Key)> {
+        let meshes = net::memory::mesh(parties, Duration::from_secs(60));
+        std::thread::scope(|scope| {
+            let agreeing = |mesh: net::Mesh| {
+                move || {
+                    let mut channel = mesh.channel(0);
+                    channel.begin("agree on keys");
+                    let pairs = pairs(&mut channel).unwrap();
+                    let common = common(&mut channel).unwrap();
+                    mesh.close().unwrap();
+                    (pairs, common)
+                }
+            };
+            let threads: Vec<_> = meshes
+                .into_iter()
+                .map(|mesh| scope.spawn(agreeing(mesh)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        })
+    }
+
+    #[test]
+    fn parties_share_what_they_should_and_nothing_else() {
+        let agreed = agree(3);
+        let mut seen = vec![*agreed[0].1.as_bytes()];
+        for (me, (pairs, common)) in agreed.iter().enumerate() {
+            assert_eq!(common.as_bytes(), agreed[0].1.as_bytes());
+            assert!(pairs[me].is_none());
+            for peer in me + 1..3 {
+                let key = pairs[peer].as_ref().unwrap();
+                let theirs = agreed[peer].0[me].as_ref().unwrap();
+                assert_eq!(key.as_bytes(), theirs.as_bytes());
+                seen.push(*key.as_bytes());
+            }
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 4);
+    }
+
+    /// What a party agrees on with one whose contribution is `sent`, and what it contributed itself.
+    fn beside(sent: [u64; 2], agree: impl Fn(&mut Channel) -> Key + Sync) -> ([u64; 2], [u64; 2]) {
+        let [first, second]: [net::Mesh; 2] = net::memory::mesh(2, Duration::from_secs(60))
+            .try_into()
+            .ok()
+            .unwrap();
+        std::thread::scope(|scope| {
+            let agreed = scope.spawn(|| {
+                let mut channel = first.channel(0);
+                channel.begin("agree on keys");
+                agree(&mut channel).to_words()
+            });
+            let mut channel = second.channel(0);
+            channel.begin("agree on keys");
+            channel.send(0, sent.to_vec()).unwrap();
+            let contributed = channel.receive(0, 2).unwrap();
+            (agreed.join().unwrap(), [contributed[0], contributed[1]])
+        })
+    }
+
+    #[test]
+    fn each_end_contributes() {
+        let pair = |channel: &mut Channel| pairs(channel).unwrap().swap_remove(1).unwrap();
+        let all = |channel: &mut Channel| common(channel).unwrap();
+        for agree in [&pair as &(dyn Fn(&mut Channel) -> Key + Sync), &all] {
+            let (key, contributed) = beside([3, 5], agree);
+            assert_ne!(contributed, [0, 0]);
+            assert_eq!(key, [contributed[0] ^ 3, contributed[1] ^ 5]);
+        }
+    }
+}
