@@ -206,7 +206,7 @@ impl Channel {
         let started = Instant::now();
         loop {
             let until = Instant::now() + self.shared.timeout;
-            match self.shared.inbox.take(from, self.id, until)? {
+            match self.shared.take(from, self.id, until)? {
                 Arrival::Message(frame) => {
                     self.sequence = frame.sequence;
                     self.step = Arc::clone(&frame.name);
@@ -214,9 +214,7 @@ impl Channel {
                 }
                 Arrival::Ended(End::Finished) => return Ok(None),
                 Arrival::Ended(End::Died(reason)) => {
-                    return Err(self
-                        .shared
-                        .fail(self.shared.blame(from, &self.step, reason)));
+                    return Err(self.shared.died(from, &self.step, reason));
                 }
                 Arrival::Nothing => {}
             }
@@ -270,13 +268,11 @@ impl Channel {
             if self.patience.is_some() {
                 until = until.min(Instant::now() + LOOK);
             }
-            match self.shared.inbox.take(from, self.id, until)? {
+            match self.shared.take(from, self.id, until)? {
                 Arrival::Message(frame) => return Ok(frame),
                 Arrival::Ended(End::Finished) => return Err(self.finished(from)),
                 Arrival::Ended(End::Died(reason)) => {
-                    return Err(self
-                        .shared
-                        .fail(self.shared.blame(from, &self.step, reason)));
+                    return Err(self.shared.died(from, &self.step, reason));
                 }
                 Arrival::Nothing => {}
             }

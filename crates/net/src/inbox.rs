@@ -69,19 +69,20 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what `from` sent; waits while too much of it lies unread.
-    pub(crate) fn deliver(&self, from: usize, frame: Frame) {
+    /// Takes in what `from` sent; waits while too much of it lies unread. False once the mesh has ended:
+    /// nothing is kept any more.
+    pub(crate) fn deliver(&self, from: usize, frame: Frame) -> bool {
         let mut state = self.lock();
         match frame.kind {
             Kind::Data => {
-                while state.peers[from].queued > self.room
-                    && !state.closed
-                    && state.failure.is_none()
-                {
+                while state.peers[from].queued > self.room && !state.is_over() {
                     state = self
                         .changed
                         .wait(state)
                         .unwrap_or_else(PoisonError::into_inner);
+                }
+                if state.is_over() {
+                    return false;
                 }
                 let peer = &mut state.peers[from];
                 if peer.queues.len() >= MOST_CHANNELS && !peer.queues.contains_key(&frame.channel) {
@@ -107,14 +108,18 @@ impl Inbox {
             }
             Kind::Abort => {
                 let failure = aborted(from, &frame, self.roster);
-                state.failure.get_or_insert(failure);
+                state.end(|state| {
+                    state.failure.get_or_insert(failure);
+                });
             }
             Kind::Goodbye => {
                 state.peers[from].end.get_or_insert(End::Finished);
             }
         }
+        let over = state.is_over();
         drop(state);
         self.changed.notify_all();
+        !over
     }
 
     /// Nothing more comes from this peer.
@@ -166,7 +171,9 @@ impl Inbox {
     pub(crate) fn fail(&self, error: Error) -> bool {
         let mut state = self.lock();
         let first = state.failure.is_none() && !state.closed;
-        state.failure.get_or_insert(error);
+        state.end(|state| {
+            state.failure.get_or_insert(error);
+        });
         drop(state);
         self.changed.notify_all();
         first
@@ -179,8 +186,14 @@ impl Inbox {
 
     /// Nothing is taken out any more.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.lock().end(|state| state.closed = true);
         self.changed.notify_all();
+    }
+
+    /// Bytes that lie unread from a peer.
+    #[cfg(test)]
+    pub(crate) fn queued(&self, from: usize) -> usize {
+        self.lock().peers[from].queued
     }
 
     /// Whom to blame when `from` sent nothing: who it waits for, by its own word not older than
@@ -205,6 +218,22 @@ impl Inbox {
             }
         }
         Ok(blamed)
+    }
+}
+
+impl State {
+    /// Whether nothing is taken out any more.
+    fn is_over(&self) -> bool {
+        self.closed || self.failure.is_some()
+    }
+
+    /// From here on nothing is taken out: what lies unread is dropped.
+    fn end(&mut self, how: impl FnOnce(&mut Self)) {
+        how(self);
+        for peer in &mut self.peers {
+            peer.queues.clear();
+            peer.queued = 0;
+        }
     }
 }
 

@@ -14,6 +14,7 @@ struct Memory {
 
 impl Link for Memory {
     fn send(&self, frame: Frame) -> Result<(), String> {
+        // After its end it needs nothing; it has told or will tell why.
         self.to.deliver(self.from, frame);
         Ok(())
     }

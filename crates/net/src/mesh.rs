@@ -4,7 +4,7 @@ use crate::bytes;
 use crate::channel::Channel;
 use crate::error::{DEALER, Error, Result, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
-use crate::inbox::{End, Inbox};
+use crate::inbox::{Arrival, End, Inbox};
 use crate::roster::Roster;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long a party whose link broke listens for the reason.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// How long a peer's death waits for word of its cause.
+const CAUSE: Duration = Duration::from_millis(200);
 
 /// The way to one peer.
 pub(crate) trait Link: Send + Sync {
@@ -39,7 +42,7 @@ pub(crate) trait Link: Send + Sync {
 /// dropped without [`Mesh::close`], the peers take this party for dead.
 #[derive(Clone)]
 pub struct Mesh {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 pub(crate) struct Shared {
@@ -116,6 +119,7 @@ impl Mesh {
         let error = Error::misuse(format!("this party ended the run: {reason}"));
         if self.shared.inbox.fail(error) {
             self.shared.tell_end(self.shared.party, "end", reason);
+            self.shared.cut();
         }
     }
 
@@ -177,6 +181,7 @@ impl Shared {
     /// Whether the frame was taken; false for a peer that has finished.
     pub(crate) fn send(&self, to: usize, frame: Frame) -> Result<bool> {
         if let Some(failure) = self.inbox.failure() {
+            self.cut();
             return Err(failure);
         }
         let step = Arc::clone(&frame.name);
@@ -194,6 +199,30 @@ impl Shared {
             None if end == Some(End::Finished) => Ok(false),
             None => Err(self.fail(self.blame(to, &step, reason))),
         }
+    }
+
+    /// [`Inbox::take`]; cuts the links where the mesh has failed.
+    pub(crate) fn take(&self, from: usize, channel: u16, until: Instant) -> Result<Arrival> {
+        let taken = self.inbox.take(from, channel, until);
+        if taken.is_err() {
+            self.cut();
+        }
+        taken
+    }
+
+    /// The failure for a peer that died: where it died because of another's failure, that one's own words
+    /// are on their way.
+    pub(crate) fn died(&self, peer: usize, step: &str, reason: String) -> Error {
+        let until = Instant::now() + CAUSE.min(self.timeout);
+        while self.inbox.failure().is_none() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.fail(self.blame(peer, step, reason))
+    }
+
+    /// No link carries anything any more.
+    fn cut(&self) {
+        self.links.iter().flatten().for_each(|link| link.cut());
     }
 
     /// How a peer ended whose link takes nothing any more, or none if the mesh has failed or nothing is
@@ -235,6 +264,7 @@ impl Shared {
             };
             self.tell_end(blamed, &step, &reason);
         }
+        self.cut();
         self.inbox.failure().unwrap_or(error)
     }
 
@@ -273,7 +303,7 @@ pub(crate) const FINISHED: &str = "it finished while this party still has messag
 impl Drop for Shared {
     fn drop(&mut self) {
         self.inbox.close();
-        self.links.iter().flatten().for_each(|link| link.cut());
+        self.cut();
     }
 }
 

@@ -22,7 +22,7 @@ use crate::roster::Roster;
 use meeting::{Setup, meet};
 use outgoing::Outgoing;
 use std::io::{self, BufReader};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -153,7 +153,13 @@ fn read_all(peer: usize, incoming: tls::Incoming, inbox: &Inbox) {
     let mut incoming = BufReader::with_capacity(1 << 12, incoming);
     let reason = loop {
         match Frame::read(&mut incoming) {
-            Ok(frame) => inbox.deliver(peer, frame),
+            Ok(frame) => {
+                if !inbox.deliver(peer, frame) {
+                    // What it sends now is refused, so that it comes to an end, too.
+                    drop(incoming.get_ref().sock.shutdown(Shutdown::Both));
+                    return;
+                }
+            }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 break format!("it sent what cannot be: {error}");
             }

@@ -26,8 +26,8 @@ const SMALL: usize = 1 << 14;
 
 pub(super) struct Outgoing {
     shared: Arc<Shared>,
-    /// For cutting the connections under the threads that use them.
-    sockets: [TcpStream; 2],
+    /// For cutting the connections, out and in, under the threads that use them.
+    sockets: Mutex<Option<[TcpStream; 2]>>,
     timeout: Duration,
 }
 
@@ -59,7 +59,7 @@ impl Outgoing {
         stream.sock.set_write_timeout(Some(timeout))?;
         // Nothing ever comes this way, but TLS looks for alerts where it cannot write.
         stream.sock.set_read_timeout(Some(timeout))?;
-        let sockets = [stream.sock.try_clone()?, reading];
+        let sockets = Mutex::new(Some([stream.sock.try_clone()?, reading]));
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             changed: Condvar::new(),
@@ -204,8 +204,16 @@ impl Link for Outgoing {
     fn cut(&self) {
         self.shared.lock().stopped = true;
         self.shared.changed.notify_all();
-        // What the kernel has is still delivered. A socket that is closed already cannot be shut.
-        drop(self.sockets[0].shutdown(Shutdown::Write));
-        drop(self.sockets[1].shutdown(Shutdown::Read));
+        let sockets = self
+            .sockets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some([out, reading]) = sockets {
+            // What the kernel has is still delivered. A socket that is closed already cannot be shut. What
+            // still comes in is refused, once the reading thread has closed its own end.
+            drop(out.shutdown(Shutdown::Write));
+            drop(reading.shutdown(Shutdown::Read));
+        }
     }
 }

@@ -4,6 +4,8 @@ use super::*;
 use crate::certificates;
 use crate::frame::{Kind, MOST_WORDS};
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// What party 0 meets when it runs `honest`, while party 1 comes and does what `other` does with its
 /// sending connection. Party 1 never reads.
@@ -133,6 +135,60 @@ fn closing_tells_of_what_was_not_taken() {
         channel.begin("share");
         channel.send(1, vec![1; 1 << 22])?;
         mesh.close()
+    });
+    assert!(matches!(error, Error::Peer { party: 1, .. }), "{error}");
+}
+
+/// More than all that a link may hold.
+const FLOOD: usize = 4 << 30;
+
+/// Party 1 sends `first`, then frames without end, while party 0 runs `ends`, which ends the mesh: nothing
+/// of them is kept, and the link is cut under them.
+fn flood(first: &[u8], ends: impl Fn(&Mesh) -> Error + Sync) -> Error {
+    let cut = AtomicBool::new(false);
+    let honest = |mesh: &Mesh| {
+        let error = ends(mesh);
+        let until = Instant::now() + Duration::from_secs(60);
+        while !cut.load(Ordering::Relaxed) && Instant::now() < until {
+            assert_eq!(mesh.shared.inbox.queued(1), 0, "what comes is dropped");
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(cut.load(Ordering::Relaxed), "the link is cut");
+        Err(error)
+    };
+    beside(Duration::from_secs(60), honest, |to_first| {
+        let to_first = to_first.as_mut().unwrap();
+        let mut more = frame(1 << 17);
+        more.resize(more.len() + (8 << 17), 1);
+        let mut sent = to_first.write_all(first).map(|()| 0);
+        while let Ok(bytes) = sent {
+            assert!(bytes < FLOOD, "{bytes} bytes were taken");
+            sent = to_first.write_all(&more).map(|()| bytes + more.len());
+        }
+        cut.store(true, Ordering::Relaxed);
+    })
+}
+
+#[test]
+fn what_comes_after_this_party_ended_is_dropped_and_the_link_cut() {
+    let error = flood(&[], |mesh| {
+        mesh.abort("its program raised ValueError");
+        let mut channel = mesh.channel(0);
+        channel.begin("multiply");
+        channel.receive(1, 4).unwrap_err()
+    });
+    assert!(matches!(error, Error::Misuse { .. }), "{error}");
+}
+
+#[test]
+fn what_comes_after_the_peers_own_abort_is_dropped_and_the_link_cut() {
+    let mut abort = frame(2);
+    abort[3] = Kind::Abort as u8;
+    abort.extend([1_u64, 0].iter().flat_map(|word| word.to_le_bytes()));
+    let error = flood(&abort, |mesh| {
+        let mut channel = mesh.channel(0);
+        channel.begin("multiply");
+        channel.receive(1, 4).unwrap_err()
     });
     assert!(matches!(error, Error::Peer { party: 1, .. }), "{error}");
 }
