@@ -317,5 +317,56 @@ def test_help_and_version() -> None:
     assert tacit("run", "--help").returncode == 0
 
 
+def importing(*arguments: object) -> tuple[set[str], str]:
+    """Packages that a command imports, and its errors."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "tacit", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    line = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)\n", re.MULTILINE)
+    return {module.split(".")[0] for module in line.findall(done.stderr)}, line.sub("", done.stderr)
+
+
+def test_what_does_not_compute_does_not_load_pytorch(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    config.write_text(config.read_text().replace("timeout = 60", "timeout = 0.2"))
+    with_dealer = tmp_path / "with-dealer.toml"
+    (port,) = free_ports(1)
+    table = f'[dealer]\naddress = "127.0.0.1:{port}"\ncertificate = "certificates/party-2.pem"\n'
+    with_dealer.write_text(config.read_text() + table)
+    demand = tmp_path / "demand.txt"
+    demand.write_text("tacit demand, version 1, ahead 9\n")
+    making = ("--demand", demand, "--runs", 1, "--source", "ot", "--out", tmp_path / "made")
+    for arguments, expected in (
+        (["--help"], ""),
+        (["--version"], ""),
+        (["run", "--help"], ""),
+        (["certificates", "--parties", 2, "--out", tmp_path / "others"], ""),
+        (["dealer", "--config", with_dealer], 'failed in step "connect"'),
+        (["correlations", "make", "--config", config, "--party", 0, *making], 'failed in step "connect"'),
+    ):
+        packages, said = importing(*arguments)
+        assert expected in said
+        assert "tacit" in packages
+        assert "torch" not in packages, arguments
+    assert "torch" in importing("bench", "--only", "nonsense")[0]
+
+
+def test_the_package_shows_what_it_exports() -> None:
+    script = (
+        "import tacit.session, tacit.launch, inspect, pickle, cloudpickle, sys\n"
+        "assert set(tacit.__all__) <= set(dir(tacit))\n"
+        "assert all(getattr(tacit, name).__module__.startswith('tacit') for name in tacit.__all__)\n"
+        "assert inspect.isfunction(tacit.session) and inspect.isfunction(tacit.launch)\n"
+        "assert pickle.loads(pickle.dumps(tacit)) is cloudpickle.loads(cloudpickle.dumps(tacit)) is tacit\n"
+        "assert not hasattr(tacit, 'nonsense')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_console_script_is_installed() -> None:
     assert shutil.which("tacit", path=str(Path(sys.executable).parent))

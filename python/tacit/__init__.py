@@ -10,7 +10,11 @@ def program():                                   # the same code runs in every p
 tacit.launch(program, parties=3)
 """
 
+import sys
+from importlib import import_module
 from importlib.metadata import version
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import (
     DesyncError,
@@ -22,12 +26,14 @@ from tacit.errors import (
     TacitError,
     UnsupportedOperatorError,
 )
-from tacit.launch import launch
-from tacit.meter import Meter, Reading
-from tacit.module import share_module
-from tacit.session import Session, comparison_width, connect, session
-from tacit.sharing import share
-from tacit.tensor import SecretTensor
+
+if TYPE_CHECKING:
+    from tacit.launch import launch
+    from tacit.meter import Meter, Reading
+    from tacit.module import share_module
+    from tacit.session import Session, comparison_width, connect, session
+    from tacit.sharing import share
+    from tacit.tensor import SecretTensor
 
 __all__ = [
     "DesyncError",
@@ -51,3 +57,46 @@ __all__ = [
 ]
 
 __version__ = version("tacit")
+
+#: Where that lives which needs PyTorch. All of it is imported when the first is asked for (PEP 562), so that
+#: commands that need no PyTorch do not wait for it.
+_HOMES = {
+    "Meter": "tacit.meter",
+    "Reading": "tacit.meter",
+    "SecretTensor": "tacit.tensor",
+    "Session": "tacit.session",
+    "comparison_width": "tacit.session",
+    "connect": "tacit.session",
+    "launch": "tacit.launch",
+    "session": "tacit.session",
+    "share": "tacit.sharing",
+    "share_module": "tacit.module",
+}
+
+
+class _Package(ModuleType):
+    """Two functions are called like the modules they live in, and importing such a module would put it in the
+    function's place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, (self.__name__,)
+
+
+if not TYPE_CHECKING:  # which would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'tacit' has no attribute {name!r}")
+        globals().update({each: getattr(import_module(home), each) for each, home in _HOMES.items()})
+        return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,4 +1,7 @@
-"""The command line: ``tacit demo``, ``bench``, ``run``, ``dealer``, ``correlations``, ``certificates``."""
+"""The command line: ``tacit demo``, ``bench``, ``run``, ``dealer``, ``correlations``, ``certificates``.
+
+What a command needs is imported where it runs: those that only make files or deal do not load PyTorch.
+"""
 
 import argparse
 import json
@@ -8,14 +11,15 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any
 
 import tacit
 from tacit import _core
-from tacit.bench.settings import Setting
+from tacit.bench.settings import SETTINGS, Setting
 from tacit.errors import MisuseError, SetupError, TacitError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -147,7 +151,7 @@ def _positive(text: str) -> int:
     return number
 
 
-def _print_threat_model(console: Console, setting: Setting) -> None:
+def _print_threat_model(console: "Console", setting: Setting) -> None:
     """Of the sessions that the demo and the benchmarks start."""
     threat_model = _core.threat_model(setting.protocol, setting.parties, setting.source)
     console.print(f"Threat model: {threat_model}; links: TLS 1.3, mutual certificates.")
@@ -159,9 +163,12 @@ def _write(path: Path | None, content: Any) -> None:
 
 
 def _demo(parsed: argparse.Namespace) -> None:
+    setting = _setting(parsed)
+    from rich.console import Console
+
     from tacit.demo import demonstrate, report
 
-    console, setting = Console(), _setting(parsed)
+    console = Console()
     _print_threat_model(console, setting)
     outcome, threat_model = demonstrate(
         console,
@@ -175,14 +182,15 @@ def _demo(parsed: argparse.Namespace) -> None:
 
 
 def _bench(parsed: argparse.Namespace) -> None:
-    from tacit.bench import SETTINGS
+    one = any((parsed.only, parsed.protocol, parsed.parties is not None, parsed.source))
+    settings = [_setting(parsed)] if one else SETTINGS
+    from rich.console import Console
+
     from tacit.bench.rounds import rounds_by_parties
     from tacit.bench.run import chosen
     from tacit.bench.tables import rounds
 
     console = Console()
-    one = any((parsed.only, parsed.protocol, parsed.parties is not None, parsed.source))
-    settings = [_setting(parsed)] if one else SETTINGS
     names = chosen(parsed.only.split(",") if parsed.only else [])
     entries: list[dict[str, Any]] = []
     for setting in settings:
@@ -192,7 +200,7 @@ def _bench(parsed: argparse.Namespace) -> None:
 
 
 def _measure(
-    console: Console,
+    console: "Console",
     setting: Setting,
     names: list[str],
     parsed: argparse.Namespace,
@@ -232,6 +240,7 @@ def _write_demand(path: Path, demand: str | None) -> None:
 
 
 def _make_correlations(parsed: argparse.Namespace) -> None:
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     try:
