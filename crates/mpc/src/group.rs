@@ -17,13 +17,6 @@ impl Group {
         }
     }
 
-    pub fn remove(self, a: u64, b: u64) -> u64 {
-        match self {
-            Self::Additive => a.wrapping_sub(b),
-            Self::Binary => a ^ b,
-        }
-    }
-
     /// Adds all words of `other`.
     pub fn add(self, into: &mut [u64], other: &[u64]) {
         match self {

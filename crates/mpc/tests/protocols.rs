@@ -47,7 +47,7 @@ macro_rules! for_every_protocol {
 for_every_protocol! {
     inputs::{shares_and_reveals, public_values, bits},
     products::{integers, matrices, convolutions, fixed_point},
-    truncation::{edges, every_small_value, whole_range},
+    truncation::{edges, every_small_value, exact_multiples, whole_range},
     comparison::{signs_at_every_width, signs_of_every_short_value, signs_of_many, zeros},
     binary::{ands, takes_apart, puts_together, bit_products, bits_to_ring},
     functions::{relu, maximum},
@@ -70,4 +70,40 @@ mod rounding_at_random {
         additive_3_dealer,
         additive_5_dealer
     );
+
+    use crate::suite::truncation::{Split, drift};
+    use mpc::Protocol;
+    use mpc::replicated::Replicated;
+
+    /// The coins are what makes it so where shares are structured: this is what the tests above would see.
+    #[test]
+    fn without_coins_structured_shares_drift() {
+        let splits = [Split::Trivial, Split::Shifted(15)];
+        let value = [5, 1 << 15];
+        testkit::run_opened(
+            3,
+            None,
+            |mesh| Replicated::new(mesh.channel(0)),
+            |p| {
+                p.streams()[2].mute(|_| true);
+                for split in splits {
+                    assert!(drift(p, split, 16, value, 1000)? > 6.0, "{split:?}");
+                }
+                Ok(())
+            },
+        );
+        testkit::run_opened(
+            2,
+            Some(&testkit::deal),
+            |mesh| mpc::open_exactly(mesh, |_, _| ()),
+            |p| {
+                for split in splits {
+                    let pairs = p.streams().iter_mut().flatten();
+                    pairs.for_each(|pair| pair.mute(|_| true));
+                    assert!(drift(p, split, 16, value, 1000)? > 6.0, "{split:?}");
+                }
+                Ok(())
+            },
+        );
+    }
 }

@@ -211,7 +211,7 @@ impl Protocol for Additive {
         self.product(map, &x, &y, out)?;
         if truncate > 0 {
             let product = out.to_vec();
-            self.truncate_words(&product, truncate, out)?;
+            self.truncate_split(&product, truncate, out)?;
         }
         Ok(())
     }
@@ -223,9 +223,7 @@ impl Protocol for Additive {
     }
 
     fn truncate(&mut self, x: Parts, bits: u32, out: PartsMut) -> Result<()> {
-        let x = only(x);
-        self.begin("truncate", x.len());
-        self.truncate_words(x, bits, only_mut(out))
+        self.truncate_words(only(x), bits, only_mut(out))
     }
 
     fn share_bits(

@@ -1,20 +1,25 @@
-//! Truncation by f bits without wild errors.
+//! Truncation by f bits without wild errors and without a drift.
 //!
-//! **Computes** x / 2^f for signed |x| < 2^62: ⌊x / 2^f⌋ or one more, the latter with a probability that
-//! makes it unbiased (up to 2^−f of a unit for two parties).
+//! **Computes** x / 2^f for signed |x| < 2^62: ⌊x / 2^f⌋ or one more, the latter with probability d / 2^f
+//! where d are the f dropped bits. So the mean is x / 2^f, and multiples of 2^f are exact.
 //!
-//! **Two parties.** As in [`crate::replicated`]: with s = x0 + 2^62, t = x1 and A, B their highest bits,
+//! **Two parties.** As in [`crate::replicated`]: with s = x0 + 2^62 − 1, t = x1 and A, B their highest bits,
 //! s + t lies in [0, 2^63), so it wraps exactly when A or B is set:
-//! x / 2^f = (s >> f) + (t >> f) − (A + B − AB)·2^(64−f) − 2^(62−f) + 1 up to one unit. AB is a product of
+//! (s >> f) + (t >> f) − (A + B − AB)·2^(64−f) − 2^(62−f) + 1 = ⌊(x − 1) / 2^f⌋ + 1 − c with the carry c out
+//! of the dropped bits, which is not computed; the derivation stands there. AB is a product of
 //! a bit that party 0 knows and one that party 1 knows, wanted mod 2^f: from a correlation (α of
 //! party 0, β of party 1, [αβ]) each opens one bit, A ⊕ α and B ⊕ β. One round, 1 bit a party.
 //! Which of the two results it is, is a function of the sharing, not a coin that nobody knows.
 //!
+//! **The split** of x must be uniform for that. A product's is: each share has a fresh share of the
+//! correlation in it. Any other may be structured (a public value lies with party 0, a shifted share has
+//! zeros for low bits) and is split anew first, by the pair's stream: x0 + κ, x1 − κ.
+//!
 //! **More parties** (Escudero+ 2020, section 5): from [r], [r >> f] and r's highest bit R, open
 //! c = x + 2^62 + r. As x + 2^62 < 2^63, the sum wraps exactly when R is set and c's highest bit is not:
 //! x / 2^f = (c >> f) − (r >> f) + R(1 − C)·2^(64−f) − 2^(62−f), where C is c's highest bit; the borrow
-//! out of the dropped bits is not computed, which rounds up with the right probability. One round,
-//! 64 bits a party and peer.
+//! out of the dropped bits is not computed, which rounds up when those of r are 2^f − d or more: with
+//! probability d / 2^f, whatever the split. One round, 64 bits a party and peer.
 //!
 //! **Simulation.** The opened bits are masked by α and β, which their owners alone know; c by r.
 
@@ -26,11 +31,41 @@ use crate::{Result, blocks};
 use ring::planes::words_of;
 
 impl Additive {
-    /// As part of the step that is under way.
-    ///
     /// # Panics
     /// If `bits` is not in 1..=61.
     pub(super) fn truncate_words(&mut self, x: &[u64], bits: u32, out: &mut [u64]) -> Result<()> {
+        self.begin("truncate", x.len());
+        if self.channel.parties() > 2 {
+            return self.truncate_split(x, bits, out);
+        }
+        let anew = self.split_anew(x);
+        self.truncate_split(&anew, bits, out)
+    }
+
+    /// Two parties: x0 + κ, x1 − κ.
+    fn split_anew(&mut self, x: &[u64]) -> Vec<u64> {
+        let first = self.is_first();
+        let pair = self.pairs.iter_mut().flatten().next();
+        let coins = pair.expect("the other party").reserve(x.len());
+        let mut anew = vec![0; x.len()];
+        blocks::for_each([&mut anew], [x], &|offset, [anew], [x]| {
+            coins.fill(offset, anew);
+            for i in 0..x.len() {
+                anew[i] = if first {
+                    x[i].wrapping_add(anew[i])
+                } else {
+                    x[i].wrapping_sub(anew[i])
+                };
+            }
+        });
+        anew
+    }
+
+    /// Truncates what two parties have split uniformly, as part of the step that is under way.
+    ///
+    /// # Panics
+    /// If `bits` is not in 1..=61.
+    pub(super) fn truncate_split(&mut self, x: &[u64], bits: u32, out: &mut [u64]) -> Result<()> {
         assert!(
             (1..=61).contains(&bits),
             "truncation by 1 to 61 bits, not {bits}"
@@ -51,7 +86,7 @@ impl Additive {
         let [mask, product] = &cross.columns[..] else {
             unreachable!("two columns of cross products")
         };
-        let offset = if self.is_first() { 1 << 62 } else { 0 };
+        let offset = if self.is_first() { (1 << 62) - 1 } else { 0 };
         let mut mine = vec![0; words_of(n)];
         for (high, x) in mine.iter_mut().zip(x.chunks(64)) {
             for (i, x) in x.iter().enumerate() {
@@ -102,22 +137,18 @@ impl Additive {
             }
         });
         let opened = self.open(Group::Additive, message)?;
+        let constant = 1_u64 << (62 - f);
         let first = self.is_first();
-        blocks::for_each([out], [&opened, &shifted[..n], &top[..n]], &|_,
-                                                                       [out],
-                                                                       [
-            c,
-            shifted,
-            top,
-        ]| {
+        let finish = |_, [out]: [&mut [u64]; 1], [c, shifted, top]: [&[u64]; 3]| {
             for i in 0..c.len() {
                 let wrapped = top[i].wrapping_mul(1 - (c[i] >> 63)) << (64 - f);
                 out[i] = wrapped.wrapping_sub(shifted[i]);
                 if first {
-                    out[i] = out[i].wrapping_add(c[i] >> f).wrapping_sub(1 << (62 - f));
+                    out[i] = out[i].wrapping_add(c[i] >> f).wrapping_sub(constant);
                 }
             }
-        });
+        };
+        blocks::for_each([out], [&opened, &shifted[..n], &top[..n]], &finish);
         Ok(())
     }
 }

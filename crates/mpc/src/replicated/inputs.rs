@@ -1,9 +1,7 @@
 //! Sharing and opening.
 //!
-//! **Sharing**, owner in role 0: x0 from k20; x2 from coins that all know; x1 = x − x0 − x2 goes to
-//! role 1. One round, 64 bits. Role 1 sees x1 masked by x0 (k20 is not its key), role 2 sees masks
-//! only. The public coins hide nothing: they only make the split of an input as random as that of
-//! any other sharing, which probabilistic truncation needs to be unbiased.
+//! **Sharing**, owner in role 0: x0 from k20; x1 = x − x0 goes to role 1; x2 = 0. One round, 64 bits.
+//! Role 1 sees x1 masked by x0 (k20 is not its key), role 2 sees masks only.
 //!
 //! **Opening** to all: each party sends its first component to the next, which lacks it; to one: the
 //! previous party sends it. One round, 64 bits for each receiver.
@@ -55,41 +53,27 @@ impl Replicated {
         let [first, second] = out else {
             panic!("a replicated sharing has two components")
         };
-        let coins = self.coins(n);
         match (self.channel.party() + 3 - owner) % 3 {
             0 => {
                 let values = values.expect("the owner passes values");
-                let x0 = self.previous.reserve(n);
-                let mut x1 = vec![0; n];
-                blocks::for_each(
-                    [&mut **first, &mut x1],
-                    [values],
-                    &|offset, [x0_out, x1_out], [x]| {
-                        let mut coin = [0; blocks::BLOCK];
-                        let coin = &mut coin[..x.len()];
-                        coins.fill(offset, coin);
-                        x0.fill(offset, x0_out);
-                        for i in 0..x.len() {
-                            x1_out[i] = group.remove(x[i], group.combine(x0_out[i], coin[i]));
-                        }
-                    },
-                );
+                fill(&self.previous.reserve(n), first);
+                let mut x1 = values.to_vec();
+                group.subtract(&mut x1, first);
                 second.copy_from_slice(&x1);
                 let after = self.after();
                 self.channel.send(after, x1)
             }
             1 => {
                 // (x1, x2)
-                fill(&coins, second);
+                second.fill(0);
                 let before = self.before();
                 first.copy_from_slice(&self.channel.receive(before, n)?);
                 Ok(())
             }
             _ => {
                 // (x2, x0)
-                fill(&coins, first);
-                let x0 = self.next.reserve(n);
-                fill(&x0, second);
+                first.fill(0);
+                fill(&self.next.reserve(n), second);
                 Ok(())
             }
         }

@@ -1,18 +1,25 @@
-//! Truncation by f bits without wild errors.
+//! Truncation by f bits without wild errors and without a drift.
 //!
-//! **Computes** x / 2^f for signed |x| < 2^62: the result is ⌊x / 2^f⌋ or one more, the latter with
-//! probability (d + 1) / 2^f where d are the f dropped bits: unbiased but for 2^−f of a unit. Shifting each share on its own, as ABY3 (section 5.1) and SecureML do, is wrong
-//! by about 2^(64−f) with probability |x| / 2^63 for each element; this is not.
+//! **Computes** x / 2^f for signed |x| < 2^62: ⌊x / 2^f⌋ or one more, the latter with probability d / 2^f
+//! where d are the f dropped bits. So the mean is x / 2^f, and multiples of 2^f are exact. Shifting each
+//! share on its own, as ABY3 (section 5.1) and SecureML do, is wrong by about 2^(64−f) with probability
+//! |x| / 2^63 for each element; this is not.
 //!
-//! **Idea.** Let s = x0 + x1 + 2^62 (role 0 knows it), t = x2 (roles 1 and 2 know it), A and B their
-//! highest bits. As x + 2^62 lies in [0, 2^63), the sum s + t wraps exactly when A or B is set:
-//! x / 2^f = (s >> f) + (t >> f) − (A + B − AB)·2^(64−f) − 2^(62−f) + 1 up to one unit. Only AB needs
-//! interaction, and only modulo 2^f. The carry out of the dropped bits is not computed; adding 1
-//! makes its absence a rounding up with the right probability.
+//! **Idea.** Let s = x0 + x1 + 2^62 − 1 (role 0 knows it), t = x2 (roles 1 and 2 know it), A and B their
+//! highest bits. As x + 2^62 − 1 lies in [0, 2^63), the sum s + t wraps exactly when A or B is set:
+//! (s >> f) + (t >> f) − (A + B − AB)·2^(64−f) − 2^(62−f) + 1 = ⌊(x − 1) / 2^f⌋ + 1 − c, where c is the
+//! carry out of the dropped bits. Only AB needs interaction, and only modulo 2^f; c is not computed. The
+//! dropped bits of x − 1 are e = d − 1 mod 2^f. If those of s are uniform, c is 0 with probability
+//! (e + 1) / 2^f. For d > 0 that is d / 2^f, above ⌊x / 2^f⌋. For d = 0 it is one: the bits of s and t add
+//! up to 2^f − 1 without a carry, however x is split, and the result is x / 2^f − 1 + 1.
+//!
+//! **The split** is uniform where role 0's share was masked just now, as in a fused product, whose role 0
+//! takes off two masks. A sharing that comes from elsewhere may be structured: a public value lies in one
+//! component, a shifted one has zeros for low bits. It is split anew first, by a public coin: s + κ, t − κ.
 //!
 //! **Adversary:** semi-honest, one party. **Rounds:** 2. **Bits:** 64 + 3f.
 //!
-//! **Symbols.** From k20: r0 (64 bits), ρ and q' (f bits). From k01: q (f bits).
+//! **Symbols.** Public: κ. From k20: r0 (64 bits), ρ and q' (f bits). From k01: q (f bits).
 //! - Step 1: role 0 sends m = (s >> f) − A·2^(64−f) − 2^(62−f) + 1 − r0 and a = A − ρ mod 2^f to role 1.
 //!   Role 2 sends c2 = ρB + q' mod 2^f to role 1.
 //! - Step 2: role 1 sends c1 = aB + q mod 2^f to role 2.
@@ -49,22 +56,37 @@ impl Replicated {
         };
         let n = first.len();
         self.begin("truncate", n);
-        let [s, t1, t2] = self.ranges(n);
-        let mut known_to_0 = vec![0; s.len()];
-        blocks::for_each(
-            [&mut known_to_0],
-            [&first[s.clone()], &second[s]],
-            &|_, [sum], [a, b]| {
-                for i in 0..sum.len() {
-                    sum[i] = a[i].wrapping_add(b[i]);
-                }
-            },
-        );
+        let [s, t1, t2] = self.split_anew(first, second);
         let mut truncation = self.truncation(n, bits, out);
-        truncation.open(self, &known_to_0)?;
-        truncation.help(self, &first[t2.clone()])?;
-        truncation.middle(self, &second[t1])?;
-        truncation.close(self, &first[t2])
+        truncation.open(self, &s)?;
+        truncation.help(self, &t2)?;
+        truncation.middle(self, &t1)?;
+        truncation.close(self, &t2)
+    }
+
+    /// x0 + x1 + κ where this party plays role 0, x2 − κ where it plays roles 1 and 2.
+    fn split_anew(&mut self, first: &[u64], second: &[u64]) -> [Vec<u64>; 3] {
+        let coins = self.coins(first.len());
+        let [role_0, role_1, role_2] = self.ranges(first.len());
+        let mut s = vec![0; role_0.len()];
+        let both = [&first[role_0.clone()], &second[role_0.clone()]];
+        blocks::for_each([&mut s], both, &|offset, [s], [a, b]| {
+            coins.fill(role_0.start + offset, s);
+            for i in 0..s.len() {
+                s[i] = s[i].wrapping_add(a[i]).wrapping_add(b[i]);
+            }
+        });
+        let [t1, t2] = [(role_1, second), (role_2, first)].map(|(role, known)| {
+            let mut t = vec![0; role.len()];
+            blocks::for_each([&mut t], [&known[role.clone()]], &|offset, [t], [x]| {
+                coins.fill(role.start + offset, t);
+                for i in 0..t.len() {
+                    t[i] = x[i].wrapping_sub(t[i]);
+                }
+            });
+            t
+        });
+        [s, t1, t2]
     }
 
     /// Takes the masks of one truncation of n elements.
@@ -113,7 +135,7 @@ fn small_masks(k20: &Reserved, n: usize, offset: usize, bits: u32, rho: &mut [u6
 }
 
 impl Truncation<'_, '_> {
-    /// Step 1 of role 0, who knows s without its offset.
+    /// Step 1 of role 0, who knows s without its offset, uniform to whoever does not know its masks.
     pub(super) fn open(&mut self, protocol: &mut Replicated, s: &[u64]) -> Result<()> {
         let (n, f) = (s.len(), self.bits);
         if n == 0 {
@@ -140,7 +162,7 @@ impl Truncation<'_, '_> {
                 small_masks(k20, n, offset, f, rho, q);
                 k01.fill(offset, y1);
                 for i in 0..s.len() {
-                    let s = s[i].wrapping_add(1 << 62);
+                    let s = s[i].wrapping_add((1 << 62) - 1);
                     let high = s >> 63;
                     m[i] = (s >> f)
                         .wrapping_sub(high << (64 - f))

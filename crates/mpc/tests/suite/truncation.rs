@@ -1,11 +1,12 @@
 use super::{SIZES, agreed, values};
+use mpc::{Protocol, Receiver, Result};
 use testkit::{Random, Shared, run, usual_parties};
 
-/// At most one unit from the exact quotient.
+/// The exact quotient rounded up or down, so itself where it is whole.
 pub fn assert_within_a_unit(exact: i64, bits: u32, found: i64) {
     let distance = (i128::from(found) << bits) - i128::from(exact);
     assert!(
-        distance.abs() <= 1 << bits,
+        distance.abs() < 1 << bits,
         "{exact} / 2^{bits} gave {found}"
     );
 }
@@ -62,23 +63,99 @@ pub fn whole_range(protocol: &str) {
     }
 }
 
-/// For protocols whose rounding is probabilistic: the error has mean zero, whatever the dropped fraction: 2^20 truncations of one value each, within
-/// six standard deviations (at most half a unit each).
+/// How a value comes to be shared.
+#[derive(Clone, Copy, Debug)]
+pub enum Split {
+    /// By an owner, at random.
+    Fresh,
+    /// As a public value is: whole in one component.
+    Trivial,
+    /// By an owner, then multiplied by 2^k: every component ends in k zeros.
+    Shifted(u32),
+}
+
+const SPLITS: [Split; 3] = [Split::Fresh, Split::Trivial, Split::Shifted(0)];
+
+impl Split {
+    /// The values as a sharing; they are multiples of 2^k where that is shifted.
+    fn share(self, p: &mut dyn Protocol, values: &[u64]) -> Result<Shared> {
+        match self {
+            Self::Fresh => Shared::input(p, 1, values),
+            Self::Trivial => Shared::made(p, values.len(), |p, out| {
+                p.trivial(values, out);
+                Ok(())
+            }),
+            Self::Shifted(k) => {
+                let smaller: Vec<u64> = values.iter().map(|x| (*x as i64 >> k) as u64).collect();
+                let mut x = Shared::input(p, 0, &smaller)?;
+                x.0.iter_mut().flatten().for_each(|word| *word <<= k);
+                Ok(x)
+            }
+        }
+    }
+}
+
+/// The share of n equal values of those dropped bits that are rounded up, less what it should be, in standard
+/// deviations at most.
+pub fn drift(
+    p: &mut dyn Protocol,
+    split: Split,
+    f: u32,
+    [whole, dropped]: [i64; 2],
+    n: usize,
+) -> Result<f64> {
+    let x = split.share(p, &vec![((whole << f) + dropped) as u64; n])?;
+    let found = Shared::made(p, n, |p, out| p.truncate(&x.slices(), f, out))?;
+    let found = p.reveal(&found.slices(), Receiver::All)?.expect("all");
+    let ups = found.iter().map(|y| y.wrapping_sub(whole as u64));
+    assert!(ups.clone().all(|up| up <= 1), "{whole} or one more");
+    let mean = ups.sum::<u64>() as f64 / n as f64 - dropped as f64 / (1_u64 << f) as f64;
+    Ok(mean.abs() / (0.5 / (n as f64).sqrt()))
+}
+
+/// For protocols whose rounding is probabilistic: the error has mean zero, whatever the dropped bits and
+/// however the value is split. Many of one value, within six standard deviations.
 pub fn unbiased(protocol: &str) {
-    let n = 1 << 20;
-    for fraction in [0x0001_u64, 0x4000, 0x8000, 0xc000, 0xffff] {
-        for whole in [5_i64 << 16, -(5 << 16), 1 << 61] {
-            let x = vec![whole as u64 + fraction; n];
-            let found = open_truncated(protocol, &x, 16);
-            let sum: i128 = found
-                .iter()
-                .map(|y| (i128::from(*y as i64) << 16) - i128::from(x[0] as i64))
-                .sum();
-            let mean = sum as f64 / n as f64 / 65536.0;
-            assert!(
-                mean.abs() < 6.0 * 0.5 / (n as f64).sqrt(),
-                "fraction {fraction:#x} of {whole} is off by {mean} on average"
-            );
+    run(protocol, usual_parties(protocol), |p| {
+        // Roles are turned from 1536 elements on.
+        for n in [1000, 1 << 18] {
+            for f in [1, 2, 16] {
+                let half = 1_i64 << (f - 1);
+                let last = (1_i64 << f) - 1;
+                for split in [Split::Fresh, Split::Trivial, Split::Shifted(f - 1)] {
+                    let any = [1, half / 2, half, last];
+                    let drops = if let Split::Shifted(_) = split {
+                        &[half][..]
+                    } else {
+                        &any
+                    };
+                    for dropped in drops {
+                        for whole in [5, -5, 1 << (61 - f)] {
+                            let value = [whole, *dropped];
+                            let found = drift(p, split, f, value, n)?;
+                            assert!(found < 6.0, "{split:?}, {f} bits of {value:?}: {found}");
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+/// Multiples of 2^f over the whole range, however they are split.
+pub fn exact_multiples(protocol: &str) {
+    for f in [1, 2, 16, 61] {
+        let mut x = values(62 - f, 2000, 9);
+        x.iter_mut().for_each(|x| *x <<= f);
+        for split in SPLITS.into_iter().chain([Split::Shifted(f)]) {
+            let found = agreed(run(protocol, usual_parties(protocol), |p| {
+                let x = split.share(p, &x)?;
+                Shared::made(p, x.0[0].len(), |p, out| p.truncate(&x.slices(), f, out))?.open(p)
+            }));
+            for (x, found) in x.iter().zip(found) {
+                assert_eq!(found as i64, *x as i64 >> f, "{x} / 2^{f}, {split:?}");
+            }
         }
     }
 }
