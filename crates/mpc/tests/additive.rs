@@ -73,48 +73,53 @@ fn together(costs: &[Cost]) -> Cost {
     }
 }
 
-/// Runs all products in one session: results right, and opened no more than allowed.
+/// Runs all products in one session with a dealer: results right, and opened no more than allowed.
 fn check(steps: &[Step]) {
     for parties in PARTIES {
-        let found = among(parties, |p| {
-            let mut found = Vec::new();
-            for step in steps {
-                let x = Shared::input(p, 0, &step.left.words)?;
-                let y = Shared::input(p, 1, &step.right.words)?;
-                let n = step.map.lengths().2;
-                let (product, cost) = measured(p, |p| {
-                    Shared::made(p, n, |p, out| {
-                        let (x, y) = (x.slices(), y.slices());
-                        let operand = |parts, value: &Value| Operand {
-                            parts,
-                            name: value.name,
-                        };
-                        let (x, y) = (operand(&x, step.left), operand(&y, step.right));
-                        p.bilinear(&step.map, x, y, 0, out)
-                    })
-                })?;
-                let declared = p.cost(Operation::Bilinear {
-                    left: step.opened.0 as u64,
-                    right: step.opened.1 as u64,
-                    n: n as u64,
-                    truncate: 0,
-                });
-                found.push((product.open(p)?, declared, cost));
-            }
-            Ok(found)
-        });
-        for (at, step) in steps.iter().enumerate() {
-            let expected = in_the_clear(step);
-            let costs: Vec<Cost> = found.iter().map(|steps| steps[at].2).collect();
-            assert_eq!(
-                together(&costs),
-                found[0][at].1,
-                "{:?}, step {at}",
-                step.map
-            );
-            for steps in &found {
-                assert!(steps[at].0 == expected, "{:?}, step {at}", step.map);
-            }
+        check_with(&format!("additive_{parties}_dealer"), steps);
+    }
+}
+
+/// The same in any setting.
+fn check_with(name: &str, steps: &[Step]) {
+    let found = run(name, setting(name).1, |p| {
+        let mut found = Vec::new();
+        for step in steps {
+            let x = Shared::input(p, 0, &step.left.words)?;
+            let y = Shared::input(p, 1, &step.right.words)?;
+            let n = step.map.lengths().2;
+            let (product, cost) = measured(p, |p| {
+                Shared::made(p, n, |p, out| {
+                    let (x, y) = (x.slices(), y.slices());
+                    let operand = |parts, value: &Value| Operand {
+                        parts,
+                        name: value.name,
+                    };
+                    let (x, y) = (operand(&x, step.left), operand(&y, step.right));
+                    p.bilinear(&step.map, x, y, 0, out)
+                })
+            })?;
+            let declared = p.cost(Operation::Bilinear {
+                left: step.opened.0 as u64,
+                right: step.opened.1 as u64,
+                n: n as u64,
+                truncate: 0,
+            });
+            found.push((product.open(p)?, declared, cost));
+        }
+        Ok(found)
+    });
+    for (at, step) in steps.iter().enumerate() {
+        let expected = in_the_clear(step);
+        let costs: Vec<Cost> = found.iter().map(|steps| steps[at].2).collect();
+        assert_eq!(
+            together(&costs),
+            found[0][at].1,
+            "{:?}, step {at}",
+            step.map
+        );
+        for steps in &found {
+            assert!(steps[at].0 == expected, "{:?}, step {at}", step.map);
         }
     }
 }
@@ -274,6 +279,66 @@ fn one_name_may_stand_on_both_sides() {
             step(matrix, (0, 0)),
             step(words, (0, 0)),
         ]);
+    }
+}
+
+/// What is kept of an operand for one map serves another only where it is laid out in the same way: as the
+/// right one of a matrix product it is turned, as the left one or as weights it is not.
+#[test]
+fn a_named_operand_serves_maps_of_every_kind() {
+    let matrix = |[m, k, n]: [usize; 3]| Bilinear::Matrix { batch: 1, m, k, n };
+    let of_channels = |groups, in_channels| {
+        Bilinear::Convolution(Convolution {
+            batch: 1,
+            groups,
+            in_channels,
+            out_channels: 64,
+            input: [8, 8],
+            kernel: [1, 1],
+            stride: [1, 1],
+            padding: [0, 0],
+            dilation: [1, 1],
+        })
+    };
+    // Large enough that source "he" encrypts it.
+    let kept = Value::new(1, 64 * 48, Some(1));
+    let (small, large) = (Value::new(2, 48 * 64, None), Value::new(3, 96 * 64, None));
+    let square = Value::new(4, 64 * 64, None);
+    let (by_right, by_left) = (matrix([64, 64, 48]), matrix([64, 48, 64]));
+    let (plain, grouped) = (of_channels(1, 48), of_channels(2, 96));
+    let of_kept = |map, left| Step {
+        map,
+        left,
+        right: &kept,
+        opened: (left.words.len(), 0),
+    };
+    let turned = || of_kept(by_right, &square);
+    let weights = || of_kept(plain, &small);
+    let first = || Step {
+        map: by_left,
+        left: &kept,
+        right: &small,
+        opened: (0, small.words.len()),
+    };
+    let mut steps = [
+        turned(),
+        weights(),
+        first(),
+        of_kept(grouped, &large),
+        turned(),
+        weights(),
+        weights(),
+        first(),
+    ];
+    steps[0].opened.1 = kept.words.len();
+    for name in [
+        "additive_2_ot",
+        "additive_2_he",
+        "additive_2_dealer",
+        "additive_3_he",
+        "additive_3_dealer",
+    ] {
+        check_with(name, &steps);
     }
 }
 

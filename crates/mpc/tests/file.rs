@@ -3,6 +3,7 @@
 use mpc::correlations::file::{self, Demand, Place};
 use mpc::{Bilinear, Operand, Protocol, Receiver, Result, Settings};
 use net::Mesh;
+use ring::convolution::Convolution;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,7 +47,7 @@ fn settings(source: &str) -> Settings {
     }
 }
 
-/// Comparisons, a product with a named matrix twice, a truncation.
+/// Comparisons, a product with a named matrix twice and a convolution with it, a truncation. n is a multiple of 4.
 fn program(p: &mut dyn Protocol, n: usize) -> Result<()> {
     let mut random = Random::new(n as u64);
     let values: Vec<u64> = (0..n).map(|_| random.signed(40) as u64).collect();
@@ -62,14 +63,27 @@ fn program(p: &mut dyn Protocol, n: usize) -> Result<()> {
     );
     let matrix: Vec<u64> = random.words(n);
     let weights = Shared::input(p, 1, &matrix)?;
-    let map = Bilinear::Matrix {
+    let matrix_product = Bilinear::Matrix {
         batch: 1,
-        m: 1,
-        k: n,
-        n: 1,
+        m: n / 4,
+        k: 4,
+        n: n / 4,
     };
-    for _ in 0..2 {
-        let product = Shared::made(p, 1, |p, out| {
+    let convolution = Bilinear::Convolution(Convolution {
+        batch: 1,
+        groups: 1,
+        in_channels: n / 4,
+        out_channels: 4,
+        input: [2, 2],
+        kernel: [1, 1],
+        stride: [1, 1],
+        padding: [0, 0],
+        dilation: [1, 1],
+    });
+    for map in [matrix_product, matrix_product, convolution] {
+        let mut expected = vec![0; map.lengths().2];
+        map.evaluate(&mut expected, &[(&values, &matrix)]);
+        let product = Shared::made(p, expected.len(), |p, out| {
             let (x, weights) = (x.slices(), weights.slices());
             let named = Operand {
                 parts: &weights,
@@ -77,9 +91,7 @@ fn program(p: &mut dyn Protocol, n: usize) -> Result<()> {
             };
             p.bilinear(&map, Operand::once(&x), named, 0, out)
         })?;
-        let mut expected = [0];
-        map.evaluate(&mut expected, &[(&values, &matrix)]);
-        assert_eq!(product.open(p)?, expected);
+        assert!(product.open(p)? == expected, "{map:?}");
     }
     // What is freed is forgotten, and not at the same time in all sessions and parties.
     let early = p.demand().is_none() && p.party() == 0;

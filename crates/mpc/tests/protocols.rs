@@ -71,7 +71,7 @@ mod rounding_at_random {
         additive_5_dealer
     );
 
-    use crate::suite::truncation::{Split, drift};
+    use crate::suite::truncation::{By, Split, drift};
     use mpc::Protocol;
     use mpc::replicated::Replicated;
 
@@ -87,7 +87,10 @@ mod rounding_at_random {
             |p| {
                 p.streams()[2].mute(|_| true);
                 for split in splits {
-                    assert!(drift(p, split, 16, value, 1000)? > 6.0, "{split:?}");
+                    assert!(
+                        drift(p, By::Truncation, split, 16, value, 1000)? > 6.0,
+                        "{split:?}"
+                    );
                 }
                 Ok(())
             },
@@ -100,7 +103,10 @@ mod rounding_at_random {
                 for split in splits {
                     let pairs = p.streams().iter_mut().flatten();
                     pairs.for_each(|pair| pair.mute(|_| true));
-                    assert!(drift(p, split, 16, value, 1000)? > 6.0, "{split:?}");
+                    assert!(
+                        drift(p, By::Truncation, split, 16, value, 1000)? > 6.0,
+                        "{split:?}"
+                    );
                 }
                 Ok(())
             },

@@ -1,5 +1,5 @@
 use super::{SIZES, agreed, values};
-use mpc::{Protocol, Receiver, Result};
+use mpc::{Bilinear, Protocol, Receiver, Result};
 use testkit::{Random, Shared, run, usual_parties};
 
 /// The exact quotient rounded up or down, so itself where it is whole.
@@ -95,17 +95,31 @@ impl Split {
     }
 }
 
+/// What truncates it: an operation of its own, or a product with one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum By {
+    Truncation,
+    Product,
+}
+
 /// The share of n equal values of those dropped bits that are rounded up, less what it should be, in standard
 /// deviations at most.
 pub fn drift(
     p: &mut dyn Protocol,
+    by: By,
     split: Split,
     f: u32,
     [whole, dropped]: [i64; 2],
     n: usize,
 ) -> Result<f64> {
     let x = split.share(p, &vec![((whole << f) + dropped) as u64; n])?;
-    let found = Shared::made(p, n, |p, out| p.truncate(&x.slices(), f, out))?;
+    let found = match by {
+        By::Truncation => Shared::made(p, n, |p, out| p.truncate(&x.slices(), f, out))?,
+        By::Product => {
+            let one = Split::Trivial.share(p, &vec![1; n])?;
+            x.bilinear(p, &Bilinear::Elementwise { n }, &one, f)?
+        }
+    };
     let found = p.reveal(&found.slices(), Receiver::All)?.expect("all");
     let ups = found.iter().map(|y| y.wrapping_sub(whole as u64));
     assert!(ups.clone().all(|up| up <= 1), "{whole} or one more");
@@ -132,8 +146,11 @@ pub fn unbiased(protocol: &str) {
                     for dropped in drops {
                         for whole in [5, -5, 1 << (61 - f)] {
                             let value = [whole, *dropped];
-                            let found = drift(p, split, f, value, n)?;
-                            assert!(found < 6.0, "{split:?}, {f} bits of {value:?}: {found}");
+                            for by in [By::Truncation, By::Product] {
+                                let found = drift(p, by, split, f, value, n)?;
+                                let of = format!("{split:?}, {f} bits of {value:?}, {by:?}");
+                                assert!(found < 6.0, "{of}: {found}");
+                            }
                         }
                     }
                 }

@@ -5,9 +5,18 @@ use crate::group::Group;
 use ring::convolution::Convolution;
 use std::ops::Range;
 
-/// How an operand is laid out as matrices of scalars: whether it is the left one, rows and columns of one of
-/// them as it lies.
-pub(super) type Layout = (bool, usize, usize);
+/// How the words of an operand are laid out as matrices of scalars. Two layouts are equal exactly when they make
+/// the same scalars of the same words, in the same order and blocks: what was sent for a kept mask in the one
+/// serves the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Layout {
+    /// Rows of one matrix of scalars.
+    rows: usize,
+    /// Scalars of a row.
+    k: usize,
+    /// Whether the words lie the other way round, each matrix k×rows.
+    turned: bool,
+}
 
 /// A product of a matrix of scalars with a matrix of values, as part of a map.
 pub(super) struct Piece {
@@ -19,6 +28,8 @@ pub(super) struct Piece {
 
 /// A map as pieces: which operand gives the scalars, and how results are put together.
 pub(super) struct Plan {
+    /// Whether the left operand gives the scalars.
+    pub scalars_are_left: bool,
     pub layout: Layout,
     /// Row-major, k to a row.
     pub scalars: Vec<u64>,
@@ -36,7 +47,12 @@ impl Plan {
                 if keep_x && !keep_y || keep_x == keep_y && m <= n =>
             {
                 Self {
-                    layout: (true, m, k),
+                    scalars_are_left: true,
+                    layout: Layout {
+                        rows: m,
+                        k,
+                        turned: false,
+                    },
                     scalars: x.to_vec(),
                     k,
                     n,
@@ -49,7 +65,12 @@ impl Plan {
                 }
             }
             Bilinear::Matrix { batch, m, k, n } => Self {
-                layout: (false, k, n),
+                scalars_are_left: false,
+                layout: Layout {
+                    rows: n,
+                    k,
+                    turned: true,
+                },
                 scalars: y
                     .chunks_exact(k * n)
                     .flat_map(|y| turned(y, k, n))
@@ -65,10 +86,16 @@ impl Plan {
             },
             Bilinear::Convolution(shape) => {
                 let out = shape.out_channels / shape.groups;
+                let k = shape.weight_len() / shape.out_channels;
                 Self {
-                    layout: (false, out, shape.weight_len() / shape.out_channels),
+                    scalars_are_left: false,
+                    layout: Layout {
+                        rows: out,
+                        k,
+                        turned: false,
+                    },
                     scalars: y.to_vec(),
-                    k: shape.weight_len() / shape.out_channels,
+                    k,
                     n: shape.output_len() / shape.out_channels,
                     pieces: (0..shape.groups)
                         .map(|group| Piece {
@@ -90,7 +117,7 @@ impl Plan {
     /// Adds the pieces' rows where they belong.
     pub fn collect(&self, map: &Bilinear, rows: &[u64], out: &mut [u64]) {
         match *map {
-            Bilinear::Matrix { .. } if self.layout.0 => Group::Additive.add(out, rows),
+            Bilinear::Matrix { .. } if self.scalars_are_left => Group::Additive.add(out, rows),
             Bilinear::Matrix { m, n, .. } => {
                 for (out, rows) in out.chunks_exact_mut(m * n).zip(rows.chunks_exact(m * n)) {
                     Group::Additive.add(out, &turned(rows, n, m));

@@ -47,7 +47,7 @@ impl Transfer {
                 let mut product = vec![0; n];
                 map.evaluate(&mut product, &[(&a, &b)]);
                 let plan = Plan::new(map, &a, &b, [x, y].map(|mask| is_kept(mask).is_some()));
-                let name = is_kept(if plan.layout.0 { x } else { y });
+                let name = is_kept(if plan.scalars_are_left { x } else { y });
                 let rows = self.cross(&plan, name)?;
                 plan.collect(map, &rows, &mut product);
                 product
