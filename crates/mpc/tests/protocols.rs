@@ -72,7 +72,6 @@ mod rounding_at_random {
     );
 
     use crate::suite::truncation::{By, Split, drift};
-    use mpc::Protocol;
     use mpc::replicated::Replicated;
 
     /// The coins are what makes it so where shares are structured: this is what the tests above would see.

@@ -132,12 +132,12 @@ pub fn drift(
 pub fn unbiased(protocol: &str) {
     run(protocol, usual_parties(protocol), |p| {
         // Roles are turned from 1536 elements on.
-        for n in [1000, 1 << 18] {
+        for n in [1000, 1 << 16] {
             for f in [1, 2, 16] {
                 let half = 1_i64 << (f - 1);
                 let last = (1_i64 << f) - 1;
                 for split in [Split::Fresh, Split::Trivial, Split::Shifted(f - 1)] {
-                    let any = [1, half / 2, half, last];
+                    let any = [1, half, last];
                     let drops = if let Split::Shifted(_) = split {
                         &[half][..]
                     } else {
