@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 #: Rust crates, lowest first; those on one line may not use each other.
-CRATES = [["ring"], ["lattice", "net", "ot"], ["mpc"], ["testkit", "py"]]
+CRATES = [["ring"], ["lattice", "net", "ot"], ["mpc"], ["session"], ["testkit", "py"]]
 
 #: Modules of python/tacit, lowest first; those on one line may not use each other. A name stands for a
 #: package too.

@@ -11,12 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tacit._core import Convolution
 from tacit.session import Session
 
 Parts = tuple[torch.Tensor, ...]
-
-#: Batch, groups, channels in and out, input, kernel, stride, padding and dilation, height before width.
-Geometry = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int, int]
 
 
 def _arrays(parts: Parts) -> list[NDArray[np.int64]]:
@@ -101,7 +99,7 @@ def matmul(session: Session, x: Parts, y: Parts, truncate: int) -> Parts:
 
 
 def convolution(
-    session: Session, x: Parts, w: Parts, geometry: Geometry, shape: Sequence[int], truncate: int
+    session: Session, x: Parts, w: Parts, geometry: Convolution, shape: Sequence[int], truncate: int
 ) -> Parts:
     """Images by weights, each / 2^truncate, in the output's shape."""
     out = _empty(session, shape)

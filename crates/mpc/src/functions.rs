@@ -2,6 +2,29 @@
 
 use crate::{Bits, Parts, PartsMut, Protocol, Result};
 
+/// x / 2^bits as [`Protocol::truncate`] has it, and x itself where no bits are dropped.
+///
+/// # Errors
+/// What the links meet.
+pub fn truncate(protocol: &mut dyn Protocol, x: Parts, bits: u32, out: PartsMut) -> Result<()> {
+    if bits > 0 {
+        return protocol.truncate(x, bits, out);
+    }
+    for (out, x) in out.iter_mut().zip(x) {
+        out.copy_from_slice(x);
+    }
+    Ok(())
+}
+
+/// The low `width` bits of each ring element, as a ring element 0 ≤ x < 2^width; width 1 to 64.
+///
+/// # Errors
+/// What the links meet.
+pub fn low_bits(protocol: &mut dyn Protocol, x: Parts, width: usize, out: PartsMut) -> Result<()> {
+    let bits = protocol.to_binary(x, width)?;
+    binary_to_additive(protocol, &bits, out)
+}
+
 /// max(x, 0) for signed |x| < 2^(width−1): x minus its negative part.
 ///
 /// # Errors

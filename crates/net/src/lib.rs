@@ -23,6 +23,7 @@ mod inbox;
 pub mod memory;
 mod mesh;
 mod meter;
+mod process;
 mod roster;
 pub mod tcp;
 
@@ -30,6 +31,7 @@ pub use channel::{Channel, Patience, Tap};
 pub use error::{DEALER, Error, Result};
 pub use mesh::Mesh;
 pub use meter::{Meter, Reading};
+pub use process::Process;
 
 /// Parties of one session at most.
 pub const MOST_PARTIES: usize = 64;

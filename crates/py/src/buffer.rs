@@ -101,11 +101,6 @@ impl Words {
             .map(bytemuck::cast_slice_mut)
             .collect())
     }
-
-    /// The components of a sharing.
-    pub fn parts(arrays: &[Self]) -> Vec<&[u64]> {
-        arrays.iter().map(Self::words).collect()
-    }
 }
 
 impl Bytes {

@@ -3,45 +3,52 @@
 use crate::buffer::Words;
 use crate::errors::misuse;
 use pyo3::prelude::*;
-use ring::convolution::Convolution;
 
-/// The 14 numbers of a convolution: batch, groups, channels in and out, input, kernel, stride,
-/// padding and dilation, height before width.
-pub type Geometry = [usize; 14];
+/// The shape of a convolution of images with filters; sizes are height before width. It is checked where
+/// it is used.
+#[pyclass(frozen, module = "tacit._core")]
+pub struct Convolution(ring::convolution::Convolution);
 
-/// The checked shape.
-pub fn convolution_shape(geometry: Geometry) -> PyResult<Convolution> {
-    let [
-        batch,
-        groups,
-        in_channels,
-        out_channels,
-        ih,
-        iw,
-        kh,
-        kw,
-        sh,
-        sw,
-        ph,
-        pw,
-        dh,
-        dw,
-    ] = geometry;
-    let shape = Convolution {
-        batch,
-        groups,
-        in_channels,
-        out_channels,
-        input: [ih, iw],
-        kernel: [kh, kw],
-        stride: [sh, sw],
-        padding: [ph, pw],
-        dilation: [dh, dw],
-    };
-    shape
-        .validate()
-        .map_err(|error| misuse(error.to_string()))?;
-    Ok(shape)
+#[pymethods]
+impl Convolution {
+    #[new]
+    #[pyo3(signature = (*, batch, groups, in_channels, out_channels, input, kernel, stride, padding, dilation))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "by name, as torch.nn.Conv2d has them"
+    )]
+    fn new(
+        batch: usize,
+        groups: usize,
+        in_channels: usize,
+        out_channels: usize,
+        input: [usize; 2],
+        kernel: [usize; 2],
+        stride: [usize; 2],
+        padding: [usize; 2],
+        dilation: [usize; 2],
+    ) -> Self {
+        Self(ring::convolution::Convolution {
+            batch,
+            groups,
+            in_channels,
+            out_channels,
+            input,
+            kernel,
+            stride,
+            padding,
+            dilation,
+        })
+    }
+}
+
+impl Convolution {
+    /// The shape, whose sizes fit together.
+    pub fn checked(&self) -> PyResult<ring::convolution::Convolution> {
+        let checked = self.0.validate();
+        checked.map_err(|error| misuse(error.to_string()))?;
+        Ok(self.0)
+    }
 }
 
 /// A length that the shape demands.
@@ -96,9 +103,9 @@ pub fn ring_convolution(
     x: Words,
     w: Words,
     out: Words,
-    geometry: Geometry,
+    shape: &Convolution,
 ) -> PyResult<()> {
-    let shape = convolution_shape(geometry)?;
+    let shape = shape.checked()?;
     expect_length("the input", x.len(), shape.input_len())?;
     expect_length("the weight", w.len(), shape.weight_len())?;
     expect_length("the output", out.len(), shape.output_len())?;

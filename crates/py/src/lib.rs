@@ -1,11 +1,22 @@
-//! `tacit._core`: sessions, buffers and exceptions for Python. No logic lives here: every method
-//! checks its buffers, releases the interpreter and calls the layer below.
+//! `tacit._core`: sessions, buffers and exceptions for Python. No logic lives here: every function
+//! converts its arguments, releases the interpreter and calls the layer below.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `session`, `opening`, `operations` | the class `Session`: what it says of itself, how it begins, what it computes |
+//! | `operands`, `buffer` | Python's arrays as operands of the protocol |
+//! | `kernels` | local products by public operands |
+//! | `making`, `certificates` | files of correlations, keys |
+//! | `errors` | exceptions by blame |
 
 mod buffer;
+mod certificates;
 mod errors;
 mod kernels;
-mod links;
+mod making;
+mod opening;
 mod operands;
+mod operations;
 mod session;
 
 use pyo3::prelude::*;
@@ -15,13 +26,17 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     module.add_class::<session::Session>()?;
-    module.add_class::<links::Listener>()?;
-    module.add_function(wrap_pyfunction!(links::generate_certificate, module)?)?;
-    module.add_function(wrap_pyfunction!(links::write_certificates, module)?)?;
-    module.add_function(wrap_pyfunction!(links::deal_connected, module)?)?;
-    module.add_function(wrap_pyfunction!(links::deal_local, module)?)?;
-    module.add_function(wrap_pyfunction!(links::make_correlations, module)?)?;
+    module.add_class::<opening::Listener>()?;
+    module.add_class::<kernels::Convolution>()?;
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;
+    module.add_function(wrap_pyfunction!(opening::deal_connected, module)?)?;
+    module.add_function(wrap_pyfunction!(opening::deal_local, module)?)?;
+    module.add_function(wrap_pyfunction!(making::make_correlations, module)?)?;
+    module.add_function(wrap_pyfunction!(
+        certificates::generate_certificate,
+        module
+    )?)?;
+    module.add_function(wrap_pyfunction!(certificates::write_certificates, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_matmul, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_convolution, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::kernels, module)?)?;

@@ -1,178 +1,223 @@
-//! What the methods of a session have in common: their operands checked and handed on.
+//! The one way of Python's arrays into an operation and out of it.
+//!
+//! An operation names what it reads, then where its result goes. Components and lengths are checked on
+//! the way, then the interpreter is released and the protocol works on the arrays' own memory; bits alone
+//! are packed into planes before, and unpacked after.
 
 use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise};
 use crate::kernels::expect_length;
 use crate::session::Session;
-use mpc::{Bilinear, Bits, Name, Operand, Parts, PartsMut, Protocol, Receiver};
+use mpc::{Bits, Parts, PartsMut, Protocol, Receiver};
 use pyo3::prelude::*;
 use ring::planes::{pack_bytes, unpack_bytes, words_of};
+use std::ops::Range;
 
-impl Session {
-    pub(crate) fn check(
-        &self,
-        what: &str,
-        lengths: impl ExactSizeIterator<Item = usize>,
-        n: usize,
-    ) -> PyResult<()> {
-        if lengths.len() != self.parts {
-            let found = lengths.len();
-            return Err(misuse(format!(
-                "{what} has {found} components; {} has {}",
-                self.name, self.parts
-            )));
-        }
-        lengths
-            .into_iter()
-            .try_for_each(|length| expect_length(what, length, n))
+/// The arrays of a sharing.
+pub trait Component: Sized {
+    /// What lies in an array.
+    type Value: Send;
+
+    fn len(&self) -> usize;
+
+    /// Outputs of one call, disjoint from each other and from what it reads.
+    fn outputs<'a>(
+        outputs: &'a mut [Self],
+        read: &[Range<usize>],
+    ) -> PyResult<Vec<&'a mut [Self::Value]>>;
+
+    /// Writes words, or a plane of bits.
+    fn write(values: &[u64], out: &mut [Self::Value]);
+}
+
+impl Component for Words {
+    type Value = u64;
+
+    fn len(&self) -> usize {
+        self.len()
     }
 
-    pub(crate) fn party(&self, party: usize, what: &str) -> PyResult<usize> {
-        if party < self.mesh.parties() {
-            Ok(party)
-        } else {
-            let last = self.mesh.parties() - 1;
-            Err(misuse(format!(
-                "{what} {party} does not exist: the parties are 0 to {last}"
-            )))
-        }
+    fn outputs<'a>(outputs: &'a mut [Self], read: &[Range<usize>]) -> PyResult<Vec<&'a mut [u64]>> {
+        Self::outputs(outputs, read)
     }
 
-    pub(crate) fn receiver(&self, to: Option<usize>) -> PyResult<Receiver> {
-        to.map_or(Ok(Receiver::All), |party| {
-            Ok(Receiver::One(self.party(party, "receiver")?))
-        })
-    }
-
-    /// An operation from sharings to a ring sharing.
-    pub(crate) fn to_words(
-        &self,
-        py: Python<'_>,
-        inputs: &[&[Words]],
-        out: &mut [Words],
-        work: impl Fn(&mut dyn Protocol, &[Parts], PartsMut) -> mpc::Result<()> + Send + Sync,
-    ) -> PyResult<()> {
-        let read: Vec<_> = inputs
-            .iter()
-            .flat_map(|arrays| arrays.iter().map(Words::addresses))
-            .collect();
-        let mut out = Words::outputs(out, &read)?;
-        let inputs: Vec<Vec<&[u64]>> = inputs.iter().map(|arrays| Words::parts(arrays)).collect();
-        let inputs: Vec<Parts> = inputs.iter().map(Vec::as_slice).collect();
-        py.detach(|| work(&mut **self.lock(), &inputs, &mut out))
-            .map_err(raise)
-    }
-
-    /// An operation that ends in one bit an element.
-    pub(crate) fn to_bits(
-        &self,
-        py: Python<'_>,
-        n: usize,
-        out: &mut [Bytes],
-        read: &[Words],
-        work: impl FnOnce(&mut dyn Protocol) -> mpc::Result<Bits> + Send,
-    ) -> PyResult<()> {
-        self.check("the output", out.iter().map(Bytes::len), n)?;
-        let read: Vec<_> = read.iter().map(Words::addresses).collect();
-        let mut out = Bytes::outputs(out, &read)?;
-        py.detach(|| {
-            let bits = work(&mut **self.lock())?;
-            for (out, plane) in out.iter_mut().zip(bits.parts()) {
-                unpack_bytes(plane, out);
-            }
-            Ok(())
-        })
-        .map_err(raise)
-    }
-
-    pub(crate) fn bits(&self, what: &str, arrays: &[Bytes], n: usize) -> PyResult<Bits> {
-        self.check(what, arrays.iter().map(Bytes::len), n)?;
-        Ok(Bits::new(
-            1,
-            n,
-            arrays.iter().map(|array| packed(array.bytes())).collect(),
-        ))
-    }
-
-    pub(crate) fn check_same(&self, x: &[Words], out: &[Words]) -> PyResult<()> {
-        let n = first_length("the output", out, Words::len)?;
-        self.check("the output", out.iter().map(Words::len), n)?;
-        self.check("the input", x.iter().map(Words::len), n)
-    }
-
-    pub(crate) fn expect_receiver(
-        &self,
-        to: Receiver,
-        out: Option<usize>,
-        n: usize,
-    ) -> PyResult<()> {
-        match out {
-            Some(found) => expect_length("the output", found, n),
-            None if to.includes(self.mesh.party()) => {
-                Err(misuse("this party learns the value and passes an output"))
-            }
-            None => Ok(()),
-        }
-    }
-
-    pub(crate) fn bilinear(
-        &self,
-        py: Python<'_>,
-        map: Bilinear,
-        operands: [&[Words]; 2],
-        names: [Option<Name>; 2],
-        mut out: Vec<Words>,
-        truncate: u32,
-    ) -> PyResult<()> {
-        check_truncation(truncate)?;
-        let (left, right, result) = map.lengths();
-        let [x, y] = operands;
-        self.check("the left operand", x.iter().map(Words::len), left)?;
-        self.check("the right operand", y.iter().map(Words::len), right)?;
-        self.check("the output", out.iter().map(Words::len), result)?;
-        self.to_words(py, &[x, y], &mut out, |protocol, inputs, out| {
-            let [x, y] = [0, 1].map(|at| Operand {
-                parts: inputs[at],
-                name: names[at],
-            });
-            protocol.bilinear(&map, x, y, truncate, out)
-        })
+    fn write(values: &[u64], out: &mut [u64]) {
+        out.copy_from_slice(values);
     }
 }
 
-pub(crate) fn packed(bytes: &[u8]) -> Vec<u64> {
+impl Component for Bytes {
+    type Value = u8;
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn outputs<'a>(outputs: &'a mut [Self], read: &[Range<usize>]) -> PyResult<Vec<&'a mut [u8]>> {
+        Self::outputs(outputs, read)
+    }
+
+    fn write(values: &[u64], out: &mut [u8]) {
+        unpack_bytes(values, out);
+    }
+}
+
+/// What an operation reads, in the order in which it was named.
+#[derive(Default)]
+pub struct Operands<'a> {
+    words: Vec<Vec<&'a [u64]>>,
+    bits: Vec<Bits>,
+}
+
+impl Operands<'_> {
+    /// A ring sharing.
+    pub fn words(&self, at: usize) -> Parts<'_> {
+        &self.words[at]
+    }
+
+    /// A binary sharing of one plane.
+    pub fn bits(&self, at: usize) -> &Bits {
+        &self.bits[at]
+    }
+}
+
+/// An operation whose arrays are being named.
+pub struct Operation<'a> {
+    session: &'a Session,
+    operands: Operands<'a>,
+    read: Vec<Range<usize>>,
+}
+
+impl Session {
+    pub fn operation(&self) -> Operation<'_> {
+        Operation {
+            session: self,
+            operands: Operands::default(),
+            read: Vec::new(),
+        }
+    }
+
+    fn check<C: Component>(&self, what: &str, arrays: &[C], n: usize) -> PyResult<()> {
+        let (found, parts) = (arrays.len(), self.inner.parts());
+        if found != parts {
+            let protocol = self.inner.protocol();
+            return Err(misuse(format!(
+                "{what} has {found} components; {protocol} has {parts}"
+            )));
+        }
+        arrays
+            .iter()
+            .try_for_each(|array| expect_length(what, array.len(), n))
+    }
+}
+
+impl<'a> Operation<'a> {
+    /// Reads a ring sharing.
+    pub fn words(mut self, what: &str, arrays: &'a [Words], n: usize) -> PyResult<Self> {
+        self.session.check(what, arrays, n)?;
+        self.read.extend(arrays.iter().map(Words::addresses));
+        self.operands
+            .words
+            .push(arrays.iter().map(Words::words).collect());
+        Ok(self)
+    }
+
+    /// Reads a binary sharing.
+    pub fn bits(mut self, what: &str, arrays: &[Bytes], n: usize) -> PyResult<Self> {
+        self.session.check(what, arrays, n)?;
+        let planes = arrays.iter().map(|array| packed(array.bytes())).collect();
+        self.operands.bits.push(Bits::new(1, n, planes));
+        Ok(self)
+    }
+
+    /// Reads values that this party knows.
+    pub fn known(mut self, values: &'a Words) -> Self {
+        self.read.push(values.addresses());
+        self.operands.words.push(vec![values.words()]);
+        self
+    }
+
+    /// Writes a ring sharing.
+    pub fn into_words(
+        self,
+        py: Python<'_>,
+        mut out: Vec<Words>,
+        n: usize,
+        work: impl FnOnce(&mut dyn Protocol, &Operands, PartsMut) -> mpc::Result<()> + Send,
+    ) -> PyResult<()> {
+        self.session.check("the output", &out, n)?;
+        self.run(py, &mut out, work)
+    }
+
+    /// Writes a binary sharing.
+    pub fn into_bits(
+        self,
+        py: Python<'_>,
+        mut out: Vec<Bytes>,
+        n: usize,
+        work: impl FnOnce(&mut dyn Protocol, &Operands) -> mpc::Result<Bits> + Send,
+    ) -> PyResult<()> {
+        self.session.check("the output", &out, n)?;
+        self.run(py, &mut out, |protocol, operands, out| {
+            let bits = work(protocol, operands)?;
+            for (out, plane) in out.iter_mut().zip(bits.parts()) {
+                Bytes::write(plane, out);
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes what was opened, where this party learns it.
+    pub fn open<C: Component>(
+        self,
+        py: Python<'_>,
+        to: Receiver,
+        out: Option<C>,
+        n: usize,
+        work: impl FnOnce(&mut dyn Protocol, &Operands) -> mpc::Result<Option<Vec<u64>>> + Send,
+    ) -> PyResult<()> {
+        let learns = to.includes(self.session.inner.party());
+        let mut out: Vec<C> = out.into_iter().filter(|_| learns).collect();
+        match out.first() {
+            Some(out) => expect_length("the output", out.len(), n)?,
+            None if learns => {
+                return Err(misuse("this party learns the value and passes an output"));
+            }
+            None => {}
+        }
+        self.run(py, &mut out, |protocol, operands, out| {
+            if let (Some(opened), Some(out)) = (work(protocol, operands)?, out.first_mut()) {
+                C::write(&opened, out);
+            }
+            Ok(())
+        })
+    }
+
+    fn run<C: Component>(
+        self,
+        py: Python<'_>,
+        out: &mut [C],
+        work: impl FnOnce(&mut dyn Protocol, &Operands, &mut [&mut [C::Value]]) -> mpc::Result<()>
+        + Send,
+    ) -> PyResult<()> {
+        let mut out = C::outputs(out, &self.read)?;
+        let (session, operands) = (&self.session.inner, &self.operands);
+        py.detach(|| session.work(|protocol| work(protocol, operands, &mut out)))
+            .map_err(raise)
+    }
+}
+
+/// Bits as a plane.
+pub fn packed(bytes: &[u8]) -> Vec<u64> {
     let mut plane = vec![0; words_of(bytes.len())];
     pack_bytes(bytes, &mut plane);
     plane
 }
 
-pub(crate) fn first_length<T>(
-    what: &str,
-    arrays: &[T],
-    length: impl Fn(&T) -> usize,
-) -> PyResult<usize> {
+/// Elements of a sharing, by its first component.
+pub fn length<C: Component>(what: &str, arrays: &[C]) -> PyResult<usize> {
     arrays
         .first()
-        .map(length)
+        .map(Component::len)
         .ok_or_else(|| misuse(format!("{what} has no components")))
-}
-
-pub(crate) fn check_width(width: usize) -> PyResult<()> {
-    if (2..=64).contains(&width) {
-        Ok(())
-    } else {
-        Err(misuse(format!(
-            "a comparison has a width of 2 to 64 bits, not {width}"
-        )))
-    }
-}
-
-pub(crate) fn check_truncation(bits: u32) -> PyResult<()> {
-    if bits <= 61 {
-        Ok(())
-    } else {
-        Err(misuse(format!(
-            "truncation drops at most 61 bits, not {bits}"
-        )))
-    }
 }

@@ -8,9 +8,10 @@ pub use inputs::{Random, edge_words};
 pub use shares::Shared;
 pub use transcript::{Leak, REPETITIONS, Recorder, Transcript};
 
-use mpc::correlations::dealer::Dealer;
 use mpc::{Protocol, Settings};
 use net::Mesh;
+pub use session::deal;
+use session::{Session, Transport};
 use std::time::Duration;
 
 /// Long enough for the slowest test on the slowest machine; nothing waits this long unless it fails.
@@ -61,21 +62,13 @@ pub fn run<T: Send>(
             .has_dealer()
             .expect("a setting that exists")
             .then_some(&deal as Dealing),
-        |mesh| mpc::open(&settings, mesh, true),
-        |p| program(&mut **p),
+        |mesh| Session::open(mesh.clone(), &settings, Transport::Memory),
+        |session| session.work(&program),
     )
 }
 
 /// A dealer in a thread of its own.
 pub type Dealing<'a> = &'a (dyn Fn(&Mesh) -> mpc::Result<()> + Sync);
-
-/// Deals until the parties have finished.
-///
-/// # Errors
-/// As [`Dealer::serve`].
-pub fn deal(mesh: &Mesh) -> mpc::Result<()> {
-    Dealer::new(mesh)?.serve()
-}
 
 /// [`run`], with a protocol that the test opens itself, and a dealer where there is one.
 ///
@@ -98,12 +91,7 @@ pub fn run_opened<P, T: Send>(
             .drain(parties..)
             .next()
             .zip(dealer)
-            .map(|(mesh, deal)| {
-                scope.spawn(move || {
-                    deal(&mesh)?;
-                    mesh.close()
-                })
-            });
+            .map(|(mesh, deal)| scope.spawn(move || deal(&mesh)));
         let threads: Vec<_> = meshes
             .into_iter()
             .map(|mesh| {

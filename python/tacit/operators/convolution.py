@@ -7,10 +7,11 @@ from typing import Any
 import torch
 
 from tacit import _core, encoding, shares
+from tacit._core import Convolution
 from tacit.operators.arithmetic import add
 from tacit.operators.operands import as_words, public, result_dtype, secret_scale, session_of
 from tacit.operators.table import implements, unsupported
-from tacit.shares import Geometry, Parts
+from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -53,18 +54,27 @@ def _image(shape: torch.Size, flat: bool) -> tuple[int, ...]:
 
 def _geometry(
     image: tuple[int, ...], weight: tuple[int, ...], steps: Sequence[tuple[int, int]], groups: int
-) -> tuple[Geometry, tuple[int, ...]]:
+) -> tuple[Convolution, tuple[int, ...]]:
     stride, padding, dilation = steps
     size = [
         (image[2 + i] + 2 * padding[i] - dilation[i] * (weight[2 + i] - 1) - 1) // stride[i] + 1
         for i in (0, 1)
     ]
-    sizes = (image[2], image[3], weight[2], weight[3])
-    geometry = (image[0], groups, image[1], weight[0], *sizes, *stride, *padding, *dilation)
+    geometry = Convolution(
+        batch=image[0],
+        groups=groups,
+        in_channels=image[1],
+        out_channels=weight[0],
+        input=(image[2], image[3]),
+        kernel=(weight[2], weight[3]),
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+    )
     return geometry, (image[0], weight[0], *size)
 
 
-def _convolve(x: Any, weight: Any, geometry: Geometry, shape: tuple[int, ...]) -> SecretTensor:
+def _convolve(x: Any, weight: Any, geometry: Convolution, shape: tuple[int, ...]) -> SecretTensor:
     session, dtype = session_of(x, weight), result_dtype(x, weight)
     if isinstance(x, SecretTensor) and isinstance(weight, SecretTensor):
         x, weight = as_words(x), as_words(weight)
@@ -82,7 +92,7 @@ def _convolve(x: Any, weight: Any, geometry: Geometry, shape: tuple[int, ...]) -
 
 
 def _ring_convolution(
-    a: torch.Tensor, b: torch.Tensor, geometry: Geometry, shape: tuple[int, ...]
+    a: torch.Tensor, b: torch.Tensor, geometry: Convolution, shape: tuple[int, ...]
 ) -> torch.Tensor:
     out = torch.zeros(shape, dtype=torch.int64)
     if out.numel():

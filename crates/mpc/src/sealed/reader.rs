@@ -8,6 +8,7 @@ use super::{
     damaged, lock, wrong,
 };
 use crate::{Error, Result};
+use net::Process;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ pub struct Reader {
     index: Vec<(u64, u64)>,
     position: Option<Position>,
     buffer: Zeroizing<Vec<u8>>,
-    pub(super) process: u32,
+    pub(super) process: Process,
 }
 
 /// Where in a run the next record lies.
@@ -111,7 +112,7 @@ impl Reader {
             index,
             position: None,
             buffer: Zeroizing::default(),
-            process: std::process::id(),
+            process: Process::this(),
         })
     }
 
@@ -291,15 +292,9 @@ impl Reader {
         text.map(|text| (last, text)).ok_or(Failure::Damaged)
     }
 
-    /// A fork shares the lock and has the counter twice: only the process that opened may go on.
+    /// A fork shares the lock and has the counter twice.
     fn check_process(&self) -> Result<()> {
-        if std::process::id() != self.process {
-            return Err(Error::misuse(
-                "a correlation file was opened before this process was forked; open it in the process \
-                 that uses it",
-            ));
-        }
-        Ok(())
+        self.process.check("a correlation file")
     }
 }
 

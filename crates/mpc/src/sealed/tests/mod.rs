@@ -345,7 +345,7 @@ fn a_fork_does_not_go_on() {
     let (_scratch, path) = written(&small());
     let mut reader = open(&path);
     reader.begin_run(0).unwrap();
-    reader.process += 1;
+    reader.process = net::Process::another();
     assert!(misuse(reader.next()).contains("was forked"));
     assert!(misuse(reader.begin_run(1)).contains("was forked"));
     assert_eq!(reader.used(), 1);

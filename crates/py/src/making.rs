@@ -1,0 +1,43 @@
+//! Making files of correlations for Python.
+
+use crate::errors::raise;
+use ::session::configured::{self, Making};
+use mpc::correlations::file::Demand;
+use pyo3::prelude::*;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Time between two reports of progress.
+const BETWEEN_REPORTS: Duration = Duration::from_millis(200);
+
+/// Makes this party's file of correlations; `progress(done, all)` is called now and then.
+#[pyfunction]
+#[pyo3(signature = (config_path, party, demand, runs, out, progress, source=None, threads=None))]
+#[expect(clippy::too_many_arguments, reason = "what is to be made, and where")]
+pub fn make_correlations(
+    py: Python<'_>,
+    config_path: &str,
+    party: usize,
+    demand: &str,
+    runs: u32,
+    out: PathBuf,
+    progress: Py<PyAny>,
+    source: Option<String>,
+    threads: Option<usize>,
+) -> PyResult<()> {
+    ::session::use_threads(threads);
+    let mut told = Instant::now();
+    let report = |done, all| {
+        if done == all || told.elapsed() > BETWEEN_REPORTS {
+            told = Instant::now();
+            // A report that fails is not worth the work.
+            Python::attach(|py| drop(progress.call1(py, (done, all))));
+        }
+    };
+    py.detach(|| {
+        let demand = Demand::parse(demand)?;
+        let work = Making { demand, runs, out };
+        configured::make(Path::new(config_path), party, source, &work, report)
+    })
+    .map_err(raise)
+}

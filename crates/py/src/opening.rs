@@ -1,0 +1,166 @@
+//! How a session comes to its links, and a dealer to its work.
+
+use crate::errors::{misuse, raise};
+use crate::session::Session;
+use ::session::configured::{self, Choices};
+use ::session::local::{self, Local};
+use ::session::options::seconds;
+use ::session::{Options, use_threads};
+use net::tcp::{self, Identity};
+use pyo3::prelude::*;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// A listening socket, made before its address is told to the others.
+#[pyclass(frozen, module = "tacit._core")]
+pub struct Listener {
+    address: String,
+    inner: Mutex<Option<tcp::Listener>>,
+}
+
+#[pymethods]
+impl Listener {
+    #[new]
+    fn new(address: &str) -> PyResult<Self> {
+        let inner = tcp::Listener::bind(address).map_err(raise)?;
+        Ok(Self {
+            address: inner.local_address(),
+            inner: Mutex::new(Some(inner)),
+        })
+    }
+
+    /// Host and port that others reach it at.
+    #[getter]
+    fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+impl Listener {
+    fn take(&self) -> PyResult<tcp::Listener> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner
+            .take()
+            .ok_or_else(|| misuse("a listener serves one session"))
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// All parties of a session in this process, one for each thread of the caller's.
+    #[staticmethod]
+    #[pyo3(signature = (parties, protocol, timeout, threads=None, source=None))]
+    fn in_memory(
+        py: Python<'_>,
+        parties: usize,
+        protocol: &str,
+        timeout: f64,
+        threads: Option<usize>,
+        source: Option<String>,
+    ) -> PyResult<Vec<Self>> {
+        use_threads(threads);
+        let open = || {
+            let options = Options::new(protocol, source, seconds(timeout)?)?;
+            local::in_memory(parties, &options)
+        };
+        let sessions = py.detach(open).map_err(raise)?;
+        Ok(sessions.into_iter().map(Self::new).collect())
+    }
+
+    /// One party of the session that a configuration file describes.
+    #[staticmethod]
+    #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None, source=None, record=false))]
+    #[expect(clippy::too_many_arguments, reason = "what the file may leave open")]
+    fn connect(
+        py: Python<'_>,
+        config_path: &str,
+        party: usize,
+        protocol: Option<String>,
+        timeout: Option<f64>,
+        threads: Option<usize>,
+        source: Option<String>,
+        record: bool,
+    ) -> PyResult<Self> {
+        use_threads(threads);
+        let open = || {
+            let choices = Choices {
+                protocol,
+                source,
+                timeout: timeout.map(seconds).transpose()?,
+                record,
+            };
+            configured::connect(Path::new(config_path), party, &choices)
+        };
+        py.detach(open).map(Self::new).map_err(raise)
+    }
+
+    /// One party of a session between processes of this machine, from what their parent hands out.
+    #[staticmethod]
+    #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a party knows of the others"
+    )]
+    fn connect_local(
+        py: Python<'_>,
+        listener: &Listener,
+        party: usize,
+        addresses: Vec<String>,
+        certificates: Vec<String>,
+        key: String,
+        protocol: &str,
+        timeout: f64,
+        threads: Option<usize>,
+        source: Option<String>,
+    ) -> PyResult<Self> {
+        use_threads(threads);
+        let local = Local {
+            listener: listener.take()?,
+            member: party,
+            addresses,
+            identity: Identity { certificates, key },
+        };
+        let open = || local.connect(&Options::new(protocol, source, seconds(timeout)?)?);
+        py.detach(open).map(Self::new).map_err(raise)
+    }
+}
+
+/// Deals correlations to the parties of a configuration file until they have finished.
+#[pyfunction]
+#[pyo3(signature = (config_path, timeout=None, threads=None))]
+pub fn deal_connected(
+    py: Python<'_>,
+    config_path: &str,
+    timeout: Option<f64>,
+    threads: Option<usize>,
+) -> PyResult<()> {
+    use_threads(threads);
+    let serve = || {
+        let timeout = timeout.map(seconds).transpose()?;
+        configured::serve(Path::new(config_path), timeout)
+    };
+    py.detach(serve).map_err(raise)
+}
+
+/// Deals correlations to processes of this machine until they have finished.
+#[pyfunction]
+#[pyo3(signature = (listener, addresses, certificates, key, timeout, threads=None))]
+pub fn deal_local(
+    py: Python<'_>,
+    listener: &Listener,
+    addresses: Vec<String>,
+    certificates: Vec<String>,
+    key: String,
+    timeout: f64,
+    threads: Option<usize>,
+) -> PyResult<()> {
+    use_threads(threads);
+    let local = Local {
+        listener: listener.take()?,
+        member: addresses.len().saturating_sub(1),
+        addresses,
+        identity: Identity { certificates, key },
+    };
+    py.detach(|| local.serve(&Options::of_dealer(seconds(timeout)?)?))
+        .map_err(raise)
+}

@@ -1,0 +1,312 @@
+//! What a session computes, on Python's arrays.
+
+use crate::buffer::{Bytes, Words};
+use crate::errors::{misuse, raise};
+use crate::kernels::{Convolution, expect_length, product_of};
+use crate::operands::{length, packed};
+use crate::session::Session;
+use ::session::limits::{comparison_width, low_width, truncated_bits};
+use mpc::{Bilinear, Name, Operand, functions};
+use pyo3::prelude::*;
+
+/// Names of the operands of a bilinear map that are used again.
+type Names = [Option<Name>; 2];
+
+#[pymethods]
+impl Session {
+    fn share(
+        &self,
+        py: Python<'_>,
+        values: Option<Words>,
+        owner: usize,
+        out: Vec<Words>,
+    ) -> PyResult<()> {
+        let owner = self.inner.member(owner, "owner").map_err(raise)?;
+        let n = length("the output", &out)?;
+        let values = self.of_owner(owner, values)?;
+        let mut operation = self.operation();
+        if let Some(values) = &values {
+            expect_length("the input", values.len(), n)?;
+            operation = operation.known(values);
+        }
+        operation.into_words(py, out, n, |protocol, operands, out| {
+            let values = values.is_some().then(|| operands.words(0)[0]);
+            protocol.share(owner, values, n, out)
+        })
+    }
+
+    fn share_bits(
+        &self,
+        py: Python<'_>,
+        values: Option<Bytes>,
+        owner: usize,
+        out: Vec<Bytes>,
+    ) -> PyResult<()> {
+        let owner = self.inner.member(owner, "owner").map_err(raise)?;
+        let n = length("the output", &out)?;
+        let values = self.of_owner(owner, values)?;
+        if let Some(values) = &values {
+            expect_length("the input", values.len(), n)?;
+        }
+        let plane = values.map(|values| packed(values.bytes()));
+        self.operation().into_bits(py, out, n, |protocol, _| {
+            protocol.share_bits(owner, plane.as_deref(), 1, n)
+        })
+    }
+
+    fn trivial(&self, py: Python<'_>, values: Words, out: Vec<Words>) -> PyResult<()> {
+        let (operation, n) = (self.operation().known(&values), values.len());
+        operation.into_words(py, out, n, |protocol, operands, out| {
+            protocol.trivial(operands.words(0)[0], out);
+            Ok(())
+        })
+    }
+
+    fn trivial_bits(&self, py: Python<'_>, values: Bytes, out: Vec<Bytes>) -> PyResult<()> {
+        let (n, plane) = (values.len(), packed(values.bytes()));
+        let operation = self.operation();
+        operation.into_bits(py, out, n, |protocol, _| {
+            Ok(protocol.trivial_bits(&plane, 1, n))
+        })
+    }
+
+    #[pyo3(signature = (x, to=None, out=None))]
+    fn reveal(
+        &self,
+        py: Python<'_>,
+        x: Vec<Words>,
+        to: Option<usize>,
+        out: Option<Words>,
+    ) -> PyResult<()> {
+        let to = self.inner.receiver(to).map_err(raise)?;
+        let n = length("the input", &x)?;
+        let operation = self.operation().words("the input", &x, n)?;
+        operation.open(py, to, out, n, |protocol, operands| {
+            protocol.reveal(operands.words(0), to)
+        })
+    }
+
+    #[pyo3(signature = (x, to=None, out=None))]
+    fn reveal_bits(
+        &self,
+        py: Python<'_>,
+        x: Vec<Bytes>,
+        to: Option<usize>,
+        out: Option<Bytes>,
+    ) -> PyResult<()> {
+        let to = self.inner.receiver(to).map_err(raise)?;
+        let n = length("the input", &x)?;
+        let operation = self.operation().bits("the input", &x, n)?;
+        operation.open(py, to, out, n, |protocol, operands| {
+            protocol.reveal_bits(operands.bits(0), to)
+        })
+    }
+
+    fn multiply(
+        &self,
+        py: Python<'_>,
+        x: Vec<Words>,
+        y: Vec<Words>,
+        out: Vec<Words>,
+        truncate: u32,
+        names: Names,
+    ) -> PyResult<()> {
+        let n = length("the output", &out)?;
+        let map = Bilinear::Elementwise { n };
+        self.bilinear(py, map, [&x, &y], names, out, truncate)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the sizes of a matrix product")]
+    fn matmul(
+        &self,
+        py: Python<'_>,
+        x: Vec<Words>,
+        y: Vec<Words>,
+        out: Vec<Words>,
+        batch: usize,
+        m: usize,
+        k: usize,
+        n: usize,
+        truncate: u32,
+        names: Names,
+    ) -> PyResult<()> {
+        for sizes in [[batch, m, k], [batch, k, n], [batch, m, n]] {
+            product_of(&sizes)?;
+        }
+        let map = Bilinear::Matrix { batch, m, k, n };
+        self.bilinear(py, map, [&x, &y], names, out, truncate)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "operands, their shape and names")]
+    fn convolution(
+        &self,
+        py: Python<'_>,
+        x: Vec<Words>,
+        w: Vec<Words>,
+        out: Vec<Words>,
+        shape: &Convolution,
+        truncate: u32,
+        names: Names,
+    ) -> PyResult<()> {
+        let map = Bilinear::Convolution(shape.checked()?);
+        self.bilinear(py, map, [&x, &w], names, out, truncate)
+    }
+
+    /// The operand of that name may change from here on.
+    fn forget(&self, py: Python<'_>, name: Name) -> PyResult<()> {
+        let forget = || {
+            self.inner.work(|protocol| {
+                protocol.forget(name);
+                Ok(())
+            })
+        };
+        py.detach(forget).map_err(raise)
+    }
+
+    fn truncate(&self, py: Python<'_>, x: Vec<Words>, out: Vec<Words>, bits: u32) -> PyResult<()> {
+        let bits = truncated_bits(bits).map_err(raise)?;
+        let n = length("the output", &out)?;
+        let operation = self.operation().words("the input", &x, n)?;
+        operation.into_words(py, out, n, |protocol, operands, out| {
+            functions::truncate(protocol, operands.words(0), bits, out)
+        })
+    }
+
+    fn sign(&self, py: Python<'_>, x: Vec<Words>, width: usize, out: Vec<Bytes>) -> PyResult<()> {
+        let width = comparison_width(width).map_err(raise)?;
+        let n = length("the input", &x)?;
+        let operation = self.operation().words("the input", &x, n)?;
+        operation.into_bits(py, out, n, |protocol, operands| {
+            protocol.sign(operands.words(0), width)
+        })
+    }
+
+    fn equal_zero(
+        &self,
+        py: Python<'_>,
+        x: Vec<Words>,
+        width: usize,
+        out: Vec<Bytes>,
+    ) -> PyResult<()> {
+        let width = comparison_width(width).map_err(raise)?;
+        let n = length("the input", &x)?;
+        let operation = self.operation().words("the input", &x, n)?;
+        operation.into_bits(py, out, n, |protocol, operands| {
+            protocol.equal_zero(operands.words(0), width)
+        })
+    }
+
+    /// The low `width` bits of each word, as a non-negative word.
+    fn low_bits(
+        &self,
+        py: Python<'_>,
+        x: Vec<Words>,
+        width: usize,
+        out: Vec<Words>,
+    ) -> PyResult<()> {
+        let width = low_width(width).map_err(raise)?;
+        let n = length("the output", &out)?;
+        let operation = self.operation().words("the input", &x, n)?;
+        operation.into_words(py, out, n, |protocol, operands, out| {
+            functions::low_bits(protocol, operands.words(0), width, out)
+        })
+    }
+
+    fn relu(&self, py: Python<'_>, x: Vec<Words>, width: usize, out: Vec<Words>) -> PyResult<()> {
+        let width = comparison_width(width).map_err(raise)?;
+        let n = length("the output", &out)?;
+        let operation = self.operation().words("the input", &x, n)?;
+        operation.into_words(py, out, n, |protocol, operands, out| {
+            functions::relu(protocol, operands.words(0), width, out)
+        })
+    }
+
+    fn maximum(
+        &self,
+        py: Python<'_>,
+        x: Vec<Words>,
+        y: Vec<Words>,
+        width: usize,
+        out: Vec<Words>,
+    ) -> PyResult<()> {
+        let width = comparison_width(width).map_err(raise)?;
+        let n = length("the output", &out)?;
+        let operation = self.operation().words("the input", &x, n)?;
+        let operation = operation.words("the input", &y, n)?;
+        operation.into_words(py, out, n, |protocol, operands, out| {
+            functions::maximum(protocol, operands.words(0), operands.words(1), width, out)
+        })
+    }
+
+    fn and_bits(
+        &self,
+        py: Python<'_>,
+        x: Vec<Bytes>,
+        y: Vec<Bytes>,
+        out: Vec<Bytes>,
+    ) -> PyResult<()> {
+        let n = length("the output", &out)?;
+        let operation = self.operation().bits("the left operand", &x, n)?;
+        let operation = operation.bits("the right operand", &y, n)?;
+        operation.into_bits(py, out, n, |protocol, operands| {
+            protocol.and(operands.bits(0), operands.bits(1))
+        })
+    }
+
+    fn bit_multiply(
+        &self,
+        py: Python<'_>,
+        bits: Vec<Bytes>,
+        x: Vec<Words>,
+        out: Vec<Words>,
+    ) -> PyResult<()> {
+        let n = length("the output", &out)?;
+        let operation = self.operation().bits("the bits", &bits, n)?;
+        let operation = operation.words("the input", &x, n)?;
+        operation.into_words(py, out, n, |protocol, operands, out| {
+            protocol.bit_multiply(operands.bits(0), operands.words(0), out)
+        })
+    }
+
+    fn bit_to_ring(&self, py: Python<'_>, bits: Vec<Bytes>, out: Vec<Words>) -> PyResult<()> {
+        let n = length("the output", &out)?;
+        let operation = self.operation().bits("the bits", &bits, n)?;
+        operation.into_words(py, out, n, |protocol, operands, out| {
+            protocol.bit_to_ring(operands.bits(0), out)
+        })
+    }
+}
+
+impl Session {
+    /// The owner's values; the others' are ignored.
+    fn of_owner<T>(&self, owner: usize, values: Option<T>) -> PyResult<Option<T>> {
+        if owner != self.inner.party() {
+            return Ok(None);
+        }
+        values
+            .map(Some)
+            .ok_or_else(|| misuse("the owner passes the values"))
+    }
+
+    fn bilinear(
+        &self,
+        py: Python<'_>,
+        map: Bilinear,
+        [x, y]: [&[Words]; 2],
+        names: Names,
+        out: Vec<Words>,
+        truncate: u32,
+    ) -> PyResult<()> {
+        let truncate = truncated_bits(truncate).map_err(raise)?;
+        let (left, right, n) = map.lengths();
+        let operation = self.operation().words("the left operand", x, left)?;
+        let operation = operation.words("the right operand", y, right)?;
+        operation.into_words(py, out, n, |protocol, operands, out| {
+            let [x, y] = [0, 1].map(|at| Operand {
+                parts: operands.words(at),
+                name: names[at],
+            });
+            protocol.bilinear(&map, x, y, truncate, out)
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! The members of a `parties.toml`: parties, the dealer, and those who make files of correlations.
+
+use crate::{Options, Session, Transport, deal};
+use mpc::correlations::file::{self, Demand, Place};
+use mpc::{Error, Result, Trust};
+use net::config::Config;
+use net::{Mesh, tcp};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What is said in place of the configuration file.
+#[derive(Clone, Default)]
+pub struct Choices {
+    /// Name of the protocol.
+    pub protocol: Option<String>,
+    /// Name of the source of correlations.
+    pub source: Option<String>,
+    /// Longest wait for one message.
+    pub timeout: Option<Duration>,
+    /// Whether to record what is asked of the source.
+    pub record: bool,
+}
+
+/// What is to be made.
+pub struct Making {
+    /// The jobs of a run.
+    pub demand: Demand,
+    /// How often.
+    pub runs: u32,
+    /// This party's file.
+    pub out: PathBuf,
+}
+
+impl Choices {
+    /// The options of a configuration file, those chosen first.
+    fn options(&self, config: &Config) -> Result<Options> {
+        let protocol = self.protocol.as_ref().unwrap_or(&config.protocol);
+        // The file's source belongs to the file's protocol.
+        let source = match self.source.as_ref() {
+            None if *protocol == config.protocol => config.source.clone(),
+            source => source.cloned(),
+        };
+        let timeout = self.timeout.unwrap_or(config.timeout);
+        let mut options = Options::new(protocol, source, timeout)?;
+        options.settings.record = self.record;
+        Ok(options)
+    }
+}
+
+/// Takes part as one of the parties.
+///
+/// # Errors
+/// `Setup` or `Misuse` for what is wrong in the file, the options or this party's own files; `Peer` for a
+/// party that does not come.
+pub fn connect(path: &Path, party: usize, choices: &Choices) -> Result<Session> {
+    let config = Config::read(path)?;
+    let mut options = choices.options(&config)?;
+    options.settings.threat_model(config.parties())?;
+    if options.settings.trust()? == Trust::File {
+        let path = config.correlations(party)?;
+        let secret = config.identity(party, false)?.key;
+        options.settings.file = path.map(|path| Place { path, secret });
+    }
+    let mesh = meet(&config, Some(party), &options)?;
+    Session::open(mesh, &options.settings, Transport::Tls)
+}
+
+/// Deals correlations to the parties until they have finished.
+///
+/// # Errors
+/// As [`connect`] and [`deal`].
+pub fn serve(path: &Path, timeout: Option<Duration>) -> Result<()> {
+    let config = Config::read(path)?;
+    let options = Options::of_dealer(timeout.unwrap_or(config.timeout))?;
+    deal(&meet(&config, None, &options)?)
+}
+
+/// Makes this party's file of correlations together with the other parties; `progress` hears how many jobs
+/// are done, and of how many.
+///
+/// # Errors
+/// As [`connect`] and [`file::make`].
+pub fn make(
+    path: &Path,
+    party: usize,
+    source: Option<String>,
+    work: &Making,
+    progress: impl FnMut(usize, usize),
+) -> Result<()> {
+    let config = Config::read(path)?;
+    // What is made is for later sessions, whose source is the file.
+    let source = source.or_else(|| config.source.clone().filter(|source| source != "file"));
+    let options = Options::new("additive", source, config.timeout)?;
+    if options.settings.trust()? == Trust::File {
+        return Err(Error::misuse(
+            "a file of correlations is made by source \"ot\", \"he\" or \"dealer\"",
+        ));
+    }
+    let place = Place {
+        path: work.out.clone(),
+        secret: config.identity(party, false)?.key,
+    };
+    let mesh = meet(&config, Some(party), &options)?;
+    let Making { demand, runs, .. } = work;
+    let made = file::make(&options.settings, &mesh, demand, *runs, &place, progress);
+    match made {
+        Ok(()) => mesh.close(),
+        Err(error) => {
+            mesh.abort(&error.to_string());
+            Err(error)
+        }
+    }
+}
+
+/// The links of one member, the dealer where `party` is `None`.
+fn meet(config: &Config, party: Option<usize>, options: &Options) -> Result<Mesh> {
+    let dealer = options.settings.has_dealer()?;
+    let member = match party {
+        Some(party) if party >= config.parties() => {
+            let last = config.parties() - 1;
+            return Err(Error::misuse(format!(
+                "there is no party {party} in the file; its parties are 0 to {last}"
+            )));
+        }
+        Some(party) => party,
+        None => config.parties(),
+    };
+    let addresses = config.addresses(dealer)?;
+    let listener = tcp::Listener::bind(config.listen_address(member)?)?;
+    tcp::connect(
+        listener,
+        member,
+        &addresses,
+        dealer,
+        config.identity(member, dealer)?,
+        options.timeout,
+        &options.parameters()?,
+    )
+}

@@ -1,0 +1,86 @@
+//! Sessions on one machine: between processes that one parent starts, and between threads.
+
+use crate::{Options, Session, Transport, deal};
+use mpc::{Error, Result};
+use net::tcp::{self, Identity, Listener};
+use net::{MOST_PARTIES, Mesh, memory};
+use std::thread;
+
+/// What the parent of several processes hands out to each.
+pub struct Local {
+    /// Where it listens, made before its address was told to the others.
+    pub listener: Listener,
+    /// Its number; a dealer counts after the parties.
+    pub member: usize,
+    /// Of all members.
+    pub addresses: Vec<String>,
+    /// The certificates of all members, and this one's key.
+    pub identity: Identity,
+}
+
+impl Local {
+    /// Takes part as a party.
+    ///
+    /// # Errors
+    /// `Setup` or `Misuse` for what is wrong in what was handed out; `Peer` for a member that does not come.
+    pub fn connect(self, options: &Options) -> Result<Session> {
+        Session::open(self.meet(options)?, &options.settings, Transport::Tls)
+    }
+
+    /// Deals correlations until the parties have finished.
+    ///
+    /// # Errors
+    /// As [`Local::connect`] and [`deal`].
+    pub fn serve(self, options: &Options) -> Result<()> {
+        deal(&self.meet(options)?)
+    }
+
+    fn meet(self, options: &Options) -> Result<Mesh> {
+        tcp::connect(
+            self.listener,
+            self.member,
+            &self.addresses,
+            options.settings.has_dealer()?,
+            self.identity,
+            options.timeout,
+            &options.parameters()?,
+        )
+    }
+}
+
+/// All parties of a session in this process, one for each thread of the caller's. Their protocols agree on
+/// keys side by side; a dealer is one more thread.
+///
+/// # Errors
+/// `Misuse` for a number of parties that the protocol does not have.
+pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
+    if !(2..=MOST_PARTIES).contains(&parties) {
+        return Err(Error::misuse(format!(
+            "a session has 2 to {MOST_PARTIES} parties, not {parties}"
+        )));
+    }
+    let settings = &options.settings;
+    settings.threat_model(parties)?;
+    let mut meshes = if settings.has_dealer()? {
+        memory::mesh_with_dealer(parties, options.timeout)
+    } else {
+        memory::mesh(parties, options.timeout)
+    };
+    for dealer in meshes.drain(parties..) {
+        // What ends it is told to the parties.
+        let work = move || drop(deal(&dealer));
+        let started = thread::Builder::new().name("dealer".to_owned()).spawn(work);
+        started.map_err(|error| Error::network(format!("cannot start the dealer ({error})")))?;
+    }
+    let open = |mesh| Session::open(mesh, settings, Transport::Memory);
+    thread::scope(|scope| {
+        let opening = meshes
+            .into_iter()
+            .map(|mesh| scope.spawn(move || open(mesh)));
+        let opening: Vec<_> = opening.collect();
+        opening
+            .into_iter()
+            .map(|thread| thread.join().expect("opening a session does not panic"))
+            .collect()
+    })
+}

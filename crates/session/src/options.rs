@@ -1,0 +1,86 @@
+//! What a session is started with.
+
+use mpc::{Error, Result, Settings};
+use std::sync::Once;
+use std::time::Duration;
+
+/// What a session is started with.
+#[derive(Clone)]
+pub struct Options {
+    /// Protocol and source of correlations.
+    pub settings: Settings,
+    /// Longest wait for one message.
+    pub timeout: Duration,
+}
+
+impl Options {
+    /// A protocol by its name, with a source of correlations where it consumes any.
+    ///
+    /// # Errors
+    /// `Misuse` for unknown names, or a timeout that is none.
+    pub fn new(protocol: &str, source: Option<String>, timeout: Duration) -> Result<Self> {
+        if timeout.is_zero() || timeout > net::config::LONGEST_TIMEOUT {
+            return Err(no_timeout(timeout.as_secs_f64()));
+        }
+        let settings = settings(protocol, source);
+        settings.trust()?;
+        Ok(Self { settings, timeout })
+    }
+
+    /// The options of a dealer, which are those of whom it deals for.
+    ///
+    /// # Errors
+    /// `Misuse` for a timeout that is none.
+    pub fn of_dealer(timeout: Duration) -> Result<Self> {
+        Self::new("additive", Some("dealer".to_owned()), timeout)
+    }
+
+    /// What both ends of a link must agree on.
+    pub(crate) fn parameters(&self) -> Result<String> {
+        let protocol = &self.settings.protocol;
+        let source = self.settings.trust()?.source();
+        let source = source.map_or(String::new(), |source| format!(", source {source}"));
+        let release = env!("CARGO_PKG_VERSION");
+        Ok(format!("protocol {protocol}{source}, tacit {release}"))
+    }
+}
+
+pub(crate) fn settings(protocol: &str, source: Option<String>) -> Settings {
+    Settings {
+        protocol: protocol.to_owned(),
+        source,
+        ..Settings::default()
+    }
+}
+
+/// A timeout from a number of seconds.
+///
+/// # Errors
+/// `Misuse` unless it is positive and at most a day.
+pub fn seconds(timeout: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(timeout)
+        .ok()
+        .filter(|timeout| !timeout.is_zero() && *timeout <= net::config::LONGEST_TIMEOUT)
+        .ok_or_else(|| no_timeout(timeout))
+}
+
+fn no_timeout(seconds: f64) -> Error {
+    Error::misuse(format!(
+        "a timeout is a positive number of seconds, at most a day, not {seconds}"
+    ))
+}
+
+/// The process's kernels use that many threads; the first session decides.
+pub fn use_threads(threads: Option<usize>) {
+    static ONCE: Once = Once::new();
+    if let Some(threads) = threads {
+        ONCE.call_once(|| {
+            // Fails only where a pool exists already, which then stays.
+            drop(
+                rayon::ThreadPoolBuilder::new()
+                    .num_threads(threads)
+                    .build_global(),
+            );
+        });
+    }
+}

@@ -1,0 +1,273 @@
+//! A party's links and protocol, as long as they last.
+
+use mpc::correlations::file::Demand;
+use mpc::{Error, Protocol, Receiver, Result, Settings};
+use net::{Mesh, Process, Reading};
+use std::fmt;
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What the links are made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transport {
+    /// Threads of one process.
+    Memory,
+    /// TCP with TLS 1.3.
+    Tls,
+}
+
+/// One party's part in a computation.
+///
+/// It belongs to the process that opened it. In a fork of that process everything that would use its keys,
+/// counters or links is refused, and dropping it there neither waits for threads that a fork does not have,
+/// nor ends links that the first process goes on using.
+pub struct Session {
+    process: Process,
+    about: About,
+    /// None once it was dropped.
+    open: Option<Open>,
+}
+
+/// What is said of a session without asking it.
+struct About {
+    party: usize,
+    parties: usize,
+    parts: usize,
+    protocol: String,
+    source: Option<&'static str>,
+    transport: Transport,
+    threat_model: String,
+}
+
+/// What is in use.
+struct Open {
+    mesh: Mesh,
+    protocol: Mutex<Box<dyn Protocol>>,
+}
+
+impl Transport {
+    /// Its name, such as "tcp+tls".
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Tls => "tcp+tls",
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Memory => "one process, in memory",
+            Self::Tls => "TLS 1.3, mutual certificates",
+        })
+    }
+}
+
+impl Session {
+    /// Opens the protocol over the links.
+    ///
+    /// # Errors
+    /// As [`mpc::open`].
+    pub fn open(mesh: Mesh, settings: &Settings, transport: Transport) -> Result<Self> {
+        let protocol = mpc::open(settings, &mesh, transport == Transport::Memory)?;
+        let about = About {
+            party: mesh.party(),
+            parties: mesh.parties(),
+            parts: protocol.parts(),
+            protocol: settings.protocol.clone(),
+            source: settings.trust()?.source(),
+            transport,
+            threat_model: format!("{}; links: {transport}", protocol.threat_model()),
+        };
+        let protocol = Mutex::new(protocol);
+        Ok(Self {
+            process: Process::this(),
+            about,
+            open: Some(Open { mesh, protocol }),
+        })
+    }
+
+    /// Which party this is.
+    #[must_use]
+    pub fn party(&self) -> usize {
+        self.about.party
+    }
+
+    /// How many parties compute.
+    #[must_use]
+    pub fn parties(&self) -> usize {
+        self.about.parties
+    }
+
+    /// Components of a sharing that this party holds.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.about.parts
+    }
+
+    /// The protocol's name.
+    #[must_use]
+    pub fn protocol(&self) -> &str {
+        &self.about.protocol
+    }
+
+    /// The name of the source of correlations, where the protocol consumes any.
+    #[must_use]
+    pub fn source(&self) -> Option<&'static str> {
+        self.about.source
+    }
+
+    /// What the links are made of.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        self.about.transport
+    }
+
+    /// In one sentence, what is protected against whom.
+    #[must_use]
+    pub fn threat_model(&self) -> &str {
+        &self.about.threat_model
+    }
+
+    /// A party's number, checked; `what` is its part, such as "owner".
+    ///
+    /// # Errors
+    /// `Misuse` for a party that does not exist.
+    pub fn member(&self, party: usize, what: &str) -> Result<usize> {
+        if party < self.parties() {
+            return Ok(party);
+        }
+        let last = self.parties() - 1;
+        Err(Error::misuse(format!(
+            "{what} {party} does not exist: the parties are 0 to {last}"
+        )))
+    }
+
+    /// Who learns what is opened: all, or that party.
+    ///
+    /// # Errors
+    /// `Misuse` for a party that does not exist.
+    pub fn receiver(&self, to: Option<usize>) -> Result<Receiver> {
+        to.map_or(Ok(Receiver::All), |party| {
+            Ok(Receiver::One(self.member(party, "receiver")?))
+        })
+    }
+
+    /// Computes; one operation after another, whoever calls.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own, and what the work meets.
+    pub fn work<T>(&self, work: impl FnOnce(&mut dyn Protocol) -> Result<T>) -> Result<T> {
+        work(&mut **self.lock()?)
+    }
+
+    /// Runs a whole program and ends the session: in order, or telling the others why.
+    ///
+    /// # Errors
+    /// As [`Session::work`] and [`Session::close`].
+    pub fn run<T>(self, program: impl FnOnce(&mut dyn Protocol) -> Result<T>) -> Result<T> {
+        match self.work(program) {
+            Ok(value) => self.close().map(|()| value),
+            Err(error) => {
+                self.abort(&error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    /// The owner's public bytes, in every party.
+    ///
+    /// # Errors
+    /// As [`mpc::broadcast`], and `Misuse` for an owner that does not exist.
+    pub fn broadcast(&self, owner: usize, payload: Option<&[u8]>) -> Result<Vec<u8>> {
+        let owner = self.member(owner, "owner")?;
+        self.work(|protocol| mpc::broadcast(protocol.channel(), owner, payload))
+    }
+
+    /// Names what is computed from here on, for the meter and for errors; the previous label.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn set_label(&self, label: &str) -> Result<String> {
+        self.work(|protocol| Ok(protocol.channel().set_label(label)))
+    }
+
+    /// What was sent and received, by label.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn readings(&self) -> Result<Vec<(String, Reading)>> {
+        self.work(|protocol| {
+            let labels = protocol.channel().meter().by_label();
+            Ok(labels
+                .map(|(label, reading)| (label.to_owned(), *reading))
+                .collect())
+        })
+    }
+
+    /// What was sent and received over all labels.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn totals(&self) -> Result<Reading> {
+        self.work(|protocol| Ok(protocol.channel().meter().totals()))
+    }
+
+    /// What was asked of the source of correlations, where the session records it.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn demand(&self) -> Result<Option<Demand>> {
+        self.work(|protocol| Ok(protocol.demand()))
+    }
+
+    /// What making correlations has sent, and how long computing has waited for them.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn correlations(&self) -> Result<(Reading, Duration)> {
+        self.work(|protocol| Ok(protocol.correlations()))
+    }
+
+    /// Tells the other parties why this one ends. In another process than its own it does nothing: the
+    /// session is not that one's to end.
+    pub fn abort(&self, reason: &str) {
+        if let Ok(open) = self.opened() {
+            open.mesh.abort(reason);
+        }
+    }
+
+    /// The orderly end.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own; `Peer` where a peer did not take what was sent to it.
+    pub fn close(&self) -> Result<()> {
+        self.opened()?.mesh.close()
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, Box<dyn Protocol>>> {
+        // Before the lock, which another thread may have held when the process was forked. A panic in an
+        // operation ends the session by its own error; the state is not used again.
+        let protocol = &self.opened()?.protocol;
+        Ok(protocol.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn opened(&self) -> Result<&Open> {
+        self.process.check("this session")?;
+        Ok(self.open.as_ref().expect("open until it is dropped"))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.process.is_this() {
+            mem::forget(self.open.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
