@@ -1,16 +1,22 @@
 """Parties as threads and as processes: results, errors and their causes."""
 
 import os
+import random
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import tacit
+from tacit import starting
 
 #: For tests whose subject is the timeout.
 SHORT = 3.0
@@ -40,6 +46,85 @@ def test_parties_do_not_share_their_arguments() -> None:
     mine: list[int] = []
     assert tacit.launch(program, mine) == [[0], [1], [2]]
     assert mine == []
+
+
+def test_processes_that_begin_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting, "FORKS", False)
+    assert tacit.launch(double, 21, transport="tcp") == [(0, 42), (1, 42), (2, 42)]
+
+
+def test_a_process_begins_as_its_parent_is_now(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def program() -> tuple[str, str | None, int]:
+        os.write(1, f"party {tacit.session().party} was here\n".encode())
+        return os.getcwd(), os.environ.get("TACIT_TEST"), torch.get_num_threads()
+
+    for number, value in enumerate(("one", None)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("TACIT_TEST", value) if value else monkeypatch.delenv("TACIT_TEST")
+        found = tacit.launch(program, transport="tcp", threads=1)
+        assert found == [(str(folder), value, 1)] * 3
+        assert sorted(capfd.readouterr().out.splitlines()) == [f"party {i} was here" for i in range(3)]
+
+
+def test_what_a_process_draws_is_its_own() -> None:
+    def program() -> tuple[float, ...]:
+        return torch.rand(1).item(), np.random.rand(), random.random()
+
+    for drawn in zip(*tacit.launch(program, transport="tcp"), strict=True):
+        assert len(set(drawn)) == 3
+
+
+#: Says which processes its parties are, and waits for ever.
+ENDLESS = """
+import os, time, tacit
+
+def program():
+    os.write(1, f"{os.getpid()}\\n".encode())
+    time.sleep(600)
+
+if __name__ == "__main__":
+    tacit.launch(program, transport="tcp")
+"""
+
+
+def alive(process: int) -> bool:
+    """Whether it runs, and is not only remembered."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")")[-1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")
+def test_parties_end_with_their_parent(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "endless.py"], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        try:
+            parties = [int(parent.stdout.readline()) for _ in range(3)]
+            assert all(map(alive, parties))
+        finally:
+            parent.kill()
+    waited_until = time.monotonic() + 30
+    while any(alive(party) for party in parties):
+        assert time.monotonic() < waited_until
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(not starting.FORKS, reason="here every process begins afresh")
+def test_processes_are_started_after_the_fork_server_was_killed() -> None:
+    assert tacit.launch(double, 1, transport="tcp")[0] == (0, 2)
+    server = starting._latest
+    assert server is not None
+    server._process.kill()
+    server._process.wait()
+    assert tacit.launch(double, 21, transport="tcp")[0] == (0, 42)
 
 
 def raises(error: BaseException) -> None:

@@ -1,8 +1,7 @@
-"""A party's or the dealer's process, started by ``tacit.processes``; its arguments are two pipes."""
+"""A party's or the dealer's process, which ``tacit.processes`` starts."""
 
 import os
 import pickle
-import sys
 import threading
 import time
 import traceback
@@ -10,21 +9,38 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import cloudpickle
+import torch
+
+from tacit import _core
+from tacit.session import running
 
 
-def main() -> None:
-    receiving = Connection(int(sys.argv[1]), writable=False)
-    sending = Connection(int(sys.argv[2]), readable=False)
-    path, party = receiving.recv()
-    sys.path[:] = path
-
-    from tacit import _core
-    from tacit.session import running
-
-    listener = _core.Listener("127.0.0.1:0")
-    sending.send(listener.address)
-    addresses, certificates, key, (protocol, source), timeout, threads, program = receiving.recv()
+def main(receiving: Connection, sending: Connection) -> None:
+    """Takes part in one session, and reports. The pipes' other ends are the parent's."""
+    try:
+        listener = _core.Listener("127.0.0.1:0")
+        sending.send(listener.address)
+        task = receiving.recv()
+    except (EOFError, BrokenPipeError):
+        return  # The parent has given this session up.
     threading.Thread(target=_die_with_parent, args=(receiving,), daemon=True).start()
+    sending.send(_outcome(listener, *task))
+
+
+def _outcome(
+    listener: _core.Listener,
+    party: int,
+    addresses: list[str],
+    certificates: list[str],
+    key: str,
+    setting: tuple[str, str | None],
+    timeout: float,
+    threads: int,
+    program: bytes | None,
+) -> tuple[bool, float, Any]:
+    """Whether it succeeded, when it ended, and with what."""
+    torch.set_num_threads(threads)
+    protocol, source = setting
     try:
         value = None
         if program is None:
@@ -36,10 +52,9 @@ def main() -> None:
             with running(core):
                 fn, args = cloudpickle.loads(program)
                 value = fn(*args)
-        message = (True, time.monotonic(), cloudpickle.dumps(value))
+        return True, time.monotonic(), cloudpickle.dumps(value)
     except BaseException as error:
-        message = (False, time.monotonic(), _portable(error))
-    sending.send(message)
+        return False, time.monotonic(), _portable(error)
 
 
 def _die_with_parent(receiving: Connection) -> None:
@@ -57,7 +72,3 @@ def _portable(error: BaseException) -> tuple[Any, str]:
     except Exception:
         return f"{type(error).__name__}: {error}", trace
     return error, trace
-
-
-if __name__ == "__main__":
-    main()

@@ -1,22 +1,19 @@
 """Parties as processes of this machine.
 
-The parent makes a key and a certificate for each, starts ``python -m tacit._party`` and speaks with it
-over two pipes: keys never touch a disk or a command line. A child ends when its parent does.
+The parent makes a key and a certificate for each, starts it (``tacit.starting``) and speaks with it over two
+pipes: keys never touch a disk or a command line. A child ends when its parent does.
 """
 
 import os
 import pickle
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from typing import Any
 
 import cloudpickle
 
-from tacit import _core
+from tacit import _core, starting
 from tacit.errors import MisuseError, PeerError, SetupError
 
 #: Seconds for the interpreter and its imports to start, on a loaded machine.
@@ -35,19 +32,8 @@ class Child:
         self.party = party
         self.name = name
         self.result: Result | None = None
-        here_read, there_write = os.pipe()
-        there_read, here_write = os.pipe()
         environment = os.environ | {"OMP_NUM_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tacit._party", str(there_read), str(there_write)],
-            pass_fds=(there_read, there_write),
-            stdin=subprocess.DEVNULL,
-            env=environment,
-        )
-        os.close(there_read)
-        os.close(there_write)
-        self.receiving = Connection(here_read, writable=False)
-        self.sending = Connection(here_write, readable=False)
+        self.process = starting.start("tacit._party", environment)
 
     def send(self, message: Any) -> None:
         """Hands a message over.
@@ -56,9 +42,9 @@ class Child:
             PeerError: the process ended instead, and how.
         """
         try:
-            self.sending.send(message)
+            self.process.sending.send(message)
         except OSError:
-            raise PeerError(f"{self.name}: its process {self._ending()}") from None
+            raise PeerError(f"{self.name}: its process {self.process.ending()}") from None
 
     def receive(self) -> Any:
         """The next message.
@@ -67,26 +53,9 @@ class Child:
             PeerError: the process ended instead, and how.
         """
         try:
-            return self.receiving.recv()
+            return self.process.receiving.recv()
         except EOFError:
-            raise PeerError(f"its process {self._ending()}") from None
-
-    def _ending(self) -> str:
-        try:
-            code = self.process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            return "closed its pipe and went on; it was not ended in order"
-        if code < 0:
-            return f"was killed by signal {-code} ({signal.Signals(-code).name})"
-        return f"ended with exit code {code} before its program did; look at its own output"
-
-    def end(self) -> None:
-        """Ends the process, whatever it does."""
-        self.sending.close()
-        self.receiving.close()
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
+            raise PeerError(f"its process {self.process.ending()}") from None
 
 
 def run(
@@ -110,22 +79,21 @@ def run(
     certificates = [certificate for certificate, _ in identities]
     children: list[Child] = []
     try:
-        children += [Child(party, name, threads) for party, name in enumerate(names)]
-        for child in children:
-            child.send((list(sys.path), child.party))
+        for party, name in enumerate(names):
+            children.append(Child(party, name, threads))
         addresses = [_address(child) for child in children]
         for child in children:
             key = identities[child.party][1]
             own = program if child.party < parties else None
-            child.send((addresses, certificates, key, setting, timeout, threads, own))
+            child.send((child.party, addresses, certificates, key, setting, timeout, threads, own))
         return _collect(children, timeout)
     finally:
         for child in children:
-            child.end()
+            child.process.end()
 
 
 def _address(child: Child) -> str:
-    if not child.receiving.poll(START):
+    if not child.process.receiving.poll(START):
         raise SetupError(f"{child.name} did not start within {START:.0f} s")
     try:
         return str(child.receive())
@@ -138,9 +106,9 @@ def _collect(children: list[Child], timeout: float) -> list[Result]:
     deadline = None
     while waiting := [child for child in children if child.result is None]:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        ready = wait([child.receiving for child in waiting], left)
+        ready = wait([child.process.receiving for child in waiting], left)
         for child in waiting:
-            if child.receiving in ready:
+            if child.process.receiving in ready:
                 child.result = _result(child)
                 if child.result[1] is not None and deadline is None:
                     deadline = time.monotonic() + timeout + GRACE

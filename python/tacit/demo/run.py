@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import tacit
 from tacit.demo.digits import DigitNet, held_out, train
+from tacit.starting import warm_up
 
 MODEL_OWNER, DATA_OWNER = 0, 1
 
@@ -105,6 +106,7 @@ def demonstrate(
     The comparison needs the model and the images in one place: this process is the demonstration's
     judge, which real parties do not have.
     """
+    warm_up()
     console.print("The model owner trains in the clear ...")
     model = train()
     images, labels = (tensor[:samples] for tensor in held_out())
