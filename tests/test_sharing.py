@@ -240,21 +240,38 @@ def test_an_announcement_is_checked() -> None:
     for payload in (b"", b"{", b"\xff", b"[" * 100_000):
         with pytest.raises(tacit.PeerError):
             announcement(payload, 1)
+    good = {"shape": [2, 3], "dtype": "float32", "scale": 16}
+    assert _announced(good, 1) == (torch.Size([2, 3]), torch.float32, 16)
     for entries in (
         {},
         [],
-        {"shape": [1], "dtype": "complex64"},
-        {"shape": [-1], "dtype": "float32"},
-        {"shape": [True], "dtype": "float32"},
-        {"shape": [1.0], "dtype": "float32"},
-        {"shape": [1 << 40], "dtype": "float32"},
-        {"shape": [1 << 20, 1 << 20], "dtype": "float32"},
-        {"shape": [1] * 65, "dtype": "float32"},
-        {"shape": "3", "dtype": "float32"},
+        {"shape": [2, 3], "dtype": "float32"},
+        *(
+            good | wrong
+            for wrong in (
+                {"dtype": "complex64"},
+                {"shape": [-1]},
+                {"shape": [True]},
+                {"shape": [1.0]},
+                {"shape": [1 << 40]},
+                {"shape": [1 << 20, 1 << 20]},
+                {"shape": [0, 1 << 27, 1 << 27, 1 << 27]},
+                {"shape": [1] * 65},
+                {"shape": "3"},
+                {"scale": 0},
+                {"scale": 41},
+                {"scale": "16"},
+            )
+        ),
     ):
-        with pytest.raises(tacit.PeerError):
+        with pytest.raises(tacit.PeerError, match="party 1 announced"):
             _announced(entries, 1)
-    assert _announced({"shape": [2, 3], "dtype": "float32"}, 1) == (torch.Size([2, 3]), torch.float32)
+
+
+def test_a_shape_that_cannot_be_is_the_owners_mistake() -> None:
+    huge = torch.empty(0).expand(1 << 20, 1 << 20, 0)
+    with pytest.raises(tacit.MisuseError, match=r"party 0: a tensor of shape .* at most 134217728 elements"):
+        everywhere(lambda: tacit.share(huge if tacit.session().party == 0 else None, owner=0))
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])

@@ -22,6 +22,8 @@ from tacit.errors import (
     MisuseError,
     NetworkError,
     PeerError,
+    PrecisionWarning,
+    RangeWarning,
     SetupError,
     TacitError,
     UnsupportedOperatorError,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from tacit.launch import launch
     from tacit.meter import Meter, Reading
     from tacit.module import share_module
-    from tacit.session import Session, comparison_width, connect, session
+    from tacit.session import Session, comparison_width, connect, fraction_bits, session
     from tacit.sharing import share
     from tacit.tensor import SecretTensor
 
@@ -42,6 +44,8 @@ __all__ = [
     "MisuseError",
     "NetworkError",
     "PeerError",
+    "PrecisionWarning",
+    "RangeWarning",
     "Reading",
     "SecretTensor",
     "Session",
@@ -50,6 +54,7 @@ __all__ = [
     "UnsupportedOperatorError",
     "comparison_width",
     "connect",
+    "fraction_bits",
     "launch",
     "session",
     "share",
@@ -67,6 +72,7 @@ _HOMES = {
     "Session": "tacit.session",
     "comparison_width": "tacit.session",
     "connect": "tacit.session",
+    "fraction_bits": "tacit.session",
     "launch": "tacit.launch",
     "session": "tacit.session",
     "share": "tacit.sharing",

@@ -8,6 +8,8 @@ __all__ = [
     "MisuseError",
     "NetworkError",
     "PeerError",
+    "PrecisionWarning",
+    "RangeWarning",
     "SetupError",
     "TacitError",
     "UnsupportedOperatorError",
@@ -20,3 +22,11 @@ class EncodingError(MisuseError, ValueError):
 
 class UnsupportedOperatorError(MisuseError, NotImplementedError):
     """An operator, or a form of it, that secret tensors do not have. Nothing was revealed."""
+
+
+class RangeWarning(UserWarning):
+    """A value or product left the range in which results are right; the reference notices."""
+
+
+class PrecisionWarning(UserWarning):
+    """A tensor has magnitudes so small that its encoding keeps few of their digits."""

@@ -1,16 +1,18 @@
 """How a party's model becomes secret."""
 
 import json
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from tacit import encoding, shares
-from tacit.errors import EncodingError, MisuseError
-from tacit.operators.normalization import FACTOR_SCALE, Folded, fold
+from tacit import fixed, shares
+from tacit.errors import EncodingError, MisuseError, PrecisionWarning
+from tacit.fixed import Scale
+from tacit.operators.normalization import FACTOR_SCALE, fold, keep
 from tacit.session import Session, session
 from tacit.sharing import announcement
 from tacit.tensor import SecretTensor, check_party
@@ -21,26 +23,41 @@ Module = TypeVar("Module", bound=torch.nn.Module)
 GROUP = 1 << 22
 
 
+#: What encoding may lose of a tensor, relative to it, before its owner is warned.
+MUCH = 0.01
+
+
 @dataclass
 class _Entry:
     """A tensor to be shared, and where its sharing goes."""
 
     name: str
     value: torch.Tensor
-    scale: int
+    scale: Scale
     secret: SecretTensor | None = None
 
 
-def share_module(module: Module, *, owner: int) -> Module:
+def share_module(module: Module, *, owner: int, scale: int | Mapping[str, int] | None = None) -> Module:
     """Makes ``owner``'s weights secret, in place: parameters and floating-point buffers become
     ``SecretTensor``; the names in ``state_dict`` stay. Returns the module.
 
     Every party passes a module of the same architecture; only the values of the owner count. The other
     parties learn names and shapes. Parameters do not require gradients afterwards.
 
+    Args:
+        module: an ordinary module.
+        owner: the party whose weights they are.
+        scale: fraction bits of all weights, or of those that are named as in ``state_dict``, the same in
+            every party; those of the session if not given. Small weights want more: a product of a weight at
+            scale s with data at the session's 16 is right below 2^(46 − s).
+
     Raises:
         EncodingError: a weight is NaN, infinite or too large; the message names it.
-        MisuseError: architectures differ; the message names the first tensor that does.
+        MisuseError: architectures or scales differ; the message names the first tensor that does.
+
+    Warns:
+        PrecisionWarning: in the owner alone, names weights that are so small that their encoding loses more
+            than a hundredth of them.
     """
     current = session()
     check_party(current, owner, "owner")
@@ -48,11 +65,9 @@ def share_module(module: Module, *, owner: int) -> Module:
     tensors = {id(tensor): tensor for tensor in module.state_dict(keep_vars=True).values()}
     if any(isinstance(tensor, SecretTensor) for tensor in tensors.values()):
         raise MisuseError("this module is shared already")
-    entries = {
-        id(tensor): _Entry(name, tensor, current.scale)
-        for name, tensor in _floating(module)
-        if id(tensor) in tensors
-    }
+    floating = [(name, tensor) for name, tensor in _floating(module) if id(tensor) in tensors]
+    scales = _scales(current, [name for name, _ in floating], scale)
+    entries = {id(tensor): _Entry(name, tensor, scales[name]) for name, tensor in floating}
     normalizations = list(_normalizations(module))
     folded = [
         (
@@ -62,15 +77,44 @@ def share_module(module: Module, *, owner: int) -> Module:
         for name, _, factor, offset in normalizations
     ]
     everything = [*entries.values(), *(entry for pair in folded for entry in pair)]
-    words = _encoded(everything) if current.party == owner else None
+    words = None
+    if current.party == owner:
+        words = _encoded(everything)
+        _warn_of_small(list(entries.values()))
     _compare(current, owner, everything)
     _share(current, owner, everything, words)
     _replace(module, entries)
-    for (_, part, _, _), (factor_entry, offset_entry) in zip(normalizations, folded, strict=True):
-        assert factor_entry.secret is not None
-        assert offset_entry.secret is not None
-        part.running_var._folded = Folded(factor_entry.secret, offset_entry.secret, part.eps)  # type: ignore[union-attr]
+    for (_, part, _, _), (factor, offset) in zip(normalizations, folded, strict=True):
+        statistics = (part.weight, part.bias, part.running_mean, part.running_var)
+        assert factor.secret is not None
+        assert offset.secret is not None
+        keep(statistics, part.eps, factor.secret, offset.secret)  # type: ignore[arg-type]
     return module
+
+
+def _scales(current: Session, names: list[str], scale: int | Mapping[str, int] | None) -> dict[str, Scale]:
+    if scale is None:
+        return dict.fromkeys(names, current.scale)
+    if not isinstance(scale, Mapping):
+        return dict.fromkeys(names, fixed.scale_of(scale))
+    if unknown := sorted(set(scale) - set(names)):
+        raise MisuseError(
+            f"scale names {unknown[0]!r}, which the module does not have; it has {', '.join(names)}"
+        )
+    return {name: fixed.scale_of(scale[name]) if name in scale else current.scale for name in names}
+
+
+def _warn_of_small(entries: list[_Entry]) -> None:
+    """Tells the owner, whose process this is, of weights that are too small for their scale."""
+    losses = {entry.name: fixed.lost(entry.value, entry.scale) for entry in entries}
+    small = [f"{name} ({loss:.1%})" for name, loss in losses.items() if loss > MUCH]
+    if small:
+        warnings.warn(
+            f"some weights are so small that encoding them changes them noticeably: {', '.join(small)}; "
+            "give them more fraction bits, as in share_module(..., scale={name: 24}), or scale them up",
+            PrecisionWarning,
+            stacklevel=3,
+        )
 
 
 def _floating(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
@@ -90,7 +134,7 @@ def _encoded(entries: list[_Entry]) -> list[torch.Tensor]:
     words = []
     for entry in entries:
         try:
-            words.append(encoding.encode(entry.value, entry.scale).reshape(-1))
+            words.append(fixed.encode(entry.value, entry.scale).reshape(-1))
         except EncodingError as error:
             raise EncodingError(f"{entry.name}: {error}") from None
     return words
@@ -98,7 +142,7 @@ def _encoded(entries: list[_Entry]) -> list[torch.Tensor]:
 
 def _compare(current: Session, owner: int, entries: list[_Entry]) -> None:
     """Holds this party's architecture against the owner's."""
-    mine = [[entry.name, list(entry.value.shape)] for entry in entries]
+    mine = [[entry.name, list(entry.value.shape), entry.scale.bits] for entry in entries]
     payload = json.dumps(mine).encode() if current.party == owner else None
     theirs = announcement(current.core.broadcast(owner, payload), owner)
     if theirs == mine:
@@ -108,12 +152,20 @@ def _compare(current: Session, owner: int, entries: list[_Entry]) -> None:
     if ours is None:
         detail = f"this party's has {len(mine)} tensors, party {owner}'s {len(theirs)}"
     else:
-        detail = f"this party's has {ours[0]} of shape {tuple(ours[1])}, party {owner}'s {str(other)[:120]}"
+        detail = f"this party's has {_described(ours)}, party {owner}'s {_described(other)}"
     raise MisuseError(f"the modules differ: {detail}; build the same architecture in every party")
 
 
+def _described(entry: Any) -> str:
+    match entry:
+        case [str(name), [*shape], int(bits)]:
+            return f"{name[:80]} of shape {tuple(shape)} with {bits} fraction bits"
+    return "something else"
+
+
 def _share(current: Session, owner: int, entries: list[_Entry], words: list[torch.Tensor] | None) -> None:
-    """Shares all tensors, small ones together."""
+    """Shares all tensors, small ones together; each has a storage of its own then, so that a write to one
+    makes nothing of another forgotten."""
     start = 0
     while start < len(entries):
         end, size = start + 1, entries[start].value.numel()
@@ -123,10 +175,10 @@ def _share(current: Session, owner: int, entries: list[_Entry], words: list[torc
         group = entries[start:end]
         plain = torch.cat(words[start:end]) if words is not None else None
         parts = shares.share(current, plain, owner, (size,))
-        current.lasting.add(parts[0])
         pieces = [torch.split(part, [entry.value.numel() for entry in group]) for part in parts]
         for place, entry in enumerate(group):
-            own = tuple(piece[place].reshape(entry.value.shape) for piece in pieces)
+            own = tuple(piece[place].reshape(entry.value.shape).clone() for piece in pieces)
+            current.storages.add(own[0])
             dtype = entry.value.dtype if entry.value.dtype != torch.float64 else torch.get_default_dtype()
             entry.secret = SecretTensor(own, entry.scale, current, dtype)
         start = end

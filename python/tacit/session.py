@@ -3,17 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
-import torch
-from torch.multiprocessing.reductions import StorageWeakRef
-
-from tacit import _core
+from tacit import _core, fixed
 from tacit.errors import MisuseError
 from tacit.meter import Meter
-
-#: Fraction bits of fixed-point numbers.
-SCALE = 16
+from tacit.storages import Storages
 
 
 class RunningModules:
@@ -22,66 +16,6 @@ class RunningModules:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
         self.labels: list[str] = []
-
-
-#: Views of one storage that have names: a weight is used in few ways, and its rows one by one need none.
-MOST_VIEWS = 1024
-
-
-class Lasting:
-    """Tensors that are used again and again, such as weights, by name.
-
-    A protocol that masks its operands masks these once. A name stands for a storage in one state and
-    one geometry; when the storage is written to, or freed, its names are forgotten. All parties run the
-    same program, so the same names stand for the same values everywhere. Operators that write say so
-    (``writable``): below autograd, where they run, PyTorch counts no versions.
-    """
-
-    def __init__(self, core: _core.Session) -> None:
-        self._core = core
-        self._storages: dict[int, StorageWeakRef] = {}
-        self._names: dict[int, dict[tuple[Any, ...], int]] = {}
-        self._next = 0
-
-    def add(self, tensor: torch.Tensor) -> None:
-        """Whoever multiplies by this tensor, or a view of it, will do so again."""
-        reference = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
-        self._storages[reference.cdata] = reference
-
-    def forget(self, tensor: torch.Tensor) -> None:
-        """What shares its storage with this tensor is about to be written to."""
-        if self._names:
-            storage = StorageWeakRef(tensor.untyped_storage()).cdata  # type: ignore[no-untyped-call]
-            self._forget(self._names.pop(storage, {}))
-
-    def name(self, tensor: torch.Tensor) -> int | None:
-        """The name of this view, if its storage lasts."""
-        if not self._storages:
-            return None
-        if any(stride == 0 for stride in tensor.stride()):
-            # Repeated along a dimension: as large as what it multiplies, and seldom twice of one size.
-            return None
-        storage = StorageWeakRef(tensor.untyped_storage()).cdata  # type: ignore[no-untyped-call]
-        if storage not in self._storages:
-            return None
-        self._drop_freed()
-        names = self._names.setdefault(storage, {})
-        geometry = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
-        if geometry not in names:
-            if len(names) == MOST_VIEWS:
-                return None
-            names[geometry] = self._next
-            self._next += 1
-        return names[geometry]
-
-    def _drop_freed(self) -> None:
-        for storage in [key for key, reference in self._storages.items() if reference.expired()]:  # type: ignore[no-untyped-call]
-            self._forget(self._names.pop(storage, {}))
-            del self._storages[storage]
-
-    def _forget(self, names: dict[tuple[Any, ...], int]) -> None:
-        for name in names.values():
-            self._core.forget(name)
 
 
 class Session:
@@ -94,10 +28,15 @@ class Session:
         self.protocol = core.protocol
         self.transport = core.transport
         self.meter = Meter(core)
-        self.scale = SCALE
+        self.scale = fixed.DEFAULT
         self.width = 64
         self.modules = RunningModules()
-        self.lasting = Lasting(core)
+        self.storages = Storages(core)
+        #: Whether values can be looked at: under the reference alone.
+        self.is_plain = core.protocol == "plain"
+        #: The operator that is carried out, for reports; and what was reported.
+        self.operator = ""
+        self.reported: set[str] = set()
 
     @property
     def threat_model(self) -> str:
@@ -193,19 +132,46 @@ def connect(
 
 @contextmanager
 def comparison_width(bits: int) -> Iterator[None]:
-    """Within it, comparisons (ReLU, maximum, ...) assume that values need at most that many bits: with
-    the default 16 fraction bits, ``comparison_width(32)`` is right for \\|x\\| < 2^15 and costs less.
+    """Within it, comparisons (ReLU, maximum, ...) assume that values, and differences of what is compared,
+    need at most that many bits, and cost less.
 
-    Values that need more are compared wrongly, so choose it only where the range is known.
+    That is meant of numbers at the session's scale: with 16 fraction bits and a sign, 32 bits leave 15 bits
+    before the point, and ``comparison_width(32)`` is right for \\|x\\| < 2^15. Fractions of another scale are
+    compared with as many bits before the point, integers with ``bits`` bits. Values that need more are
+    compared wrongly, so choose it only where the range is known.
 
     Raises:
         MisuseError: not 8 to 64.
     """
-    if not 8 <= bits <= 64:
-        raise MisuseError(f"a comparison width is 8 to 64 bits, not {bits}")
+    if not isinstance(bits, int) or not 8 <= bits <= 64:
+        raise MisuseError(f"a comparison width is 8 to 64 bits, not {bits!r}")
     current = session()
     previous, current.width = current.width, bits
     try:
         yield
     finally:
         current.width = previous
+
+
+@contextmanager
+def fraction_bits(bits: int) -> Iterator[None]:
+    """Within it, fractions are shared with that many fraction bits, and products return to as many: the
+    session's scale, which is 16 otherwise.
+
+    More bits are more exact and leave less range: the product of two numbers at scale s is right below
+    2^(62 − 2s), so below 2^30 at 16 bits and below 2^22 at 20.
+
+    Raises:
+        MisuseError: not 1 to 30.
+    """
+    scale = fixed.scale_of(bits)
+    if 2 * bits > fixed.RANGE - 2:
+        raise MisuseError(
+            f"products of two numbers with {bits} fraction bits would have no range: at most 30"
+        )
+    current = session()
+    previous, current.scale = current.scale, scale
+    try:
+        yield
+    finally:
+        current.scale = previous

@@ -6,64 +6,97 @@ what is here needs the protocol.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tacit._core import Convolution
+from tacit import _core, ranges
 from tacit.session import Session
 
 Parts = tuple[torch.Tensor, ...]
 
-
-def _arrays(parts: Parts) -> list[NDArray[np.int64]]:
-    return [part.contiguous().view(-1).numpy() for part in parts]
+Pair = tuple[int, int]
 
 
-def _bit_arrays(parts: Parts) -> list[NDArray[np.uint8]]:
-    return [part.contiguous().view(-1).numpy() for part in parts]
+@dataclass(frozen=True)
+class Geometry:
+    """The shape of a convolution of images with filters; pairs are height before width."""
+
+    batch: int
+    groups: int
+    in_channels: int
+    out_channels: int
+    input: Pair
+    kernel: Pair
+    stride: Pair
+    padding: Pair
+    dilation: Pair
+
+    @property
+    def core(self) -> _core.Convolution:
+        """The same for the core."""
+        return _core.Convolution(**vars(self))
+
+
+def _array(part: torch.Tensor) -> NDArray[Any]:
+    """A component as it lies in memory, or in order; with at least one dimension."""
+    part = part.contiguous()
+    return part.numpy() if part.dim() else part.view(1).numpy()
+
+
+def _arrays(parts: Parts) -> list[NDArray[Any]]:
+    return [_array(part) for part in parts]
 
 
 def _names(session: Session, x: Parts, y: Parts) -> tuple[int | None, int | None]:
-    return session.lasting.name(x[0]), session.lasting.name(y[0])
+    name = session.storages.name
+    return name(x[0]), name(y[0])
 
 
-def _empty(session: Session, shape: Sequence[int], dtype: torch.dtype = torch.int64) -> Parts:
-    return tuple(torch.empty(tuple(shape), dtype=dtype) for _ in range(session.core.parts))
+def _words(session: Session, shape: Sequence[int]) -> tuple[Parts, list[NDArray[np.int64]]]:
+    """Components to be written, and the same as arrays."""
+    out = tuple(torch.empty(shape, dtype=torch.int64) for _ in range(session.core.parts))
+    return out, [_array(part) for part in out]
+
+
+def _bits(session: Session, shape: Sequence[int]) -> tuple[Parts, list[NDArray[np.uint8]]]:
+    out = tuple(torch.empty(shape, dtype=torch.uint8) for _ in range(session.core.parts))
+    return out, [_array(part) for part in out]
 
 
 def share(session: Session, words: torch.Tensor | None, owner: int, shape: Sequence[int]) -> Parts:
     """Shares the owner's words."""
-    out = _empty(session, shape)
-    if out[0].numel():
-        values = None if words is None else words.contiguous().view(-1).numpy()
-        session.core.share(values, owner, _arrays(out))
+    out, arrays = _words(session, shape)
+    if arrays[0].size:
+        session.core.share(None if words is None else _array(words), owner, arrays)
     return out
 
 
 def share_bits(session: Session, bits: torch.Tensor | None, owner: int, shape: Sequence[int]) -> Parts:
     """Shares the owner's bits."""
-    out = _empty(session, shape, torch.uint8)
-    if out[0].numel():
-        values = None if bits is None else bits.contiguous().view(-1).numpy()
-        session.core.share_bits(values, owner, _bit_arrays(out))
+    out, arrays = _bits(session, shape)
+    if arrays[0].size:
+        session.core.share_bits(None if bits is None else _array(bits), owner, arrays)
     return out
 
 
 def trivial(session: Session, words: torch.Tensor) -> Parts:
     """Public words as a sharing; no interaction."""
-    out = _empty(session, words.shape)
-    if words.numel():
-        session.core.trivial(words.contiguous().view(-1).numpy(), _arrays(out))
+    out, arrays = _words(session, words.shape)
+    if arrays[0].size:
+        session.core.trivial(_array(words), arrays)
     return out
 
 
 def trivial_bits(session: Session, bits: torch.Tensor) -> Parts:
     """Public bits as a sharing; no interaction."""
-    out = _empty(session, bits.shape, torch.uint8)
-    if bits.numel():
-        session.core.trivial_bits(bits.contiguous().view(-1).numpy(), _bit_arrays(out))
+    out, arrays = _bits(session, bits.shape)
+    if arrays[0].size:
+        session.core.trivial_bits(_array(bits), arrays)
     return out
 
 
@@ -71,41 +104,74 @@ def reveal(session: Session, x: Parts, to: int | None) -> torch.Tensor | None:
     """Opens to all or to one. One round."""
     learns = to is None or to == session.party
     out = torch.empty(x[0].shape, dtype=x[0].dtype) if learns else None
-    if x[0].numel() and x[0].dtype == torch.uint8:
-        session.core.reveal_bits(_bit_arrays(x), to, None if out is None else out.view(-1).numpy())
-    elif x[0].numel():
-        session.core.reveal(_arrays(x), to, None if out is None else out.view(-1).numpy())
+    if x[0].numel():
+        open_ = session.core.reveal_bits if x[0].dtype == torch.uint8 else session.core.reveal
+        open_(_arrays(x), to, None if out is None else _array(out))
     return out
 
 
 def multiply(session: Session, x: Parts, y: Parts, truncate: int) -> Parts:
     """x·y / 2^truncate of equal shapes."""
-    out = _empty(session, x[0].shape)
-    if out[0].numel():
-        session.core.multiply(_arrays(x), _arrays(y), _arrays(out), truncate, _names(session, x, y))
+    out, arrays = _words(session, x[0].shape)
+    if arrays[0].size:
+        if truncate and session.is_plain:
+            ranges.check_product(session, x[0], y[0], 1, torch.mul)
+        session.core.multiply(_arrays(x), _arrays(y), arrays, truncate, _names(session, x, y))
     return out
 
 
 def matmul(session: Session, x: Parts, y: Parts, truncate: int) -> Parts:
     """(batch, m, k) by (batch, k, n), each / 2^truncate."""
     (batch, m, k), n = x[0].shape, y[0].shape[2]
-    out = _empty(session, (batch, m, n))
-    if out[0].numel() and not k:
+    out, arrays = _words(session, (batch, m, n))
+    if arrays[0].size and not k:
         return tuple(part.zero_() for part in out)
-    if out[0].numel():
+    if arrays[0].size:
+        if truncate and session.is_plain:
+            ranges.check_product(session, x[0], y[0], k, torch.bmm)
         names = _names(session, x, y)
-        session.core.matmul(_arrays(x), _arrays(y), _arrays(out), batch, m, k, n, truncate, names)
+        session.core.matmul(_arrays(x), _arrays(y), arrays, batch, m, k, n, truncate, names)
     return out
 
 
 def convolution(
-    session: Session, x: Parts, w: Parts, geometry: Convolution, shape: Sequence[int], truncate: int
+    session: Session, x: Parts, w: Parts, geometry: Geometry, shape: Sequence[int], truncate: int
 ) -> Parts:
     """Images by weights, each / 2^truncate, in the output's shape."""
-    out = _empty(session, shape)
-    if out[0].numel():
+    out, arrays = _words(session, shape)
+    if arrays[0].size:
+        if truncate and session.is_plain:
+            convolve = partial(convolved, geometry=geometry)
+            ranges.check_product(session, x[0], w[0], w[0][0].numel(), convolve)
         names = _names(session, x, w)
-        session.core.convolution(_arrays(x), _arrays(w), _arrays(out), geometry, truncate, names)
+        session.core.convolution(_arrays(x), _arrays(w), arrays, geometry.core, truncate, names)
+    return out
+
+
+def convolved(images: torch.Tensor, weights: torch.Tensor, geometry: Geometry) -> torch.Tensor:
+    """The same in float64, for the reference."""
+    g = geometry
+    images = images.reshape(g.batch, g.in_channels, *g.input)
+    weights = weights.reshape(g.out_channels, -1, *g.kernel)
+    return torch.nn.functional.conv2d(images, weights, None, g.stride, g.padding, g.dilation, g.groups)
+
+
+def ring_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """(batch, m, k) by (batch, k, n) modulo 2^64, of one party's own words."""
+    (batch, m, k), n = a.shape, b.shape[2]
+    out = torch.zeros((batch, m, n), dtype=torch.int64)
+    if out.numel() and k:
+        _core.ring_matmul(_array(a), _array(b), _array(out), batch, m, k, n)
+    return out
+
+
+def ring_convolution(
+    a: torch.Tensor, b: torch.Tensor, geometry: Geometry, shape: Sequence[int]
+) -> torch.Tensor:
+    """Images by weights modulo 2^64, of one party's own words."""
+    out = torch.zeros(tuple(shape), dtype=torch.int64)
+    if out.numel():
+        _core.ring_convolution(_array(a), _array(b), _array(out), geometry.core)
     return out
 
 
@@ -113,65 +179,73 @@ def truncate(session: Session, x: Parts, bits: int) -> Parts:
     """x / 2^bits, at most one unit off."""
     if bits == 0:
         return x
-    out = _empty(session, x[0].shape)
-    if out[0].numel():
-        session.core.truncate(_arrays(x), _arrays(out), bits)
+    out, arrays = _words(session, x[0].shape)
+    if arrays[0].size:
+        session.core.truncate(_arrays(x), arrays, bits)
     return out
 
 
-def sign(session: Session, x: Parts) -> Parts:
-    """Bits: whether x < 0."""
-    out = _empty(session, x[0].shape, torch.uint8)
-    if out[0].numel():
-        session.core.sign(_arrays(x), session.width, _bit_arrays(out))
+def sign(session: Session, x: Parts, width: int) -> Parts:
+    """Bits: whether x < 0, for numbers of that many bits."""
+    out, arrays = _bits(session, x[0].shape)
+    if arrays[0].size:
+        session.core.sign(_arrays(x), width, arrays)
     return out
 
 
-def equal_zero(session: Session, x: Parts) -> Parts:
-    """Bits: whether x = 0."""
-    out = _empty(session, x[0].shape, torch.uint8)
-    if out[0].numel():
-        session.core.equal_zero(_arrays(x), session.width, _bit_arrays(out))
+def equal_zero(session: Session, x: Parts, width: int) -> Parts:
+    """Bits: whether x = 0 modulo 2^width."""
+    out, arrays = _bits(session, x[0].shape)
+    if arrays[0].size:
+        session.core.equal_zero(_arrays(x), width, arrays)
     return out
 
 
-def relu(session: Session, x: Parts) -> Parts:
-    """max(x, 0)."""
-    out = _empty(session, x[0].shape)
-    if out[0].numel():
-        session.core.relu(_arrays(x), session.width, _arrays(out))
+def relu(session: Session, x: Parts, width: int) -> Parts:
+    """max(x, 0), for numbers of that many bits."""
+    out, arrays = _words(session, x[0].shape)
+    if arrays[0].size:
+        session.core.relu(_arrays(x), width, arrays)
     return out
 
 
-def maximum(session: Session, x: Parts, y: Parts) -> Parts:
-    """The greater of x and y, of equal shapes."""
-    out = _empty(session, x[0].shape)
-    if out[0].numel():
-        session.core.maximum(_arrays(x), _arrays(y), session.width, _arrays(out))
+def maximum(session: Session, x: Parts, y: Parts, width: int) -> Parts:
+    """The greater of x and y, of equal shapes, whose difference has at most that many bits."""
+    out, arrays = _words(session, x[0].shape)
+    if arrays[0].size:
+        session.core.maximum(_arrays(x), _arrays(y), width, arrays)
     return out
 
 
 def and_bits(session: Session, x: Parts, y: Parts) -> Parts:
     """x AND y, of equal shapes."""
-    out = _empty(session, x[0].shape, torch.uint8)
-    if out[0].numel():
-        session.core.and_bits(_bit_arrays(x), _bit_arrays(y), _bit_arrays(out))
+    out, arrays = _bits(session, x[0].shape)
+    if arrays[0].size:
+        session.core.and_bits(_arrays(x), _arrays(y), arrays)
     return out
 
 
 def bit_multiply(session: Session, bits: Parts, x: Parts) -> Parts:
     """bit·x, of equal shapes."""
-    out = _empty(session, x[0].shape)
-    if out[0].numel():
-        session.core.bit_multiply(_bit_arrays(bits), _arrays(x), _arrays(out))
+    out, arrays = _words(session, x[0].shape)
+    if arrays[0].size:
+        session.core.bit_multiply(_arrays(bits), _arrays(x), arrays)
     return out
 
 
 def bit_to_ring(session: Session, bits: Parts) -> Parts:
     """Each bit as the ring element 0 or 1."""
-    out = _empty(session, bits[0].shape)
-    if out[0].numel():
-        session.core.bit_to_ring(_bit_arrays(bits), _arrays(out))
+    out, arrays = _words(session, bits[0].shape)
+    if arrays[0].size:
+        session.core.bit_to_ring(_arrays(bits), arrays)
+    return out
+
+
+def low_bits(session: Session, x: Parts, width: int) -> Parts:
+    """x modulo 2^width, from 0."""
+    out, arrays = _words(session, x[0].shape)
+    if arrays[0].size:
+        session.core.low_bits(_arrays(x), width, arrays)
     return out
 
 
@@ -189,3 +263,8 @@ def add(x: Parts, y: Parts) -> Parts:
 def subtract(x: Parts, y: Parts) -> Parts:
     """x − y; no interaction."""
     return tuple(a - b for a, b in zip(x, y, strict=True))
+
+
+def negate(x: Parts) -> Parts:
+    """−x; no interaction."""
+    return tuple(-part for part in x)

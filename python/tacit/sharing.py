@@ -2,12 +2,14 @@
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from tacit import encoding, shares
+from tacit import fixed, shares
 from tacit.errors import MisuseError, PeerError
+from tacit.fixed import Scale
 from tacit.session import Session, session
 from tacit.tensor import SecretTensor, check_party
 
@@ -35,7 +37,7 @@ MOST_ELEMENTS = 1 << 27
 MOST_DIMENSIONS = 64
 
 
-def share(tensor: torch.Tensor | None, *, owner: int) -> SecretTensor:
+def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) -> SecretTensor:
     """Makes ``owner``'s tensor secret: every party gets a ``SecretTensor``, none but the owner knows more
     than its shape and dtype. At most two rounds and 64 bits an element (1 for
     booleans); with additive sharing nothing but the shape travels.
@@ -44,54 +46,70 @@ def share(tensor: torch.Tensor | None, *, owner: int) -> SecretTensor:
         tensor: the owner's plain tensor; ``None`` in the others. A tensor that another party passes is
             not sent; its shape must be the same.
         owner: the party whose data they are.
+        scale: fraction bits of fractions, the same in every party; those of the session if not given. More
+            are more exact and leave less range: magnitudes stay below 2^(46 − scale).
 
     Raises:
         EncodingError: a value is NaN, infinite or too large; the message says what is allowed.
-        MisuseError: the owner passes nothing, the owner does not exist, or shapes differ.
+        MisuseError: the owner passes nothing, the owner does not exist, or shapes or scales differ.
     """
     current = session()
     check_party(current, owner, "owner")
     if isinstance(tensor, SecretTensor):
         raise MisuseError("this tensor is secret already")
+    fractions = current.scale if scale is None else fixed.scale_of(scale)
     words = None
     if current.party == owner:
         if tensor is None:
             raise MisuseError(f"party {owner} owns the data and must pass a tensor, not None")
-        words = _words(tensor, current.scale)
-    shape, dtype = _announce(current, owner, tensor)
+        words = _words(tensor, fractions)
+    shape, dtype, theirs = _announce(current, owner, tensor, fractions)
     if tensor is not None and tensor.shape != shape:
         raise MisuseError(
             f"this party's tensor has shape {tuple(tensor.shape)}, but party {owner} shares {tuple(shape)}; "
             "pass None, or the same shape in every party"
         )
+    if theirs != fractions.bits:
+        raise MisuseError(
+            f"this party shares with {fractions.bits} fraction bits, party {owner} with {theirs}; "
+            "pass the same scale in every party"
+        )
     if dtype == torch.bool:
-        return SecretTensor(shares.share_bits(current, words, owner, shape), 0, current, dtype)
-    scale = current.scale if dtype.is_floating_point else 0
-    return SecretTensor(shares.share(current, words, owner, shape), scale, current, dtype)
+        return SecretTensor(shares.share_bits(current, words, owner, shape), fixed.WHOLE, current, dtype)
+    parts = shares.share(current, words, owner, shape)
+    return SecretTensor(parts, fixed.of_dtype(fractions, dtype), current, dtype)
 
 
-def _words(tensor: torch.Tensor, scale: int) -> torch.Tensor:
+def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:
     if not isinstance(tensor, torch.Tensor):
         raise MisuseError(
             f"share() takes a torch.Tensor, not {type(tensor).__name__}; torch.as_tensor makes one"
         )
     if tensor.dtype not in DTYPES.values():
         raise MisuseError(f"tensors of dtype {tensor.dtype} cannot be shared; these can: {', '.join(DTYPES)}")
-    if tensor.numel() > MOST_ELEMENTS:
+    if not _is_small(tensor.shape):
         raise MisuseError(
-            f"a tensor of {tensor.numel()} elements; at most {MOST_ELEMENTS} are shared at once"
+            f"a tensor of shape {tuple(tensor.shape)}; at most {MOST_ELEMENTS} elements are shared at once"
         )
     tensor = tensor.detach().cpu()
     if tensor.dtype == torch.bool:
         return tensor.to(torch.uint8)
-    return encoding.encode(tensor, scale if tensor.is_floating_point() else 0)
+    return fixed.encode(tensor, fixed.of_dtype(scale, tensor.dtype))
 
 
-def _announce(current: Session, owner: int, tensor: torch.Tensor | None) -> tuple[torch.Size, torch.dtype]:
+def _is_small(sizes: Sequence[int]) -> bool:
+    """Whether a tensor of these sizes may be shared; an empty one's strides must be possible too."""
+    return math.prod(max(size, 1) for size in sizes) <= MOST_ELEMENTS
+
+
+def _announce(
+    current: Session, owner: int, tensor: torch.Tensor | None, scale: Scale
+) -> tuple[torch.Size, torch.dtype, int]:
     payload = None
     if current.party == owner and tensor is not None:
         dtype = str(tensor.dtype).removeprefix("torch.")
-        payload = json.dumps({"shape": list(tensor.shape), "dtype": dtype}).encode()
+        entries = {"shape": list(tensor.shape), "dtype": dtype, "scale": scale.bits}
+        payload = json.dumps(entries).encode()
     return _announced(announcement(current.core.broadcast(owner, payload), owner), owner)
 
 
@@ -107,13 +125,14 @@ def announcement(payload: bytes, owner: int) -> Any:
         raise PeerError(f"party {owner} announced what is not a description of a tensor") from None
 
 
-def _announced(entries: Any, owner: int) -> tuple[torch.Size, torch.dtype]:
+def _announced(entries: Any, owner: int) -> tuple[torch.Size, torch.dtype, int]:
     match entries:
-        case {"shape": [*sizes], "dtype": str(dtype)} if (
+        case {"shape": [*sizes], "dtype": str(dtype), "scale": int(scale)} if (
             dtype in DTYPES
             and len(sizes) <= MOST_DIMENSIONS
             and all(type(size) is int and 0 <= size <= MOST_ELEMENTS for size in sizes)
-            and math.prod(sizes) <= MOST_ELEMENTS
+            and _is_small(sizes)
+            and 1 <= scale <= fixed.MOST_FRACTION_BITS
         ):
-            return torch.Size(sizes), DTYPES[dtype]
-    raise PeerError(f"party {owner} announced a tensor that cannot be: wrong shape or dtype")
+            return torch.Size(sizes), DTYPES[dtype], scale
+    raise PeerError(f"party {owner} announced a tensor that cannot be: wrong shape, dtype or scale")

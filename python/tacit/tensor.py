@@ -1,27 +1,36 @@
 """The secret tensor: a ``torch.Tensor`` whose values no party holds."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import torch
 
-from tacit import encoding, shares
+from tacit import fixed, shares
 from tacit.errors import MisuseError, UnsupportedOperatorError
+from tacit.fixed import Scale
 from tacit.session import Session
 from tacit.shares import Parts
 
+if TYPE_CHECKING:
+    # What type checkers know of operators on secret tensors: they give secret tensors.
+    from tacit._typed import Typed as _Tensor
+else:
+    _Tensor = torch.Tensor
 
-class SecretTensor(torch.Tensor):
+
+class SecretTensor(_Tensor):
     """A secret-shared tensor. PyTorch's modules and functions work on it as on any other; ``reveal``
     alone shows its values.
 
-    Outwardly it has the dtype of what was shared. Inside, floating-point values are fixed point with
-    ``_scale`` fraction bits in Z_2^64, integers have scale 0, and booleans are shared bit by bit.
+    Outwardly it has dtype, shape and strides of what was shared. Inside, floating-point values are fixed
+    point of ``_scale`` in Z_2^64, integers have scale 0, and booleans are shared bit by bit. Integers of
+    less than 64 bits count modulo their dtype's 2^bits; words that may stand outside it are ``_loose``.
     """
 
     _parts: Parts
-    _scale: int
+    _scale: Scale
     _session: Session
+    _loose: bool
 
     #: Carries an ATen operator out; the operators enter themselves here.
     dispatcher: ClassVar[Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]]
@@ -30,19 +39,40 @@ class SecretTensor(torch.Tensor):
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
-    def __new__(cls, parts: Parts, scale: int, session: Session, dtype: torch.dtype) -> "SecretTensor":
-        assert scale == 0 or dtype.is_floating_point, "integers and booleans have no fraction bits"
-        shape = parts[0].shape if parts else torch.Size([0])
+    def __new__(
+        cls,
+        parts: Parts,
+        scale: Scale,
+        session: Session,
+        dtype: torch.dtype,
+        *,
+        loose: bool = False,
+        shape: Sequence[int] = (),
+    ) -> "SecretTensor":
+        assert scale is fixed.WHOLE or dtype.is_floating_point or scale == fixed.WHOLE
         # A view made in inference mode of what was made outside shares its count of versions, which tensors
         # of inference mode do not have.
-        with torch.inference_mode(False):
-            made: SecretTensor = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=dtype)
-        made._parts, made._scale, made._session = parts, scale, session
+        if torch.is_inference_mode_enabled():
+            with torch.inference_mode(False):
+                made = _wrapped(cls, parts, dtype, shape)
+        else:
+            made = _wrapped(cls, parts, dtype, shape)
+        made._parts, made._scale, made._session, made._loose = parts, scale, session, loose
         return made
 
-    def __init__(self, parts: Parts, scale: int, session: Session, dtype: torch.dtype) -> None:
-        """Components of one shape, of a sharing of that scale in that session, with the dtype that it
-        shows. Use ``tacit.share``."""
+    def __init__(
+        self,
+        parts: Parts,
+        scale: Scale,
+        session: Session,
+        dtype: torch.dtype,
+        *,
+        loose: bool = False,
+        shape: Sequence[int] = (),
+    ) -> None:
+        """Components of one shape and stride, of a sharing of that scale in that session, with the dtype
+        that it shows; without components a tensor of that shape whose values were never computed. Use
+        ``tacit.share``."""
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -51,11 +81,16 @@ class SecretTensor(torch.Tensor):
         return cls.dispatcher(func, args, kwargs or {})
 
     def like(
-        self, parts: Parts, scale: int | None = None, dtype: torch.dtype | None = None
+        self,
+        parts: Parts,
+        scale: Scale | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        loose: bool = False,
     ) -> "SecretTensor":
         """Another tensor of the same session, by default of the same scale and dtype."""
         return SecretTensor(
-            parts, self._scale if scale is None else scale, self._session, dtype or self.dtype
+            parts, self._scale if scale is None else scale, self._session, dtype or self.dtype, loose=loose
         )
 
     def reveal(self, to: int | None = None) -> torch.Tensor | None:
@@ -73,7 +108,23 @@ class SecretTensor(torch.Tensor):
             return None
         if self.dtype == torch.bool:
             return words.to(torch.bool)
-        return encoding.decode(words, self._scale, self.dtype)
+        return fixed.decode(words, self._scale, self.dtype)
+
+    @property
+    def data(self) -> "SecretTensor":
+        """The same secret outside the graph; what is assigned takes its place."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: torch.Tensor) -> None:
+        if not isinstance(value, SecretTensor):
+            raise MisuseError(
+                "a secret tensor's data are secret: assign a secret tensor, such as share() makes"
+            )
+        if value._session is not self._session:
+            raise MisuseError("tensors of two sessions do not meet in one operation")
+        torch.Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+        self._parts, self._scale, self._loose = value._parts, value._scale, value._loose
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         shape, session = tuple(self.shape), self._session
@@ -87,7 +138,12 @@ class SecretTensor(torch.Tensor):
         return repr(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "SecretTensor":
-        copy = self.like(tuple(part.clone() for part in self._parts))
+        if id(self) in memo:
+            copied: SecretTensor = memo[id(self)]
+            return copied
+        copy = self.like(tuple(part.clone() for part in self._parts), loose=self._loose)
+        if isinstance(self, torch.nn.Parameter):
+            copy = torch.nn.Parameter(copy, self.requires_grad)  # type: ignore[assignment]
         memo[id(self)] = copy
         return copy
 
@@ -125,6 +181,42 @@ class SecretTensor(torch.Tensor):
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         refuse("a NumPy array")
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        refuse("DLPack")
+
+    def __dlpack_device__(self) -> Any:
+        refuse("DLPack")
+
+    def apply_(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
+        """Refused: Python code on each element would see it."""
+        refuse("apply_()")
+
+    def map_(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
+        """Refused: Python code on each element would see it."""
+        refuse("map_()")
+
+    def map2_(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
+        """Refused: Python code on each element would see it."""
+        refuse("map2_()")
+
+    def share_memory_(self) -> Any:
+        """Refused: a session belongs to one process."""
+        raise MisuseError(
+            "share_memory_(): a secret tensor belongs to the session of this process, and so does a module "
+            "of them; share it in every process that takes part"
+        )
+
+
+def _wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -> Any:
+    """The outer tensor: strides and offset are those of the components, so that PyTorch itself knows what
+    can be viewed."""
+    if not parts:
+        return torch.Tensor._make_wrapper_subclass(cls, torch.Size(shape), dtype=dtype)
+    part = parts[0]
+    return torch.Tensor._make_wrapper_subclass(
+        cls, part.shape, strides=part.stride(), storage_offset=part.storage_offset(), dtype=dtype
+    )
 
 
 def refuse(what: str) -> NoReturn:

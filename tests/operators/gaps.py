@@ -287,7 +287,7 @@ UNSUPPORTED = {
     "mvlgamma/mvlgamma_p_3": "aten.mvlgamma.default",
     "mvlgamma/mvlgamma_p_5": "aten.mvlgamma.default",
     "nan_to_num": "aten.nan_to_num.default",
-    "nanmean": "aten.logical_not_.default",
+    "nanmean": "aten.nansum.default",
     "nanmedian": "aten.nanmedian.default",
     "nanquantile": "aten.sort.default",
     "nansum": "aten.nansum.default",

@@ -4,11 +4,22 @@ from typing import Any
 
 import torch
 
-from tacit import encoding, shares
+from tacit import shares
 from tacit.operators.arithmetic import add, mul, multiply_public
 from tacit.operators.comparison import gt, where
-from tacit.operators.operands import Number, common_scale, lifted, result_dtype, session_of, together
-from tacit.operators.table import implements, in_place, unsupported
+from tacit.operators.operands import (
+    Number,
+    as_words,
+    common_scale,
+    compared,
+    lifted,
+    result_dtype,
+    session_of,
+    times_public,
+    together,
+)
+from tacit.operators.table import implements, unsupported
+from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -18,17 +29,21 @@ aten = torch.ops.aten
 @implements(aten.relu.default)
 def relu(x: SecretTensor) -> SecretTensor:
     """max(x, 0)."""
-    return x.like(shares.relu(x._session, x._parts))
+    x = as_words(x)
+    return x.like(shares.relu(x._session, x._parts, compared(x._session, x._scale)))
 
 
 @implements(aten.leaky_relu.default)
 def leaky_relu(x: SecretTensor, negative_slope: Number = 0.01) -> SecretTensor:
-    """slope·x + (1 − slope)·max(x, 0), truncated once."""
-    positive = shares.relu(x._session, x._parts)
-    slope = float(negative_slope)
-    weights, scale = encoding.factor(torch.tensor([slope, 1.0 - slope], dtype=torch.float64))
-    mixed = tuple(weights[0] * a + weights[1] * b for a, b in zip(x._parts, positive, strict=True))
-    return x.like(shares.truncate(x._session, mixed, scale))
+    """slope·x + (1 − slope)·max(x, 0), truncated together."""
+    both = torch.tensor([negative_slope, 1 - negative_slope], dtype=torch.float64)
+    pair = x.like(tuple(torch.stack(halves, -1) for halves in zip(x._parts, relu(x)._parts, strict=True)))
+    # Of the two summands, which have one sign, none is greater than the result, or than x.
+    return times_public(pair, both, x.dtype, apply=_mixed, gain=float(both.abs().sum() / both.abs().max()))
+
+
+def _mixed(pair: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    return (pair * weights).sum(-1)
 
 
 @implements(aten.threshold.default)
@@ -36,15 +51,14 @@ def threshold(x: SecretTensor, bound: Number, value: Number) -> SecretTensor:
     """x where x > bound, else the value."""
     if bound == 0 and value == 0:
         return relu(x)
-    result = where(gt(x, bound), x, value)
-    return result.like(result._parts, dtype=x.dtype)
+    return where(gt(x, bound), x, value)
 
 
 @implements(aten.abs.default)
 def absolute(x: SecretTensor) -> SecretTensor:
     """2·max(x, 0) − x."""
-    positive = shares.relu(x._session, x._parts)
-    return x.like(tuple((2 * a) - b for a, b in zip(positive, x._parts, strict=True)))
+    x = as_words(x)
+    return x.like(tuple((2 * a) - b for a, b in zip(relu(x)._parts, x._parts, strict=True)))
 
 
 @implements(aten.clamp.default, aten.clamp.Tensor)
@@ -59,28 +73,28 @@ def clamp(x: SecretTensor, low: Any = None, high: Any = None) -> SecretTensor:
     dtype = x.dtype
     for bound in bounds:
         dtype = result_dtype(torch.empty((1,) * x.dim(), dtype=dtype), bound)
-    parts = lifted(session, x, scale)
+    parts, width = lifted(session, x, scale), compared(session, scale)
     if high is None:
-        return x.like(_at_least(session, parts, lifted(session, low, scale)), scale, dtype)
+        return x.like(_at_least(session, width, parts, lifted(session, low, scale)), scale, dtype)
     if low is None:
-        return x.like(_at_most(session, parts, lifted(session, high, scale)), scale, dtype)
+        return x.like(_at_most(session, width, parts, lifted(session, high, scale)), scale, dtype)
     lowest, highest = lifted(session, low, scale), lifted(session, high, scale)
     if isinstance(low, int | float) and isinstance(high, int | float) and low <= high:
         parts, lowest, highest = together(parts, lowest, highest)
         above = tuple(torch.stack([x - lo, x - hi]) for x, lo, hi in zip(parts, lowest, highest, strict=True))
-        above = shares.relu(session, above)
+        above = shares.relu(session, above, width)
         return x.like(tuple(lo + a[0] - a[1] for lo, a in zip(lowest, above, strict=True)), scale, dtype)
-    return x.like(_at_most(session, _at_least(session, parts, lowest), highest), scale, dtype)
+    at_least = _at_least(session, width, parts, lowest)
+    return x.like(_at_most(session, width, at_least, highest), scale, dtype)
 
 
-def _at_least(session: Any, x: Parts, bound: Parts) -> Parts:
+def _at_least(session: Session, width: int, x: Parts, bound: Parts) -> Parts:
     x, bound = together(x, bound)
-    return shares.maximum(session, x, bound)
+    return shares.maximum(session, x, bound, width)
 
 
-def _at_most(session: Any, x: Parts, bound: Parts) -> Parts:
-    negated = _at_least(session, tuple(-part for part in x), tuple(-part for part in bound))
-    return tuple(-part for part in negated)
+def _at_most(session: Session, width: int, x: Parts, bound: Parts) -> Parts:
+    return shares.negate(_at_least(session, width, shares.negate(x), shares.negate(bound)))
 
 
 @implements(aten.clamp_min.default, aten.clamp_min.Tensor)
@@ -98,8 +112,7 @@ def clamp_max(x: SecretTensor, high: Any) -> SecretTensor:
 @implements(aten.hardtanh.default)
 def hardtanh(x: SecretTensor, low: Number = -1, high: Number = 1) -> SecretTensor:
     """x between low and high (ReLU6: 0 and 6)."""
-    result = clamp(x, low, high)
-    return result.like(result._parts, dtype=x.dtype)
+    return clamp(x, low, high)
 
 
 @implements(aten.hardsigmoid.default)
@@ -122,19 +135,3 @@ def prelu(x: Any, weight: Any) -> SecretTensor:
     positive = relu(x)
     negative = x.like(shares.subtract(x._parts, positive._parts))
     return add(positive, mul(negative, weight))
-
-
-for _written, _functional in (
-    (aten.relu_.default, aten.relu.default),
-    (aten.leaky_relu_.default, aten.leaky_relu.default),
-    (aten.threshold_.default, aten.threshold.default),
-    (aten.abs_.default, aten.abs.default),
-    (aten.clamp_.default, aten.clamp.default),
-    (aten.clamp_.Tensor, aten.clamp.Tensor),
-    (aten.clamp_min_.default, aten.clamp_min.default),
-    (aten.clamp_max_.default, aten.clamp_max.default),
-    (aten.hardtanh_.default, aten.hardtanh.default),
-    (aten.hardsigmoid_.default, aten.hardsigmoid.default),
-    (aten.hardswish_.default, aten.hardswish.default),
-):
-    in_place(_written, _functional)

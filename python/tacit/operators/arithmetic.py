@@ -4,18 +4,19 @@ from typing import Any
 
 import torch
 
-from tacit import encoding, shares
+from tacit import fixed, shares
 from tacit.operators.operands import (
     Number,
     aligned,
     as_words,
+    is_loose,
     public,
     result_dtype,
-    session_of,
-    shifted,
+    secret_of,
+    times_public,
     together,
 )
-from tacit.operators.table import implements, in_place, unsupported
+from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -24,17 +25,17 @@ aten = torch.ops.aten
 @implements(aten.add.Tensor, aten.add.Scalar)
 def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     """x + alpha·y; no interaction (at most two rounds if a boolean is among them)."""
-    y = y if alpha == 1 else scaled(y, alpha)
-    left, right, scale = aligned(x, y)
-    return _secret(x, y).like(shares.add(left, right), scale, result_dtype(x, y))
+    left, right, scale = aligned(x, y if alpha == 1 else scaled(y, alpha))
+    dtype = result_dtype(x, y)
+    return secret_of(x, y).like(shares.add(left, right), scale, dtype, loose=is_loose(dtype))
 
 
 @implements(aten.sub.Tensor, aten.sub.Scalar)
 def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     """x − alpha·y; no interaction (at most two rounds if a boolean is among them)."""
-    y = y if alpha == 1 else scaled(y, alpha)
-    left, right, scale = aligned(x, y)
-    return _secret(x, y).like(shares.subtract(left, right), scale, result_dtype(x, y))
+    left, right, scale = aligned(x, y if alpha == 1 else scaled(y, alpha))
+    dtype = result_dtype(x, y)
+    return secret_of(x, y).like(shares.subtract(left, right), scale, dtype, loose=is_loose(dtype))
 
 
 @implements(aten.rsub.Tensor, aten.rsub.Scalar)
@@ -46,11 +47,7 @@ def rsub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
 @implements(aten.neg.default)
 def neg(x: SecretTensor) -> SecretTensor:
     """−x; no interaction."""
-    return x.like(tuple(-part for part in x._parts))
-
-
-def _secret(*operands: Any) -> SecretTensor:
-    return next(operand for operand in operands if isinstance(operand, SecretTensor))
+    return x.like(shares.negate(x._parts), loose=is_loose(x.dtype))
 
 
 def scaled(x: Any, by: Number) -> Any:
@@ -60,52 +57,44 @@ def scaled(x: Any, by: Number) -> Any:
 
 @implements(aten.mul.Tensor, aten.mul.Scalar)
 def mul(x: Any, y: Any) -> SecretTensor:
-    """x·y. Secret by secret: two rounds (one for integers). By public whole numbers: no interaction. By
-    other public numbers: a truncation, at most two. A boolean chooses: at most two, and exact."""
+    """x·y. Secret by secret: two rounds (one for integers). By public numbers: as ``times_public``. A
+    boolean chooses: at most two rounds, and exact."""
     if not isinstance(x, SecretTensor):
         return multiply_public(y, x)
     if not isinstance(y, SecretTensor):
         return multiply_public(x, y)
-    session, dtype = session_of(x, y), result_dtype(x, y)
+    session, dtype = x._session, result_dtype(x, y)
     left, right = together(x._parts, y._parts)
     if x.dtype == torch.bool and y.dtype == torch.bool:
         return x.like(shares.and_bits(session, left, right))
     if x.dtype == torch.bool:
-        return y.like(shares.bit_multiply(session, left, right), dtype=dtype)
+        return y.like(shares.bit_multiply(session, left, right), dtype=dtype, loose=y._loose)
     if y.dtype == torch.bool:
-        return x.like(shares.bit_multiply(session, right, left), dtype=dtype)
-    drop = min(x._scale, y._scale)
-    return x.like(shares.multiply(session, left, right, drop), x._scale + y._scale - drop, dtype)
+        return x.like(shares.bit_multiply(session, right, left), dtype=dtype, loose=x._loose)
+    if x._loose or y._loose:
+        left, right = together(*(_of_kind(operand, dtype)._parts for operand in (x, y)))
+    drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
+    return x.like(shares.multiply(session, left, right, drop), scale, dtype, loose=is_loose(dtype))
+
+
+def _of_kind(x: SecretTensor, dtype: torch.dtype) -> SecretTensor:
+    """An operand of a product: of the same dtype it may stand outside it, since the product does too."""
+    return x if x.dtype == dtype else as_words(x)
 
 
 def multiply_public(x: SecretTensor, y: torch.Tensor | Number) -> SecretTensor:
     """x·y for public y."""
-    dtype = result_dtype(x, y)
-    session, x = session_of(x), as_words(x)
-    words, scale = encoding.factor(public(y))
-    product = tuple(part * words for part in x._parts)
-    if scale == 0:
-        return x.like(product, dtype=dtype)
-    if x._scale == 0:
-        # Integers by fractions: the product's own fraction bits become those of the result.
-        keep = min(scale, session.scale)
-        product = shares.truncate(session, product, scale - keep)
-        return x.like(tuple(part << (session.scale - keep) for part in product), session.scale, dtype)
-    return x.like(shares.truncate(session, product, scale), dtype=dtype)
+    return times_public(x, public(y), result_dtype(x, y))
 
 
 @implements(aten.div.Tensor, aten.div.Scalar)
 def div(x: Any, y: Any) -> SecretTensor:
-    """x / y for public y: one truncated multiplication by 1/y, at most two rounds."""
+    """x / y for public y: a product by 1/y."""
     if isinstance(y, SecretTensor):
         unsupported("division by a secret", "divide by public numbers, or multiply")
-    divisor = public(y).to(torch.float64)
     dtype = result_dtype(x, y)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
-    result = multiply_public(x, 1.0 / divisor)
-    return result.like(
-        shifted(result, max(result._scale, x._session.scale)), max(result._scale, x._session.scale), dtype
-    )
+    return times_public(x, 1.0 / public(y).to(torch.float64), dtype)
 
 
 @implements(aten.square.default)
@@ -126,7 +115,7 @@ def power(x: SecretTensor, exponent: Number) -> SecretTensor:
             result = base if result is None else mul(result, base)
         remaining >>= 1
         if not remaining and result is not None:
-            return result.like(tuple(part.clone() for part in result._parts), dtype=result_dtype(x, exponent))
+            return result.like(result._parts, dtype=result_dtype(x, exponent), loose=result._loose)
         base = mul(base, base)
 
 
@@ -139,25 +128,8 @@ def addcmul(x: Any, first: Any, second: Any, value: Number = 1) -> SecretTensor:
 @implements(aten.lerp.Scalar, aten.lerp.Tensor)
 def lerp(start: Any, end: Any, weight: Any) -> SecretTensor:
     """start + weight·(end − start)."""
-    difference = end - start
-    return add(start, _any_product(difference, weight))
+    return add(start, _any_product(end - start, weight))
 
 
 def _any_product(x: Any, y: Any) -> Any:
     return mul(x, y) if isinstance(x, SecretTensor) or isinstance(y, SecretTensor) else x * y
-
-
-for _written, _functional in (
-    (aten.add_.Tensor, aten.add.Tensor),
-    (aten.add_.Scalar, aten.add.Scalar),
-    (aten.sub_.Tensor, aten.sub.Tensor),
-    (aten.sub_.Scalar, aten.sub.Scalar),
-    (aten.mul_.Tensor, aten.mul.Tensor),
-    (aten.mul_.Scalar, aten.mul.Scalar),
-    (aten.div_.Tensor, aten.div.Tensor),
-    (aten.div_.Scalar, aten.div.Scalar),
-    (aten.neg_.default, aten.neg.default),
-    (aten.square_.default, aten.square.default),
-    (aten.addcmul_.default, aten.addcmul.default),
-):
-    in_place(_written, _functional)

@@ -1,41 +1,47 @@
-"""Comparisons and choices. A comparison is a sign bit; its width is the session's."""
+"""Comparisons and choices. A comparison is a sign bit, of as many bits as the session's comparison width
+gives numbers of that scale."""
 
 from typing import Any
 
 import torch
 
-from tacit import shares
+from tacit import fixed, shares
+from tacit.fixed import WHOLE
 from tacit.operators.operands import (
     aligned,
     as_words,
     common_scale,
+    compared,
     lifted,
     lifted_bits,
     result_dtype,
-    secret_scale,
     session_of,
     together,
 )
-from tacit.operators.table import assign, implements, in_place, unsupported, writable
+from tacit.operators.table import assign, implements, unsupported, writable
+from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
 
-def _difference(x: Any, y: Any) -> Parts:
-    left, right, _ = aligned(x, y)
-    return shares.subtract(left, right)
+def _difference(x: Any, y: Any) -> tuple[Session, Parts, int]:
+    """Session, x − y, and the width at which it is compared."""
+    session = session_of(x, y)
+    left, right, scale = aligned(x, y)
+    return session, shares.subtract(left, right), compared(session, scale)
 
 
-def _bits(x: Any, y: Any, parts: Parts) -> SecretTensor:
-    return SecretTensor(parts, 0, session_of(x, y), torch.bool)
+def _bits(session: Session, parts: Parts) -> SecretTensor:
+    return SecretTensor(parts, WHOLE, session, torch.bool)
 
 
 @implements(aten.lt.Tensor, aten.lt.Scalar)
 def lt(x: Any, y: Any) -> SecretTensor:
     """x < y."""
-    return _bits(x, y, shares.sign(session_of(x, y), _difference(x, y)))
+    session, difference, width = _difference(x, y)
+    return _bits(session, shares.sign(session, difference, width))
 
 
 @implements(aten.gt.Tensor, aten.gt.Scalar)
@@ -60,7 +66,8 @@ def le(x: Any, y: Any) -> SecretTensor:
 @implements(aten.eq.Tensor, aten.eq.Scalar)
 def eq(x: Any, y: Any) -> SecretTensor:
     """x = y, exactly as they are encoded."""
-    return _bits(x, y, shares.equal_zero(session_of(x, y), _difference(x, y)))
+    session, difference, width = _difference(x, y)
+    return _bits(session, shares.equal_zero(session, difference, width))
 
 
 @implements(aten.ne.Tensor, aten.ne.Scalar)
@@ -73,10 +80,10 @@ def ne(x: Any, y: Any) -> SecretTensor:
 @implements(aten.sign.default, aten.sgn.default)
 def sign(x: SecretTensor) -> SecretTensor:
     """−1, 0 or 1: both comparisons side by side."""
-    session = x._session
-    both = shares.sign(session, tuple(torch.stack([part, -part]) for part in x._parts))
-    ones = shares.bit_to_ring(session, both)
-    return x.like(tuple((one[1] - one[0]) << x._scale for one in ones))
+    session, x = x._session, as_words(x)
+    stacked = tuple(torch.stack([part, -part]) for part in x._parts)
+    ones = shares.bit_to_ring(session, shares.sign(session, stacked, compared(session, x._scale)))
+    return x.like(tuple((one[1] - one[0]) << x._scale.bits for one in ones))
 
 
 @implements(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.where.Scalar)
@@ -86,30 +93,26 @@ def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
     if dtype == torch.bool:
         chosen, other = lifted_bits(session, x), lifted_bits(session, y)
         if not isinstance(condition, SecretTensor):
-            return _chosen(_by_component(condition, chosen, other), 0, session, dtype)
+            return _bits(session, _by_component(condition, chosen, other))
         condition_parts, chosen, other = together(condition._parts, chosen, other)
         flips = tuple(a ^ b for a, b in zip(chosen, other, strict=True))
         flips = shares.and_bits(session, condition_parts, flips)
-        return _chosen(tuple(a ^ b for a, b in zip(flips, other, strict=True)), 0, session, dtype)
+        return _bits(session, tuple(a ^ b for a, b in zip(flips, other, strict=True)))
     if isinstance(x, SecretTensor) or isinstance(y, SecretTensor):
         scale = common_scale(x, y)
     else:
-        scale = secret_scale(session, dtype)
+        scale = fixed.of_dtype(session.scale, dtype)
     chosen, other = lifted(session, x, scale), lifted(session, y, scale)
     if not isinstance(condition, SecretTensor):
-        return _chosen(_by_component(condition, chosen, other), scale, session, dtype)
+        return SecretTensor(_by_component(condition, chosen, other), scale, session, dtype)
     condition_parts, chosen, other = together(condition._parts, chosen, other)
     change = shares.bit_multiply(session, condition_parts, shares.subtract(chosen, other))
-    return _chosen(shares.add(other, change), scale, session, dtype)
+    return SecretTensor(shares.add(other, change), scale, session, dtype)
 
 
 def _by_component(condition: torch.Tensor, chosen: Parts, other: Parts) -> Parts:
     """A public choice, component by component."""
     return tuple(torch.where(condition, a, b) for a, b in zip(chosen, other, strict=True))
-
-
-def _chosen(parts: Parts, scale: int, session: Any, dtype: torch.dtype) -> SecretTensor:
-    return SecretTensor(parts, scale, session, dtype)
 
 
 @implements(aten.masked_fill.Scalar, aten.masked_fill.Tensor)
@@ -132,8 +135,6 @@ def copy_(target: torch.Tensor, value: Any, non_blocking: bool = False) -> torch
     """Writes a value into a secret tensor."""
     if not isinstance(target, SecretTensor):
         unsupported("copying a secret into a plain tensor", "share the target first")
-    if isinstance(value, SecretTensor) and value.dtype == torch.bool and target.dtype != torch.bool:
-        value = as_words(value)
     return assign(target, value)
 
 
@@ -149,8 +150,3 @@ def zero_(target: SecretTensor) -> SecretTensor:
     for part in writable(target):
         part.zero_()
     return target
-
-
-in_place(aten.masked_fill_.Scalar, aten.masked_fill.Scalar)
-in_place(aten.masked_fill_.Tensor, aten.masked_fill.Tensor)
-in_place(aten.sign_.default, aten.sign.default)

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from tacit.operators.comparison import ne
-from tacit.operators.operands import as_words
+from tacit.operators.operands import as_words, is_loose
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
@@ -21,10 +21,10 @@ def to_copy(
         unsupported(f"the device {device}", "leave secret tensors where they are")
     dtype = dtype or x.dtype
     if dtype == x.dtype or (x.dtype.is_floating_point and dtype.is_floating_point):
-        return x.like(tuple(part.clone() for part in x._parts), dtype=dtype)
+        return x.like(x._parts, dtype=dtype, loose=x._loose)
     if dtype == torch.bool:
         return ne(x, 0)
     if x.dtype.is_floating_point:
         unsupported("rounding to integers", "keep floating-point tensors, or compare")
     words = as_words(x)
-    return words.like(tuple(part.clone() for part in words._parts), dtype=dtype)
+    return words.like(words._parts, dtype=dtype, loose=is_loose(dtype) and x.dtype != torch.bool)

@@ -2,16 +2,17 @@
 the images, the weights once (additive)."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
-from tacit import _core, encoding, shares
-from tacit._core import Convolution
+from tacit import fixed, shares
 from tacit.operators.arithmetic import add
-from tacit.operators.operands import as_words, public, result_dtype, secret_scale, session_of
+from tacit.operators.linear import gain
+from tacit.operators.operands import as_words, is_loose, public, result_dtype, times_public
 from tacit.operators.table import implements, unsupported
-from tacit.shares import Parts
+from tacit.shares import Geometry
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -37,7 +38,7 @@ def convolution(
     geometry, shape = _geometry(_image(x.shape, flat), _image(weight.shape, flat), steps, groups)
     result = _convolve(x, weight, geometry, shape)
     if flat:
-        result = result.like(tuple(part.squeeze(2) for part in result._parts))
+        result = result.like(tuple(part.squeeze(2) for part in result._parts), loose=result._loose)
     if bias is None:
         return result
     return add(result, bias.reshape((1, -1) + (1,) * (x.dim() - 2)))
@@ -54,13 +55,13 @@ def _image(shape: torch.Size, flat: bool) -> tuple[int, ...]:
 
 def _geometry(
     image: tuple[int, ...], weight: tuple[int, ...], steps: Sequence[tuple[int, int]], groups: int
-) -> tuple[Convolution, tuple[int, ...]]:
+) -> tuple[Geometry, tuple[int, ...]]:
     stride, padding, dilation = steps
     size = [
         (image[2 + i] + 2 * padding[i] - dilation[i] * (weight[2 + i] - 1) - 1) // stride[i] + 1
         for i in (0, 1)
     ]
-    geometry = Convolution(
+    geometry = Geometry(
         batch=image[0],
         groups=groups,
         in_channels=image[1],
@@ -74,29 +75,32 @@ def _geometry(
     return geometry, (image[0], weight[0], *size)
 
 
-def _convolve(x: Any, weight: Any, geometry: Convolution, shape: tuple[int, ...]) -> SecretTensor:
-    session, dtype = session_of(x, weight), result_dtype(x, weight)
+def _convolve(x: Any, weight: Any, geometry: Geometry, shape: tuple[int, ...]) -> SecretTensor:
+    dtype = result_dtype(x, weight)
     if isinstance(x, SecretTensor) and isinstance(weight, SecretTensor):
-        x, weight = as_words(x), as_words(weight)
-        drop = min(x._scale, weight._scale)
+        session, x, weight = x._session, as_words(x), as_words(weight)
+        drop, scale = fixed.of_product(x._scale, weight._scale, session.scale)
         parts = shares.convolution(session, x._parts, weight._parts, geometry, shape, drop)
-        return x.like(parts, x._scale + weight._scale - drop, dtype)
+        return x.like(parts, scale, dtype, loose=is_loose(dtype))
     secret, plain = (x, weight) if isinstance(x, SecretTensor) else (weight, x)
-    words, scale = encoding.factor(public(plain))
-    operands: list[tuple[torch.Tensor, torch.Tensor]] = [
-        (part, words) if isinstance(x, SecretTensor) else (words, part) for part in as_words(secret)._parts
-    ]
-    product: Parts = tuple(_ring_convolution(a, b, geometry, shape) for a, b in operands)
-    drop = scale if secret._scale else max(0, scale - secret_scale(session, dtype))
-    return secret.like(shares.truncate(session, product, drop), secret._scale + scale - drop, dtype)
+    values = public(plain)
+    if plain is weight:
+        growth = gain(values, *range(1, values.dim()))
+    else:
+        growth = float(weight[0].numel()) if weight.numel() else None
+    apply = partial(_applied, geometry=geometry, shape=shape, by_weights=plain is weight)
+    return times_public(secret, values, dtype, apply=apply, gain=growth)
 
 
-def _ring_convolution(
-    a: torch.Tensor, b: torch.Tensor, geometry: Convolution, shape: tuple[int, ...]
+def _applied(
+    part: torch.Tensor,
+    words: torch.Tensor,
+    geometry: Geometry,
+    shape: tuple[int, ...],
+    by_weights: bool,
 ) -> torch.Tensor:
-    out = torch.zeros(shape, dtype=torch.int64)
-    if out.numel():
-        _core.ring_convolution(
-            a.contiguous().view(-1).numpy(), b.contiguous().view(-1).numpy(), out.view(-1).numpy(), geometry
-        )
-    return out
+    images, weights = (part, words) if by_weights else (words, part)
+    if part.is_floating_point():
+        # The reference looks how large the results are.
+        return shares.convolved(images, weights, geometry)
+    return shares.ring_convolution(images, weights, geometry, shape)

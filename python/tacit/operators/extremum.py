@@ -7,8 +7,9 @@ from typing import Any
 import torch
 
 from tacit import shares
+from tacit.fixed import WHOLE
 from tacit.operators.arithmetic import neg
-from tacit.operators.operands import aligned, result_dtype, session_of, together
+from tacit.operators.operands import aligned, as_words, compared, result_dtype, session_of, together
 from tacit.operators.table import implements, unsupported
 from tacit.session import Session
 from tacit.shares import Parts
@@ -17,19 +18,19 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
-def greatest(session: Session, x: Parts) -> Parts:
-    """The greatest along the last dimension, which has at least one element."""
+def greatest(session: Session, x: Parts, width: int) -> Parts:
+    """The greatest along the last dimension, which has at least one element, of numbers of that width."""
     while (size := x[0].shape[-1]) > 1:
         half = size // 2
-        winners = shares.maximum(
-            session, tuple(part[..., :half] for part in x), tuple(part[..., half : 2 * half] for part in x)
-        )
+        left, right = tuple(part[..., :half] for part in x), tuple(part[..., half : 2 * half] for part in x)
+        winners = shares.maximum(session, left, right, width)
         x = tuple(torch.cat([won, part[..., 2 * half :]], -1) for won, part in zip(winners, x, strict=True))
     return tuple(part[..., 0] for part in x)
 
 
-def tournament(session: Session, x: Parts) -> tuple[Parts, Parts]:
-    """The greatest along the last dimension, and the index of the first of them."""
+def tournament(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
+    """The greatest along the last dimension, of numbers of that width, and the index of the first of
+    them."""
     size = x[0].shape[-1]
     indices = shares.trivial(session, torch.arange(size))
     indices = tuple(part.expand(x[0].shape) for part in indices)
@@ -39,7 +40,7 @@ def tournament(session: Session, x: Parts) -> tuple[Parts, Parts]:
         left, right = (tuple(part[..., side:even:2] for part in x) for side in (0, 1))
         left_index, right_index = (tuple(part[..., side:even:2] for part in indices) for side in (0, 1))
         gain = shares.subtract(right, left)
-        lost = shares.sign(session, shares.subtract(left, right))
+        lost = shares.sign(session, shares.subtract(left, right), width)
         change = tuple(
             torch.stack([a, b]) for a, b in zip(gain, shares.subtract(right_index, left_index), strict=True)
         )
@@ -53,16 +54,18 @@ def tournament(session: Session, x: Parts) -> tuple[Parts, Parts]:
     return tuple(part[..., 0] for part in x), tuple(part[..., 0] for part in indices)
 
 
-def _along(x: SecretTensor, dim: int | None) -> Parts:
-    """The components with that dimension, or all of them flattened, last."""
+def _along(x: SecretTensor, dim: int | None) -> tuple[Parts, int]:
+    """The components with that dimension, or all of them flattened, last; and the width of comparisons."""
     if x.dtype == torch.bool:
         unsupported("an extremum of booleans", "use any() or all()")
-    parts = tuple(
-        part.reshape(-1) if dim is None or not x.dim() else part.movedim(dim, -1) for part in x._parts
-    )
+    parts = as_words(x)._parts
+    if dim is None or not x.dim():
+        parts = tuple(part.reshape(-1) for part in parts)
+    else:
+        parts = tuple(part.movedim(dim, -1) for part in parts)
     if not parts[0].shape[-1]:
         unsupported("an extremum of no elements", "give it at least one")
-    return parts
+    return parts, compared(x._session, x._scale)
 
 
 def _restored(x: SecretTensor, parts: Parts, dim: int | None, keepdim: bool) -> Parts:
@@ -74,25 +77,25 @@ def _restored(x: SecretTensor, parts: Parts, dim: int | None, keepdim: bool) -> 
 
 
 @implements(aten.max.dim)
-def max_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> Any:
+def max_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[SecretTensor, SecretTensor]:
     """Values and indices of the greatest along a dimension."""
-    values, indices = tournament(x._session, _along(x, dim))
+    values, indices = tournament(x._session, *_along(x, dim))
     values, indices = _restored(x, values, dim, keepdim), _restored(x, indices, dim, keepdim)
-    return torch.return_types.max((x.like(values), x.like(indices, 0, torch.int64)))
+    return x.like(values), x.like(indices, WHOLE, torch.int64)
 
 
 @implements(aten.min.dim)
-def min_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> Any:
+def min_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[SecretTensor, SecretTensor]:
     """Values and indices of the least along a dimension."""
     values, indices = max_dim(neg(x), dim, keepdim)
-    return torch.return_types.min((neg(values), indices))
+    return neg(values), indices
 
 
 @implements(aten.argmax.default)
 def argmax(x: SecretTensor, dim: int | None = None, keepdim: bool = False) -> SecretTensor:
     """Indices of the greatest."""
-    _, indices = tournament(x._session, _along(x, dim))
-    return x.like(_restored(x, indices, dim, keepdim), 0, torch.int64)
+    _, indices = tournament(x._session, *_along(x, dim))
+    return x.like(_restored(x, indices, dim, keepdim), WHOLE, torch.int64)
 
 
 @implements(aten.argmin.default)
@@ -106,9 +109,9 @@ def amax(x: SecretTensor, dim: Sequence[int] = (), keepdim: bool = False) -> Sec
     """The greatest along dimensions, without indices."""
     parts = x._parts
     if not x.dim():
-        return x.like(tuple(part.clone() for part in parts))
+        return x
     for d in sorted({d % x.dim() for d in dim} if dim else range(x.dim()), reverse=True):
-        parts = greatest(x._session, _along(x.like(parts), d))
+        parts = greatest(x._session, *_along(x.like(parts, loose=x._loose), d))
         parts = tuple(part.unsqueeze(d) for part in parts) if keepdim else parts
     return x.like(parts)
 
@@ -122,7 +125,7 @@ def amin(x: SecretTensor, dim: Sequence[int] = (), keepdim: bool = False) -> Sec
 @implements(aten.max.default)
 def max_all(x: SecretTensor) -> SecretTensor:
     """The greatest of all."""
-    return x.like(greatest(x._session, _along(x, None)))
+    return x.like(greatest(x._session, *_along(x, None)))
 
 
 @implements(aten.min.default)
@@ -134,10 +137,11 @@ def min_all(x: SecretTensor) -> SecretTensor:
 @implements(aten.maximum.default)
 def maximum(x: Any, y: Any) -> SecretTensor:
     """The greater, element by element."""
+    session = session_of(x, y)
     left, right, scale = aligned(x, y)
     left, right = together(left, right)
-    session = session_of(x, y)
-    return SecretTensor(shares.maximum(session, left, right), scale, session, result_dtype(x, y))
+    parts = shares.maximum(session, left, right, compared(session, scale))
+    return SecretTensor(parts, scale, session, result_dtype(x, y))
 
 
 @implements(aten.minimum.default)

@@ -1,14 +1,15 @@
 """Matrix products. One round for integers, two with truncation. Messages have the size of the result
 (replicated sharing) or of the operands, shared weights once (additive), whatever else the product takes. A
-public operand needs a truncation only."""
+public operand needs truncations only."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from tacit import _core, encoding, shares
-from tacit.operators.arithmetic import add, multiply_public
-from tacit.operators.operands import Number, as_words, public, result_dtype, secret_scale, session_of
+from tacit import fixed, shares
+from tacit.operators.arithmetic import add, scaled
+from tacit.operators.operands import Number, as_words, is_loose, public, result_dtype, times_public
 from tacit.operators.table import implements
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -19,19 +20,14 @@ aten = torch.ops.aten
 @implements(aten.bmm.default)
 def bmm(x: Any, y: Any) -> SecretTensor:
     """(b, m, k) by (b, k, n)."""
-    session, dtype = session_of(x, y), result_dtype(x, y)
-    if isinstance(x, SecretTensor) and isinstance(y, SecretTensor):
-        x, y = as_words(x), as_words(y)
-        drop = min(x._scale, y._scale)
-        return x.like(_products(session, x._parts, y._parts, drop), x._scale + y._scale - drop, dtype)
-    secret, plain = (as_words(x), y) if isinstance(x, SecretTensor) else (as_words(y), x)
-    words, scale = encoding.factor(public(plain))
-    if secret is x or isinstance(x, SecretTensor):
-        product = tuple(_ring_product(part, words) for part in secret._parts)
-    else:
-        product = tuple(_ring_product(words, part) for part in secret._parts)
-    drop = scale if secret._scale else max(0, scale - secret_scale(session, dtype))
-    return secret.like(shares.truncate(session, product, drop), secret._scale + scale - drop, dtype)
+    if not isinstance(y, SecretTensor):
+        return _by_public(x, y, dim=1, product=lambda of, product: product(*of))
+    if not isinstance(x, SecretTensor):
+        return _by_public(y, x, dim=2, product=lambda of, product: product(*reversed(of)))
+    session, dtype = x._session, result_dtype(x, y)
+    x, y = as_words(x), as_words(y)
+    drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
+    return x.like(_products(session, x._parts, y._parts, drop), scale, dtype, loose=is_loose(dtype))
 
 
 def _products(session: Any, x: Parts, y: Parts, drop: int) -> Parts:
@@ -43,47 +39,70 @@ def _products(session: Any, x: Parts, y: Parts, drop: int) -> Parts:
     return shares.matmul(session, x, y, drop)
 
 
-def _ring_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    (batch, m, k), n = a.shape, b.shape[2]
-    out = torch.zeros((batch, m, n), dtype=torch.int64)
-    if out.numel() and k:
-        _core.ring_matmul(
-            a.contiguous().view(-1).numpy(),
-            b.contiguous().view(-1).numpy(),
-            out.view(-1).numpy(),
-            batch,
-            m,
-            k,
-            n,
-        )
-    return out
+Pair = tuple[torch.Tensor, torch.Tensor]
+
+
+def _by_public(
+    secret: SecretTensor, plain: torch.Tensor, dim: int, product: Callable[[Pair, Any], torch.Tensor]
+) -> SecretTensor:
+    """A product of which each result takes the public factors along that dimension."""
+    values = public(plain)
+    return times_public(
+        secret,
+        values,
+        result_dtype(secret, plain),
+        apply=lambda part, words: product((part, words), shares.ring_product),
+        check=lambda part, words: product((part, words), torch.bmm),
+        gain=gain(values, dim),
+    )
+
+
+def gain(values: torch.Tensor, *dims: int) -> float | None:
+    """How much a sum of products by these factors, along those dimensions, can grow beyond the greatest of
+    them: as ``fixed.factor`` wants it."""
+    if not values.is_floating_point() or not values.numel():
+        return None
+    magnitudes = values.detach().to(torch.float64).abs()
+    greatest = float(magnitudes.max())
+    return float(magnitudes.sum(dims).max()) / greatest if greatest > 0 else None
 
 
 @implements(aten.mm.default)
 def mm(x: Any, y: Any) -> SecretTensor:
     """(m, k) by (k, n)."""
-    product = bmm(x.unsqueeze(0), y.unsqueeze(0))
-    return product.like(tuple(part.squeeze(0) for part in product._parts))
+    product = bmm(_unsqueezed(x, 0), _unsqueezed(y, 0))
+    return _reshaped(product, lambda part: part.squeeze(0))
 
 
 @implements(aten.mv.default)
 def mv(x: Any, y: Any) -> SecretTensor:
     """(m, k) by (k)."""
-    product = bmm(x.unsqueeze(0), y.unsqueeze(1).unsqueeze(0))
-    return product.like(tuple(part.squeeze(2).squeeze(0) for part in product._parts))
+    product = bmm(_unsqueezed(x, 0), _unsqueezed(_unsqueezed(y, 1), 0))
+    return _reshaped(product, lambda part: part.squeeze(2).squeeze(0))
 
 
 @implements(aten.dot.default, aten.vdot.default)
 def dot(x: Any, y: Any) -> SecretTensor:
     """(k) by (k)."""
-    product = bmm(x.unsqueeze(0).unsqueeze(0), y.unsqueeze(1).unsqueeze(0))
-    return product.like(tuple(part.reshape(()) for part in product._parts))
+    product = bmm(_unsqueezed(_unsqueezed(x, 0), 0), _unsqueezed(_unsqueezed(y, 1), 0))
+    return _reshaped(product, lambda part: part.reshape(()))
+
+
+def _unsqueezed(x: Any, dim: int) -> Any:
+    """An operand, secret or not, with one more dimension."""
+    if not isinstance(x, SecretTensor):
+        return x.unsqueeze(dim)
+    return x.like(tuple(part.unsqueeze(dim) for part in x._parts), loose=x._loose)
+
+
+def _reshaped(x: SecretTensor, reshape: Callable[[torch.Tensor], torch.Tensor]) -> SecretTensor:
+    return x.like(tuple(map(reshape, x._parts)), loose=x._loose)
 
 
 def _sum(bias: Any, product: Any, beta: Number, alpha: Number) -> SecretTensor:
     if alpha != 1:
-        product = multiply_public(product, alpha) if isinstance(product, SecretTensor) else product * alpha
-    return add(product, bias, beta)
+        product = scaled(product, alpha)
+    return product if beta == 0 else add(product, bias, beta)
 
 
 def _product(multiply: Any, x: Any, y: Any) -> Any:

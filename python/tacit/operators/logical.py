@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from tacit import shares
+from tacit.fixed import WHOLE
 from tacit.operators.operands import lifted_bits, session_of, together
 from tacit.operators.table import implements, unsupported
 from tacit.shares import Parts
@@ -25,7 +26,7 @@ def _bits(x: Any, y: Any) -> tuple[Parts, Parts]:
 
 
 def _result(x: Any, y: Any, parts: Parts) -> SecretTensor:
-    return SecretTensor(parts, 0, session_of(x, y), torch.bool)
+    return SecretTensor(parts, WHOLE, session_of(x, y), torch.bool)
 
 
 @implements(aten.bitwise_and.Tensor, aten.bitwise_and.Scalar, aten.logical_and.default)

@@ -6,17 +6,19 @@ from typing import Any
 
 import torch
 
+from tacit import fixed
+from tacit.fixed import WHOLE, Scale
 from tacit.operators.operands import (
     Number,
     as_kind_of,
     common_scale,
+    is_loose,
     lifted,
     lifted_bits,
     result_dtype,
-    secret_scale,
     session_of,
 )
-from tacit.operators.table import assign, implements, in_place, in_place_view, unsupported, writable
+from tacit.operators.table import assign, implements, unsupported, writable
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -26,14 +28,18 @@ aten = torch.ops.aten
 ONE_TO_ONE = (
     aten.alias.default,
     aten.alias_copy.default,
+    aten._reshape_alias.default,
+    aten._unsafe_view.default,
     aten.channel_shuffle.default,
     aten.clone.default,
+    aten.detach.default,
     aten.diag_embed.default,
     aten.diagonal.default,
     aten.diagonal_copy.default,
     aten.expand.default,
     aten.expand_copy.default,
     aten.flip.default,
+    aten.lift_fresh.default,
     aten.narrow_copy.default,
     aten.permute.default,
     aten.permute_copy.default,
@@ -66,6 +72,8 @@ ONE_TO_ONE = (
     aten.unfold_copy.default,
     aten.unsqueeze.default,
     aten.unsqueeze_copy.default,
+    aten.view.default,
+    aten.view_copy.default,
 )
 
 #: One secret tensor in, several out.
@@ -84,35 +92,20 @@ def _one_to_one(overload: Any) -> None:
     def move(x: SecretTensor, *args: Any, **kwargs: Any) -> SecretTensor:
         if not isinstance(x, SecretTensor):
             unsupported(f"{overload} by secret positions", "use public ones")
-        return x.like(tuple(overload(part, *args, **kwargs) for part in x._parts))
+        return x.like(tuple(overload(part, *args, **kwargs) for part in x._parts), loose=x._loose)
 
 
 def _one_to_many(overload: Any) -> None:
     @implements(overload)
     def move(x: SecretTensor, *args: Any, **kwargs: Any) -> list[SecretTensor]:
         pieces = [overload(part, *args, **kwargs) for part in x._parts]
-        return [x.like(tuple(piece)) for piece in zip(*pieces, strict=True)]
+        return [x.like(tuple(piece), loose=x._loose) for piece in zip(*pieces, strict=True)]
 
 
 for _overload in ONE_TO_ONE:
     _one_to_one(_overload)
 for _overload in ONE_TO_MANY:
     _one_to_many(_overload)
-
-
-@implements(aten.detach.default, aten.lift_fresh.default)
-def detach(x: SecretTensor) -> SecretTensor:
-    """The same secret, outside the graph. What the owner announced with it stays with it."""
-    result = x.like(x._parts)
-    if hasattr(x, "_folded"):
-        result._folded = x._folded  # type: ignore[attr-defined]
-    return result
-
-
-@implements(aten.view.default, aten.view_copy.default, aten._unsafe_view.default, aten._reshape_alias.default)
-def view(x: SecretTensor, shape: Sequence[int], _strides: Sequence[int] = ()) -> SecretTensor:
-    """Another shape. A component that lies otherwise in memory than the tensor pretends is copied."""
-    return x.like(tuple(part.reshape(tuple(shape)) for part in x._parts))
 
 
 def _public_index(index: Any) -> Any:
@@ -125,28 +118,28 @@ def _public_index(index: Any) -> Any:
 def index(x: Any, indices: Sequence[torch.Tensor | None]) -> SecretTensor:
     """Elements at public indices."""
     indices = [_public_index(i) for i in indices]
-    return x.like(tuple(aten.index.Tensor(part, indices) for part in x._parts))
+    return x.like(tuple(aten.index.Tensor(part, indices) for part in x._parts), loose=x._loose)
 
 
 @implements(aten.index_select.default)
 def index_select(x: Any, dim: int, positions: torch.Tensor) -> SecretTensor:
     """Slices at public indices."""
     positions = _public_index(positions)
-    return x.like(tuple(part.index_select(dim, positions) for part in x._parts))
+    return x.like(tuple(part.index_select(dim, positions) for part in x._parts), loose=x._loose)
 
 
 @implements(aten.gather.default)
 def gather(x: Any, dim: int, positions: torch.Tensor, *, sparse_grad: bool = False) -> SecretTensor:  # noqa: ARG001
     """Elements at public indices along a dimension."""
     positions = _public_index(positions)
-    return x.like(tuple(part.gather(dim, positions) for part in x._parts))
+    return x.like(tuple(part.gather(dim, positions) for part in x._parts), loose=x._loose)
 
 
 @implements(aten.take.default)
 def take(x: Any, positions: torch.Tensor) -> SecretTensor:
     """Elements at public indices of the flattened tensor."""
     positions = _public_index(positions)
-    return x.like(tuple(part.reshape(-1)[positions] for part in x._parts))
+    return x.like(tuple(part.reshape(-1)[positions] for part in x._parts), loose=x._loose)
 
 
 @implements(aten.masked_select.default)
@@ -154,22 +147,22 @@ def masked_select(x: Any, mask: torch.Tensor) -> SecretTensor:
     """Elements where a public mask holds; how many there are would tell of a secret one."""
     if isinstance(mask, SecretTensor):
         unsupported("selecting by a secret mask", "keep the shape: torch.where chooses by a secret condition")
-    return x.like(tuple(part.masked_select(mask) for part in x._parts))
+    return x.like(tuple(part.masked_select(mask) for part in x._parts), loose=x._loose)
 
 
 @implements(aten.embedding.default)
 def embedding(weight: Any, positions: torch.Tensor, *_: Any) -> SecretTensor:
     """Rows of a secret table at public indices."""
     positions = _public_index(positions)
-    return weight.like(tuple(part[positions] for part in weight._parts))
+    return weight.like(tuple(part[positions] for part in weight._parts), loose=weight._loose)
 
 
-def _at_one_scale(tensors: Sequence[Any]) -> tuple[list[Parts], int, torch.dtype]:
+def _at_one_scale(tensors: Sequence[Any]) -> tuple[list[Parts], Scale, torch.dtype]:
     session, dtype = session_of(*tensors), tensors[0].dtype
     for tensor in tensors[1:]:
         dtype = result_dtype(torch.empty(1, dtype=dtype), torch.empty(1, dtype=tensor.dtype))
     if dtype == torch.bool:
-        return [lifted_bits(session, tensor) for tensor in tensors], 0, dtype
+        return [lifted_bits(session, tensor) for tensor in tensors], WHOLE, dtype
     scale = common_scale(*tensors)
     return [lifted(session, tensor, scale) for tensor in tensors], scale, dtype
 
@@ -197,11 +190,12 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
 def constant_pad_nd(x: SecretTensor, pad: Sequence[int], value: Number = 0) -> SecretTensor:
     """Padding by a public constant."""
     if value == 0:
-        return x.like(tuple(aten.constant_pad_nd(part, pad) for part in x._parts))
+        return x.like(tuple(aten.constant_pad_nd(part, pad) for part in x._parts), loose=x._loose)
     fill, session = torch.tensor(value).to(x.dtype), x._session
     constant = lifted_bits(session, fill) if x.dtype == torch.bool else lifted(session, fill, x._scale)
     padded = zip(x._parts, constant, strict=True)
-    return x.like(tuple(aten.constant_pad_nd(part, pad, int(word)) for part, word in padded))
+    parts = tuple(aten.constant_pad_nd(part, pad, int(word)) for part, word in padded)
+    return x.like(parts, loose=x._loose)
 
 
 @implements(aten.index_put_.default)
@@ -213,10 +207,16 @@ def index_put_(
         unsupported("writing a secret into a plain tensor", "share the target first")
     if accumulate and x.dtype == torch.bool:
         unsupported("adding booleans", "convert them to integers first")
-    indices, values = [_public_index(i) for i in indices], as_kind_of(values, x)
-    for part, new in zip(writable(x), values._parts, strict=True):
-        part.index_put_(tuple(i for i in indices), new, accumulate)
+    if accumulate and is_loose(x.dtype):
+        return assign(x, index_put(x, indices, values, True))
+    _put(writable(x), indices, as_kind_of(values, x)._parts, accumulate)
     return x
+
+
+def _put(parts: Parts, indices: Sequence[torch.Tensor | None], values: Parts, accumulate: bool) -> None:
+    indices = tuple(_public_index(index) for index in indices)
+    for part, new in zip(parts, values, strict=True):
+        part.index_put_(indices, new, accumulate)
 
 
 @implements(aten.index_put.default)
@@ -226,7 +226,15 @@ def index_put(
     """A copy with values at public indices."""
     if not isinstance(x, SecretTensor):
         unsupported("writing a secret into a plain tensor", "share the target first")
-    return index_put_(x.like(tuple(part.clone() for part in x._parts)), indices, values, accumulate)
+    if accumulate and x.dtype == torch.bool:
+        unsupported("adding booleans", "convert them to integers first")
+    written = x.like(_copied(x), loose=x._loose or (accumulate and is_loose(x.dtype)))
+    _put(written._parts, indices, as_kind_of(values, x)._parts, accumulate)
+    return written
+
+
+def _copied(x: SecretTensor) -> Parts:
+    return tuple(part.clone() for part in x._parts)
 
 
 def _scatters_view(overload: Any, view_of: Any) -> None:
@@ -235,7 +243,7 @@ def _scatters_view(overload: Any, view_of: Any) -> None:
         """A copy, with that view of it replaced."""
         if not isinstance(x, SecretTensor):
             unsupported("writing a secret into a plain tensor", "share the target first")
-        result = x.like(tuple(part.clone() for part in x._parts))
+        result = x.like(_copied(x), loose=x._loose)
         assign(view_of(result, *args, **kwargs), source)
         return result
 
@@ -248,7 +256,7 @@ for _overload, _view in (
     _scatters_view(_overload, _view)
 
 
-def _writes_at_indices(overload: Any, in_words: Any) -> None:
+def _writes_at_indices(overload: Any, in_words: Any, adds: bool = False) -> None:
     """Operators (x, dim, public indices, values) that write or add along a dimension."""
 
     @implements(overload)
@@ -260,18 +268,19 @@ def _writes_at_indices(overload: Any, in_words: Any) -> None:
             unsupported("writing a secret into a plain tensor", "share the target first")
         positions, values = _public_index(positions), as_kind_of(values, x)
         written = zip(x._parts, values._parts, strict=True)
-        return x.like(tuple(in_words(part, dim, positions, new) for part, new in written))
+        parts = tuple(in_words(part, dim, positions, new) for part, new in written)
+        return x.like(parts, loose=x._loose or (adds and is_loose(x.dtype)))
 
 
 for _overload, _in_words in (
-    (aten.index_add.default, aten.index_add.default),
     (aten.index_copy.default, aten.index_copy.default),
     (aten.index_fill.int_Scalar, aten.index_fill.int_Tensor),
     (aten.index_fill.int_Tensor, aten.index_fill.int_Tensor),
     (aten.scatter.src, aten.scatter.src),
-    (aten.scatter_add.default, aten.scatter_add.default),
 ):
     _writes_at_indices(_overload, _in_words)
+for _overload in (aten.index_add.default, aten.scatter_add.default):
+    _writes_at_indices(_overload, _overload, adds=True)
 
 
 def _as_public_shape(overload: Any) -> None:
@@ -299,7 +308,7 @@ def empty(
 ) -> SecretTensor:
     """A secret tensor to be written into; zeros until then."""
     dtype, shape = dtype or x.dtype, x.shape if shape is None else shape
-    scale = secret_scale(x._session, dtype)
+    scale = fixed.of_dtype(x._session.scale, dtype)
     zeros = torch.zeros(tuple(shape), dtype=torch.uint8 if dtype == torch.bool else torch.int64)
     return SecretTensor(tuple(zeros.clone() for _ in x._parts), scale, x._session, dtype)
 
@@ -341,20 +350,3 @@ def im2col(
         return columns if part.dim() == 4 else columns[0]
 
     return x.like(tuple(move(part) for part in x._parts))
-
-
-for _overload, _functional in (
-    (aten.squeeze_.default, aten.squeeze.default),
-    (aten.squeeze_.dim, aten.squeeze.dim),
-    (aten.squeeze_.dims, aten.squeeze.dims),
-    (aten.t_.default, aten.t.default),
-    (aten.transpose_.default, aten.transpose.int),
-    (aten.unsqueeze_.default, aten.unsqueeze.default),
-):
-    in_place_view(_overload, _functional)
-
-for _written, _functional in (
-    (aten.tril_.default, aten.tril.default),
-    (aten.triu_.default, aten.triu.default),
-):
-    in_place(_written, _functional)

@@ -1,43 +1,37 @@
-"""Batch normalisation in evaluation: x·a + b for each channel, with a = weight / √(variance + ε).
+"""Batch normalisation in evaluation: x·a + b for each channel, with a = weight / √(variance + ε) and
+b = bias − mean·a.
 
-With a secret variance, a is not computed here: ``share_module`` has the owner compute it in float64 and
-share it, with more fraction bits than other numbers, beside the variance (:class:`Folded`). So a secret
-normalisation costs one product and loses nothing to the inverse square root.
+With secret statistics a and b are worked out once and kept for as long as nobody writes to what they follow
+from (``storages``). ``share_module`` has the owner work them out in float64 and share them beside the
+parameters, so that nothing is lost to the inverse square root; after a write, or for an ε of its own, the
+parties do it themselves, in secret.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from tacit.operators.arithmetic import add, mul
+from tacit.fixed import Scale
+from tacit.operators.approximation import inverse_square_root
+from tacit.operators.arithmetic import add, mul, neg
 from tacit.operators.convolution import convolution
-from tacit.operators.operands import public
+from tacit.operators.operands import lifted, public
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Fraction bits of folded factors. Chosen once: a scale that followed the data would tell of them.
-FACTOR_SCALE = 24
+#: Fraction bits of factors, which products with x drop: results are right below 2^22. Chosen once: a scale
+#: that followed the data would tell of them.
+FACTOR_SCALE = Scale(24)
 
-
-@dataclass(frozen=True)
-class Folded:
-    """What the owner knows of a normalisation: y = factor·x + offset, for that ε."""
-
-    factor: SecretTensor
-    offset: SecretTensor
-    eps: float
+Optional = torch.Tensor | None
 
 
 def fold(
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    mean: torch.Tensor,
-    variance: torch.Tensor,
-    eps: float,
+    weight: Optional, bias: Optional, mean: torch.Tensor, variance: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Factor and offset of plain statistics, in float64."""
     factor = 1.0 / torch.sqrt(variance.detach().to(torch.float64) + eps)
@@ -49,6 +43,20 @@ def fold(
     return factor, offset
 
 
+def keep(
+    statistics: Sequence[SecretTensor | None], eps: float, factor: SecretTensor, offset: SecretTensor
+) -> None:
+    """Remembers factor and offset of secret weight, bias, mean and variance, in their present state."""
+    storages = factor._session.storages
+    storages.add(factor._parts[0])
+    present = [tensor._parts[0] for tensor in statistics if tensor is not None]
+    storages.derive(_kind(statistics, eps), present, (factor, offset))
+
+
+def _kind(statistics: Sequence[torch.Tensor | None], eps: float) -> tuple[Any, ...]:
+    return ("normalisation", eps, *(tensor is None for tensor in statistics))
+
+
 @implements(aten.native_batch_norm.default)
 def native_batch_norm(
     x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, _momentum: float, eps: float
@@ -57,8 +65,7 @@ def native_batch_norm(
     if training or mean is None or variance is None:
         unsupported("batch normalisation by the batch's own statistics", "call model.eval()")
     empty = torch.empty(0)
-    result = _normalise(x, weight, bias, mean, variance, eps)
-    return result.like(result._parts, dtype=x.dtype), empty, empty
+    return _normalise(x, weight, bias, mean, variance, eps), empty, empty
 
 
 @implements(aten._native_batch_norm_legit_no_training.default)
@@ -71,21 +78,53 @@ def legit_no_training(
 
 def _normalise(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: float) -> SecretTensor:
     shape = (1, -1) + (1,) * (x.dim() - 2)
+    statistics = (weight, bias, mean, variance)
+    if not any(isinstance(tensor, SecretTensor) for tensor in statistics):
+        factor, offset = fold(weight, bias, public(mean), public(variance), eps)
+        return add(mul(x, factor.reshape(shape)), offset.reshape(shape))
+    factor, offset = _folded(statistics, eps)
+    return add(_by_channel(factor, x), offset.reshape(shape))
+
+
+def _folded(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, SecretTensor]:
+    """Factor and offset where at least one of weight, bias, mean and variance is secret."""
+    if any(tensor is not None and not isinstance(tensor, SecretTensor) for tensor in statistics):
+        return _worked_out(statistics, eps)
+    secrets: list[SecretTensor] = [tensor for tensor in statistics if tensor is not None]
+    storages = secrets[0]._session.storages
+    kept = storages.derived(_kind(statistics, eps), [secret._parts[0] for secret in secrets])
+    if kept is None:
+        kept = _worked_out(statistics, eps)
+        keep(statistics, eps, *kept)
+    folded: tuple[SecretTensor, SecretTensor] = kept
+    return folded
+
+
+def _worked_out(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, SecretTensor]:
+    """The same by the parties."""
+    weight, bias, mean, variance = statistics
+    secret = next(tensor for tensor in statistics if isinstance(tensor, SecretTensor))
+    session, previous = secret._session, secret._session.scale
+    inverse: Any
     if isinstance(variance, SecretTensor):
-        folded = getattr(variance, "_folded", None)
-        if folded is None or folded.eps != eps:
-            unsupported(
-                "batch normalisation by a secret variance alone",
-                "share the whole module by tacit.share_module",
-            )
-        return add(_by_channel(folded.factor, x), folded.offset.reshape(shape))
-    if any(isinstance(secret, SecretTensor) for secret in (weight, bias, mean)):
+        inverse = inverse_square_root(add(variance, eps))
+    else:
         inverse = 1.0 / torch.sqrt(public(variance).to(torch.float64) + eps)
-        factor = inverse if weight is None else weight * inverse
-        result = (x - mean.reshape(shape)) * factor.reshape(shape)
-        return result if bias is None else add(result, bias.reshape(shape))
-    factor, offset = fold(weight, bias, public(mean), public(variance), eps)
-    return add(mul(x, factor.reshape(shape)), offset.reshape(shape))
+    # Products keep as many fraction bits as factors have.
+    session.scale = FACTOR_SCALE
+    try:
+        factor = inverse if weight is None else _product(weight, inverse)
+        if not isinstance(factor, SecretTensor):
+            parts = lifted(session, factor, FACTOR_SCALE)
+            factor = SecretTensor(parts, FACTOR_SCALE, session, torch.get_default_dtype())
+    finally:
+        session.scale = previous
+    offset = neg(mul(mean, factor))
+    return factor, offset if bias is None else add(offset, bias)
+
+
+def _product(x: Any, y: Any) -> Any:
+    return mul(x, y) if isinstance(x, SecretTensor) or isinstance(y, SecretTensor) else x * y
 
 
 def _by_channel(factor: SecretTensor, x: Any) -> SecretTensor:

@@ -1,11 +1,14 @@
 """What operators do with their arguments before they compute: scales, public values, broadcasting."""
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 
-from tacit import encoding, shares
+from tacit import fixed, ranges, shares
 from tacit.errors import MisuseError
+from tacit.fixed import WHOLE, Factor, Scale
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -14,27 +17,36 @@ Number = int | float | bool
 
 
 def session_of(*operands: Any) -> Session:
-    """The session that all secret operands belong to.
+    """The session of the secret operands."""
+    return next(operand._session for operand in operands if isinstance(operand, SecretTensor))
 
-    Raises:
-        MisuseError: they belong to several.
-    """
-    sessions = [operand._session for operand in operands if isinstance(operand, SecretTensor)]
-    if any(session is not sessions[0] for session in sessions):
-        raise MisuseError("tensors of two sessions do not meet in one operation")
-    return sessions[0]
+
+def secret_of(*operands: Any) -> SecretTensor:
+    """The first secret operand."""
+    return next(operand for operand in operands if isinstance(operand, SecretTensor))
 
 
 def result_dtype(x: Any, y: Any) -> torch.dtype:
     """The dtype that PyTorch gives a result of two operands."""
-    return torch.result_type(_stand_in(x), _stand_in(y))
+    if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor) and x.dtype == y.dtype:
+        return x.dtype
+    return _result_dtype(_stand_in(x), _stand_in(y))
 
 
-def _stand_in(operand: Any) -> Any:
-    """A plain tensor of the same dtype and number of dimensions; numbers as they are."""
+def _stand_in(operand: Any) -> tuple[torch.dtype | type, bool]:
+    """All of an operand that counts: dtype and whether it has dimensions, or the kind of number."""
     if isinstance(operand, torch.Tensor):
-        return torch.empty((1,) * operand.dim(), dtype=operand.dtype)
-    return operand
+        return operand.dtype, operand.dim() > 0
+    return type(operand), False
+
+
+@cache
+def _result_dtype(x: tuple[Any, bool], y: tuple[Any, bool]) -> torch.dtype:
+    examples = [
+        torch.empty((1,) * has_dimensions, dtype=kind) if isinstance(kind, torch.dtype) else kind(1)
+        for kind, has_dimensions in (x, y)
+    ]
+    return torch.result_type(*examples)
 
 
 def public(value: torch.Tensor | Number) -> torch.Tensor:
@@ -44,30 +56,50 @@ def public(value: torch.Tensor | Number) -> torch.Tensor:
     return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
 
 
+# Words ---------------------------------------------------------------------------------------------
+
+
 def as_words(x: SecretTensor) -> SecretTensor:
-    """Booleans as integers 0 and 1 (at most two rounds); the rest as it is."""
-    if x.dtype != torch.bool:
+    """Booleans as integers 0 and 1 (at most two rounds), and integers within their dtype; the rest as it
+    is."""
+    if x.dtype == torch.bool:
+        return x.like(shares.bit_to_ring(x._session, x._parts), WHOLE, torch.int64)
+    return within(x) if x._loose else x
+
+
+def within(x: SecretTensor) -> SecretTensor:
+    """Integers that may stand outside their dtype, modulo its 2^bits: the bits that it has, put together
+    again. At most ten rounds."""
+    if not x._loose:
         return x
-    return x.like(shares.bit_to_ring(x._session, x._parts), 0, torch.int64)
+    limits = torch.iinfo(x.dtype)
+    lowest = shares.trivial(x._session, torch.tensor(limits.min))
+    raised = tuple(part - low for part, low in zip(x._parts, lowest, strict=True))
+    bits = shares.low_bits(x._session, raised, limits.bits)
+    return x.like(tuple(part + low for part, low in zip(bits, lowest, strict=True)))
 
 
-def shifted(x: SecretTensor, scale: int) -> Parts:
-    """The components at another scale: a local product upward, a truncation downward."""
-    if scale >= x._scale:
-        return x._parts if scale == x._scale else tuple(part << (scale - x._scale) for part in x._parts)
-    return shares.truncate(x._session, x._parts, x._scale - scale)
+def is_loose(dtype: torch.dtype) -> bool:
+    """Whether sums and products of this dtype may leave it, where PyTorch's wrap around."""
+    return not dtype.is_floating_point and dtype not in (torch.int64, torch.bool)
 
 
-def secret_scale(session: Session, dtype: torch.dtype) -> int:
-    """The scale of results of a dtype."""
-    return session.scale if dtype.is_floating_point else 0
+# Scales --------------------------------------------------------------------------------------------
 
 
-def lifted(session: Session, value: Any, scale: int) -> Parts:
+def shifted(session: Session, parts: Parts, have: int, want: int) -> Parts:
+    """Components with other fraction bits: a local product upward, a truncation downward."""
+    if want >= have:
+        return parts if want == have else tuple(part << (want - have) for part in parts)
+    return shares.truncate(session, parts, have - want)
+
+
+def lifted(session: Session, value: Any, scale: Scale) -> Parts:
     """Any operand as components at a scale; public ones without interaction."""
     if isinstance(value, SecretTensor):
-        return shifted(as_words(value), scale)
-    return shares.trivial(session, encoding.encode(public(value), scale))
+        value = as_words(value)
+        return shifted(session, value._parts, value._scale.bits, scale.bits)
+    return shares.trivial(session, fixed.encode(public(value), scale))
 
 
 def lifted_bits(session: Session, value: Any) -> Parts:
@@ -90,27 +122,32 @@ def as_kind_of(value: Any, target: SecretTensor) -> SecretTensor:
         if value.dtype != torch.bool:
             raise MisuseError("only booleans are written into a secret boolean tensor; compare first")
         return value
+    if not target.dtype.is_floating_point:
+        if not isinstance(value, SecretTensor):
+            value = public(value).to(target.dtype)
+        elif value.dtype.is_floating_point:
+            raise MisuseError("fractions are not written into secret integers: they would have to be rounded")
+        elif value.dtype != target.dtype and value.dtype != torch.bool:
+            value = value.like(value._parts, dtype=target.dtype, loose=is_loose(target.dtype))
     return target.like(lifted(session, value, target._scale))
 
 
-def common_scale(*operands: Any) -> int:
-    """The scale at which operands are added: the greatest of the secret ones, and that of the session
-    where a public one has fractions."""
-    session = session_of(*operands)
+def common_scale(*operands: Any) -> Scale:
+    """The scale at which operands are added, chosen among and compared; public ones with fractions have
+    that of the session."""
     scales = [operand._scale for operand in operands if isinstance(operand, SecretTensor)]
-    fractions = any(
-        isinstance(operand, float)
-        or (
-            isinstance(operand, torch.Tensor)
-            and not isinstance(operand, SecretTensor)
-            and operand.is_floating_point()
-        )
-        for operand in operands
-    )
-    return max([*scales, session.scale] if fractions else scales)
+    if any(_has_fractions(operand) for operand in operands):
+        scales.append(session_of(*operands).scale)
+    return fixed.of_sum(scales)
 
 
-def aligned(x: Any, y: Any) -> tuple[Parts, Parts, int]:
+def _has_fractions(operand: Any) -> bool:
+    if isinstance(operand, SecretTensor):
+        return False
+    return operand.is_floating_point() if isinstance(operand, torch.Tensor) else isinstance(operand, float)
+
+
+def aligned(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
     """Both operands as components at one scale."""
     session, scale = session_of(x, y), common_scale(x, y)
     return lifted(session, x, scale), lifted(session, y, scale), scale
@@ -118,5 +155,64 @@ def aligned(x: Any, y: Any) -> tuple[Parts, Parts, int]:
 
 def together(*parts: Parts) -> list[Parts]:
     """Operands broadcast to their common shape."""
-    shape = torch.broadcast_shapes(*(operand[0].shape for operand in parts))  # type: ignore[no-untyped-call]
+    shapes = [operand[0].shape for operand in parts]
+    if all(shape == shapes[0] for shape in shapes):
+        return list(parts)
+    shape = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
     return [tuple(part.expand(shape) for part in operand) for operand in parts]
+
+
+def compared(session: Session, scale: Scale) -> int:
+    """The width at which numbers of a scale are compared."""
+    return fixed.width(session.width, scale)
+
+
+# Public factors ------------------------------------------------------------------------------------
+
+#: A local bilinear map of one party's words with public ones.
+Apply = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def times_public(
+    x: SecretTensor,
+    values: torch.Tensor,
+    dtype: torch.dtype,
+    *,
+    apply: Apply = torch.mul,
+    check: Apply | None = None,
+    gain: float | None = None,
+) -> SecretTensor:
+    """apply(x, values) for public values: each term of the factor, the smallest first, is truncated to the
+    scale of the next before that is added, so that in the end all is at most one unit off. No interaction
+    for whole numbers; otherwise a truncation for each term, of at most two rounds.
+
+    Args:
+        dtype: of the result.
+        apply: a bilinear map of words.
+        check: the same on float64, for the reference; ``apply`` if not given.
+        gain: as in ``fixed.factor``.
+    """
+    session, x = x._session, as_words(x)
+    wanted = fixed.of_dtype(session.scale, dtype)
+    factor = fixed.factor(values, x._scale, wanted, gain)
+    parts, bits = _sum_of_terms(session, x._parts, factor, apply, check or apply)
+    have = bits + x._scale.bits
+    # Whole numbers leave the scale as it is.
+    target = min(have, wanted.bits) if bits else have
+    parts = shifted(session, parts, have, target)
+    return x.like(parts, Scale(target), dtype, loose=is_loose(dtype))
+
+
+def _sum_of_terms(
+    session: Session, x: Parts, factor: Factor, apply: Apply, check: Apply
+) -> tuple[Parts, int]:
+    parts: Parts = ()
+    bits = 0
+    for term in reversed(factor.terms):
+        if session.is_plain and term.bits:
+            ranges.check_product(session, x[0], term.words, x[0].numel(), check)
+        product = tuple(apply(part, term.words) for part in x)
+        if parts:
+            product = shares.add(shares.truncate(session, parts, bits - term.bits), product)
+        parts, bits = product, term.bits
+    return parts, bits

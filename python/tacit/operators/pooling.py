@@ -7,7 +7,9 @@ import torch
 from torch.nn import functional
 
 from tacit import shares
-from tacit.operators.arithmetic import multiply_public
+from tacit.fixed import WHOLE
+from tacit.operators.averages import averaged
+from tacit.operators.operands import compared
 from tacit.operators.table import implements
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -39,7 +41,7 @@ def max_pool2d(
     for dim, axis in ((-1, 1), (-2, 0)):
         taps = _taps(x.shape[dim], shape[dim], kernel[axis], stride[axis], padding[axis], dilation[axis])
         parts = _greatest(x, parts, dim, taps)
-    return x.like(parts), SecretTensor((), 0, x._session, torch.int64)
+    return x.like(parts), SecretTensor((), WHOLE, x._session, torch.int64)
 
 
 def _taps(
@@ -60,7 +62,7 @@ def _greatest(x: SecretTensor, parts: Parts, dim: int, taps: list[torch.Tensor])
         half = len(slices) // 2
         left = tuple(torch.stack([one[i] for one in slices[:half]]) for i in range(len(parts)))
         right = tuple(torch.stack([one[i] for one in slices[half : 2 * half]]) for i in range(len(parts)))
-        winners = shares.maximum(x._session, left, right)
+        winners = shares.maximum(x._session, left, right, compared(x._session, x._scale))
         slices = [tuple(part[i] for part in winners) for i in range(half)] + slices[2 * half :]
     return slices[0]
 
@@ -75,7 +77,7 @@ def adaptive_max_pool2d(x: SecretTensor, output_size: Sequence[int]) -> tuple[Se
         widest = int((ends - starts).max())
         taps = [torch.minimum(starts + place, ends - 1) for place in range(widest)]
         parts = _greatest(x, parts, dim, taps)
-    return x.like(parts), SecretTensor((), 0, x._session, torch.int64)
+    return x.like(parts), SecretTensor((), WHOLE, x._session, torch.int64)
 
 
 def _windows(size: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -104,26 +106,20 @@ def avg_pool2d(
     reciprocals = average / functional.avg_pool2d(ones, *windows, divisor_override=1)
     shape = (*x.shape[:-2], *sums[0].shape[-2:])
     windows_of_x = x.like(tuple(part.reshape(shape) for part in sums))
-    return _averaged(windows_of_x, reciprocals[0, 0])
-
-
-def _averaged(sums: SecretTensor, reciprocals: torch.Tensor) -> SecretTensor:
-    """Sums times public reciprocals, with the dtype of the sums."""
-    product = multiply_public(sums, reciprocals)
-    return product.like(product._parts, dtype=sums.dtype)
+    return averaged(windows_of_x, reciprocals[0, 0], kernel[0] * kernel[1])
 
 
 @implements(aten._adaptive_avg_pool2d.default, aten.adaptive_avg_pool2d.default)
 def adaptive_avg_pool2d(x: SecretTensor, output_size: Sequence[int]) -> SecretTensor:
     """Averages over windows that cover the image evenly: differences of prefix sums, then one product."""
-    parts, counts = x._parts, torch.ones((), dtype=torch.float64)
+    parts, counts = x._parts, torch.ones((1, 1), dtype=torch.float64)
     for dim, outputs in ((-1, output_size[-1]), (-2, output_size[0])):
         starts, ends = _windows(x.shape[dim], outputs)
         prefixes = tuple(_prefix_sums(part, dim) for part in parts)
         parts = tuple(sums.index_select(dim, ends) - sums.index_select(dim, starts) for sums in prefixes)
         lengths = (ends - starts).to(torch.float64)
         counts = counts * (lengths if dim == -1 else lengths.unsqueeze(1))
-    return _averaged(x.like(parts), 1.0 / counts)
+    return averaged(x.like(parts), 1.0 / counts, int(counts.max()))
 
 
 def _prefix_sums(part: torch.Tensor, dim: int) -> torch.Tensor:

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 import torch
 
-from tacit.operators.arithmetic import mul, multiply_public, sub
-from tacit.operators.comparison import gt
+from tacit import shares
+from tacit.operators.arithmetic import sub
+from tacit.operators.averages import mean
 from tacit.operators.conversion import to_copy
+from tacit.operators.linear import bmm
 from tacit.operators.logical import logical_not
-from tacit.operators.operands import Number, as_words
+from tacit.operators.operands import Number, as_words, times_public
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
@@ -17,9 +19,11 @@ aten = torch.ops.aten
 
 
 def _dims(x: torch.Tensor, dim: Sequence[int] | int | None) -> list[int]:
+    if not x.dim():
+        return []
     if isinstance(dim, int):
-        return [dim]
-    return list(dim) if dim else list(range(x.dim()))
+        return [dim % x.dim()]
+    return sorted({d % x.dim() for d in dim}) if dim else list(range(x.dim()))
 
 
 @implements(aten.sum.default)
@@ -35,14 +39,14 @@ def sum_dims(
     """Sums along dimensions; no interaction (at most two rounds for booleans)."""
     own = x.dtype if x.dtype.is_floating_point else torch.int64
     x = as_words(x)
-    parts = tuple(part.sum(_dims(x, dim), keepdim=keepdim) if x.dim() else part.clone() for part in x._parts)
-    result = x.like(parts, dtype=own)
+    dims = _dims(x, dim)
+    result = x.like(tuple(part.sum(dims, keepdim=keepdim) if dims else part for part in x._parts), dtype=own)
     return result if dtype is None else to_copy(result, dtype=dtype)
 
 
 @implements(aten.mean.default)
 def mean_all(x: SecretTensor, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """The mean of all elements; at most two rounds."""
+    """The mean of all elements; at most six rounds."""
     return mean_dims(x, None, dtype=dtype)
 
 
@@ -54,13 +58,13 @@ def mean_dims(
     *,
     dtype: torch.dtype | None = None,
 ) -> SecretTensor:
-    """Means along dimensions; at most two rounds."""
+    """Means along dimensions; at most six rounds."""
     if not x.dtype.is_floating_point and dtype is None:
         unsupported("the mean of integers", "give a floating-point dtype, as PyTorch demands")
-    count = math.prod(x.shape[d] for d in _dims(x, dim)) if x.dim() else 1
-    sums = sum_dims(x, _dims(x, dim), keepdim, dtype=dtype)
-    product = multiply_public(sums, 1.0 / count)
-    return product.like(product._parts, dtype=sums.dtype)
+    dims = _dims(x, dim)
+    if not math.prod(x.shape[d] for d in dims):
+        unsupported("the mean of no elements", "give it at least one")
+    return mean(x if dtype is None else to_copy(x, dtype=dtype), dims, keepdim)
 
 
 @implements(aten.var.correction)
@@ -71,16 +75,27 @@ def variance(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> SecretTensor:
-    """Variances along dimensions; at most six rounds."""
+    """Variances along dimensions: the sum of squares of deviations / √count, in range wherever the variance
+    is, and truncated once. At most twelve rounds."""
     dims = _dims(x, dim)
-    count = (math.prod(x.shape[d] for d in dims) if x.dim() else 1) - (
-        1 if correction is None else correction
-    )
+    elements = math.prod(x.shape[d] for d in dims)
+    count = elements - (1 if correction is None else correction)
     if count <= 0:
         unsupported("the variance of so few elements", "give it more elements than the correction")
-    deviation = sub(x, mean_dims(x, dims, True))
-    product = multiply_public(sum_dims(mul(deviation, deviation), dims, keepdim), 1.0 / count)
-    return product.like(product._parts, dtype=x.dtype)
+    deviations = sub(x, mean(x, dims, True))
+    # A deviation may have a bit more than a value.
+    root = torch.tensor(1.0 / math.sqrt(count), dtype=torch.float64)
+    deviations = times_public(deviations, root, x.dtype, gain=2.0)
+    last = tuple(_last(part, dims).reshape(-1, 1, elements) for part in deviations._parts)
+    squares = bmm(x.like(last, deviations._scale), x.like(tuple(part.mT for part in last), deviations._scale))
+    kept = [(1 if d in dims else size) for d, size in enumerate(x.shape)]
+    shape = kept if keepdim else [size for d, size in enumerate(x.shape) if d not in dims]
+    return squares.like(tuple(part.reshape(shape) for part in squares._parts))
+
+
+def _last(part: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+    """Those dimensions after the others."""
+    return part.movedim(tuple(dims), tuple(range(-len(dims), 0))) if dims else part
 
 
 @implements(aten.cumsum.default)
@@ -100,9 +115,14 @@ def trace(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.any.default, aten.any.dim, aten.any.dims)
 def any_of(x: SecretTensor, dim: Sequence[int] | int | None = None, keepdim: bool = False) -> SecretTensor:
-    """Whether any element is true, or not zero: a sum is not zero."""
+    """Whether any element is true, or not zero: how many are is compared with zero, at the width that the
+    count needs."""
     x = to_copy(x, dtype=torch.bool)
-    return gt(sum_dims(x, _dims(x, dim), keepdim), 0)
+    dims = _dims(x, dim)
+    most = math.prod(x.shape[d] for d in dims)
+    counts = sum_dims(x, dims, keepdim)
+    none = shares.equal_zero(x._session, counts._parts, max(2, most.bit_length()))
+    return logical_not(x.like(none))
 
 
 @implements(aten.all.default, aten.all.dim, aten.all.dims)

@@ -1,14 +1,19 @@
-"""The one table: ATen operator → implementation."""
+"""The one table: ATen operator → implementation; and the three steps of every operator: what comes out
+(``propagation``), the work on components (the implementation), the wrapping, in which the result gets its
+dtype and shares memory with the arguments exactly where PyTorch's schema says so."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NoReturn, TypeVar
 
 import torch
-from torch.utils import _pytree as pytree
 
-from tacit import paths
-from tacit.errors import UnsupportedOperatorError
+from tacit import paths, ranges
+from tacit.errors import MisuseError, UnsupportedOperatorError
+from tacit.fixed import WHOLE
 from tacit.operators.operands import as_kind_of
+from tacit.operators.propagation import Outcome, propagate
+from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor, refuse
 
@@ -24,6 +29,9 @@ REVEALING = {
     torch.ops.aten.is_nonzero.default: "a condition",
     torch.ops.aten.nonzero.default: "nonzero()",
 }
+
+#: They share memory with an argument that nobody uses any more, whatever their schema says.
+UNSAFE_VIEWS = {torch.ops.aten._unsafe_view.default}
 
 #: What PyTorch does with the indices of a max pooling before it throws them away.
 RESHAPING = {torch.ops.aten.squeeze.dim, torch.ops.aten.detach.default, torch.ops.aten.view.default}
@@ -41,35 +49,8 @@ def implements(*overloads: Any) -> Callable[[Implementation], Implementation]:
     return enter
 
 
-def in_place(overload: Any, functional: Any) -> None:
-    """Enters an operator that writes the result of another into its first argument."""
-
-    def write(target: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        if not isinstance(target, SecretTensor):
-            unsupported(
-                "an in-place operation that would put a secret into a plain tensor",
-                "use the form that returns a new tensor",
-            )
-        return assign(target, TABLE[functional](target, *args, **kwargs))
-
-    implements(overload)(write)
-
-
-def in_place_view(overload: Any, functional: Any) -> None:
-    """Enters an operator that changes the shape of its argument."""
-
-    def reshape(target: SecretTensor, *args: Any) -> SecretTensor:
-        target._parts = tuple(functional(part, *args) for part in target._parts)
-        # The outer tensor's own sizes follow.
-        with torch._C._DisableTorchDispatch():
-            overload(target, *args)
-        return target
-
-    implements(overload)(reshape)
-
-
-def assign(target: SecretTensor, value: SecretTensor) -> SecretTensor:
-    """Writes a secret tensor into another, as in-place operations do; views see it."""
+def assign(target: SecretTensor, value: Any) -> SecretTensor:
+    """Writes a value into a secret tensor, as in-place operations do; views see it."""
     value = as_kind_of(value, target)
     for mine, new in zip(writable(target), value._parts, strict=True):
         mine.copy_(new)
@@ -78,7 +59,7 @@ def assign(target: SecretTensor, value: SecretTensor) -> SecretTensor:
 
 def writable(target: SecretTensor) -> Parts:
     """The components of a secret tensor, for the operators that write into them."""
-    target._session.lasting.forget(target._parts[0])
+    target._session.storages.written(target._parts[0])
     return target._parts
 
 
@@ -88,30 +69,149 @@ def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     Raises:
         UnsupportedOperatorError: the table has no entry, or not for these arguments.
     """
-    implementation = TABLE.get(func)
+    implementation = TABLE.get(func) or _writing(func)
     if implementation is None:
-        if func in REVEALING:
-            refuse(REVEALING[func])
-        # What PyTorch itself composes of others reaches us whole when an implementation calls it.
+        return _composed(func, args, kwargs)
+    secrets = _secrets(args, kwargs)
+    session = _session_of_all(secrets)
+    if not all(secret._parts for secret in secrets):
+        if func not in RESHAPING:
+            unsupported("the indices of a max pooling", "use max pooling without return_indices")
+        outcome = propagate(func, args, kwargs)
+        return SecretTensor((), WHOLE, session, outcome.dtype, shape=outcome.shape)
+    previous = session.operator
+    session.operator = previous or str(func)
+    try:
         with torch.no_grad():
-            result = func.decompose(*args, **kwargs)
-        if result is not NotImplemented:
-            return result
-        unsupported(f"the operator {func}", "replace it in the model, or apply it to plain tensors")
-    hollow = [
-        leaf
-        for leaf in pytree.tree_leaves((args, kwargs))
-        if isinstance(leaf, SecretTensor) and not leaf._parts
-    ]
-    if hollow and func in RESHAPING:
-        return SecretTensor((), 0, hollow[0]._session, hollow[0].dtype)
-    if hollow:
-        unsupported("the indices of a max pooling", "use max pooling without return_indices")
-    with torch.no_grad():
-        return implementation(*args, **kwargs)
+            expected = propagate(func, args, kwargs)
+            return _wrapped(func, implementation(*args, **kwargs), expected, secrets)
+    finally:
+        session.operator = previous
 
 
 SecretTensor.dispatcher = run
+
+
+def _composed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An operator without an entry: as PyTorch composes it of others, if it does."""
+    if func in REVEALING:
+        refuse(REVEALING[func])
+    with torch.no_grad():
+        result = func.decompose(*args, **kwargs)
+    if result is NotImplemented:
+        unsupported(f"the operator {func}", "replace it in the model, or apply it to plain tensors")
+    return result
+
+
+def _secrets(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[SecretTensor]:
+    secrets = []
+    for arg in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(arg, SecretTensor):
+            secrets.append(arg)
+        elif isinstance(arg, list | tuple):
+            secrets += [leaf for leaf in arg if isinstance(leaf, SecretTensor)]
+    return secrets
+
+
+def _session_of_all(secrets: Sequence[SecretTensor]) -> Session:
+    session = secrets[0]._session
+    if any(secret._session is not session for secret in secrets):
+        raise MisuseError("tensors of two sessions do not meet in one operation")
+    return session
+
+
+# In-place operators --------------------------------------------------------------------------------
+
+
+@cache
+def _writing(func: Any) -> Callable[..., Any] | None:
+    """An in-place operator made of the one that returns a new tensor (or a view)."""
+    name = func._schema.name.removeprefix("aten::")
+    if not func._schema.is_mutable or not name.endswith("_") or name.endswith("__"):
+        return None
+    packet = getattr(torch.ops.aten, name[:-1], None)
+    overload = getattr(packet, func._overloadname, None)
+    functional = TABLE.get(overload)
+    if functional is None:
+        return None
+    if torch.Tag.inplace_view in func.tags:
+        return _reshaping(func, functional)
+
+    def write(target: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if not isinstance(target, SecretTensor):
+            unsupported(
+                "an in-place operation that would put a secret into a plain tensor",
+                "use the form that returns a new tensor",
+            )
+        return assign(target, functional(target, *args, **kwargs))
+
+    return write
+
+
+def _reshaping(func: Any, functional: Callable[..., Any]) -> Callable[..., Any]:
+    def reshape(target: SecretTensor, *args: Any, **kwargs: Any) -> SecretTensor:
+        target._parts = functional(target, *args, **kwargs)._parts
+        # The outer tensor's own sizes follow.
+        with torch._C._DisableTorchDispatch():
+            func(target, *args, **kwargs)
+        return target
+
+    return reshape
+
+
+# Wrapping ------------------------------------------------------------------------------------------
+
+
+@cache
+def _is_fresh(func: Any) -> tuple[bool, ...]:
+    """Which of the results share no memory with any argument, by the operator's schema."""
+    unsafe = func in UNSAFE_VIEWS
+    return tuple(value.alias_info is None and not unsafe for value in func._schema.returns)
+
+
+def _wrapped(func: Any, result: Any, expected: Any, secrets: Sequence[SecretTensor]) -> Any:
+    fresh = _is_fresh(func)
+    if isinstance(result, SecretTensor):
+        return _finished(result, expected, fresh[0], secrets)
+    if not isinstance(result, tuple | list):
+        return result
+    if len(fresh) == 1:
+        # A list of tensors.
+        fresh = fresh * len(result)
+    outcomes = expected if expected is not None else [None] * len(result)
+    finished = (
+        _finished(one, outcome, is_fresh, secrets) if isinstance(one, SecretTensor) else one
+        for one, outcome, is_fresh in zip(result, outcomes, fresh, strict=True)
+    )
+    return type(result)(finished) if type(result) in (list, tuple) else tuple(finished)
+
+
+def _finished(
+    result: SecretTensor, expected: Outcome | None, is_fresh: bool, secrets: Sequence[SecretTensor]
+) -> SecretTensor:
+    """A result with the dtype that PyTorch gives it, in memory of its own where it is new."""
+    parts = result._parts
+    if not parts:
+        shape = result.shape if expected is None else expected.shape
+        return SecretTensor((), WHOLE, result._session, result.dtype, shape=shape)
+    dtype = result.dtype
+    if expected is not None:
+        assert expected.shape == result.shape, f"shape {result.shape} in the place of {expected.shape}"
+        assert _kind(expected.dtype) == _kind(dtype), f"{dtype} in the place of {expected.dtype}"
+        dtype = expected.dtype
+    if is_fresh:
+        mine = parts[0].untyped_storage()._cdata
+        if any(secret._parts[0].untyped_storage()._cdata == mine for secret in secrets):
+            parts = tuple(part.clone() for part in parts)
+    if result._session.is_plain and dtype.is_floating_point:
+        ranges.check_value(result._session, parts[0], result._scale)
+    if dtype != result.dtype or parts is not result._parts:
+        return result.like(parts, dtype=dtype, loose=result._loose)
+    return result
+
+
+def _kind(dtype: torch.dtype) -> str:
+    return "boolean" if dtype == torch.bool else "fraction" if dtype.is_floating_point else "integer"
 
 
 def unsupported(what: str, remedy: str) -> NoReturn:

@@ -1,0 +1,252 @@
+"""Real numbers as fixed point in Z_2^64, and the one rule of scales.
+
+A number x of scale s is held as the word round(x·2^s) modulo 2^64. A :class:`Scale` travels with every
+secret tensor, and this module alone says which one a result has:
+
+- *Sums*, choices and whatever only moves data keep the greatest scale among their operands: bringing a
+  number to a greater one is free.
+- *Products* have the sum of both scales, and what is truncated lands at the session's scale, whatever
+  the operands had.
+- *Public factors* are words too. Whole numbers have scale 0 and need no truncation; others get as many
+  bits as the range leaves, and where these are not enough they are split into several terms.
+- *Integers* have scale 0.
+
+**Range.** Words stay below 2^62, where truncation has no wild errors. Numbers of scale s are below
+2^(46 − s), so at the default scale of 16 below 2^30: then the product of two at the session's scale,
+2·16 fraction bits and 30 bits before the point, is in range, and so is a public factor of 16 bits.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from tacit.errors import EncodingError, MisuseError
+
+#: Magnitudes of words stay below 2^RANGE, where truncation has no wild errors.
+RANGE = 62
+
+#: Magnitudes of words that are encoded stay below 2^ENCODED, which leaves room for a factor.
+ENCODED = 46
+
+#: Bits that a factor may have beside a word of any encoded number.
+ROOM = RANGE - ENCODED
+
+#: Significant bits that public factors have, at the least: nearly as many as float32.
+SIGNIFICANT = 22
+
+#: The same of public operands of matrix products and convolutions, of which every result takes many.
+SIGNIFICANT_IN_SUMS = 19
+
+#: Terms of a public factor at most.
+MOST_TERMS = 3
+
+#: Fraction bits that a scale may have: numbers below 2^6 are left.
+MOST_FRACTION_BITS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How many fraction bits numbers have."""
+
+    bits: int
+
+    @property
+    def limit(self) -> float:
+        """Numbers of this scale are smaller than this."""
+        return 2.0 ** (ENCODED - self.bits)
+
+
+#: Of integers and booleans.
+WHOLE = Scale(0)
+
+#: Of fractions, where nobody says otherwise.
+DEFAULT = Scale(16)
+
+
+def scale_of(bits: int) -> Scale:
+    """The scale with that many fraction bits.
+
+    Raises:
+        MisuseError: not 1 to 40.
+    """
+    if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= MOST_FRACTION_BITS:
+        raise MisuseError(f"a scale is 1 to {MOST_FRACTION_BITS} fraction bits, not {bits!r}")
+    return Scale(bits)
+
+
+def of_sum(scales: Sequence[Scale]) -> Scale:
+    """The scale at which numbers are added, chosen among, and compared: the greatest."""
+    return max(scales, key=lambda scale: scale.bits)
+
+
+def of_dtype(session: Scale, dtype: torch.dtype) -> Scale:
+    """The scale of new numbers of a dtype."""
+    return session if dtype.is_floating_point else WHOLE
+
+
+def of_product(left: Scale, right: Scale, session: Scale) -> tuple[int, Scale]:
+    """The bits that a product drops, and its scale then: the session's, or less if it has no more."""
+    total = left.bits + right.bits
+    wanted = min(total, max(left.bits and session.bits, right.bits and session.bits))
+    return total - wanted, Scale(wanted)
+
+
+def width(bits: int, scale: Scale) -> int:
+    """The width of a comparison of numbers of a scale, from that of numbers of the default scale: as many
+    bits before the point. Integers have the width itself."""
+    return bits if scale == WHOLE else min(64, max(2, bits + scale.bits - DEFAULT.bits))
+
+
+def encode(values: torch.Tensor, scale: Scale) -> torch.Tensor:
+    """Int64 words of a tensor of numbers, rounded to the nearest.
+
+    Raises:
+        EncodingError: a value is NaN, infinite, or not smaller than the scale's limit.
+    """
+    if values.numel() == 0:
+        return values.to(torch.int64)
+    if not values.is_floating_point():
+        words = values.to(torch.int64)
+        lowest, highest = (int(bound) for bound in words.aminmax())
+        if max(-lowest, highest) >= scale.limit:
+            raise EncodingError(_too_large(max(-lowest, highest), scale))
+        return words << scale.bits
+    wide = values.detach().to(torch.float64)
+    greatest = _greatest(
+        wide,
+        "a value is NaN or infinite, which has no fixed-point encoding; "
+        f"the largest magnitude allowed is below {scale.limit:g}",
+    )
+    if greatest >= scale.limit:
+        raise EncodingError(_too_large(greatest, scale))
+    return (wide * 2.0**scale.bits).round_().to(torch.int64)
+
+
+def _greatest(wide: torch.Tensor, otherwise: str) -> float:
+    """The greatest magnitude.
+
+    Raises:
+        EncodingError: a value is not finite.
+    """
+    lowest, highest = (float(bound) for bound in wide.aminmax())
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
+        raise EncodingError(otherwise)
+    return max(-lowest, highest)
+
+
+def _too_large(greatest: float, scale: Scale) -> str:
+    return (
+        f"a value of magnitude {greatest:g} is too large for fixed point with {scale.bits} fraction bits; "
+        f"the largest magnitude allowed is below {scale.limit:g}: scale the data down"
+    )
+
+
+def decode(words: torch.Tensor, scale: Scale, dtype: torch.dtype) -> torch.Tensor:
+    """The numbers that words stand for."""
+    if not dtype.is_floating_point:
+        return words.to(dtype)
+    return (words.to(torch.float64) * 2.0**-scale.bits).to(dtype)
+
+
+def lost(values: torch.Tensor, scale: Scale) -> float:
+    """What encoding loses of a tensor: the norm of the error, relative to the norm."""
+    wide = values.detach().to(torch.float64)
+    norm = float(wide.norm())
+    error = decode(encode(values, scale), scale, torch.float64) - wide
+    return float(error.norm()) / norm if norm else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A summand of a public factor: words, and the scale that they have."""
+
+    words: torch.Tensor
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A public factor: the sum of its terms, each word·2^−bits.
+
+    Each term's product stays in range wherever the secret operand and the result do.
+    """
+
+    terms: tuple[Term, ...]
+
+
+@lru_cache(maxsize=256)
+def _factor_of_number(value: float, operand: Scale, result: Scale) -> Factor:
+    wide = torch.tensor(value, dtype=torch.float64)
+    return _factor(wide, abs(value), operand, result, None)
+
+
+def factor(values: torch.Tensor, operand: Scale, result: Scale, gain: float | None = None) -> Factor:
+    """Public factors of numbers of scale ``operand``, whose results have scale ``result``.
+
+    Args:
+        gain: for sums of products, the sum of the factors' magnitudes that one result takes, divided by
+            the greatest of them.
+
+    Raises:
+        EncodingError: a value is NaN, infinite, or too large.
+    """
+    if not values.is_floating_point():
+        return Factor((Term(encode(values, WHOLE), 0),))
+    if values.numel() == 0:
+        return Factor((Term(values.to(torch.int64), 0),))
+    if values.dim() == 0 and gain is None:
+        number = float(values)
+        if not math.isfinite(number):
+            raise EncodingError(NO_FACTOR)
+        return _factor_of_number(number, operand, result)
+    wide = values.detach().to(torch.float64)
+    greatest = _greatest(wide, NO_FACTOR)
+    return _factor(wide, greatest, operand, result, gain)
+
+
+NO_FACTOR = "a public factor or divisor makes NaN or infinity (a division by zero?)"
+
+
+def _factor(wide: torch.Tensor, greatest: float, operand: Scale, result: Scale, gain: float | None) -> Factor:
+    if greatest >= WHOLE.limit:
+        raise EncodingError(_too_large(greatest, WHOLE))
+    if bool((wide == wide.round()).all()):
+        return Factor((Term(wide.to(torch.int64), 0),))
+    growth, significant = (1.0, SIGNIFICANT) if gain is None else (gain, SIGNIFICANT_IN_SUMS)
+    # What the result's range allows; or, if that is more, what a word of any operand leaves. Sums keep a
+    # bit for what rounding the factors does to summands that cancel.
+    allowed = result.bits - operand.bits - (gain is not None)
+    most = RANGE - 1 - max(0, operand.bits - result.bits)
+    bits = max(1, min(ROOM + max(allowed, _room(greatest * growth)), most))
+    terms: list[Term] = []
+    rest = wide
+    while True:
+        scaled = rest * 2.0**bits
+        # Towards zero, so that no term is more than the factor.
+        words = scaled.trunc()
+        terms.append(_shortened(words.to(torch.int64), bits))
+        rest = (scaled - words) * 2.0**-bits
+        error = float(rest.abs().max())
+        if error <= greatest * 2.0**-significant or len(terms) == MOST_TERMS:
+            return Factor(tuple(terms))
+        # Of the rest nothing is known but its size: no word of an operand may take it out of range.
+        bits = min(ROOM + _room(error * growth), most)
+        if bits <= terms[-1].bits:
+            return Factor(tuple(terms))
+
+
+def _room(greatest: float) -> int:
+    """By how many bits a number can be shifted up and stay at most 1."""
+    return -math.ceil(math.log2(greatest))
+
+
+def _shortened(words: torch.Tensor, bits: int) -> Term:
+    """The same factors with as few bits as they need: fewer are to be truncated."""
+    combined = int(np.bitwise_or.reduce(words.numpy().reshape(-1)))
+    trailing = (combined & -combined).bit_length() - 1 if combined else bits
+    drop = min(trailing, bits)
+    return Term(words >> drop, bits - drop)

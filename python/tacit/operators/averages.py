@@ -1,0 +1,83 @@
+"""Sums and averages that stay in range wherever their result does: what would leave it is shifted down
+before it is added up."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from tacit import fixed, shares
+from tacit.operators.operands import times_public
+from tacit.session import Session
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+#: Words of encoded numbers that may be added before truncation: 2^15 of below 2^46.
+MOST_SUMMANDS = 1 << (fixed.ROOM - 1)
+
+#: Numbers that are averaged by one public factor; sums of more are shifted down first, since the factor
+#: would have too few bits left.
+FEW = 64
+
+
+def as_fractions(x: SecretTensor) -> SecretTensor:
+    """Numbers without fraction bits with those of the session: averages have some."""
+    scale = x._session.scale
+    if x._scale != fixed.WHOLE:
+        return x
+    return x.like(tuple(part << scale.bits for part in x._parts), scale)
+
+
+def averaged(sums: SecretTensor, reciprocals: torch.Tensor, most: int) -> SecretTensor:
+    """Sums times public reciprocals of how many numbers each has, ``most`` at most, of at most
+    MOST_SUMMANDS; rounded as other products are. Two rounds for powers of two, else four or six."""
+    sums = as_fractions(sums)
+    parts, session = sums._parts, sums._session
+    shift = math.floor(math.log2(most)) if most > FEW else 0
+    if shift:
+        parts = shares.truncate(session, parts, shift)
+    shifted = sums.like(parts)
+    reciprocals = reciprocals * 2.0**shift
+    # A sum has so many numbers as one reciprocal makes one of.
+    gain = most * 2.0**-shift
+    return times_public(shifted, reciprocals, sums.dtype, gain=gain)
+
+
+def mean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
+    """Means of fractions along dimensions, of at least one."""
+    x = as_fractions(x)
+    count = math.prod(x.shape[dim] for dim in dims)
+    kept = tuple(1 if dim in dims else size for dim, size in enumerate(x.shape))
+    parts, left = x._parts, count
+    if count <= MOST_SUMMANDS:
+        parts = tuple(part.sum(list(dims), keepdim=True) if dims else part for part in parts)
+        result = averaged(x.like(parts), torch.tensor(1.0 / count, dtype=torch.float64), count)
+    else:
+        parts, left = _added_up(x._session, tuple(_last(part, dims) for part in parts), count)
+        parts = tuple(part.reshape(kept) for part in parts)
+        factor = torch.tensor(left / count, dtype=torch.float64)
+        result = times_public(x.like(parts), factor, x.dtype)
+    if keepdim:
+        return result
+    shape = [size for dim, size in enumerate(x.shape) if dim not in dims]
+    return result.like(tuple(part.reshape(shape) for part in result._parts))
+
+
+def _last(part: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+    """Those dimensions as one, the last."""
+    return part.movedim(tuple(dims), tuple(range(-len(dims), 0))).flatten(-len(dims))
+
+
+def _added_up(session: Session, x: Parts, count: int) -> tuple[Parts, int]:
+    """Sums along the last dimension, divided by a power of two that keeps them in range, and that power:
+    blocks are added and shifted down by as many bits as they grow, and so are their sums."""
+    divisor = 1
+    while count > 1:
+        size = min(count, MOST_SUMMANDS)
+        blocks = math.ceil(count / size)
+        missing = blocks * size - count
+        padded = (torch.nn.functional.pad(part, (0, missing)) for part in x)
+        sums = tuple(part.reshape(*part.shape[:-1], blocks, size).sum(-1) for part in padded)
+        shift = math.ceil(math.log2(size))
+        x, count, divisor = shares.truncate(session, sums, shift), blocks, divisor << shift
+    return tuple(part.squeeze(-1) for part in x), divisor

@@ -1,0 +1,83 @@
+"""What comes out of an operator, without data: PyTorch itself works out shapes and dtypes on tensors that
+have no memory, once for each combination of arguments' shapes and values."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils import _pytree as pytree
+
+
+class Outcome(NamedTuple):
+    """A tensor that will come out."""
+
+    shape: torch.Size
+    dtype: torch.dtype
+
+
+#: Combinations that are remembered at most.
+MOST = 1 << 12
+
+_known: dict[Any, Any] = {}
+
+
+def propagate(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The operator's result with an :class:`Outcome` in the place of each tensor; ``None`` where it depends
+    on data.
+
+    Raises:
+        RuntimeError, IndexError: whatever PyTorch says of arguments that do not fit.
+    """
+    try:
+        key = (func, _key(args), _key(tuple(kwargs.items())) if kwargs else ())
+        if key in _known:
+            return _known[key]
+    except TypeError:
+        return _propagate(func, args, kwargs)
+    if len(_known) >= MOST:
+        _known.clear()
+    outcome = _known[key] = _propagate(func, args, kwargs)
+    return outcome
+
+
+def _key(value: Any) -> Any:
+    """All of an argument that shapes and dtypes depend on."""
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.shape, value.stride()
+    if isinstance(value, tuple | list):
+        return tuple(map(_key, value))
+    return type(value), value
+
+
+def _propagate(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
+        return None
+    if _has_mask(args):
+        return None
+    args, kwargs = pytree.tree_map(_stand_in, (args, kwargs))
+    try:
+        result = func(*args, **kwargs)
+    except NotImplementedError:
+        return None
+    return pytree.tree_map(_outcome, result)
+
+
+def _has_mask(args: tuple[Any, ...]) -> bool:
+    """Whether one of several indices is a mask, whose ones are counted."""
+    return any(
+        isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
+        for arg in args
+        if isinstance(arg, list | tuple)
+        for index in arg
+    )
+
+
+def _stand_in(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return torch.device("meta") if isinstance(value, torch.device) else value
+    if value.layout != torch.strided:
+        raise NotImplementedError
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+
+
+def _outcome(value: Any) -> Any:
+    return Outcome(value.shape, value.dtype) if isinstance(value, torch.Tensor) else value

@@ -1,0 +1,54 @@
+"""What leaves its range, under the reference, where values can be looked at: a trial run under
+``protocol="plain"`` shows every overflow that shares would hide."""
+
+import math
+import warnings
+from collections.abc import Callable
+
+import torch
+
+from tacit import fixed, paths
+from tacit.errors import RangeWarning
+from tacit.fixed import Scale
+from tacit.session import Session
+
+
+def check_product(
+    session: Session, x: torch.Tensor, y: torch.Tensor, summands: int, product: Callable[..., torch.Tensor]
+) -> None:
+    """Reports a product of words, of which a result takes that many, that truncation cannot take."""
+    bound = _greatest(x) * _greatest(y) * summands
+    if bound < 2.0**fixed.RANGE:
+        return
+    greatest = float(product(x.to(torch.float64), y.to(torch.float64)).abs().max())
+    if greatest >= 2.0**fixed.RANGE:
+        _report(
+            session,
+            f"a product of 2^{math.log2(greatest):.1f} as a word, where less than 2^{fixed.RANGE} is right: "
+            "it is wrong from here on",
+        )
+
+
+def check_value(session: Session, words: torch.Tensor, scale: Scale) -> None:
+    """Reports numbers that are larger than their scale allows."""
+    if (greatest := _greatest(words)) >= 2.0**fixed.ENCODED:
+        _report(
+            session,
+            f"a value of magnitude {greatest * 2.0**-scale.bits:g}; with {scale.bits} fraction bits "
+            f"products are right below {scale.limit:g}",
+        )
+
+
+def _greatest(words: torch.Tensor) -> float:
+    if not words.numel():
+        return 0.0
+    lowest, highest = words.aminmax()
+    return float(max(-int(lowest), int(highest)))
+
+
+def _report(session: Session, what: str) -> None:
+    """Each operator of each module once, by party 0 alone: all hold the same values."""
+    where = f"{session.operator or 'tacit'} in {paths.current()}"
+    if session.party == 0 and where not in session.reported:
+        session.reported.add(where)
+        warnings.warn(f"out of range: {where} has {what}; scale the data down", RangeWarning, stacklevel=2)

@@ -1,0 +1,108 @@
+"""What is known of tensors that last, such as weights, for as long as nobody writes to them.
+
+A protocol that masks its operands masks those that are used again once, under a *name* for each view. And
+what an operator worked out from several tensors, such as the factor of a normalisation, can be kept
+(*derived*). Both stand for storages in one state: when one of these is written to, or freed, all that was
+known of it is forgotten. Operators that write say so (``written``): below autograd, where they run, PyTorch
+counts no versions.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from tacit import _core
+
+#: Views of one storage that have names: a weight is used in few ways, and its rows one by one need none.
+MOST_VIEWS = 1024
+
+#: Offset, shape and strides of a view.
+Geometry = tuple[Any, ...]
+
+
+class _Lasting:
+    """A storage that somebody uses again."""
+
+    def __init__(self, reference: StorageWeakRef) -> None:
+        self.reference = reference
+        self.names: dict[Geometry, int] = {}
+        self.derived: set[Any] = set()
+
+
+class Storages:
+    """The lasting storages of one party, by the components of its sharings.
+
+    All parties run the same program, so the same names stand for the same values everywhere.
+    """
+
+    def __init__(self, core: _core.Session) -> None:
+        self._core = core
+        self._lasting: dict[int, _Lasting] = {}
+        self._derived: dict[Any, Any] = {}
+        self._next = 0
+
+    def add(self, tensor: torch.Tensor) -> None:
+        """Whoever multiplies by this tensor, or a view of it, will do so again."""
+        self._drop_freed()
+        self._entry(tensor)
+
+    def name(self, tensor: torch.Tensor) -> int | None:
+        """The name of this view, if its storage lasts."""
+        if not self._lasting:
+            return None
+        strides = tensor.stride()
+        if 0 in strides:
+            # Repeated along a dimension: as large as what it multiplies, and seldom twice of one size.
+            return None
+        lasting = self._lasting.get(tensor.untyped_storage()._cdata)
+        if lasting is None:
+            return None
+        self._drop_freed()
+        geometry = (tensor.storage_offset(), tuple(tensor.shape), strides)
+        name = lasting.names.get(geometry)
+        if name is None and len(lasting.names) < MOST_VIEWS:
+            name = lasting.names[geometry] = self._next
+            self._next += 1
+        return name
+
+    def derived(self, kind: Any, tensors: Sequence[torch.Tensor]) -> Any:
+        """What was kept of that kind for these tensors in their present state; ``None`` if nothing."""
+        return self._derived.get((kind, *map(_view, tensors)))
+
+    def derive(self, kind: Any, tensors: Sequence[torch.Tensor], value: Any) -> None:
+        """Keeps a value that follows from these tensors, until one of them is written to or freed."""
+        self._drop_freed()
+        key = (kind, *map(_view, tensors))
+        self._derived[key] = value
+        for tensor in tensors:
+            self._entry(tensor).derived.add(key)
+
+    def written(self, tensor: torch.Tensor) -> None:
+        """What shares its storage with this tensor is about to be written to."""
+        if self._lasting:
+            lasting = self._lasting.get(tensor.untyped_storage()._cdata)
+            if lasting is not None:
+                self._forget(lasting)
+
+    def _entry(self, tensor: torch.Tensor) -> _Lasting:
+        reference = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+        return self._lasting.setdefault(reference.cdata, _Lasting(reference))
+
+    def _forget(self, lasting: _Lasting) -> None:
+        for name in lasting.names.values():
+            self._core.forget(name)
+        for key in lasting.derived:
+            self._derived.pop(key, None)
+        lasting.names, lasting.derived = {}, set()
+
+    def _drop_freed(self) -> None:
+        freed = [at for at, entry in self._lasting.items() if entry.reference.expired()]  # type: ignore[no-untyped-call]
+        for at in freed:
+            self._forget(self._lasting.pop(at))
+
+
+def _view(tensor: torch.Tensor) -> Geometry:
+    place = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+    return tensor.untyped_storage()._cdata, *place
