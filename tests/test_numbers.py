@@ -1,0 +1,456 @@
+"""Every limit of the README's table, at the limit, for both families: directly, and after chains."""
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import tacit
+from tacit import fixed
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "replicated": {},
+    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
+}
+
+OnShares = Callable[..., Any]
+
+#: A unit of the default scale.
+UNIT = 2.0**-16
+
+#: The largest magnitude that is shared, and the largest that a product may have.
+LIMIT = 2.0**30
+
+
+@pytest.fixture(params=SETTINGS)
+def on_shares(request: pytest.FixtureRequest) -> OnShares:
+    """Runs a program in all parties: what party 0 finds."""
+    return lambda fn, *args: tacit.launch(fn, *args, **SETTINGS[request.param])[0]
+
+
+def double(values: Any) -> torch.Tensor:
+    return torch.as_tensor(values, dtype=torch.float64)
+
+
+#: Values up to the limit, of both signs.
+EDGES = double([LIMIT - 1, -(LIMIT - 1), 1e8, -1e8, 2.0**25, 2.0**24 + 1, 1000.5, -1.0, UNIT, -UNIT, 0.0])
+
+#: Factors and divisors of all sizes, with results below the limit for every edge.
+FACTORS = [0.5, -0.5, 0.999, 1 / 3, 0.1, 1e-3, 1e-6, 2.0**-20]
+
+
+def test_products_by_public_numbers(on_shares: OnShares) -> None:
+    def program() -> list[Any]:
+        x = tacit.share(EDGES, owner=0)
+        return [(x * factor).reveal() for factor in FACTORS] + [(x / (1 / f)).reveal() for f in FACTORS]
+
+    for factor, found in zip(FACTORS * 2, on_shares(program), strict=True):
+        plain = EDGES * factor
+        assert ((found.double() - plain).abs() <= 1.001 * UNIT + plain.abs() * 2.0**-22).all(), factor
+
+
+def test_what_was_wrong_beyond_two_to_the_24(on_shares: OnShares) -> None:
+    salaries = double([50_000.0, 61_000.0, 72_500.0, 99_999.0, 100_000.0])
+    linear = nn.Linear(6, 3, dtype=torch.float64)
+    inputs = double([[2.0**25, -(2.0**25), 2.0**24, 3.0, 1e7, -2e7]])
+
+    def program() -> list[Any]:
+        x = tacit.share(double([1e8, 1e8, 1e8]), owner=0)
+        pay = tacit.share(salaries, owner=1)
+        return [
+            (x * 1.05).reveal(),
+            x.mean().reveal(),
+            pay.var().reveal(),
+            pay.mean().reveal(),
+            linear(tacit.share(inputs, owner=0)).reveal(),
+            nn.functional.avg_pool1d(tacit.share(double([[[1e9, 1e9, 1e9, 1.0]]]), owner=0), 3, 1).reveal(),
+        ]
+
+    plain = [
+        double([1.05e8] * 3),
+        double(1e8),
+        salaries.var(),
+        salaries.mean(),
+        linear(inputs).detach(),
+        double([[[1e9, 2 / 3 * 1e9 + 1 / 3]]]),
+    ]
+    for found, wanted in zip(on_shares(program), plain, strict=True):
+        assert torch.allclose(found.double(), wanted, rtol=2.0**-18, atol=4 * UNIT), (found, wanted)
+
+
+def test_products_of_secrets_at_the_limit(on_shares: OnShares) -> None:
+    left = double([2.0**15, -(2.0**15), 2.0**29, LIMIT - 1, UNIT, -(LIMIT - 1), 32768.5])
+    right = double([2.0**15 - UNIT, 2.0**15 - UNIT, 1.984375, 1.0, LIMIT - 1, 1.0, -32767.0])
+    row, column = double([[2.0**14] * 4]), double([[2.0**14 - 1]] * 4)
+
+    def program() -> list[Any]:
+        a, b = tacit.share(left, owner=0), tacit.share(right, owner=1)
+        r, c = tacit.share(row, owner=0), tacit.share(column, owner=1)
+        kernel = c.reshape(1, 4, 1)
+        return [
+            (a * b).reveal(),
+            (r @ c).reveal(),
+            nn.functional.conv1d(r.reshape(1, 4, 1), kernel).reveal(),
+            # After a chain of what rounds: still the same limit, since all return to one scale.
+            ((a * 0.25) * (b * 4)).reveal(),
+            (a * 0.3 / 0.3 * b).reveal(),
+        ]
+
+    product = left * right
+    wanted = [product, row @ column, (row @ column).reshape(1, 1, 1), product]
+    *exact, last = on_shares(program)
+    slack = 1e-9 * product.abs()
+    for found, plain in zip(exact, wanted, strict=True):
+        allowed = 2 * UNIT + slack if plain.shape == slack.shape else 2 * UNIT
+        if plain is wanted[3]:
+            allowed = allowed + UNIT * 4 * right.abs()
+        assert ((found.double() - plain).abs() <= allowed).all(), (found, plain)
+    rounding = 4 * UNIT * right.abs() + 2 * UNIT + product.abs() * 2.0**-21
+    assert ((last.double() - product).abs() <= rounding).all()
+
+
+def test_means_and_variances_of_many(on_shares: OnShares) -> None:
+    torch.manual_seed(3)
+    large = 1e9 + torch.randn(40_000, dtype=torch.float64) * 1e4
+    small = torch.randn(5, 1000, dtype=torch.float64) * 0.01
+
+    def program() -> list[Any]:
+        x, y = tacit.share(large, owner=0), tacit.share(small, owner=1)
+        return [
+            x.mean().reveal(),
+            x.var().reveal(),
+            y.mean(1).reveal(),
+            y.var(1).reveal(),
+            y.var((0, 1), keepdim=True).reveal(),
+            y.t().var(0, correction=0).reveal(),
+        ]
+
+    plain = [
+        large.mean(),
+        large.var(),
+        small.mean(1),
+        small.var(1),
+        small.var((0, 1), keepdim=True),
+        small.t().var(0, correction=0),
+    ]
+    for found, wanted in zip(on_shares(program), plain, strict=True):
+        assert found.shape == wanted.shape
+        assert torch.allclose(found.double(), wanted, rtol=2.0**-16, atol=3 * UNIT), (found, wanted)
+
+
+def test_nothing_drifts() -> None:
+    """Averages over many roundings, of shares as they are and of shares that are structured."""
+    n = 20_000
+
+    def program() -> list[float]:
+        x = tacit.share(torch.full((n,), 1.0 + UNIT, dtype=torch.float64), owner=0)
+        by = [(x * 0.5) * 2, nn.functional.avg_pool1d((x * 4).reshape(1, 1, n), 4, 4) / 4, x / 3 * 3]
+        structured = (x - x + (1.0 + UNIT)) * 0.5 * 2
+        return [float((v.reveal().double() - (1.0 + UNIT)).mean()) / UNIT for v in (*by, structured)]
+
+    for name, setting in SETTINGS.items():
+        for drift in tacit.launch(program, **setting)[0]:
+            assert abs(drift) < 0.05, name
+
+
+# Scales --------------------------------------------------------------------------------------------
+
+
+def test_results_return_to_the_sessions_scale(on_shares: OnShares) -> None:
+    x = double([0.123456789, -1.5, 3.25])
+
+    def program() -> list[Any]:
+        fine, coarse = tacit.share(x, owner=0, scale=24), tacit.share(x, owner=1)
+        products = (fine * fine, fine * coarse, fine @ coarse, fine * 0.3, coarse.square())
+        assert {product._scale.bits for product in products} == {16}
+        assert ((fine + coarse)._scale.bits, (fine * 3)._scale.bits, (-fine)._scale.bits) == (24, 24, 24)
+        with tacit.fraction_bits(20):
+            shared = tacit.share(x, owner=0)
+            assert (shared._scale.bits, (shared * coarse)._scale.bits, (fine * fine)._scale.bits) == (
+                20,
+                20,
+                20,
+            )
+            finer = fine * fine
+        return [fine.reveal(), finer.reveal(), (fine > coarse - UNIT).reveal(), (fine + coarse).reveal()]
+
+    fine, finer, greater, total = on_shares(program)
+    assert (fine - x).abs().max() <= 2.0**-25
+    assert (finer - x * x).abs().max() <= 2.0**-20 + 2.0**-22
+    assert greater.all()
+    assert (total - 2 * x).abs().max() <= 2.0**-17 + 2.0**-25
+
+
+@pytest.mark.parametrize("scale", [0, 41, True, 16.0, "16"])
+def test_a_scale_that_cannot_be(scale: Any) -> None:
+    with pytest.raises(tacit.MisuseError, match="a scale is 1 to 40 fraction bits"):
+        tacit.launch(lambda: tacit.share(torch.ones(2), owner=0, scale=scale))
+
+
+def test_scales_that_differ_between_parties() -> None:
+    with pytest.raises(tacit.MisuseError, match="with 16 fraction bits, party 0 with 20"):
+        tacit.launch(
+            lambda: tacit.share(torch.ones(2), owner=0, scale=20 if tacit.session().party == 0 else None)
+        )
+
+
+def test_a_comparison_width_means_bits_before_the_point(on_shares: OnShares) -> None:
+    """At every scale, and for what a normalisation gives."""
+    largest = 2.0**14 - 1
+    x = double([largest, -largest, 0.5, -0.5, 0.0])
+    norm = nn.BatchNorm1d(1).eval()
+    norm.weight.data.fill_(math.sqrt(1 + norm.eps))
+
+    def program() -> list[Any]:
+        tacit.share_module(norm, owner=0)
+        found = []
+        with tacit.comparison_width(32):
+            for scale in (8, 16, 24):
+                secret = tacit.share(x, owner=1, scale=scale)
+                found += [(secret > 0).reveal(), torch.relu(secret).reveal(), secret.max().reveal()]
+            normalised = norm(tacit.share(x.reshape(-1, 1), owner=1)).reshape(-1)
+            found += [
+                (normalised > 0.25).reveal(),
+                torch.relu(normalised).reveal(),
+                normalised.max().reveal(),
+            ]
+        return found
+
+    found = on_shares(program)
+    for positive, rectified, greatest in zip(found[::3], found[1::3], found[2::3], strict=True):
+        assert positive.tolist() == [True, False, True, False, False]
+        assert torch.allclose(rectified.double(), x.relu(), atol=0.01)
+        assert abs(float(greatest) - largest) < 0.01
+
+
+def test_counting_needs_no_width_of_the_users(on_shares: OnShares) -> None:
+    def program() -> list[Any]:
+        x = tacit.share(torch.ones(3, 1000, dtype=torch.bool), owner=0)
+        with tacit.comparison_width(8):
+            return [x.any().reveal(), x.all(1).reveal(), (~x).any(1).reveal(), x[:, :0].any(1).reveal()]
+
+    everything, rows, none, empty = on_shares(program)
+    assert everything
+    assert rows.all()
+    assert not none.any()
+    assert not empty.any()
+
+
+# Normalisation -------------------------------------------------------------------------------------
+
+
+def normalisation() -> nn.BatchNorm1d:
+    torch.manual_seed(1)
+    norm = nn.BatchNorm1d(4).eval()
+    norm.running_mean.normal_()
+    norm.running_var.uniform_(0.5, 2)
+    norm.weight.data.uniform_(0.5, 2)
+    norm.bias.data.normal_()
+    return norm
+
+
+def test_a_normalisation_keeps_the_scale(on_shares: OnShares) -> None:
+    norm = nn.BatchNorm1d(1).eval()
+
+    def program() -> list[Any]:
+        tacit.share_module(norm, owner=0)
+        x = tacit.share(double([[200.0], [-150.0], [2.0**20]]), owner=1)
+        once = norm(x)
+        assert once._scale.bits == 16
+        return [(once[:2] ** 2).reveal(), norm(norm(x)).reveal()]
+
+    squares, twice = on_shares(program)
+    assert torch.allclose(squares.double(), double([[40_000.0], [22_500.0]]), rtol=2e-5)
+    assert torch.allclose(twice.double(), double([[200.0], [-150.0], [2.0**20]]), rtol=2e-5)
+
+
+VALUES = {
+    "weight": [1.0, -2.0, 0.5, 3.0],
+    "bias": [0.0, 1.0, 2.0, -1.0],
+    "running_mean": [0.25, -0.25, 1.0, 0.0],
+    "running_var": [0.5, 1.0, 4.0, 9.0],
+}
+
+#: What is done to a normalisation; `secret` shares a value, or leaves it plain.
+WRITES: dict[str, Callable[[nn.BatchNorm1d, Callable[[torch.Tensor], Any]], Any]] = {
+    "weight": lambda norm, _: norm.weight.data.mul_(2.0),
+    "weight in place": lambda norm, secret: norm.weight.copy_(secret(torch.tensor([1.0, 2.0, 3.0, 4.0]))),
+    "bias": lambda norm, _: norm.bias.add_(1.0),
+    "mean": lambda norm, _: norm.running_mean.fill_(0.5),
+    "variance": lambda norm, _: norm.running_var.mul_(4.0),
+    "small variance": lambda norm, secret: norm.running_var.copy_(
+        secret(torch.tensor([0.01, 900.0, 1.0, 4e4]))
+    ),
+    "a new parameter": lambda norm, secret: setattr(
+        norm, "weight", nn.Parameter(secret(torch.tensor([3.0, 1.0, 2.0, 0.5])), requires_grad=False)
+    ),
+    "data": lambda norm, secret: setattr(norm.weight, "data", secret(torch.tensor([3.0, 1.0, 2.0, 0.5]))),
+    "state": lambda norm, secret: norm.load_state_dict(
+        {name: secret(torch.tensor(VALUES[name])) for name in VALUES}, strict=False
+    ),
+    "epsilon": lambda norm, _: setattr(norm, "eps", 0.5),
+    "double": lambda norm, _: norm.double(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_normalisation_follows_every_write(on_shares: OnShares, write: str) -> None:
+    x = torch.randn(6, 4, generator=torch.Generator().manual_seed(2))
+    plain = normalisation()
+    with torch.no_grad():
+        before = plain(x)
+        WRITES[write](plain, lambda value: value.clone())
+        plain.double()
+        after = plain(x.double())
+
+    original = normalisation()
+
+    def program() -> list[Any]:
+        norm = tacit.share_module(original, owner=0)
+        secret = tacit.share(x, owner=1)
+        found = [norm(secret).reveal()]
+        with torch.no_grad():
+            WRITES[write](norm, lambda value: tacit.share(value, owner=0))
+        return [*found, norm(secret).reveal(), norm(secret).reveal()]
+
+    first, *then = on_shares(program)
+    assert torch.allclose(first, before, atol=1e-3)
+    for found in then:
+        assert torch.allclose(found.double(), after, rtol=2e-3, atol=2e-3), (found - after).abs().max()
+
+
+def test_a_copied_module_is_the_same_and_independent(on_shares: OnShares) -> None:
+    import copy
+
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(2))
+    model = nn.Sequential(nn.Linear(4, 4), normalisation()).eval()
+    with torch.no_grad():
+        plain = model(x)
+
+    def program() -> list[Any]:
+        secret = tacit.share_module(model, owner=0)
+        copied = copy.deepcopy(secret)
+        assert all(isinstance(parameter, nn.Parameter) for parameter in copied.parameters())
+        with torch.no_grad():
+            secret[0].weight.zero_()
+            secret[1].weight.zero_()
+        return [copied(tacit.share(x, owner=1)).reveal()]
+
+    assert torch.allclose(on_shares(program)[0], plain, atol=2e-3)
+
+
+# What the owner and the reference are told ---------------------------------------------------------
+
+
+def test_the_owner_of_weights_that_are_too_small_is_warned() -> None:
+    def program() -> list[str]:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
+        model[1].weight.data.mul_(1e-4)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            tacit.share_module(model, owner=1)
+        return [str(warning.message) for warning in caught if warning.category is tacit.PrecisionWarning]
+
+    # Threads share the list of warnings.
+    none, found, also_none = tacit.launch(program, transport="tcp")
+    assert none == also_none == []
+    assert len(found) == 1
+    assert "1.weight (" in found[0]
+    assert "0.weight" not in found[0]
+    assert "scale={name: 24}" in found[0]
+
+
+def test_weights_with_a_scale_of_their_own_keep_their_digits(on_shares: OnShares) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 16, bias=False), nn.Linear(16, 4, bias=False)).double()
+    model[0].weight.data.mul_(1e-3)
+    model[1].weight.data.mul_(1e-1)
+    x = torch.randn(5, 16, dtype=torch.float64) * 1e4
+    with torch.no_grad():
+        plain = model(x)
+
+    def program() -> Any:
+        tacit.share_module(model, owner=0, scale={"0.weight": 28})
+        assert (model[0].weight._scale.bits, model[1].weight._scale.bits) == (28, 16)
+        return model(tacit.share(x, owner=1)).reveal()
+
+    assert (on_shares(program) - plain).norm() / plain.norm() < 1e-3
+
+
+def test_a_scale_for_a_weight_that_is_not_there() -> None:
+    with pytest.raises(tacit.MisuseError, match="scale names 'weigth', which the module does not have"):
+        tacit.launch(lambda: tacit.share_module(nn.Linear(2, 2), owner=0, scale={"weigth": 20}))
+
+
+OVERFLOWS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "a product": (lambda x: x * x, "aten.mul.Tensor"),
+    "a matrix product": (lambda x: x.reshape(1, 2) @ x.reshape(2, 1), "aten.mm"),
+    "a convolution": (
+        lambda x: nn.functional.conv1d(x.reshape(1, 1, 2), x.reshape(1, 1, 2)),
+        "aten.convolution",
+    ),
+    "a public factor": (lambda x: x * 1e6, "aten.mul"),
+    "a sum": (lambda x: (x * 4000).sum() + 2.0**29, "aten."),
+}
+
+
+@pytest.mark.parametrize("what", OVERFLOWS)
+def test_a_trial_run_shows_every_overflow(what: str) -> None:
+    apply, operator = OVERFLOWS[what]
+
+    class Layer(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return apply(x)
+
+    def program(values: torch.Tensor) -> None:
+        model = nn.Sequential(nn.Identity(), Layer())
+        for _ in range(2):
+            model(tacit.share(values, owner=0))
+
+    def run(values: list[float]) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            tacit.launch(program, double(values), protocol="plain", parties=2)
+        return [str(warning.message) for warning in caught if warning.category is tacit.RangeWarning]
+
+    assert run([1.0, 2.0]) == []
+    found = run([2.0**17, 2.0**17])
+    assert len(found) == len(set(found))
+    assert all("module '1'" in message for message in found)
+    assert operator in found[0]
+
+
+# Factors -------------------------------------------------------------------------------------------
+
+
+def test_no_term_of_a_factor_leaves_the_range() -> None:
+    generator = torch.Generator().manual_seed(5)
+    magnitudes = 10.0 ** (torch.rand(400, generator=generator, dtype=torch.float64) * 20 - 12)
+    for value in magnitudes.tolist():
+        factor = fixed.factor(double(value), fixed.DEFAULT, fixed.DEFAULT)
+        # The largest operand whose product is below the limit.
+        word = min(2.0**46, LIMIT / value * 2.0**16)
+        kept = 0.0
+        for term in factor.terms:
+            assert abs(int(term.words)) * word <= 2.0**fixed.RANGE
+            assert 0 <= term.bits <= 61
+            kept += int(term.words) * 2.0**-term.bits
+        assert abs(kept - value) <= max(value * 2.0**-22, 2.0**-60), value
+
+
+def test_no_sum_of_products_by_public_weights_leaves_the_range() -> None:
+    generator = torch.Generator().manual_seed(6)
+    for size in (1, 2, 7, 64, 1000):
+        weights = torch.randn(3, size, generator=generator, dtype=torch.float64) / size**0.5
+        gain = float(weights.abs().sum(1).max() / weights.abs().max())
+        factor = fixed.factor(weights, fixed.DEFAULT, fixed.DEFAULT, gain)
+        largest = 2.0**46 * min(1.0, 1.0 / float(weights.abs().sum(1).max()))
+        for term in factor.terms:
+            assert float(term.words.double().abs().sum(1).max()) * largest <= 2.0**fixed.RANGE
+        kept = sum(term.words.double() * 2.0**-term.bits for term in factor.terms)
+        assert (kept - weights).abs().max() <= weights.abs().max() * 2.0**-19
