@@ -1,4 +1,8 @@
 //! What every operation costs, as declared by each protocol and held against the meter by the tests.
+//!
+//! Declared are the bits that must travel, for any size. Messages are whole words: what the meter counts is
+//! that, and less than a word more for each message; exactly that where n is a multiple of 192 (replicated
+//! sharing) or 64.
 
 use crate::protocol::Receiver;
 
@@ -35,6 +39,22 @@ pub enum Operation {
     Reveal {
         /// Elements.
         n: u64,
+        /// Who learns them.
+        to: Receiver,
+    },
+    /// `share_bits` of n values of that width.
+    ShareBits {
+        /// Elements.
+        n: u64,
+        /// Planes.
+        width: u64,
+    },
+    /// `reveal_bits` of n values of that width.
+    RevealBits {
+        /// Elements.
+        n: u64,
+        /// Planes.
+        width: u64,
         /// Who learns them.
         to: Receiver,
     },

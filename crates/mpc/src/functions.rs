@@ -1,5 +1,6 @@
 //! What every protocol can do, made of what each of them does.
 
+use crate::dense;
 use crate::{Bits, Parts, PartsMut, Protocol, Result};
 
 /// x / 2^bits as [`Protocol::truncate`] has it, and x itself where no bits are dropped.
@@ -71,18 +72,19 @@ pub fn maximum(
 /// # Errors
 /// What the links meet.
 pub fn binary_to_additive(protocol: &mut dyn Protocol, x: &Bits, out: PartsMut) -> Result<()> {
-    let (n, stride) = (x.len(), x.stride());
-    // All planes in one conversion: the bits of plane j become elements j·64·stride and on.
-    let flat = Bits::new(1, x.width() * stride * 64, x.parts().to_vec());
+    let (width, n) = (x.width(), x.len());
+    // All planes in one conversion: those of plane j are the elements from j·n on.
+    let planes = x.parts().iter();
+    let flat = planes.map(|planes| dense::packed(planes, n).into_owned());
+    let flat = Bits::new(1, width * n, flat.collect());
     let mut words = vec![vec![0; flat.len()]; protocol.parts()];
     let mut slices: Vec<&mut [u64]> = words.iter_mut().map(Vec::as_mut_slice).collect();
     protocol.bit_to_ring(&flat, &mut slices)?;
     for (out, words) in out.iter_mut().zip(&words) {
         out.fill(0);
-        for (j, plane) in words.chunks_exact((stride * 64).max(1)).enumerate() {
-            out.iter_mut()
-                .zip(&plane[..n])
-                .for_each(|(out, bit)| *out = out.wrapping_add(bit << j));
+        for (j, plane) in words.chunks_exact(n.max(1)).enumerate() {
+            let bits = out.iter_mut().zip(plane);
+            bits.for_each(|(out, bit)| *out = out.wrapping_add(bit << j));
         }
     }
     Ok(())

@@ -20,6 +20,7 @@ mod blocks;
 mod broadcast;
 pub mod correlations;
 mod cost;
+mod dense;
 pub mod functions;
 mod group;
 mod keys;

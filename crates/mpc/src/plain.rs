@@ -83,12 +83,14 @@ impl Protocol for Plain {
     }
 
     fn cost(&self, operation: Operation) -> Cost {
-        match operation {
-            Operation::Share { n } => Cost {
-                rounds: 1,
-                bits: 64 * n * (self.channel.parties() as u64 - 1),
-            },
-            _ => Cost::default(),
+        let bits = match operation {
+            Operation::Share { n } => 64 * n,
+            Operation::ShareBits { n, width } => 64 * width * n.div_ceil(64),
+            _ => return Cost::default(),
+        };
+        Cost {
+            rounds: 1,
+            bits: bits * (self.channel.parties() as u64 - 1),
         }
     }
 

@@ -48,7 +48,7 @@ impl Receiver {
 }
 
 /// A bilinear map over Z_2^64, by its public shape.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bilinear {
     /// n products, element by element.
     Elementwise {

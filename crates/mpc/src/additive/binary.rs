@@ -2,7 +2,7 @@
 //!
 //! **AND.** Beaver's product in Z_2: with [a], [b], [ab] open d = x ⊕ a and e = y ⊕ b;
 //! xy = d(b ⊕ e) ⊕ ea ⊕ ab, where party 0 adds de. Factors that occur in two products are masked and
-//! opened once: three bits for two products. One round.
+//! opened once: three bits for two products. One round. All factors travel as one string of bits.
 //!
 //! **Additive to binary:** with [r] and [r]'s bits, open c = x − r; a parallel-prefix adder of the public c
 //! and the shared bits of r gives x. Its first level is local, since c is public:
@@ -11,17 +11,19 @@
 //! **Simulation.** d, e and c are masked by a, b and r.
 
 use super::{Additive, planes};
-use crate::correlations::kind::Kind;
+use crate::correlations::drawn::{BitFactor, BitTriples, RingWithBits};
+use crate::dense::{self, Run, concatenate, extract, runs};
 use crate::group::Group;
 use crate::tree::{Join, prefix_carries};
 use crate::{Bits, Result};
 use ring::planes::{split, words_of};
 
-/// Joins with the same number of right factors, as one product of long vectors.
+/// Joins with the same number of right factors, as one product of long vectors without gaps.
 struct Class {
+    bits: usize,
     left: Vec<u64>,
     rights: Vec<Vec<u64>>,
-    masks: Vec<Vec<u64>>,
+    masks: BitTriples,
 }
 
 impl Additive {
@@ -44,65 +46,65 @@ impl Additive {
     /// All products of the joins, in one round.
     pub(super) fn join_planes(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
         let mut classes = Vec::with_capacity(2);
-        let mut message = Vec::new();
         for rights in 1..=2 {
-            let members = joins.iter().filter(|join| join.rights.len() == rights);
-            let members: Vec<&Join> = members.collect();
-            let gather = |factor: &dyn Fn(&Join) -> Vec<u64>| -> Vec<u64> {
-                members.iter().flat_map(|join| factor(join)).collect()
-            };
-            let left = gather(&|join| planes(join.left).to_vec());
-            let right = |at| gather(&|join| planes(join.rights[at]).to_vec());
-            let rights: Vec<Vec<u64>> = (0..rights).map(right).collect();
-            let masks = if left.is_empty() {
-                Vec::new()
-            } else {
-                let kind = Kind::BitTriples {
-                    rights: rights.len(),
-                };
-                self.supply.take(kind, 64 * left.len())?.columns
-            };
-            for (factor, mask) in std::iter::once(&left).chain(&rights).zip(&masks) {
-                message.extend(factor.iter().zip(mask).map(|(factor, mask)| factor ^ mask));
-            }
-            classes.push(Class {
-                left,
-                rights,
-                masks,
-            });
+            classes.push(self.class(joins, rights)?);
         }
-        let opened = self.open(Group::Binary, message)?;
+        let masked: Vec<(Vec<u64>, usize)> =
+            classes.iter().flatten().flat_map(Class::mask).collect();
+        let runs: Vec<Run> = masked
+            .iter()
+            .map(|(words, bits)| Run { words, bits: *bits })
+            .collect();
+        let opened = self.open(Group::Binary, concatenate(&runs))?;
         let first = if self.is_first() { u64::MAX } else { 0 };
-        let mut rest = &opened[..];
-        for class in &mut classes {
-            rest = class.multiply(rest, first);
-        }
-        let [mut single, mut double] = [0, 1].map(|at| {
-            let class: &Class = &classes[at];
-            class
-                .rights
-                .iter()
-                .map(|product| &product[..])
-                .collect::<Vec<_>>()
-        });
-        let mut products = Vec::new();
-        for join in joins {
-            let class = if join.rights.len() == 1 {
-                &mut single
-            } else {
-                &mut double
-            };
-            for words in class.iter_mut() {
-                let (mine, others) = words.split_at(planes(join.left).len());
-                *words = others;
-                products.push(Bits::new(
-                    join.left.width(),
-                    join.left.len(),
-                    vec![mine.to_vec()],
-                ));
+        let mut at = 0;
+        let mut products = [1, 2].map(|rights| vec![Vec::new(); rights]);
+        for (class, products) in classes.into_iter().zip(&mut products) {
+            if let Some(class) = class {
+                *products = class.multiply(&opened, &mut at, first);
             }
         }
-        Ok(products)
+        // In the order of the joins.
+        let mut at = [0; 2];
+        let mut all = Vec::new();
+        for join in joins {
+            let class = join.rights.len() - 1;
+            let (width, n) = (join.left.width(), join.left.len());
+            for product in &products[class] {
+                let mine = dense::planes(product, at[class], width, n);
+                all.push(Bits::new(width, n, vec![mine]));
+            }
+            at[class] += width * n;
+        }
+        Ok(all)
+    }
+
+    /// The joins with so many right factors, if there are any, and masks for them.
+    fn class(&mut self, joins: &[Join], rights: usize) -> Result<Option<Class>> {
+        let members: Vec<&Join> = joins
+            .iter()
+            .filter(|join| join.rights.len() == rights)
+            .collect();
+        let bits = members
+            .iter()
+            .map(|join| join.left.width() * join.left.len())
+            .sum();
+        if bits == 0 {
+            return Ok(None);
+        }
+        let gather = |factors: Vec<&Bits>| {
+            let all = factors
+                .into_iter()
+                .flat_map(|bits| runs(planes(bits), bits.len()));
+            concatenate(&all.collect::<Vec<_>>())
+        };
+        let right = |at: usize| members.iter().map(|join| join.rights[at]).collect();
+        Ok(Some(Class {
+            bits,
+            left: gather(members.iter().map(|join| join.left).collect()),
+            rights: (0..rights).map(|at| gather(right(at))).collect(),
+            masks: self.supply.bit_triples(rights, bits)?,
+        }))
     }
 
     pub(super) fn additive_to_binary(&mut self, x: &[u64], width: usize) -> Result<Bits> {
@@ -112,9 +114,8 @@ impl Additive {
         if n == 0 {
             return Ok(Bits::new(width, 0, vec![Vec::new()]));
         }
-        let mut masks = self.supply.take(Kind::RingWithBits { width }, n)?.columns;
-        let shared = masks.pop().expect("the bits of r");
-        let opened = self.open_masked(x, &masks[0][..n], width as u32)?;
+        let RingWithBits { r, bits: shared } = self.supply.ring_with_bits(width, n)?;
+        let opened = self.open_masked(x, &r, width as u32)?;
         let mut public = vec![0; width * words_of(n)];
         split(&opened, width, &mut public);
         let both = shared.iter().zip(&public).map(|(r, c)| r & c).collect();
@@ -149,22 +150,36 @@ impl Additive {
 }
 
 impl Class {
-    /// Replaces the right factors by their products, from the opened masked factors; what is left of these.
-    fn multiply<'a>(&mut self, opened: &'a [u64], first: u64) -> &'a [u64] {
-        if self.left.is_empty() {
-            return opened;
-        }
-        let words = self.left.len();
-        let (d, mut rest) = opened.split_at(words);
-        let (a, others) = self.masks.split_first().expect("the left mask");
-        let (masks, products) = others.split_at(self.rights.len());
-        for ((right, b), c) in self.rights.iter_mut().zip(masks).zip(products) {
-            let (e, after) = rest.split_at(words);
-            rest = after;
-            for i in 0..words {
-                right[i] = d[i] & (b[i] ^ (e[i] & first)) ^ (e[i] & a[i]) ^ c[i];
+    /// All factors, masked, with the bits of each.
+    fn mask(&self) -> Vec<(Vec<u64>, usize)> {
+        let masked = |factor: &[u64], mask: &[u64]| {
+            let words = factor.iter().zip(mask).map(|(factor, mask)| factor ^ mask);
+            (words.collect(), self.bits)
+        };
+        let rights = self.rights.iter().zip(&self.masks.rights);
+        let rights = rights.map(|(right, of_right)| masked(right, &of_right.mask));
+        std::iter::once(masked(&self.left, &self.masks.left))
+            .chain(rights)
+            .collect()
+    }
+
+    /// The product of each right factor, from the opened bits of all classes, of which this one's begin at `at`.
+    fn multiply(self, opened: &[u64], at: &mut usize, first: u64) -> Vec<Vec<u64>> {
+        let mut next = || {
+            *at += self.bits;
+            extract(opened, *at - self.bits, self.bits)
+        };
+        let (d, a) = (next(), &self.masks.left);
+        let multiply = |BitFactor {
+                            mask: b,
+                            mut product,
+                        }: BitFactor| {
+            let e = next();
+            for i in 0..product.len() {
+                product[i] ^= d[i] & (b[i] ^ (e[i] & first)) ^ (e[i] & a[i]);
             }
-        }
-        rest
+            product
+        };
+        self.masks.rights.into_iter().map(multiply).collect()
     }
 }

@@ -14,7 +14,6 @@
 //! masked factors ([`super::binary`]).
 
 use super::Additive;
-use crate::correlations::kind::Kind;
 use crate::leaves::{Leaves, Wanted};
 use crate::tree::{conjunction, top_carry};
 use crate::{Bits, Result};
@@ -50,13 +49,12 @@ impl Additive {
         if n == 0 {
             return Ok(Bits::new(leaves.outputs(), 0, vec![Vec::new()]));
         }
-        let kind = Kind::RingWithMonomials { wanted, positions };
-        let mut masks = self.supply.take(kind, n)?.columns;
-        let mut monomials = masks.pop().expect("the monomials of r");
-        let mut public = self.open_masked(x, &masks[0][..n], width as u32)?;
+        let masks = self.supply.ring_with_monomials(wanted, positions, n)?;
+        let mut public = self.open_masked(x, &masks.r, width as u32)?;
         if less > 0 {
             public.iter_mut().for_each(|c| *c = c.wrapping_sub(less));
         }
+        let mut monomials = masks.monomials;
         let bits = leaves.evaluate(&mut monomials, &public, self.is_first());
         Ok(Bits::new(leaves.outputs(), n, vec![bits]))
     }

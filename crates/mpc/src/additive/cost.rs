@@ -5,7 +5,7 @@ use crate::leaves::{Leaves, Wanted};
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Cost, Operation, Receiver};
 
-/// The cost of an operation among that many parties; exact where n is a multiple of 64.
+/// The cost of an operation among that many parties.
 #[must_use]
 pub fn of(operation: Operation, parties: u64) -> Cost {
     let links = parties * (parties - 1);
@@ -13,18 +13,17 @@ pub fn of(operation: Operation, parties: u64) -> Cost {
         rounds: 1,
         bits: bits * links,
     };
-    match operation {
-        Operation::Share { .. } => Cost::default(),
-        Operation::Reveal { n, to } => Cost {
-            rounds: 1,
-            bits: 64
-                * n
-                * if to == Receiver::All {
-                    links
-                } else {
-                    parties - 1
-                },
+    let revealed = |bits: u64, to: Receiver| Cost {
+        rounds: 1,
+        bits: match to {
+            Receiver::All => bits * links,
+            Receiver::One(_) => bits * (parties - 1),
         },
+    };
+    match operation {
+        Operation::Share { .. } | Operation::ShareBits { .. } => Cost::default(),
+        Operation::Reveal { n, to } => revealed(64 * n, to),
+        Operation::RevealBits { n, width, to } => revealed(width * n, to),
         Operation::Bilinear {
             left,
             right,

@@ -9,6 +9,7 @@
 //! parties there is nothing to hide, as each computes the other's share from its own and the result.
 
 use super::{Additive, planes};
+use crate::dense;
 use crate::group::Group;
 use crate::{Bits, Receiver, Result};
 use ring::planes::words_of;
@@ -33,9 +34,10 @@ impl Additive {
         n: usize,
     ) -> Bits {
         self.begin("share bits", width * n);
-        let mut share = vec![0; width * words_of(n)];
-        self.input(Group::Binary, owner, values, &mut share);
-        Bits::new(width, n, vec![share])
+        let values = values.map(|planes| dense::packed(planes, n));
+        let mut share = vec![0; words_of(width * n)];
+        self.input(Group::Binary, owner, values.as_deref(), &mut share);
+        Bits::new(width, n, vec![dense::unpack(share, width, n)])
     }
 
     fn input(&mut self, group: Group, owner: usize, values: Option<&[u64]>, out: &mut [u64]) {
@@ -66,7 +68,9 @@ impl Additive {
 
     pub(super) fn reveal_planes(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
         self.begin("reveal bits", x.width() * x.len());
-        self.reveal_in(Group::Binary, planes(x).to_vec(), to)
+        let share = dense::packed(planes(x), x.len()).into_owned();
+        let opened = self.reveal_in(Group::Binary, share, to)?;
+        Ok(opened.map(|words| dense::unpack(words, x.width(), x.len())))
     }
 
     fn reveal_in(

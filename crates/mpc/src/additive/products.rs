@@ -16,8 +16,8 @@
 
 use super::{Additive, only};
 use crate::blocks;
+use crate::correlations::drawn::{MaskedProduct, Squares, Triples};
 use crate::correlations::job::Mask;
-use crate::correlations::kind::Kind;
 use crate::group::Group;
 use crate::{Bilinear, Error, Operand, Result};
 
@@ -25,12 +25,6 @@ use crate::{Bilinear, Error, Operand, Result};
 pub(super) struct Masked {
     opened: Vec<u64>,
     mask: Vec<u64>,
-}
-
-/// The two operands of a product under way.
-struct Operands<'a> {
-    x: &'a Operand<'a>,
-    y: &'a Operand<'a>,
 }
 
 impl Additive {
@@ -55,8 +49,8 @@ impl Additive {
             };
         }
         let masks = [self.mask_of(x, None)?, self.mask_of(y, Some(x))?];
-        let columns = self.supply.product(map, masks[0], masks[1])?;
-        self.with_masks(map, &Operands { x, y }, masks, columns, out)
+        let masks = self.supply.masked_product(map, masks[0], masks[1])?;
+        self.with_masks(map, x, y, masks, out)
     }
 
     /// Whether an operand's mask is new; `before` is the operand that is masked before it.
@@ -78,82 +72,65 @@ impl Additive {
     fn with_masks(
         &mut self,
         map: &Bilinear,
-        operands: &Operands,
-        masks: [Mask; 2],
-        columns: Vec<Vec<u64>>,
+        x: &Operand,
+        y: &Operand,
+        masks: MaskedProduct,
         out: &mut [u64],
     ) -> Result<()> {
-        let mut columns = columns.into_iter();
         let mut message = Vec::new();
-        let mut new = Vec::with_capacity(2);
-        for (operand, mask) in [operands.x, operands.y].into_iter().zip(masks) {
-            if mask.is_new() {
-                let share = columns.next().expect("a column for each new mask");
+        for (operand, mask) in [(x, &masks.x), (y, &masks.y)] {
+            if let Some(mask) = mask {
                 let start = message.len();
                 message.extend_from_slice(only(operand.parts));
-                Group::Additive.subtract(&mut message[start..], &share);
-                new.push(share);
+                Group::Additive.subtract(&mut message[start..], mask);
             }
         }
-        let product = columns.next().expect("the product of the masks");
-        let opened = self.open(Group::Additive, message)?;
-        let mut opened = &opened[..];
-        let mut once = [None, None];
-        let mut new = new.into_iter();
-        for (at, (operand, mask)) in [operands.x, operands.y].into_iter().zip(masks).enumerate() {
-            if !mask.is_new() {
-                continue;
-            }
-            let share = new.next().expect("a share of each new mask");
-            let (mine, rest) = opened.split_at(share.len());
-            opened = rest;
+        let mut of_x = self.open(Group::Additive, message)?;
+        let of_y = of_x.split_off(masks.x.as_ref().map_or(0, Vec::len));
+        let new = [(x, masks.x, of_x), (y, masks.y, of_y)];
+        let once = new.map(|(operand, mask, opened)| {
             let masked = Masked {
-                opened: mine.to_vec(),
-                mask: share,
+                opened,
+                mask: mask?,
             };
             match operand.name {
-                Some(name) => drop(self.masked.insert(name, masked)),
-                None => once[at] = Some(masked),
+                None => Some(masked),
+                Some(name) => {
+                    self.masked.insert(name, masked);
+                    None
+                }
             }
-        }
-        let find = |at: usize, operand: &Operand| {
-            let kept = operand.name.and_then(|name| self.masked.get(&name));
-            once[at]
-                .as_ref()
-                .or(kept)
+        });
+        let [of_x, of_y] = [(x, &once[0]), (y, &once[1])].map(|(operand, once)| {
+            let kept = || operand.name.and_then(|name| self.masked.get(&name));
+            once.as_ref()
+                .or_else(kept)
                 .expect("masked just now or before")
-        };
-        let (x, y) = (find(0, operands.x), find(1, operands.y));
-        map.evaluate(
-            out,
-            &[(only(operands.x.parts), &y.opened), (&x.opened, &y.mask)],
-        );
-        Group::Additive.add(out, &product);
+        });
+        let terms = [
+            (only(x.parts), &of_y.opened[..]),
+            (&of_x.opened, &of_y.mask),
+        ];
+        map.evaluate(out, &terms);
+        Group::Additive.add(out, &masks.product);
         Ok(())
     }
 
     fn elementwise(&mut self, n: usize, x: &[u64], y: &[u64], out: &mut [u64]) -> Result<()> {
-        let triples = self.supply.take(Kind::Triples, n)?;
-        let [a, b, c] = &triples.columns[..] else {
-            unreachable!("three columns of triples")
-        };
+        let Triples { a, b, product } = self.supply.triples(n)?;
         let mut message = vec![0; 2 * n];
         let (left, right) = message.split_at_mut(n);
-        blocks::for_each(
-            [left, right],
-            [x, y, &a[..n], &b[..n]],
-            &|_, [e, d], [x, y, a, b]| {
-                for i in 0..x.len() {
-                    e[i] = x[i].wrapping_sub(a[i]);
-                    d[i] = y[i].wrapping_sub(b[i]);
-                }
-            },
-        );
+        blocks::for_each([left, right], [x, y, &a, &b], &|_, [e, d], [x, y, a, b]| {
+            for i in 0..x.len() {
+                e[i] = x[i].wrapping_sub(a[i]);
+                d[i] = y[i].wrapping_sub(b[i]);
+            }
+        });
         let opened = self.open(Group::Additive, message)?;
         let (e, d) = opened.split_at(n);
         blocks::for_each(
             [out],
-            [x, d, e, &b[..n], &c[..n]],
+            [x, d, e, &b, &product],
             &|_, [out], [x, d, e, b, c]| {
                 for i in 0..x.len() {
                     let both = x[i]
@@ -168,16 +145,13 @@ impl Additive {
 
     fn square(&mut self, x: &[u64], out: &mut [u64]) -> Result<()> {
         let n = x.len();
-        let squares = self.supply.take(Kind::Squares, n)?;
-        let [a, c] = &squares.columns[..] else {
-            unreachable!("two columns of squares")
-        };
+        let Squares { a, square } = self.supply.squares(n)?;
         let mut message = x.to_vec();
-        Group::Additive.subtract(&mut message, &a[..n]);
+        Group::Additive.subtract(&mut message, &a);
         let opened = self.open(Group::Additive, message)?;
         blocks::for_each(
             [out],
-            [x, &opened, &a[..n], &c[..n]],
+            [x, &opened, &a, &square],
             &|_, [out], [x, e, a, c]| {
                 for i in 0..x.len() {
                     out[i] = e[i]

@@ -9,7 +9,6 @@
 
 use super::{Additive, planes};
 use crate::bits::{bit_at, flip, one_plane};
-use crate::correlations::kind::Kind;
 use crate::group::Group;
 use crate::{Bits, Result, blocks};
 
@@ -20,33 +19,21 @@ impl Additive {
         if n == 0 {
             return Ok(());
         }
-        let selections = self.supply.take(Kind::Selections, n)?;
-        let [mask, a, beta, chosen] = &selections.columns[..] else {
-            unreachable!("four columns of selections")
-        };
-        let bits = xor(planes(bit), mask);
-        let mut words = vec![0; n];
-        blocks::for_each([&mut words], [x, &a[..n]], &|_, [e], [x, a]| {
-            for i in 0..x.len() {
-                e[i] = x[i].wrapping_sub(a[i]);
-            }
-        });
+        let masks = self.supply.selections(n)?;
+        let bits = xor(planes(bit), &masks.bit);
+        let mut words = x.to_vec();
+        Group::Additive.subtract(&mut words, &masks.a);
         let (v, e) = self.open_both(bits, words)?;
         let v = &v[..];
-        blocks::for_each([out], [x, &e, &beta[..n], &chosen[..n]], &|at,
-                                                                     [out],
-                                                                     [
-            x,
-            e,
-            beta,
-            chosen,
-        ]| {
+        let select = |at, [out]: [&mut [u64]; 1], [x, e, beta, chosen]: [&[u64]; 4]| {
             for i in 0..x.len() {
                 let v = bit_at(v, at + i);
                 let masked = e[i].wrapping_mul(beta[i]).wrapping_add(chosen[i]);
                 out[i] = v.wrapping_mul(x[i]).wrapping_add(flip(masked, v));
             }
-        });
+        };
+        let inputs = [x, &e, &masks.word, &masks.chosen];
+        blocks::for_each([out], inputs, &select);
         Ok(())
     }
 
@@ -78,13 +65,10 @@ impl Additive {
         if n == 0 {
             return Ok(());
         }
-        let ring_bits = self.supply.take(Kind::RingBits, n)?;
-        let [mask, beta] = &ring_bits.columns[..] else {
-            unreachable!("two columns of ring bits")
-        };
-        let opened = self.open(Group::Binary, xor(planes(bit), mask))?;
+        let masks = self.supply.ring_bits(n)?;
+        let opened = self.open(Group::Binary, xor(planes(bit), &masks.bit))?;
         let (v, first) = (&opened[..], u64::from(self.is_first()));
-        blocks::for_each([out], [&beta[..n]], &|at, [out], [beta]| {
+        blocks::for_each([out], [&masks.word], &|at, [out], [beta]| {
             for i in 0..beta.len() {
                 let v = bit_at(v, at + i);
                 out[i] = flip(beta[i], v).wrapping_add(v & first);

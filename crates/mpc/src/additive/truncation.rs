@@ -25,7 +25,7 @@
 
 use super::Additive;
 use crate::bits::{bit_at, flip};
-use crate::correlations::kind::Kind;
+use crate::correlations::drawn::{CrossBits, Truncations};
 use crate::group::Group;
 use crate::{Result, blocks};
 use ring::planes::words_of;
@@ -82,10 +82,7 @@ impl Additive {
 
     fn truncate_between_two(&mut self, x: &[u64], f: u32, out: &mut [u64]) -> Result<()> {
         let n = x.len();
-        let cross = self.supply.take(Kind::CrossBits { bits: f }, n)?;
-        let [mask, product] = &cross.columns[..] else {
-            unreachable!("two columns of cross products")
-        };
+        let CrossBits { bit: mask, product } = self.supply.cross_bits(f, n)?;
         let offset = if self.is_first() { (1 << 62) - 1 } else { 0 };
         let mut mine = vec![0; words_of(n)];
         for (high, x) in mine.iter_mut().zip(x.chunks(64)) {
@@ -94,7 +91,7 @@ impl Additive {
             }
         }
         mine.iter_mut()
-            .zip(mask)
+            .zip(&mask)
             .for_each(|(bit, mask)| *bit ^= mask);
         let peer = 1 - self.channel.party();
         self.channel.send(peer, mine.clone())?;
@@ -102,8 +99,8 @@ impl Additive {
         #[cfg(feature = "mutation")]
         self.show(&theirs);
         let first = self.is_first();
-        let (mine, theirs) = (&mine[..], &theirs[..]);
-        blocks::for_each([out], [x, &product[..n]], &|at, [out], [x, product]| {
+        let (mine, theirs, mask) = (&mine[..], &theirs[..], &mask[..]);
+        blocks::for_each([out], [x, &product], &|at, [out], [x, product]| {
             for i in 0..x.len() {
                 let [own, other, secret] = [mine, theirs, mask].map(|plane| bit_at(plane, at + i));
                 let s = x[i].wrapping_add(offset);
@@ -125,13 +122,10 @@ impl Additive {
 
     fn truncate_with_pair(&mut self, x: &[u64], f: u32, out: &mut [u64]) -> Result<()> {
         let n = x.len();
-        let pairs = self.supply.take(Kind::Truncations { bits: f }, n)?;
-        let [r, shifted, top] = &pairs.columns[..] else {
-            unreachable!("three columns of truncations")
-        };
+        let Truncations { r, shifted, top } = self.supply.truncations(f, n)?;
         let offset = if self.is_first() { 1 << 62 } else { 0 };
         let mut message = vec![0; n];
-        blocks::for_each([&mut message], [x, &r[..n]], &|_, [c], [x, r]| {
+        blocks::for_each([&mut message], [x, &r], &|_, [c], [x, r]| {
             for i in 0..x.len() {
                 c[i] = x[i].wrapping_add(r[i]).wrapping_add(offset);
             }
@@ -148,7 +142,7 @@ impl Additive {
                 }
             }
         };
-        blocks::for_each([out], [&opened, &shifted[..n], &top[..n]], &finish);
+        blocks::for_each([out], [&opened, &shifted, &top], &finish);
         Ok(())
     }
 }

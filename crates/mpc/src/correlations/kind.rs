@@ -5,6 +5,7 @@
 //! dealer needs to know, and what every other source must reproduce.
 
 use crate::blocks;
+use crate::dense::{Run, concatenate};
 use crate::group::Group;
 use crate::leaves::{Leaves, Wanted};
 use ring::planes::words_of;
@@ -67,14 +68,6 @@ impl Column {
         }
     }
 
-    /// Parts that lie one after another, each with its n elements.
-    pub fn planes(self) -> usize {
-        match self {
-            Self::Words(_) => 1,
-            Self::Planes(planes) => planes,
-        }
-    }
-
     /// How shares combine.
     pub fn group(self) -> Group {
         match self {
@@ -120,21 +113,23 @@ impl Kind {
         [self.free(), self.derived()].concat()
     }
 
-    /// The columns of several batches as those of one.
-    pub(crate) fn join(self, mut batches: Vec<Vec<Vec<u64>>>) -> Vec<Vec<u64>> {
-        if batches.len() == 1 {
-            return batches.swap_remove(0);
-        }
-        let join = |(at, shape): (usize, Column)| {
-            let planes = shape.planes();
-            let mut whole = Vec::with_capacity(batches.iter().map(|batch| batch[at].len()).sum());
-            for plane in 0..planes {
-                for batch in &batches {
-                    let stride = batch[at].len() / planes;
-                    whole.extend_from_slice(&batch[at][plane * stride..][..stride]);
-                }
+    /// The columns of several batches, each with its number of correlations, as those of one.
+    pub(crate) fn join(self, batches: &[(usize, Vec<Vec<u64>>)]) -> Vec<Vec<u64>> {
+        let join = |(at, shape): (usize, Column)| match shape {
+            Column::Words(_) => {
+                let columns = batches.iter().map(|(_, columns)| &columns[at][..]);
+                columns.collect::<Vec<_>>().concat()
             }
-            whole
+            Column::Planes(planes) => {
+                let joined = |plane: usize| {
+                    let of_batch = batches.iter().map(|(n, columns)| Run {
+                        words: &columns[at][plane * words_of(*n)..][..words_of(*n)],
+                        bits: *n,
+                    });
+                    concatenate(&of_batch.collect::<Vec<_>>())
+                };
+                (0..planes).flat_map(joined).collect()
+            }
         };
         self.columns().into_iter().enumerate().map(join).collect()
     }

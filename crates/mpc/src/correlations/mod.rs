@@ -5,6 +5,7 @@
 //! | [`kind`] | the kinds, each defined once by what is random and what follows from it |
 //! | [`job`] | what a source is asked for, the same sequence at every party |
 //! | [`supply`] | the source on a thread of its own, and what it made and nobody took yet |
+//! | [`drawn`] | what is taken from it, a type for each kind |
 //! | [`dealer`] | a member of the mesh that makes them, and its counterpart in the parties |
 //! | [`transfer`] | oblivious transfer between every two parties |
 //! | [`file`] | what any of them made in an earlier session, each run used once |
@@ -12,6 +13,7 @@
 //! Correlations are handed out by move, as typed values without `Clone`: a second use does not compile.
 
 pub mod dealer;
+pub(crate) mod drawn;
 pub mod file;
 pub(crate) mod job;
 pub(crate) mod kind;

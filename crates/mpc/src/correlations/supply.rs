@@ -9,12 +9,13 @@ use super::Source;
 use super::file::Demand;
 use super::job::{Job, Mask, Name, most_at_once};
 use super::kind::{Column, Kind};
+use crate::dense::extract;
 use crate::{Bilinear, Error, Result};
 use net::{Patience, Reading};
+use ring::planes::words_of;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -24,13 +25,16 @@ const LEAST: usize = 1 << 10;
 /// This party's shares of one column each.
 type Columns = Vec<Vec<u64>>;
 
+/// Where a job's result will be.
+type Answer = mpsc::Receiver<Result<Columns>>;
+
 /// A job and where its result goes.
-type Request = (Job, Sender<Result<Columns>>);
+type Request = (Job, mpsc::Sender<Result<Columns>>);
 
 /// What additive sharing draws from.
 pub(crate) struct Supply {
     /// `None` once it ends.
-    requests: Option<Sender<Request>>,
+    requests: Option<mpsc::Sender<Request>>,
     thread: Option<JoinHandle<()>>,
     /// What ended the source, whoever waited for it then.
     failure: Arc<Mutex<Option<Error>>>,
@@ -51,7 +55,7 @@ pub(crate) struct Supply {
 #[derive(Default)]
 struct Pool {
     ready: VecDeque<Batch>,
-    ordered: VecDeque<(usize, Receiver<Result<Columns>>)>,
+    ordered: VecDeque<(usize, Answer)>,
     /// Both together.
     left: usize,
     consumed: usize,
@@ -59,18 +63,18 @@ struct Pool {
 
 /// A product made ahead, its other mask fresh.
 struct Ahead {
-    map: String,
+    map: Bilinear,
     other_is_left: bool,
-    result: Receiver<Result<Columns>>,
+    result: Answer,
 }
 
-/// Correlations of one kind, used or given away by move.
-pub(crate) struct Batch {
+/// Correlations of one kind, all or their rest.
+struct Batch {
     kind: Kind,
     n: usize,
     /// How many of the first are gone already.
     gone: usize,
-    pub columns: Columns,
+    columns: Columns,
 }
 
 impl Batch {
@@ -90,33 +94,34 @@ impl Batch {
     /// The next n of those that are left, copied out of all; the rest stays where it lies.
     fn split_off(&mut self, n: usize) -> Self {
         let start = self.gone;
-        let part = |(column, shape): (&Vec<u64>, Column)| {
-            let planes = shape.planes();
-            let [from, to, stride] = [start, start + n, self.n].map(|n| shape.words(n) / planes);
-            column
-                .chunks_exact(stride)
-                .flat_map(|plane| &plane[from..to])
-                .copied()
-                .collect()
+        let copied = |(column, shape): (&Vec<u64>, Column)| match shape {
+            Column::Words(_) => column[start..start + n].to_vec(),
+            Column::Planes(_) => {
+                let planes = column.chunks_exact(words_of(self.n));
+                planes.flat_map(|plane| extract(plane, start, n)).collect()
+            }
         };
         let columns = self.columns.iter().zip(self.kind.columns());
-        let taken = Self::new(self.kind, n, columns.map(part).collect());
+        let taken = Self::new(self.kind, n, columns.map(copied).collect());
         self.gone += n;
         taken
     }
 
     /// Batches one after another.
-    fn join(batches: Vec<Self>) -> Self {
+    fn join(mut batches: Vec<Self>) -> Self {
+        if batches.len() == 1 {
+            return batches.swap_remove(0);
+        }
         let (kind, n) = (batches[0].kind, batches.iter().map(|batch| batch.n).sum());
-        let columns = kind.join(batches.into_iter().map(|batch| batch.columns).collect());
-        Self::new(kind, n, columns)
+        let batches = batches.into_iter().map(|batch| (batch.n, batch.columns));
+        Self::new(kind, n, kind.join(&batches.collect::<Vec<_>>()))
     }
 }
 
 impl Supply {
     /// Starts the source's thread.
     pub fn start(mut source: Box<dyn Source>, patience: Patience, record: bool) -> Result<Self> {
-        let (requests, incoming) = channel::<Request>();
+        let (requests, incoming) = mpsc::channel::<Request>();
         let reading = Arc::new(Mutex::new(source.reading()));
         let (readings, most_ahead) = (Arc::clone(&reading), source.most_ahead());
         let failure = Arc::new(Mutex::new(None));
@@ -189,9 +194,12 @@ impl Supply {
         self.demand.as_ref().map(|demand| demand.borrow().clone())
     }
 
-    /// At least n correlations: n rounded up to whole words of bits.
-    pub fn take(&mut self, kind: Kind, n: usize) -> Result<Batch> {
-        let n = n.next_multiple_of(64);
+    /// The columns of n correlations of a kind which has as many.
+    pub(super) fn take<const COLUMNS: usize>(
+        &mut self,
+        kind: Kind,
+        n: usize,
+    ) -> Result<[Vec<u64>; COLUMNS]> {
         let mut pool = self.pools.remove(&kind).unwrap_or_default();
         if pool.left < n {
             let least = if self.is_ahead() { LEAST } else { 0 };
@@ -207,7 +215,8 @@ impl Supply {
             self.order(kind, &mut pool, missing);
         }
         self.pools.insert(kind, pool);
-        Ok(taken)
+        let columns = <[Vec<u64>; COLUMNS]>::try_from(taken.columns);
+        Ok(columns.unwrap_or_else(|columns| panic!("{} columns", columns.len())))
     }
 
     fn order(&self, kind: Kind, pool: &mut Pool, n: usize) {
@@ -247,7 +256,7 @@ impl Supply {
     }
 
     /// Masks that are new, x before y, and the product of both.
-    pub fn product(&mut self, map: &Bilinear, x: Mask, y: Mask) -> Result<Columns> {
+    pub(super) fn product(&mut self, map: &Bilinear, x: Mask, y: Mask) -> Result<Columns> {
         let (kept, other_is_left) = match (x, y) {
             (Mask::Fresh, Mask::Kept(name)) => (name, true),
             (Mask::Kept(name), Mask::Fresh) => (name, false),
@@ -257,9 +266,8 @@ impl Supply {
             }
         };
         let job = Job::Product { map: *map, x, y };
-        let shape = format!("{map:?}");
         let ahead = self.ahead.remove(&kept);
-        let fits = |ahead: &Ahead| ahead.map == shape && ahead.other_is_left == other_is_left;
+        let fits = |ahead: &Ahead| ahead.map == *map && ahead.other_is_left == other_is_left;
         let result = match ahead.filter(fits) {
             Some(ahead) => ahead.result,
             None => self.request(job),
@@ -267,7 +275,7 @@ impl Supply {
         let made = self.wait(&result)?;
         if self.is_ahead() {
             let next = Ahead {
-                map: shape,
+                map: *map,
                 other_is_left,
                 result: self.request(job),
             };
@@ -288,8 +296,8 @@ impl Supply {
         (64 * self.most_ahead / words).next_multiple_of(64)
     }
 
-    fn request(&self, job: Job) -> Receiver<Result<Columns>> {
-        let (sender, result) = channel();
+    fn request(&self, job: Job) -> Answer {
+        let (sender, result) = mpsc::channel();
         if let Some(demand) = &self.demand {
             demand.borrow_mut().add(&job);
         }
@@ -300,7 +308,7 @@ impl Supply {
         result
     }
 
-    fn wait(&mut self, result: &Receiver<Result<Columns>>) -> Result<Columns> {
+    fn wait(&mut self, result: &Answer) -> Result<Columns> {
         if let Ok(made) = result.try_recv() {
             return made;
         }
@@ -332,6 +340,9 @@ impl Drop for Supply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bits::bit_at;
+    use crate::correlations::drawn::RingWithBits;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Makes zeros until it fails.
     struct Failing {
@@ -365,9 +376,11 @@ mod tests {
             let mut supply = Supply::start(source, Patience::default(), false).unwrap();
             let mut failures = 0;
             for _ in 0..8 {
-                for kind in [Kind::Triples, Kind::Squares] {
-                    match supply.take(kind, 700) {
-                        Ok(batch) => assert_eq!(batch.columns[0].len(), 704),
+                let triples = supply.triples(700).map(|drawn| drawn.product);
+                let squares = supply.squares(700).map(|drawn| drawn.square);
+                for made in [triples, squares] {
+                    match made {
+                        Ok(column) => assert_eq!(column.len(), 700),
                         Err(error) => {
                             assert_eq!(error.to_string(), "the source broke");
                             failures += 1;
@@ -377,5 +390,72 @@ mod tests {
             }
             assert!(failures > 0);
         }
+    }
+    /// Makes columns of which every word, and every bit, says where it stands in the order of making.
+    #[derive(Default)]
+    struct Numbered {
+        made: Arc<AtomicUsize>,
+    }
+
+    /// A bit that differs from its neighbours' often enough.
+    fn numbered_bit(at: usize) -> u64 {
+        (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63
+    }
+
+    impl Source for Numbered {
+        fn make(&mut self, job: &Job) -> Result<Columns> {
+            let Job::Batch { kind, n } = *job else {
+                panic!("batches alone")
+            };
+            let first = self.made.fetch_add(n, Ordering::Relaxed);
+            let word = |at: usize| (0..64).fold(0, |word, i| word | numbered_bit(at + i) << i);
+            let column = |shape| match shape {
+                Column::Words(_) => (first..first + n).map(|at| at as u64).collect(),
+                Column::Planes(planes) => (0..planes)
+                    .flat_map(|plane| (0..n).step_by(64).map(move |at| word(first + at + plane)))
+                    .collect(),
+            };
+            Ok(kind.columns().into_iter().map(column).collect())
+        }
+
+        fn reading(&self) -> Reading {
+            Reading::default()
+        }
+
+        fn most_ahead(&self) -> usize {
+            1 << 14
+        }
+    }
+
+    /// Whatever is asked for in whatever order: the next ones, each once, and exactly as many.
+    #[test]
+    fn what_is_drawn_follows_what_was_drawn() {
+        let source = Box::new(Numbered::default());
+        let mut supply = Supply::start(source, Patience::default(), false).unwrap();
+        let mut drawn = 0;
+        for round in 0..300 {
+            let n = [1, 32, 64, 1, 63, 1000, 65, 3, 128, 5000][round * round % 10];
+            let RingWithBits { r, bits } = supply.ring_with_bits(3, n).unwrap();
+            let numbers: Vec<u64> = (drawn..drawn + n).map(|at| at as u64).collect();
+            assert!(r == numbers, "round {round}");
+            for (plane, words) in bits.chunks_exact(words_of(n)).enumerate() {
+                let right = |i| bit_at(words, i) == numbered_bit(drawn + i + plane);
+                assert!((0..n).all(right), "round {round}, plane {plane}");
+            }
+            drawn += n;
+        }
+    }
+
+    /// Single bits use up single bits.
+    #[test]
+    fn small_demands_use_little() {
+        let source = Numbered::default();
+        let made = Arc::clone(&source.made);
+        let mut supply = Supply::start(Box::new(source), Patience::default(), false).unwrap();
+        for _ in 0..1000 {
+            supply.bit_triples(1, 1).unwrap();
+        }
+        let made = made.load(Ordering::Relaxed);
+        assert!((1000..4000).contains(&made), "{made} for 1000");
     }
 }

@@ -11,36 +11,67 @@
 use super::Replicated;
 use super::roles::Demand;
 use crate::blocks::{self, BLOCK};
+use crate::dense::{self, Run, concatenate, runs};
+use crate::group::Group;
 use crate::tree::{Join, prefix_carries};
 use crate::{Bits, Parts, Result};
 use ring::planes::{split, words_of};
+use ring::stream::Reserved;
+use std::borrow::Cow;
 
 impl Replicated {
     /// AND, as part of the step that is under way.
     pub(super) fn and_planes(&mut self, x: &Bits, y: &Bits) -> Result<Bits> {
-        assert!(
-            x.width() == y.width() && x.len() == y.len(),
-            "AND of equal shapes"
-        );
-        let ([x0, x1], [y0, y1]) = (x.parts(), y.parts()) else {
-            panic!("a replicated sharing has two components")
+        let rights = vec![y];
+        Ok(self
+            .join_planes(&[Join { left: x, rights }])?
+            .swap_remove(0))
+    }
+
+    /// All products of the joins, in one round.
+    pub(super) fn join_planes(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
+        let pairs = joins
+            .iter()
+            .flat_map(|join| join.rights.iter().map(|right| (join.left, *right)));
+        let (left, right): (Vec<&Bits>, Vec<&Bits>) = pairs.unzip();
+        for (left, right) in left.iter().zip(&right) {
+            assert!(
+                left.width() == right.width() && left.len() == right.len(),
+                "AND of equal shapes"
+            );
+        }
+        let [x, y] = [&left, &right].map(|factors| [0, 1].map(|part| gathered(factors, part)));
+        let [mine, theirs] = self.and_words(&x, &y)?;
+        if let [only] = left[..] {
+            let (width, n) = (only.width(), only.len());
+            let parts = [mine, theirs].map(|words| dense::unpack(words, width, n));
+            return Ok(vec![Bits::new(width, n, parts.into())]);
+        }
+        let mut at = 0;
+        let next = |factor: &Bits| {
+            let (width, n) = (factor.width(), factor.len());
+            let parts = [&mine, &theirs].map(|words| dense::planes(words, at, width, n));
+            at += width * n;
+            Bits::new(width, n, parts.into())
         };
-        let words = x0.len();
+        Ok(left.into_iter().map(next).collect())
+    }
+
+    /// AND of both components of words of bits.
+    fn and_words(&mut self, x: &[Cow<[u64]>; 2], y: &[Cow<[u64]>; 2]) -> Result<[Vec<u64>; 2]> {
+        let words = x[0].len();
         let zero = self.symmetric_masks(words);
         let mut mine = vec![0; words];
-        blocks::for_each(
-            [&mut mine],
-            [x0, x1, y0, y1],
-            &|offset, [z], [x0, x1, y0, y1]| {
-                let mut mask = [0; BLOCK];
-                let mask = &mut mask[..z.len()];
-                zero.with_next.fill(offset, z);
-                zero.with_previous.fill(offset, mask);
-                for i in 0..z.len() {
-                    z[i] ^= mask[i] ^ (x0[i] & (y0[i] ^ y1[i])) ^ (x1[i] & y0[i]);
-                }
-            },
-        );
+        let share = |offset, [z]: [&mut [u64]; 1], [x0, x1, y0, y1]: [&[u64]; 4]| {
+            let mut mask = [0; BLOCK];
+            let mask = &mut mask[..z.len()];
+            zero.with_next.fill(offset, z);
+            zero.with_previous.fill(offset, mask);
+            for i in 0..z.len() {
+                z[i] ^= mask[i] ^ (x0[i] & (y0[i] ^ y1[i])) ^ (x1[i] & y0[i]);
+            }
+        };
+        blocks::for_each([&mut mine], [&x[0], &x[1], &y[0], &y[1]], &share);
         let (after, before) = (self.after(), self.before());
         self.send_some(before, &mine)?;
         let theirs = if words == 0 {
@@ -48,25 +79,7 @@ impl Replicated {
         } else {
             self.channel.receive(after, words)?
         };
-        Ok(Bits::new(x.width(), x.len(), vec![mine, theirs]))
-    }
-
-    /// All products of the joins, in one round.
-    pub(super) fn join_planes(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
-        let (mut left, mut right) = (Vec::new(), Vec::new());
-        for join in joins {
-            for factor in &join.rights {
-                left.push(join.left);
-                right.push(*factor);
-            }
-        }
-        let products = self.and_planes(&Bits::stack(&left), &Bits::stack(&right))?;
-        let mut at = 0;
-        let next = |factor: &Bits| {
-            at += factor.width();
-            products.planes(at - factor.width()..at)
-        };
-        Ok(left.into_iter().map(next).collect())
+        Ok([mine, theirs])
     }
 
     pub(super) fn additive_to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
@@ -104,49 +117,96 @@ impl Replicated {
             [vec![0; words], vec![0; words]],
             [vec![0; words], vec![0; words]],
         );
-        let [of_0, of_1, of_2] = self.masks(n, |n| Demand {
+        let sent = |n| words_of(width * n);
+        let [of_0, _, of_2] = self.masks(n, |n| Demand {
             k01: 0,
             k12: 0,
-            k20: width * words_of(n),
+            k20: sent(n),
         });
         let [role_0, role_1, role_2] = self.ranges(n);
         let (after, before) = (self.after(), self.before());
+        let split_run = |values: &[u64]| {
+            let mut planes = vec![0; width * words_of(values.len())];
+            split(values, width, &mut planes);
+            planes
+        };
         if !role_0.is_empty() {
             let run = role_0.len();
-            let sum: Vec<u64> = role_0
-                .clone()
-                .map(|i| first[i].wrapping_add(second[i]))
-                .collect();
-            let mut planes = vec![0; width * words_of(run)];
-            split(&sum, width, &mut planes);
-            let mut mask = vec![0; planes.len()];
-            of_0.with_previous.fill(0, &mut mask);
-            planes
-                .iter_mut()
-                .zip(&mask)
-                .for_each(|(plane, mask)| *plane ^= mask);
-            place(&mut s[0], &mask, n, &role_0, width);
-            place(&mut s[1], &planes, n, &role_0, width);
-            self.channel.send(after, planes)?;
+            let pairs = first[role_0.clone()].iter().zip(&second[role_0.clone()]);
+            let sum: Vec<u64> = pairs.map(|(a, b)| a.wrapping_add(*b)).collect();
+            let mask = expand(&of_0.with_previous, 0, sent(run));
+            let mut message = dense::pack(split_run(&sum), run);
+            Group::Binary.add(&mut message, &mask);
+            let masked = dense::unpack(message.clone(), width, run);
+            place(
+                &mut s[0],
+                &dense::unpack(mask, width, run),
+                n,
+                &role_0,
+                width,
+            );
+            place(&mut s[1], &masked, n, &role_0, width);
+            self.channel.send(after, message)?;
         }
         if !role_2.is_empty() {
-            let mut mask = vec![0; width * words_of(role_2.len())];
-            of_2.with_next.fill(0, &mut mask);
-            place(&mut s[1], &mask, n, &role_2, width);
-            let mut planes = vec![0; mask.len()];
-            split(&first[role_2.clone()], width, &mut planes);
-            place(&mut t[0], &planes, n, &role_2, width);
+            let run = role_2.len();
+            let mask = expand(&of_2.with_next, 0, sent(run));
+            place(
+                &mut s[1],
+                &dense::unpack(mask, width, run),
+                n,
+                &role_2,
+                width,
+            );
+            place(
+                &mut t[0],
+                &split_run(&first[role_2.clone()]),
+                n,
+                &role_2,
+                width,
+            );
         }
         if !role_1.is_empty() {
-            let mut planes = vec![0; width * words_of(role_1.len())];
-            split(&second[role_1.clone()], width, &mut planes);
-            place(&mut t[1], &planes, n, &role_1, width);
-            let masked = self.channel.receive(before, planes.len())?;
-            place(&mut s[0], &masked, n, &role_1, width);
+            let run = role_1.len();
+            place(
+                &mut t[1],
+                &split_run(&second[role_1.clone()]),
+                n,
+                &role_1,
+                width,
+            );
+            let masked = self.channel.receive(before, sent(run))?;
+            place(
+                &mut s[0],
+                &dense::unpack(masked, width, run),
+                n,
+                &role_1,
+                width,
+            );
         }
-        drop(of_1);
         Ok((Bits::new(width, n, s.into()), Bits::new(width, n, t.into())))
     }
+}
+
+/// Words of a range of masks, from word `offset` on.
+pub(super) fn expand(masks: &Reserved, offset: usize, words: usize) -> Vec<u64> {
+    let mut out = vec![0; words];
+    blocks::for_each([&mut out], [], &|at, [out], []| {
+        masks.fill(offset + at, out)
+    });
+    out
+}
+
+/// One component of several sharings, without gaps.
+fn gathered<'a>(factors: &[&'a Bits], part: usize) -> Cow<'a, [u64]> {
+    if let [only] = factors {
+        return dense::packed(&only.parts()[part], only.len());
+    }
+    let all = factors.iter();
+    let all: Vec<Run> = all
+        .flat_map(|factor| runs(&factor.parts()[part], factor.len()))
+        .collect();
+    Cow::Owned(concatenate(&all))
 }
 
 /// Copies the planes of a run into the planes of the whole.

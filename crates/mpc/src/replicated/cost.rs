@@ -4,7 +4,7 @@ use crate::leaves::{Leaves, Wanted};
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Cost, Operation, Receiver};
 
-/// The cost of an operation; exact where n is a multiple of 192 (planes and packed words are whole).
+/// The cost of an operation.
 #[must_use]
 pub fn of(operation: Operation) -> Cost {
     match operation {
@@ -15,6 +15,14 @@ pub fn of(operation: Operation) -> Cost {
         Operation::Reveal { n, to } => Cost {
             rounds: 1,
             bits: 64 * n * if to == Receiver::All { 3 } else { 1 },
+        },
+        Operation::ShareBits { n, width } => Cost {
+            rounds: 1,
+            bits: width * n,
+        },
+        Operation::RevealBits { n, width, to } => Cost {
+            rounds: 1,
+            bits: width * n * if to == Receiver::All { 3 } else { 1 },
         },
         Operation::Bilinear { n, truncate: 0, .. } => Cost {
             rounds: 1,

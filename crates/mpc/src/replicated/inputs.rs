@@ -8,6 +8,7 @@
 
 use super::Replicated;
 use crate::blocks;
+use crate::dense;
 use crate::group::Group;
 use crate::{Bits, Parts, PartsMut, Receiver, Result};
 use ring::planes::words_of;
@@ -32,14 +33,14 @@ impl Replicated {
         width: usize,
         n: usize,
     ) -> Result<Bits> {
-        let words = width * words_of(n);
         self.begin("share bits", width * n);
-        let mut parts = vec![vec![0; words], vec![0; words]];
-        let [first, second] = parts.as_mut_slice() else {
-            unreachable!("two components")
-        };
-        self.input(Group::Binary, owner, planes, words, &mut [first, second])?;
-        Ok(Bits::new(width, n, parts))
+        let values = planes.map(|planes| dense::packed(planes, n));
+        let words = words_of(width * n);
+        let (mut first, mut second) = (vec![0; words], vec![0; words]);
+        let out = &mut [&mut first[..], &mut second[..]];
+        self.input(Group::Binary, owner, values.as_deref(), words, out)?;
+        let parts = [first, second].map(|words| dense::unpack(words, width, n));
+        Ok(Bits::new(width, n, parts.into()))
     }
 
     fn input(
@@ -109,7 +110,9 @@ impl Replicated {
 
     pub(super) fn reveal_planes(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
         self.begin("reveal bits", x.width() * x.len());
-        self.open(Group::Binary, &[&x.parts()[0], &x.parts()[1]], to)
+        let [first, second] = [0, 1].map(|part| dense::packed(&x.parts()[part], x.len()));
+        let opened = self.open(Group::Binary, &[&first, &second], to)?;
+        Ok(opened.map(|words| dense::unpack(words, x.width(), x.len())))
     }
 
     fn open(&mut self, group: Group, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {

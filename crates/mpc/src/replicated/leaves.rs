@@ -18,8 +18,9 @@
 //! nothing.
 
 use super::Replicated;
-use super::binary::place;
-use super::roles::{Demand, field};
+use super::binary::{expand, place};
+use super::roles::{Demand, Masks, field};
+use crate::dense;
 use crate::group::Group;
 use crate::leaves::Leaves;
 use crate::{Bits, Result};
@@ -42,78 +43,65 @@ impl Replicated {
         summands: &Summands,
     ) -> Result<Bits> {
         let (monomials, outputs) = (leaves.monomials(), leaves.outputs());
+        // Words of what role 0 sends for a run, and of a component of its result, as they travel.
+        let sizes = |run: usize| (words_of(monomials * run), words_of(outputs * run));
         let masks = self.masks(n, |n| Demand {
-            k01: outputs * words_of(n),
+            k01: sizes(n).1,
             k12: 0,
-            k20: field(monomials * words_of(n)) + outputs * words_of(n),
+            k20: field(sizes(n).0) + sizes(n).1,
         });
         let [role_0, role_1, role_2] = self.ranges(n);
         let (after, before) = (self.after(), self.before());
-        let mut parts = vec![
-            vec![0; outputs * words_of(n)],
-            vec![0; outputs * words_of(n)],
-        ];
-        let random = |reserved: &ring::stream::Reserved, offset: usize, words: usize| {
-            let mut mask = vec![0; words];
-            crate::blocks::for_each([&mut mask], [], &|at, [mask], []| {
-                reserved.fill(offset + at, mask)
-            });
-            mask
-        };
-        let sizes = |range: &Range<usize>| {
-            (
-                monomials * words_of(range.len()),
-                outputs * words_of(range.len()),
-            )
+        let mut parts = [(); 2].map(|()| vec![0; outputs * words_of(n)]);
+        let [first, second] = &mut parts;
+        let put = |part: &mut [u64], words: Vec<u64>, role: &Range<usize>| {
+            let planes = dense::unpack(words, outputs, role.len());
+            place(part, &planes, n, role, outputs);
         };
         if !role_0.is_empty() {
-            let (sent, shared) = sizes(&role_0);
-            let mut message = leaves.expand(&summands.s);
-            Group::Binary.add(&mut message, &random(&masks[0].with_previous, 0, sent));
+            let (sent, shared) = sizes(role_0.len());
+            let Masks {
+                with_next: k01,
+                with_previous: k20,
+            } = &masks[0];
+            let mut message = dense::pack(leaves.expand(&summands.s), role_0.len());
+            Group::Binary.add(&mut message, &expand(k20, 0, sent));
             self.channel.send(after, message)?;
-            place(
-                &mut parts[0],
-                &random(&masks[0].with_previous, field(sent), shared),
-                n,
-                &role_0,
-                outputs,
-            );
-            place(
-                &mut parts[1],
-                &random(&masks[0].with_next, 0, shared),
-                n,
-                &role_0,
-                outputs,
-            );
+            put(first, expand(k20, field(sent), shared), &role_0);
+            put(second, expand(k01, 0, shared), &role_0);
         }
         let mut b2 = Vec::new();
         if !role_2.is_empty() {
-            let (sent, shared) = sizes(&role_2);
-            let q = random(&masks[2].with_next, field(sent), shared);
-            b2 = leaves.evaluate(
-                &mut random(&masks[2].with_next, 0, sent),
-                &summands.t2,
-                false,
-            );
+            let (sent, shared) = sizes(role_2.len());
+            let k20 = &masks[2].with_next;
+            let q = expand(k20, field(sent), shared);
+            b2 = linear_forms(leaves, expand(k20, 0, sent), &summands.t2, false);
             Group::Binary.add(&mut b2, &q);
             self.channel.send(before, b2.clone())?;
-            place(&mut parts[1], &q, n, &role_2, outputs);
+            put(second, q, &role_2);
         }
         if !role_1.is_empty() {
-            let (sent, shared) = sizes(&role_1);
-            let q = random(&masks[1].with_previous, 0, shared);
-            let mut message = self.channel.receive(before, sent)?;
-            let mut b2 = leaves.evaluate(&mut message, &summands.t1, true);
+            let (sent, shared) = sizes(role_1.len());
+            let q = expand(&masks[1].with_previous, 0, shared);
+            let message = self.channel.receive(before, sent)?;
+            let mut b2 = linear_forms(leaves, message, &summands.t1, true);
             Group::Binary.add(&mut b2, &q);
             self.channel.send(after, b2.clone())?;
             Group::Binary.add(&mut b2, &self.channel.receive(after, shared)?);
-            place(&mut parts[0], &q, n, &role_1, outputs);
-            place(&mut parts[1], &b2, n, &role_1, outputs);
+            put(first, q, &role_1);
+            put(second, b2, &role_1);
         }
         if !role_2.is_empty() {
-            Group::Binary.add(&mut b2, &self.channel.receive(before, sizes(&role_2).1)?);
-            place(&mut parts[0], &b2, n, &role_2, outputs);
+            let (_, shared) = sizes(role_2.len());
+            Group::Binary.add(&mut b2, &self.channel.receive(before, shared)?);
+            put(first, b2, &role_2);
         }
-        Ok(Bits::new(outputs, n, parts))
+        Ok(Bits::new(outputs, n, parts.into()))
     }
+}
+
+/// The forms of monomials that travelled, as they travel.
+fn linear_forms(leaves: &Leaves, monomials: Vec<u64>, t: &[u64], first: bool) -> Vec<u64> {
+    let mut monomials = dense::unpack(monomials, leaves.monomials(), t.len());
+    dense::pack(leaves.evaluate(&mut monomials, t, first), t.len())
 }

@@ -1,4 +1,4 @@
-use super::{SIZES, agreed, bit, values};
+use super::{SIZES, agreed, bit, specified, values};
 use mpc::Receiver;
 use ring::planes::words_of;
 use testkit::{Random, Shared, run, usual_parties};
@@ -14,7 +14,7 @@ pub fn ands(protocol: &str) {
             let z = p.and(&x, &y)?;
             Ok(p.reveal_bits(&z, Receiver::All)?.expect("all learn it"))
         });
-        assert_eq!(agreed(opened), expected);
+        assert_eq!(specified(agreed(opened), n), specified(expected, n));
     }
 }
 
@@ -40,7 +40,7 @@ pub fn takes_apart(protocol: &str) {
 }
 
 pub fn puts_together(protocol: &str) {
-    for (width, n) in [(1, 1), (8, 100), (64, 130)] {
+    for (width, n) in [(1, 1), (64, 1), (3, 21), (8, 100), (5, 128), (64, 130)] {
         let planes = Random::new(8).words(width * words_of(n));
         let found = agreed(run(protocol, usual_parties(protocol), |p| {
             let bits = p.share_bits(0, (p.party() == 0).then_some(&planes), width, n)?;

@@ -9,6 +9,8 @@ fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> {
     let out = |p: &mut dyn Protocol, n: u64| Shared::zeros(p, size(n));
     let (Operation::Share { n }
     | Operation::Reveal { n, .. }
+    | Operation::ShareBits { n, .. }
+    | Operation::RevealBits { n, .. }
     | Operation::Bilinear { n, .. }
     | Operation::Truncate { n, .. }
     | Operation::And { n, .. }
@@ -33,6 +35,15 @@ fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> {
             p.share(0, (p.party() == 0).then_some(&values), size(n), &mut result)
         }
         Operation::Reveal { to, .. } => p.reveal(&x.slices(), to).map(drop),
+        Operation::ShareBits { width, .. } => {
+            let planes = vec![1; size(width) * words_of(size(n))];
+            let mine = (p.party() == 0).then_some(&planes[..]);
+            p.share_bits(0, mine, size(width), size(n)).map(drop)
+        }
+        Operation::RevealBits { width, to, .. } => {
+            let x = bits(p, width);
+            p.reveal_bits(&x, to).map(drop)
+        }
         Operation::Bilinear { n, truncate, .. } => {
             let (x, y) = (x.slices(), y.slices());
             let map = Bilinear::Elementwise { n: size(n) };
@@ -96,33 +107,60 @@ fn operations(n: u64) -> Vec<Operation> {
             Operation::Sign { n, width },
             Operation::EqualZero { n, width },
             Operation::ToBinary { n, width },
+            Operation::ShareBits { n, width },
         ]);
+        for to in [Receiver::All, Receiver::One(1)] {
+            all.push(Operation::RevealBits { n, width, to });
+        }
     }
     all
 }
 
+/// Exactly where messages are whole words, and within a word a message for every number of elements.
 pub fn declared_is_measured(protocol: &str) {
-    for n in [192, 192 * 64] {
+    for n in [1, 2, 3, 31, 63, 64, 65, 191, 1000] {
+        check(protocol, &operations(n), None);
+    }
+    // Rounds are counted from where a session's parties stand equal: at its start.
+    for n in [1, 192, 192 * 64] {
         for operation in operations(n) {
-            let results = run(protocol, usual_parties(protocol), |p| {
-                let before = p.channel().meter().totals();
-                perform(p, operation)?;
-                let after = p.channel().meter().totals();
-                Ok((
-                    p.cost(operation),
-                    after.rounds - before.rounds,
-                    after.payload_bytes - before.payload_bytes,
-                ))
-            });
-            let measured = Cost {
-                rounds: results
-                    .iter()
-                    .map(|(_, rounds, _)| *rounds)
-                    .max()
-                    .expect("a party"),
-                bits: 8 * results.iter().map(|(_, _, bytes)| bytes).sum::<u64>(),
-            };
-            assert_eq!(measured, results[0].0, "{operation:?} of {protocol}");
+            check(protocol, &[operation], Some(n % 192 == 0));
         }
+    }
+}
+
+/// All operations in one session; rounds too where it is `Some`, and bits exactly where it says so.
+fn check(protocol: &str, operations: &[Operation], rounds_and_exactly: Option<bool>) {
+    let results = run(protocol, usual_parties(protocol), |p| {
+        let mut costs = Vec::new();
+        for operation in operations {
+            let before = p.channel().meter().totals();
+            perform(p, *operation)?;
+            let after = p.channel().meter().totals();
+            let spent = Cost {
+                rounds: after.rounds - before.rounds,
+                bits: 8 * (after.payload_bytes - before.payload_bytes),
+            };
+            costs.push((p.cost(*operation), spent, after.frames - before.frames));
+        }
+        Ok(costs)
+    });
+    for (at, operation) in operations.iter().enumerate() {
+        let parties = || results.iter().map(|costs| &costs[at]);
+        let declared = parties().next().expect("a party").0;
+        let rounds = parties().map(|(_, spent, _)| spent.rounds).max();
+        let bits: u64 = parties().map(|(_, spent, _)| spent.bits).sum();
+        let messages: u64 = parties().map(|(_, _, messages)| messages).sum();
+        let of = format!("{operation:?} of {protocol}");
+        if let Some(exactly) = rounds_and_exactly {
+            assert_eq!(rounds, Some(declared.rounds), "rounds: {of}");
+            assert!(
+                !exactly || bits == declared.bits,
+                "{bits}, not {declared:?}: {of}"
+            );
+        }
+        let most = declared.bits + 63 * messages;
+        let fits = (declared.bits..=most).contains(&bits);
+        assert!(fits, "{bits} bits, not {declared:?} in {messages}: {of}");
     }
 }

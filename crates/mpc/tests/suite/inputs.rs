@@ -1,4 +1,4 @@
-use super::{SIZES, agreed, bit};
+use super::{SIZES, agreed, bit, specified};
 use mpc::Receiver;
 use ring::planes::words_of;
 use testkit::{Random, Shared, run, usual_parties};
@@ -54,7 +54,7 @@ pub fn bits(protocol: &str) {
                 assert!((0..n).all(|i| bit(&zero, i) == 0), "a value XOR itself");
                 Ok(opened)
             });
-            assert_eq!(agreed(opened), planes);
+            assert_eq!(specified(agreed(opened), n), specified(planes, n));
         }
     }
 }

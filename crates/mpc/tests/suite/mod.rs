@@ -8,6 +8,7 @@ pub mod inputs;
 pub mod products;
 pub mod truncation;
 
+use ring::planes::words_of;
 use testkit::Random;
 
 /// Sizes at the borders of words, packed words and turned roles.
@@ -34,4 +35,11 @@ pub fn agreed<T: PartialEq>(mut results: Vec<T>) -> T {
 /// Bit i of a plane.
 pub fn bit(plane: &[u64], i: usize) -> u64 {
     plane[i / 64] >> (i % 64) & 1
+}
+
+/// Planes of n bits with zeros where nothing is specified.
+pub fn specified(mut planes: Vec<u64>, n: usize) -> Vec<u64> {
+    let last = planes.iter_mut().skip(words_of(n) - 1).step_by(words_of(n));
+    last.for_each(|word| *word &= u64::MAX >> (words_of(n) * 64 - n));
+    planes
 }

@@ -317,10 +317,13 @@ impl Source for Transfer {
                 let mut start = 0;
                 while start < *n {
                     let now = part.min(n - start);
-                    parts.push(self.batch(*kind, now)?);
+                    parts.push((now, self.batch(*kind, now)?));
                     start += now;
                 }
-                Ok(kind.join(parts))
+                Ok(match parts.len() {
+                    1 => parts.swap_remove(0).1,
+                    _ => kind.join(&parts),
+                })
             }
             Job::Product { map, x, y } => self.bilinear(map, *x, *y),
             Job::Forget { name } => {
