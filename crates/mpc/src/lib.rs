@@ -12,9 +12,11 @@
 //! the number is the protocol's ([`Protocol::parts`]). Components are borrowed slices, so that they
 //! may lie in anybody's memory. A *binary sharing* ([`Bits`]) is held as packed bit planes.
 //!
+//! Public operands that must be equal in all parties are compared in private ([`agreement`]).
 //! Correlations may come from files made ahead ([`sealed`]). [`functions`] builds what every protocol can do (ReLU, maximum, ...) from the trait alone.
 
 pub mod additive;
+pub mod agreement;
 mod bits;
 mod blocks;
 mod broadcast;

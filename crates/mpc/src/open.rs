@@ -1,6 +1,7 @@
 //! How a session computes: protocol and source of correlations, by name.
 
 use crate::additive::{self, Additive};
+use crate::agreement::PrivateComparison;
 use crate::correlations::Source;
 use crate::correlations::dealer::Dealt;
 use crate::correlations::file::{Place, Stored};
@@ -9,7 +10,7 @@ use crate::correlations::transfer::Transfer;
 use crate::plain::{self, Plain};
 use crate::replicated::{self, Replicated};
 use crate::{Error, Protocol, Result, ThreatModel, Trust};
-use net::{Mesh, Patience};
+use net::{Channel, Mesh, Patience};
 
 /// The channel of the protocol, and that of the correlations.
 const ONLINE: u16 = 0;
@@ -114,12 +115,12 @@ impl Settings {
 pub fn open(settings: &Settings, mesh: &Mesh, in_one_process: bool) -> Result<Box<dyn Protocol>> {
     settings.threat_model(mesh.parties())?;
     match settings.protocol.as_str() {
-        "plain" if in_one_process => Ok(Box::new(Plain::new(mesh.channel(ONLINE)))),
+        "plain" if in_one_process => Ok(Box::new(Plain::new(online(mesh)?))),
         "plain" => Err(Error::misuse(
             "protocol \"plain\" keeps nothing secret and refuses to run over a network; \
              use protocol \"replicated\", or transport \"memory\"",
         )),
-        "replicated" => Ok(Box::new(Replicated::new(mesh.channel(ONLINE))?)),
+        "replicated" => Ok(Box::new(Replicated::new(online(mesh)?)?)),
         _ => Ok(Box::new(open_additive(settings, mesh)?)),
     }
 }
@@ -135,7 +136,15 @@ pub fn open_additive(settings: &Settings, mesh: &Mesh) -> Result<Additive> {
     let source = settings.source(mesh, patience.clone())?;
     patience.set_needed(false);
     let supply = Supply::start(source, patience, settings.record)?;
-    Additive::new(mesh.channel(ONLINE), supply, settings.trust()?)
+    Additive::new(online(mesh)?, supply, settings.trust()?)
+}
+
+/// The protocol's channel, on which public values are compared.
+fn online(mesh: &Mesh) -> Result<Channel> {
+    let mut channel = mesh.channel(ONLINE);
+    let comparison = PrivateComparison::new(mesh.party(), mesh.parties())?;
+    channel.set_agreement(Box::new(comparison));
+    Ok(channel)
 }
 
 /// Additive sharing with a dealer who makes nothing but what is asked for, when it is asked for; `change`
@@ -157,5 +166,5 @@ pub fn open_exactly(
     change(channel, stream);
     let mut supply = Supply::start(Box::new(source), patience, false)?;
     supply.make_exactly();
-    Additive::new(mesh.channel(ONLINE), supply, Trust::Dealer)
+    Additive::new(online(mesh)?, supply, Trust::Dealer)
 }

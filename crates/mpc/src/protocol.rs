@@ -40,6 +40,15 @@ pub enum Receiver {
 }
 
 impl Receiver {
+    /// As a parameter of a step.
+    #[must_use]
+    pub fn parameter(self) -> u64 {
+        match self {
+            Self::All => 0,
+            Self::One(party) => 1 + party as u64,
+        }
+    }
+
     /// Whether `party` learns the value.
     #[must_use]
     pub fn includes(self, party: usize) -> bool {
@@ -73,7 +82,8 @@ pub enum Bilinear {
 /// Secret-shared computing over Z_2^64 and over bits, as one of the parties.
 ///
 /// All parties call the same operations with the same public sizes in the same order; a divergence
-/// ends in [`crate::Error::Desync`]. Lengths are the caller's duty and are asserted. Every operation
+/// ends in [`crate::Error::Desync`]; public values that differ, in [`crate::Error::Differ`] before anything is
+/// opened (see [`crate::agreement`]). Lengths are the caller's duty and are asserted. Every operation
 /// is one named step of the channel, and costs what [`Protocol::cost`] declares.
 pub trait Protocol: Send {
     /// The links to the other parties.
@@ -189,6 +199,34 @@ impl Bilinear {
             }
             Self::Convolution(shape) => ring::convolution::convolve(&shape, out, terms),
         }
+    }
+
+    /// All that makes the map and the truncation after it, as numbers: equal for equal ones alone.
+    #[must_use]
+    pub fn parameters(&self, truncate: u32) -> Vec<u64> {
+        let mut parameters = vec![u64::from(truncate)];
+        let mut add = |sizes: &[usize]| parameters.extend(sizes.iter().map(|size| *size as u64));
+        match *self {
+            Self::Elementwise { n } => add(&[0, n]),
+            Self::Matrix { batch, m, k, n } => add(&[1, batch, m, k, n]),
+            Self::Convolution(Convolution {
+                batch,
+                groups,
+                in_channels,
+                out_channels,
+                input,
+                kernel,
+                stride,
+                padding,
+                dilation,
+            }) => {
+                add(&[2, batch, groups, in_channels, out_channels]);
+                [input, kernel, stride, padding, dilation]
+                    .iter()
+                    .for_each(|pair| add(pair));
+            }
+        }
+        parameters
     }
 
     /// The name of the step, for errors and reports.

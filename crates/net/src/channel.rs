@@ -1,10 +1,12 @@
 //! An ordered stream of messages between all parties, step by step.
 
+use crate::agreement::{Agreement, Disagreement, TURNS};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Kind, MOST_WORDS};
 use crate::inbox::{Arrival, End};
 use crate::mesh::{FINISHED, Shared, step_name};
 use crate::meter::Meter;
+use crate::parameters::Parameters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -53,6 +55,11 @@ pub struct Channel {
     id: u16,
     step: Arc<str>,
     sequence: u64,
+    /// Of all that was asked of this channel.
+    parameters: Parameters,
+    /// The same when the current step began: what its messages carry.
+    begun: Parameters,
+    agreement: Option<Box<dyn Agreement>>,
     /// Lamport clock: the longest chain of messages that this party's state depends on.
     depth: u32,
     meter: Meter,
@@ -68,6 +75,9 @@ impl Channel {
             id,
             step: "start".into(),
             sequence: 0,
+            parameters: Parameters::default(),
+            begun: Parameters::default(),
+            agreement: None,
             depth: 0,
             meter,
             tap: None,
@@ -89,11 +99,81 @@ impl Channel {
 
     /// Begins the next step. Messages carry its number and name, the label in front.
     pub fn begin(&mut self, name: &str) {
+        self.begin_with(name, &[]);
+    }
+
+    /// The same for a step with parameters, such as a width or a receiver, which must be equal in all parties.
+    pub fn begin_with(&mut self, name: &str, parameters: &[u64]) {
+        self.start(name, parameters, false);
+    }
+
+    /// The same for a step that opens something: first, all that was noted as public so far is compared with
+    /// all parties. Takes up to two rounds where that has not ridden on earlier messages, or nothing.
+    ///
+    /// # Errors
+    /// `Differ` for public values that differ; as [`Channel::receive`].
+    pub fn begin_opening(&mut self, name: &str, parameters: &[u64]) -> Result<()> {
+        self.start(name, parameters, true);
+        for turn in 0..TURNS {
+            for peer in 0..self.parties() {
+                if self.comparing(|agreement| agreement.owes(peer, turn)) {
+                    self.send(peer, Vec::new())?;
+                }
+            }
+            for peer in 0..self.parties() {
+                if self.comparing(|agreement| agreement.awaits(peer, turn)) {
+                    self.receive(peer, 0)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn comparing(&self, question: impl Fn(&dyn Agreement) -> bool) -> bool {
+        self.agreement.as_deref().is_some_and(question)
+    }
+
+    fn start(&mut self, name: &str, parameters: &[u64], opening: bool) {
         self.sequence += 1;
-        self.step = match self.meter.label() {
+        self.step = self.named(name);
+        self.parameters.fold_bytes(self.step.as_bytes());
+        parameters
+            .iter()
+            .for_each(|word| self.parameters.fold(*word));
+        self.begun = self.parameters;
+        if let Some(agreement) = &mut self.agreement {
+            agreement.begin(self.sequence, opening);
+        }
+    }
+
+    /// A step's name with the label in front.
+    fn named(&self, name: &str) -> Arc<str> {
+        match self.meter.label() {
             "" => step_name(name),
             label => step_name(&format!("{label}: {name}")),
-        };
+        }
+    }
+
+    /// Further parameters of the program, such as an operator and its scale, which must be equal in all
+    /// parties: the messages of the next step carry their hash.
+    pub fn note(&mut self, parameters: &[u8]) {
+        self.parameters.fold_bytes(parameters);
+    }
+
+    /// A public value that must be equal in all parties. Its name and length are parameters. The value itself
+    /// may be secret by mistake: it is compared in private.
+    pub fn note_public(&mut self, name: &str, value: &[u8]) {
+        self.parameters.fold_bytes(name.as_bytes());
+        self.parameters.fold(value.len() as u64);
+        let step = self.named(name);
+        if let Some(agreement) = &mut self.agreement {
+            agreement.note(&step, value);
+        }
+    }
+
+    /// How public values are compared; without, they are not.
+    pub fn set_agreement(&mut self, agreement: Box<dyn Agreement>) {
+        self.agreement = Some(agreement);
     }
 
     /// The name of the current step.
@@ -157,12 +237,18 @@ impl Channel {
                 self.step
             ))));
         }
+        let rider = match &mut self.agreement {
+            Some(agreement) if to < self.shared.parties() => agreement.ride(to),
+            _ => Vec::new(),
+        };
         let frame = Frame {
             kind: Kind::Data,
             channel: self.id,
             depth: self.depth.saturating_add(1),
             sequence: self.sequence,
+            parameters: self.begun.value(),
             name: Arc::clone(&self.step),
+            rider,
             payload,
         };
         let wire_bytes = frame.wire_bytes();
@@ -210,6 +296,8 @@ impl Channel {
                 Arrival::Message(frame) => {
                     self.sequence = frame.sequence;
                     self.step = Arc::clone(&frame.name);
+                    self.parameters = Parameters::of(frame.parameters);
+                    self.begun = self.parameters;
                     return self.accept(from, words, frame, started).map(Some);
                 }
                 Arrival::Ended(End::Finished) => return Ok(None),
@@ -228,21 +316,28 @@ impl Channel {
         frame: Frame,
         started: Instant,
     ) -> Result<Vec<u64>> {
+        let step = |sequence, name: &str, rest: &str| format!("{sequence} \"{name}\"{rest}");
+        let ours = |rest: &str| step(self.sequence, &self.step, rest);
+        let theirs = |rest: &str| step(frame.sequence, &frame.name, rest);
+        let differ = |ours, theirs| Err(self.shared.fail(self.shared.differ(from, ours, theirs)));
         if frame.sequence != self.sequence || frame.name != self.step {
-            let ours = format!("{} \"{}\"", self.sequence, self.step);
-            let theirs = format!("{} \"{}\"", frame.sequence, frame.name);
-            return Err(self.shared.fail(self.shared.differ(from, ours, theirs)));
+            return differ(ours(""), theirs(""));
         }
-        if frame.payload.len() != words {
-            let ours = format!("{} \"{}\" with {words} words", self.sequence, self.step);
-            let theirs = format!(
-                "{} \"{}\" with {} words",
-                frame.sequence,
-                frame.name,
-                frame.payload.len()
-            );
-            return Err(self.shared.fail(self.shared.differ(from, ours, theirs)));
+        let found = frame.payload.len();
+        let others = if frame.parameters == self.begun.value() {
+            ""
+        } else {
+            ", with other parameters in it or in a step before (bits, width, receiver, scale, sizes, or which \
+             values are public)"
+        };
+        if found != words {
+            let theirs = theirs(&format!(" with {found} words{others}"));
+            return differ(ours(&format!(" with {words} words")), theirs);
         }
+        if !others.is_empty() {
+            return differ(ours(""), theirs(others));
+        }
+        self.compare(from, &frame.rider)?;
         let rounds = frame.depth.saturating_sub(self.depth);
         self.depth += rounds;
         self.meter
@@ -252,6 +347,27 @@ impl Channel {
             tap(from, &self.step, &mut payload);
         }
         Ok(payload)
+    }
+
+    fn compare(&mut self, from: usize, rider: &[u8]) -> Result<()> {
+        if rider.is_empty() {
+            return Ok(());
+        }
+        let agreement = self.agreement.as_mut();
+        let compared = agreement.map_or(Err(Disagreement::Rider), |agreement| {
+            agreement.arrived(from, rider)
+        });
+        match compared {
+            Ok(()) => Ok(()),
+            Err(Disagreement::Values { step }) => {
+                let party = self.shared.inbox.roster.name(from);
+                Err(self.shared.fail(Error::Differ { party, step }))
+            }
+            Err(Disagreement::Rider) => Err(self.accuse(
+                from,
+                "it sent what belongs to no comparison of public values; run the same release of tacit in every party",
+            )),
+        }
     }
 
     /// Waits in quarters of the timeout; after each, the peers are told who is waited for, so that the

@@ -3,6 +3,11 @@
 /// In an error, the party that deals correlations and does not compute.
 pub const DEALER: usize = usize::MAX;
 
+/// What to do where public values differ.
+pub(crate) const SAME_VALUES: &str = "run the same program with the same public values in every party; \
+     share what one party has or draws (tacit.share, tacit.share_module), or draw it in all parties alike \
+     (with tacit.public_random():)";
+
 /// What a member of the mesh is called.
 #[must_use]
 pub fn called(party: usize) -> String {
@@ -40,6 +45,17 @@ pub enum Error {
         ours: String,
         /// That party's step.
         theirs: String,
+    },
+    /// Two parties took different values for public.
+    #[error(
+        "the public values of this party and of {} differ, at the earliest in step \"{step}\": {SAME_VALUES}",
+        called(*.party)
+    )]
+    Differ {
+        /// The party whose values are others.
+        party: usize,
+        /// The first step whose public values were not compared before.
+        step: String,
     },
     /// The network itself failed.
     #[error("network: {reason}")]

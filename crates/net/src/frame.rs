@@ -1,25 +1,27 @@
-//! The wire format. Every frame is a header of 24 bytes, the step's name, and words, little endian:
+//! The wire format. Every frame is a header of 32 bytes, the step's name, a rider, and words, little endian:
 //!
 //! | bytes | field |
 //! | --- | --- |
 //! | 0..2 | magic `tc` |
-//! | 2 | version, 1 |
+//! | 2 | version, 2 |
 //! | 3 | kind |
 //! | 4..6 | channel |
 //! | 6 | length of the name, at most 96 |
-//! | 7 | zero |
+//! | 7 | length of the rider, at most 64; only data has one |
 //! | 8..12 | words of payload, at most 2^27 (1 GiB) |
 //! | 12..16 | depth: the sender's Lamport clock, for counting rounds |
 //! | 16..24 | sequence number of the step |
+//! | 24..32 | running hash of all steps and their parameters, up to this one |
 //!
 //! Whatever arrives is hostile until checked. The decoder looks at the header before it allocates, and
 //! a payload's memory grows only as its bytes arrive.
 
+use crate::agreement::LONGEST_RIDER;
 use std::io::{self, Read};
 use std::sync::Arc;
 
 /// Bytes of a header.
-pub const HEADER: usize = 24;
+pub const HEADER: usize = 32;
 
 /// Longest name of a step, in bytes.
 pub const LONGEST_NAME: usize = 96;
@@ -37,7 +39,7 @@ const MOST_CONTROL_WORDS: usize = 2 + LONGEST_REASON / 8;
 pub(crate) const LONGEST_REASON: usize = 1024;
 
 const MAGIC: [u8; 2] = *b"tc";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// What a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,8 +65,12 @@ pub struct Frame {
     pub depth: u32,
     /// The step's number.
     pub sequence: u64,
+    /// Of all steps up to this one, and their parameters.
+    pub parameters: u64,
     /// The step's name, at most [`LONGEST_NAME`] bytes, without control characters.
     pub name: Arc<str>,
+    /// What the parties compare in private, at most [`LONGEST_RIDER`] bytes.
+    pub rider: Vec<u8>,
     /// At most [`MOST_WORDS`] words.
     pub payload: Vec<u64>,
 }
@@ -80,7 +86,7 @@ pub enum FrameError {
         "frame version {0}, this party speaks version {VERSION}; run the same release of tacit in every party"
     )]
     Version(u8),
-    /// Kind unknown or reserved byte set.
+    /// Kind unknown, or a rider that is too long or not on data.
     #[error("malformed frame header")]
     Header,
     /// Step name too long, not UTF-8 or with control characters.
@@ -105,30 +111,34 @@ struct Header {
     kind: Kind,
     channel: u16,
     name: usize,
+    rider: usize,
     words: usize,
     depth: u32,
     sequence: u64,
+    parameters: u64,
 }
 
 impl Frame {
     /// Bytes on the wire.
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
-        HEADER + self.name.len() + 8 * self.payload.len()
+        HEADER + self.name.len() + self.rider.len() + 8 * self.payload.len()
     }
 
-    /// Header and name.
+    /// Header, name and rider.
     #[must_use]
     pub fn head(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER + self.name.len());
+        let mut bytes = Vec::with_capacity(HEADER + self.name.len() + self.rider.len());
         bytes.extend(MAGIC);
         bytes.extend([VERSION, self.kind as u8]);
         bytes.extend(self.channel.to_le_bytes());
-        bytes.extend([self.name.len() as u8, 0]);
+        bytes.extend([self.name.len() as u8, self.rider.len() as u8]);
         bytes.extend((self.payload.len() as u32).to_le_bytes());
         bytes.extend(self.depth.to_le_bytes());
         bytes.extend(self.sequence.to_le_bytes());
+        bytes.extend(self.parameters.to_le_bytes());
         bytes.extend(self.name.as_bytes());
+        bytes.extend(&self.rider);
         bytes
     }
 
@@ -143,9 +153,11 @@ impl Frame {
             kind,
             channel,
             name,
+            rider,
             words,
             depth,
             sequence,
+            parameters,
         } = decode(&bytes)?;
         let mut text = [0; LONGEST_NAME];
         from.read_exact(&mut text[..name])?;
@@ -153,12 +165,17 @@ impl Frame {
         if name.chars().any(char::is_control) {
             return Err(FrameError::Name.into());
         }
+        let name = name.into();
+        let mut riding = vec![0; rider];
+        from.read_exact(&mut riding)?;
         Ok(Self {
             kind,
             channel,
             depth,
             sequence,
-            name: name.into(),
+            parameters,
+            name,
+            rider: riding,
             payload: read_words(from, words)?,
         })
     }
@@ -180,7 +197,8 @@ fn decode(bytes: &[u8; HEADER]) -> Result<Header, FrameError> {
         3 => Kind::Goodbye,
         _ => return Err(FrameError::Header),
     };
-    if bytes[7] != 0 {
+    let rider = usize::from(bytes[7]);
+    if rider > LONGEST_RIDER || (rider > 0 && kind != Kind::Data) {
         return Err(FrameError::Header);
     }
     let name = usize::from(bytes[6]);
@@ -196,14 +214,16 @@ fn decode(bytes: &[u8; HEADER]) -> Result<Header, FrameError> {
     if words > most {
         return Err(FrameError::TooLong(words));
     }
-    let sequence = u64::from(word(16)) | u64::from(word(20)) << 32;
+    let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
     Ok(Header {
         kind,
         channel: half(4),
         name,
+        rider,
         words,
         depth: word(12),
-        sequence,
+        sequence: long(16),
+        parameters: long(24),
     })
 }
 

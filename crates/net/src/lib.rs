@@ -10,9 +10,11 @@
 //!
 //! **Rules.** Sending never waits for the receiver. Every message carries the step it belongs to, so
 //! that parties which diverge get [`Error::Desync`] and not garbage. Nobody waits longer than the
-//! timeout for one message; the error then names the party that really stalled. The first failure
+//! timeout for one message; the error then names the party that really stalled. What all parties take for
+//! public is compared ([`Agreement`]). The first failure
 //! ends the mesh: it is told to all peers, and every later call returns it again.
 
+mod agreement;
 pub mod bytes;
 pub mod certificates;
 mod channel;
@@ -23,10 +25,12 @@ mod inbox;
 pub mod memory;
 mod mesh;
 mod meter;
+mod parameters;
 mod process;
 mod roster;
 pub mod tcp;
 
+pub use agreement::{Agreement, Disagreement, LONGEST_RIDER};
 pub use channel::{Channel, Patience, Tap};
 pub use error::{DEALER, Error, Result};
 pub use mesh::Mesh;

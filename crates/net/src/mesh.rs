@@ -2,7 +2,7 @@
 
 use crate::bytes;
 use crate::channel::Channel;
-use crate::error::{DEALER, Error, Result, called};
+use crate::error::{DEALER, Error, Result, SAME_VALUES, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
 use crate::inbox::{Arrival, End, Inbox};
 use crate::roster::Roster;
@@ -260,6 +260,13 @@ impl Shared {
                     );
                     (*party, ours.clone(), reason)
                 }
+                Error::Differ { party, step } => {
+                    let reason = format!(
+                        "its public values and those of {} differ: {SAME_VALUES}",
+                        called(self.roster().name(self.party))
+                    );
+                    (*party, step.clone(), reason)
+                }
                 other => (self.party, "end".to_owned(), other.to_string()),
             };
             self.tell_end(blamed, &step, &reason);
@@ -313,7 +320,9 @@ fn control(kind: Kind, step: &str, payload: Vec<u64>) -> Frame {
         channel: 0,
         depth: 0,
         sequence: 0,
+        parameters: 0,
         name: step_name(step),
+        rider: Vec::new(),
         payload,
     }
 }

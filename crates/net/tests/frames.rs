@@ -1,5 +1,6 @@
 //! The decoder of frames, on what it should take and on everything else.
 
+use net::LONGEST_RIDER;
 use net::frame::{Frame, HEADER, Kind, LONGEST_NAME, MOST_WORDS};
 use proptest::prelude::*;
 use std::io::{self, Cursor, Read};
@@ -18,18 +19,23 @@ fn frames() -> impl Strategy<Value = Frame> {
         kinds,
         any::<u16>(),
         any::<u32>(),
-        any::<u64>(),
+        any::<[u64; 2]>(),
         name,
+        prop::collection::vec(any::<u8>(), 0..=LONGEST_RIDER),
         payload,
     )
-        .prop_map(|(kind, channel, depth, sequence, name, payload)| Frame {
-            kind,
-            channel,
-            depth,
-            sequence,
-            name: name.into(),
-            payload,
-        })
+        .prop_map(
+            |(kind, channel, depth, [sequence, parameters], name, rider, payload)| Frame {
+                kind,
+                channel,
+                depth,
+                sequence,
+                parameters,
+                name: name.into(),
+                rider: if kind == Kind::Data { rider } else { vec![] },
+                payload,
+            },
+        )
 }
 
 /// Gives out one byte at a time, as a slow peer does.
@@ -69,7 +75,7 @@ proptest! {
 
     #[test]
     fn random_bytes_after_the_magic_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let mut all = b"tc\x01".to_vec();
+        let mut all = b"tc\x02".to_vec();
         all.extend(bytes);
         // Whatever it makes of them, it neither panics nor takes more than there is.
         if let Ok(frame) = Frame::read(&mut Cursor::new(&all)) {
@@ -85,7 +91,9 @@ fn header(change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
         channel: 0,
         depth: 1,
         sequence: 1,
+        parameters: 7,
         name: "a step".into(),
+        rider: vec![],
         payload: vec![],
     };
     let mut bytes = frame.head();
@@ -111,7 +119,14 @@ fn each_field_is_checked() {
         "malformed frame header"
     );
     assert_eq!(
-        refusal(&header(|bytes| bytes[7] = 1)),
+        refusal(&header(|bytes| bytes[7] = LONGEST_RIDER as u8 + 1)),
+        "malformed frame header"
+    );
+    assert_eq!(
+        refusal(&header(|bytes| {
+            bytes[3] = Kind::Goodbye as u8;
+            bytes[7] = 1;
+        })),
         "malformed frame header"
     );
     assert_eq!(

@@ -20,7 +20,7 @@ create_exception!(
     tacit._core,
     DesyncError,
     PeerError,
-    "Two parties run different programs or shapes."
+    "Two parties run different programs, shapes, parameters or public values."
 );
 create_exception!(
     tacit._core,
@@ -46,7 +46,7 @@ pub fn raise(error: mpc::Error) -> PyErr {
     let message = error.to_string();
     match error {
         mpc::Error::Peer { .. } => PeerError::new_err(message),
-        mpc::Error::Desync { .. } => DesyncError::new_err(message),
+        mpc::Error::Desync { .. } | mpc::Error::Differ { .. } => DesyncError::new_err(message),
         mpc::Error::Network { .. } => NetworkError::new_err(message),
         mpc::Error::Setup { .. } => SetupError::new_err(message),
         mpc::Error::Misuse { .. } => MisuseError::new_err(message),

@@ -1,5 +1,6 @@
 //! One party's session: what it says of itself, what it has cost, and how it ends.
 
+use crate::buffer::Bytes;
 use crate::errors::raise;
 use net::Reading;
 use pyo3::prelude::*;
@@ -73,6 +74,19 @@ impl Session {
     /// Names what is being computed, for the meter and for errors; the previous label.
     fn set_label(&self, py: Python<'_>, label: &str) -> PyResult<String> {
         py.detach(|| self.inner.set_label(label)).map_err(raise)
+    }
+
+    /// Parameters of the program that must be equal in all parties, such as an operator and its scale: the
+    /// messages that follow carry their hash.
+    fn note(&self, py: Python<'_>, parameters: &[u8]) -> PyResult<()> {
+        py.detach(|| self.inner.note(parameters)).map_err(raise)
+    }
+
+    /// A public operand that must be equal in all parties: what it is, and its bytes (an array of uint8, which
+    /// is not copied). It is compared in private, before anything is opened.
+    fn note_public(&self, py: Python<'_>, label: &str, data: Bytes) -> PyResult<()> {
+        py.detach(|| self.inner.note_public(label, data.bytes()))
+            .map_err(raise)
     }
 
     /// Readings by label.

@@ -195,6 +195,28 @@ impl Session {
         self.work(|protocol| Ok(protocol.channel().set_label(label)))
     }
 
+    /// Parameters of the program that must be equal in all parties: the messages that follow carry their hash.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn note(&self, parameters: &[u8]) -> Result<()> {
+        self.work(|protocol| {
+            protocol.channel().note(parameters);
+            Ok(())
+        })
+    }
+
+    /// A public operand that must be equal in all parties, compared in private before anything is opened.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn note_public(&self, name: &str, value: &[u8]) -> Result<()> {
+        self.work(|protocol| {
+            protocol.channel().note_public(name, value);
+            Ok(())
+        })
+    }
+
     /// What was sent and received, by label.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ impl Additive {
     /// # Panics
     /// If `bits` is not in 1..=61.
     pub(super) fn truncate_words(&mut self, x: &[u64], bits: u32, out: &mut [u64]) -> Result<()> {
-        self.begin("truncate", x.len());
+        self.begin_with("truncate", x.len(), &[u64::from(bits)]);
         if self.channel.parties() > 2 {
             return self.truncate_split(x, bits, out);
         }

@@ -84,7 +84,7 @@ impl Replicated {
 
     pub(super) fn additive_to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
         assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
-        self.begin("additive to binary", x[0].len());
+        self.begin_with("additive to binary", x[0].len(), &[width as u64]);
         let (s, t) = self.summands(x, width)?;
         let mut propagate = Bits::stack(&[&s]);
         propagate.xor_assign(&t);

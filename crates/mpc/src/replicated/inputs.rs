@@ -22,7 +22,7 @@ impl Replicated {
         n: usize,
         out: PartsMut,
     ) -> Result<()> {
-        self.begin("share", n);
+        self.begin_with("share", n, &[owner as u64]);
         self.input(Group::Additive, owner, values, n, out)
     }
 
@@ -33,7 +33,7 @@ impl Replicated {
         width: usize,
         n: usize,
     ) -> Result<Bits> {
-        self.begin("share bits", width * n);
+        self.begin_with("share bits", width * n, &[owner as u64, width as u64]);
         let values = planes.map(|planes| dense::packed(planes, n));
         let words = words_of(width * n);
         let (mut first, mut second) = (vec![0; words], vec![0; words]);
@@ -104,12 +104,12 @@ impl Replicated {
     }
 
     pub(super) fn reveal_words(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
-        self.begin("reveal", x[0].len());
+        self.begin_opening("reveal", x[0].len(), to)?;
         self.open(Group::Additive, x, to)
     }
 
     pub(super) fn reveal_planes(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
-        self.begin("reveal bits", x.width() * x.len());
+        self.begin_opening("reveal bits", x.width() * x.len(), to)?;
         let [first, second] = [0, 1].map(|part| dense::packed(&x.parts()[part], x.len()));
         let opened = self.open(Group::Binary, &[&first, &second], to)?;
         Ok(opened.map(|words| dense::unpack(words, x.width(), x.len())))

@@ -110,7 +110,18 @@ impl Replicated {
     }
 
     fn begin(&mut self, operation: &str, n: usize) {
-        self.channel.begin(&format!("{operation} of {n}"));
+        self.begin_with(operation, n, &[]);
+    }
+
+    /// Begins a step that has parameters besides its size.
+    fn begin_with(&mut self, operation: &str, n: usize, parameters: &[u64]) {
+        let name = format!("{operation} of {n}");
+        self.channel.begin_with(&name, parameters);
+    }
+
+    fn begin_opening(&mut self, operation: &str, n: usize, to: Receiver) -> Result<()> {
+        let name = format!("{operation} of {n}");
+        self.channel.begin_opening(&name, &[to.parameter()])
     }
 }
 
@@ -195,7 +206,7 @@ impl Protocol for Replicated {
     }
 
     fn and(&mut self, x: &Bits, y: &Bits) -> Result<Bits> {
-        self.begin("AND", x.width() * x.len());
+        self.begin_with("AND", x.width() * x.len(), &[x.width() as u64]);
         self.and_planes(x, y)
     }
 

@@ -27,7 +27,7 @@ impl Replicated {
         out: PartsMut,
     ) -> Result<()> {
         let n = map.lengths().2;
-        self.begin(map.name(), n);
+        self.begin_with(map.name(), n, &map.parameters(0));
         let mut mine = vec![0; n];
         local_product(map, x, y, &mut mine);
         let zero = self.symmetric_masks(n);
@@ -59,7 +59,7 @@ impl Replicated {
         out: PartsMut,
     ) -> Result<()> {
         let n = map.lengths().2;
-        self.begin(map.name(), n);
+        self.begin_with(map.name(), n, &map.parameters(bits));
         let mut mine = vec![0; n];
         local_product(map, x, y, &mut mine);
 

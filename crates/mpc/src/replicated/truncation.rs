@@ -55,7 +55,7 @@ impl Replicated {
             panic!("a replicated sharing has two components")
         };
         let n = first.len();
-        self.begin("truncate", n);
+        self.begin_with("truncate", n, &[u64::from(bits)]);
         let [s, t1, t2] = self.split_anew(first, second);
         let mut truncation = self.truncation(n, bits, out);
         truncation.open(self, &s)?;

@@ -66,7 +66,9 @@ fn frame(words: usize) -> Vec<u8> {
         channel: 0,
         depth: 1,
         sequence: 1,
+        parameters: 0,
         name,
+        rider: vec![],
         payload: vec![],
     }
     .head();

@@ -1,0 +1,288 @@
+//! Whether all parties took the same values for public: compared with each of them, in private.
+//!
+//! **Computes** a running digest of all public operands of a program (BLAKE3), and compares it with every other
+//! party by an [`exchange`], a balanced password-authenticated one: a plain tensor may be somebody's secret by
+//! mistake, and a hash of it would let the others try values until one fits. A peer can put one guess into an
+//! exchange, and one that is wrong ends the session.
+//!
+//! **Adversary:** as that of the protocol beside it, semi-honest; the digest stays hidden even from a party that
+//! deviates in the exchange. Values that differ by mistake are always found; a party that deviates can of course
+//! claim any digest that it knows.
+//!
+//! **Messages** ride on frames that go anyway: an element of 32 bytes, then a tag of 16, each way. An exchange
+//! with a peer begins with the step after a public value was noted, unless one is under way or began less than
+//! [`STEPS_BETWEEN`] steps ago. Before anything is opened, what was noted up to there must have been compared:
+//! where an exchange is incomplete, or older than the last value, it is done then, in up to two rounds of its own
+//! ([`net::Channel::begin_opening`]). Where nothing was noted since the last agreement there is nothing to do.
+//!
+//! **Both ends know the state.** What is noted between two steps counts from the next step on, and number and
+//! names of what was noted are parameters of the channel, compared in each frame's header. All messages of a
+//! step are received within it. So at the begin of a step both ends of a link know the same of what was sent and
+//! received, and decide alike.
+//!
+//! **What is opened before a difference is found:** nothing that depends on a public value which was not
+//! compared with all parties, as each party compares with every other before it sends a share of a result. What
+//! a protocol opens within an operation is masked, whatever the public operands are.
+
+mod exchange;
+#[cfg(test)]
+mod tests;
+
+use crate::Result;
+use curve25519_dalek::scalar::Scalar;
+use exchange::{Binding, Digest, ELEMENT, Side, TAG, Tags};
+use net::{Agreement, Disagreement};
+use ring::stream::random_key;
+use std::sync::Arc;
+use zeroize::{Zeroize, Zeroizing};
+
+/// Steps from the begin of one exchange with a peer to that of the next, unless something is opened.
+const STEPS_BETWEEN: u64 = 16;
+
+/// Values of so many bytes are hashed by several threads.
+const LONG: usize = 1 << 18;
+
+/// One party's digest, and how far it was compared with each other party.
+pub struct PrivateComparison {
+    party: usize,
+    digest: blake3::Hasher,
+    /// Values in the digest.
+    noted: u64,
+    secrets: Secrets,
+    pairs: Vec<Pair>,
+}
+
+/// What this party and another have compared.
+#[derive(Default)]
+struct Pair {
+    /// Values of the digest that they agreed on.
+    agreed: u64,
+    /// The exchange that began last, by the step in which it did, and the number of exchanges so far.
+    begun: u64,
+    number: u64,
+    under_way: Option<Comparing>,
+    /// The steps of the first value that is not agreed on, and of the first that the exchange under way does
+    /// not cover.
+    first: Option<Arc<str>>,
+    first_later: Option<Arc<str>>,
+}
+
+/// An exchange under way.
+struct Comparing {
+    /// Values of the digest that is compared.
+    covers: u64,
+    digest: Digest,
+    side: Option<Side>,
+    element_sent: bool,
+    tags: Option<Tags>,
+    tag_sent: bool,
+    tag_fits: bool,
+}
+
+impl PrivateComparison {
+    /// # Errors
+    /// `Setup` if the operating system has no random bytes.
+    pub fn new(party: usize, parties: usize) -> Result<Self> {
+        Ok(Self {
+            party,
+            digest: blake3::Hasher::new_derive_key("tacit public values, version 1"),
+            noted: 0,
+            secrets: Secrets::new()?,
+            pairs: (0..parties).map(|_| Pair::default()).collect(),
+        })
+    }
+}
+
+impl Agreement for PrivateComparison {
+    fn note(&mut self, step: &str, value: &[u8]) {
+        self.digest.update(&(value.len() as u64).to_le_bytes());
+        if value.len() < LONG {
+            self.digest.update(value);
+        } else {
+            self.digest.update_rayon(value);
+        }
+        self.noted += 1;
+        if self.pairs.iter().any(|pair| pair.first_later.is_none()) {
+            let step: Arc<str> = step.into();
+            for pair in &mut self.pairs {
+                pair.first.get_or_insert_with(|| Arc::clone(&step));
+                pair.first_later.get_or_insert_with(|| Arc::clone(&step));
+            }
+        }
+    }
+
+    fn begin(&mut self, number: u64, opening: bool) {
+        let (party, noted) = (self.party, self.noted);
+        let mut digest: Option<Digest> = None;
+        for (peer, pair) in self.pairs.iter_mut().enumerate() {
+            if peer != party && pair.is_due(noted, number, opening) {
+                let digest = digest
+                    .get_or_insert_with(|| Zeroizing::new(*self.digest.finalize().as_bytes()));
+                pair.start(number, noted, digest.clone());
+            }
+        }
+    }
+
+    fn ride(&mut self, to: usize) -> Vec<u8> {
+        let party = self.party;
+        let Some(pair) = self.pairs.get_mut(to) else {
+            return Vec::new();
+        };
+        let mut rider = Vec::new();
+        let binding = pair.binding(party, to);
+        if let Some(comparing) = &mut pair.under_way {
+            if !comparing.element_sent {
+                rider.extend(comparing.side(binding, &mut self.secrets).element());
+                comparing.element_sent = true;
+            }
+            if let Some(tags) = comparing.tags.as_ref().filter(|_| !comparing.tag_sent) {
+                rider.extend(tags.mine);
+                comparing.tag_sent = true;
+            }
+        }
+        pair.settle();
+        rider
+    }
+
+    fn arrived(&mut self, from: usize, rider: &[u8]) -> std::result::Result<(), Disagreement> {
+        let (element, tag) = split(rider).ok_or(Disagreement::Rider)?;
+        let pair = self.pairs.get_mut(from).ok_or(Disagreement::Rider)?;
+        let binding = pair.binding(self.party, from);
+        let comparing = pair.under_way.as_mut().ok_or(Disagreement::Rider)?;
+        if let Some(element) = element {
+            if comparing.tags.is_some() {
+                return Err(Disagreement::Rider);
+            }
+            let tags = comparing.side(binding, &mut self.secrets).tags(&element);
+            comparing.tags = Some(tags.ok_or(Disagreement::Rider)?);
+        }
+        if let Some(tag) = tag {
+            // A tag covers this party's element, and comes once.
+            let tags = comparing.tags.as_ref();
+            let expected = comparing.element_sent && !comparing.tag_fits;
+            let tags = tags.filter(|_| expected).ok_or(Disagreement::Rider)?;
+            if !tags.fit(&tag) {
+                let step = pair.first.as_deref().unwrap_or("start").to_owned();
+                return Err(Disagreement::Values { step });
+            }
+            comparing.tag_fits = true;
+        }
+        pair.settle();
+        Ok(())
+    }
+
+    fn owes(&self, to: usize, turn: usize) -> bool {
+        self.under_way(to).is_some_and(|comparing| match turn {
+            0 => !comparing.element_sent,
+            _ => !comparing.tag_sent,
+        })
+    }
+
+    fn awaits(&self, from: usize, turn: usize) -> bool {
+        self.under_way(from).is_some_and(|comparing| match turn {
+            0 => comparing.tags.is_none(),
+            _ => !comparing.tag_fits,
+        })
+    }
+}
+
+impl PrivateComparison {
+    fn under_way(&self, peer: usize) -> Option<&Comparing> {
+        self.pairs.get(peer)?.under_way.as_ref()
+    }
+}
+
+impl Pair {
+    fn binding(&self, party: usize, peer: usize) -> Binding {
+        Binding {
+            party,
+            peer,
+            number: self.number,
+        }
+    }
+
+    /// Whether an exchange begins with this step, in the place of one that covers less.
+    fn is_due(&self, noted: u64, step: u64, opening: bool) -> bool {
+        match &self.under_way {
+            Some(comparing) => opening && comparing.covers < noted,
+            None => {
+                let rested = self.number == 0 || step >= self.begun + STEPS_BETWEEN;
+                self.agreed < noted && (opening || rested)
+            }
+        }
+    }
+
+    fn start(&mut self, step: u64, covers: u64, digest: Digest) {
+        self.begun = step;
+        self.number += 1;
+        self.first_later = None;
+        self.under_way = Some(Comparing {
+            covers,
+            digest,
+            side: None,
+            element_sent: false,
+            tags: None,
+            tag_sent: false,
+            tag_fits: false,
+        });
+    }
+
+    /// Ends an exchange in which both know that they agree.
+    fn settle(&mut self) {
+        if let Some(comparing) = &self.under_way {
+            if comparing.tag_sent && comparing.tag_fits {
+                self.agreed = comparing.covers;
+                self.first.clone_from(&self.first_later);
+                self.under_way = None;
+            }
+        }
+    }
+}
+
+impl Comparing {
+    fn side(&mut self, binding: Binding, secrets: &mut Secrets) -> &Side {
+        self.side
+            .get_or_insert_with(|| Side::new(binding, &self.digest, secrets.scalar()))
+    }
+}
+
+type Parts = (Option<[u8; ELEMENT]>, Option<[u8; TAG]>);
+
+/// Element and tag of a rider.
+fn split(rider: &[u8]) -> Option<Parts> {
+    const BOTH: usize = ELEMENT + TAG;
+    let element = |bytes: &[u8]| bytes.try_into().ok();
+    match rider.len() {
+        ELEMENT => Some((element(rider), None)),
+        TAG => Some((None, rider.try_into().ok())),
+        BOTH => Some((element(&rider[..ELEMENT]), rider[ELEMENT..].try_into().ok())),
+        _ => None,
+    }
+}
+
+/// Scalars drawn one after another; wiped when dropped.
+struct Secrets(blake3::OutputReader);
+
+impl Secrets {
+    fn new() -> Result<Self> {
+        let mut hasher = blake3::Hasher::new_derive_key("tacit agreement secrets, version 1");
+        for _ in 0..2 {
+            hasher.update(random_key()?.as_bytes());
+        }
+        let secrets = Self(hasher.finalize_xof());
+        hasher.zeroize();
+        Ok(secrets)
+    }
+
+    fn scalar(&mut self) -> Zeroizing<Scalar> {
+        let mut wide = Zeroizing::new([0; 64]);
+        self.0.fill(&mut wide[..]);
+        Zeroizing::new(Scalar::from_bytes_mod_order_wide(&wide))
+    }
+}
+
+impl Drop for Secrets {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}

@@ -1,0 +1,378 @@
+//! Parties whose programs differ in a parameter or in a public value: the session ends, with the step's name and
+//! the remedy, and nobody is given a wrong value. Equal programs never fail.
+
+use mpc::{Bilinear, Error, Protocol, Receiver, Result, open};
+use std::time::Duration;
+use testkit::{Random, Shared, setting};
+
+const LINKED: [&str; 3] = ["replicated", "additive_2_dealer", "additive_3_dealer"];
+const ALL: [&str; 4] = [
+    "plain",
+    "replicated",
+    "additive_2_dealer",
+    "additive_3_dealer",
+];
+
+/// Elements for which replicated sharing turns its roles.
+const MANY: usize = 1536;
+
+/// Runs `program` in every party; how each ended.
+fn ends<T: Send>(
+    name: &str,
+    program: impl Fn(&mut dyn Protocol) -> Result<T> + Sync,
+) -> Vec<Result<T>> {
+    ends_within(name, Duration::from_secs(60), program)
+}
+
+fn ends_within<T: Send>(
+    name: &str,
+    timeout: Duration,
+    program: impl Fn(&mut dyn Protocol) -> Result<T> + Sync,
+) -> Vec<Result<T>> {
+    let (settings, parties) = setting(name);
+    let dealer = settings.has_dealer().unwrap();
+    let mut meshes = if dealer {
+        net::memory::mesh_with_dealer(parties, timeout)
+    } else {
+        net::memory::mesh(parties, timeout)
+    };
+    let (program, settings) = (&program, &settings);
+    std::thread::scope(|scope| {
+        for mesh in meshes.drain(parties..) {
+            // How it ends is the parties' matter.
+            scope.spawn(move || drop(testkit::deal(&mesh).and_then(|()| mesh.close())));
+        }
+        let threads: Vec<_> = meshes
+            .into_iter()
+            .map(|mesh| {
+                scope.spawn(move || {
+                    let mut protocol = open(settings, &mesh, true)?;
+                    let result = program(&mut *protocol)?;
+                    mesh.close()?;
+                    Ok(result)
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a party panicked"))
+            .collect()
+    })
+}
+
+/// An operation on x, with a parameter that is 0 or 1.
+type Varied = fn(&mut dyn Protocol, &Shared, usize) -> Result<()>;
+
+fn words(
+    p: &mut dyn Protocol,
+    n: usize,
+    work: impl FnOnce(&mut dyn Protocol, &mut [&mut [u64]]) -> Result<()>,
+) -> Result<()> {
+    Shared::made(p, n, work).map(drop)
+}
+
+const OPERATIONS: [(&str, Varied); 11] = [
+    ("truncate", |p, x, v| {
+        let bits = [16, 17][v];
+        words(p, 12, |p, out| p.truncate(&x.slices(), bits, out))
+    }),
+    ("multiply", |p, x, v| {
+        let map = Bilinear::Elementwise { n: 12 };
+        x.bilinear(p, &map, x, [16, 9][v]).map(drop)
+    }),
+    ("matrix product", |p, x, v| {
+        // Operands and results of equal lengths.
+        let map = Bilinear::Matrix {
+            batch: [1, 3][v],
+            m: [6, 2][v],
+            k: 2,
+            n: [6, 2][v],
+        };
+        x.bilinear(p, &map, x, 0).map(drop)
+    }),
+    ("sign", |p, x, v| p.sign(&x.slices(), [40, 41][v]).map(drop)),
+    ("equal to zero", |p, x, v| {
+        p.equal_zero(&x.slices(), [40, 41][v]).map(drop)
+    }),
+    ("additive to binary", |p, x, v| {
+        p.to_binary(&x.slices(), [40, 41][v]).map(drop)
+    }),
+    ("AND", |p, _, v| {
+        let (width, n) = [(2, 64), (1, 128)][v];
+        let bits = p.trivial_bits(&[5, 6], width, n);
+        p.and(&bits, &bits).map(drop)
+    }),
+    ("share", |p, _, v| {
+        let values = (p.party() == v).then_some(&[7; 12][..]);
+        words(p, 12, |p, out| p.share(v, values, 12, out))
+    }),
+    ("share bits", |p, _, v| {
+        let (width, n) = [(2, 64), (1, 128)][v];
+        let planes = (p.party() == 0).then_some(&[7; 2][..]);
+        p.share_bits(0, planes, width, n).map(drop)
+    }),
+    ("reveal", |p, x, v| {
+        let to = [Receiver::All, Receiver::One(0)][v];
+        p.reveal(&x.slices(), to).map(drop)
+    }),
+    ("note", |p, _, v| {
+        p.channel().note(&[3, v as u8]);
+        Ok(())
+    }),
+];
+
+#[test]
+fn a_parameter_that_differs_ends_the_session() {
+    for name in LINKED {
+        let parties = testkit::usual_parties(name);
+        for odd in 0..parties {
+            for (operation, run) in OPERATIONS {
+                let results = ends(name, |p| {
+                    let x = Shared::input(p, 0, &[3; 12])?;
+                    let variant = usize::from(p.party() == odd);
+                    run(p, &x, variant)?;
+                    let bits = p.sign(&x.slices(), 64)?;
+                    let y = x.times_bit(p, &bits)?;
+                    y.open(p)
+                });
+                let told: Vec<String> = results
+                    .iter()
+                    .map(|result| match result {
+                        Ok(_) => {
+                            panic!("{operation} of {name}: party {odd} is odd, and all goes on")
+                        }
+                        Err(error) => error.to_string(),
+                    })
+                    .collect();
+                let desync = results
+                    .iter()
+                    .any(|result| matches!(result, Err(Error::Desync { .. })));
+                assert!(desync, "{operation} of {name}: {told:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_parameter_is_named_as_what_differs() {
+    let results = ends("replicated", |p| {
+        let x = Shared::input(p, 0, &[3; 12])?;
+        let bits = 16 + u32::from(p.party() == 2);
+        words(p, 12, |p, out| p.truncate(&x.slices(), bits, out))?;
+        x.open(p)
+    });
+    let told: Vec<String> = results
+        .into_iter()
+        .map(|result| result.unwrap_err().to_string())
+        .collect();
+    let named = told
+        .iter()
+        .filter(|told| told.contains("truncate of 12") && told.contains("other parameters"));
+    assert_eq!(named.count(), 3, "{told:?}");
+}
+
+/// Where the parties wait for messages that none of them sends, the timeout tells.
+#[test]
+fn parties_that_expect_other_messages_end_too() {
+    let results = ends_within("replicated", Duration::from_secs(2), |p| {
+        let x = Shared::input(p, 0, &[3; 12])?;
+        let truncate = [16, 0, 0][p.party()];
+        x.bilinear(p, &Bilinear::Elementwise { n: 12 }, &x, truncate)?;
+        x.open(p)
+    });
+    assert!(results.iter().all(Result::is_err));
+}
+
+/// A public value noted by each party, then `between`, then an opening: what each party says, and whether it
+/// sent anything for the opening.
+fn noted(
+    name: &str,
+    value: impl Fn(usize) -> Vec<u8> + Sync,
+    between: impl Fn(&mut dyn Protocol, &Shared) -> Result<()> + Sync,
+) -> Vec<Result<Vec<u64>>> {
+    ends(name, |p| {
+        let x = Shared::input(p, 0, &[3; 12])?;
+        p.channel().set_label("fc1");
+        let party = p.party();
+        p.channel().note_public("mul", &value(party));
+        between(p, &x)?;
+        let before = p.channel().meter().totals().payload_bytes;
+        let opened = x.open(p);
+        let sent = p.channel().meter().totals().payload_bytes - before;
+        assert!(
+            opened.is_ok() || sent == 0,
+            "{sent} bytes were sent for the opening"
+        );
+        opened
+    })
+}
+
+/// Operations whose messages go both ways between every two parties, where there are [`MANY`] elements.
+fn operations(p: &mut dyn Protocol, x: &Shared, count: usize) -> Result<()> {
+    let map = Bilinear::Elementwise { n: x.0[0].len() };
+    for _ in 0..count {
+        x.bilinear(p, &map, x, 16)?;
+        x.bilinear(p, &map, x, 0)?;
+        let bits = p.sign(&x.slices(), 64)?;
+        x.times_bit(p, &bits)?;
+    }
+    Ok(())
+}
+
+fn assert_differ(results: &[Result<Vec<u64>>]) {
+    let mut found = 0;
+    for result in results {
+        let error = result.as_ref().expect_err("public values differ");
+        found += usize::from(matches!(error, Error::Differ { .. }));
+        let text = error.to_string();
+        for part in [
+            "fc1: mul",
+            "tacit.public_random",
+            "tacit.share",
+            "same program",
+        ] {
+            assert!(text.contains(part), "{text} lacks {part}");
+        }
+    }
+    assert!(found > 0, "who finds it says Differ");
+}
+
+#[test]
+fn a_public_value_that_differs_ends_the_session_before_anything_is_opened() {
+    for name in ALL {
+        let parties = testkit::usual_parties(name);
+        for odd in 0..parties {
+            let value = |party| vec![u8::from(party == odd); 100];
+            assert_differ(&noted(name, value, |_, _| Ok(())));
+            assert_differ(&noted(name, value, |p, x| operations(p, x, 1)));
+            assert_differ(&noted(name, value, |p, x| operations(p, x, 20)));
+        }
+        // What each party draws by itself.
+        assert_differ(&noted(name, |party| vec![party as u8; 8], |_, _| Ok(())));
+    }
+}
+
+#[test]
+fn a_value_that_is_public_in_one_party_alone_ends_the_session() {
+    for name in LINKED {
+        for odd in 0..testkit::usual_parties(name) {
+            let results = ends(name, |p| {
+                let x = Shared::input(p, 0, &[3; 12])?;
+                if p.party() == odd {
+                    p.channel().note_public("mul", b"1");
+                }
+                x.open(p)
+            });
+            let right = results.iter().flatten().all(|opened| opened == &[3; 12]);
+            assert!(right, "whoever is given a value is given the right one");
+            assert!(
+                results
+                    .iter()
+                    .any(|result| matches!(result, Err(Error::Desync { .. }))),
+                "{results:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn comparing_takes_rounds_of_its_own_only_where_nothing_went_before() {
+    for name in LINKED {
+        let rounds = |between: usize, note: bool| -> u64 {
+            let all = ends(name, |p| {
+                let x = Shared::input(p, 0, &[3; MANY])?;
+                if note {
+                    p.channel().note_public("mul", b"2.5");
+                }
+                operations(p, &x, between)?;
+                let before = p.channel().meter().totals().rounds;
+                x.open(p)?;
+                x.open(p)?;
+                Ok((before, p.channel().meter().totals().rounds))
+            });
+            let all: Vec<_> = all.into_iter().map(Result::unwrap).collect();
+            let longest = |rounds: fn(&(u64, u64)) -> u64| all.iter().map(rounds).max().unwrap();
+            longest(|(_, after)| *after) - longest(|(before, _)| *before)
+        };
+        assert_eq!(rounds(0, false), 2, "{name}");
+        assert_eq!(rounds(0, true), 4, "{name}");
+        assert_eq!(rounds(20, true), 2, "{name}");
+    }
+}
+
+#[test]
+fn riders_are_no_payload() {
+    for name in LINKED {
+        let sent = |note: bool| -> Vec<(u64, u64)> {
+            let all = ends(name, |p| {
+                let x = Shared::input(p, 0, &[3; MANY])?;
+                if note {
+                    p.channel().note_public("mul", b"2.5");
+                }
+                operations(p, &x, 20)?;
+                x.open(p)?;
+                let totals = p.channel().meter().totals();
+                Ok((totals.payload_bytes, totals.wire_bytes))
+            });
+            all.into_iter().map(Result::unwrap).collect()
+        };
+        let peers = testkit::usual_parties(name) as u64 - 1;
+        for (without, with) in sent(false).into_iter().zip(sent(true)) {
+            assert_eq!(with.0, without.0, "{name}");
+            assert_eq!(
+                with.1,
+                without.1 + 48 * peers,
+                "{name}: an element and a tag to each"
+            );
+        }
+    }
+}
+
+/// Random programs of all that sends, one way or both, with public values in between.
+#[test]
+fn equal_programs_never_fail() {
+    for name in ALL {
+        for seed in 0..8 {
+            let results = ends(name, |p| {
+                let mut random = Random::new(seed);
+                let mut x = Shared::input(p, 0, &[3; 12])?;
+                let mut opened = Vec::new();
+                let parties = p.parties();
+                for _ in 0..150 {
+                    match random.word() % 10 {
+                        0 => x = Shared::input(p, random.word() as usize % parties, &[5; 12])?,
+                        1 => operations(p, &x, 1)?,
+                        2 => x
+                            .bilinear(p, &Bilinear::Elementwise { n: 12 }, &x, 0)
+                            .map(drop)?,
+                        3 => p.sign(&x.slices(), 32).map(drop)?,
+                        4 => opened.extend(x.open(p)?),
+                        5 => {
+                            let to = Receiver::One(random.word() as usize % parties);
+                            p.reveal(&x.slices(), to)?;
+                        }
+                        6 => {
+                            let owner = random.word() as usize % parties;
+                            let mine = (p.party() == owner).then_some(&b"shape"[..]);
+                            mpc::broadcast(p.channel(), owner, mine)?;
+                        }
+                        7 => p.channel().note(&random.word().to_le_bytes()),
+                        _ => {
+                            let length = 1 + random.word() as usize % 20;
+                            let value = random.words(length);
+                            let bytes: Vec<u8> =
+                                value.iter().flat_map(|word| word.to_le_bytes()).collect();
+                            p.channel().note_public("add", &bytes);
+                        }
+                    }
+                }
+                Ok(opened)
+            });
+            let results: Vec<_> = results
+                .into_iter()
+                .map(|result| result.unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}")))
+                .collect();
+            assert!(results.iter().all(|opened| *opened == results[0]));
+        }
+    }
+}
