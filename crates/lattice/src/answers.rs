@@ -4,8 +4,8 @@
 //! **Secret of the holder of the values.** With T terms in a block's sum, what it sends for each block
 //! of the product is c_1 = Σ a_j·v_j + a·u + e and, of c_0 = Σ b_j·v_j + b·u, the useful coefficients,
 //! each plus a mask place(r) + f. Here (b_j, a_j) are ciphertexts and (b, a) the public key; u is
-//! ternary, e an error, r a uniform word, place(r) = round(q·r / 2^64), and f uniform among 253·2^128
-//! numbers around zero: of a step Δ = q / 2^64 it leaves 2^-8 at each side.
+//! ternary, e an error, r a uniform word, place(r) = round(q·r / 2^64), and f uniform among 253·2^142
+//! numbers around zero: of a step Δ = q / 2^64 it leaves 2^-7.5 at each side.
 //!
 //! *Simulation, from the share x = product + r and what the key's holder knows:* c_1 is drawn uniformly,
 //! c_0 = place(x) + f − c_1·s, and both are switched to fewer bits. Why this cannot be told apart:
@@ -13,29 +13,30 @@
 //! 1. c_0 + c_1·s is place(product + r) + f plus noise: errors and roundings of the ciphertexts times
 //!    the values, u times the public key's error, e·s, and less than one for the places' roundings. For
 //!    values uniform among 64 bits, which masks are, and T = k·n' terms its mean is 2^(63.6 + ½·log2 T).
-//!    The statistical distance between f and f plus noise is |noise| / (253·2^128): 2^-65.4 for T =
-//!    2^14, and at most 2^-63.4 ([`Tiling::deepest`] keeps T at 2^18 or below). So c_0 is as good as
-//!    independent of u and e given x. Distances add up over coefficients: 2^24 of them come to 2^-39.4
-//!    or less, 2^34 to 2^-29.4.
+//!    The statistical distance between f and f plus noise is |noise| / (253·2^142): 2^-79.4 for T =
+//!    2^14, and at most 2^-77.4 ([`Tiling::deepest`] keeps T at 2^18 or below). So c_0 is as good as
+//!    independent of u and e given x. Distances add up over the coefficients of a session: 2^24 of them
+//!    come to 2^-53.4 or less, 2^34 to 2^-43.4.
 //! 2. Then u and e appear only in a·u + e, which is a sample of ring-LWE with secret u and uniform a,
 //!    and hides the sum before it.
 //!
-//! **Correct:** |f| keeps 2^-8·Δ from the next word, which noise (below 2^90 whatever the values) and
-//! roundings do not reach.
+//! **Correct:** |f| keeps 2^-7.5·Δ from the next word. Noise is below 2^90, 2^-60·Δ, whatever the values, and
+//! roundings below 2^-8.9·Δ: together they never reach it.
 
 use crate::encryption::{Ciphertexts, Values};
 #[cfg(test)]
 use crate::keys::Mutation;
 use crate::keys::{PublicKey, SecretKey, evaluate};
-use crate::residues::{ALL, SENT, basis, of_prime};
+use crate::residues::{ALL, SENT, basis, each, of_prime};
 use crate::sample::{error, masks, ternary};
 use crate::tiling::{Places, Tiling};
+use crate::wiped::{Wiped, wiped};
 use crate::{Error, wire};
 use rayon::prelude::*;
+use ring::message::unless_length;
 use ring::polynomial::{DEGREE, Evaluations};
 use ring::stream::{Key, Stream};
 use std::ops::Range;
-use zeroize::Zeroizing;
 
 const WHAT: &str = "masked products";
 
@@ -74,16 +75,13 @@ impl PublicKey {
         let (tiling, m, n) = (scalars.tiling, scalars.m, values.n);
         assert!(out.len() == m * n, "m×n results");
         scalars.times(values, &mut self.products);
-        let mut seeds = Zeroizing::new(vec![
-            0;
-            2 * pairs(tiling, m, values.columns.clone()).count()
-        ]);
+        let mut seeds = wiped(2 * pairs(tiling, m, values.columns.clone()).count());
         self.own.reserve(seeds.len()).fill(0, &mut seeds);
         let work: Vec<((usize, usize), &[u64])> = pairs(tiling, m, values.columns.clone())
             .zip(seeds.chunks_exact(2))
             .collect();
         let key = &*self;
-        let answers: Vec<(Vec<u64>, Zeroizing<Vec<u64>>)> = work
+        let answers: Vec<(Vec<u64>, Wiped)> = work
             .par_iter()
             .map(|((row, column), seed)| {
                 let own = Key::from_words([seed[0], seed[1]]);
@@ -113,19 +111,22 @@ impl PublicKey {
         row: usize,
         column: usize,
         mut own: Stream,
-    ) -> (Vec<u64>, Zeroizing<Vec<u64>>) {
-        let [first, second] = self.masked_by_zero(&self.products, row, column, &mut own);
-        let (masks, words) = masks(&mut own, places.len());
+    ) -> (Vec<u64>, Wiped) {
+        let n = places.len();
+        let [first, mut second] = self.masked_by_zero(&self.products, row, column, &mut own);
+        let (masks, words) = masks(&mut own, n);
         #[cfg(test)]
         let masks = self.mutated(masks, &words);
-        let mut useful: Vec<u64> = first
-            .chunks_exact(DEGREE)
-            .flat_map(|residues| places.iter().map(|(place, _)| residues[*place]))
-            .collect();
+        let mut useful = wiped(ALL * n);
+        for (useful, residues) in useful.chunks_exact_mut(n).zip(each(&first)) {
+            read(residues, places, useful);
+        }
         add(&mut useful, &masks);
-        let mut message = Vec::with_capacity(self::words(places.len()));
-        wire::write(&basis().switch(&second), DEGREE, &mut message);
-        wire::write(&basis().switch(&useful), places.len(), &mut message);
+        let mut message = Vec::with_capacity(self::words(n));
+        for (part, n) in [(&mut second, DEGREE), (&mut useful, n)] {
+            basis().switch(part);
+            wire::write(&part[..SENT * n], n, &mut message);
+        }
         (message, words)
     }
 
@@ -136,16 +137,16 @@ impl PublicKey {
         row: usize,
         column: usize,
         own: &mut Stream,
-    ) -> [Vec<u64>; 2] {
+    ) -> [Wiped; 2] {
         let mut secret = ternary(&own.reserve(DEGREE));
         #[cfg(test)]
         if self.mutation == Mutation::NoZero {
             secret.fill(0);
         }
         evaluate(&mut secret);
-        let mut term = Zeroizing::new(vec![0; DEGREE]);
+        let mut term = wiped(DEGREE);
         let [first, mut second] = [0, 1].map(|part| {
-            let mut sum = vec![0; ALL * DEGREE];
+            let mut sum = wiped(ALL * DEGREE);
             products.read(2 * row + part, column, &mut sum);
             for ((at, modulus), sum) in
                 (basis().moduli.iter().enumerate()).zip(sum.chunks_exact_mut(DEGREE))
@@ -159,6 +160,13 @@ impl PublicKey {
         });
         add(&mut second, &error(&own.reserve(DEGREE)));
         [first, second]
+    }
+}
+
+/// The coefficients at those places.
+fn read(residues: &[u64], places: &Places, out: &mut [u64]) {
+    for (out, (place, _)) in out.iter_mut().zip(places) {
+        *out = residues[*place];
     }
 }
 
@@ -189,7 +197,7 @@ impl SecretKey {
         out: &mut [u64],
     ) -> Result<(), Error> {
         assert!(out.len() == m * n, "m×n results");
-        wire::unless_length(WHAT, answer_words(tiling, m, n, columns.clone()), message)?;
+        unless_length(WHAT, answer_words(tiling, m, n, columns.clone()), message)?;
         let (mut work, mut rest) = (Vec::new(), message);
         for (row, column) in pairs(tiling, m, columns) {
             let (now, later) = rest.split_at(words(useful(tiling, m, n, row, column)));
@@ -220,12 +228,12 @@ impl SecretKey {
     }
 
     /// c_0 + c_1·s at those places, residue by residue.
-    pub(crate) fn open_block(&self, places: &Places, words: &[u64]) -> Result<Vec<u64>, Error> {
+    pub(crate) fn open_block(&self, places: &Places, words: &[u64]) -> Result<Wiped, Error> {
         let (second, first) = words.split_at(wire::words(DEGREE, SENT));
-        let (mut c_1, mut c_0) = (vec![0; SENT * DEGREE], vec![0; SENT * places.len()]);
+        let (mut c_1, mut c_0) = (vec![0; SENT * DEGREE], wiped(SENT * places.len()));
         wire::read(WHAT, second, DEGREE, &mut c_1)?;
         wire::read(WHAT, first, places.len(), &mut c_0)?;
-        let mut product = Zeroizing::new(vec![0; DEGREE]);
+        let (mut product, mut useful) = (wiped(DEGREE), wiped(places.len()));
         for (((modulus, second), first), secret) in (basis().moduli.iter())
             .zip(c_1.chunks_exact_mut(DEGREE))
             .zip(c_0.chunks_exact_mut(places.len()))
@@ -234,7 +242,7 @@ impl SecretKey {
             modulus.to_evaluations(second);
             modulus.sum_of_products(&mut product, &[(second, secret)]);
             modulus.to_coefficients(&mut product);
-            let useful: Vec<u64> = places.iter().map(|(place, _)| product[*place]).collect();
+            read(&product, places, &mut useful);
             modulus.add(first, &useful);
         }
         Ok(c_0)
@@ -243,10 +251,10 @@ impl SecretKey {
 
 #[cfg(test)]
 impl PublicKey {
-    fn mutated(&self, masks: Zeroizing<Vec<u64>>, words: &[u64]) -> Zeroizing<Vec<u64>> {
+    fn mutated(&self, masks: Wiped, words: &[u64]) -> Wiped {
         match self.mutation {
-            Mutation::NoMask => Zeroizing::new(vec![0; masks.len()]),
-            Mutation::NoRest => Zeroizing::new(basis().place(words)),
+            Mutation::NoMask => wiped(masks.len()),
+            Mutation::NoRest => basis().place(words),
             Mutation::None | Mutation::NoZero => masks,
         }
     }

@@ -4,13 +4,14 @@ use crate::keys::{self, SEED, SecretKey, expand};
 use crate::residues::{ALL, basis};
 use crate::sample::{error, reserve_uniform, uniform};
 use crate::tiling::Tiling;
+use crate::wiped::{Wiped, wiped};
 use crate::{Error, wire};
 use rayon::prelude::*;
+use ring::message::unless_length;
 use ring::polynomial::{DEGREE, Evaluations};
 use ring::stream::{Key, Reserved, random_key};
 use std::convert::Infallible;
 use std::ops::Range;
-use zeroize::Zeroizing;
 
 const WHAT: &str = "ciphertexts";
 
@@ -71,27 +72,26 @@ impl SecretKey {
         let count = blocks(tiling, m, k);
         let errors: Vec<Reserved> = (0..count).map(|_| self.own.reserve(DEGREE)).collect();
         let secret = &self.secret;
-        let encrypted: Vec<Zeroizing<Vec<u64>>> =
-            (halves(&seed, count).par_iter().zip(&errors).enumerate())
-                .map(|(at, (half, range))| {
-                    let (row, depth) = (at / tiling.depths(k), at % tiling.depths(k));
-                    let mut words = Zeroizing::new(vec![0; DEGREE]);
-                    for (place, element) in tiling.scalars(m, k, row, depth) {
-                        words[place] = scalars[element];
-                    }
-                    let mut block = Zeroizing::new(basis().place(&words));
-                    for ((modulus, block), error) in (basis().moduli.iter())
-                        .zip(block.chunks_exact_mut(DEGREE))
-                        .zip(error(range).chunks_exact(DEGREE))
-                    {
-                        modulus.add(block, error);
-                    }
-                    let mut uniform_half = vec![0; ALL * DEGREE];
-                    uniform(half, &mut uniform_half);
-                    keys::encrypt(&uniform_half, secret, &mut block);
-                    block
-                })
-                .collect();
+        let encrypted: Vec<Wiped> = (halves(&seed, count).par_iter().zip(&errors).enumerate())
+            .map(|(at, (half, range))| {
+                let (row, depth) = (at / tiling.depths(k), at % tiling.depths(k));
+                let mut words = wiped(DEGREE);
+                for (place, element) in tiling.scalars(m, k, row, depth) {
+                    words[place] = scalars[element];
+                }
+                let mut block = basis().place(&words);
+                for ((modulus, block), error) in (basis().moduli.iter())
+                    .zip(block.chunks_exact_mut(DEGREE))
+                    .zip(error(range).chunks_exact(DEGREE))
+                {
+                    modulus.add(block, error);
+                }
+                let mut uniform_half = vec![0; ALL * DEGREE];
+                uniform(half, &mut uniform_half);
+                keys::encrypt(&uniform_half, secret, &mut block);
+                block
+            })
+            .collect();
         let mut message = Vec::with_capacity(ciphertext_words(tiling, m, k));
         message.extend(seed);
         for block in encrypted {
@@ -113,7 +113,7 @@ impl Ciphertexts {
         k: usize,
         message: &[u64],
     ) -> Result<(), Error> {
-        wire::unless_length(WHAT, ciphertext_words(tiling, m, k), message)?;
+        unless_length(WHAT, ciphertext_words(tiling, m, k), message)?;
         let (seed, rest) = message.split_at(SEED);
         let (depths, each) = (tiling.depths(k), wire::words(DEGREE, ALL));
         let halves = halves(seed, blocks(tiling, m, k));

@@ -4,15 +4,8 @@
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A message from the peer is too short or too long.
-    #[error("{what} takes {expected} words; the peer sent {found}")]
-    Length {
-        /// What the message is.
-        what: &'static str,
-        /// Words it must have.
-        expected: usize,
-        /// Words it has.
-        found: usize,
-    },
+    #[error(transparent)]
+    Length(#[from] ring::message::WrongLength),
     /// A number from the peer that is no residue.
     #[error("number {index} of {what} from the peer is not below its modulus")]
     Residue {

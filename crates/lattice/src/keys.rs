@@ -1,24 +1,32 @@
 //! What each party has: a secret key of its own, and the public keys of the others.
 
-use crate::residues::{ALL, basis, each};
+use crate::residues::{ALL, BITS, basis, each};
 use crate::sample::{error, reserve_uniform, ternary, uniform};
+use crate::wiped::{Wiped, wiped};
 use crate::{Error, wire};
+use ring::message::unless_length;
 use ring::polynomial::{DEGREE, Evaluations};
 use ring::stream::{Key, Stream, random_key};
-use zeroize::Zeroizing;
 
 /// Words of a seed.
 pub(crate) const SEED: usize = 2;
 
 /// Words of a public key.
-pub const PUBLIC_KEY_WORDS: usize = SEED + ALL * (DEGREE / 64) * crate::residues::BITS as usize;
+pub const PUBLIC_KEY_WORDS: usize = {
+    let (mut bits, mut at) = (0, 0);
+    while at < ALL {
+        bits += BITS[at] as usize;
+        at += 1;
+    }
+    SEED + DEGREE / 64 * bits
+};
 
 const WHAT: &str = "a public key";
 
 /// A party's secret, for one session.
 pub struct SecretKey {
     /// Evaluations.
-    pub(crate) secret: Zeroizing<Vec<u64>>,
+    pub(crate) secret: Wiped,
     pub(crate) own: Stream,
 }
 
@@ -60,7 +68,7 @@ pub(crate) fn evaluate(residues: &mut [u64]) {
 /// Coefficients e become e − a·s, as evaluations: with a they are an encryption of e.
 pub(crate) fn encrypt(a: &[u64], secret: &[u64], error: &mut [u64]) {
     evaluate(error);
-    let mut product = Zeroizing::new(vec![0; DEGREE]);
+    let mut product = wiped(DEGREE);
     for (((modulus, a), s), error) in
         (basis().moduli.iter().zip(each(a)).zip(each(secret))).zip(error.chunks_exact_mut(DEGREE))
     {
@@ -106,7 +114,7 @@ impl PublicKey {
     /// # Errors
     /// If it is no public key.
     pub fn read(message: &[u64], randomness: &Key) -> Result<Self, Error> {
-        wire::unless_length(WHAT, PUBLIC_KEY_WORDS, message)?;
+        unless_length(WHAT, PUBLIC_KEY_WORDS, message)?;
         let (seed, rest) = message.split_at(SEED);
         let mut b = vec![0; ALL * DEGREE];
         wire::read(WHAT, rest, DEGREE, &mut b)?;

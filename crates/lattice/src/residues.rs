@@ -1,25 +1,29 @@
-//! Numbers modulo q, the product of four primes, by their residues; and words of 64 bits inside them.
+//! Numbers modulo q, the product of five primes, by their residues; and words of 64 bits inside them.
 //!
 //! A word a stands in Z_q as round(q·a / 2^64), so that words add and multiply by integers modulo 2^64 while
 //! the result stays within half a step, q / 2^65, of its place.
 //!
-//! **Switching.** An answer is rounded from q to q', the product of the first two primes, before it is
-//! sent: half as many bits, for a rounding of 2^-23 of a step (Brakerski, Gentry, Vaikuntanathan, "(Leveled)
-//! fully homomorphic encryption without bootstrapping", ITCS 2012, section 1.2).
+//! **Size.** The larger q, the better masks hide the noise of answers (module `answers`); the larger it may be,
+//! the weaker ring-LWE. Just below 2^214 is the most that both tables allow at this degree for 128 bits (see the
+//! crate's head). Four primes would need 54 bits each, and kernels take 50.
+//!
+//! **Switching.** An answer is rounded from q to q', the product of the first two primes, before it is sent: 85
+//! bits for 214 (Brakerski, Gentry, Vaikuntanathan, "(Leveled) fully homomorphic encryption without
+//! bootstrapping", ITCS 2012, section 1.2). Both polynomials are off by a half at most, and the second is
+//! multiplied by 8192 ternary coefficients: by 2^-9 of a step, q' / 2^64 = 2^21, at most.
 
+use crate::wiped::{Wiped, wiped};
 use ring::polynomial::{Constant, DEGREE, Modulus};
 use std::sync::OnceLock;
 
-/// The largest primes below 2^50 that are 1 modulo twice the degree. log2 q is just below 200.
-const PRIMES: [u64; 4] = [
-    0x3_ffff_ffff_c001,
-    0x3_ffff_fffc_c001,
-    0x3_ffff_ffef_4001,
-    0x3_ffff_ffe9_4001,
+/// The largest primes below 2^42 and 2^43 that are 1 modulo twice the degree. log2 q is just below 214.
+const PRIMES: [u64; 5] = [
+    0x3ff_fffa_8001,
+    0x7ff_fffd_8001,
+    0x7ff_fffc_8001,
+    0x7ff_fffa_8001,
+    0x7ff_fff6_8001,
 ];
-
-/// Bits of a residue.
-pub(crate) const BITS: u32 = 50;
 
 /// Primes of q.
 pub(crate) const ALL: usize = PRIMES.len();
@@ -27,10 +31,20 @@ pub(crate) const ALL: usize = PRIMES.len();
 /// Primes of q', which answers are rounded to.
 pub(crate) const SENT: usize = 2;
 
-/// Values of the highest digit of a mask's rest, in 2^128: they keep 2^-8 of a step from the border
-/// between two words, more than noise and all roundings together, 2^-13 of a step by [`Fractions`] and
-/// 2^-23 by switching.
-pub(crate) const HIGHEST: u64 = 253;
+/// Bits of a residue modulo each prime.
+pub(crate) const BITS: [u32; ALL] = {
+    let (mut bits, mut at) = ([0; ALL], 0);
+    while at < ALL {
+        bits[at] = u64::BITS - PRIMES[at].leading_zeros();
+        at += 1;
+    }
+    bits
+};
+
+/// Values of the highest digit of a mask's rest, in 2^128: 253 of the 256 parts of a step, which is 2^150. They
+/// keep 2^-7.5 of a step from the border between two words, more than noise and all roundings together: 2^-9 of
+/// a step by switching, 2^-20 by [`Fractions`].
+pub(crate) const HIGHEST: u64 = 253 << 14;
 
 /// Digits of a mask's rest.
 pub(crate) const DIGITS: usize = 3;
@@ -45,20 +59,12 @@ pub(crate) struct Basis {
     /// 2^64 and 2^128 for each prime.
     digits: Vec<[Constant; DIGITS - 1]>,
     sent: Fractions,
-    switch: Vec<Switch>,
-    /// Of the two primes that are dropped, the inverse of the first modulo the second.
-    dropped_inverse: Constant,
-}
-
-/// For one prime that is kept: the dropped ones modulo it, and the inverse of their product.
-struct Switch {
-    first: Constant,
-    both: Constant,
-    inverse: Constant,
+    /// For each prime its inverse modulo each of those before it.
+    inverses: Vec<Vec<Constant>>,
 }
 
 /// What it takes to divide a number by the product of primes: x / Π p = Σ y_i / p_i mod 1 with
-/// y_i = x·(Π p / p_i)^-1 mod p_i, as a binary fraction of 128 bits. Each term is off by less than 2^-78.
+/// y_i = x·(Π p / p_i)^-1 mod p_i, as a binary fraction of 128 bits. Each term is off by less than 2^-85.
 struct Fractions {
     terms: Vec<(Constant, u128)>,
 }
@@ -119,23 +125,17 @@ impl Basis {
             let word = ((1_u128 << 64) % u128::from(p)) as u64;
             [word, times(word, word, p)].map(|digit| modulus.constant(digit))
         };
-        let [first, second] = [PRIMES[2], PRIMES[3]];
-        let switch = moduli[..SENT].iter().map(|modulus| {
-            let p = modulus.value();
-            let both = times(first % p, second % p, p);
-            Switch {
-                first: modulus.constant(first % p),
-                both: modulus.constant(both),
-                inverse: modulus.constant(modulus.inverse(both)),
-            }
+        let inverses = (0..ALL).map(|at| {
+            let inverse =
+                |modulus: &Modulus| modulus.constant(modulus.inverse(PRIMES[at] % modulus.value()));
+            moduli[..at].iter().map(inverse).collect()
         });
         Self {
             low,
             negated_step: moduli.iter().map(step).collect(),
             digits: moduli.iter().map(digits).collect(),
             sent: Fractions::new(&moduli[..SENT]),
-            switch: switch.collect(),
-            dropped_inverse: moduli[3].constant(moduli[3].inverse(first % second)),
+            inverses: inverses.collect(),
             moduli,
         }
     }
@@ -143,41 +143,38 @@ impl Basis {
     /// Words in Z_q: residue by residue, as many numbers as there are words.
     ///
     /// q·a = 2^64·x + ρ with ρ from −2^63 to 2^63 has x = −ρ / 2^64 modulo each prime, since q is 0 there.
-    pub fn place(&self, words: &[u64]) -> Vec<u64> {
-        let rests: Vec<u64> = words
-            .iter()
-            .map(|word| word.wrapping_mul(self.low))
-            .collect();
-        let mut out = vec![0; ALL * words.len()];
+    pub fn place(&self, words: &[u64]) -> Wiped {
+        let mut rests = wiped(words.len());
+        for (rest, word) in rests.iter_mut().zip(words) {
+            *rest = word.wrapping_mul(self.low);
+        }
+        let mut out = wiped(ALL * words.len());
         for ((modulus, step), out) in
             (self.moduli.iter().zip(&self.negated_step)).zip(out.chunks_exact_mut(words.len()))
         {
             modulus.reduce_signed(&rests, out);
-            out.iter_mut()
-                .for_each(|rest| *rest = modulus.multiply(*rest, *step));
+            modulus.scale(out, *step);
         }
         out
     }
 
     /// The places of words, each plus a rest of which these are the digits: two signed ones of 64 bits, and
     /// above them one of 0..[`HIGHEST`], of which the middle counts as none.
-    pub fn place_off(&self, words: &[u64], rests: [&[u64]; DIGITS]) -> Vec<u64> {
+    pub fn place_off(&self, words: &[u64], rests: [&[u64]; DIGITS]) -> Wiped {
         let n = words.len();
-        let mut out = self.place(words);
-        let mut digit = vec![0; n];
-        for ((modulus, factors), out) in
+        let (mut out, mut digit) = (self.place(words), wiped(n));
+        for ((modulus, [second, third]), out) in
             (self.moduli.iter().zip(&self.digits)).zip(out.chunks_exact_mut(n))
         {
             modulus.reduce_signed(rests[0], &mut digit);
             modulus.add(out, &digit);
             modulus.reduce_signed(rests[1], &mut digit);
-            digit
-                .iter_mut()
-                .for_each(|digit| *digit = modulus.multiply(*digit, factors[0]));
+            modulus.scale(&mut digit, *second);
             modulus.add(out, &digit);
-            for (out, rest) in digit.iter_mut().zip(rests[2]) {
-                *out = modulus.multiply(rest + modulus.value() - HIGHEST / 2, factors[1]);
+            for (digit, rest) in digit.iter_mut().zip(rests[2]) {
+                *digit = rest + modulus.value() - HIGHEST / 2;
             }
+            modulus.scale(&mut digit, *third);
             modulus.add(out, &digit);
         }
         out
@@ -188,29 +185,28 @@ impl Basis {
         self.sent.word(&self.moduli, |at| residues[at]).0
     }
 
-    /// Numbers modulo q, residue by residue, rounded to numbers modulo q'.
+    /// Numbers modulo q, residue by residue, become what they are rounded to modulo q', in the first places.
     ///
-    /// With v = x mod p_3·p_4 from −p_3·p_4 / 2 up, (x − v) / (p_3·p_4) is the result.
-    pub fn switch(&self, numbers: &[u64]) -> Vec<u64> {
+    /// Primes are dropped from the last on: with v = x mod p from −p / 2 up, (x − v) / p is x / p rounded.
+    /// Roundings before the last one are divided by primes, so that all together are off by a half and 2^-43.
+    pub fn switch(&self, numbers: &mut [u64]) {
         let n = numbers.len() / ALL;
-        let mut out = vec![0; SENT * n];
-        let (third, fourth) = (&self.moduli[2], &self.moduli[3]);
-        let half = u128::from(third.value()) * u128::from(fourth.value()) / 2;
-        for at in 0..n {
-            let [a, b] = [numbers[2 * n + at], numbers[3 * n + at]];
-            // v = a + p_3·h. Primes fall, so a may be above p_4 but not above those that are kept.
-            let h = fourth.multiply(b + 2 * fourth.value() - a, self.dropped_inverse);
-            let v = u128::from(a) + u128::from(third.value()) * u128::from(h);
-            let negative = u64::from(v > half);
-            for (kept, (modulus, switch)) in self.moduli.iter().zip(&self.switch).enumerate() {
-                let p = modulus.value();
-                let rest = a + modulus.multiply(h, switch.first);
-                let whole = modulus.multiply(negative, switch.both);
-                let difference = numbers[kept * n + at] + whole + 2 * p - rest;
-                out[kept * n + at] = modulus.multiply(difference, switch.inverse);
+        let (mut signed, mut rest) = (vec![0; n], vec![0; n]);
+        for dropped in (SENT..ALL).rev() {
+            let p = self.moduli[dropped].value();
+            let (kept, last) = numbers.split_at_mut(dropped * n);
+            for (signed, x) in signed.iter_mut().zip(last) {
+                let upper = u64::from(*x > p / 2).wrapping_neg();
+                *signed = x.wrapping_sub(p & upper);
+            }
+            for ((modulus, inverse), kept) in
+                (self.moduli.iter().zip(&self.inverses[dropped])).zip(kept.chunks_exact_mut(n))
+            {
+                modulus.reduce_signed(&signed, &mut rest);
+                modulus.subtract(kept, &rest);
+                modulus.scale(kept, *inverse);
             }
         }
-        out
     }
 }
 
@@ -221,11 +217,19 @@ impl Basis {
         self.sent.word(&self.moduli, |at| residues[at])
     }
 
+    /// What numbers modulo q are rounded to modulo q'.
+    pub fn switched(&self, numbers: &[u64]) -> Vec<u64> {
+        let mut numbers = numbers.to_vec();
+        self.switch(&mut numbers);
+        numbers.truncate(numbers.len() / ALL * SENT);
+        numbers
+    }
+
     /// How far a number is from the place of a word.
     pub fn distance(&self, residues: [u64; ALL], word: u64) -> f64 {
         let placed = self.place(&[word]);
         let difference: Vec<(u64, u64)> = (self.moduli.iter().map(Modulus::value))
-            .zip(residues.into_iter().zip(placed))
+            .zip(residues.into_iter().zip(placed.iter()))
             .map(|(p, (x, y))| ((x + p - y) % p, p))
             .collect();
         // Small either way: two primes tell it.

@@ -1,11 +1,11 @@
 //! Random polynomials: uniform, small and smaller.
 
 use crate::residues::{ALL, BITS, DIGITS, HIGHEST, basis};
+use crate::wiped::{Wiped, wiped};
 use ring::polynomial::DEGREE;
 use ring::stream::{Reserved, Stream};
-use zeroize::Zeroizing;
 
-/// Words that stand by for residues that are not below their prime, fewer than one in 2^29.
+/// Words that stand by for residues that are not below their prime, fewer than one in 2^23.
 const SPARE: usize = 64;
 
 /// Words of a stream for a uniform polynomial.
@@ -19,11 +19,11 @@ pub(crate) fn reserve_uniform(stream: &mut Stream) -> Reserved {
 /// A polynomial uniform modulo q. Both ends make the same of a seed that both know.
 pub(crate) fn uniform(range: &Reserved, out: &mut [u64]) {
     let mut words = vec![0; DEGREE + SPARE];
-    for ((at, modulus), out) in
-        (basis().moduli.iter().enumerate()).zip(out.chunks_exact_mut(DEGREE))
+    for (at, (modulus, out)) in
+        (basis().moduli.iter().zip(out.chunks_exact_mut(DEGREE))).enumerate()
     {
         range.fill(at * words.len(), &mut words);
-        let residues = words.iter().map(|word| word >> (64 - BITS));
+        let residues = words.iter().map(|word| word >> (64 - BITS[at]));
         let mut below = residues.filter(|residue| *residue < modulus.value());
         for out in out {
             *out = below
@@ -34,37 +34,34 @@ pub(crate) fn uniform(range: &Reserved, out: &mut [u64]) {
 }
 
 /// n masks, residue by residue, and their words: each a uniform word r in its place, and a rest f that is
-/// uniform among 253·2^128 numbers around zero and independent of r.
-pub(crate) fn masks(stream: &mut Stream, n: usize) -> (Zeroizing<Vec<u64>>, Zeroizing<Vec<u64>>) {
-    let [words, low, middle, high] = [(); 1 + DIGITS].map(|()| {
-        let mut random = Zeroizing::new(vec![0; n]);
+/// uniform among 253·2^142 numbers around zero and independent of r.
+pub(crate) fn masks(stream: &mut Stream, n: usize) -> (Wiped, Wiped) {
+    let [words, low, middle, mut high] = [(); 1 + DIGITS].map(|()| {
+        let mut random = wiped(n);
         stream.reserve(n).fill(0, &mut random);
         random
     });
-    let mut high = high;
-    // One in 2^56 of these is more likely than it should be; the simulator draws them in the same way.
+    // Some of these are likelier than others, by 2^-42; the simulator draws them in the same way.
     high.iter_mut()
         .for_each(|word| *word = ((u128::from(*word) * u128::from(HIGHEST)) >> 64) as u64);
-    let masks = basis().place_off(&words, [&low, &middle, &high]);
-    (Zeroizing::new(masks), words)
+    (basis().place_off(&words, [&low, &middle, &high]), words)
 }
 
 /// Coefficients −1, 0 and 1, each as likely: what secrets are.
-pub(crate) fn ternary(range: &Reserved) -> Zeroizing<Vec<u64>> {
+pub(crate) fn ternary(range: &Reserved) -> Wiped {
     small(range, |word| ((u128::from(word) * 3) >> 64) as i64 - 1)
 }
 
 /// Coefficients of standard deviation 3.24: the sum of 21 coins less that of 21 others.
-pub(crate) fn error(range: &Reserved) -> Zeroizing<Vec<u64>> {
+pub(crate) fn error(range: &Reserved) -> Wiped {
     let coins = |word: u64| i64::from((word & 0x1f_ffff).count_ones());
     small(range, |word| coins(word) - coins(word >> 21))
 }
 
 /// A polynomial with such coefficients, of a range of [`DEGREE`] words, modulo each prime.
-fn small(range: &Reserved, coefficient: impl Fn(u64) -> i64) -> Zeroizing<Vec<u64>> {
-    let mut words = Zeroizing::new(vec![0; DEGREE]);
+fn small(range: &Reserved, coefficient: impl Fn(u64) -> i64) -> Wiped {
+    let (mut words, mut out) = (wiped(DEGREE), wiped(ALL * DEGREE));
     range.fill(0, &mut words);
-    let mut out = Zeroizing::new(vec![0; ALL * DEGREE]);
     for (modulus, out) in basis().moduli.iter().zip(out.chunks_exact_mut(DEGREE)) {
         for (out, word) in out.iter_mut().zip(&*words) {
             let value = coefficient(*word);

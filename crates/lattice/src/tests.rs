@@ -176,7 +176,7 @@ fn words_stand_where_they_are_read() {
     let all = [EDGES.to_vec(), words(5, 10_000)].concat();
     let placed = basis().place(&all);
     let n = all.len();
-    let switched = basis().switch(&placed);
+    let switched = basis().switched(&placed);
     for (at, word) in all.iter().enumerate() {
         let residues: [u64; SENT] = std::array::from_fn(|prime| switched[prime * n + at]);
         assert_eq!(basis().word(residues), *word);
@@ -193,16 +193,24 @@ fn rests_do_not_reach_the_next_word() {
     ] {
         let rests = [low, middle, high].map(|digit| vec![digit; n]);
         let off = basis().place_off(&EDGES, [&rests[0], &rests[1], &rests[2]]);
-        let switched = basis().switch(&off);
+        let switched = basis().switched(&off);
         for (at, word) in EDGES.iter().enumerate() {
             let residues: [u64; SENT] = std::array::from_fn(|prime| switched[prime * n + at]);
             let (found, rest) = basis().word_and_rest(residues);
             assert_eq!(found, *word);
-            // Half of 253·2^128, in 2^-64 of a step, which is not quite 2^136.
+            // Half of 253·2^142, in 2^-64 of a step, which is not quite 2^150.
             assert!(
-                rest.unsigned_abs().abs_diff(HIGHEST << 55) < 1 << 53,
+                rest.unsigned_abs().abs_diff(HIGHEST << 41) < 1 << 45,
                 "{rest}"
             );
+            // By 2^12 more, which is the most that switching adds: half for each of 8192 coefficients.
+            for further in [1 << 12, -1 << 12] {
+                let moved = std::array::from_fn(|prime| {
+                    let p = basis().moduli[prime].value();
+                    (residues[prime] + p).wrapping_add_signed(further) % p
+                });
+                assert_eq!(basis().word(moved), *word);
+            }
         }
     }
 }
@@ -232,6 +240,16 @@ fn noise_is_as_small_as_the_masks_need() {
     );
     assert!((deviation / expected - 1.0).abs() < 0.1);
     assert!(noise.iter().all(|noise| noise.abs() < 2.0_f64.powi(80)));
+    // The distance between masks with and without it, for the most terms that are summed up.
+    let mean = noise.iter().map(|noise| noise.abs()).sum::<f64>() / noise.len() as f64;
+    let most = mean
+        * ((tiling.deepest() * tiling.columns()) as f64 / (k * tiling.columns()) as f64).sqrt();
+    let distance = most / (HIGHEST as f64 * 2.0_f64.powi(128));
+    assert!(
+        (distance.log2() + 77.4).abs() < 0.2,
+        "2^{:.2}",
+        distance.log2()
+    );
 }
 
 /// Rows, depth and columns of the product whose messages are changed.
@@ -277,8 +295,8 @@ fn messages_of_other_lengths_are_refused() {
 }
 
 /// A number at a place of a packed message.
-fn put(message: &mut [u64], bit: usize, number: u64) {
-    for at in 0..BITS as usize {
+fn put(message: &mut [u64], bit: usize, bits: u32, number: u64) {
+    for at in 0..bits as usize {
         let (word, shift) = ((bit + at) / 64, (bit + at) % 64);
         message[word] = message[word] & !(1 << shift) | (number >> at & 1) << shift;
     }
@@ -291,11 +309,12 @@ fn numbers_that_are_no_residues_are_refused() {
     let (secret, [key, scalars, answer]) = messages();
     for prime in 0..ALL {
         let p = basis().moduli[prime].value();
-        let bit = (prime * DEGREE + 77) * BITS as usize;
-        for number in [p, (1 << BITS) - 1] {
+        let before: u32 = BITS[..prime].iter().sum();
+        let bit = DEGREE * before as usize + 77 * BITS[prime] as usize;
+        for number in [p, (1 << BITS[prime]) - 1] {
             let wrong = |message: &[u64], bit: usize| {
                 let mut message = message.to_vec();
-                put(&mut message, bit, number);
+                put(&mut message, bit, BITS[prime], number);
                 message
             };
             let refused = |error: Option<Error>| {

@@ -16,18 +16,18 @@ const DEEPEST: usize = 128;
 const MOST_TERMS: usize = 1 << 18;
 
 /// Bytes that a ciphertext takes on the wire, and an answer without its useful coefficients.
-const CIPHERTEXT: u64 = 204_800;
-const ANSWER: u64 = 102_400;
+const CIPHERTEXT: u64 = 219_136;
+const ANSWER: u64 = 87_040;
 
-/// Bytes that a useful coefficient takes, doubled.
-const TWO_COEFFICIENTS: u64 = 25;
+/// Bits that a useful coefficient takes.
+const COEFFICIENT: u64 = 85;
 
 /// Bytes worth a microsecond of one core: a link of 2 Gbit/s.
 const MICROSECOND: u64 = 250;
 
 /// Microseconds of a ciphertext, of an answer, of a block of values, and of ten products; both ends
 /// together, on a core with AVX-512.
-const TIMES: [u64; 4] = [470, 700, 50, 120];
+const TIMES: [u64; 4] = [550, 760, 58, 150];
 
 /// Rows, depth and columns of a block; powers of two whose product is the degree.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -63,7 +63,7 @@ impl Tiling {
     pub fn cost(&self, m: usize, k: usize, n: usize) -> u64 {
         let rows = m.div_ceil(self.rows) as u64;
         let (depths, columns) = (self.depths(k) as u64, self.column_blocks(n) as u64);
-        let useful = (self.rows * self.columns) as u64 * TWO_COEFFICIENTS / 2;
+        let useful = (self.rows * self.columns) as u64 * COEFFICIENT / 8;
         let times = k.div_ceil(self.deepest()) as u64;
         let (ciphertexts, answers) = (rows * depths, rows * columns * times);
         let [ciphertext, answer, values, products] = TIMES;

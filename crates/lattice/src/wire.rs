@@ -1,4 +1,4 @@
-//! Residues on the wire: 50 bits each, and refused where they are not below their prime.
+//! Residues on the wire: as many bits each as their prime has, and refused where they are not below their prime.
 
 use crate::Error;
 use crate::residues::{BITS, basis};
@@ -6,15 +6,18 @@ use ring::pack::{pack_low, packed_words, unpack_low};
 
 /// Words of n numbers modulo the first `primes` primes.
 pub(crate) fn words(n: usize, primes: usize) -> usize {
-    primes * packed_words(n, BITS)
+    BITS[..primes]
+        .iter()
+        .map(|bits| packed_words(n, *bits))
+        .sum()
 }
 
 /// Appends numbers, residue by residue, n of each prime.
 pub(crate) fn write(residues: &[u64], n: usize, message: &mut Vec<u64>) {
-    for residues in residues.chunks_exact(n) {
+    for (residues, bits) in residues.chunks_exact(n).zip(BITS) {
         let start = message.len();
-        message.resize(start + packed_words(n, BITS), 0);
-        pack_low(residues, BITS, &mut message[start..]);
+        message.resize(start + packed_words(n, bits), 0);
+        pack_low(residues, bits, &mut message[start..]);
     }
 }
 
@@ -25,11 +28,13 @@ pub(crate) fn read(
     n: usize,
     out: &mut [u64],
 ) -> Result<(), Error> {
-    let each = packed_words(n, BITS);
-    for ((words, residues), modulus) in
-        (words.chunks_exact(each).zip(out.chunks_exact_mut(n))).zip(&basis().moduli)
+    let mut rest = words;
+    for ((bits, residues), modulus) in
+        (BITS.into_iter().zip(out.chunks_exact_mut(n))).zip(&basis().moduli)
     {
-        unpack_low(words, BITS, residues);
+        let (now, later) = rest.split_at(packed_words(n, bits));
+        unpack_low(now, bits, residues);
+        rest = later;
         let wrong = residues
             .iter()
             .position(|residue| *residue >= modulus.value());
@@ -38,21 +43,4 @@ pub(crate) fn read(
         }
     }
     Ok(())
-}
-
-/// Refuses a message of another length.
-pub(crate) fn unless_length(
-    what: &'static str,
-    expected: usize,
-    message: &[u64],
-) -> Result<(), Error> {
-    let found = message.len();
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::Length {
-        what,
-        expected,
-        found,
-    })
 }

@@ -23,6 +23,7 @@ use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoBasepointTable, 
 use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::IsIdentity;
 use rayon::prelude::*;
+use ring::message::unless_length;
 use zeroize::Zeroizing;
 
 /// Transfers of one exchange, and bits of the extension's secret.
@@ -60,19 +61,20 @@ impl Sender {
         binding: &Binding,
         reply: &[u64],
     ) -> Result<Zeroizing<Vec<[u128; 2]>>, Error> {
-        Error::unless_length("the points of base transfers", COUNT * POINT_WORDS, reply)?;
-        let own = *self.secret * self.point;
-        let keys: Result<Vec<_>, Error> = reply
-            .par_chunks(POINT_WORDS)
+        unless_length("the points of base transfers", COUNT * POINT_WORDS, reply)?;
+        let own = Zeroizing::new(*self.secret * self.point);
+        let mut keys = Zeroizing::new(vec![[0; 2]; COUNT]);
+        (keys.par_iter_mut().zip(reply.par_chunks(POINT_WORDS)))
             .enumerate()
-            .map(|(index, words)| {
+            .try_for_each(|(index, (keys, words))| {
                 let (encoded, point) = decode(words, index)?;
-                let shared = *self.secret * point;
-                let hash = |shared| key(binding, index, &self.encoded, &encoded, shared);
-                Ok([hash(shared), hash(shared - own)])
-            })
-            .collect();
-        Ok(Zeroizing::new(keys?))
+                let shared = Zeroizing::new(*self.secret * point);
+                let other = Zeroizing::new(*shared - *own);
+                *keys = [shared, other]
+                    .map(|shared| key(binding, index, &self.encoded, &encoded, &shared));
+                Ok::<(), Error>(())
+            })?;
+        Ok(keys)
     }
 }
 
@@ -83,26 +85,29 @@ pub(crate) fn choose(
     choices: u128,
     first_message: &[u64],
 ) -> Result<(Zeroizing<Vec<u128>>, Vec<u64>), Error> {
-    Error::unless_length("the point of base transfers", POINT_WORDS, first_message)?;
+    unless_length("the point of base transfers", POINT_WORDS, first_message)?;
     let (encoded, point) = decode(first_message, 0)?;
     let multiples = RistrettoBasepointTable::create(&point);
     let exponents: Vec<_> = (0..COUNT).map(|_| secrets.scalar()).collect();
-    let (keys, points): (Vec<_>, Vec<_>) = exponents
-        .par_iter()
+    let mut keys = Zeroizing::new(vec![0; COUNT]);
+    let mut points = vec![0; COUNT * POINT_WORDS];
+    (keys.par_iter_mut().zip(&exponents))
+        .zip(points.par_chunks_mut(POINT_WORDS))
         .enumerate()
-        .map(|(index, exponent)| {
-            let plain = RistrettoPoint::mul_base(exponent);
-            let both = [plain, plain + point].map(|point| words(&point.compress()));
+        .for_each(|(index, ((own_key, exponent), mine))| {
+            let plain = Zeroizing::new(RistrettoPoint::mul_base(exponent));
+            let either = [*plain, *plain + point].map(|point| words(&point.compress()));
+            let [zero, one] = &*Zeroizing::new(either);
             // The choice is a mask, not a branch.
             let mask = ((choices >> index & 1) as u64).wrapping_neg();
-            let mine: [u64; POINT_WORDS] =
-                std::array::from_fn(|i| both[0][i] ^ mask & (both[0][i] ^ both[1][i]));
-            let shared = &multiples * &**exponent;
-            let own = CompressedRistretto(bytes(&mine));
-            (key(binding, index, &encoded, &own, shared), mine)
-        })
-        .unzip();
-    Ok((Zeroizing::new(keys), points.concat()))
+            for (mine, (zero, one)) in mine.iter_mut().zip(zero.iter().zip(one)) {
+                *mine = zero ^ mask & (zero ^ one);
+            }
+            let shared = Zeroizing::new(&multiples * &**exponent);
+            let own = CompressedRistretto(bytes(mine));
+            *own_key = key(binding, index, &encoded, &own, &shared);
+        });
+    Ok((keys, points))
 }
 
 fn key(
@@ -110,7 +115,7 @@ fn key(
     index: usize,
     sender: &CompressedRistretto,
     receiver: &CompressedRistretto,
-    shared: RistrettoPoint,
+    shared: &RistrettoPoint,
 ) -> u128 {
     let mut hasher = binding.hasher("tacit ot base transfer key, version 1");
     hasher.update(&(index as u64).to_le_bytes());

@@ -31,6 +31,7 @@ use crate::hash::{Family, SEGMENT};
 use crate::leaves::{Leaves, WORDS};
 use crate::rows::Spare;
 use rayon::prelude::*;
+use ring::message::unless_length;
 use ring::planes;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -176,6 +177,12 @@ impl Sender {
         }
     }
 
+    /// δ.
+    #[cfg(test)]
+    pub(crate) fn secret(&self) -> u128 {
+        *self.delta
+    }
+
     /// Words of the message of an extension by w words of choices.
     #[must_use]
     pub fn extension_words(&self, w: usize) -> usize {
@@ -188,7 +195,7 @@ impl Sender {
     /// If the message is not that of an extension by `words` words of choices; then nothing is used
     /// up.
     pub fn extend(&mut self, words: usize, message: &[u64]) -> Result<Offered, Error> {
-        Error::unless_length("an extension", self.extension_words(words), message)?;
+        unless_length("an extension", self.extension_words(words), message)?;
         let first = take(&mut self.next, words);
         Ok(self.transfers(first, words, message))
     }
@@ -205,7 +212,7 @@ impl Sender {
         make: impl Fn(usize, Offered) -> T + Sync,
     ) -> Result<Vec<T>, Error> {
         for message in messages {
-            Error::unless_length("an extension", self.extension_words(words), message)?;
+            unless_length("an extension", self.extension_words(words), message)?;
         }
         let numbered: Vec<_> = messages
             .iter()

@@ -51,6 +51,8 @@ mod tree;
 
 #[cfg(test)]
 mod secrecy;
+#[cfg(test)]
+mod wiping;
 
 pub use error::Error;
 pub use extension::{DEPTH, Receiver, Sender, extension_words};

@@ -7,6 +7,7 @@ use crate::extension::{DEPTH, Receiver, Sender};
 use crate::hash::{Family, Permutation, Purpose};
 use crate::leaves::Leaves;
 use crate::tree::{self, MAX_DEPTH};
+use ring::message::unless_length;
 use zeroize::Zeroizing;
 
 /// Words of the first message of a set-up.
@@ -169,7 +170,7 @@ impl Corrected {
     /// If the message has another length than [`correction_words`].
     pub fn finish(self, peer_corrections: &[u64]) -> Result<Pair, Error> {
         let expected = correction_words(self.depth);
-        Error::unless_length("the corrections of a set-up", expected, peer_corrections)?;
+        unless_length("the corrections of a set-up", expected, peer_corrections)?;
         let mut leaves = Leaves::new();
         let mut rest = peer_corrections;
         for (number, rows) in tree::cut(COUNT, self.depth).enumerate() {

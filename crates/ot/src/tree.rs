@@ -13,7 +13,8 @@
 //! index depends on δ, only masks do.
 //!
 //! Many trees of one depth are handled side by side: what is said of a node is an array of that node
-//! in every tree. The children of node s are π(s) ⊕ s and π(s ⊕ 1) ⊕ s, the counter mode of
+//! in every tree; the memory of a level is got once, since a vector that grows leaves seeds behind. The
+//! children of node s are π(s) ⊕ s and π(s ⊕ 1) ⊕ s, the counter mode of
 //! [`Permutation`].
 
 use crate::hash::Permutation;
@@ -48,8 +49,11 @@ pub(crate) fn grow(
     }
     let mut corrections = Vec::with_capacity(correction_words(keys.len(), trees));
     for keys in &keys[1..] {
-        nodes = children(permutation, &nodes, trees);
+        let mut next = Zeroizing::new(vec![0; 2 * nodes.len()]);
+        children(permutation, &nodes, trees, &mut next);
+        nodes = next;
         for (side, key) in keys.iter().enumerate() {
+            // Become what is sent.
             let mut sums = key.to_vec();
             for node in nodes.chunks(trees).skip(side).step_by(2) {
                 add(&mut sums, node);
@@ -81,16 +85,15 @@ pub(crate) fn puncture(
         let (left, right) = sums.split_at(2 * trees);
         let sum =
             |side: &[u64], tree| u128::from(side[2 * tree + 1]) << 64 | u128::from(side[2 * tree]);
-        // The transfer chose the right sum if the path goes left.
-        let mut next = Zeroizing::new(
-            (0..trees)
-                .map(|tree| {
-                    let (left, right) = (sum(left, tree), sum(right, tree));
-                    key[tree] ^ right ^ path(level, tree) & (left ^ right)
-                })
-                .collect::<Vec<_>>(),
-        );
-        let mut pairs = children(permutation, &nodes, trees);
+        // The punctured node's sibling, and all children of the others.
+        let mut next = Zeroizing::new(vec![0; trees + 2 * nodes.len()]);
+        let (siblings, pairs) = next.split_at_mut(trees);
+        for (tree, sibling) in siblings.iter_mut().enumerate() {
+            // The transfer chose the right sum if the path goes left.
+            let (left, right) = (sum(left, tree), sum(right, tree));
+            *sibling = key[tree] ^ right ^ path(level, tree) & (left ^ right);
+        }
+        children(permutation, &nodes, trees, pairs);
         for pair in pairs.chunks_mut(2 * trees) {
             let (low, high) = pair.split_at_mut(trees);
             for (tree, (low, high)) in low.iter_mut().zip(&mut *high).enumerate() {
@@ -98,10 +101,8 @@ pub(crate) fn puncture(
                 *low ^= exchanged;
                 *high ^= exchanged;
             }
-            add(&mut next, high);
+            add(siblings, high);
         }
-        next.reserve_exact(pairs.len());
-        next.extend_from_slice(&pairs);
         nodes = next;
     }
     nodes
@@ -114,14 +115,12 @@ fn add(sums: &mut [u128], terms: &[u128]) {
 }
 
 /// The left and the right children of each node.
-fn children(permutation: &Permutation, nodes: &[u128], trees: usize) -> Zeroizing<Vec<u128>> {
-    let mut children = Zeroizing::new(vec![0; 2 * nodes.len()]);
+fn children(permutation: &Permutation, nodes: &[u128], trees: usize, children: &mut [u128]) {
     for (node, children) in nodes.chunks(trees).zip(children.chunks_mut(2 * trees)) {
         for (side, children) in (0..).zip(children.chunks_mut(trees)) {
             permutation.feed_forward(node, side, children);
         }
     }
-    children
 }
 
 #[cfg(test)]

@@ -64,11 +64,12 @@ fn lengths(message: &[u64]) -> Vec<Vec<u64>> {
 #[track_caller]
 fn refuses_length<T>(result: Result<T, Error>, name: &str, words: usize, sent: usize) {
     match result {
-        Err(Error::Length {
-            what,
-            expected,
-            found,
-        }) => assert_eq!((what, expected, found), (name, words, sent)),
+        Err(Error::Length(wrong)) => {
+            assert_eq!(
+                (wrong.what, wrong.expected, wrong.found),
+                (name, words, sent)
+            );
+        }
         Err(other) => panic!("another error: {other}"),
         Ok(_) => panic!("{sent} words for {words} were accepted"),
     }

@@ -7,17 +7,21 @@
 //! - [`pack`]: the low bits of each word, densely;
 //! - [`matrix`] and [`convolution`]: sums of products mod 2^64;
 //! - [`polynomial`]: polynomials modulo X^8192 + 1 and a prime, by number-theoretic transforms;
+//! - [`message`]: the check of a message's length;
 //! - [`parallel`]: slices processed block by block on the current thread pool.
 //!
 //! Nothing here knows a protocol, and no kernel branches on, or indexes by, the words it is given:
-//! time depends on lengths alone. This is the only crate with `unsafe` (intrinsics, and writes by
-//! several threads to disjoint parts of one slice); every kernel has a portable twin that tests
+//! time depends on lengths alone. This is the only crate with `unsafe` (intrinsics, writes by
+//! several threads to disjoint parts of one slice, and an allocator for tests); every kernel has a portable twin that tests
 //! compare it with, bit for bit.
 
 pub mod aes;
 pub mod convolution;
 pub mod dispatch;
+#[cfg(feature = "freed")]
+pub mod freed;
 pub mod matrix;
+pub mod message;
 pub mod pack;
 pub mod parallel;
 pub mod planes;

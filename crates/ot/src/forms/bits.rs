@@ -8,6 +8,7 @@ use super::{CHOICE_WORDS, Chosen, Offered};
 use crate::Error;
 use crate::hash::SEGMENT;
 use rayon::prelude::*;
+use ring::message::unless_length;
 
 /// Bit columns that share a pad.
 const BIT_COLUMNS: usize = 128;
@@ -69,7 +70,7 @@ impl Chosen {
     /// If the message has not as many words as the columns.
     pub fn correlate_bits(self, columns: usize, message: &[u64]) -> Result<Vec<Vec<u64>>, Error> {
         let words = self.choices.len();
-        Error::unless_length("a correlation of bits", columns * words, message)?;
+        unless_length("a correlation of bits", columns * words, message)?;
         let mut theirs = vec![vec![0; words]; columns];
         if columns == 0 {
             return Ok(theirs);

@@ -12,6 +12,7 @@ use crate::hash::{Family, Hash, SEGMENT};
 use crate::rows::Rows;
 use pads::Pads;
 use rayon::prelude::*;
+use ring::message::unless_length;
 use std::ops::Range;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -190,7 +191,7 @@ impl Chosen {
     /// # Errors
     /// If it has not two words for each transfer.
     pub fn receive(self, message: &[u64]) -> Result<Vec<u64>, Error> {
-        Error::unless_length("a transfer of messages", 2 * self.len(), message)?;
+        unless_length("a transfer of messages", 2 * self.len(), message)?;
         let mut received = vec![0; self.len()];
         received
             .par_chunks_mut(SEGMENT)

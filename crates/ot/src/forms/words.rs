@@ -10,6 +10,7 @@ use super::{CHOICE_WORDS, Chosen, Offered, mask};
 use crate::Error;
 use crate::hash::SEGMENT;
 use rayon::prelude::*;
+use ring::message::unless_length;
 use ring::pack::{pack_low, packed_words, unpack_low};
 
 /// Words of the message of [`Offered::correlate`] for n transfers, a multiple of 64.
@@ -89,7 +90,7 @@ impl Chosen {
     ) -> Result<Vec<Vec<u64>>, Error> {
         let n = self.len();
         let expected = correlate_words(n, columns, bits);
-        Error::unless_length("a correlation over the ring", expected, message)?;
+        unless_length("a correlation over the ring", expected, message)?;
         let mut theirs = vec![vec![0; n]; columns];
         if columns == 0 {
             return Ok(theirs);

@@ -10,6 +10,7 @@
 use super::digits::Digits;
 use crate::Error;
 use rayon::prelude::*;
+use ring::message::unless_length;
 use ring::pack::{pack_low, packed_words, unpack_low};
 use std::ops::Range;
 
@@ -83,7 +84,7 @@ pub(super) fn receive<S>(
 where
     S: FnMut(usize, &[u64], &mut [u64]),
 {
-    Error::unless_length(
+    unless_length(
         "masked values of products",
         words(products, digits),
         message,

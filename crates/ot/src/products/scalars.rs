@@ -18,6 +18,7 @@ use crate::forms::mask;
 use crate::hash::Purpose;
 use crate::tree;
 use crate::{Chosen, Error, Offered};
+use ring::message::unless_length;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
@@ -161,7 +162,7 @@ impl Scalars {
     /// If `bits` is not 1 to 8, or the set was used or has digits already.
     pub fn in_digits(mut self, bits: usize, message: &[u64]) -> Result<Self, Error> {
         let expected = digit_words(self.keys.scalars, bits);
-        Error::unless_length("the corrections of digits", expected, message)?;
+        unless_length("the corrections of digits", expected, message)?;
         let stride = padded(self.keys.scalars);
         let choices = &self.choices;
         self.keys.regroup(bits, |keys, digit, range| {

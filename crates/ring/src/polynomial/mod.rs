@@ -1,4 +1,4 @@
-//! Polynomials of degree below N = 8192 modulo X^N + 1 and a prime p of 50 bits, where p ≡ 1 mod 2N.
+//! Polynomials of degree below N = 8192 modulo X^N + 1 and a prime p < 2^50, where p ≡ 1 mod 2N.
 //!
 //! A polynomial is multiplied through its evaluations at the N primitive 2N-th roots of unity, by the
 //! number-theoretic transform whose stages have the powers of the 2N-th root merged in (Longa and
@@ -72,7 +72,7 @@ impl Modulus {
     /// The tables of a prime.
     ///
     /// # Panics
-    /// Unless `p` is a prime between 2^49 and 2^50 that is 1 modulo 2·[`DEGREE`].
+    /// Unless `p` is a prime below 2^50 that is 1 modulo 2·[`DEGREE`].
     #[must_use]
     pub fn new(p: u64) -> Self {
         Self::with(backend(), p)
@@ -156,7 +156,12 @@ impl Modulus {
         call!(self, subtract(a, b));
     }
 
-    /// A public number made ready for [`Modulus::multiply`].
+    /// Each word becomes its product with the constant, in 0..p, for words in 0..2^52.
+    pub fn scale(&self, words: &mut [u64], constant: Constant) {
+        call!(self, scale(words, constant));
+    }
+
+    /// A public number made ready for [`Modulus::multiply`] and [`Modulus::scale`].
     ///
     /// # Panics
     /// Unless `w` is in 0..p.

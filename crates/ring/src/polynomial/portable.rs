@@ -102,6 +102,12 @@ pub(super) fn reduce_signed(tables: &Tables, words: &[u64], out: &mut [u64]) {
     }
 }
 
+pub(super) fn scale(tables: &Tables, words: &mut [u64], constant: Constant) {
+    for x in words {
+        *x = below(constant.multiply_lazily(*x, tables.p), tables.p);
+    }
+}
+
 pub(super) fn add(tables: &Tables, a: &mut [u64], b: &[u64]) {
     for (a, b) in a.iter_mut().zip(b) {
         *a = below(*a + *b, tables.p);

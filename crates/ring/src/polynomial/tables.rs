@@ -60,8 +60,8 @@ impl Tables {
     pub(super) fn new(p: u64) -> Self {
         let order = 2 * DEGREE as u64;
         assert!(
-            p > 1 << 49 && p < 1 << 50 && p % order == 1 && is_prime(p),
-            "a modulus is a prime between 2^49 and 2^50 that is 1 modulo {order}, not {p}"
+            p < 1 << 50 && p % order == 1 && is_prime(p),
+            "a modulus is a prime below 2^50 that is 1 modulo {order}, not {p}"
         );
         // The first base whose power is a primitive root: the same at every machine.
         let root = (2..p)

@@ -23,7 +23,7 @@ const VALUES: usize = if cfg!(test) { 4 } else { 256 };
 const ANSWERS: usize = if cfg!(test) { 3 } else { 512 };
 
 /// Memory of a block of scalars as it came.
-const BLOCK_KIB: usize = 200;
+const BLOCK_KIB: usize = 214;
 
 /// What a multiplication, and a scalar, cost by transfer, in the unit of [`Tiling::cost`]: 68 bytes and
 /// the time worth as many; transfers of 64 bits.

@@ -6,7 +6,7 @@ mod roots;
 mod sums;
 mod transform;
 
-use super::tables::Tables;
+use super::tables::{Constant, Tables};
 use roots::Lanes;
 
 /// Roots of the last three stages by chunks. Exists only where the processor has AVX-512 F and IFMA.
@@ -50,6 +50,11 @@ impl Ifma512 {
     pub(super) fn reduce_signed(&self, tables: &Tables, words: &[u64], out: &mut [u64]) {
         // SAFETY: see the first.
         unsafe { sums::reduce_signed(tables, words, out) }
+    }
+
+    pub(super) fn scale(&self, tables: &Tables, words: &mut [u64], constant: Constant) {
+        // SAFETY: see the first.
+        unsafe { sums::scale(tables, words, constant) }
     }
 
     pub(super) fn add(&self, tables: &Tables, a: &mut [u64], b: &[u64]) {

@@ -6,7 +6,7 @@
 )]
 
 use super::field::{Factor, Field, all, load, store};
-use crate::polynomial::tables::Tables;
+use crate::polynomial::tables::{Constant, Tables};
 use crate::polynomial::{LAZY, ROW};
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_setzero_si512,
@@ -126,6 +126,17 @@ pub(super) unsafe fn reduce_signed(tables: &Tables, words: &[u64], out: &mut [u6
         let (low, high) = field.digits(_mm512_xor_si512(load(words), sign));
         let sum = _mm512_add_epi64(reduction.of_two(low, high), lowest);
         store(out, field.below_p(field.below_twice_p(sum)));
+    }
+}
+
+/// # Safety
+/// The processor has AVX-512 F and IFMA.
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) unsafe fn scale(tables: &Tables, words: &mut [u64], constant: Constant) {
+    let (field, factor) = (Field::new(tables), Factor::new(constant));
+    for words in words.chunks_mut(ROW) {
+        let product = field.add_product(_mm512_setzero_si512(), load(words), factor);
+        store(words, field.below_p(product));
     }
 }
 

@@ -1,0 +1,93 @@
+//! An allocator that looks into memory as it is given back: how a test shows that secrets were wiped. Only
+//! under the feature `freed`, which tests alone switch on.
+//!
+//! ```text
+//! #[global_allocator]
+//! static MEMORY: ring::freed::Watched = ring::freed::Watched;
+//! ```
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Secrets that are looked for at once.
+const MOST: usize = 16;
+
+/// Words of each.
+const WORDS: usize = 2;
+
+static WATCHING: AtomicBool = AtomicBool::new(false);
+static SECRETS: [[AtomicU64; WORDS]; MOST] = [const { [const { AtomicU64::new(0) }; WORDS] }; MOST];
+static FOUND: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
+
+/// The system's allocator, watched. It gives zeros, so that what lies in a block is what its owner wrote.
+pub struct Watched;
+
+// SAFETY: all is left to the system's allocator; a block is read before it is given back.
+unsafe impl GlobalAlloc for Watched {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the same is asked of the caller; so below.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: see the first.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if WATCHING.load(Ordering::Acquire) {
+            // SAFETY: the block is still the caller's.
+            unsafe { look(block, layout) };
+        }
+        // SAFETY: see the first.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+/// Counts the secrets that lie in a block at places of words.
+///
+/// # Safety
+/// The block is valid for reads of its layout.
+unsafe fn look(block: *mut u8, layout: Layout) {
+    let start = block.align_offset(align_of::<u64>());
+    let words = layout.size().saturating_sub(start) / size_of::<u64>();
+    for at in 0..words.saturating_sub(WORDS - 1) {
+        // Not as a slice, since words of it may never have been written.
+        // SAFETY: these words are within the block, and aligned.
+        let now: [u64; WORDS] = std::array::from_fn(|of| unsafe {
+            block.add(start).cast::<u64>().add(at + of).read_volatile()
+        });
+        for (secret, found) in SECRETS.iter().zip(&FOUND) {
+            let same = (secret.iter().zip(now)).all(|(s, w)| s.load(Ordering::Relaxed) == w);
+            if same && now != [0; WORDS] {
+                found.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// How often each of these secrets, at most 16, lies in memory that any thread gives back during `work`.
+///
+/// # Panics
+/// If there are more, or one is zero, which is everywhere.
+pub fn copies<T>(secrets: &[[u64; WORDS]], work: impl FnOnce() -> T) -> (Vec<usize>, T) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    assert!(secrets.len() <= MOST, "at most {MOST} secrets");
+    assert!(!secrets.contains(&[0; WORDS]), "secrets are not zero");
+    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for (at, found) in FOUND.iter().enumerate() {
+        let secret = secrets.get(at).copied().unwrap_or_default();
+        for (place, word) in SECRETS[at].iter().zip(secret) {
+            place.store(word, Ordering::Relaxed);
+        }
+        found.store(0, Ordering::Relaxed);
+    }
+    WATCHING.store(true, Ordering::Release);
+    let result = work();
+    WATCHING.store(false, Ordering::Release);
+    let found = FOUND[..secrets.len()].iter();
+    let found = found.map(|found| found.load(Ordering::Relaxed)).collect();
+    drop(turn);
+    (found, result)
+}
