@@ -163,18 +163,29 @@ pub struct Values {
 }
 
 impl Values {
-    /// Becomes these values, ready to multiply ciphertexts of this tiling.
+    /// Becomes these blocks of k rows of n values, ready to multiply ciphertexts of this tiling; `values` are
+    /// what the rows have in [`Tiling::columns_of`] the blocks.
     ///
     /// # Panics
-    /// If they are no k rows.
-    pub fn read(&mut self, tiling: Tiling, values: &[u64], k: usize, columns: Range<usize>) {
-        assert!(values.len() % k == 0, "{k} rows of values");
-        let n = values.len() / k;
+    /// If they are as many of another number.
+    pub fn read(
+        &mut self,
+        tiling: Tiling,
+        values: &[u64],
+        (k, n): (usize, usize),
+        columns: Range<usize>,
+    ) {
+        let width = tiling.columns_of(columns.clone(), n).len();
+        assert!(
+            values.len() == k * width,
+            "{k} rows of {width} values, not {}",
+            values.len()
+        );
         let filled = self
             .blocks
             .fill(ALL, columns.len(), tiling.depths(k), |row, depth, out| {
                 let mut words = vec![0; DEGREE];
-                for (place, element) in tiling.values(k, n, depth, columns.start + row) {
+                for (place, element) in tiling.values(k, width, depth, row) {
                     words[place] = values[element];
                 }
                 for (modulus, out) in basis().moduli.iter().zip(out.chunks_exact_mut(DEGREE)) {

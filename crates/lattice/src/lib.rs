@@ -32,7 +32,7 @@
 //!
 //! let (mut received, mut ready) = (Ciphertexts::default(), Values::default());
 //! received.read(tiling, 1, 2, &encrypted)?;
-//! ready.read(tiling, &values, 2, 0..1);
+//! ready.read(tiling, &values, (2, 1), 0..1);
 //! let (mut one, mut other) = ([0], [0]);
 //! let mut public = PublicKey::read(&public, &random_key()?)?;
 //! let answer = public.answer(&received, &ready, &mut one);

@@ -54,8 +54,20 @@ pub(crate) fn received(
 
 pub(crate) fn ready(tiling: Tiling, values: &[u64], k: usize, columns: Range<usize>) -> Values {
     let mut ready = Values::default();
-    ready.read(tiling, values, k, columns);
+    read(&mut ready, tiling, values, k, columns);
     ready
+}
+
+/// Some blocks of a matrix of k rows.
+fn read(ready: &mut Values, tiling: Tiling, values: &[u64], k: usize, columns: Range<usize>) {
+    let n = values.len() / k;
+    let of_blocks = tiling.columns_of(columns.clone(), n);
+    let rows = values.chunks_exact(n);
+    let values: Vec<u64> = rows
+        .flat_map(|row| &row[of_blocks.clone()])
+        .copied()
+        .collect();
+    ready.read(tiling, &values, (k, n), columns);
 }
 
 struct Ends {
@@ -85,7 +97,7 @@ impl Ends {
         let [mut one, mut other] = [0, 1].map(|_| vec![0; m * n]);
         let all = tiling.column_blocks(n);
         for columns in [0..all / 2, all / 2..all] {
-            ready.read(tiling, values, k, columns.clone());
+            read(&mut ready, tiling, values, k, columns.clone());
             let answer = self.public.answer(&received, &ready, &mut one);
             assert_eq!(answer.len(), answer_words(tiling, m, n, columns.clone()));
             self.secret

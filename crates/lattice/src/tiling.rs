@@ -110,6 +110,12 @@ impl Tiling {
         n.div_ceil(self.columns)
     }
 
+    /// The columns that blocks of columns have, of n.
+    #[must_use]
+    pub fn columns_of(&self, blocks: Range<usize>, n: usize) -> Range<usize> {
+        blocks.start * self.columns..n.min(blocks.end * self.columns)
+    }
+
     /// Where each scalar of a block stands, with its place among m rows of k: of the block at this row
     /// and depth.
     pub(crate) fn scalars(&self, m: usize, k: usize, row: usize, depth: usize) -> Places {

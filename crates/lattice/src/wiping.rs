@@ -4,7 +4,7 @@ use crate::keys::evaluate;
 use crate::residues::{SENT, basis};
 use crate::sample::{masks, ternary};
 use crate::{PublicKey, SecretKey, Tiling, tests, wire};
-use ring::freed::{Watched, copies};
+use ring::memory::{Watched, copies};
 use ring::polynomial::{DEGREE, Evaluations};
 use ring::stream::{Key, Stream};
 

@@ -18,9 +18,9 @@
 pub mod aes;
 pub mod convolution;
 pub mod dispatch;
-#[cfg(feature = "freed")]
-pub mod freed;
 pub mod matrix;
+#[cfg(feature = "memory")]
+pub mod memory;
 pub mod message;
 pub mod pack;
 pub mod parallel;

@@ -11,9 +11,10 @@ mod shape;
 mod unfolded;
 
 use crate::dispatch::{Backend, backend};
-use crate::product::Left;
+use crate::product::{Left, Right};
 use few::Phases;
 use rayon::prelude::*;
+use std::ops::Range;
 use unfolded::Unfolded;
 
 pub use shape::{Convolution, ShapeError};
@@ -29,6 +30,47 @@ const FEW_FILTERS: usize = 3;
 /// If the shape is not valid or a slice has another length.
 pub fn convolve(shape: &Convolution, out: &mut [u64], terms: &[(&[u64], &[u64])]) {
     convolve_with(backend(), shape, out, terms);
+}
+
+/// A block of the matrix that the filters of a group are multiplied by: some of its rows, one for each tap
+/// (channel, y, x), and some of its columns, one for each pixel of one image after another.
+///
+/// # Panics
+/// If the shape is not valid, a slice has another length, or the block is not in the matrix.
+pub fn unfold(
+    shape: &Convolution,
+    images: &[u64],
+    group: usize,
+    taps: Range<usize>,
+    columns: Range<usize>,
+    out: &mut [u64],
+) {
+    assert_eq!(
+        images.len(),
+        shape.input_len(),
+        "words of the convolution's input"
+    );
+    let all_taps = shape.weight_len() / shape.out_channels;
+    let pixels = shape.output_len() / shape.batch.max(1) / shape.out_channels;
+    assert!(
+        group < shape.groups && taps.end <= all_taps && columns.end <= shape.batch * pixels,
+        "a block of the unfolded images"
+    );
+    assert_eq!(out.len(), taps.len() * columns.len(), "words of the block");
+    if out.is_empty() {
+        return;
+    }
+    for (tap, row) in taps.zip(out.chunks_exact_mut(columns.len())) {
+        let (mut column, mut rest) = (columns.start, row);
+        while !rest.is_empty() {
+            let (image, pixel) = (column / pixels, column % pixels);
+            let (now, later) = rest.split_at_mut(rest.len().min(pixels - pixel));
+            let unfolded = Unfolded::new(shape, images, image, group);
+            unfolded.write_row(tap, pixel..pixel + now.len(), now);
+            column += now.len();
+            rest = later;
+        }
+    }
 }
 
 fn convolve_with(

@@ -3,6 +3,9 @@
 //! Every party encrypts its scalars once for all others, who multiply them by their values and answer with
 //! masked products: a message each way, whose size grows with scalars and results, not with multiplications.
 //!
+//! **Memory**, besides operands, results and what is kept: 0.7 GB and, for every other party, 0.1 GB, whatever
+//! the sizes. Values are laid out for [`VALUES`] blocks at a time.
+//!
 //! **Kept scalars** are kept as the messages that came, and every further product takes an answer alone.
 
 use super::plan::Plan;
@@ -12,15 +15,16 @@ use lattice::{Ciphertexts, PUBLIC_KEY_WORDS, PublicKey, SecretKey, Tiling, Value
 use ring::stream::random_key;
 use std::ops::Range;
 
-/// Blocks of scalars of all peers that are multiplied at once, half a megabyte each; few in tests, so that
-/// products take several times as many.
+/// Blocks of scalars of all peers that are multiplied at once, 0.9 MB each with the message; few in tests, so
+/// that products take several times as many.
 const LIVE: usize = if cfg!(test) { 4 } else { 512 };
 
-/// Blocks of values that are multiplied at once, a quarter of a megabyte each.
+/// Blocks of values that are multiplied at once, 64 KiB each as they are laid out and five times that as
+/// evaluations.
 const VALUES: usize = if cfg!(test) { 4 } else { 256 };
 
-/// Blocks of results in one message, a tenth of a megabyte each and more.
-const ANSWERS: usize = if cfg!(test) { 3 } else { 512 };
+/// Blocks of results in one message, a tenth of a megabyte each and more, and 0.7 MB before they are masked.
+const ANSWERS: usize = if cfg!(test) { 3 } else { 128 };
 
 /// Memory of a block of scalars as it came.
 const BLOCK_KIB: usize = 214;
@@ -199,14 +203,16 @@ impl Transfer {
         for ((peer, theirs), message) in peers.iter().zip(&mut *theirs).zip(messages) {
             blame(channel, *peer, theirs.read(tiling, m, k, message))?;
         }
-        let own = &plan.pieces[part.piece].values[part.depth.start * n..part.depth.end * n];
         let together = (VALUES / tiling.depths(k))
             .min(ANSWERS / m.div_ceil(tiling.rows()))
             .max(1);
         let all = tiling.column_blocks(n);
         for start in (0..all).step_by(together) {
             let columns = start..all.min(start + together);
-            values.read(tiling, own, k, columns.clone());
+            let of_blocks = tiling.columns_of(columns.clone(), n);
+            let own = plan.pieces[part.piece].block(part.depth.clone(), of_blocks);
+            values.read(tiling, &own, (k, n), columns.clone());
+            drop(own);
             for (peer, theirs) in peers.iter().zip(&*theirs) {
                 let key = public[*peer].as_mut().expect("a key of every other party");
                 channel.send(*peer, key.answer(theirs, values, out))?;

@@ -2,7 +2,8 @@
 
 use crate::Bilinear;
 use crate::group::Group;
-use ring::convolution::Convolution;
+use ring::convolution::{Convolution, unfold};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// How the words of an operand are laid out as matrices of scalars. Two layouts are equal exactly when they make
@@ -19,29 +20,72 @@ pub(super) struct Layout {
 }
 
 /// A product of a matrix of scalars with a matrix of values, as part of a map.
-pub(super) struct Piece {
+pub(super) struct Piece<'a> {
     /// Rows of all scalars, from where the piece before ends.
     pub rows: Range<usize>,
-    /// This party's values, k×n.
-    pub values: Vec<u64>,
+    values: Values<'a>,
+}
+
+/// This party's values, k×n, where they lie. They are laid out block by block, as they are multiplied: unfolded
+/// images of a whole batch take many times the memory of the batch.
+enum Values<'a> {
+    /// A matrix as it is, rows of this length.
+    Rows(&'a [u64], usize),
+    /// A matrix to be turned, rows of this length.
+    Turned(&'a [u64], usize),
+    /// A group's images by kernel place: a row for each channel and place in the kernel, a column for each
+    /// image and place in the output.
+    Images(&'a [u64], Convolution, usize),
+}
+
+impl Piece<'_> {
+    /// Some rows of the values and some columns of them, row-major.
+    pub fn block(&self, rows: Range<usize>, columns: Range<usize>) -> Cow<'_, [u64]> {
+        let mut out = Vec::new();
+        match self.values {
+            Values::Rows(words, n) if columns == (0..n) => {
+                return Cow::Borrowed(&words[rows.start * n..rows.end * n]);
+            }
+            Values::Rows(words, n) => {
+                out.reserve_exact(rows.len() * columns.len());
+                for row in words[rows.start * n..rows.end * n].chunks_exact(n) {
+                    out.extend_from_slice(&row[columns.clone()]);
+                }
+            }
+            Values::Turned(words, k) => {
+                out.resize(rows.len() * columns.len(), 0);
+                for (at, column) in columns.clone().enumerate() {
+                    let words = &words[column * k..][rows.clone()];
+                    for (row, word) in words.iter().enumerate() {
+                        out[row * columns.len() + at] = *word;
+                    }
+                }
+            }
+            Values::Images(images, shape, group) => {
+                out.resize(rows.len() * columns.len(), 0);
+                unfold(&shape, images, group, rows, columns, &mut out);
+            }
+        }
+        Cow::Owned(out)
+    }
 }
 
 /// A map as pieces: which operand gives the scalars, and how results are put together.
-pub(super) struct Plan {
+pub(super) struct Plan<'a> {
     /// Whether the left operand gives the scalars.
     pub scalars_are_left: bool,
     pub layout: Layout,
     /// Row-major, k to a row.
-    pub scalars: Vec<u64>,
+    pub scalars: Cow<'a, [u64]>,
     pub k: usize,
     pub n: usize,
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<Piece<'a>>,
 }
 
-impl Plan {
+impl<'a> Plan<'a> {
     /// The scalars are the operand that is kept, or else the one with fewer elements; of a convolution the
     /// weights.
-    pub fn new(map: &Bilinear, x: &[u64], y: &[u64], [keep_x, keep_y]: [bool; 2]) -> Self {
+    pub fn new(map: &Bilinear, x: &'a [u64], y: &'a [u64], [keep_x, keep_y]: [bool; 2]) -> Self {
         match *map {
             Bilinear::Matrix { batch, m, k, n }
                 if keep_x && !keep_y || keep_x == keep_y && m <= n =>
@@ -53,13 +97,13 @@ impl Plan {
                         k,
                         turned: false,
                     },
-                    scalars: x.to_vec(),
+                    scalars: Cow::Borrowed(x),
                     k,
                     n,
                     pieces: (0..batch)
                         .map(|at| Piece {
                             rows: at * m..(at + 1) * m,
-                            values: y[at * k * n..(at + 1) * k * n].to_vec(),
+                            values: Values::Rows(&y[at * k * n..(at + 1) * k * n], n),
                         })
                         .collect(),
                 }
@@ -80,7 +124,7 @@ impl Plan {
                 pieces: (0..batch)
                     .map(|at| Piece {
                         rows: at * n..(at + 1) * n,
-                        values: turned(&x[at * m * k..(at + 1) * m * k], m, k),
+                        values: Values::Turned(&x[at * m * k..(at + 1) * m * k], k),
                     })
                     .collect(),
             },
@@ -94,13 +138,13 @@ impl Plan {
                         k,
                         turned: false,
                     },
-                    scalars: y.to_vec(),
+                    scalars: Cow::Borrowed(y),
                     k,
                     n: shape.output_len() / shape.out_channels,
                     pieces: (0..shape.groups)
                         .map(|group| Piece {
                             rows: group * out..(group + 1) * out,
-                            values: unfolded(&shape, x, group),
+                            values: Values::Images(x, shape, group),
                         })
                         .collect(),
                 }
@@ -147,35 +191,77 @@ fn turned(matrix: &[u64], rows: usize, columns: usize) -> Vec<u64> {
     out
 }
 
-/// A group's images by kernel place: a row for each channel and place in the kernel, a column for each
-/// image and place in the output.
-fn unfolded(shape: &Convolution, x: &[u64], group: usize) -> Vec<u64> {
-    let channels = shape.in_channels / shape.groups;
-    let ([height, width], [rows, columns]) = (shape.input, shape.output());
-    let mut out = Vec::with_capacity(
-        channels * shape.kernel[0] * shape.kernel[1] * shape.batch * rows * columns,
-    );
-    for channel in group * channels..(group + 1) * channels {
-        for (ky, kx) in places(shape.kernel) {
-            for image in 0..shape.batch {
-                let plane =
-                    &x[(image * shape.in_channels + channel) * height * width..][..height * width];
-                for (row, column) in places([rows, columns]) {
-                    let y = row * shape.stride[0] + ky * shape.dilation[0];
-                    let x = column * shape.stride[1] + kx * shape.dilation[1];
-                    let inside = |at: usize, padding: usize, size: usize| {
-                        at.checked_sub(padding).filter(|at| *at < size)
-                    };
-                    let place =
-                        inside(y, shape.padding[0], height).zip(inside(x, shape.padding[1], width));
-                    out.push(place.map_or(0, |(y, x)| plane[y * width + x]));
-                }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Different words.
+    fn words(n: usize) -> Vec<u64> {
+        (1..=n as u64)
+            .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+            .collect()
+    }
+
+    /// The matrix of values by definition: of row and column.
+    fn check(piece: &Piece, k: usize, n: usize, value: impl Fn(usize, usize) -> u64) {
+        for rows in [0..k, 0..1, k / 2..k, k - 1..k] {
+            for columns in [0..n, 0..1, n / 3..n, n / 4..n - n / 4, n - 1..n] {
+                let expected: Vec<u64> = (rows.clone())
+                    .flat_map(|row| columns.clone().map(move |column| (row, column)))
+                    .map(|(row, column)| value(row, column))
+                    .collect();
+                assert!(*piece.block(rows.clone(), columns) == expected);
             }
         }
     }
-    out
-}
 
-fn places(sizes: [usize; 2]) -> impl Iterator<Item = (usize, usize)> {
-    (0..sizes[0]).flat_map(move |a| (0..sizes[1]).map(move |b| (a, b)))
+    #[test]
+    fn blocks_of_matrices_are_those_of_the_definition() {
+        let (batch, m, k, n) = (2, 3, 5, 7);
+        let map = Bilinear::Matrix { batch, m, k, n };
+        let (x, y) = (words(batch * m * k), words(batch * k * n));
+        for (at, piece) in Plan::new(&map, &x, &y, [true, false])
+            .pieces
+            .iter()
+            .enumerate()
+        {
+            check(piece, k, n, |row, column| y[(at * k + row) * n + column]);
+        }
+        for (at, piece) in Plan::new(&map, &x, &y, [false, true])
+            .pieces
+            .iter()
+            .enumerate()
+        {
+            check(piece, k, m, |row, column| x[(at * m + column) * k + row]);
+        }
+    }
+
+    #[test]
+    fn blocks_of_images_are_those_of_the_definition() {
+        let shape = Convolution {
+            batch: 3,
+            groups: 2,
+            in_channels: 4,
+            out_channels: 6,
+            input: [7, 9],
+            kernel: [3, 2],
+            stride: [2, 1],
+            padding: [1, 2],
+            dilation: [1, 3],
+        };
+        let [height, width] = shape.output();
+        let (x, y) = (words(shape.input_len()), words(shape.weight_len()));
+        let plan = Plan::new(&Bilinear::Convolution(shape), &x, &y, [false, true]);
+        for (group, piece) in plan.pieces.iter().enumerate() {
+            check(piece, plan.k, plan.n, |row, column| {
+                let (channel, ky, kx) = (row / 6, row / 2 % 3, row % 2);
+                let (image, pixel) = (column / (height * width), column % (height * width));
+                let at = [pixel / width * 2 + ky, pixel % width + kx * 3];
+                let place = (at[0].checked_sub(1).filter(|at| *at < 7))
+                    .zip(at[1].checked_sub(2).filter(|at| *at < 9));
+                let plane = image * 4 + group * 2 + channel;
+                place.map_or(0, |(line, place)| x[(plane * 7 + line) * 9 + place])
+            });
+        }
+    }
 }

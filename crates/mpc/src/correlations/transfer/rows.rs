@@ -4,6 +4,9 @@
 //! their number is that of the scalars, not of the multiplications; what travels is 8 to 17 words for
 //! each multiplication and ordered pair of parties.
 //!
+//! **Memory**, besides operands, results and what is kept: 0.7 GB for the transfers of [`SET`] scalars and 50 MB
+//! for messages, for every other party. Values are laid out for a task at a time, 2 MB or one column.
+//!
 //! **Kept scalars** keep their transfers: every further product expands new words of the same keys, and
 //! nothing of the set-up is done again.
 
@@ -12,7 +15,6 @@ use super::{Transfer, blame};
 use crate::Result;
 use crate::group::Group;
 use ot::products::{self, ScalarKeys, Scalars};
-use std::borrow::Cow;
 use std::ops::Range;
 
 /// Bits of a scalar that are looked at together, for rows of n values: with more of them less travels and
@@ -128,7 +130,7 @@ impl Transfer {
             for (peer, (_, keys)) in peers.iter().zip(&mut set.ends) {
                 let mut message = Vec::new();
                 for (task, sum) in now.iter().zip(&mut sums) {
-                    let values = block(&plan.pieces[task.piece].values, n, &task.columns);
+                    let values = plan.pieces[task.piece].block(0..k, task.columns.clone());
                     let (rows, width) = (task.of_set(first), task.columns.len());
                     message.extend(keys.multiply_rows(k, rows, &values, width, sum));
                 }
@@ -201,12 +203,33 @@ fn tasks(plan: &Plan, rows: &Range<usize>, most: usize) -> Vec<Task> {
     tasks
 }
 
-/// Columns of a row-major matrix.
-fn block<'a>(values: &'a [u64], n: usize, columns: &Range<usize>) -> Cow<'a, [u64]> {
-    if columns.len() == n {
-        return Cow::Borrowed(values);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bilinear;
+
+    #[test]
+    fn tasks_lay_out_few_values_and_cover_all_products() {
+        for (batch, m, k, n, most) in [
+            (1, 9, 40, 1000, 512),
+            (3, 5, 7, 11, 100),
+            (2, 4, 600, 3, 512),
+        ] {
+            let (x, y) = (vec![0; batch * m * k], vec![0; batch * k * n]);
+            let map = Bilinear::Matrix { batch, m, k, n };
+            let plan = Plan::new(&map, &x, &y, [true, false]);
+            let mut done = vec![0; batch * m * n];
+            for task in tasks(&plan, &(0..batch * m), most) {
+                assert!(task.columns.len() * k <= most.max(k), "values at once");
+                assert!(task.multiplications(k) <= most.max(k), "products at once");
+                assert!(plan.pieces[task.piece].rows.contains(&task.rows.start));
+                for row in task.rows {
+                    task.columns
+                        .clone()
+                        .for_each(|column| done[row * n + column] += 1);
+                }
+            }
+            assert!(done.iter().all(|times| *times == 1));
+        }
     }
-    let rows = values.chunks_exact(n);
-    rows.flat_map(|row| row[columns.clone()].iter().copied())
-        .collect()
 }

@@ -1,9 +1,9 @@
-//! An allocator that looks into memory as it is given back: how a test shows that secrets were wiped. Only
-//! under the feature `freed`, which tests alone switch on.
+//! An allocator that looks into memory as it is given back, and counts what is held: how a test shows that secrets
+//! were wiped, and that memory is bounded. Only under the feature `memory`, which tests alone switch on.
 //!
 //! ```text
 //! #[global_allocator]
-//! static MEMORY: ring::freed::Watched = ring::freed::Watched;
+//! static MEMORY: ring::memory::Watched = ring::memory::Watched;
 //! ```
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -20,6 +20,10 @@ static WATCHING: AtomicBool = AtomicBool::new(false);
 static SECRETS: [[AtomicU64; WORDS]; MOST] = [const { [const { AtomicU64::new(0) }; WORDS] }; MOST];
 static FOUND: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 
+/// Bytes that are held, and the most since [`most`] began.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+
 /// The system's allocator, watched. It gives zeros, so that what lies in a block is what its owner wrote.
 pub struct Watched;
 
@@ -27,10 +31,12 @@ pub struct Watched;
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the same is asked of the caller; so below.
-        unsafe { System.alloc_zeroed(layout) }
+        unsafe { self.alloc_zeroed(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let before = HELD.fetch_add(layout.size(), Ordering::Relaxed);
+        HIGHEST.fetch_max(before + layout.size(), Ordering::Relaxed);
         // SAFETY: see the first.
         unsafe { System.alloc_zeroed(layout) }
     }
@@ -40,6 +46,7 @@ unsafe impl GlobalAlloc for Watched {
             // SAFETY: the block is still the caller's.
             unsafe { look(block, layout) };
         }
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: see the first.
         unsafe { System.dealloc(block, layout) }
     }
@@ -90,4 +97,15 @@ pub fn copies<T>(secrets: &[[u64; WORDS]], work: impl FnOnce() -> T) -> (Vec<usi
     let found = found.map(|found| found.load(Ordering::Relaxed)).collect();
     drop(turn);
     (found, result)
+}
+
+/// The most bytes that all threads together hold at once during `work`, above those before it.
+pub fn most<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = HELD.load(Ordering::Relaxed);
+    HIGHEST.store(before, Ordering::Relaxed);
+    let result = work();
+    (
+        HIGHEST.load(Ordering::Relaxed).saturating_sub(before),
+        result,
+    )
 }
