@@ -35,9 +35,7 @@ def ending(core_call: str, differ: bool, protocol: str, source: str | None, tran
 
 
 @pytest.mark.parametrize(("protocol", "source", "transport"), SETTINGS)
-def test_public_values_that_differ_end_the_session(
-    protocol: str, source: str | None, transport: str
-) -> None:
+def test_public_values_that_differ_end_the_session(protocol: str, source: str | None, transport: str) -> None:
     with pytest.raises(tacit.DesyncError, match=r'"mul": run the same program.*tacit\.public_random'):
         ending("note_public", True, protocol, source, transport)
 

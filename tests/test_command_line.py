@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import Command, tacit
 from tacit.bench.cases import CASES
 from tacit.bench.rounds import rounds_by_parties
 from tacit.bench.run import chosen
@@ -54,15 +55,14 @@ BENCH_KEYS = {
 }
 
 
-def tacit(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Runs a command."""
-    return subprocess.run(
-        [*TACIT, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False
-    )
+def from_a_shell(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Runs a command as a user does."""
+    words = [*TACIT, *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_demo(tmp_path: Path) -> None:
-    done = tacit("demo", "--json", tmp_path / "demo.json")
+    done = from_a_shell("demo", "--json", tmp_path / "demo.json")
     assert done.returncode == 0, done.stderr
     outcome = json.loads((tmp_path / "demo.json").read_text())
     assert set(outcome) == DEMO_KEYS
@@ -203,21 +203,11 @@ def example(folder: Path) -> Path:
 
 
 def run_parties(config: Path, program: Path, parties: list[int]) -> list[tuple[int, str, str]]:
-    """Starts processes as on separate machines; exit code, output and errors of each."""
+    """Starts parties as on separate machines; exit code, output and errors of each."""
     started = [
-        subprocess.Popen(
-            [*TACIT, "run", "--config", str(config), "--party", str(party), str(program), "an argument"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for party in parties
+        Command("run", "--config", config, "--party", party, program, "an argument") for party in parties
     ]
-    ended = []
-    for process in started:
-        out, err = process.communicate(timeout=120)
-        ended.append((process.returncode, out, err))
-    return ended
+    return [command.ended() for command in started]
 
 
 def test_three_real_processes_from_the_example(tmp_path: Path) -> None:
@@ -229,14 +219,19 @@ def test_three_real_processes_from_the_example(tmp_path: Path) -> None:
         "    x = tacit.share(torch.tensor([1.5, -2.0]) if tacit.session().party == 1 else None, owner=1)\n"
         "    print((x * x).relu().reveal(to=1), sys.argv[1:])\n"
     )
-    ended = run_parties(config, program, [2, 0, 1])
-    for code, _, err in ended:
-        assert code == 0, err
+    started = []
+    for party in ("2", "0", "1"):
+        words = [*TACIT, "run", "--config", str(config), "--party", party, str(program), "an argument"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        started.append(subprocess.Popen(words, **pipes))
+    said = [process.communicate(timeout=120) for process in started]
+    for process, (_, err) in zip(started, said, strict=True):
+        assert process.returncode == 0, err
         assert "no single party learns anything" in err
         assert "TLS 1.3" in err
-    assert [out.startswith("None") for _, out, _ in ended] == [True, True, False]
-    assert re.search(r"tensor\(\[2\.2[45]\d\d, [34]\.[09]", ended[2][1])
-    assert "['an argument']" in ended[0][1]
+    assert [out.startswith("None") for out, _ in said] == [True, True, False]
+    assert re.search(r"tensor\(\[2\.2[45]\d\d, [34]\.[09]", said[2][0])
+    assert "['an argument']" in said[0][0]
 
 
 def test_a_program_may_leave_by_exit(tmp_path: Path) -> None:
@@ -312,9 +307,9 @@ def test_a_party_that_is_not_in_the_file(tmp_path: Path) -> None:
 
 
 def test_help_and_version() -> None:
-    assert "demo" in tacit("--help").stdout
-    assert tacit("--version").stdout.startswith("tacit 0.")
-    assert tacit("run", "--help").returncode == 0
+    assert "demo" in from_a_shell("--help").stdout
+    assert from_a_shell("--version").stdout.startswith("tacit 0.")
+    assert from_a_shell("run", "--help").returncode == 0
 
 
 def importing(*arguments: object) -> tuple[set[str], str]:

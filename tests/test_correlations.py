@@ -1,13 +1,11 @@
 """Correlations made ahead: recorded, made and used by processes as on separate machines."""
 
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-TACIT = [sys.executable, "-m", "tacit"]
+from commands import Command, tacit
 
 PROGRAM = """
 import sys, torch, tacit
@@ -26,10 +24,8 @@ print("right")
 
 def configured(folder: Path, source: str | None = None) -> Path:
     """Two parties with certificates, free ports and files of correlations; the source is named, or not."""
-    made = subprocess.run(
-        [*TACIT, "certificates", "--parties", "2", "--out", str(folder)], capture_output=True, check=True
-    )
-    assert made.returncode == 0
+    made = tacit("certificates", "--parties", 2, "--out", folder)
+    assert made.returncode == 0, made.stderr
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
     lines = ['protocol = "additive"', "timeout = 60"]
     for party, each in enumerate(sockets):
@@ -50,21 +46,9 @@ def configured(folder: Path, source: str | None = None) -> Path:
 
 def both(folder: Path, *arguments: str) -> list[tuple[int, str, str]]:
     """Exit code, output and errors of each party; ``{}`` in an argument is its number."""
-    started = [
-        subprocess.Popen(
-            [*TACIT, *(argument.replace("{}", str(party)) for argument in arguments)],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for party in range(2)
-    ]
-    ended = []
-    for process in started:
-        out, err = process.communicate(timeout=120)
-        ended.append((process.returncode, out, err))
-    return ended
+    words = [[argument.replace("{}", str(party)) for argument in arguments] for party in range(2)]
+    started = [Command(*each, folder=folder) for each in words]
+    return [command.ended() for command in started]
 
 
 def run(folder: Path, config: str, *options: str, images: int = 3) -> list[tuple[int, str, str]]:

@@ -2,14 +2,12 @@
 
 import socket
 import stat
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-TACIT = [sys.executable, "-m", "tacit"]
+from commands import Command, tacit
 
 PRODUCT = """
 import tacit, torch
@@ -30,13 +28,8 @@ for step in range(1_000_000):
 
 def configured(folder: Path, timeout: int = 60) -> Path:
     """A configuration of two parties and a dealer, with fresh certificates and free ports."""
-    made = subprocess.run(
-        [*TACIT, "certificates", "--parties", "2", "--dealer", "--out", str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    made = tacit("certificates", "--parties", 2, "--dealer", "--out", folder)
+    assert made.returncode == 0, made.stderr
     assert "dealer.pem" in made.stdout
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
     ports = [each.getsockname()[1] for each in sockets]
@@ -51,36 +44,16 @@ def configured(folder: Path, timeout: int = 60) -> Path:
     return folder / "parties.toml"
 
 
-class Member:
-    """A command that has been started."""
-
-    def __init__(self, *arguments: object) -> None:
-        self.process = subprocess.Popen(
-            [*TACIT, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-
-    def begun(self) -> None:
-        """Waits for the first line of its output."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert "begun" in line, self.process.communicate()[1]
-
-    def ended(self) -> tuple[int, str, str]:
-        """Exit code, output and errors."""
-        out, err = self.process.communicate(timeout=120)
-        return self.process.returncode, out, err
-
-
-def dealer(config: Path) -> Member:
+def dealer(config: Path) -> Command:
     """Starts the dealer."""
-    return Member("dealer", "--config", config, "--threads", 1)
+    return Command("dealer", "--config", config, "--threads", 1)
 
 
-def parties(config: Path, text: str) -> list[Member]:
+def parties(config: Path, text: str) -> list[Command]:
     """Starts both parties."""
     program = config.parent / "program.py"
     program.write_text(text)
-    return [Member("run", "--config", config, "--party", party, program) for party in range(2)]
+    return [Command("run", "--config", config, "--party", party, program) for party in range(2)]
 
 
 def test_two_parties_and_a_dealer(tmp_path: Path) -> None:
@@ -98,13 +71,7 @@ def test_two_parties_and_a_dealer(tmp_path: Path) -> None:
 
 def test_certificates_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "dealer.key").write_text("precious")
-    done = subprocess.run(
-        [*TACIT, "certificates", "--parties", "2", "--dealer", "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = tacit("certificates", "--parties", 2, "--dealer", "--out", tmp_path)
     assert done.returncode == 1
     assert "dealer.key: File exists; choose an empty directory" in done.stderr
     assert (tmp_path / "dealer.key").read_text() == "precious"
@@ -130,7 +97,7 @@ def test_a_dealer_that_is_killed_is_named(tmp_path: Path) -> None:
     killed, both = dealer(config), parties(config, ENDLESS)
     for member in both:
         member.begun()
-    killed.process.kill()
+    killed.kill()
     started = time.monotonic()
     ended = [member.ended() for member in both]
     killed.ended()
@@ -146,7 +113,7 @@ def test_a_party_that_is_killed_ends_the_dealer(tmp_path: Path, victim: int) -> 
     dealing, both = dealer(config), parties(config, ENDLESS)
     for member in both:
         member.begun()
-    both[victim].process.kill()
+    both[victim].kill()
     for member in (dealing, both[1 - victim]):
         code, _, err = member.ended()
         assert code != 0

@@ -17,7 +17,7 @@ MODULES = [
     ["errors"],
     ["fixed", "meter", "storages"],
     ["session", "starting", "_entry"],
-    ["processes", "_party", "paths"],
+    ["processes", "_party", "random", "paths"],
     ["launch", "ranges"],
     ["shares"],
     ["tensor"],

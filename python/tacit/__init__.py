@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tacit.launch import launch
     from tacit.meter import Meter, Reading
     from tacit.module import share_module
+    from tacit.random import public_random
     from tacit.session import Session, comparison_width, connect, fraction_bits, session
     from tacit.sharing import share
     from tacit.tensor import SecretTensor
@@ -56,6 +57,7 @@ __all__ = [
     "connect",
     "fraction_bits",
     "launch",
+    "public_random",
     "session",
     "share",
     "share_module",
@@ -74,6 +76,7 @@ _HOMES = {
     "connect": "tacit.session",
     "fraction_bits": "tacit.session",
     "launch": "tacit.launch",
+    "public_random": "tacit.random",
     "session": "tacit.session",
     "share": "tacit.sharing",
     "share_module": "tacit.module",

@@ -11,6 +11,7 @@ import cloudpickle
 
 from tacit import _core, processes
 from tacit.errors import DesyncError, MisuseError, PeerError, TacitError
+from tacit.random import own_generator
 from tacit.session import running
 
 #: Longest wait for one message, in seconds.
@@ -38,7 +39,9 @@ def launch(
 ) -> list[Any]:
     """Runs ``fn(*args)`` once in every party and returns what each returned.
 
-    Every party gets its own copy of ``fn`` and ``args``, as it would on a machine of its own.
+    Every party gets its own copy of ``fn`` and ``args``, as it would on a machine of its own, and draws from
+    its own PyTorch generator (``tacit.public_random`` is for what all shall draw alike). Threads share what
+    a process has one of, such as the state of ``numpy.random.rand`` and of Python's ``random``.
 
     Args:
         parties: how many; the protocol must have that many.
@@ -86,7 +89,7 @@ def _in_threads(
 
     def party(core: _core.Session, outcome: Outcome) -> None:
         try:
-            with running(core):
+            with running(core), own_generator():
                 own_fn, own_args = cloudpickle.loads(program)
                 outcome.value = own_fn(*own_args)
         except BaseException as error:

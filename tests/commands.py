@@ -1,0 +1,89 @@
+"""Commands of tacit for the tests: in processes that are forked, so that PyTorch is imported once for all."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TextIO
+
+from tacit import cli, starting
+
+#: Seconds that a command may take.
+LONGEST = 300.0
+
+
+class Command:
+    """A command that has been started."""
+
+    def __init__(self, *arguments: object, folder: Path | None = None) -> None:
+        self._written = tempfile.TemporaryDirectory()
+        self._output, self._errors = (Path(self._written.name) / name for name in ("output", "errors"))
+        with (
+            self._output.open("a") as output,
+            self._errors.open("a") as errors,
+            contextlib.chdir(folder or "."),
+        ):
+            files = output.fileno(), errors.fileno()
+            self._process = starting.start("commands", os.environ, *files)
+        self._process.sending.send(list(map(str, arguments)))
+        self._code: int | None = None
+
+    def begun(self) -> None:
+        """Waits for the first line of its output."""
+        while not self._output.read_text():
+            assert self._process.wait(0.01) is None, self._errors.read_text()
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        if self._code is None:
+            self._process.end()
+            self._code = self._process.wait(0)
+
+    def ended(self, seconds: float = LONGEST) -> tuple[int, str, str]:
+        """Exit code, output and errors."""
+        if self._code is None:
+            self._code = self._process.wait(seconds)
+            assert self._code is not None, f"it still runs; {self._errors.read_text()}"
+            self._process.end()
+        return self._code, self._output.read_text(), self._errors.read_text()
+
+
+def tacit(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a command. Those that start parties themselves run in this process, whose fork server they use."""
+    words = list(map(str, arguments))
+    ended = _here(words) if words[0] in ("bench", "demo") else Command(*words, folder=folder).ended()
+    return subprocess.CompletedProcess(words, *ended)
+
+
+def _here(arguments: Sequence[str]) -> tuple[int, str, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Path(folder) / "output", Path(folder) / "errors"
+        with paths[0].open("a") as output, paths[1].open("a") as errors, _standing_for(output, errors):
+            code = cli.main(arguments)
+        return code, paths[0].read_text(), paths[1].read_text()
+
+
+@contextlib.contextmanager
+def _standing_for(output: TextIO, errors: TextIO) -> Iterator[None]:
+    """Has what this process and its children write go there."""
+    saved = os.dup(1), os.dup(2)
+    try:
+        os.dup2(output.fileno(), 1)
+        os.dup2(errors.fileno(), 2)
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            yield
+    finally:
+        for descriptor, before in zip((1, 2), saved, strict=True):
+            os.dup2(before, descriptor)
+            os.close(before)
+
+
+def main(receiving: Connection, _sending: Connection) -> None:
+    """What a command's process does."""
+    arguments = receiving.recv()
+    sys.argv = ["tacit", *arguments]
+    sys.exit(cli.main(arguments))
