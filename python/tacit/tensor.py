@@ -210,13 +210,16 @@ class SecretTensor(_Tensor):
 
 def _wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -> Any:
     """The outer tensor: strides and offset are those of the components, so that PyTorch itself knows what
-    can be viewed."""
-    if not parts:
-        return torch.Tensor._make_wrapper_subclass(cls, torch.Size(shape), dtype=dtype)
-    part = parts[0]
-    return torch.Tensor._make_wrapper_subclass(
-        cls, part.shape, strides=part.stride(), storage_offset=part.storage_offset(), dtype=dtype
-    )
+    can be viewed. It has no memory, and whoever asks for its address is told so."""
+    if parts:
+        part = parts[0]
+        made = torch.Tensor._make_wrapper_subclass(
+            cls, part.shape, strides=part.stride(), storage_offset=part.storage_offset(), dtype=dtype
+        )
+    else:
+        made = torch.Tensor._make_wrapper_subclass(cls, torch.Size(shape), dtype=dtype)
+    torch._C._set_throw_on_mutable_data_ptr(made)
+    return made
 
 
 def refuse(what: str) -> NoReturn:

@@ -1,0 +1,195 @@
+"""What shares memory with what is PyTorch's schemas' word; writes are seen where they should be, and nowhere
+else. Integers of few bits wrap around. What would need the memory that a secret tensor lacks is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import tacit
+
+
+def everywhere(program: Callable[..., Any], *args: Any) -> Any:
+    """What party 0 finds, on shares."""
+    return tacit.launch(program, *args)[0]
+
+
+def shown(value: Any) -> Any:
+    """Revealed, if it is secret."""
+    return value.reveal() if isinstance(value, tacit.SecretTensor) else value
+
+
+#: What each gives from a tensor of shape (1, 4); some are views of it, some are not.
+DERIVED: dict[str, Callable[[Any], Any]] = {
+    "amax of one row": lambda x: x.amax(0),
+    "amin of one row": lambda x: x.amin(0),
+    "max of one row": lambda x: x.max(0).values,
+    "sum of one row": lambda x: x.sum(0),
+    "mean of one row": lambda x: x.mean(0),
+    "first power": lambda x: x**1,
+    "times one": lambda x: x * 1,
+    "plus nothing": lambda x: x + 0,
+    "same dtype": lambda x: x.to(torch.float32),
+    "another dtype": lambda x: x.double().float(),
+    "clone": lambda x: x.clone(),
+    "detach": lambda x: x.detach(),
+    "data": lambda x: x.data,
+    "view": lambda x: x.view(4),
+    "reshape": lambda x: x.reshape(2, 2),
+    "reshape of a transpose": lambda x: x.reshape(2, 2).t().reshape(4),
+    "transpose": lambda x: x.t(),
+    "contiguous": lambda x: x.contiguous(),
+    "contiguous transpose": lambda x: x.reshape(2, 2).t().contiguous(),
+    "slice": lambda x: x[:, 1:3],
+    "index": lambda x: x[:, [1, 2]],
+    "squeeze": lambda x: x.squeeze(),
+    "diagonal": lambda x: x.reshape(2, 2).diagonal(),
+    "flip": lambda x: x.flip(1),
+    "cat of one": lambda x: torch.cat([x]),
+    "masked fill of nothing": lambda x: x.masked_fill(torch.zeros(4, dtype=torch.bool), 1.0),
+    "average pool of one": lambda x: nn.functional.avg_pool1d(x, 1),
+    "max pool of one": lambda x: nn.functional.max_pool1d(x, 1),
+    "dropout in evaluation": lambda x: nn.functional.dropout(x, training=False),
+}
+
+
+def test_writes_are_seen_through_views_and_nowhere_else() -> None:
+    start = torch.tensor([[1.0, -2.0, 3.0, 4.0]])
+
+    def steps(secret: Callable[[torch.Tensor], Any]) -> list[Any]:
+        found = []
+        for derive in DERIVED.values():
+            x = secret(start.clone())
+            derived = derive(x)
+            derived.mul_(2.0)
+            derived.view(-1)[0] = 9.0 if derived.is_contiguous() else 0.0
+            first = shown(x).clone()
+            x.add_(1.0)
+            found += [first, shown(derived).clone()]
+        return found
+
+    names = [name for name in DERIVED for _ in range(2)]
+    found = everywhere(lambda: steps(lambda value: tacit.share(value, owner=0)))
+    for name, mine, plain in zip(names, found, steps(lambda value: value), strict=True):
+        assert torch.allclose(mine, plain, atol=1e-3), name
+
+
+def steps_that_view(x: Any) -> list[Any]:
+    """Views of views, of what is expanded, and what cannot be viewed."""
+    found = []
+    for make in (
+        lambda: x.t().view(-1),
+        lambda: x[:, :2].view(-1),
+        lambda: x.expand(3, 2, 4).add_(1.0),
+        lambda: x.unfold(1, 2, 2).add_(1.0),
+    ):
+        try:
+            found.append(make())
+        except RuntimeError as error:
+            found.append(str(error)[:40])
+    view = x.view(4, 2).view(8).view(2, 2, 2)
+    view[0, 1, 1] = 7.0
+    x.view(-1)[4:].mul_(-1.0)
+    return [*found, x, view, x.is_contiguous(), x.t().is_contiguous(), x.t().stride(), x[1:].storage_offset()]
+
+
+def test_what_can_be_viewed_is_as_in_pytorch() -> None:
+    start = torch.arange(8.0).reshape(2, 4)
+
+    def program() -> list[Any]:
+        return [shown(value) for value in steps_that_view(tacit.share(start, owner=0))]
+
+    for mine, plain in zip(everywhere(program), steps_that_view(start.clone()), strict=True):
+        if isinstance(plain, torch.Tensor):
+            assert torch.allclose(mine, plain, atol=1e-4)
+        else:
+            assert mine == plain
+
+
+def test_data_that_are_assigned_take_their_place() -> None:
+    other = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+    def program() -> list[Any]:
+        module = tacit.share_module(nn.Linear(2, 2, bias=False), owner=0)
+        weight, x = module.weight, tacit.share(torch.eye(2), owner=1)
+        before = module(x).reveal()
+        weight.data = tacit.share(other, owner=0)
+        assert module.weight is weight
+        with pytest.raises(tacit.MisuseError, match="assign a secret tensor"):
+            weight.data = other
+        found = [weight.reveal(), module(x).reveal()]
+        weight.data = tacit.share(torch.ones(3, 2), owner=0, scale=20)
+        assert (tuple(weight.shape), weight._scale.bits) == ((3, 2), 20)
+        return [*found, module(x).reveal(), before]
+
+    weight, product, larger, _ = everywhere(program)
+    assert torch.equal(weight, other)
+    assert torch.allclose(product, other.t(), atol=1e-4)
+    assert torch.allclose(larger, torch.ones(2, 3), atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_integers_wrap_around(dtype: torch.dtype) -> None:
+    limits = torch.iinfo(dtype)
+    edges = [limits.max, limits.max - 1, limits.min, limits.min + 1, 0, 1, 100]
+    if dtype == torch.int64:
+        edges = [(1 << 45), -(1 << 45), 0, 1, 100, -7, 3]
+    x, y = torch.tensor(edges, dtype=dtype), torch.tensor(edges[::-1], dtype=dtype)
+
+    def steps(x: Any, y: Any) -> list[Any]:
+        total, difference, product = x + y, x - y, x * y
+        return [
+            total,
+            total > 5,
+            total == y,
+            difference < 0,
+            difference.relu(),
+            -x > x,
+            torch.maximum(total, difference),
+            product.bool(),
+            (x * 3) >= y,
+            total.argmax(),
+            total.sum(),
+            torch.where(total > y, total, y),
+            total.to(torch.int64),
+            total.float() / 4,
+            total.clone().add_(y),
+        ]
+
+    def program() -> list[Any]:
+        return [shown(value) for value in steps(tacit.share(x, owner=0), tacit.share(y, owner=1))]
+
+    for at, (mine, plain) in enumerate(zip(everywhere(program), steps(x, y), strict=True)):
+        assert mine.dtype == plain.dtype, at
+        assert torch.allclose(mine.double(), plain.double(), rtol=1e-6), (at, mine, plain)
+
+
+NEEDS_MEMORY: dict[str, Callable[[Any], Any]] = {
+    "share_memory_": lambda x: x.share_memory_(),
+    "module.share_memory": lambda x: nn.ParameterList([nn.Parameter(x)]).share_memory(),
+    "apply_": lambda x: x.apply_(abs),
+    "map_": lambda x: x.map_(torch.ones(4), max),
+    "map2_": lambda x: x.map2_(torch.ones(4), torch.ones(4), max),
+    "to_dlpack": lambda x: torch.utils.dlpack.to_dlpack(x),
+    "from_dlpack": lambda x: torch.from_dlpack(x),
+    "untyped_storage": lambda x: x.untyped_storage()[0],
+    "storage": lambda x: list(x.storage()),
+    "set_": lambda x: x.set_(torch.ones(4)),
+    "resize_": lambda x: x.resize_(100),
+    "as_strided": lambda x: x.as_strided((200, 200), (1, 1)),
+    "view of another dtype": lambda x: x.view(torch.int32),
+    "memoryview": lambda x: memoryview(x),
+}
+
+
+@pytest.mark.parametrize("how", NEEDS_MEMORY)
+def test_what_needs_memory_is_refused_and_does_no_harm(how: str) -> None:
+    def program() -> Any:
+        x = tacit.share(torch.arange(4.0), owner=0)
+        with pytest.raises((tacit.MisuseError, RuntimeError, TypeError)):
+            NEEDS_MEMORY[how](x)
+        return (x + 1).reveal()
+
+    assert torch.allclose(everywhere(program), torch.arange(4.0) + 1, atol=1e-4)
