@@ -31,7 +31,7 @@ MODULES = [
 
 #: Inside python/tacit/operators.
 OPERATORS = [
-    ["operands", "propagation"],
+    ["agreement", "operands", "propagation"],
     ["table", "approximation", "averages"],
     ["arithmetic", "logical", "movement"],
     ["comparison", "linear"],

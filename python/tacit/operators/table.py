@@ -11,6 +11,7 @@ import torch
 from tacit import paths, ranges
 from tacit.errors import MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE
+from tacit.operators.agreement import note
 from tacit.operators.operands import as_kind_of
 from tacit.operators.propagation import Outcome, propagate
 from tacit.session import Session
@@ -80,7 +81,9 @@ def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         outcome = propagate(func, args, kwargs)
         return SecretTensor((), WHOLE, session, outcome.dtype, shape=outcome.shape)
     previous = session.operator
-    session.operator = previous or str(func)
+    if not previous:
+        session.operator = str(func)
+        note(session, func, args, kwargs)
     try:
         with torch.no_grad():
             expected = propagate(func, args, kwargs)

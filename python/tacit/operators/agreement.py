@@ -1,0 +1,67 @@
+"""What must be the same in every party, of an operator that is about to run: it is noted, and the core
+compares it with the other parties' before anything is opened.
+
+What an operator does (its name, shapes, dtypes, scales, dimensions) is public and compared as it is. Plain
+tensors and numbers that meet secrets ought to be public, but may be somebody's private data by mistake: the
+core compares these so that nobody can try out what another party has.
+"""
+
+import struct
+from functools import cache
+from typing import Any
+
+import torch
+
+from tacit import paths
+from tacit.session import Session
+from tacit.tensor import SecretTensor
+
+
+def note(session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Notes an operator and its arguments; no interaction."""
+    structure: list[Any] = [str(func)]
+    values: list[Any] = []
+    numbers = _numbers(func)
+    for at, arg in enumerate(args):
+        _collect(arg, numbers[at], structure, values)
+    for name, arg in kwargs.items():
+        structure.append(name)
+        _collect(arg, True, structure, values)
+    session.core.note(repr(structure).encode())
+    if values:
+        label = f"{func} in {paths.current()}"
+        for value in values:
+            session.core.note_public(label, _bytes(value))
+
+
+@cache
+def _numbers(func: Any) -> tuple[bool, ...]:
+    """Which arguments are values where they are numbers, and not dimensions or sizes."""
+    kinds = [str(argument.type) for argument in func._schema.arguments]
+    return tuple("number" in kind or "Tensor" in kind for kind in kinds)
+
+
+def _collect(arg: Any, is_value: bool, structure: list[Any], values: list[Any]) -> None:
+    if isinstance(arg, SecretTensor):
+        structure.append((arg._scale.bits, arg.dtype, arg.shape))
+    elif isinstance(arg, torch.Tensor):
+        structure.append((arg.dtype, arg.shape))
+        values.append(arg)
+    elif isinstance(arg, list | tuple):
+        structure.append(len(arg))
+        for element in arg:
+            _collect(element, is_value, structure, values)
+    elif isinstance(arg, float) or (is_value and isinstance(arg, int) and not isinstance(arg, bool)):
+        structure.append(type(arg))
+        values.append(arg)
+    elif not isinstance(arg, torch.Generator):
+        structure.append(arg)
+
+
+def _bytes(value: Any) -> Any:
+    if isinstance(value, float):
+        return struct.pack("<d", value)
+    if isinstance(value, int):
+        return str(value).encode()
+    plain = value.detach().cpu().contiguous()
+    return plain.reshape(-1).view(torch.uint8).numpy() if plain.numel() else b""

@@ -1,0 +1,112 @@
+"""Public values that differ between the parties: no wrong value is returned, and the error says where."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import tacit
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "replicated": {},
+    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
+}
+
+
+def of(party: int) -> torch.Tensor:
+    """Something that is another in every party."""
+    return torch.full((2, 2), 1.0 + party)
+
+
+#: Mistakes: what party `me` does with a secret x of shape (2, 2), and what the error names.
+MISTAKES: dict[str, tuple[Callable[[Any, int], Any], str]] = {
+    "a sum": (lambda x, me: x + of(me), "aten.add.Tensor"),
+    "a product": (lambda x, me: x * of(me), "aten.mul.Tensor"),
+    "a number": (lambda x, me: x * (1.5 + me), "aten.mul.Tensor"),
+    "a whole number": (lambda x, me: x + me, "aten.add.Tensor"),
+    "a matrix": (lambda x, me: x @ of(me), "aten.mm.default"),
+    "a mask": (lambda x, me: x.masked_fill(of(me) > 1.5, 0.0), "aten.masked_fill"),
+    "indices": (lambda x, me: x[torch.tensor([me % 2, 0])], "aten.index.Tensor"),
+    "what is written": (lambda x, me: x.copy_(of(me)), "aten.copy_"),
+    "a layer of one's own": (lambda x, me: _layer(me)(x), "aten.addmm.default in module 'Linear'"),
+}
+
+
+def _layer(seed: int) -> nn.Module:
+    layer = nn.Linear(2, 2)
+    layer.load_state_dict({"weight": of(seed), "bias": of(seed)[0]})
+    return layer
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("what", MISTAKES)
+def test_a_mistake_is_named_before_anything_is_opened(what: str, setting: str) -> None:
+    mistake, name = MISTAKES[what]
+
+    def program() -> None:
+        x = tacit.share(torch.ones(2, 2), owner=0)
+        (mistake(x, tacit.session().party) * 1).reveal()
+        raise AssertionError("a wrong value was returned")
+
+    with pytest.raises(tacit.DesyncError) as caught:
+        tacit.launch(program, **SETTINGS[setting])
+    assert name in str(caught.value)
+    assert "tacit.public_random" in str(caught.value)
+
+
+STEPS: dict[str, Callable[[Any, int], Any]] = {
+    "a dimension": lambda x, me: x.sum(me % 2),
+    "an operator": lambda x, me: x.relu() if me else x.abs(),
+    "a receiver": lambda x, me: x.reveal(to=me),
+    "a scale": lambda x, me: _scaled(x, me),
+    "a width": lambda x, me: _narrow(x, me),
+    "a shape": lambda x, me: x[: 1 + me % 2] * x[: 1 + me % 2],
+}
+
+
+def _scaled(x: Any, me: int) -> Any:
+    with tacit.fraction_bits(16 + me):
+        return x * x
+
+
+def _narrow(x: Any, me: int) -> Any:
+    with tacit.comparison_width(32 + me):
+        return x > 0
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("what", STEPS)
+def test_steps_that_differ_end_the_session(what: str, setting: str) -> None:
+    def program() -> None:
+        x = tacit.share(torch.ones(2, 2), owner=0)
+        result = STEPS[what](x, tacit.session().party)
+        if isinstance(result, tacit.SecretTensor):
+            result.sum().reveal()
+        tacit.share(torch.ones(1), owner=0).reveal()
+        raise AssertionError("a wrong value was returned")
+
+    # Where each party waits for a message that nobody sends, only the timeout tells.
+    with pytest.raises(tacit.PeerError, match="programs differ"):
+        tacit.launch(program, timeout=8, **SETTINGS[setting])
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_equal_values_cost_no_rounds(setting: str) -> None:
+    def program() -> int:
+        x = tacit.share(torch.ones(2, 2), owner=0)
+        before = tacit.session().meter.total.rounds
+        y = x * 0.5 + of(3)
+        (y * y).relu()
+        return tacit.session().meter.total.rounds - before
+
+    def without() -> int:
+        x = tacit.share(torch.ones(2, 2), owner=0)
+        before = tacit.session().meter.total.rounds
+        (x * x).relu()
+        return tacit.session().meter.total.rounds - before
+
+    options = SETTINGS[setting]
+    # Of the first, the product by 0.5 has a truncation besides.
+    assert max(tacit.launch(program, **options)) <= max(tacit.launch(without, **options)) + 2
