@@ -17,7 +17,11 @@
 //! certificate = "dealer.pem"
 //! ```
 
-use crate::error::{Error, Result};
+mod acquaintances;
+
+pub use acquaintances::Acquaintances;
+
+use crate::error::{Error, Result, cause};
 use crate::tcp::Identity;
 use serde::Deserialize;
 use std::fs::File;
@@ -90,8 +94,12 @@ impl Config {
     /// As [`Config::read`].
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
         let wrong = |reason: String| Error::setup(format!("{}: {reason}", path.display()));
-        let document: Document =
-            toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        let document: Document = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+            let reason = error.message().replace('\n', "; ").replace('`', "\"");
+            wrong(format!("line {line}: {reason}"))
+        })?;
         let parties = document.party.len();
         if !(2..=crate::MOST_PARTIES).contains(&parties) {
             let most = crate::MOST_PARTIES;
@@ -195,7 +203,7 @@ impl Config {
                 .members(dealer)?
                 .map(|party| self.beside(&party.certificate))
                 .collect::<Result<_>>()?,
-            key: self.beside(&key)?,
+            key: read_key(&self.folder().join(key))?,
         })
     }
 
@@ -255,20 +263,47 @@ fn check_address(address: &str) -> std::result::Result<(), String> {
             Ok(())
         }
         _ => Err(format!(
-            "address {address:?} is not of the form \"host:port\""
+            "address \"{}\" is not of the form host:port",
+            address.escape_default()
         )),
     }
 }
 
+/// A private key, which nobody but its owner may read.
+fn read_key(path: &Path) -> Result<String> {
+    let text = read_file(path)?;
+    let Some(mode) = open_mode(path) else {
+        return Ok(text);
+    };
+    let path = path.display();
+    Err(Error::setup(format!(
+        "the private key {path} can be read by other users of this machine (mode {mode:03o}); \
+         run: chmod 600 {path}"
+    )))
+}
+
+/// The permissions of a file that others than its owner have access to.
+#[cfg(unix)]
+pub(crate) fn open_mode(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then_some(mode)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn open_mode(_path: &Path) -> Option<u32> {
+    None
+}
+
 fn read_file(path: &Path) -> Result<String> {
     let failed = |reason: String| Error::setup(format!("cannot read {}: {reason}", path.display()));
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-    let mut text = String::new();
+    let file = File::open(path).map_err(|error| failed(cause(&error)))?;
+    let mut text = Vec::new();
     file.take(LARGEST + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| failed(error.to_string()))?;
+        .read_to_end(&mut text)
+        .map_err(|error| failed(cause(&error)))?;
     if text.len() as u64 > LARGEST {
         return Err(failed(format!("it is larger than {LARGEST} bytes")));
     }
-    Ok(text)
+    String::from_utf8(text).map_err(|_| failed("it is not text in UTF-8".to_owned()))
 }

@@ -1,5 +1,7 @@
 //! Errors by blame.
 
+use std::io;
+
 /// In an error, the party that deals correlations and does not compute.
 pub const DEALER: usize = usize::MAX;
 
@@ -69,6 +71,9 @@ pub enum Error {
         /// What is wrong, and the remedy.
         reason: String,
     },
+    /// The user ended this party.
+    #[error("it was interrupted")]
+    Interrupted,
     /// This party's own program asked for what cannot be.
     #[error("{reason}")]
     Misuse {
@@ -90,6 +95,20 @@ impl Error {
         }
     }
 
+    /// Whom it blames, if not this party itself, and why: what the others are told.
+    pub(crate) fn told(&self) -> (Option<usize>, String) {
+        match self {
+            Self::Peer { party, reason, .. } => (Some(*party), reason.clone()),
+            Self::Desync { party, .. } | Self::Differ { party, .. } => {
+                (Some(*party), self.to_string())
+            }
+            Self::Network { reason } | Self::Setup { reason } | Self::Misuse { reason } => {
+                (None, reason.clone())
+            }
+            Self::Interrupted => (None, self.to_string()),
+        }
+    }
+
     /// [`Error::Network`].
     pub fn network(reason: impl Into<String>) -> Self {
         Self::Network {
@@ -108,6 +127,21 @@ impl Error {
     pub fn misuse(reason: impl Into<String>) -> Self {
         Self::Misuse {
             reason: reason.into(),
+        }
+    }
+}
+
+/// Why something failed that the operating system was asked for, in words and without its number.
+pub(crate) fn cause(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "this user may not".to_owned(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it was silent".to_owned(),
+        io::ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),
+        _ => {
+            let text = error.to_string();
+            let end = text.find(" (os error").unwrap_or(text.len());
+            text[..end].to_owned()
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod config;
 mod error;
 pub mod frame;
 mod inbox;
+pub mod interruption;
 pub mod memory;
 mod mesh;
 mod meter;

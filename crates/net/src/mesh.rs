@@ -123,6 +123,12 @@ impl Mesh {
         }
     }
 
+    /// Ends the run for every party, for a reason that is not this party's alone.
+    pub(crate) fn fail(&self, error: Error) {
+        // What counts is the first failure, and this one has it.
+        drop(self.shared.fail(error));
+    }
+
     /// The orderly end: what was sent is handed to the network, and the peers know that no more comes.
     ///
     /// # Errors
@@ -267,7 +273,7 @@ impl Shared {
                     );
                     (*party, step.clone(), reason)
                 }
-                other => (self.party, "end".to_owned(), other.to_string()),
+                other => (self.party, "end".to_owned(), other.told().1),
             };
             self.tell_end(blamed, &step, &reason);
         }

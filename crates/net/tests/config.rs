@@ -89,7 +89,7 @@ fn each_mistake_is_named_with_the_file() {
         (
             "protocol = \"replicated\"",
             "protocol = \"\u{7}\"",
-            "protocol",
+            "line 2: invalid basic string",
         ),
         ("alice.example:7400", "alice.example", "host:port"),
         ("alice.example:7400", "alice.example:99999", "host:port"),
@@ -103,7 +103,15 @@ fn each_mistake_is_named_with_the_file() {
             message.contains(expected) && message.contains("parties.toml"),
             "{message}"
         );
+        assert!(!message.contains('\n'), "{message}");
     }
+    let message = refused(&GOOD.replacen("timeout = 2.5", "timeuot = 2.5", 1));
+    assert!(
+        message.starts_with(
+            "setup: folder/parties.toml: line 3: unknown field \"timeuot\", expected one of \"protocol\""
+        ),
+        "{message}"
+    );
     let alone = GOOD
         .split("[[party]]")
         .take(2)

@@ -4,7 +4,8 @@ mod links;
 
 use links::{SetUp, run, text};
 use net::certificates::{self, generate_for_period};
-use net::tcp::{Identity, Listener, connect};
+use net::config::{Acquaintances, Config};
+use net::tcp::{Identity, Listener, connect, refuse};
 use net::{Error, Mesh, Result};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -165,7 +166,7 @@ fn a_key_that_does_not_fit_or_is_none_is_named_and_not_shown() {
     let set_up = SetUp::new(2);
     for (key, expected) in [
         (set_up.keys[1].clone(), "does not fit"),
-        ("no key at all".to_owned(), "not a PEM"),
+        ("no key at all".to_owned(), "not a private key in PEM"),
     ] {
         let identity = Identity {
             certificates: set_up.certificates.clone(),
@@ -190,14 +191,212 @@ fn different_parameters_are_told_to_both() {
     let set_up = SetUp::new(2);
     let parameters = |party: usize| ["protocol replicated", "protocol plain"][party];
     for result in link(&set_up, LONG, |party| set_up.identity(party), parameters) {
-        let error = result.err().unwrap();
-        assert!(matches!(error, Error::Setup { .. }), "{error}");
-        let message = text(&error);
+        let message = text(&result.err().unwrap());
+        // By this party's own eyes, or by the word of one that saw it first.
         assert!(
-            message.contains("protocol replicated") && message.contains("protocol plain"),
+            message.contains(
+                "the parties were started differently: party 1 with \"protocol plain\", \
+                 party 0 with \"protocol replicated\"; start all with the same settings and release"
+            ) || message.contains(
+                "the parties were started differently: party 0 with \"protocol replicated\", \
+                 party 1 with \"protocol plain\"; start all with the same settings and release"
+            ),
             "{message}"
         );
     }
+}
+
+#[test]
+fn the_odd_one_of_three_is_named_first() {
+    let set_up = SetUp::new(3);
+    for odd in 0..3 {
+        let parameters = |party: usize| if party == odd { "odd" } else { "even" };
+        for result in link(&set_up, LONG, |party| set_up.identity(party), parameters) {
+            let message = text(&result.err().unwrap());
+            let expected = format!("started differently: party {odd} with \"odd\", party");
+            assert!(message.contains(&expected), "{message}");
+        }
+    }
+}
+
+/// A configuration of three parties on this machine and their listeners, in a folder of its own.
+struct Folder {
+    path: std::path::PathBuf,
+    set_up: SetUp,
+    listeners: Vec<Listener>,
+}
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tacit-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let set_up = SetUp::new(3);
+        let listeners = set_up.listeners();
+        let mut text = String::new();
+        for (party, listener) in listeners.iter().enumerate() {
+            let write = |ending: &str, text: &str| {
+                std::fs::write(path.join(format!("{party}.{ending}")), text).unwrap();
+            };
+            write("pem", &set_up.certificates[party]);
+            write("key", &set_up.keys[party]);
+            text += &format!(
+                "[[party]]\naddress = \"{}\"\ncertificate = \"{party}.pem\"\n",
+                listener.local_address()
+            );
+        }
+        std::fs::write(path.join("parties.toml"), text).unwrap();
+        Self {
+            path,
+            set_up,
+            listeners,
+        }
+    }
+
+    fn toml(&self) -> std::path::PathBuf {
+        self.path.join("parties.toml")
+    }
+
+    /// What parties 0 and 1 say when party 2 tells them that it cannot take part.
+    fn told(mut self, timeout: Duration, reason: &str) -> Vec<String> {
+        let addresses: Vec<String> = self.listeners.iter().map(Listener::local_address).collect();
+        drop(self.listeners.pop());
+        let others = std::mem::take(&mut self.listeners);
+        let refusing = || {
+            let acquaintances = Acquaintances::read(&self.toml(), Some(2)).unwrap();
+            refuse(&acquaintances, &Error::setup(reason));
+        };
+        let link = |listener, party| {
+            let identity = self.set_up.identity(party);
+            connect(
+                listener, party, &addresses, false, identity, timeout, "test",
+            )
+        };
+        let results = std::thread::scope(|scope| {
+            scope.spawn(refusing);
+            run(others, link)
+        });
+        std::fs::remove_dir_all(&self.path).unwrap();
+        results
+            .into_iter()
+            .map(|result| text(&result.err().unwrap()))
+            .collect()
+    }
+}
+
+#[test]
+fn a_party_that_cannot_take_part_tells_the_others_why() {
+    // They would wait for a minute; the test ends because they do not.
+    for message in Folder::new("told").told(LONG, "there is no program.py") {
+        assert_eq!(
+            message,
+            "party 2 failed in step \"connect\": it cannot take part: there is no program.py"
+        );
+    }
+}
+
+#[test]
+fn it_does_so_from_a_configuration_that_is_wrong() {
+    let folder = Folder::new("told-wrong");
+    let text = std::fs::read_to_string(folder.toml()).unwrap();
+    for wrong in ["timeout = \"soon\"\n", "timeout 60\n", "parties = 3\n"] {
+        std::fs::write(folder.toml(), format!("{wrong}{text}")).unwrap();
+        assert!(Config::read(&folder.toml()).is_err());
+        assert!(
+            Acquaintances::read(&folder.toml(), Some(2)).is_some(),
+            "{wrong}"
+        );
+    }
+    for message in folder.told(LONG, "line 1: unknown field") {
+        assert!(message.ends_with("it cannot take part: line 1: unknown field"));
+    }
+}
+
+#[test]
+fn one_without_its_key_is_quoted_and_ends_nothing() {
+    let folder = Folder::new("told-keyless");
+    std::fs::remove_file(folder.path.join("2.key")).unwrap();
+    let started = std::time::Instant::now();
+    for message in folder.told(SHORT, "cannot read 2.key: there is no such file") {
+        assert!(
+            message.contains("party 2 failed in step \"connect\": it did not come within the timeout")
+                && message.contains(
+                    "; somebody who could not prove to be it said: cannot read 2.key: there is no such file"
+                ),
+            "{message}"
+        );
+    }
+    assert!(started.elapsed() >= SHORT, "a stranger ended the set-up");
+}
+
+#[test]
+fn who_is_past_its_set_up_hears_of_anothers_failure() {
+    let set_up = SetUp::new(3);
+    let mut listeners = set_up.listeners();
+    let addresses: Vec<String> = listeners.iter().map(Listener::local_address).collect();
+    // Party 1 cannot reach party 2: what listens at its address there is not party 2. Party 0 can reach both.
+    let wrong = Listener::bind("127.0.0.1:0").unwrap();
+    let seen = |party: usize| {
+        let mut seen = addresses.clone();
+        if party == 1 {
+            seen[2] = wrong.local_address();
+        }
+        seen
+    };
+    let third = listeners.pop().unwrap();
+    let program = |mesh: Mesh| {
+        let mut channel = mesh.channel(0);
+        channel.begin("exchange");
+        channel.receive(1, 1).map(drop)
+    };
+    let results = std::thread::scope(|scope| {
+        let seen = &seen;
+        let set_up = &set_up;
+        let start = move |listener, party: usize, timeout| {
+            let identity = set_up.identity(party);
+            connect(
+                listener,
+                party,
+                &seen(party),
+                false,
+                identity,
+                timeout,
+                "test",
+            )
+        };
+        let spawned = [
+            scope.spawn(move || start(third, 2, LONG).and_then(program)),
+            {
+                let second = listeners.pop().unwrap();
+                scope.spawn(move || start(second, 1, SHORT).map(drop))
+            },
+            {
+                let first = listeners.pop().unwrap();
+                scope.spawn(move || start(first, 0, LONG).and_then(program))
+            },
+        ];
+        spawned.map(|thread| text(&thread.join().unwrap().unwrap_err()))
+    });
+    for message in results {
+        assert!(
+            message.contains("party 2 failed")
+                && message.contains("did not come within the timeout"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn two_parties_with_one_certificate_are_named() {
+    let mut set_up = SetUp::new(3);
+    set_up.certificates[2] = set_up.certificates[1].clone();
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let addresses = ["a:1", "b:1", "c:1"].map(str::to_owned);
+    let identity = set_up.identity(0);
+    let error = connect(listener, 0, &addresses, false, identity, LONG, "test");
+    assert_eq!(
+        text(&error.err().unwrap()),
+        "setup: party 1 and party 2 have the same certificate; give each its own"
+    );
 }
 
 #[test]

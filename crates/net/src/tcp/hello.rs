@@ -1,79 +1,187 @@
-//! The first message on a connection: who speaks, and what it was started with.
+//! The first message on a connection: who speaks, what for, and what it was started with.
+//!
+//! | bytes | field |
+//! | --- | --- |
+//! | 0..4 | magic `tci`, and 2 for the version |
+//! | 4 | purpose |
+//! | 5 | the speaker's number |
+//! | 6 | the member that a refusal blames |
+//! | 7 | zero |
+//! | 8..16 | the speaker's clock: seconds since 1970, little endian |
+//! | 16..18 | bytes of text, at most 1024, little endian |
+//! | 18.. | text in UTF-8, without control characters |
 
 use std::io::{self, Read, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Longest line of parameters, in bytes.
-const LONGEST: usize = 512;
+/// Longest text, in bytes.
+const LONGEST: usize = 1024;
 
-const MAGIC: [u8; 4] = *b"tci1";
+const HEAD: usize = 18;
 
-/// A party's number and parameters.
+const MAGIC: [u8; 3] = *b"tci";
+const VERSION: u8 = b'2';
+
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// A link of a session; the text is what all must agree on.
+    Link,
+    /// A look whether a session is possible; the text is the same.
+    Examination,
+    /// No session with the speaker is possible; the text says why.
+    Refusal,
+}
+
+/// What a party says of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Hello {
-    party: usize,
-    parameters: String,
+    pub(super) purpose: Purpose,
+    pub(super) party: usize,
+    pub(super) blamed: usize,
+    pub(super) clock: u64,
+    pub(super) text: String,
 }
 
 impl Hello {
-    pub(super) fn new(party: usize, parameters: &str) -> Self {
+    /// The text is cut where it is too long; what is not printable becomes blanks.
+    pub(super) fn new(purpose: Purpose, party: usize, blamed: usize, text: &str) -> Self {
+        let blank = |c: char| if c.is_control() { ' ' } else { c };
+        let mut text: String = text.chars().map(blank).collect();
+        while text.len() > LONGEST {
+            text.pop();
+        }
         Self {
+            purpose,
             party,
-            parameters: parameters
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(LONGEST / 4)
-                .collect(),
+            blamed,
+            clock: now(),
+            text,
         }
     }
 
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        let purpose = match self.purpose {
+            Purpose::Link => 0,
+            Purpose::Examination => 1,
+            Purpose::Refusal => 2,
+        };
         let mut bytes = MAGIC.to_vec();
-        bytes.push(self.party as u8);
-        bytes.extend((self.parameters.len() as u16).to_le_bytes());
-        bytes.extend(self.parameters.as_bytes());
+        bytes.extend([VERSION, purpose, self.party as u8, self.blamed as u8, 0]);
+        bytes.extend(self.clock.to_le_bytes());
+        bytes.extend((self.text.len() as u16).to_le_bytes());
+        bytes.extend(self.text.as_bytes());
         to.write_all(&bytes)?;
         to.flush()
     }
 
     pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
-        let malformed = || {
-            io::Error::new(
-                io::ErrorKind::InvalidData,
-                "not a hello of this version of tacit",
-            )
-        };
-        let mut head = [0; 7];
+        let wrong = |reason| io::Error::new(io::ErrorKind::InvalidData, reason);
+        let malformed = || wrong("it sent what is no greeting of tacit");
+        let mut magic = [0; 4];
+        from.read_exact(&mut magic)?;
+        if magic[..3] != MAGIC {
+            return Err(malformed());
+        }
+        if magic[3] != VERSION {
+            return Err(wrong(
+                "it runs another release of tacit; install the same release in every party",
+            ));
+        }
+        let mut head = [0; HEAD - 4];
         from.read_exact(&mut head)?;
-        let length = usize::from(u16::from_le_bytes([head[5], head[6]]));
-        if head[..4] != MAGIC || length > LONGEST {
+        let [purpose, party, blamed, zero, rest @ ..] = head;
+        let purpose = match purpose {
+            0 => Purpose::Link,
+            1 => Purpose::Examination,
+            2 => Purpose::Refusal,
+            _ => return Err(malformed()),
+        };
+        let [clock @ .., low, high] = rest;
+        let length = usize::from(u16::from_le_bytes([low, high]));
+        if zero != 0 || length > LONGEST {
             return Err(malformed());
         }
         let mut text = vec![0; length];
         from.read_exact(&mut text)?;
-        let parameters = String::from_utf8(text).map_err(|_| malformed())?;
-        if parameters.chars().any(char::is_control) {
+        let text = String::from_utf8(text).map_err(|_| malformed())?;
+        if text.chars().any(char::is_control) {
             return Err(malformed());
         }
         Ok(Self {
-            party: usize::from(head[4]),
-            parameters,
+            purpose,
+            party: usize::from(party),
+            blamed: usize::from(blamed),
+            clock: u64::from_le_bytes(clock),
+            text,
         })
     }
+}
 
-    /// Whether this is `peer`, started like us.
-    pub(super) fn check(&self, ours: &Self, peer: usize) -> Result<(), String> {
-        if self.party != peer {
-            return Err(format!(
-                "it says that it is party {}, but has the certificate of party {peer}; give each party its own number",
-                self.party
-            ));
+/// Seconds since 1970 by this machine's clock.
+pub(super) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(hello: &Hello) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        hello.write(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn read(mut bytes: &[u8]) -> io::Result<Hello> {
+        Hello::read(&mut bytes)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for (purpose, text) in [
+            (Purpose::Link, "protocol replicated, tacit 1.0"),
+            (Purpose::Examination, ""),
+            (Purpose::Refusal, "der Schlüssel fehlt"),
+        ] {
+            let hello = Hello::new(purpose, 3, 2, text);
+            assert_eq!(read(&written(&hello)).unwrap(), hello);
         }
-        if self.parameters != ours.parameters {
-            return Err(format!(
-                "it runs \"{}\" and this party \"{}\"; start all parties with the same settings and release",
-                self.parameters, ours.parameters
-            ));
+    }
+
+    #[test]
+    fn texts_are_bounded_and_printable() {
+        let hello = Hello::new(Purpose::Refusal, 0, 0, &"\u{1b}ü\n".repeat(1000));
+        assert!(hello.text.len() <= LONGEST && hello.text.starts_with(" ü  ü "));
+        assert_eq!(read(&written(&hello)).unwrap(), hello);
+    }
+
+    #[test]
+    fn another_release_is_told_from_garbage() {
+        let mut bytes = written(&Hello::new(Purpose::Link, 0, 0, "test"));
+        bytes[3] = b'1';
+        let said = read(&bytes).unwrap_err().to_string();
+        assert!(
+            said.starts_with("it runs another release of tacit"),
+            "{said}"
+        );
+        bytes[0] = b'S';
+        let said = read(&bytes).unwrap_err().to_string();
+        assert_eq!(said, "it sent what is no greeting of tacit");
+    }
+
+    #[test]
+    fn whatever_arrives_is_checked() {
+        let good = written(&Hello::new(Purpose::Link, 1, 0, "test"));
+        for end in 0..good.len() {
+            assert!(read(&good[..end]).is_err());
         }
-        Ok(())
+        // Purpose, the zero byte, the length, a control character, what is no UTF-8.
+        for (at, byte) in [(4, 3), (7, 1), (17, 5), (18, 7), (18, 0xff)] {
+            let mut bytes = good.clone();
+            bytes[at] = byte;
+            assert!(read(&bytes).is_err(), "byte {at}");
+        }
     }
 }

@@ -1,42 +1,53 @@
 //! How the parties of a session find each other: everyone calls everyone, and answers everyone.
 
 use super::Listener;
-use super::hello::Hello;
+use super::conversations::{Conversations, RETRY};
+use super::hello::{Hello, Purpose};
 use super::tls::{self, Tls};
-use crate::MOST_PARTIES;
-use crate::error::{Error, Result, called};
+use crate::error::{Error, Result, called, cause};
+use crate::interruption::is_interrupted;
 use crate::roster::Roster;
-use std::collections::HashMap;
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::TcpStream;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time between two attempts to reach a party that does not listen yet.
-const RETRY: Duration = Duration::from_millis(50);
+/// How long a party that was started differently waits to hear how the others were: two against one show who
+/// is the odd one.
+const OPINIONS: Duration = Duration::from_secs(1);
 
-/// Longest silence of a connection that has not said who it is.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-
-/// Strangers that are heard at the same time.
-const MOST_PENDING: usize = 4 * MOST_PARTIES;
+/// How often a connection that waits for the others is looked at.
+const WATCH: Duration = Duration::from_millis(10);
 
 /// What the threads of the set-up share.
 pub(super) struct Setup {
-    party: usize,
-    addresses: Vec<String>,
-    roster: Roster,
-    tls: Tls,
+    pub(super) party: usize,
+    pub(super) addresses: Vec<String>,
+    pub(super) roster: Roster,
+    pub(super) tls: Tls,
     parameters: String,
-    deadline: Instant,
-    incoming: Mutex<Vec<Option<tls::Incoming>>>,
-    failure: Mutex<Option<Error>>,
-    refused: Mutex<Option<String>>,
-    over: AtomicBool,
-    /// Connections that have not yet said who they are, to be cut when there is no more time.
-    pending: Mutex<HashMap<u64, TcpStream>>,
-    next: AtomicU64,
+    talks: Conversations,
+    known: Mutex<Known>,
+}
+
+/// What has been learned so far.
+#[derive(Default)]
+struct Known {
+    /// The connections that others made, by party.
+    incoming: BTreeMap<usize, tls::Incoming>,
+    /// Whom this party has a connection to.
+    reached: BTreeSet<usize>,
+    failure: Option<Error>,
+    /// What the members were started with, by their own word.
+    started: BTreeMap<usize, String>,
+    /// Since when somebody is known to have been started differently.
+    differing: Option<Instant>,
+    /// Why a connection was refused.
+    refused: Option<String>,
+    /// What was said in a member's name by somebody who did not prove to be it.
+    unproven: BTreeMap<usize, String>,
 }
 
 impl Setup {
@@ -54,118 +65,160 @@ impl Setup {
             roster,
             tls,
             parameters: parameters.to_owned(),
-            deadline: Instant::now() + timeout,
-            incoming: Mutex::new(addresses.iter().map(|_| None).collect()),
-            failure: Mutex::default(),
-            refused: Mutex::default(),
-            over: AtomicBool::new(false),
-            pending: Mutex::default(),
-            next: AtomicU64::new(0),
+            talks: Conversations::new(timeout),
+            known: Mutex::default(),
         }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The connections that others made, by party.
-    pub(super) fn into_incoming(self) -> Vec<Option<tls::Incoming>> {
-        self.incoming
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn take_incoming(&self) -> Vec<Option<tls::Incoming>> {
+        let mut incoming = std::mem::take(&mut self.known().incoming);
+        (0..self.roster.members)
+            .map(|peer| incoming.remove(&peer))
+            .collect()
     }
 
-    /// Runs a conversation that ends at the latest with the set-up, however slowly the other side
-    /// speaks. `None` for a socket that is broken already.
-    fn during<T>(&self, stream: TcpStream, converse: impl FnOnce(TcpStream) -> T) -> Option<T> {
-        let limit = Some(self.left().min(HANDSHAKE).max(RETRY));
-        stream.set_nonblocking(false).ok()?;
-        stream.set_nodelay(true).ok()?;
-        stream.set_read_timeout(limit).ok()?;
-        stream.set_write_timeout(limit).ok()?;
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let pending = || self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        pending().insert(id, stream.try_clone().ok()?);
-        if self.is_over() {
-            self.cut();
-        }
-        let result = converse(stream);
-        pending().remove(&id);
-        Some(result)
-    }
-
-    /// Ends all conversations.
-    fn cut(&self) {
-        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        for stream in pending.values() {
-            // One that has ended by itself cannot be shut.
-            drop(stream.shutdown(Shutdown::Both));
-        }
-    }
-
-    fn came(&self, peer: usize, stream: tls::Incoming) {
-        let mut incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner);
-        incoming[peer].get_or_insert(stream);
-    }
-
-    fn is_crowded(&self) -> bool {
-        self.pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
-            >= MOST_PENDING
+    pub(super) fn others(&self) -> impl Iterator<Item = usize> {
+        let me = self.party;
+        (0..self.roster.members).filter(move |peer| *peer != me)
     }
 
     fn called(&self, peer: usize) -> String {
         called(self.roster.name(peer))
     }
 
-    fn left(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
-    }
-
     fn fail(&self, error: Error) {
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(error);
-        self.over.store(true, Ordering::Relaxed);
+        self.known().failure.get_or_insert(error);
+        self.talks.end();
     }
 
-    fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed) || self.left().is_zero()
+    fn refuse(&self, reason: String) {
+        self.known().refused = Some(reason);
     }
 
-    fn missing(&self) -> Vec<usize> {
-        let incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner);
-        (0..incoming.len())
-            .filter(|peer| *peer != self.party && incoming[*peer].is_none())
-            .collect()
+    /// Somebody there is no link with in both directions.
+    fn missing(&self) -> Option<usize> {
+        let known = self.known();
+        let linked =
+            |peer: &usize| known.reached.contains(peer) && known.incoming.contains_key(peer);
+        self.others().find(|peer| !linked(peer))
+    }
+
+    /// Whether an authenticated peer can be linked with; notes what it was started with.
+    fn agrees(&self, peer: usize, theirs: &Hello) -> std::result::Result<bool, String> {
+        if theirs.party != peer {
+            let (said, proven) = (self.called(theirs.party), self.called(peer));
+            return Err(format!(
+                "it says that it is {said}, but has the certificate of {proven}; give each party its own number"
+            ));
+        }
+        let agreed = theirs.text == self.parameters;
+        let mut known = self.known();
+        known.started.insert(peer, theirs.text.clone());
+        if !agreed {
+            known.differing.get_or_insert_with(Instant::now);
+        }
+        Ok(agreed)
+    }
+
+    /// How the members were started, once enough is known of those who differ: the fewest first.
+    fn disagreement(&self) -> Option<Error> {
+        let known = self.known();
+        let since = known.differing?;
+        let complete = known.started.len() + 1 == self.roster.members;
+        if !complete && since.elapsed() < OPINIONS {
+            return None;
+        }
+        let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let own = (&self.party, &self.parameters);
+        for (member, parameters) in known.started.iter().chain([own]) {
+            groups.entry(parameters).or_default().push(*member);
+        }
+        let mut groups: Vec<(&str, Vec<usize>)> = groups.into_iter().collect();
+        groups.sort_by_key(|(_, members)| members.len());
+        let told = groups.into_iter().map(|(parameters, mut members)| {
+            members.sort_unstable();
+            let names: Vec<String> = members.iter().map(|member| self.called(*member)).collect();
+            format!("{} with \"{parameters}\"", names.join(" and "))
+        });
+        Some(Error::setup(format!(
+            "the parties were started differently: {}; start all with the same settings and release",
+            told.collect::<Vec<_>>().join(", ")
+        )))
+    }
+
+    /// What an authenticated member says that cannot take part, or knows of one that cannot.
+    fn refused_by(&self, peer: usize, hello: &Hello) -> Error {
+        let (blamed, reason) = (hello.blamed, &hello.text);
+        let (blamed, reason) = if blamed == peer || blamed >= self.roster.members {
+            (peer, format!("it cannot take part: {reason}"))
+        } else {
+            (
+                blamed,
+                format!("as {} reports, {reason}", self.called(peer)),
+            )
+        };
+        Error::peer(self.roster.name(blamed), "connect", reason)
+    }
+
+    /// A party did not come.
+    fn absent(&self, peer: usize) -> Error {
+        let mut known = self.known();
+        let mut reason = format!(
+            "it did not come within the timeout (its address here: {}); start it, check address and firewall",
+            self.addresses[peer]
+        );
+        if let Some(said) = known.unproven.get(&peer) {
+            reason += &format!("; somebody who could not prove to be it said: {said}");
+        }
+        if let Some(refused) = known.refused.take() {
+            reason += &format!("; a connection was refused: {refused}");
+        }
+        Error::peer(self.roster.name(peer), "connect", reason)
     }
 }
 
-/// Connects to all and accepts all.
-pub(super) fn meet(setup: &Setup, listener: &Listener) -> Result<Vec<Option<tls::Outgoing>>> {
-    let blocking = |error| Error::network(format!("cannot accept connections ({error})"));
-    listener.socket.set_nonblocking(true).map_err(blocking)?;
-    let parties = setup.addresses.len();
+/// Connects to all and accepts all; the connections that were made, even where there is an error.
+pub(super) fn meet(setup: &Setup, listener: &Listener) -> (Vec<Option<tls::Outgoing>>, Result<()>) {
+    let members = setup.roster.members;
+    if let Err(error) = listener.socket.set_nonblocking(true) {
+        let reason = format!("cannot accept connections: {}", cause(&error));
+        return (
+            (0..members).map(|_| None).collect(),
+            Err(Error::network(reason)),
+        );
+    }
     let outgoing = thread::scope(|scope| {
-        let callers: Vec<_> = (0..parties)
+        let callers: Vec<_> = (0..members)
             .map(|peer| (peer != setup.party).then(|| scope.spawn(move || call(setup, peer))))
             .collect();
-        let calling = || callers.iter().flatten().any(|caller| !caller.is_finished());
-        while (calling() || !setup.missing().is_empty()) && !setup.is_over() {
+        let mut asked = Instant::now();
+        while setup.missing().is_some() && !setup.talks.is_over() {
             match listener.socket.accept() {
-                Ok((stream, _)) if !setup.is_crowded() => {
+                Ok((stream, _)) if !setup.talks.is_crowded() => {
                     scope.spawn(move || {
-                        let known = setup.during(stream, |stream| answer(setup, stream));
-                        if let Some(Some((peer, stream))) = known {
-                            setup.came(peer, stream);
-                        }
+                        setup.talks.hold(stream, |stream| answer(setup, stream));
                     });
                 }
                 // Refused, or nobody there, or gone again.
                 _ => thread::sleep(Duration::from_millis(2)),
             }
+            if let Some(error) = setup.disagreement() {
+                setup.fail(error);
+            }
+            if asked.elapsed() >= RETRY {
+                asked = Instant::now();
+                if is_interrupted() {
+                    setup.fail(Error::Interrupted);
+                }
+            }
         }
-        setup.over.store(true, Ordering::Relaxed);
-        setup.cut();
+        setup.talks.end();
+        setup.talks.cut();
         let join = |caller: thread::ScopedJoinHandle<'_, _>| {
             caller.join().expect("connecting does not panic")
         };
@@ -174,47 +227,36 @@ pub(super) fn meet(setup: &Setup, listener: &Listener) -> Result<Vec<Option<tls:
             .map(|caller| caller.and_then(join))
             .collect::<Vec<Option<tls::Outgoing>>>()
     });
-    if let Some(failure) = setup
-        .failure
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take()
-    {
-        return Err(failure);
-    }
-    let unreached = (0..parties).find(|peer| *peer != setup.party && outgoing[*peer].is_none());
-    match unreached.or_else(|| setup.missing().first().copied()) {
-        None => Ok(outgoing),
-        Some(peer) => {
-            let refused = setup
-                .refused
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            let refused = refused.map_or(String::new(), |reason| {
-                format!("; a connection was refused: {reason}")
-            });
-            let reason = format!(
-                "it did not come within the timeout (its address here: {}); start it, check address and firewall{refused}",
-                setup.addresses[peer]
-            );
-            Err(Error::peer(setup.roster.name(peer), "connect", reason))
-        }
-    }
+    let failure = setup.known().failure.take();
+    let absent = || setup.missing().map(|peer| setup.absent(peer));
+    let error = failure.or_else(absent);
+    (outgoing, error.map_or(Ok(()), Err))
 }
 
-/// Connects to a peer, again and again until it listens.
+/// Connects to a peer, again and again until it listens, and again if it goes and comes back.
 fn call(setup: &Setup, peer: usize) -> Option<tls::Outgoing> {
-    let address = &setup.addresses[peer];
-    while !setup.is_over() {
-        let Some(stream) = dial(address, setup.left().min(HANDSHAKE)) else {
+    while !setup.talks.is_over() {
+        let Ok(stream) = setup.talks.dial(&setup.addresses[peer])? else {
             thread::sleep(RETRY);
             continue;
         };
-        match setup.during(stream, |stream| introduce(setup, peer, stream)) {
-            Some(Ok(connected)) => return Some(connected),
-            Some(Err(Some(error))) => {
-                setup.fail(error);
+        match setup
+            .talks
+            .hold(stream, |stream| introduce(setup, peer, stream))
+        {
+            Some(Ok(Some(connected))) => {
+                setup.known().reached.insert(peer);
+                match watch(setup, peer, connected) {
+                    Some(connected) => return Some(connected),
+                    None => drop(setup.known().reached.remove(&peer)),
+                }
+            }
+            Some(Ok(None)) => return None,
+            Some(Err(Some(reason))) => {
+                let (name, address) = (setup.called(peer), &setup.addresses[peer]);
+                setup.fail(Error::setup(format!(
+                    "cannot link with {name} at {address}: {reason}"
+                )));
                 return None;
             }
             Some(Err(None)) | None => thread::sleep(RETRY),
@@ -223,71 +265,88 @@ fn call(setup: &Setup, peer: usize) -> Option<tls::Outgoing> {
     None
 }
 
-fn dial(address: &str, most: Duration) -> Option<TcpStream> {
-    address
-        .to_socket_addrs()
-        .ok()?
-        .find_map(|address| TcpStream::connect_timeout(&address, most.max(RETRY)).ok())
+/// Listens on a connection while the set-up goes on: nothing comes but why the peer cannot take part after
+/// all. `None` once it has ended.
+fn watch(setup: &Setup, peer: usize, mut stream: tls::Outgoing) -> Option<tls::Outgoing> {
+    stream.sock.set_read_timeout(Some(WATCH)).ok()?;
+    while !setup.talks.is_over() {
+        // A hello is one record, so that it comes whole or not at all.
+        match Hello::read(&mut stream) {
+            Ok(hello) if hello.purpose == Purpose::Refusal => {
+                setup.fail(setup.refused_by(peer, &hello));
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(_) | Err(_) => return None,
+        }
+    }
+    let unlimited = stream.sock.set_read_timeout(None);
+    unlimited.ok().map(|()| stream)
 }
 
-/// As the calling side: TLS, then hello for hello. `None` is worth another attempt.
+/// As the calling side: TLS, then hello for hello. `Ok(None)` for one that was started differently; the reason
+/// is `None` where another attempt may succeed.
 fn introduce(
     setup: &Setup,
     peer: usize,
     stream: TcpStream,
-) -> std::result::Result<tls::Outgoing, Option<Error>> {
-    let whom = |reason: String| {
-        Some(Error::setup(format!(
-            "cannot link with {} at {}: {reason}",
-            setup.called(peer),
-            setup.addresses[peer]
-        )))
-    };
-    let mut stream = setup
-        .tls
-        .call(peer, stream)
-        .map_err(|reason| reason.and_then(whom))?;
-    let mine = Hello::new(setup.party, &setup.parameters);
+) -> std::result::Result<Option<tls::Outgoing>, Option<String>> {
+    let mut stream = setup.tls.call(peer, stream)?;
+    let mine = Hello::new(Purpose::Link, setup.party, setup.party, &setup.parameters);
     mine.write(&mut stream).map_err(|_| None)?;
-    let theirs = Hello::read(&mut stream).map_err(|error| tls::refusal(&error).and_then(whom))?;
-    theirs.check(&mine, peer).map_err(whom)?;
-    let none = stream
-        .sock
-        .set_read_timeout(None)
-        .and_then(|()| stream.sock.set_write_timeout(None));
-    none.map_err(|_| None)?;
-    Ok(stream)
+    let theirs = Hello::read(&mut stream).map_err(|error| tls::refusal(&error))?;
+    if theirs.purpose != Purpose::Link {
+        // It looks around, and may start its session yet.
+        return Err(None);
+    }
+    if !setup.agrees(peer, &theirs)? {
+        return Ok(None);
+    }
+    stream.sock.set_write_timeout(None).map_err(|_| None)?;
+    Ok(Some(stream))
 }
 
-/// As the listening side: which party called, once it has introduced itself.
-fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, tls::Incoming)> {
-    let refuse = |reason: String| {
-        *setup.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
-        None
-    };
+/// As the listening side: finds out who calls, and keeps the connection of a party.
+fn answer(setup: &Setup, stream: TcpStream) {
     let (peer, mut stream) = match setup.tls.answer(stream) {
-        Ok(known) => known,
-        Err(reason) => return refuse(reason),
+        Ok((Some(peer), stream)) => (peer, stream),
+        Ok((None, stream)) => return hear_stranger(setup, stream),
+        Err(reason) => return setup.refuse(reason),
     };
-    let mine = Hello::new(setup.party, &setup.parameters);
-    let theirs = match mine
-        .write(&mut stream)
-        .and_then(|()| Hello::read(&mut stream))
-    {
+    let mine = Hello::new(Purpose::Link, setup.party, setup.party, &setup.parameters);
+    let exchanged = mine.write(&mut stream);
+    let theirs = match exchanged.and_then(|()| Hello::read(&mut stream)) {
         Ok(theirs) => theirs,
         Err(error) => {
-            let caller = setup.called(peer);
-            return refuse(format!("{caller} did not introduce itself ({error})"));
+            let (caller, reason) = (setup.called(peer), cause(&error));
+            return setup.refuse(format!("{caller} did not introduce itself: {reason}"));
         }
     };
-    // An authenticated party that disagrees ends the set-up: waiting longer would not mend it.
-    if let Err(reason) = theirs.check(&mine, peer) {
-        setup.fail(Error::setup(format!(
-            "cannot link with {}: {reason}",
-            setup.called(peer)
-        )));
-        return None;
+    match theirs.purpose {
+        Purpose::Link => {}
+        Purpose::Examination => return,
+        // An authenticated party that cannot take part ends the set-up: waiting longer would not mend it.
+        Purpose::Refusal => return setup.fail(setup.refused_by(peer, &theirs)),
     }
-    stream.sock.set_read_timeout(None).ok()?;
-    Some((peer, stream))
+    match setup.agrees(peer, &theirs) {
+        Ok(true) if stream.sock.set_read_timeout(None).is_ok() => {
+            // The newer one, if it went and came back.
+            setup.known().incoming.insert(peer, stream);
+        }
+        Ok(_) => {}
+        Err(reason) => {
+            let name = setup.called(peer);
+            setup.fail(Error::setup(format!("cannot link with {name}: {reason}")));
+        }
+    }
+}
+
+/// Who presents no certificate is told nothing. It may be a member whose own key is wrong, so what it says is
+/// kept to be shown, and changes nothing.
+fn hear_stranger(setup: &Setup, mut stream: tls::Incoming) {
+    match Hello::read(&mut stream) {
+        Ok(hello) if hello.purpose == Purpose::Refusal && hello.party < setup.roster.members => {
+            setup.known().unproven.insert(hello.party, hello.text);
+        }
+        _ => setup.refuse("it presented no certificate".to_owned()),
+    }
 }

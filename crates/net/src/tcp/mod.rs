@@ -3,24 +3,28 @@
 //! Every two parties have two connections, one for each direction, so that sealing and opening run
 //! on threads of their own. The sender of a direction connects; the receiver listens. A connection
 //! that is not from a party of this session (a port scanner, a wrong certificate) is refused and
-//! does not end the set-up; a *party* that is wrongly set up does.
+//! does not end the set-up; a *party* that is wrongly set up does, and tells the others why.
 
+mod conversations;
 mod hello;
 mod meeting;
 mod outgoing;
 mod pinned;
+mod refusal;
 #[cfg(test)]
 mod tests;
 mod tls;
 
 use crate::MOST_PARTIES;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, cause};
 use crate::frame::Frame;
 use crate::inbox::Inbox;
 use crate::mesh::{Link, Mesh};
 use crate::roster::Roster;
 use meeting::{Setup, meet};
 use outgoing::Outgoing;
+use refusal::part;
+pub use refusal::refuse;
 use std::io::{self, BufReader};
 use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -63,7 +67,8 @@ impl Listener {
                 io::ErrorKind::PermissionDenied => "ports below 1024 need privileges: choose a higher one",
                 _ => "check the address",
             };
-            Error::setup(format!("cannot listen on {address} ({error}); {remedy}"))
+            let cause = cause(&error);
+            Error::setup(format!("cannot listen on {address}: {cause}; {remedy}"))
         })?;
         Ok(Self { socket, address })
     }
@@ -107,16 +112,15 @@ pub fn connect(
             identity.certificates.len()
         )));
     }
-    let setup = Setup::new(
-        party,
-        addresses,
-        Tls::new(party, &identity)?,
-        roster,
-        parameters,
-        timeout,
-    );
-    let outgoing = meet(&setup, &listener)?;
-    start(party, roster, timeout, outgoing, setup.into_incoming())
+    let tls = Tls::new(party, roster, &identity)?;
+    let setup = Setup::new(party, addresses, tls, roster, parameters, timeout);
+    let (outgoing, met) = meet(&setup, &listener);
+    drop(listener);
+    if let Err(error) = met {
+        part(&setup, outgoing, &error);
+        return Err(error);
+    }
+    start(party, roster, timeout, outgoing, setup.take_incoming())
 }
 
 /// Starts the threads that write and read.

@@ -10,27 +10,38 @@ use rustls::{
 use std::sync::Arc;
 use webpki::{EndEntityCert, KeyUsage};
 
-/// The certificates of all parties.
+/// The certificates of all members.
 #[derive(Debug)]
 pub(super) struct Pinned {
     certificates: Vec<CertificateDer<'static>>,
+    names: Vec<String>,
     provider: Arc<CryptoProvider>,
 }
 
 impl Pinned {
-    /// The certificates by party, each of which must be valid now.
+    /// The certificates by member, and what the members are called. Each must be valid now, and be of one
+    /// member alone.
     pub(super) fn new(
         certificates: Vec<CertificateDer<'static>>,
+        names: Vec<String>,
         provider: Arc<CryptoProvider>,
     ) -> crate::Result<Self> {
         let pinned = Self {
             certificates,
+            names,
             provider,
         };
         for of in 0..pinned.certificates.len() {
             pinned
                 .check_period(of, UnixTime::now())
                 .map_err(crate::Error::setup)?;
+            let owner = pinned.owner(&pinned.certificates[of]);
+            if let Some(other) = owner.filter(|owner| *owner != of) {
+                let (one, other) = (&pinned.names[other], &pinned.names[of]);
+                return Err(crate::Error::setup(format!(
+                    "{one} and {other} have the same certificate; give each its own"
+                )));
+            }
         }
         Ok(pinned)
     }
@@ -46,31 +57,21 @@ impl Pinned {
     }
 
     fn check_period(&self, party: usize, now: UnixTime) -> Result<(), String> {
-        let certificate = &self.certificates[party];
-        let unreadable =
-            |error| format!("the certificate of party {party} cannot be used ({error:?})");
-        let anchors = [webpki::anchor_from_trusted_cert(certificate).map_err(unreadable)?];
-        let entity = EndEntityCert::try_from(certificate).map_err(unreadable)?;
-        let verified = entity.verify_for_usage(
-            self.provider.signature_verification_algorithms.all,
-            &anchors,
-            &[],
-            now,
-            KeyUsage::server_auth(),
-            None,
-            None,
-        );
-        match verified {
-            Ok(_) => Ok(()),
+        let name = &self.names[party];
+        match check(&self.certificates[party], now, &self.provider) {
+            Ok(()) => Ok(()),
             Err(webpki::Error::CertExpired { not_after, .. }) => Err(format!(
-                "the certificate of party {party} expired at {}; make a new one and give it to all parties",
+                "the certificate of {name} expired at {}; make a new one and give it to all parties",
                 date(not_after)
             )),
             Err(webpki::Error::CertNotValidYet { not_before, .. }) => Err(format!(
-                "the certificate of party {party} is valid only from {}; check the clock of this machine",
+                "the certificate of {name} is valid only from {}; check the clock of this machine",
                 date(not_before)
             )),
-            Err(error) => Err(unreadable(error)),
+            Err(_) => Err(format!(
+                "the certificate of {name} is damaged, or of a kind that tacit does not use; \
+                 make one by `tacit certificates`"
+            )),
         }
     }
 
@@ -95,10 +96,30 @@ impl Pinned {
     }
 }
 
-fn date(at: UnixTime) -> String {
+/// Whether a certificate is its own anchor and valid then.
+fn check(
+    certificate: &CertificateDer<'_>,
+    now: UnixTime,
+    provider: &CryptoProvider,
+) -> Result<(), webpki::Error> {
+    let anchors = [webpki::anchor_from_trusted_cert(certificate)?];
+    let entity = EndEntityCert::try_from(certificate)?;
+    let algorithms = provider.signature_verification_algorithms.all;
+    let usage = KeyUsage::server_auth();
+    let verified = entity.verify_for_usage(algorithms, &anchors, &[], now, usage, None, None);
+    verified.map(drop)
+}
+
+/// A time for people, to the minute.
+pub(crate) fn date(at: UnixTime) -> String {
     let seconds = i64::try_from(at.as_secs()).unwrap_or(i64::MAX);
-    time::OffsetDateTime::from_unix_timestamp(seconds)
-        .map_or_else(|_| "an unknown time".to_owned(), |at| at.to_string())
+    time::OffsetDateTime::from_unix_timestamp(seconds).map_or_else(
+        |_| "an unknown time".to_owned(),
+        |at| {
+            let (date, hour, minute) = (at.date(), at.hour(), at.minute());
+            format!("{date} {hour:02}:{minute:02} UTC")
+        },
+    )
 }
 
 fn certificate_error(reason: String) -> rustls::Error {
@@ -138,18 +159,20 @@ impl ServerCertVerifier for OnePeer {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let peer = self.peer;
+        let (peer, names) = (self.peer, &self.pinned.names);
         match self.pinned.owner(certificate) {
             Some(owner) if owner == peer => {}
             Some(owner) => {
                 return Err(certificate_error(format!(
-                    "it presents the certificate of party {owner}, not of party {peer}; check the addresses"
+                    "it presents the certificate of {}, not of {}; check the addresses",
+                    names[owner], names[peer]
                 )));
             }
             None => {
+                let name = &names[peer];
                 return Err(certificate_error(format!(
-                    "it presents a certificate that is not the one configured here for party {peer}; \
-                     put party {peer}'s current certificate into this party's configuration"
+                    "it presents a certificate that is not the one configured here for {name}; \
+                     put {name}'s current certificate into this party's configuration"
                 )));
             }
         }
@@ -183,7 +206,7 @@ impl ServerCertVerifier for OnePeer {
     }
 }
 
-/// Accepts the certificate of every party.
+/// Accepts the certificate of every party. Who presents none is heard, and proves nothing.
 #[derive(Debug)]
 pub(super) struct AnyPeer {
     pinned: Arc<Pinned>,
@@ -198,6 +221,10 @@ impl AnyPeer {
 }
 
 impl ClientCertVerifier for AnyPeer {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

@@ -31,16 +31,18 @@ fn beside(
             let mesh = connect(first, 0, &addresses, false, identity(0), timeout, "test").unwrap();
             honest(&mesh).unwrap_err()
         });
-        let tls = Tls::new(1, &identity(1)).unwrap();
         let roster = Roster {
             members: 2,
             dealer: false,
         };
+        let tls = Tls::new(1, roster, &identity(1)).unwrap();
         let setup = Setup::new(1, &addresses, tls, roster, "test", Duration::from_secs(60));
-        let mut to_first = meet(&setup, &second).unwrap().swap_remove(0);
+        let (mut outgoing, met) = meet(&setup, &second);
+        met.unwrap();
+        let mut to_first = outgoing.swap_remove(0);
         other(&mut to_first);
         let error = honest.join().unwrap();
-        drop((to_first, setup.into_incoming()));
+        drop((to_first, setup.take_incoming()));
         error
     })
 }

@@ -6,9 +6,10 @@
 
 use super::Identity;
 use super::pinned::{AnyPeer, OnePeer, Pinned};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, called, cause};
+use crate::roster::Roster;
 use rustls::client::Resumption;
-use rustls::crypto::{CryptoProvider, ring as provider};
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{
@@ -32,44 +33,37 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    pub(super) fn new(party: usize, identity: &Identity) -> Result<Self> {
+    pub(super) fn new(party: usize, roster: Roster, identity: &Identity) -> Result<Self> {
+        let names: Vec<String> = (0..roster.members)
+            .map(|member| called(roster.name(member)))
+            .collect();
         let certificates = identity
             .certificates
             .iter()
-            .enumerate()
-            .map(|(of, pem)| {
-                CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| {
+            .zip(&names)
+            .map(|(pem, name)| {
+                certificate(pem).ok_or_else(|| {
                     Error::setup(format!(
-                        "the certificate of party {of} is not PEM ({error})"
+                        "the certificate of {name} is not a certificate in PEM; give its .pem file"
                     ))
                 })
             })
             .collect::<Result<Vec<_>>>()?;
-        let provider = Arc::new(CryptoProvider {
-            cipher_suites: vec![provider::cipher_suite::TLS13_AES_128_GCM_SHA256],
-            ..provider::default_provider()
-        });
-        let pinned = Arc::new(Pinned::new(certificates, Arc::clone(&provider))?);
-        let clients = (0..identity.certificates.len())
+        let whose = names[party].clone();
+        let pinned = Arc::new(Pinned::new(certificates, names, provider())?);
+        let unfit = |_| unfit(&whose);
+        let clients = (0..roster.members)
             .map(|peer| {
-                let verifier = Arc::new(OnePeer::new(&pinned, peer));
-                let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-                    .with_protocol_versions(&[&rustls::version::TLS13])
-                    .map_err(unusable)?
-                    .dangerous()
-                    .with_custom_certificate_verifier(verifier)
-                    .with_client_auth_cert(pinned.chain(party), key(party, identity)?)
-                    .map_err(|error| mismatch(party, &error))?;
-                config.resumption = Resumption::disabled();
-                Ok(Arc::new(config))
+                let own = (pinned.chain(party), key(&whose, identity)?);
+                client(OnePeer::new(&pinned, peer), Some(own)).map_err(unfit)
             })
             .collect::<Result<Vec<_>>>()?;
-        let mut server = ServerConfig::builder_with_provider(provider)
+        let mut server = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(unusable)?
             .with_client_cert_verifier(Arc::new(AnyPeer::new(&pinned)))
-            .with_single_cert(pinned.chain(party), key(party, identity)?)
-            .map_err(|error| mismatch(party, &error))?;
+            .with_single_cert(pinned.chain(party), key(&whose, identity)?)
+            .map_err(unfit)?;
         server.send_tls13_tickets = 0;
         Ok(Self {
             pinned,
@@ -82,88 +76,143 @@ impl Tls {
     pub(super) fn call(
         &self,
         peer: usize,
-        mut socket: TcpStream,
+        socket: TcpStream,
     ) -> std::result::Result<Outgoing, Option<String>> {
-        let name = ServerName::try_from("tacit").map_err(|error| Some(error.to_string()))?;
-        let config = Arc::clone(&self.clients[peer]);
-        let mut connection =
-            ClientConnection::new(config, name).map_err(|error| Some(error.to_string()))?;
-        while connection.is_handshaking() {
-            connection
-                .complete_io(&mut socket)
-                .map_err(|error| refusal(&error))?;
-        }
-        Ok(StreamOwned::new(connection, socket))
+        handshake(&self.clients[peer], socket).map_err(|error| refusal(&error))
     }
 
-    /// TLS as the listening side, and which party called.
+    /// What this member calls a peer with.
+    pub(super) fn client(&self, peer: usize) -> Arc<ClientConfig> {
+        Arc::clone(&self.clients[peer])
+    }
+
+    /// TLS as the listening side, and which party called; `None` for one that presents no certificate.
     pub(super) fn answer(
         &self,
         mut socket: TcpStream,
-    ) -> std::result::Result<(usize, Incoming), String> {
+    ) -> std::result::Result<(Option<usize>, Incoming), String> {
         let mut connection =
-            ServerConnection::new(Arc::clone(&self.server)).map_err(|error| error.to_string())?;
+            ServerConnection::new(Arc::clone(&self.server)).map_err(|error| plain(&error))?;
         while connection.is_handshaking() {
-            connection
-                .complete_io(&mut socket)
-                .map_err(|error| plain(&error))?;
+            let went = connection.complete_io(&mut socket);
+            went.map_err(|error| inner(&error).map_or_else(|| cause(&error), plain))?;
         }
         let presented = connection.peer_certificates().and_then(<[_]>::first);
         let peer = presented.and_then(|certificate| self.pinned.owner(certificate));
-        match peer {
-            Some(peer) => Ok((peer, StreamOwned::new(connection, socket))),
-            None => Err("it presented no certificate".to_owned()),
-        }
+        Ok((peer, StreamOwned::new(connection, socket)))
     }
+}
+
+/// What is needed to tell a member something without linking with it: its certificate, and this member's own
+/// pair where that can be used.
+pub(super) fn messenger(theirs: &str, own: Option<(&str, &str)>) -> Option<Arc<ClientConfig>> {
+    let names = vec!["it".to_owned()];
+    let pinned = Arc::new(Pinned::new(vec![certificate(theirs)?], names, provider()).ok()?);
+    let verifier = || OnePeer::new(&pinned, 0);
+    let pair = own.and_then(|(pem, key)| {
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).ok()?;
+        client(verifier(), Some((vec![certificate(pem)?], key))).ok()
+    });
+    pair.or_else(|| client(verifier(), None).ok())
+}
+
+/// TLS as the calling side.
+pub(super) fn handshake(config: &Arc<ClientConfig>, mut socket: TcpStream) -> io::Result<Outgoing> {
+    let name = ServerName::try_from("tacit").map_err(io::Error::other)?;
+    let mut connection =
+        ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut socket)?;
+    }
+    Ok(StreamOwned::new(connection, socket))
+}
+
+/// How a member is called, with this member's certificate and key, or without.
+fn client(
+    verifier: OnePeer,
+    own: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+) -> std::result::Result<Arc<ClientConfig>, rustls::Error> {
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = match own {
+        Some((chain, key)) => config.with_client_auth_cert(chain, key)?,
+        None => config.with_no_client_auth(),
+    };
+    config.resumption = Resumption::disabled();
+    Ok(Arc::new(config))
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider {
+        cipher_suites: vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
+        ..ring::default_provider()
+    })
+}
+
+/// The certificate in a PEM text.
+pub(super) fn certificate(pem: &str) -> Option<CertificateDer<'static>> {
+    CertificateDer::from_pem_slice(pem.as_bytes()).ok()
 }
 
 /// The reason for which the other side or we refused; `None` for a connection that merely ended.
 pub(super) fn refusal(error: &io::Error) -> Option<String> {
-    match error
-        .get_ref()
-        .and_then(|inner| inner.downcast_ref::<rustls::Error>())
-    {
-        Some(rustls::Error::AlertReceived(alert)) => Some(format!(
-            "it refused this party's certificate ({alert:?}); its configuration must name the certificate in use here, \
-             and both clocks must be right"
-        )),
-        Some(rustls::Error::InvalidMessage(_)) => {
-            Some("what listens there does not speak TLS".to_owned())
-        }
-        Some(_) => Some(plain(error)),
+    match inner(error) {
+        Some(error) => Some(plain(error)),
         None if error.kind() == io::ErrorKind::InvalidData => Some(error.to_string()),
         None => None,
     }
 }
 
-/// An error's text; of our own verifiers, their own words.
-fn plain(error: &io::Error) -> String {
-    let inner = error
-        .get_ref()
-        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    match inner {
-        Some(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(reason)))) => {
-            reason.to_string()
-        }
-        _ => error.to_string(),
-    }
+fn inner(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
 }
 
-fn key(party: usize, identity: &Identity) -> Result<PrivateKeyDer<'static>> {
+/// What became of a handshake, in words; of our own verifiers, their own.
+fn plain(error: &rustls::Error) -> String {
+    use rustls::AlertDescription as Alert;
+    let said = match error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(reason))) => {
+            return reason.to_string();
+        }
+        rustls::Error::InvalidCertificate(_) => {
+            "it could not prove that it has the key of its certificate"
+        }
+        rustls::Error::AlertReceived(
+            Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+            | Alert::AccessDenied
+            | Alert::CertificateRequired,
+        ) => {
+            "it refused this party's certificate; its configuration must name the certificate in use here, \
+             and both clocks must be right"
+        }
+        rustls::Error::InvalidMessage(_) => "what listens there does not speak TLS",
+        _ => "what listens there does not speak TLS as tacit does; check the address",
+    };
+    said.to_owned()
+}
+
+fn key(whose: &str, identity: &Identity) -> Result<PrivateKeyDer<'static>> {
     // The parser's error could quote the file, so it is not shown.
     PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(|_| {
         Error::setup(format!(
-            "the private key of party {party} is not a PEM private key"
+            "the private key of {whose} is not a private key in PEM; give its .key file"
         ))
     })
 }
 
-fn unusable(error: rustls::Error) -> Error {
-    Error::setup(format!("TLS 1.3 is not available ({error})"))
+fn unusable(_: rustls::Error) -> Error {
+    Error::setup("TLS 1.3 is not available; install tacit anew")
 }
 
-fn mismatch(party: usize, error: &rustls::Error) -> Error {
+fn unfit(whose: &str) -> Error {
     Error::setup(format!(
-        "the private key of party {party} does not fit its certificate ({error})"
+        "the private key of {whose} does not fit its certificate; use the two files that were made together"
     ))
 }
