@@ -3,10 +3,15 @@
 import json
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -263,6 +268,161 @@ def test_a_party_that_never_comes(tmp_path: Path) -> None:
         assert "Traceback" not in err
 
 
+def shout(config: Path, key: Path, program: Path) -> tuple[Path, str]:
+    """Others may read the key of party 2."""
+    key.chmod(0o644)
+    return program, (
+        f"the private key {config.parent}/certificates/party-2.key can be read by other users of this "
+        f"machine (mode 644); run: chmod 600 {config.parent}/certificates/party-2.key"
+    )
+
+
+def lack(_config: Path, _key: Path, program: Path) -> tuple[Path, str]:
+    """Party 2 has no program."""
+    return program.with_name("missing.py"), f"there is no program {program.with_name('missing.py')}"
+
+
+@pytest.mark.parametrize("mistake", [shout, lack])
+def test_who_cannot_take_part_tells_the_others(
+    tmp_path: Path, mistake: Callable[[Path, Path, Path], tuple[Path, str]]
+) -> None:
+    config, program = example(tmp_path), tmp_path / "program.py"
+    config.write_text(config.read_text().replace("timeout = 60", "timeout = 600"))
+    program.write_text("print('never')\n")
+    mistaken, reason = mistake(config, tmp_path / "certificates" / "party-2.key", program)
+    starting = ThreadPoolExecutor(2)
+    others = starting.submit(run_parties, config, program, [0, 1])
+    # The others would wait for ten minutes.
+    while not (waited := others.done()) and not all(map(listens, ports_of(config)[:2])):
+        time.sleep(0.1)
+    assert not waited
+    ((code, _, err),) = run_parties(config, mistaken, [2])
+    assert code == 1
+    assert err.startswith(f"tacit: {'setup: ' if mistake is shout else ''}{reason}")
+    for code, out, err in others.result():
+        assert (code, out) == (1, "")
+        assert err == f'tacit: party 2 failed in step "connect": it cannot take part: {reason}\n'
+
+
+def ports_of(config: Path) -> list[int]:
+    """Of all parties."""
+    return [
+        int(port) for port in re.findall(r'^address = "127.0.0.1:(\d+)"', config.read_text(), re.MULTILINE)
+    ]
+
+
+def listens(port: int) -> bool:
+    """Whether somebody does there."""
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_interrupting_ends_the_wait_for_the_others(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    config.write_text(config.read_text().replace("timeout = 60", "timeout = 600"))
+    command = [*TACIT, "run", "--config", str(config), "--party", "0", str(ROOT / "examples" / "classify.py")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not listens(ports_of(config)[0]):
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    # It would wait for ten minutes.
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out, err) == (130, "", "tacit: interrupted\n")
+
+
+def test_a_party_makes_its_own_pair(tmp_path: Path) -> None:
+    for who, name in ((["--party", 1], "party-1"), (["--dealer"], "dealer")):
+        done = tacit("certificates", *who, "--out", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == (
+            f"Wrote {name}.pem, {name}.key in {tmp_path / name}.\n"
+            f"Give {name}.pem to all others by a way that they trust, and {name}.key to nobody.\n"
+        )
+        assert sorted(path.name for path in (tmp_path / name).iterdir()) == [f"{name}.key", f"{name}.pem"]
+        assert (tmp_path / name / f"{name}.key").stat().st_mode & 0o777 == 0o600
+        again = tacit("certificates", *who, "--out", tmp_path / name)
+        assert again.returncode == 1
+        path = tmp_path / name / f"{name}.pem"
+        assert again.stderr == (
+            f"tacit: setup: cannot write {path}: it exists, and is not overwritten; "
+            "choose another directory\n"
+        )
+
+
+def doctor(config: Path, *arguments: object) -> tuple[int, dict[str, dict[str, Any]]]:
+    """Its exit code and its checks by name."""
+    report = config.parent / f"report-{'-'.join(map(str, arguments))}.json"
+    done = tacit("doctor", "--config", config, "--json", report, "--wait", 0.5, *arguments)
+    assert done.stderr == ""
+    checks = json.loads(report.read_text())
+    for check in checks:
+        assert set(check) == {"check", "ok", "detail", "remedy"}
+        assert check["ok"] == (check["remedy"] is None)
+        assert f"{'ok   ' if check['ok'] else 'WRONG'} {check['check']}: {check['detail']}" in done.stdout
+    assert done.returncode == (0 if all(check["ok"] for check in checks) else 1)
+    return done.returncode, {check["check"]: check for check in checks}
+
+
+def test_the_doctor_alone_is_content(tmp_path: Path) -> None:
+    code, checks = doctor(example(tmp_path), "--party", 1)
+    assert code == 0
+    assert list(checks)[:5] == ["tacit", "Python", "torch", "numpy", "configuration"]
+    assert checks["key of party 1"]["detail"] == "fits its certificate; nobody else may read it"
+    assert re.fullmatch(
+        r"valid until \d{4}-\d\d-\d\d \d\d:\d\d UTC", checks["certificate of party 0"]["detail"]
+    )
+    assert checks["listening"]["detail"].startswith("can, on 127.0.0.1:")
+    for peer in (0, 2):
+        assert checks[f"party {peer}"]["detail"].startswith(
+            "its machine answers; nobody listens at 127.0.0.1:"
+        )
+
+
+def test_doctors_find_each_other(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    with ThreadPoolExecutor(3) as starting:
+        examining = [starting.submit(doctor, config, "--party", party, "--wait", 30) for party in range(3)]
+    for party, (code, checks) in enumerate(each.result() for each in examining):
+        assert code == 0
+        for peer in {0, 1, 2} - {party}:
+            assert checks[f"party {peer}"]["detail"].startswith("is there, with the same protocol replicated")
+            assert checks[f"clock of party {peer}"]["detail"] == "agrees with this machine's"
+
+
+def test_the_doctor_names_each_mistake_and_its_remedy(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    (tmp_path / "certificates" / "party-0.pem").write_text("nothing")
+    (tmp_path / "certificates" / "party-1.key").chmod(0o640)
+    text = config.read_text()
+    first, _, third = ports_of(config)
+    config.write_text(text.replace(f"127.0.0.1:{third}", "nowhere.invalid:7400"))
+    with socket.create_server(("127.0.0.1", first)):
+        code, checks = doctor(config, "--party", 0)
+    assert code == 1
+    wrong = {name: (check["detail"], check["remedy"]) for name, check in checks.items() if not check["ok"]}
+    unreadable = "it is no certificate in PEM that tacit uses"
+    assert wrong["certificate of party 0"] == (
+        unreadable,
+        "give the .pem file that `tacit certificates` made",
+    )
+    key = tmp_path / "certificates" / "party-1.key"
+    assert wrong["key of party 1"] == (
+        f"the private key {key} can be read by other users of this machine (mode 640)",
+        f"run: chmod 600 {key}",
+    )
+    assert wrong["address of party 2"][0] == "the name of nowhere.invalid:7400 is not known here"
+    assert wrong["listening"] == (
+        f"cannot listen on 127.0.0.1:{first}: Address already in use; another program uses this port",
+        "end it or choose another port",
+    )
+    config.write_text(text.replace("[[party]]", "[[partie]]"))
+    code, checks = doctor(config)
+    assert code == 1
+    assert list(checks)[-1] == "configuration"
+    assert 'unknown field "partie"' in checks["configuration"]["detail"]
+
+
 def test_a_port_in_use(tmp_path: Path) -> None:
     config = example(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -285,9 +445,12 @@ def test_a_port_in_use(tmp_path: Path) -> None:
         (["demo", "--source", "dealer"], 'protocol "replicated" consumes no correlations'),
         (["demo", "--protocol", "additive", "--parties", "1"], "two or more parties"),
         (["bench", "--parties", "4"], 'protocol "replicated" is for exactly 3 parties, not 4'),
-        (["dealer", "--config", "missing.toml"], "cannot read missing.toml"),
-        (["certificates", "--parties", "1", "--out", "unused"], "2 to 64 parties"),
-        (["run", "--config", "missing.toml", "--party", "0", "x.py"], "cannot read missing.toml"),
+        (["dealer", "--config", "missing.toml"], "cannot read missing.toml: there is no such file"),
+        (["certificates", "--parties", "1", "--out", "unused"], "a session has 2 to 64 parties, not 1"),
+        (["certificates", "--out", "unused"], "say for whom: --party I for one party, --dealer"),
+        (["certificates", "--party", "0", "--dealer", "--out", "unused"], "say for whom: --party I for one"),
+        (["run", "--config", "missing.toml", "--party", "0", __file__], "cannot read missing.toml"),
+        (["run", "--config", "missing.toml", "--party", "0", "x.py"], "there is no program x.py"),
     ],
 )
 def test_mistakes_are_one_message(arguments: list[str], expected: str) -> None:
@@ -300,7 +463,7 @@ def test_mistakes_are_one_message(arguments: list[str], expected: str) -> None:
 
 def test_a_party_that_is_not_in_the_file(tmp_path: Path) -> None:
     config = example(tmp_path)
-    done = tacit("run", "--config", config, "--party", 5, "x.py")
+    done = tacit("run", "--config", config, "--party", 5, __file__)
     assert done.returncode == 1
     assert "there is no party 5" in done.stderr
     assert "its parties are 0 to 2" in done.stderr
@@ -338,8 +501,8 @@ def test_what_does_not_compute_does_not_load_pytorch(tmp_path: Path) -> None:
     for arguments, expected in (
         (["--help"], ""),
         (["--version"], ""),
-        (["run", "--help"], ""),
-        (["certificates", "--parties", 2, "--out", tmp_path / "others"], ""),
+        (["certificates", "--party", 2, "--out", tmp_path / "others"], ""),
+        (["doctor", "--config", config, "--party", 0, "--wait", 0.1], ""),
         (["dealer", "--config", with_dealer], 'failed in step "connect"'),
         (["correlations", "make", "--config", config, "--party", 0, *making], 'failed in step "connect"'),
     ):

@@ -24,7 +24,7 @@ MODULES = [
     ["operators", "sharing"],
     ["module"],
     ["__init__", "_forkserver"],
-    ["demo", "bench"],
+    ["demo", "bench", "doctor"],
     ["cli"],
     ["__main__"],
 ]

@@ -1,11 +1,10 @@
-"""The command line: ``tacit demo``, ``bench``, ``run``, ``dealer``, ``correlations``, ``certificates``.
+"""The command line: ``tacit demo``, ``bench``, ``run``, ``doctor`` and so on.
 
 What a command needs is imported where it runs: those that only make files or deal do not load PyTorch.
 """
 
 import argparse
 import json
-import os
 import runpy
 import sys
 import tomllib
@@ -20,6 +19,13 @@ from tacit.errors import MisuseError, SetupError, TacitError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+#: Of one session at most.
+MOST_PARTIES = 64
+
+#: Seconds in which the other parties may come up that are to be told why this one does not take part.
+WHILE_STARTING = 20.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="take part in a session with parties on other machines")
     run.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
-    run.add_argument("--party", required=True, type=int, metavar="I", help="which of them this is, from 0")
+    run.add_argument("--party", required=True, type=_party, metavar="I", help="which of them this is, from 0")
     run.add_argument(
         "--record",
         type=Path,
@@ -90,10 +96,33 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_correlations(commands)
 
-    certificates = commands.add_parser("certificates", help="make a key and a certificate for each party")
-    certificates.add_argument("--parties", required=True, type=_positive, metavar="N", help="how many")
-    certificates.add_argument("--out", required=True, metavar="DIR", help="an empty directory")
-    certificates.add_argument("--dealer", action="store_true", help="also for a dealer")
+    doctor = commands.add_parser(
+        "doctor",
+        help="say whether a session is possible, and what to mend",
+        description="Examines versions, the configuration, certificates and keys; and as one of the members, "
+        "whether it can listen, who of the others is there, and whether clocks and settings agree.",
+    )
+    doctor.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
+    member = doctor.add_mutually_exclusive_group()
+    member.add_argument("--party", type=_party, metavar="I", help="which of them this is, from 0")
+    member.add_argument("--dealer", action="store_true", help="this is the dealer")
+    doctor.add_argument(
+        "--wait", type=float, default=3.0, metavar="S", help="look for the others so many seconds (3)"
+    )
+    doctor.add_argument("--json", type=Path, metavar="FILE", help="write the checks there as JSON")
+    doctor.set_defaults(command=_doctor)
+
+    certificates = commands.add_parser(
+        "certificates",
+        help="make a key and a certificate",
+        description="Makes a key and a certificate: with --party for this party, with --dealer for the "
+        "dealer, as each runs it for itself; with --parties for all parties, for trials.",
+    )
+    whose = certificates.add_mutually_exclusive_group()
+    whose.add_argument("--party", type=_party, metavar="I", help="for this one, counted from 0")
+    whose.add_argument("--parties", type=_positive, metavar="N", help="for so many, each their own")
+    certificates.add_argument("--dealer", action="store_true", help="for the dealer, alone or with --parties")
+    certificates.add_argument("--out", required=True, metavar="DIR", help="where they are written")
     certificates.set_defaults(command=_certificates)
     return parser
 
@@ -108,7 +137,9 @@ def _add_correlations(commands: Any) -> None:
         'Sessions whose parties.toml says source = "file" then need no other source.',
     )
     make.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
-    make.add_argument("--party", required=True, type=int, metavar="I", help="which of them this is, from 0")
+    make.add_argument(
+        "--party", required=True, type=_party, metavar="I", help="which of them this is, from 0"
+    )
     make.add_argument(
         "--demand", required=True, type=Path, metavar="FILE", help="what `tacit run --record FILE` wrote"
     )
@@ -144,8 +175,22 @@ def _setting(parsed: argparse.Namespace) -> Setting:
     return setting
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a whole number, not {text}") from None
+
+
+def _party(text: str) -> int:
+    number = _whole(text)
+    if not 0 <= number < MOST_PARTIES:
+        raise argparse.ArgumentTypeError(f"parties count from 0 to {MOST_PARTIES - 1}")
+    return number
+
+
 def _positive(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError("a number from 1")
     return number
@@ -159,7 +204,14 @@ def _print_threat_model(console: "Console", setting: Setting) -> None:
 
 def _write(path: Path | None, content: Any) -> None:
     if path is not None:
-        path.write_text(json.dumps(content, indent=2) + "\n")
+        _write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def _write_text(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise SetupError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _demo(parsed: argparse.Namespace) -> None:
@@ -223,6 +275,11 @@ def _measure(
 
 
 def _run(parsed: argparse.Namespace) -> None:
+    wrong = _wrong_with(Path(parsed.program))
+    if wrong is not None:
+        print(f"tacit: {wrong}; telling the other parties ...", file=sys.stderr)
+        _core.refuse(parsed.config, parsed.party, wrong, WHILE_STARTING)
+        sys.exit(1)
     with tacit.connect(parsed.config, parsed.party, record=parsed.record is not None) as session:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         sys.argv = [parsed.program, *parsed.arguments]
@@ -232,10 +289,24 @@ def _run(parsed: argparse.Namespace) -> None:
             _write_demand(parsed.record, session.demand)
 
 
+def _wrong_with(program: Path) -> str | None:
+    """What keeps a program from running, found before the others are met."""
+    try:
+        compile(program.read_bytes(), str(program), "exec")
+    except FileNotFoundError:
+        return f"there is no program {program}"
+    except OSError as error:
+        return f"cannot read the program {program}: {error.strerror}"
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        return f"the program {program}{line} is no Python: {getattr(error, 'msg', error)}"
+    return None
+
+
 def _write_demand(path: Path, demand: str | None) -> None:
     if demand is None:
         raise MisuseError("--record: this session's protocol consumes no correlations")
-    path.write_text(demand)
+    _write_text(path, demand)
     print(f"tacit: wrote {path}: {len(demand.splitlines()) - 1} jobs", file=sys.stderr)
 
 
@@ -279,28 +350,37 @@ def _parties_of(config: str) -> int | None:
         return None
 
 
+def _doctor(parsed: argparse.Namespace) -> None:
+    from tacit.doctor import examine
+
+    checks = examine(parsed.config, parsed.party, parsed.dealer, parsed.wait)
+    print("\n".join(map(str, checks)))
+    _write(parsed.json, [check.as_json() for check in checks])
+    if parsed.party is None and not parsed.dealer:
+        print("With --party I it is examined too whether party I can listen, and who of the others is there.")
+    if not all(check.ok for check in checks):
+        sys.exit(1)
+
+
 def _certificates(parsed: argparse.Namespace) -> None:
-    _core.write_certificates(parsed.parties, parsed.out)
-    last = parsed.parties - 1
-    print(f"Wrote party-0.pem, party-0.key to party-{last}.pem, party-{last}.key in {parsed.out}.")
-    if parsed.dealer:
-        _write_dealers_certificate(parsed.parties, Path(parsed.out))
-        print(f"Wrote dealer.pem, dealer.key in {parsed.out}.")
-    print("Give every party all .pem files, and its own .key to it alone.")
-
-
-def _write_dealers_certificate(parties: int, folder: Path) -> None:
-    """The dealer counts after the parties."""
-    certificate, key = _core.generate_certificate(parties)
-    for path, text, mode in (
-        (folder / "dealer.pem", certificate, 0o644),
-        (folder / "dealer.key", key, 0o600),
-    ):
-        try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
-                file.write(text)
-        except OSError as error:
-            raise SetupError(f"cannot write {path}: {error.strerror}; choose an empty directory") from None
+    one = parsed.party is not None
+    if one == (parsed.parties is not None or parsed.dealer):
+        raise MisuseError(
+            "say for whom: --party I for one party, --dealer for the dealer, or --parties N for all; "
+            "--dealer may come with --parties"
+        )
+    if parsed.parties is not None and not 2 <= parsed.parties <= MOST_PARTIES:
+        raise MisuseError(f"a session has 2 to {MOST_PARTIES} parties, not {parsed.parties}")
+    numbers = [parsed.party] if one else range(parsed.parties or 0)
+    names = [f"party-{party}" for party in numbers] + ["dealer"] * parsed.dealer
+    _core.write_certificates(names, parsed.out)
+    files = [f"{name}.{ending}" for name in names for ending in ("pem", "key")]
+    shown = files if len(files) <= 4 else [*files[:2], "...", *files[-2:]]
+    print(f"Wrote {', '.join(shown)} in {parsed.out}.")
+    if len(names) == 1:
+        print(f"Give {files[0]} to all others by a way that they trust, and {files[1]} to nobody.")
+    else:
+        print("Give every party all .pem files, and its own .key to it alone.")
 
 
 if __name__ == "__main__":

@@ -71,6 +71,13 @@ struct Party {
     correlations: Option<PathBuf>,
 }
 
+impl Party {
+    fn key(&self) -> PathBuf {
+        let beside = || self.certificate.with_extension("key");
+        self.key.clone().unwrap_or_else(beside)
+    }
+}
+
 fn replicated() -> String {
     "replicated".to_owned()
 }
@@ -193,11 +200,7 @@ impl Config {
     /// # Errors
     /// `Misuse` for one that is not in the file; `Setup` for files that cannot be read.
     pub fn identity(&self, member: usize, dealer: bool) -> Result<Identity> {
-        let entry = self.entry(member)?;
-        let key = entry
-            .key
-            .clone()
-            .unwrap_or_else(|| entry.certificate.with_extension("key"));
+        let key = self.entry(member)?.key();
         Ok(Identity {
             certificates: self
                 .members(dealer)?
@@ -205,6 +208,21 @@ impl Config {
                 .collect::<Result<_>>()?,
             key: read_key(&self.folder().join(key))?,
         })
+    }
+
+    /// A member's certificate, read from its file.
+    ///
+    /// # Errors
+    /// `Misuse` for one that is not in the file; `Setup` for a file that cannot be read.
+    pub fn certificate(&self, member: usize) -> Result<String> {
+        self.beside(&self.entry(member)?.certificate)
+    }
+
+    /// Whether a member's key lies here.
+    #[must_use]
+    pub fn has_key(&self, member: usize) -> bool {
+        let entry = self.entry(member);
+        entry.is_ok_and(|entry| self.folder().join(entry.key()).exists())
     }
 
     /// Where that party's file of correlations lies, if the configuration names one.

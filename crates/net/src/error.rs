@@ -95,17 +95,25 @@ impl Error {
         }
     }
 
-    /// Whom it blames, if not this party itself, and why: what the others are told.
-    pub(crate) fn told(&self) -> (Option<usize>, String) {
+    /// Whom it blames, if not this party itself.
+    pub(crate) fn blamed(&self) -> Option<usize> {
         match self {
-            Self::Peer { party, reason, .. } => (Some(*party), reason.clone()),
-            Self::Desync { party, .. } | Self::Differ { party, .. } => {
-                (Some(*party), self.to_string())
+            Self::Peer { party, .. } | Self::Desync { party, .. } | Self::Differ { party, .. } => {
+                Some(*party)
             }
-            Self::Network { reason } | Self::Setup { reason } | Self::Misuse { reason } => {
-                (None, reason.clone())
-            }
-            Self::Interrupted => (None, self.to_string()),
+            _ => None,
+        }
+    }
+
+    /// The reason alone, as the others are told it.
+    #[must_use]
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Peer { reason, .. }
+            | Self::Network { reason }
+            | Self::Setup { reason }
+            | Self::Misuse { reason } => reason.clone(),
+            Self::Desync { .. } | Self::Differ { .. } | Self::Interrupted => self.to_string(),
         }
     }
 

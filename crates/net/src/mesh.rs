@@ -273,7 +273,7 @@ impl Shared {
                     );
                     (*party, step.clone(), reason)
                 }
-                other => (self.party, "end".to_owned(), other.told().1),
+                other => (self.party, "end".to_owned(), other.cause()),
             };
             self.tell_end(blamed, &step, &reason);
         }

@@ -263,7 +263,7 @@ impl Folder {
         let others = std::mem::take(&mut self.listeners);
         let refusing = || {
             let acquaintances = Acquaintances::read(&self.toml(), Some(2)).unwrap();
-            refuse(&acquaintances, &Error::setup(reason));
+            refuse(&acquaintances, reason, LONG);
         };
         let link = |listener, party| {
             let identity = self.set_up.identity(party);

@@ -11,8 +11,8 @@ pub fn generate_certificate(party: usize, days: u32) -> PyResult<(String, String
     Ok((generated.certificate_pem, generated.key_pem))
 }
 
-/// Certificates and keys of all parties, for trials on one machine.
+/// NAME.pem and NAME.key for each name, in a directory where none of them is yet.
 #[pyfunction]
-pub fn write_certificates(parties: usize, directory: &str) -> PyResult<()> {
-    net::certificates::write_directory(parties, directory.as_ref()).map_err(raise)
+pub fn write_certificates(names: Vec<String>, directory: &str) -> PyResult<()> {
+    net::certificates::write(&names, directory.as_ref()).map_err(raise)
 }

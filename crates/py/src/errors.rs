@@ -1,8 +1,9 @@
 //! The typed errors of the layers below, as Python exceptions by blame.
 
 use pyo3::create_exception;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
 
 create_exception!(
     tacit._core,
@@ -50,7 +51,27 @@ pub fn raise(error: mpc::Error) -> PyErr {
         mpc::Error::Network { .. } => NetworkError::new_err(message),
         mpc::Error::Setup { .. } => SetupError::new_err(message),
         mpc::Error::Misuse { .. } => MisuseError::new_err(message),
+        mpc::Error::Interrupted => interruption(),
     }
+}
+
+/// What a signal's handler raised, until the call that it ends comes back.
+static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
+
+/// Whether a signal has come whose handler raises, such as Ctrl-C: asked by calls that wait without the
+/// interpreter.
+pub fn is_interrupted() -> bool {
+    let signals = Python::try_attach(|py| py.check_signals());
+    let Some(Err(raised)) = signals else {
+        return false;
+    };
+    *RAISED.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
+    true
+}
+
+fn interruption() -> PyErr {
+    let raised = RAISED.lock().unwrap_or_else(PoisonError::into_inner).take();
+    raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
 /// A misuse that is found here, at the border.

@@ -6,11 +6,12 @@
 //! | `session`, `opening`, `operations` | the class `Session`: what it says of itself, how it begins, what it computes |
 //! | `operands`, `buffer` | Python's arrays as operands of the protocol |
 //! | `kernels` | local products by public operands |
-//! | `making`, `certificates` | files of correlations, keys |
+//! | `making`, `certificates`, `doctor` | files of correlations, keys, what keeps a session from being possible |
 //! | `errors` | exceptions by blame |
 
 mod buffer;
 mod certificates;
+mod doctor;
 mod errors;
 mod kernels;
 mod making;
@@ -24,11 +25,14 @@ use pyo3::prelude::*;
 /// The native part of tacit.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    net::interruption::ask_by(errors::is_interrupted);
     errors::register(module)?;
     module.add_class::<session::Session>()?;
     module.add_class::<opening::Listener>()?;
     module.add_class::<kernels::Convolution>()?;
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;
+    module.add_function(wrap_pyfunction!(opening::refuse, module)?)?;
+    module.add_function(wrap_pyfunction!(doctor::examine, module)?)?;
     module.add_function(wrap_pyfunction!(opening::deal_connected, module)?)?;
     module.add_function(wrap_pyfunction!(opening::deal_local, module)?)?;
     module.add_function(wrap_pyfunction!(making::make_correlations, module)?)?;

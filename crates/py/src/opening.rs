@@ -125,6 +125,21 @@ impl Session {
     }
 }
 
+/// Tells the other members of a configuration file that this party cannot take part, and why; tries for at
+/// most that many seconds to reach them.
+#[pyfunction]
+pub fn refuse(
+    py: Python<'_>,
+    config_path: &str,
+    party: usize,
+    reason: &str,
+    timeout: f64,
+) -> PyResult<()> {
+    let most = seconds(timeout).map_err(raise)?;
+    py.detach(|| configured::refuse(Path::new(config_path), Some(party), reason, most));
+    Ok(())
+}
+
 /// Deals correlations to the parties of a configuration file until they have finished.
 #[pyfunction]
 #[pyo3(signature = (config_path, timeout=None, threads=None))]

@@ -3,10 +3,14 @@
 use crate::{Options, Session, Transport, deal};
 use mpc::correlations::file::{self, Demand, Place};
 use mpc::{Error, Result, Trust};
-use net::config::Config;
-use net::{Mesh, tcp};
+use net::Mesh;
+use net::config::{Acquaintances, Config};
+use net::tcp::{self, Identity};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// How long a member whose set-up fails tries to reach the others, which may be starting too.
+const WHILE_STARTING: Duration = Duration::from_secs(5);
 
 /// What is said in place of the configuration file.
 #[derive(Clone, Default)]
@@ -53,15 +57,18 @@ impl Choices {
 /// `Setup` or `Misuse` for what is wrong in the file, the options or this party's own files; `Peer` for a
 /// party that does not come.
 pub fn connect(path: &Path, party: usize, choices: &Choices) -> Result<Session> {
-    let config = Config::read(path)?;
-    let mut options = choices.options(&config)?;
-    options.settings.threat_model(config.parties())?;
-    if options.settings.trust()? == Trust::File {
-        let path = config.correlations(party)?;
-        let secret = config.identity(party, false)?.key;
-        options.settings.file = path.map(|path| Place { path, secret });
-    }
-    let mesh = meet(&config, Some(party), &options)?;
+    let ready = telling(path, Some(party), || {
+        let config = Config::read(path)?;
+        let mut options = choices.options(&config)?;
+        options.settings.threat_model(config.parties())?;
+        if options.settings.trust()? == Trust::File {
+            let path = config.correlations(party)?;
+            let secret = config.identity(party, false)?.key;
+            options.settings.file = path.map(|path| Place { path, secret });
+        }
+        Ready::new(&config, Some(party), options)
+    })?;
+    let (mesh, options) = ready.meet()?;
     Session::open(mesh, &options.settings, Transport::Tls)
 }
 
@@ -70,9 +77,12 @@ pub fn connect(path: &Path, party: usize, choices: &Choices) -> Result<Session> 
 /// # Errors
 /// As [`connect`] and [`deal`].
 pub fn serve(path: &Path, timeout: Option<Duration>) -> Result<()> {
-    let config = Config::read(path)?;
-    let options = Options::of_dealer(timeout.unwrap_or(config.timeout))?;
-    deal(&meet(&config, None, &options)?)
+    let ready = telling(path, None, || {
+        let config = Config::read(path)?;
+        let options = Options::of_dealer(timeout.unwrap_or(config.timeout))?;
+        Ready::new(&config, None, options)
+    })?;
+    deal(&ready.meet()?.0)
 }
 
 /// Makes this party's file of correlations together with the other parties; `progress` hears how many jobs
@@ -87,20 +97,23 @@ pub fn make(
     work: &Making,
     progress: impl FnMut(usize, usize),
 ) -> Result<()> {
-    let config = Config::read(path)?;
-    // What is made is for later sessions, whose source is the file.
-    let source = source.or_else(|| config.source.clone().filter(|source| source != "file"));
-    let options = Options::new("additive", source, config.timeout)?;
-    if options.settings.trust()? == Trust::File {
-        return Err(Error::misuse(
-            "a file of correlations is made by source \"ot\", \"he\" or \"dealer\"",
-        ));
-    }
-    let place = Place {
-        path: work.out.clone(),
-        secret: config.identity(party, false)?.key,
-    };
-    let mesh = meet(&config, Some(party), &options)?;
+    let (ready, place) = telling(path, Some(party), || {
+        let config = Config::read(path)?;
+        // What is made is for later sessions, whose source is the file.
+        let source = source.or_else(|| config.source.clone().filter(|source| source != "file"));
+        let options = Options::new("additive", source, config.timeout)?;
+        if options.settings.trust()? == Trust::File {
+            return Err(Error::misuse(
+                "a file of correlations is made by source \"ot\", \"he\" or \"dealer\"",
+            ));
+        }
+        let place = Place {
+            path: work.out.clone(),
+            secret: config.identity(party, false)?.key,
+        };
+        Ok((Ready::new(&config, Some(party), options)?, place))
+    })?;
+    let (mesh, options) = ready.meet()?;
     let Making { demand, runs, .. } = work;
     let made = file::make(&options.settings, &mesh, demand, *runs, &place, progress);
     match made {
@@ -112,28 +125,68 @@ pub fn make(
     }
 }
 
-/// The links of one member, the dealer where `party` is `None`.
-fn meet(config: &Config, party: Option<usize>, options: &Options) -> Result<Mesh> {
-    let dealer = options.settings.has_dealer()?;
-    let member = match party {
-        Some(party) if party >= config.parties() => {
-            let last = config.parties() - 1;
-            return Err(Error::misuse(format!(
-                "there is no party {party} in the file; its parties are 0 to {last}"
-            )));
-        }
-        Some(party) => party,
-        None => config.parties(),
-    };
-    let addresses = config.addresses(dealer)?;
-    let listener = tcp::Listener::bind(config.listen_address(member)?)?;
-    tcp::connect(
-        listener,
-        member,
-        &addresses,
-        dealer,
-        config.identity(member, dealer)?,
-        options.timeout,
-        &options.parameters()?,
-    )
+/// Tells the other members that this one, the dealer where `party` is `None`, cannot take part, for a reason
+/// that its program found. Those that are not there are called again and again, for so long.
+pub fn refuse(path: &Path, party: Option<usize>, reason: &str, most: Duration) {
+    if let Some(others) = Acquaintances::read(path, party) {
+        tcp::refuse(&others, reason, most);
+    }
+}
+
+/// What a member does before it meets the others; if it fails, they are told.
+fn telling<T>(path: &Path, party: Option<usize>, prepare: impl FnOnce() -> Result<T>) -> Result<T> {
+    prepare().inspect_err(|error| refuse(path, party, &error.cause(), WHILE_STARTING))
+}
+
+/// A member that can meet the others: everything of its own has been read and checked.
+struct Ready {
+    member: usize,
+    listener: tcp::Listener,
+    addresses: Vec<String>,
+    dealer: bool,
+    identity: Identity,
+    options: Options,
+}
+
+impl Ready {
+    /// A party, or the dealer where `party` is `None`.
+    fn new(config: &Config, party: Option<usize>, options: Options) -> Result<Self> {
+        let dealer = options.settings.has_dealer()?;
+        let member = match party {
+            Some(party) if party >= config.parties() => {
+                let last = config.parties() - 1;
+                return Err(Error::misuse(format!(
+                    "there is no party {party} in the file; its parties are 0 to {last}"
+                )));
+            }
+            Some(party) => party,
+            None => config.parties(),
+        };
+        let addresses = config.addresses(dealer)?;
+        let identity = config.identity(member, dealer)?;
+        identity.check(member, dealer)?;
+        Ok(Self {
+            member,
+            listener: tcp::Listener::bind(config.listen_address(member)?)?,
+            addresses,
+            dealer,
+            identity,
+            options,
+        })
+    }
+
+    /// The links, and what the session is started with.
+    fn meet(self) -> Result<(Mesh, Options)> {
+        let parameters = self.options.parameters()?;
+        let mesh = tcp::connect(
+            self.listener,
+            self.member,
+            &self.addresses,
+            self.dealer,
+            self.identity,
+            self.options.timeout,
+            &parameters,
+        )?;
+        Ok((mesh, self.options))
+    }
 }

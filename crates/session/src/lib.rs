@@ -7,11 +7,13 @@
 //! | [`options`] | what a session is started with; what all parties must agree on |
 //! | [`limits`] | what an operation may be asked for |
 //! | [`configured`] | the members of a `parties.toml`: parties, the dealer, makers of files |
+//! | [`doctor`] | whether a session is possible, before it is tried |
 //! | [`local`] | members in other processes of this machine, and in this one |
 //!
 //! `examples/party.rs` is a whole program.
 
 pub mod configured;
+pub mod doctor;
 pub mod limits;
 pub mod local;
 pub mod options;

@@ -72,7 +72,8 @@ impl Session {
     /// # Errors
     /// As [`mpc::open`].
     pub fn open(mesh: Mesh, settings: &Settings, transport: Transport) -> Result<Self> {
-        let protocol = mpc::open(settings, &mesh, transport == Transport::Memory)?;
+        let opened = mpc::open(settings, &mesh, transport == Transport::Memory);
+        let protocol = opened.inspect_err(|error| mesh.abort(&error.cause()))?;
         let about = About {
             party: mesh.party(),
             parties: mesh.parties(),

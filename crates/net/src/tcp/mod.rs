@@ -6,6 +6,7 @@
 //! does not end the set-up; a *party* that is wrongly set up does, and tells the others why.
 
 mod conversations;
+mod examination;
 mod hello;
 mod meeting;
 mod outgoing;
@@ -16,11 +17,13 @@ mod tests;
 mod tls;
 
 use crate::MOST_PARTIES;
+use crate::certificates::Period;
 use crate::error::{Error, Result, cause};
 use crate::frame::Frame;
 use crate::inbox::Inbox;
 use crate::mesh::{Link, Mesh};
 use crate::roster::Roster;
+pub use examination::{Found, look};
 use meeting::{Setup, meet};
 use outgoing::Outgoing;
 use refusal::part;
@@ -44,6 +47,22 @@ pub struct Identity {
     pub key: String,
 }
 
+impl Identity {
+    /// Whether a member can link with the others by these; [`connect`] would say the same.
+    ///
+    /// # Errors
+    /// `Setup` for a certificate or a key that cannot be used.
+    pub fn check(&self, member: usize, dealer: bool) -> Result<()> {
+        let members = self.certificates.len();
+        Tls::new(member, Roster { members, dealer }, self).map(drop)
+    }
+}
+
+/// When a certificate in PEM is valid.
+pub(crate) fn period(pem: &str) -> Option<Period> {
+    pinned::period(&tls::certificate(pem)?)
+}
+
 /// A bound listening socket.
 pub struct Listener {
     socket: TcpListener,
@@ -60,11 +79,11 @@ impl Listener {
             TcpListener::bind(address).and_then(|socket| Ok((socket.local_addr()?, socket)));
         let (address, socket) = bound.map_err(|error| {
             let remedy = match error.kind() {
-                io::ErrorKind::AddrInUse => "another program uses this port: end it or choose another port",
+                io::ErrorKind::AddrInUse => "another program uses this port; end it or choose another port",
                 io::ErrorKind::AddrNotAvailable => {
-                    "this address is not one of this machine's: set \"listen\" to one that is, e.g. \"0.0.0.0:PORT\""
+                    "this address is not one of this machine's; set \"listen\" to one that is, e.g. \"0.0.0.0:PORT\""
                 }
-                io::ErrorKind::PermissionDenied => "ports below 1024 need privileges: choose a higher one",
+                io::ErrorKind::PermissionDenied => "ports below 1024 need privileges; choose a higher one",
                 _ => "check the address",
             };
             let cause = cause(&error);

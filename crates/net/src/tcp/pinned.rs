@@ -1,5 +1,6 @@
 //! Which certificates are accepted: the pinned one of a party, in its period of validity.
 
+use crate::certificates::Period;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -110,16 +111,33 @@ fn check(
     verified.map(drop)
 }
 
-/// A time for people, to the minute.
-pub(crate) fn date(at: UnixTime) -> String {
-    let seconds = i64::try_from(at.as_secs()).unwrap_or(i64::MAX);
-    time::OffsetDateTime::from_unix_timestamp(seconds).map_or_else(
-        |_| "an unknown time".to_owned(),
-        |at| {
-            let (date, hour, minute) = (at.date(), at.hour(), at.minute());
-            format!("{date} {hour:02}:{minute:02} UTC")
-        },
-    )
+/// When a certificate is valid, which the verifier tells who asks for a time before and after.
+pub(super) fn period(certificate: &CertificateDer<'_>) -> Option<Period> {
+    let provider = rustls::crypto::ring::default_provider();
+    let at = |seconds| UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
+    let not_before = match check(certificate, at(0), &provider) {
+        Ok(()) => 0,
+        Err(webpki::Error::CertNotValidYet { not_before, .. }) => not_before.as_secs(),
+        Err(_) => return None,
+    };
+    match check(certificate, at(LATEST), &provider) {
+        Err(webpki::Error::CertExpired { not_after, .. }) => Some(Period {
+            not_before,
+            not_after: not_after.as_secs(),
+        }),
+        Ok(()) => Some(Period {
+            not_before,
+            not_after: LATEST,
+        }),
+        Err(_) => None,
+    }
+}
+
+/// The year 9999, the last that a certificate can name.
+const LATEST: u64 = 253_402_300_799;
+
+fn date(at: UnixTime) -> String {
+    crate::certificates::date(at.as_secs())
 }
 
 fn certificate_error(reason: String) -> rustls::Error {

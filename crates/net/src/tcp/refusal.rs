@@ -18,10 +18,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// How long a member whose set-up fails tries to reach the others, which may be starting too.
-const WHILE_STARTING: Duration = Duration::from_secs(5);
-
-/// The same for one that was linking with them.
+/// How long a member that was linking with the others, and failed, tries to reach them.
 const WHILE_LINKING: Duration = Duration::from_secs(1);
 
 /// Somebody to be told.
@@ -33,13 +30,12 @@ struct Listener {
 /// Tells the others that the set-up has failed: on the connection that they made, by their link if they are
 /// past their set-up, and by a call where there is neither.
 pub(super) fn part(setup: &Setup, outgoing: Vec<Option<tls::Outgoing>>, error: &Error) {
-    let (blamed, reason) = error.told();
-    let blamed = match blamed {
+    let blamed = match error.blamed() {
         None => setup.party,
         Some(DEALER) => setup.roster.parties(),
         Some(party) => party,
     };
-    let hello = Hello::new(Purpose::Refusal, setup.party, blamed, &reason);
+    let hello = Hello::new(Purpose::Refusal, setup.party, blamed, &error.cause());
     let mut incoming = setup.take_incoming();
     let unheard = |peer: &usize| match &mut incoming[*peer] {
         Some(stream) => hello.write(stream).is_err(),
@@ -59,8 +55,8 @@ pub(super) fn part(setup: &Setup, outgoing: Vec<Option<tls::Outgoing>>, error: &
 }
 
 /// Tells the other members of a configuration, as far as it can be read, that `member` cannot take part.
-/// Takes some seconds where they are not there.
-pub fn refuse(acquaintances: &Acquaintances, error: &Error) {
+/// Those that are not there are called again and again, for so long.
+pub fn refuse(acquaintances: &Acquaintances, reason: &str, most: Duration) {
     let own = acquaintances.own();
     let listeners = acquaintances.others().filter_map(|(address, certificate)| {
         let own = own.as_ref().map(|(pem, key)| (pem.as_str(), key.as_str()));
@@ -71,8 +67,8 @@ pub fn refuse(acquaintances: &Acquaintances, error: &Error) {
     });
     let listeners: Vec<Listener> = listeners.collect();
     let member = acquaintances.member();
-    let hello = Hello::new(Purpose::Refusal, member, member, &error.told().1);
-    tell(&hello, &listeners, WHILE_STARTING);
+    let hello = Hello::new(Purpose::Refusal, member, member, reason);
+    tell(&hello, &listeners, most);
 }
 
 fn tell(hello: &Hello, listeners: &[Listener], most: Duration) {

@@ -1,0 +1,31 @@
+//! The examination of a configuration for Python.
+
+use crate::errors::raise;
+use ::session::doctor::{self, Who};
+use ::session::options::seconds;
+use pyo3::prelude::*;
+use std::path::Path;
+
+/// What `session::doctor` finds, a tuple of check, whether it is well, detail and remedy for each thing; the
+/// dealer examines where `dealer` is set, and nobody where there is no party either.
+#[pyfunction]
+#[pyo3(signature = (config_path, party, dealer, timeout))]
+pub fn examine(
+    py: Python<'_>,
+    config_path: &str,
+    party: Option<usize>,
+    dealer: bool,
+    timeout: f64,
+) -> PyResult<Vec<(String, bool, String, String)>> {
+    let most = seconds(timeout).map_err(raise)?;
+    let who = match party {
+        Some(party) => Who::Party(party),
+        None if dealer => Who::Dealer,
+        None => Who::Nobody,
+    };
+    let checks = py.detach(|| doctor::examine(Path::new(config_path), who, most));
+    let told = checks
+        .into_iter()
+        .map(|check| (check.check, check.ok, check.detail, check.remedy));
+    Ok(told.collect())
+}

@@ -1,0 +1,266 @@
+//! Whether a session that a `parties.toml` describes is possible, thing by thing, each with a remedy.
+
+use crate::{Options, Result};
+use net::certificates::period;
+use net::config::Config;
+use net::tcp::{self, Found, Identity, Listener};
+use std::net::ToSocketAddrs;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Clocks may differ by so many seconds.
+const CLOCKS: u64 = 60;
+
+/// One thing that was looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Check {
+    /// What was looked at.
+    pub check: String,
+    /// Whether a session is possible as far as this goes.
+    pub ok: bool,
+    /// What was found.
+    pub detail: String,
+    /// What to do, where it is not well.
+    pub remedy: String,
+}
+
+/// What was looked at so far.
+#[derive(Default)]
+struct Report(Vec<Check>);
+
+/// Which member examines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Who {
+    /// Nobody: what is in the files is examined, and no peer can be met.
+    Nobody,
+    /// A party.
+    Party(usize),
+    /// The dealer.
+    Dealer,
+}
+
+/// Examines a configuration, this member's files, and what is found at the addresses of the others within
+/// that time.
+#[must_use]
+pub fn examine(path: &Path, who: Who, most: Duration) -> Vec<Check> {
+    let mut report = Report::default();
+    let Some((config, options)) = report.configuration(path) else {
+        return report.0;
+    };
+    let Some(dealer) = report.value("dealer", options.settings.has_dealer()) else {
+        return report.0;
+    };
+    let Some(addresses) = report.value("addresses", config.addresses(dealer)) else {
+        return report.0;
+    };
+    let member = match who {
+        Who::Nobody => None,
+        Who::Party(party) => Some(party),
+        Who::Dealer => Some(config.parties()),
+    };
+    if let Some(member) = member.filter(|member| *member >= addresses.len()) {
+        let last = config.parties() - 1;
+        let remedy = "give this party's own number; the dealer belongs to source \"dealer\" alone";
+        let detail = format!("there is no member {member}; the parties are 0 to {last}");
+        report.wrong("this party", detail, remedy);
+        return report.0;
+    }
+    for (member, address) in addresses.iter().enumerate() {
+        report.address(&format!("address of {}", name(&config, member)), address);
+    }
+    report.certificates(&config, addresses.len());
+    let identities = report.keys(&config, member, addresses.len(), dealer);
+    let Some(member) = member else {
+        return report.0;
+    };
+    let listener = report.listening(&config, member);
+    if let (Some(identity), Some(parameters)) =
+        (identities, report.value("protocol", options.parameters()))
+    {
+        let found = tcp::look(
+            listener.as_ref(),
+            member,
+            &addresses,
+            dealer,
+            &identity,
+            &parameters,
+            most,
+        );
+        for (peer, found) in found.into_iter().flatten().enumerate() {
+            if peer != member {
+                report.peer(&name(&config, peer), &addresses[peer], found, &parameters);
+            }
+        }
+    }
+    report.0
+}
+
+fn name(config: &Config, member: usize) -> String {
+    if member == config.parties() {
+        "the dealer".to_owned()
+    } else {
+        format!("party {member}")
+    }
+}
+
+impl Report {
+    fn well(&mut self, check: &str, detail: impl Into<String>) {
+        self.0.push(Check {
+            check: check.to_owned(),
+            ok: true,
+            detail: detail.into(),
+            remedy: String::new(),
+        });
+    }
+
+    fn wrong(&mut self, check: &str, detail: impl Into<String>, remedy: &str) {
+        self.0.push(Check {
+            check: check.to_owned(),
+            ok: false,
+            detail: detail.into(),
+            remedy: remedy.to_owned(),
+        });
+    }
+
+    /// What is well says nothing here; an error brings its remedy with it, behind the last semicolon.
+    fn value<T>(&mut self, check: &str, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let cause = error.cause();
+                let (detail, remedy) = cause.rsplit_once("; ").unwrap_or((&cause, "mend it"));
+                self.wrong(check, detail, remedy);
+                None
+            }
+        }
+    }
+
+    fn configuration(&mut self, path: &Path) -> Option<(Config, Options)> {
+        let config = self.value("configuration", Config::read(path))?;
+        let options = Options::new(&config.protocol, config.source.clone(), config.timeout);
+        let options = self.value("protocol", options)?;
+        let model = options.settings.threat_model(config.parties());
+        let model = self.value("protocol", model)?;
+        let seconds = config.timeout.as_secs_f64();
+        self.well("configuration", format!("{model}; timeout {seconds} s"));
+        Some((config, options))
+    }
+
+    fn address(&mut self, check: &str, address: &str) {
+        match address.to_socket_addrs().map(|mut all| all.next()) {
+            Ok(Some(found)) if found.to_string() == address => self.well(check, address),
+            Ok(Some(found)) => self.well(check, format!("{address} is {found}")),
+            _ => self.wrong(
+                check,
+                format!("the name of {address} is not known here"),
+                "correct it, or ask who runs this network's names",
+            ),
+        }
+    }
+
+    fn certificates(&mut self, config: &Config, members: usize) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |now| now.as_secs());
+        for member in 0..members {
+            let check = format!("certificate of {}", name(config, member));
+            let Some(pem) = self.value(&check, config.certificate(member)) else {
+                continue;
+            };
+            match period(&pem) {
+                None => self.wrong(
+                    &check,
+                    "it is no certificate in PEM that tacit uses",
+                    "give the .pem file that `tacit certificates` made",
+                ),
+                Some(period) if now < period.not_before => self.wrong(
+                    &check,
+                    format!("it is valid only from {}", period.begins()),
+                    "check the clock of this machine, and of the one that made it",
+                ),
+                Some(period) if now > period.not_after => self.wrong(
+                    &check,
+                    format!("it expired at {}", period.ends()),
+                    "its owner makes a new one, and gives it to all",
+                ),
+                Some(period) => self.well(&check, format!("valid until {}", period.ends())),
+            }
+        }
+    }
+
+    /// The identity of this member, or of none; all keys that are here are looked at.
+    fn keys(
+        &mut self,
+        config: &Config,
+        member: Option<usize>,
+        members: usize,
+        dealer: bool,
+    ) -> Option<Identity> {
+        let mut own = None;
+        let here = |other: &usize| config.has_key(*other) || Some(*other) == member;
+        for other in (0..members).filter(here) {
+            let check = format!("key of {}", name(config, other));
+            let identity = config.identity(other, dealer).and_then(|identity| {
+                identity.check(other, dealer)?;
+                Ok(identity)
+            });
+            let identity = self.value(&check, identity);
+            if identity.is_some() {
+                self.well(&check, "fits its certificate; nobody else may read it");
+            }
+            if Some(other) == member {
+                own = identity;
+            }
+        }
+        own
+    }
+
+    fn listening(&mut self, config: &Config, member: usize) -> Option<Listener> {
+        let bound = config.listen_address(member).and_then(Listener::bind);
+        let listener = self.value("listening", bound)?;
+        self.well("listening", format!("can, on {}", listener.local_address()));
+        Some(listener)
+    }
+
+    fn peer(&mut self, name: &str, address: &str, found: Found, ours: &str) {
+        match found {
+            Found::Nobody => self.well(
+                name,
+                format!("its machine answers; nobody listens at {address} yet"),
+            ),
+            Found::Nothing(cause) => self.wrong(
+                name,
+                format!("nothing answers at {address}: {cause}"),
+                "check the address, the firewalls and the network between",
+            ),
+            Found::Wrong(reason) => {
+                let (detail, remedy) = reason
+                    .rsplit_once("; ")
+                    .unwrap_or((&reason, "check its address and certificate"));
+                self.wrong(name, detail, remedy);
+            }
+            Found::Member { parameters, ahead } => {
+                if parameters == ours {
+                    self.well(name, format!("is there, with the same {parameters}"));
+                } else {
+                    self.wrong(
+                        name,
+                        format!("is there with \"{parameters}\", this party with \"{ours}\""),
+                        "start all parties with the same settings and release",
+                    );
+                }
+                let check = format!("clock of {name}");
+                if ahead.unsigned_abs() <= CLOCKS {
+                    self.well(&check, "agrees with this machine's");
+                } else {
+                    let direction = if ahead > 0 { "ahead of" } else { "behind" };
+                    let seconds = ahead.unsigned_abs();
+                    self.wrong(
+                        &check,
+                        format!("is {seconds} s {direction} this machine's"),
+                        "set both clocks, for example by NTP",
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+"""Whether a session is possible: the versions here, and what the configuration, files and peers say."""
+
+import sys
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+
+from tacit import _core
+
+#: Oldest Python that works.
+OLDEST_PYTHON = (3, 11)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at; a remedy where it is not well."""
+
+    check: str
+    ok: bool
+    detail: str
+    remedy: str | None = None
+
+    def as_json(self) -> dict[str, str | bool | None]:
+        """For machines."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        line = f"{'ok   ' if self.ok else 'WRONG'} {self.check}: {self.detail}"
+        return line if self.remedy is None else f"{line}; {self.remedy}"
+
+
+def examine(config: str, party: int | None, dealer: bool, wait: float) -> list[Check]:
+    """All checks; what is found at the peers within ``wait`` seconds, where it is said who examines."""
+    found = _core.examine(config, party, dealer, wait)
+    return [*_versions(), *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found)]
+
+
+def _versions() -> list[Check]:
+    python = ".".join(map(str, sys.version_info[:3]))
+    oldest = ".".join(map(str, OLDEST_PYTHON))
+    checks = [Check("tacit", True, version("tacit"))]
+    if sys.version_info >= OLDEST_PYTHON:
+        checks.append(Check("Python", True, python))
+    else:
+        checks.append(Check("Python", False, python, f"install Python {oldest} or later"))
+    return [*checks, *(_installed(name) for name in ("torch", "numpy"))]
+
+
+def _installed(name: str) -> Check:
+    """Whether a package is there as tacit needs it, without importing it."""
+    needed = next((need for need in requires("tacit") or [] if need.startswith(f"{name}>=")), f"{name}>=0")
+    least = needed.removeprefix(f"{name}>=").split(";")[0].strip()
+    try:
+        there = version(name)
+    except PackageNotFoundError:
+        return Check(name, False, "is not installed", f"install it: pip install '{name}>={least}'")
+    if _numbers(there) >= _numbers(least):
+        return Check(name, True, there)
+    return Check(
+        name, False, f"{there} is too old", f"install {least} or later: pip install '{name}>={least}'"
+    )
+
+
+def _numbers(release: str) -> list[int]:
+    """2.10.1+cpu is [2, 10, 1]."""
+    return [int(part) for part in release.split("+")[0].split(".") if part.isdigit()]
