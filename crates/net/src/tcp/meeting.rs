@@ -37,6 +37,8 @@ pub(super) struct Setup {
 struct Known {
     /// The connections that others made, by party.
     incoming: BTreeMap<usize, tls::Incoming>,
+    /// How often each has linked with this party: more than once if it went and came back.
+    calls: BTreeMap<usize, usize>,
     /// Whom this party has a connection to.
     reached: BTreeSet<usize>,
     failure: Option<Error>,
@@ -98,6 +100,10 @@ impl Setup {
 
     fn refuse(&self, reason: String) {
         self.known().refused = Some(reason);
+    }
+
+    fn calls(&self, peer: usize) -> usize {
+        self.known().calls.get(&peer).copied().unwrap_or_default()
     }
 
     /// Somebody there is no link with in both directions.
@@ -266,21 +272,31 @@ fn call(setup: &Setup, peer: usize) -> Option<tls::Outgoing> {
 }
 
 /// Listens on a connection while the set-up goes on: nothing comes but why the peer cannot take part after
-/// all. `None` once it has ended.
+/// all. `None` once the peer has gone and come back.
 fn watch(setup: &Setup, peer: usize, mut stream: tls::Outgoing) -> Option<tls::Outgoing> {
     stream.sock.set_read_timeout(Some(WATCH)).ok()?;
+    let mut ended_after = None;
     while !setup.talks.is_over() {
+        if let Some(calls) = ended_after {
+            if setup.calls(peer) > calls {
+                return None;
+            }
+            thread::sleep(WATCH);
+            continue;
+        }
         // A hello is one record, so that it comes whole or not at all.
         match Hello::read(&mut stream) {
             Ok(hello) if hello.purpose == Purpose::Refusal => {
                 setup.fail(setup.refused_by(peer, &hello));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Ok(_) | Err(_) => return None,
+            // A short session may be over for it already, and its one call still on the way to here.
+            Ok(_) | Err(_) => ended_after = Some(setup.calls(peer).max(1)),
         }
     }
-    let unlimited = stream.sock.set_read_timeout(None);
-    unlimited.ok().map(|()| stream)
+    // What has ended shows itself where it is used.
+    drop(stream.sock.set_read_timeout(None));
+    Some(stream)
 }
 
 /// As the calling side: TLS, then hello for hello. `Ok(None)` for one that was started differently; the reason
@@ -330,7 +346,9 @@ fn answer(setup: &Setup, stream: TcpStream) {
     match setup.agrees(peer, &theirs) {
         Ok(true) if stream.sock.set_read_timeout(None).is_ok() => {
             // The newer one, if it went and came back.
-            setup.known().incoming.insert(peer, stream);
+            let mut known = setup.known();
+            known.incoming.insert(peer, stream);
+            *known.calls.entry(peer).or_default() += 1;
         }
         Ok(_) => {}
         Err(reason) => {

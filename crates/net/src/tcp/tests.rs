@@ -196,3 +196,61 @@ fn what_comes_after_the_peers_own_abort_is_dropped_and_the_link_cut() {
     });
     assert!(matches!(error, Error::Peer { party: 1, .. }), "{error}");
 }
+
+/// Certificates, listeners and addresses of some parties.
+struct Parties {
+    made: Vec<certificates::Generated>,
+    listeners: Vec<Option<Listener>>,
+    addresses: Vec<String>,
+}
+
+impl Parties {
+    fn new(parties: usize) -> Self {
+        let listeners: Vec<_> = (0..parties)
+            .map(|_| Listener::bind("127.0.0.1:0").unwrap())
+            .collect();
+        Self {
+            made: (0..parties)
+                .map(|party| certificates::generate(party, 1).unwrap())
+                .collect(),
+            addresses: listeners.iter().map(Listener::local_address).collect(),
+            listeners: listeners.into_iter().map(Some).collect(),
+        }
+    }
+
+    fn identity(&self, party: usize) -> Identity {
+        let pems = self.made.iter().map(|made| made.certificate_pem.clone());
+        Identity {
+            certificates: pems.collect(),
+            key: self.made[party].key_pem.clone(),
+        }
+    }
+
+    /// A session without a message.
+    fn session(&self, party: usize, listener: Listener) -> crate::Result<()> {
+        let (identity, minute) = (self.identity(party), Duration::from_secs(60));
+        let linked = connect(
+            listener,
+            party,
+            &self.addresses,
+            false,
+            identity,
+            minute,
+            "test",
+        );
+        linked?.close()
+    }
+}
+
+#[test]
+fn sessions_that_are_over_at_once_are_linked_all_the_same() {
+    for _ in 0..50 {
+        let mut parties = Parties::new(2);
+        let [first, second] = [0, 1].map(|party| parties.listeners[party].take().unwrap());
+        thread::scope(|scope| {
+            let other = scope.spawn(|| parties.session(1, second));
+            parties.session(0, first).unwrap();
+            other.join().unwrap().unwrap();
+        });
+    }
+}
