@@ -4,7 +4,7 @@
 //! that, and less than a word more for each message; exactly that where n is a multiple of 192 (replicated
 //! sharing) or 64.
 
-use crate::protocol::Receiver;
+use crate::protocol::{Receiver, Shift};
 
 /// Rounds (longest chain of dependent messages) and payload bits summed over all links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -23,6 +23,25 @@ impl std::ops::Add for Cost {
         Self {
             rounds: self.rounds + other.rounds,
             bits: self.bits + other.bits,
+        }
+    }
+}
+
+/// What a product opens of an operand, in protocols that open masked operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Opening {
+    /// That many elements.
+    New(u64),
+    /// Nothing: it has a name and was opened before, or it is the other operand.
+    Known,
+}
+
+impl Opening {
+    /// Elements opened.
+    pub(crate) fn elements(self) -> u64 {
+        match self {
+            Self::New(elements) => elements,
+            Self::Known => 0,
         }
     }
 }
@@ -60,28 +79,30 @@ pub enum Operation {
     },
     /// `bilinear`, with or without truncation.
     Bilinear {
-        /// Elements of the left operand; 0 where it is named and was used before.
-        left: u64,
-        /// Elements of the right operand; 0 where it is named and was used before.
-        right: u64,
+        /// The left operand.
+        left: Opening,
+        /// The right operand.
+        right: Opening,
         /// Output elements.
         n: u64,
-        /// Bits dropped; 0 for none.
-        truncate: u32,
+        /// Bits dropped, if any.
+        truncate: Option<Shift>,
     },
     /// `truncate` of n words.
     Truncate {
         /// Elements.
         n: u64,
         /// Bits dropped.
-        bits: u32,
+        shift: Shift,
     },
-    /// `and` of n values of that width.
+    /// `and_all` of one join: n values of that width with each of several others.
     And {
         /// Elements.
         n: u64,
         /// Planes.
         width: u64,
+        /// How many others; one for `and`.
+        rights: u64,
     },
     /// `sign` of n words.
     Sign {

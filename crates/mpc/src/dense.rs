@@ -79,21 +79,32 @@ fn place(run: Run, at: isize, out: &mut [u64]) {
     }
 }
 
-/// `bits` bits from bit `start` on, and zeros to the end of the last word.
-pub(crate) fn extract(words: &[u64], start: usize, bits: usize) -> Vec<u64> {
+/// `bits` bits from bit `start` on, and zeros to the end of the last word; borrowed where they fill words.
+pub(crate) fn extract(words: &[u64], start: usize, bits: usize) -> Cow<'_, [u64]> {
+    if start % 64 == 0 && bits % 64 == 0 {
+        return Cow::Borrowed(&words[start / 64..][..bits / 64]);
+    }
     let mut out = vec![0; words_of(bits)];
     extract_into(words, start, bits, &mut out);
-    out
+    Cow::Owned(out)
 }
 
 fn extract_into(words: &[u64], start: usize, bits: usize, out: &mut [u64]) {
+    if out.is_empty() {
+        return;
+    }
     let (words, shift) = (&words[start / 64..], start % 64);
     if shift == 0 {
         out.copy_from_slice(&words[..out.len()]);
     } else {
-        for (i, out) in out.iter_mut().enumerate() {
-            let high = words.get(i + 1).map_or(0, |high| high << (64 - shift));
-            *out = words[i] >> shift | high;
+        // The last bits may end the words.
+        let inner = out.len().min(words.len() - 1);
+        let (low, high) = (&words[..inner], &words[1..=inner]);
+        for i in 0..inner {
+            out[i] = low[i] >> shift | high[i] << (64 - shift);
+        }
+        if let Some(last) = out.get_mut(inner) {
+            *last = words[inner] >> shift;
         }
     }
     if let (1.., Some(last)) = (bits % 64, out.last_mut()) {
@@ -194,7 +205,7 @@ mod tests {
                     all[i / 64] |= bit_at(&words, start + i) << (i % 64);
                     all
                 });
-                assert_eq!(found, expected);
+                assert_eq!(*found, expected);
             }
         }
     }

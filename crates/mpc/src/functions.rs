@@ -1,15 +1,27 @@
 //! What every protocol can do, made of what each of them does.
 
 use crate::dense;
-use crate::{Bits, Parts, PartsMut, Protocol, Result};
+use crate::{Bits, Name, Parts, PartsMut, Protocol, Result, Shift};
 
-/// x / 2^bits as [`Protocol::truncate`] has it, and x itself where no bits are dropped.
+/// An operand's name may stand for another value from here on, where the protocol remembers names.
+pub fn forget(protocol: &mut dyn Protocol, name: Name) {
+    if let Some(correlated) = protocol.correlated() {
+        correlated.forget(name);
+    }
+}
+
+/// x / 2^shift as [`Protocol::truncate`] has it, and x itself where no bits are dropped.
 ///
 /// # Errors
 /// What the links meet.
-pub fn truncate(protocol: &mut dyn Protocol, x: Parts, bits: u32, out: PartsMut) -> Result<()> {
-    if bits > 0 {
-        return protocol.truncate(x, bits, out);
+pub fn truncate(
+    protocol: &mut dyn Protocol,
+    x: Parts,
+    shift: Option<Shift>,
+    out: PartsMut,
+) -> Result<()> {
+    if let Some(shift) = shift {
+        return protocol.truncate(x, shift, out);
     }
     for (out, x) in out.iter_mut().zip(x) {
         out.copy_from_slice(x);

@@ -38,10 +38,12 @@ mod tree;
 pub use bits::Bits;
 pub use broadcast::broadcast;
 pub use correlations::Name;
-pub use cost::{Cost, Operation};
+pub use cost::{Cost, Opening, Operation};
 pub use net::{Error, Result};
 #[cfg(feature = "mutation")]
 pub use open::open_exactly;
 pub use open::{Settings, open};
-pub use protocol::{Bilinear, Operand, Parts, PartsMut, Protocol, Receiver};
+pub use protocol::{
+    Bilinear, Correlated, Join, Operand, Parts, PartsMut, Protocol, Receiver, Shift,
+};
 pub use threat_model::{ThreatModel, Trust};

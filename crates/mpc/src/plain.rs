@@ -5,8 +5,8 @@
 
 use crate::bits::bit_at;
 use crate::{
-    Bilinear, Bits, Cost, Operand, Operation, Parts, PartsMut, Protocol, Receiver, Result,
-    ThreatModel, Trust,
+    Bilinear, Bits, Cost, Join, Operand, Operation, Parts, PartsMut, Protocol, Receiver, Result,
+    Shift, ThreatModel, Trust,
 };
 use net::Channel;
 use ring::planes::{split, words_of};
@@ -126,21 +126,21 @@ impl Protocol for Plain {
         map: &Bilinear,
         x: Operand,
         y: Operand,
-        truncate: u32,
+        truncate: Option<Shift>,
         out: PartsMut,
     ) -> Result<()> {
         self.begin(map.name(), map.lengths().2, &map.parameters(truncate));
         map.evaluate(out[0], &[(x.parts[0], y.parts[0])]);
-        if truncate > 0 {
-            round_off(out[0], truncate);
+        if let Some(shift) = truncate {
+            round_off(out[0], shift);
         }
         Ok(())
     }
 
-    fn truncate(&mut self, x: Parts, bits: u32, out: PartsMut) -> Result<()> {
-        self.begin("truncate", x[0].len(), &[u64::from(bits)]);
+    fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
+        self.begin("truncate", x[0].len(), &[u64::from(shift.bits())]);
         out[0].copy_from_slice(x[0]);
-        round_off(out[0], bits);
+        round_off(out[0], shift);
         Ok(())
     }
 
@@ -168,18 +168,21 @@ impl Protocol for Plain {
         Ok(to.includes(self.party()).then(|| x.parts()[0].clone()))
     }
 
-    fn and(&mut self, x: &Bits, y: &Bits) -> Result<Bits> {
-        self.begin("AND", x.width() * x.len(), &[x.width() as u64]);
-        assert!(
-            x.width() == y.width() && x.len() == y.len(),
-            "AND of equal shapes"
+    fn and_all(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
+        self.begin(
+            "AND",
+            joins.iter().map(Join::bits).sum(),
+            &Join::parameters(joins),
         );
-        let both = x.parts()[0]
+        let product = |left: &Bits, right: &Bits| {
+            let pairs = left.parts()[0].iter().zip(&right.parts()[0]);
+            let both = pairs.map(|(a, b)| a & b).collect();
+            Bits::new(left.width(), left.len(), vec![both])
+        };
+        let products = joins
             .iter()
-            .zip(&y.parts()[0])
-            .map(|(a, b)| a & b)
-            .collect();
-        Ok(Bits::new(x.width(), x.len(), vec![both]))
+            .flat_map(|join| join.rights.iter().map(|right| product(join.left, right)));
+        Ok(products.collect())
     }
 
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
@@ -223,7 +226,8 @@ impl Protocol for Plain {
 }
 
 /// Arithmetic shift, rounded to the nearest unit.
-fn round_off(words: &mut [u64], bits: u32) {
+fn round_off(words: &mut [u64], shift: Shift) {
+    let bits = shift.bits();
     for word in words {
         *word = ((*word as i64).wrapping_add(1 << (bits - 1)) >> bits) as u64;
     }

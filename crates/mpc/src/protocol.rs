@@ -30,6 +30,61 @@ impl<'a> Operand<'a> {
     }
 }
 
+/// How many bits a truncation drops: 1 to 61.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Shift(u32);
+
+impl Shift {
+    /// `None` unless `bits` is 1 to 61.
+    #[must_use]
+    pub fn new(bits: u32) -> Option<Self> {
+        (1..=61).contains(&bits).then_some(Self(bits))
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+/// Products of one binary sharing with each of several others, all of one shape. Protocols make use of the
+/// factor that they share.
+#[derive(Clone)]
+pub struct Join<'a> {
+    pub(crate) left: &'a Bits,
+    pub(crate) rights: Vec<&'a Bits>,
+}
+
+impl<'a> Join<'a> {
+    /// `left` ∧ each of `rights`.
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    #[must_use]
+    pub fn new(left: &'a Bits, rights: Vec<&'a Bits>) -> Self {
+        for right in &rights {
+            assert!(
+                left.width() == right.width() && left.len() == right.len(),
+                "AND of equal shapes"
+            );
+        }
+        Self { left, rights }
+    }
+
+    /// All that is public of some joins, as it is compared between the parties.
+    pub(crate) fn parameters(joins: &[Self]) -> Vec<u64> {
+        let of_one = |join: &Self| [join.left.width(), join.left.len(), join.rights.len()];
+        let all = joins.iter().flat_map(of_one);
+        all.map(|size| size as u64).collect()
+    }
+
+    /// Bits of all products.
+    pub(crate) fn bits(&self) -> usize {
+        self.left.width() * self.left.len() * self.rights.len()
+    }
+}
+
 /// Who learns an opened value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Receiver {
@@ -119,31 +174,18 @@ pub trait Protocol: Send {
     /// Opens a ring sharing; the words where this party is among the receivers.
     fn reveal(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>>;
 
-    /// A bilinear map of two sharings, then [`Protocol::truncate`] by that many bits (0: none).
+    /// A bilinear map of two sharings, then [`Protocol::truncate`] where that is wanted.
     fn bilinear(
         &mut self,
         map: &Bilinear,
         x: Operand,
         y: Operand,
-        truncate: u32,
+        truncate: Option<Shift>,
         out: PartsMut,
     ) -> Result<()>;
 
-    /// An operand's name may stand for another value from here on.
-    fn forget(&mut self, _name: Name) {}
-
-    /// What was asked of the source of correlations, where the session records it.
-    fn demand(&self) -> Option<Demand> {
-        None
-    }
-
-    /// What making correlations has sent, and how long computing has waited for them.
-    fn correlations(&self) -> (Reading, Duration) {
-        (Reading::default(), Duration::ZERO)
-    }
-
-    /// x / 2^bits for signed |x| < 2^62, at most one unit off; never a wild error.
-    fn truncate(&mut self, x: Parts, bits: u32, out: PartsMut) -> Result<()>;
+    /// x / 2^shift for signed |x| < 2^62, rounded up or down, and exact where it is whole; never a wild error.
+    fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()>;
 
     /// Shares bits that `owner` has, as `width` planes of n.
     fn share_bits(
@@ -160,8 +202,14 @@ pub trait Protocol: Send {
     /// Opens a binary sharing; the planes where this party is among the receivers.
     fn reveal_bits(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>>;
 
+    /// All products of the joins, in order, in one round.
+    fn and_all(&mut self, joins: &[Join]) -> Result<Vec<Bits>>;
+
     /// Bitwise AND.
-    fn and(&mut self, x: &Bits, y: &Bits) -> Result<Bits>;
+    fn and(&mut self, x: &Bits, y: &Bits) -> Result<Bits> {
+        let mut products = self.and_all(&[Join::new(x, vec![y])])?;
+        Ok(products.swap_remove(0))
+    }
 
     /// One plane: whether x < 0, for signed |x| < 2^(width-1), width 2 to 64.
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits>;
@@ -177,6 +225,26 @@ pub trait Protocol: Send {
 
     /// Each bit as the ring element 0 or 1, for a binary sharing of one plane.
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()>;
+
+    /// What concerns the correlations that the protocol consumes, where it does.
+    fn correlated(&mut self) -> Option<&mut dyn Correlated> {
+        None
+    }
+}
+
+/// A protocol that consumes correlations, seen from whoever accounts for them.
+pub trait Correlated {
+    /// What was asked of their source, where the session records it.
+    fn demand(&self) -> Option<Demand>;
+
+    /// What making them has sent.
+    fn reading(&self) -> Reading;
+
+    /// How long computing has waited for them.
+    fn waited(&self) -> Duration;
+
+    /// An operand's name may stand for another value from here on: its mask is wanted no more.
+    fn forget(&mut self, name: Name);
 }
 
 impl Bilinear {
@@ -203,8 +271,8 @@ impl Bilinear {
 
     /// All that makes the map and the truncation after it, as numbers: equal for equal ones alone.
     #[must_use]
-    pub fn parameters(&self, truncate: u32) -> Vec<u64> {
-        let mut parameters = vec![u64::from(truncate)];
+    pub fn parameters(&self, truncate: Option<Shift>) -> Vec<u64> {
+        let mut parameters = vec![u64::from(truncate.map_or(0, Shift::bits))];
         let mut add = |sizes: &[usize]| parameters.extend(sizes.iter().map(|size| *size as u64));
         match *self {
             Self::Elementwise { n } => add(&[0, n]),

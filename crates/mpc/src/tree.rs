@@ -3,19 +3,13 @@
 //! A group of positions has a *generate* and a *propagate* bit; two neighbours join to
 //! g = g_hi ⊕ p_hi g_lo and p = p_hi p_lo. Both products share a factor, which protocols make use of.
 
-use crate::{Bits, Result};
-
-/// Products of one sharing with each of several, all of one shape.
-pub(crate) struct Join<'a> {
-    pub left: &'a Bits,
-    pub rights: Vec<&'a Bits>,
-}
+use crate::{Bits, Join, Result};
 
 /// Multiplies all joins in one round; the products in order.
 pub(crate) type Multiply<'m> = &'m mut dyn FnMut(&[Join]) -> Result<Vec<Bits>>;
 
-/// A group's generate bit, and its propagate bit where a lower group exists.
-struct Group {
+/// The generate bit of neighbouring groups, and their propagate bit where a lower group exists.
+struct Span {
     generate: Bits,
     propagate: Option<Bits>,
 }
@@ -23,39 +17,37 @@ struct Group {
 /// The carry out of all groups, from `count` generate planes and the propagate planes of all groups but
 /// the lowest. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder.
 pub(crate) fn top_carry(leaves: &Bits, count: usize, multiply: Multiply) -> Result<Bits> {
-    let mut groups: Vec<Group> = (0..count)
-        .map(|at| Group {
+    let mut spans: Vec<Span> = (0..count)
+        .map(|at| Span {
             generate: leaves.planes(at..at + 1),
             propagate: (at > 0).then(|| leaves.planes(count + at - 1..count + at)),
         })
         .collect();
-    while groups.len() > 1 {
-        groups = join_neighbours(groups, multiply)?;
+    while spans.len() > 1 {
+        spans = join_neighbours(spans, multiply)?;
     }
-    Ok(groups.swap_remove(0).generate)
+    Ok(spans.swap_remove(0).generate)
 }
 
 /// One level of the carry tree, from the lowest pair up.
-fn join_neighbours(groups: Vec<Group>, multiply: Multiply) -> Result<Vec<Group>> {
-    let pairs = groups.chunks_exact(2);
+fn join_neighbours(spans: Vec<Span>, multiply: Multiply) -> Result<Vec<Span>> {
+    let pairs = spans.chunks_exact(2);
     let joins: Vec<Join> = pairs
-        .map(|pair| Join {
-            left: pair[1]
-                .propagate
-                .as_ref()
-                .expect("only the lowest group lacks it"),
-            rights: [Some(&pair[0].generate), pair[0].propagate.as_ref()]
-                .into_iter()
-                .flatten()
-                .collect(),
+        .map(|pair| {
+            let propagate = pair[1].propagate.as_ref();
+            let rights = [Some(&pair[0].generate), pair[0].propagate.as_ref()];
+            Join::new(
+                propagate.expect("only the lowest span lacks it"),
+                rights.into_iter().flatten().collect(),
+            )
         })
         .collect();
     let mut products = multiply(&joins)?.into_iter();
     let mut next = || products.next().expect("a product for each factor");
-    let mut joined = Vec::with_capacity(groups.len().div_ceil(2));
-    let mut groups = groups.into_iter();
-    while let Some(low) = groups.next() {
-        let Some(mut high) = groups.next() else {
+    let mut joined = Vec::with_capacity(spans.len().div_ceil(2));
+    let mut spans = spans.into_iter();
+    while let Some(low) = spans.next() {
+        let Some(mut high) = spans.next() else {
             joined.push(low);
             break;
         };
@@ -81,11 +73,7 @@ pub(crate) fn conjunction(mut bits: Bits, multiply: Multiply) -> Result<Bits> {
     while bits.width() > 1 {
         let (pairs, odd) = (bits.width() / 2, bits.width() % 2);
         let (left, right) = (bits.planes(0..pairs), bits.planes(pairs..2 * pairs));
-        let join = Join {
-            left: &left,
-            rights: vec![&right],
-        };
-        let product = multiply(&[join])?.swap_remove(0);
+        let product = multiply(&[Join::new(&left, vec![&right])])?.swap_remove(0);
         bits = if odd == 1 {
             Bits::stack(&[&product, &bits.planes(2 * pairs..2 * pairs + 1)])
         } else {
@@ -116,13 +104,12 @@ pub(crate) fn prefix_carries(
         // Blocks that reach bit 0 have no carry in, so their propagate bit is wanted no more.
         let joins: Vec<Join> = upper
             .iter()
-            .map(|j| Join {
-                left: &p[*j],
-                rights: if *j >= 2 * distance {
-                    vec![&g[lower(*j)], &p[lower(*j)]]
-                } else {
-                    vec![&g[lower(*j)]]
-                },
+            .map(|j| {
+                let mut rights = vec![&g[lower(*j)]];
+                if *j >= 2 * distance {
+                    rights.push(&p[lower(*j)]);
+                }
+                Join::new(&p[*j], rights)
             })
             .collect();
         let mut products = multiply(&joins)?.into_iter();

@@ -1,6 +1,8 @@
 //! What additive sharing does that the generic suite does not ask for.
 
-use mpc::{Bilinear, Cost, Name, Operand, Operation, Protocol, Receiver, Result};
+use mpc::{
+    Bilinear, Cost, Name, Opening, Operand, Operation, Protocol, Receiver, Result, Shift, functions,
+};
 use ring::convolution::Convolution;
 use ring::planes::words_of;
 use testkit::{Random, Shared, edge_words, run, setting};
@@ -42,6 +44,13 @@ struct Step<'a> {
     left: &'a Value,
     right: &'a Value,
     opened: (usize, usize),
+}
+
+fn opening(elements: usize) -> Opening {
+    match elements {
+        0 => Opening::Known,
+        _ => Opening::New(elements as u64),
+    }
 }
 
 fn in_the_clear(step: &Step) -> Vec<u64> {
@@ -96,14 +105,14 @@ fn check_with(name: &str, steps: &[Step]) {
                         name: value.name,
                     };
                     let (x, y) = (operand(&x, step.left), operand(&y, step.right));
-                    p.bilinear(&step.map, x, y, 0, out)
+                    p.bilinear(&step.map, x, y, None, out)
                 })
             })?;
             let declared = p.cost(Operation::Bilinear {
-                left: step.opened.0 as u64,
-                right: step.opened.1 as u64,
+                left: opening(step.opened.0),
+                right: opening(step.opened.1),
                 n: n as u64,
-                truncate: 0,
+                truncate: None,
             });
             found.push((product.open(p)?, declared, cost));
         }
@@ -349,7 +358,7 @@ fn a_forgotten_name_is_free_again() {
     for parties in PARTIES {
         let opened = among(parties, |p| {
             let mut opened = Vec::new();
-            p.forget(5);
+            functions::forget(p, 5);
             for (round, n) in [100, 100, 7, 300].into_iter().enumerate() {
                 let map = Bilinear::Elementwise { n };
                 let words = Random::new(round as u64).words(n);
@@ -358,15 +367,21 @@ fn a_forgotten_name_is_free_again() {
                     let (product, cost) = measured(p, |p| {
                         Shared::made(p, n, |p, out| {
                             let (x, name) = (x.slices(), Some(5));
-                            p.bilinear(&map, Operand { parts: &x, name }, Operand::once(&x), 0, out)
+                            p.bilinear(
+                                &map,
+                                Operand { parts: &x, name },
+                                Operand::once(&x),
+                                None,
+                                out,
+                            )
                         })
                     })?;
                     let squares: Vec<u64> = words.iter().map(|x| x.wrapping_mul(*x)).collect();
                     assert!(product.open(p)? == squares, "round {round}");
                     opened.push(cost.bits / 64 / (p.parties() as u64 - 1));
                 }
-                p.forget(5);
-                p.forget(6);
+                functions::forget(p, 5);
+                functions::forget(p, 6);
             }
             Ok(opened)
         });
@@ -388,11 +403,17 @@ fn parties_forget_when_they_like() {
             for round in 0..6 {
                 let product = Shared::made(p, n, |p, out| {
                     let (x, name) = (x.slices(), Some(round));
-                    p.bilinear(&map, Operand { parts: &x, name }, Operand::once(&x), 0, out)
+                    p.bilinear(
+                        &map,
+                        Operand { parts: &x, name },
+                        Operand::once(&x),
+                        None,
+                        out,
+                    )
                 })?;
                 assert!(product.open(p)? == squares, "round {round}");
                 if round % parties as Name == p.party() as Name {
-                    (0..=round).for_each(|name| p.forget(name));
+                    (0..=round).for_each(|name| functions::forget(p, name));
                 }
             }
             Ok(())
@@ -412,7 +433,7 @@ fn sums_of_no_products_are_zero() {
         let found = run(name, setting(name).1, |p| {
             let out = Shared::made(p, 12, |p, out| {
                 let none = || Operand::once(&[&[]]);
-                p.bilinear(&map, none(), none(), 0, out)
+                p.bilinear(&map, none(), none(), None, out)
             })?;
             out.open(p)
         });
@@ -434,7 +455,7 @@ fn a_named_product_is_truncated_too() {
                     let (x, y, name) = (x.slices(), y.slices(), Some(0));
                     let kept = Operand { parts: &y, name };
                     let map = Bilinear::Elementwise { n: 40 };
-                    p.bilinear(&map, Operand::once(&x), kept, 16, out)
+                    p.bilinear(&map, Operand::once(&x), kept, Shift::new(16), out)
                 })?;
                 found.extend(product.open(p)?);
             }
@@ -461,12 +482,12 @@ fn squares_open_their_operand_once() {
             let found = among(parties, |p| {
                 let x = Shared::input(p, 1, &words)?;
                 let map = Bilinear::Elementwise { n };
-                let (square, cost) = measured(p, |p| x.bilinear(p, &map, &x, 0))?;
+                let (square, cost) = measured(p, |p| x.bilinear(p, &map, &x, None))?;
                 let declared = p.cost(Operation::Bilinear {
-                    left: n as u64,
-                    right: 0,
+                    left: Opening::New(n as u64),
+                    right: Opening::Known,
                     n: n as u64,
-                    truncate: 0,
+                    truncate: None,
                 });
                 Ok((square.open(p)?, cost, declared))
             });
@@ -492,14 +513,14 @@ fn operate(p: &mut dyn Protocol, which: u64, n: usize, random: &mut Random) -> R
     let all = "all learn it";
     match which % 8 {
         0 => {
-            let found = sx.bilinear(p, &map, &sy, 0)?.open(p)?;
+            let found = sx.bilinear(p, &map, &sy, None)?.open(p)?;
             assert!(
                 (0..n).all(|i| found[i] == x[i].wrapping_mul(y[i])),
                 "products"
             );
         }
         1 => {
-            let found = sy.bilinear(p, &map, &sy, 0)?.open(p)?;
+            let found = sy.bilinear(p, &map, &sy, None)?.open(p)?;
             assert!(
                 (0..n).all(|i| found[i] == y[i].wrapping_mul(y[i])),
                 "squares"
@@ -516,7 +537,7 @@ fn operate(p: &mut dyn Protocol, which: u64, n: usize, random: &mut Random) -> R
         }
         3 => {
             let f = 1 + random.word() as u32 % 61;
-            let found = Shared::made(p, n, |p, out| p.truncate(&sx.slices(), f, out))?.open(p)?;
+            let found = sx.truncated(p, f)?.open(p)?;
             let exact = |i: usize| (x[i] as i64) >> f;
             let off = |i: usize| (found[i] as i64).wrapping_sub(exact(i));
             assert!(
@@ -610,9 +631,7 @@ fn rounds_do_not_grow_with_the_parties() {
             Operation::ToBinary { width, .. } => p.to_binary(&x.slices(), width as usize).map(drop),
             Operation::BitMultiply { .. } => x.times_bit(p, &bit).map(drop),
             Operation::And { .. } => p.and(&bit, &bit).map(drop),
-            Operation::Truncate { bits, .. } => {
-                Shared::made(p, n, |p, out| p.truncate(&x.slices(), bits, out)).map(drop)
-            }
+            Operation::Truncate { shift, .. } => x.truncated(p, shift.bits()).map(drop),
             Operation::Bilinear { truncate, .. } => x
                 .bilinear(p, &Bilinear::Elementwise { n }, &y, truncate)
                 .map(drop),
@@ -622,8 +641,8 @@ fn rounds_do_not_grow_with_the_parties() {
     };
     let count = n as u64;
     let product = |truncate| Operation::Bilinear {
-        left: count,
-        right: count,
+        left: Opening::New(count),
+        right: Opening::New(count),
         n: count,
         truncate,
     };
@@ -657,10 +676,23 @@ fn rounds_do_not_grow_with_the_parties() {
             7,
         ),
         (Operation::BitMultiply { n: count }, 1),
-        (Operation::And { n: count, width: 1 }, 1),
-        (Operation::Truncate { n: count, bits: 16 }, 1),
-        (product(0), 1),
-        (product(16), 2),
+        (
+            Operation::And {
+                n: count,
+                width: 1,
+                rights: 1,
+            },
+            1,
+        ),
+        (
+            Operation::Truncate {
+                n: count,
+                shift: Shift::new(16).expect("16 bits"),
+            },
+            1,
+        ),
+        (product(None), 1),
+        (product(Shift::new(16)), 2),
         (
             Operation::Reveal {
                 n: count,

@@ -1,7 +1,7 @@
 //! Parties whose programs differ in a parameter or in a public value: the session ends, with the step's name and
 //! the remedy, and nobody is given a wrong value. Equal programs never fail.
 
-use mpc::{Bilinear, Error, Protocol, Receiver, Result, open};
+use mpc::{Bilinear, Error, Join, Protocol, Receiver, Result, Shift, open};
 use std::time::Duration;
 use testkit::{Random, Shared, setting};
 
@@ -71,14 +71,11 @@ fn words(
     Shared::made(p, n, work).map(drop)
 }
 
-const OPERATIONS: [(&str, Varied); 11] = [
-    ("truncate", |p, x, v| {
-        let bits = [16, 17][v];
-        words(p, 12, |p, out| p.truncate(&x.slices(), bits, out))
-    }),
+const OPERATIONS: [(&str, Varied); 12] = [
+    ("truncate", |p, x, v| x.truncated(p, [16, 17][v]).map(drop)),
     ("multiply", |p, x, v| {
         let map = Bilinear::Elementwise { n: 12 };
-        x.bilinear(p, &map, x, [16, 9][v]).map(drop)
+        x.bilinear(p, &map, x, Shift::new([16, 9][v])).map(drop)
     }),
     ("matrix product", |p, x, v| {
         // Operands and results of equal lengths.
@@ -88,7 +85,7 @@ const OPERATIONS: [(&str, Varied); 11] = [
             k: 2,
             n: [6, 2][v],
         };
-        x.bilinear(p, &map, x, 0).map(drop)
+        x.bilinear(p, &map, x, None).map(drop)
     }),
     ("sign", |p, x, v| p.sign(&x.slices(), [40, 41][v]).map(drop)),
     ("equal to zero", |p, x, v| {
@@ -101,6 +98,15 @@ const OPERATIONS: [(&str, Varied); 11] = [
         let (width, n) = [(2, 64), (1, 128)][v];
         let bits = p.trivial_bits(&[5, 6], width, n);
         p.and(&bits, &bits).map(drop)
+    }),
+    ("AND", |p, _, v| {
+        // As many products, with factors that they share or not.
+        let bits = p.trivial_bits(&[5], 1, 64);
+        let joins = match v {
+            0 => vec![Join::new(&bits, vec![&bits, &bits])],
+            _ => vec![Join::new(&bits, vec![&bits]); 2],
+        };
+        p.and_all(&joins).map(drop)
     }),
     ("share", |p, _, v| {
         let values = (p.party() == v).then_some(&[7; 12][..]);
@@ -158,7 +164,7 @@ fn a_parameter_is_named_as_what_differs() {
     let results = ends("replicated", |p| {
         let x = Shared::input(p, 0, &[3; 12])?;
         let bits = 16 + u32::from(p.party() == 2);
-        words(p, 12, |p, out| p.truncate(&x.slices(), bits, out))?;
+        x.truncated(p, bits)?;
         x.open(p)
     });
     let told: Vec<String> = results
@@ -176,7 +182,7 @@ fn a_parameter_is_named_as_what_differs() {
 fn parties_that_expect_other_messages_end_too() {
     let results = ends_within("replicated", Duration::from_secs(2), |p| {
         let x = Shared::input(p, 0, &[3; 12])?;
-        let truncate = [16, 0, 0][p.party()];
+        let truncate = Shift::new([16, 0, 0][p.party()]);
         x.bilinear(p, &Bilinear::Elementwise { n: 12 }, &x, truncate)?;
         x.open(p)
     });
@@ -211,8 +217,8 @@ fn noted(
 fn operations(p: &mut dyn Protocol, x: &Shared, count: usize) -> Result<()> {
     let map = Bilinear::Elementwise { n: x.0[0].len() };
     for _ in 0..count {
-        x.bilinear(p, &map, x, 16)?;
-        x.bilinear(p, &map, x, 0)?;
+        x.bilinear(p, &map, x, Shift::new(16))?;
+        x.bilinear(p, &map, x, None)?;
         let bits = p.sign(&x.slices(), 64)?;
         x.times_bit(p, &bits)?;
     }
@@ -343,7 +349,7 @@ fn equal_programs_never_fail() {
                         0 => x = Shared::input(p, random.word() as usize % parties, &[5; 12])?,
                         1 => operations(p, &x, 1)?,
                         2 => x
-                            .bilinear(p, &Bilinear::Elementwise { n: 12 }, &x, 0)
+                            .bilinear(p, &Bilinear::Elementwise { n: 12 }, &x, None)
                             .map(drop)?,
                         3 => p.sign(&x.slices(), 32).map(drop)?,
                         4 => opened.extend(x.open(p)?),

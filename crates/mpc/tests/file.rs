@@ -1,7 +1,7 @@
 //! Correlations from files: made ahead by another source, used once, and refused where they do not fit.
 
 use mpc::correlations::file::{self, Demand, Place};
-use mpc::{Bilinear, Operand, Protocol, Receiver, Result, Settings};
+use mpc::{Bilinear, Operand, Protocol, Receiver, Result, Settings, functions};
 use net::Mesh;
 use ring::convolution::Convolution;
 use std::fs;
@@ -89,18 +89,19 @@ fn program(p: &mut dyn Protocol, n: usize) -> Result<()> {
                 parts: &weights,
                 name: Some(7),
             };
-            p.bilinear(&map, Operand::once(&x), named, 0, out)
+            p.bilinear(&map, Operand::once(&x), named, None, out)
         })?;
         assert!(product.open(p)? == expected, "{map:?}");
     }
     // What is freed is forgotten, and not at the same time in all sessions and parties.
-    let early = p.demand().is_none() && p.party() == 0;
+    let recorded = p.correlated().and_then(|of| of.demand()).is_some();
+    let early = !recorded && p.party() == 0;
     if early {
-        p.forget(7);
+        functions::forget(p, 7);
     }
-    let short = Shared::made(p, n, |p, out| p.truncate(&x.slices(), 8, out))?;
+    let short = x.truncated(p, 8)?;
     if !early {
-        p.forget(7);
+        functions::forget(p, 7);
     }
     p.reveal(&short.slices(), Receiver::One(0)).map(drop)
 }
@@ -113,7 +114,8 @@ fn recorded(n: usize) -> Demand {
     let open = |mesh: &Mesh| mpc::open(&settings, mesh, true);
     let demands = run_opened(PARTIES, Some(&deal), open, |p| {
         program(&mut **p, n)?;
-        Ok(p.demand().expect("it is recorded").to_text())
+        let demand = p.correlated().and_then(|of| of.demand());
+        Ok(demand.expect("it is recorded").to_text())
     });
     assert_eq!(demands[0], demands[1], "all parties ask for the same");
     Demand::parse(&demands[0]).unwrap()

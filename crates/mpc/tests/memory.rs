@@ -26,7 +26,7 @@ fn map() -> Bilinear {
 fn multiply(p: &mut dyn Protocol) -> Result<()> {
     let (left, right, _) = map().lengths();
     let (x, y) = (Shared::zeros(p, left), Shared::zeros(p, right));
-    x.bilinear(p, &map(), &y, 0)?.open(p).map(drop)
+    x.bilinear(p, &map(), &y, None)?.open(p).map(drop)
 }
 
 /// Both parties together hold less than 0.4 GB, though their images take 0.55 GB unfolded.

@@ -49,7 +49,7 @@ for_every_protocol! {
     products::{integers, matrices, convolutions, fixed_point},
     truncation::{edges, every_small_value, exact_multiples, whole_range},
     comparison::{signs_at_every_width, signs_of_every_short_value, signs_of_many, zeros},
-    binary::{ands, takes_apart, puts_together, bit_products, bits_to_ring},
+    binary::{ands, joins, takes_apart, puts_together, bit_products, bits_to_ring},
     functions::{relu, maximum},
     cost::{declared_is_measured},
 }

@@ -5,7 +5,7 @@ use crate::errors::{misuse, raise};
 use crate::kernels::{Convolution, expect_length, product_of};
 use crate::operands::{length, packed};
 use crate::session::Session;
-use ::session::limits::{comparison_width, low_width, truncated_bits};
+use ::session::limits::{comparison_width, low_width, truncation};
 use mpc::{Bilinear, Name, Operand, functions};
 use pyo3::prelude::*;
 
@@ -156,7 +156,7 @@ impl Session {
     fn forget(&self, py: Python<'_>, name: Name) -> PyResult<()> {
         let forget = || {
             self.inner.work(|protocol| {
-                protocol.forget(name);
+                functions::forget(protocol, name);
                 Ok(())
             })
         };
@@ -164,11 +164,11 @@ impl Session {
     }
 
     fn truncate(&self, py: Python<'_>, x: Vec<Words>, out: Vec<Words>, bits: u32) -> PyResult<()> {
-        let bits = truncated_bits(bits).map_err(raise)?;
+        let shift = truncation(bits).map_err(raise)?;
         let n = length("the output", &out)?;
         let operation = self.operation().words("the input", &x, n)?;
         operation.into_words(py, out, n, |protocol, operands, out| {
-            functions::truncate(protocol, operands.words(0), bits, out)
+            functions::truncate(protocol, operands.words(0), shift, out)
         })
     }
 
@@ -297,7 +297,7 @@ impl Session {
         out: Vec<Words>,
         truncate: u32,
     ) -> PyResult<()> {
-        let truncate = truncated_bits(truncate).map_err(raise)?;
+        let truncate = truncation(truncate).map_err(raise)?;
         let (left, right, n) = map.lengths();
         let operation = self.operation().words("the left operand", x, left)?;
         let operation = operation.words("the right operand", y, right)?;

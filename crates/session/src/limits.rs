@@ -1,6 +1,6 @@
 //! What an operation may be asked for, checked before the protocol asserts it.
 
-use mpc::{Error, Result};
+use mpc::{Error, Result, Shift};
 
 /// A comparison's width in bits, checked.
 ///
@@ -15,17 +15,17 @@ pub fn comparison_width(width: usize) -> Result<usize> {
     )))
 }
 
-/// Bits that a truncation drops, checked.
+/// The truncation that drops so many bits, checked; of 0 there is none.
 ///
 /// # Errors
 /// `Misuse` for more than 61.
-pub fn truncated_bits(bits: u32) -> Result<u32> {
-    if bits <= 61 {
-        return Ok(bits);
+pub fn truncation(bits: u32) -> Result<Option<Shift>> {
+    match Shift::new(bits) {
+        None if bits > 0 => Err(Error::misuse(format!(
+            "truncation drops at most 61 bits, not {bits}"
+        ))),
+        shift => Ok(shift),
     }
-    Err(Error::misuse(format!(
-        "truncation drops at most 61 bits, not {bits}"
-    )))
 }
 
 /// A number of low bits, checked.

@@ -244,7 +244,7 @@ impl Session {
     /// # Errors
     /// `Misuse` in another process than its own.
     pub fn demand(&self) -> Result<Option<Demand>> {
-        self.work(|protocol| Ok(protocol.demand()))
+        self.work(|protocol| Ok(protocol.correlated().and_then(|of| of.demand())))
     }
 
     /// What making correlations has sent, and how long computing has waited for them.
@@ -252,7 +252,10 @@ impl Session {
     /// # Errors
     /// `Misuse` in another process than its own.
     pub fn correlations(&self) -> Result<(Reading, Duration)> {
-        self.work(|protocol| Ok(protocol.correlations()))
+        self.work(|protocol| {
+            let correlated = protocol.correlated();
+            Ok(correlated.map_or_else(Default::default, |of| (of.reading(), of.waited())))
+        })
     }
 
     /// Tells the other parties why this one ends. In another process than its own it does nothing: the

@@ -107,7 +107,7 @@ fn computes(session: Session) -> Result<Option<Demand>> {
     assert_eq!(public, b"public");
     session.run(|protocol| {
         check_signs(protocol)?;
-        Ok(protocol.demand())
+        Ok(protocol.correlated().and_then(|of| of.demand()))
     })
 }
 

@@ -1,6 +1,6 @@
 //! A ring sharing that owns its components, for tests that chain operations.
 
-use mpc::{Bilinear, Bits, Operand, Protocol, Receiver, Result};
+use mpc::{Bilinear, Bits, Operand, Protocol, Receiver, Result, Shift};
 
 /// One party's components.
 pub struct Shared(pub Vec<Vec<u64>>);
@@ -53,11 +53,25 @@ impl Shared {
         protocol: &mut dyn Protocol,
         map: &Bilinear,
         other: &Self,
-        truncate: u32,
+        truncate: Option<Shift>,
     ) -> Result<Self> {
         Self::made(protocol, map.lengths().2, |protocol, out| {
             let (x, y) = (self.slices(), other.slices());
             protocol.bilinear(map, Operand::once(&x), Operand::once(&y), truncate, out)
+        })
+    }
+
+    /// This, truncated by that many bits.
+    ///
+    /// # Errors
+    /// What the protocol meets.
+    ///
+    /// # Panics
+    /// Unless `bits` is 1 to 61.
+    pub fn truncated(&self, protocol: &mut dyn Protocol, bits: u32) -> Result<Self> {
+        let shift = Shift::new(bits).expect("1 to 61 bits");
+        Self::made(protocol, self.0[0].len(), |protocol, out| {
+            protocol.truncate(&self.slices(), shift, out)
         })
     }
 

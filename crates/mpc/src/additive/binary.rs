@@ -14,96 +14,83 @@ use super::{Additive, planes};
 use crate::correlations::drawn::{BitFactor, BitTriples, RingWithBits};
 use crate::dense::{self, Run, concatenate, extract, runs};
 use crate::group::Group;
-use crate::tree::{Join, prefix_carries};
-use crate::{Bits, Result};
+use crate::tree::prefix_carries;
+use crate::{Bits, Join, Result, blocks};
 use ring::planes::{split, words_of};
 
-/// Joins with the same number of right factors, as one product of long vectors without gaps.
+/// Joins with the same number of right factors, as one product of long factors without gaps.
 struct Class {
+    /// Of each factor.
     bits: usize,
-    left: Vec<u64>,
-    rights: Vec<Vec<u64>>,
+    /// The left one, then the right ones, each masked.
+    factors: Vec<Vec<u64>>,
     masks: BitTriples,
 }
 
 impl Additive {
-    /// AND, as part of the step that is under way.
-    pub(super) fn and_planes(&mut self, x: &Bits, y: &Bits) -> Result<Bits> {
-        assert!(
-            x.width() == y.width() && x.len() == y.len(),
-            "AND of equal shapes"
-        );
-        if planes(x).is_empty() {
-            return Ok(Bits::new(x.width(), x.len(), vec![Vec::new()]));
-        }
-        let join = Join {
-            left: x,
-            rights: vec![y],
-        };
-        Ok(self.join_planes(&[join])?.swap_remove(0))
-    }
-
-    /// All products of the joins, in one round.
+    /// All products of the joins, in one round, as part of the step that is under way.
     pub(super) fn join_planes(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
+        // A correlation has one right factor or two.
+        let mut cut = Vec::with_capacity(joins.len());
+        for Join { left, rights } in joins {
+            cut.extend(rights.chunks(2).map(|two| Join::new(left, two.to_vec())));
+        }
         let mut classes = Vec::with_capacity(2);
         for rights in 1..=2 {
-            classes.push(self.class(joins, rights)?);
+            classes.push(self.class(&cut, rights)?);
         }
-        let masked: Vec<(Vec<u64>, usize)> =
-            classes.iter().flatten().flat_map(Class::mask).collect();
-        let runs: Vec<Run> = masked
-            .iter()
-            .map(|(words, bits)| Run { words, bits: *bits })
-            .collect();
-        let opened = self.open(Group::Binary, concatenate(&runs))?;
+        let factors = classes.iter().flatten().flat_map(Class::factors);
+        let opened = self.open(Group::Binary, concatenate(&factors.collect::<Vec<_>>()))?;
         let first = if self.is_first() { u64::MAX } else { 0 };
-        let mut at = 0;
+        let mut start = 0;
         let mut products = [1, 2].map(|rights| vec![Vec::new(); rights]);
         for (class, products) in classes.into_iter().zip(&mut products) {
             if let Some(class) = class {
-                *products = class.multiply(&opened, &mut at, first);
+                *products = class.multiply(&opened, &mut start, first);
             }
         }
         // In the order of the joins.
-        let mut at = [0; 2];
+        let mut starts = [0; 2];
         let mut all = Vec::new();
-        for join in joins {
-            let class = join.rights.len() - 1;
-            let (width, n) = (join.left.width(), join.left.len());
+        for Join { left, rights } in &cut {
+            let (width, n, class) = (left.width(), left.len(), rights.len() - 1);
             for product in &products[class] {
-                let mine = dense::planes(product, at[class], width, n);
+                let mine = dense::planes(product, starts[class], width, n);
                 all.push(Bits::new(width, n, vec![mine]));
             }
-            at[class] += width * n;
+            starts[class] += width * n;
         }
         Ok(all)
     }
 
-    /// The joins with so many right factors, if there are any, and masks for them.
+    /// The joins with so many right factors, masked, if there are any.
     fn class(&mut self, joins: &[Join], rights: usize) -> Result<Option<Class>> {
-        let members: Vec<&Join> = joins
-            .iter()
-            .filter(|join| join.rights.len() == rights)
-            .collect();
-        let bits = members
-            .iter()
-            .map(|join| join.left.width() * join.left.len())
-            .sum();
+        let members = joins.iter().filter(|join| join.rights.len() == rights);
+        let factor = |at: usize| {
+            let factors = members.clone().map(|join| match at {
+                0 => join.left,
+                _ => join.rights[at - 1],
+            });
+            let all = factors.flat_map(|factor| runs(planes(factor), factor.len()));
+            concatenate(&all.collect::<Vec<_>>())
+        };
+        let bits = members.clone().map(Join::bits).sum::<usize>() / rights;
         if bits == 0 {
             return Ok(None);
         }
-        let gather = |factors: Vec<&Bits>| {
-            let all = factors
-                .into_iter()
-                .flat_map(|bits| runs(planes(bits), bits.len()));
-            concatenate(&all.collect::<Vec<_>>())
-        };
-        let right = |at: usize| members.iter().map(|join| join.rights[at]).collect();
+        let masks = self.supply.bit_triples(rights, bits)?;
+        let mut factors: Vec<Vec<u64>> = (0..=rights).map(factor).collect();
+        let of_rights = masks.rights.iter().map(|right| &right.mask);
+        for (factor, mask) in factors
+            .iter_mut()
+            .zip(std::iter::once(&masks.left).chain(of_rights))
+        {
+            Group::Binary.add(factor, mask);
+        }
         Ok(Some(Class {
             bits,
-            left: gather(members.iter().map(|join| join.left).collect()),
-            rights: (0..rights).map(|at| gather(right(at))).collect(),
-            masks: self.supply.bit_triples(rights, bits)?,
+            factors,
+            masks,
         }))
     }
 
@@ -150,34 +137,27 @@ impl Additive {
 }
 
 impl Class {
-    /// All factors, masked, with the bits of each.
-    fn mask(&self) -> Vec<(Vec<u64>, usize)> {
-        let masked = |factor: &[u64], mask: &[u64]| {
-            let words = factor.iter().zip(mask).map(|(factor, mask)| factor ^ mask);
-            (words.collect(), self.bits)
-        };
-        let rights = self.rights.iter().zip(&self.masks.rights);
-        let rights = rights.map(|(right, of_right)| masked(right, &of_right.mask));
-        std::iter::once(masked(&self.left, &self.masks.left))
-            .chain(rights)
-            .collect()
+    fn factors(&self) -> impl Iterator<Item = Run<'_>> {
+        let bits = self.bits;
+        self.factors.iter().map(move |words| Run { words, bits })
     }
 
-    /// The product of each right factor, from the opened bits of all classes, of which this one's begin at `at`.
-    fn multiply(self, opened: &[u64], at: &mut usize, first: u64) -> Vec<Vec<u64>> {
+    /// The product of each right factor, from the opened factors of all classes; this one's begin at bit `start`,
+    /// which becomes their end.
+    fn multiply(self, opened: &[u64], start: &mut usize, first: u64) -> Vec<Vec<u64>> {
         let mut next = || {
-            *at += self.bits;
-            extract(opened, *at - self.bits, self.bits)
+            let factor = extract(opened, *start, self.bits);
+            *start += self.bits;
+            factor
         };
         let (d, a) = (next(), &self.masks.left);
-        let multiply = |BitFactor {
-                            mask: b,
-                            mut product,
-                        }: BitFactor| {
-            let e = next();
-            for i in 0..product.len() {
-                product[i] ^= d[i] & (b[i] ^ (e[i] & first)) ^ (e[i] & a[i]);
-            }
+        let multiply = |right: BitFactor| {
+            let (e, b, mut product) = (next(), right.mask, right.product);
+            blocks::for_each([&mut product], [&d, &e, a, &b], &|_, [c], [d, e, a, b]| {
+                for i in 0..c.len() {
+                    c[i] ^= d[i] & (b[i] ^ (e[i] & first)) ^ (e[i] & a[i]);
+                }
+            });
             product
         };
         self.masks.rights.into_iter().map(multiply).collect()

@@ -30,18 +30,17 @@ pub fn of(operation: Operation, parties: u64) -> Cost {
             n,
             truncate,
         } => {
-            let product = if left + right > 0 {
-                opened(64 * (left + right))
-            } else {
-                Cost::default()
+            let product = match left.elements() + right.elements() {
+                0 => Cost::default(),
+                elements => opened(64 * elements),
             };
-            match truncate {
-                0 => product,
-                bits => product + of(Operation::Truncate { n, bits }, parties),
-            }
+            truncate.map_or(product, |shift| {
+                product + of(Operation::Truncate { n, shift }, parties)
+            })
         }
         Operation::Truncate { n, .. } => opened(if parties == 2 { n } else { 64 * n }),
-        Operation::And { n, width } => opened(2 * width * n),
+        // A correlation has one right factor or two.
+        Operation::And { n, width, rights } => opened((rights + rights.div_ceil(2)) * width * n),
         Operation::Sign { n, width } => {
             let groups = Leaves::new(Wanted::Carry, as_size(width) - 1).groups();
             levels(opened(width * n), &top_carry_levels(groups), n, links)

@@ -38,8 +38,8 @@ use crate::correlations::Name;
 use crate::correlations::file::Demand;
 use crate::correlations::supply::Supply;
 use crate::{
-    Bilinear, Bits, Cost, Error, Operand, Operation, Parts, PartsMut, Protocol, Receiver, Result,
-    ThreatModel, Trust, keys,
+    Bilinear, Bits, Correlated, Cost, Error, Join, Operand, Operation, Parts, PartsMut, Protocol,
+    Receiver, Result, Shift, ThreatModel, Trust, keys,
 };
 use net::{Channel, Reading};
 use products::Masked;
@@ -182,14 +182,6 @@ impl Protocol for Additive {
         cost::of(operation, self.channel.parties() as u64)
     }
 
-    fn demand(&self) -> Option<Demand> {
-        self.supply.demand()
-    }
-
-    fn correlations(&self) -> (Reading, Duration) {
-        (self.supply.reading(), self.supply.waited())
-    }
-
     fn share(
         &mut self,
         owner: usize,
@@ -214,27 +206,21 @@ impl Protocol for Additive {
         map: &Bilinear,
         x: Operand,
         y: Operand,
-        truncate: u32,
+        truncate: Option<Shift>,
         out: PartsMut,
     ) -> Result<()> {
         let out = only_mut(out);
         self.begin_with(map.name(), out.len(), &map.parameters(truncate));
         self.product(map, &x, &y, out)?;
-        if truncate > 0 {
+        if let Some(shift) = truncate {
             let product = out.to_vec();
-            self.truncate_split(&product, truncate, out)?;
+            self.truncate_split(&product, shift, out)?;
         }
         Ok(())
     }
 
-    fn forget(&mut self, name: Name) {
-        if self.masked.remove(&name).is_some() {
-            self.supply.forget(name);
-        }
-    }
-
-    fn truncate(&mut self, x: Parts, bits: u32, out: PartsMut) -> Result<()> {
-        self.truncate_words(only(x), bits, only_mut(out))
+    fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
+        self.truncate_words(only(x), shift, only_mut(out))
     }
 
     fn share_bits(
@@ -257,9 +243,13 @@ impl Protocol for Additive {
         self.reveal_planes(x, to)
     }
 
-    fn and(&mut self, x: &Bits, y: &Bits) -> Result<Bits> {
-        self.begin_with("AND", x.width() * x.len(), &[x.width() as u64]);
-        self.and_planes(x, y)
+    fn and_all(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
+        self.begin_with(
+            "AND",
+            joins.iter().map(Join::bits).sum(),
+            &Join::parameters(joins),
+        );
+        self.join_planes(joins)
     }
 
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
@@ -280,5 +270,29 @@ impl Protocol for Additive {
 
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
         self.bit_as_word(bit, only_mut(out))
+    }
+
+    fn correlated(&mut self) -> Option<&mut dyn Correlated> {
+        Some(self)
+    }
+}
+
+impl Correlated for Additive {
+    fn demand(&self) -> Option<Demand> {
+        self.supply.demand()
+    }
+
+    fn reading(&self) -> Reading {
+        self.supply.reading()
+    }
+
+    fn waited(&self) -> Duration {
+        self.supply.waited()
+    }
+
+    fn forget(&mut self, name: Name) {
+        if self.masked.remove(&name).is_some() {
+            self.supply.forget(name);
+        }
     }
 }

@@ -27,19 +27,22 @@ use super::Additive;
 use crate::bits::{bit_at, flip};
 use crate::correlations::drawn::{CrossBits, Truncations};
 use crate::group::Group;
-use crate::{Result, blocks};
+use crate::{Result, Shift, blocks};
 use ring::planes::words_of;
 
 impl Additive {
-    /// # Panics
-    /// If `bits` is not in 1..=61.
-    pub(super) fn truncate_words(&mut self, x: &[u64], bits: u32, out: &mut [u64]) -> Result<()> {
-        self.begin_with("truncate", x.len(), &[u64::from(bits)]);
+    pub(super) fn truncate_words(
+        &mut self,
+        x: &[u64],
+        shift: Shift,
+        out: &mut [u64],
+    ) -> Result<()> {
+        self.begin_with("truncate", x.len(), &[u64::from(shift.bits())]);
         if self.channel.parties() > 2 {
-            return self.truncate_split(x, bits, out);
+            return self.truncate_split(x, shift, out);
         }
         let anew = self.split_anew(x);
-        self.truncate_split(&anew, bits, out)
+        self.truncate_split(&anew, shift, out)
     }
 
     /// Two parties: x0 + κ, x1 − κ.
@@ -62,21 +65,19 @@ impl Additive {
     }
 
     /// Truncates what two parties have split uniformly, as part of the step that is under way.
-    ///
-    /// # Panics
-    /// If `bits` is not in 1..=61.
-    pub(super) fn truncate_split(&mut self, x: &[u64], bits: u32, out: &mut [u64]) -> Result<()> {
-        assert!(
-            (1..=61).contains(&bits),
-            "truncation by 1 to 61 bits, not {bits}"
-        );
+    pub(super) fn truncate_split(
+        &mut self,
+        x: &[u64],
+        shift: Shift,
+        out: &mut [u64],
+    ) -> Result<()> {
         if x.is_empty() {
             return Ok(());
         }
         if self.channel.parties() == 2 {
-            self.truncate_between_two(x, bits, out)
+            self.truncate_between_two(x, shift.bits(), out)
         } else {
-            self.truncate_with_pair(x, bits, out)
+            self.truncate_with_pair(x, shift.bits(), out)
         }
     }
 

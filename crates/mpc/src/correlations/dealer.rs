@@ -95,12 +95,12 @@ impl Source for Dealt {
 pub struct Dealer {
     channel: Channel,
     streams: Vec<Stream>,
-    kept: Kept,
+    kept: KeptMasks,
 }
 
 /// Masks that are used again.
 #[derive(Default)]
-struct Kept {
+struct KeptMasks {
     masks: HashMap<Name, Arc<Vec<u64>>>,
     /// Of all together.
     words: usize,
@@ -123,7 +123,7 @@ impl Dealer {
         Ok(Self {
             channel,
             streams,
-            kept: Kept::default(),
+            kept: KeptMasks::default(),
         })
     }
 
@@ -231,7 +231,7 @@ impl Dealer {
     }
 }
 
-impl Kept {
+impl KeptMasks {
     fn keep(&mut self, name: Name, mask: Arc<Vec<u64>>) -> Result<()> {
         self.forget(name);
         if self.masks.len() >= MOST_NAMES || self.words + mask.len() > MOST_KEPT {
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn kept_masks_are_bounded_in_words() {
         let mask = Arc::new(vec![0; 1 << 20]);
-        let mut kept = Kept::default();
+        let mut kept = KeptMasks::default();
         for name in 0..1 << 10 {
             kept.keep(name, Arc::clone(&mask)).expect("there is room");
         }

@@ -98,7 +98,8 @@ impl Batch {
             Column::Words(_) => column[start..start + n].to_vec(),
             Column::Planes(_) => {
                 let planes = column.chunks_exact(words_of(self.n));
-                planes.flat_map(|plane| extract(plane, start, n)).collect()
+                let planes: Vec<_> = planes.map(|plane| extract(plane, start, n)).collect();
+                planes.concat()
             }
         };
         let columns = self.columns.iter().zip(self.kind.columns());

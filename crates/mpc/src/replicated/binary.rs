@@ -8,39 +8,25 @@
 //! component from k20, the rest to role 1 (masked by it); t = x2 is a binary sharing as it stands. A
 //! parallel-prefix adder (Sklansky 1960) adds the two: 1 + 1 + ⌈log2(w − 1)⌉ rounds.
 
-use super::Replicated;
-use super::roles::Demand;
+use super::roles::MaskWords;
+use super::{Pair, Replicated, planes};
 use crate::blocks::{self, BLOCK};
 use crate::dense::{self, Run, concatenate, runs};
 use crate::group::Group;
-use crate::tree::{Join, prefix_carries};
-use crate::{Bits, Parts, Result};
+use crate::tree::prefix_carries;
+use crate::{Bits, Join, Result};
 use ring::planes::{split, words_of};
 use ring::stream::Reserved;
 use std::borrow::Cow;
 
 impl Replicated {
-    /// AND, as part of the step that is under way.
-    pub(super) fn and_planes(&mut self, x: &Bits, y: &Bits) -> Result<Bits> {
-        let rights = vec![y];
-        Ok(self
-            .join_planes(&[Join { left: x, rights }])?
-            .swap_remove(0))
-    }
-
-    /// All products of the joins, in one round.
+    /// All products of the joins, in one round, as part of the step that is under way.
     pub(super) fn join_planes(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
         let pairs = joins
             .iter()
             .flat_map(|join| join.rights.iter().map(|right| (join.left, *right)));
         let (left, right): (Vec<&Bits>, Vec<&Bits>) = pairs.unzip();
-        for (left, right) in left.iter().zip(&right) {
-            assert!(
-                left.width() == right.width() && left.len() == right.len(),
-                "AND of equal shapes"
-            );
-        }
-        let [x, y] = [&left, &right].map(|factors| [0, 1].map(|part| gathered(factors, part)));
+        let [x, y] = [&left, &right].map(|factors| [0, 1].map(|at| gathered(factors, at)));
         let [mine, theirs] = self.and_words(&x, &y)?;
         if let [only] = left[..] {
             let (width, n) = (only.width(), only.len());
@@ -82,7 +68,7 @@ impl Replicated {
         Ok([mine, theirs])
     }
 
-    pub(super) fn additive_to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
+    pub(super) fn additive_to_binary(&mut self, x: Pair, width: usize) -> Result<Bits> {
         assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
         self.begin_with("additive to binary", x[0].len(), &[width as u64]);
         let (s, t) = self.summands(x, width)?;
@@ -92,7 +78,10 @@ impl Replicated {
             return Ok(propagate);
         }
         let low = 0..width - 1;
-        let generate = self.and_planes(&s.planes(low.clone()), &t.planes(low.clone()))?;
+        let (s_low, t_low) = (s.planes(low.clone()), t.planes(low.clone()));
+        let generate = self
+            .join_planes(&[Join::new(&s_low, vec![&t_low])])?
+            .swap_remove(0);
         let carries = prefix_carries(&generate, &propagate.planes(low), &mut |joins| {
             self.join_planes(joins)
         })?;
@@ -107,10 +96,7 @@ impl Replicated {
     }
 
     /// s = x0 + x1 and t = x2 mod 2^width as binary sharings.
-    fn summands(&mut self, x: Parts, width: usize) -> Result<(Bits, Bits)> {
-        let [first, second] = x else {
-            panic!("a replicated sharing has two components")
-        };
+    fn summands(&mut self, [first, second]: Pair, width: usize) -> Result<(Bits, Bits)> {
         let n = first.len();
         let words = width * words_of(n);
         let (mut s, mut t) = (
@@ -118,7 +104,7 @@ impl Replicated {
             [vec![0; words], vec![0; words]],
         );
         let sent = |n| words_of(width * n);
-        let [of_0, _, of_2] = self.masks(n, |n| Demand {
+        let [of_0, _, of_2] = self.masks(n, |n| MaskWords {
             k01: 0,
             k12: 0,
             k20: sent(n),
@@ -198,13 +184,13 @@ pub(super) fn expand(masks: &Reserved, offset: usize, words: usize) -> Vec<u64> 
 }
 
 /// One component of several sharings, without gaps.
-fn gathered<'a>(factors: &[&'a Bits], part: usize) -> Cow<'a, [u64]> {
+fn gathered<'a>(factors: &[&'a Bits], at: usize) -> Cow<'a, [u64]> {
     if let [only] = factors {
-        return dense::packed(&only.parts()[part], only.len());
+        return dense::packed(planes(only)[at], only.len());
     }
     let all = factors.iter();
     let all: Vec<Run> = all
-        .flat_map(|factor| runs(&factor.parts()[part], factor.len()))
+        .flat_map(|factor| runs(planes(factor)[at], factor.len()))
         .collect();
     Cow::Owned(concatenate(&all))
 }

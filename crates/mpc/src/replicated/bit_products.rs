@@ -21,28 +21,31 @@
 //! **Simulation.** Role 1 sees words masked by ρ, σ and q' of k20, role 2 words masked by q of k01,
 //! role 0 nothing.
 
-use super::Replicated;
-use super::roles::{Demand, Masks, Ranges, field};
+use super::roles::{MaskWords, Masks, Ranges, field};
+use super::{Pair, PairMut, Replicated, planes};
 use crate::bits::{bit_at, flip, one_plane};
 use crate::blocks::{self, BLOCK};
-use crate::{Bits, Parts, PartsMut, Result};
+use crate::{Bits, Result};
 use ring::planes::words_of;
 use ring::stream::Reserved;
 
 /// One product under way: its masks and where its results go.
-struct BitProduct<'a, 'b> {
+struct BitProduct<'a> {
     ranges: Ranges,
     masks: [Masks; 3],
     /// Mask fields of k20 ahead of q'.
     fields: usize,
-    out: PartsMut<'a, 'b>,
+    out: PairMut<'a>,
 }
 
 impl Replicated {
-    pub(super) fn bit_times_word(&mut self, bit: &Bits, x: Parts, out: PartsMut) -> Result<()> {
-        let ([b0, b1], [x0, x1]) = (bit.parts(), x) else {
-            panic!("a replicated sharing has two components")
-        };
+    pub(super) fn bit_times_word(
+        &mut self,
+        bit: &Bits,
+        [x0, x1]: Pair,
+        out: PairMut,
+    ) -> Result<()> {
+        let [b0, b1] = planes(bit);
         let n = one_plane(bit);
         self.begin("bit product", n);
         let product = self.bit_product(n, 2, out);
@@ -101,10 +104,8 @@ impl Replicated {
         product.exchange(self, e2, 2 * role_1.len(), e1)
     }
 
-    pub(super) fn bit_as_word(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
-        let [b0, b1] = bit.parts() else {
-            panic!("a replicated sharing has two components")
-        };
+    pub(super) fn bit_as_word(&mut self, bit: &Bits, out: PairMut) -> Result<()> {
+        let [b0, b1] = planes(bit);
         let n = one_plane(bit);
         self.begin("bit to ring", n);
         let product = self.bit_product(n, 1, out);
@@ -145,13 +146,8 @@ impl Replicated {
     }
 
     /// Takes the masks of a product of n elements that needs `fields` masks of role 0's message.
-    fn bit_product<'a, 'b>(
-        &mut self,
-        n: usize,
-        fields: usize,
-        out: PartsMut<'a, 'b>,
-    ) -> BitProduct<'a, 'b> {
-        let masks = self.masks(n, |n| Demand {
+    fn bit_product<'a>(&mut self, n: usize, fields: usize, out: PairMut<'a>) -> BitProduct<'a> {
+        let masks = self.masks(n, |n| MaskWords {
             k01: field(n),
             k12: 0,
             k20: (fields + 1) * field(n),
@@ -165,7 +161,7 @@ impl Replicated {
     }
 }
 
-impl BitProduct<'_, '_> {
+impl BitProduct<'_> {
     /// Role 2 sends E2 − q'; role 1 makes E1 of role 0's message and sends E1 − q; both add up.
     fn exchange(
         self,
@@ -176,9 +172,7 @@ impl BitProduct<'_, '_> {
     ) -> Result<()> {
         let [role_0, role_1, role_2] = self.ranges;
         let (after, before) = (protocol.after(), protocol.before());
-        let [first, second] = self.out else {
-            panic!("a replicated sharing has two components")
-        };
+        let [first, second] = self.out;
         let outputs = [&mut first[role_0.clone()], &mut second[role_0.clone()]];
         blocks::for_each(outputs, [], &|offset, [z0, z1], []| {
             self.masks[0]

@@ -24,21 +24,23 @@ pub fn of(operation: Operation) -> Cost {
             rounds: 1,
             bits: width * n * if to == Receiver::All { 3 } else { 1 },
         },
-        Operation::Bilinear { n, truncate: 0, .. } => Cost {
-            rounds: 1,
-            bits: 192 * n,
+        Operation::Bilinear { n, truncate, .. } => match truncate {
+            None => Cost {
+                rounds: 1,
+                bits: 192 * n,
+            },
+            Some(shift) => Cost {
+                rounds: 2,
+                bits: (192 + 3 * u64::from(shift.bits())) * n,
+            },
         },
-        Operation::Bilinear { n, truncate, .. } => Cost {
+        Operation::Truncate { n, shift } => Cost {
             rounds: 2,
-            bits: (192 + 3 * u64::from(truncate)) * n,
+            bits: (64 + 3 * u64::from(shift.bits())) * n,
         },
-        Operation::Truncate { n, bits } => Cost {
-            rounds: 2,
-            bits: (64 + 3 * u64::from(bits)) * n,
-        },
-        Operation::And { n, width } => Cost {
+        Operation::And { n, width, rights } => Cost {
             rounds: 1,
-            bits: 3 * width * n,
+            bits: 3 * rights * width * n,
         },
         Operation::Sign { n, width } => {
             let leaves = Leaves::new(Wanted::Carry, as_size(width) - 1);

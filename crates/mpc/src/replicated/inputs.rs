@@ -6,11 +6,11 @@
 //! **Opening** to all: each party sends its first component to the next, which lacks it; to one: the
 //! previous party sends it. One round, 64 bits for each receiver.
 
-use super::Replicated;
+use super::{Pair, PairMut, Replicated, planes};
 use crate::blocks;
 use crate::dense;
 use crate::group::Group;
-use crate::{Bits, Parts, PartsMut, Receiver, Result};
+use crate::{Bits, Receiver, Result};
 use ring::planes::words_of;
 use ring::stream::Reserved;
 
@@ -20,7 +20,7 @@ impl Replicated {
         owner: usize,
         values: Option<&[u64]>,
         n: usize,
-        out: PartsMut,
+        out: PairMut,
     ) -> Result<()> {
         self.begin_with("share", n, &[owner as u64]);
         self.input(Group::Additive, owner, values, n, out)
@@ -37,7 +37,7 @@ impl Replicated {
         let values = planes.map(|planes| dense::packed(planes, n));
         let words = words_of(width * n);
         let (mut first, mut second) = (vec![0; words], vec![0; words]);
-        let out = &mut [&mut first[..], &mut second[..]];
+        let out = [&mut first[..], &mut second[..]];
         self.input(Group::Binary, owner, values.as_deref(), words, out)?;
         let parts = [first, second].map(|words| dense::unpack(words, width, n));
         Ok(Bits::new(width, n, parts.into()))
@@ -49,11 +49,8 @@ impl Replicated {
         owner: usize,
         values: Option<&[u64]>,
         n: usize,
-        out: PartsMut,
+        [first, second]: PairMut,
     ) -> Result<()> {
-        let [first, second] = out else {
-            panic!("a replicated sharing has two components")
-        };
         match (self.channel.party() + 3 - owner) % 3 {
             0 => {
                 let values = values.expect("the owner passes values");
@@ -80,10 +77,7 @@ impl Replicated {
         }
     }
 
-    pub(super) fn trivial_words(&self, values: &[u64], out: PartsMut) {
-        let [first, second] = out else {
-            panic!("a replicated sharing has two components")
-        };
+    pub(super) fn trivial_words(&self, values: &[u64], [first, second]: PairMut) {
         first.fill(0);
         second.fill(0);
         // Component 0 carries the value; it is held by party 0 and, as its second, by party 2.
@@ -95,30 +89,29 @@ impl Replicated {
     }
 
     pub(super) fn trivial_planes(&self, planes: &[u64], width: usize, n: usize) -> Bits {
-        let mut parts = vec![vec![0; planes.len()], vec![0; planes.len()]];
-        let [first, second] = parts.as_mut_slice() else {
-            unreachable!("two components")
-        };
-        self.trivial_words(planes, &mut [first, second]);
-        Bits::new(width, n, parts)
+        let (mut first, mut second) = (vec![0; planes.len()], vec![0; planes.len()]);
+        self.trivial_words(planes, [&mut first, &mut second]);
+        Bits::new(width, n, vec![first, second])
     }
 
-    pub(super) fn reveal_words(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
+    pub(super) fn reveal_words(&mut self, x: Pair, to: Receiver) -> Result<Option<Vec<u64>>> {
         self.begin_opening("reveal", x[0].len(), to)?;
         self.open(Group::Additive, x, to)
     }
 
     pub(super) fn reveal_planes(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
         self.begin_opening("reveal bits", x.width() * x.len(), to)?;
-        let [first, second] = [0, 1].map(|part| dense::packed(&x.parts()[part], x.len()));
-        let opened = self.open(Group::Binary, &[&first, &second], to)?;
+        let [first, second] = planes(x).map(|planes| dense::packed(planes, x.len()));
+        let opened = self.open(Group::Binary, [&first, &second], to)?;
         Ok(opened.map(|words| dense::unpack(words, x.width(), x.len())))
     }
 
-    fn open(&mut self, group: Group, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
-        let [first, second] = x else {
-            panic!("a replicated sharing has two components")
-        };
+    fn open(
+        &mut self,
+        group: Group,
+        [first, second]: Pair,
+        to: Receiver,
+    ) -> Result<Option<Vec<u64>>> {
         let (after, before) = (self.after(), self.before());
         if to.includes(after) {
             self.channel.send(after, first.to_vec())?;

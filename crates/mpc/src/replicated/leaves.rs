@@ -19,7 +19,7 @@
 
 use super::Replicated;
 use super::binary::{expand, place};
-use super::roles::{Demand, Masks, field};
+use super::roles::{MaskWords, Masks, field};
 use crate::dense;
 use crate::group::Group;
 use crate::leaves::Leaves;
@@ -45,7 +45,7 @@ impl Replicated {
         let (monomials, outputs) = (leaves.monomials(), leaves.outputs());
         // Words of what role 0 sends for a run, and of a component of its result, as they travel.
         let sizes = |run: usize| (words_of(monomials * run), words_of(outputs * run));
-        let masks = self.masks(n, |n| Demand {
+        let masks = self.masks(n, |n| MaskWords {
             k01: sizes(n).1,
             k12: 0,
             k20: field(sizes(n).0) + sizes(n).1,

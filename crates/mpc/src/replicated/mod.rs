@@ -34,11 +34,16 @@ mod sign;
 mod truncation;
 
 use crate::{
-    Bilinear, Bits, Cost, Error, Operand, Operation, Parts, PartsMut, Protocol, Receiver, Result,
-    ThreatModel, Trust, keys,
+    Bilinear, Bits, Cost, Error, Join, Operand, Operation, Parts, PartsMut, Protocol, Receiver,
+    Result, Shift, ThreatModel, Trust, keys,
 };
 use net::Channel;
 use ring::stream::Stream;
+
+/// The components that a party holds: its own, and that of the next party.
+type Pair<'a> = [&'a [u64]; 2];
+/// The same, to be written.
+type PairMut<'a> = [&'a mut [u64]; 2];
 
 /// One party of replicated sharing.
 pub struct Replicated {
@@ -125,6 +130,28 @@ impl Replicated {
     }
 }
 
+/// Whoever calls a protocol passes as many components as [`Protocol::parts`] says.
+fn pair<'a>(x: Parts<'a>) -> Pair<'a> {
+    let two = <Pair<'a>>::try_from(x);
+    two.expect("a replicated sharing has two components")
+}
+
+/// As [`pair`].
+fn pair_mut<'a>(out: PartsMut<'a, '_>) -> PairMut<'a> {
+    let [first, second] = out else {
+        panic!("a replicated sharing has two components")
+    };
+    [first, second]
+}
+
+/// The planes of both components.
+fn planes(x: &Bits) -> Pair<'_> {
+    let [first, second] = x.parts() else {
+        panic!("a replicated sharing has two components")
+    };
+    [first, second]
+}
+
 impl Protocol for Replicated {
     fn channel(&mut self) -> &mut Channel {
         &mut self.channel
@@ -157,15 +184,15 @@ impl Protocol for Replicated {
         n: usize,
         out: PartsMut,
     ) -> Result<()> {
-        self.share_words(owner, values, n, out)
+        self.share_words(owner, values, n, pair_mut(out))
     }
 
     fn trivial(&self, values: &[u64], out: PartsMut) {
-        self.trivial_words(values, out);
+        self.trivial_words(values, pair_mut(out));
     }
 
     fn reveal(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
-        self.reveal_words(x, to)
+        self.reveal_words(pair(x), to)
     }
 
     fn bilinear(
@@ -173,18 +200,18 @@ impl Protocol for Replicated {
         map: &Bilinear,
         x: Operand,
         y: Operand,
-        truncate: u32,
+        truncate: Option<Shift>,
         out: PartsMut,
     ) -> Result<()> {
-        if truncate == 0 {
-            self.product(map, x.parts, y.parts, out)
-        } else {
-            self.truncated_product(map, x.parts, y.parts, truncate, out)
+        let (x, y, out) = (pair(x.parts), pair(y.parts), pair_mut(out));
+        match truncate {
+            None => self.product(map, x, y, out),
+            Some(shift) => self.truncated_product(map, x, y, shift, out),
         }
     }
 
-    fn truncate(&mut self, x: Parts, bits: u32, out: PartsMut) -> Result<()> {
-        self.truncate_words(x, bits, out)
+    fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
+        self.truncate_words(pair(x), shift, pair_mut(out))
     }
 
     fn share_bits(
@@ -205,28 +232,32 @@ impl Protocol for Replicated {
         self.reveal_planes(x, to)
     }
 
-    fn and(&mut self, x: &Bits, y: &Bits) -> Result<Bits> {
-        self.begin_with("AND", x.width() * x.len(), &[x.width() as u64]);
-        self.and_planes(x, y)
+    fn and_all(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
+        self.begin_with(
+            "AND",
+            joins.iter().map(Join::bits).sum(),
+            &Join::parameters(joins),
+        );
+        self.join_planes(joins)
     }
 
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        self.sign_bit(x, width)
+        self.sign_bit(pair(x), width)
     }
 
     fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        self.is_zero(x, width)
+        self.is_zero(pair(x), width)
     }
 
     fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        self.additive_to_binary(x, width)
+        self.additive_to_binary(pair(x), width)
     }
 
     fn bit_multiply(&mut self, bit: &Bits, x: Parts, out: PartsMut) -> Result<()> {
-        self.bit_times_word(bit, x, out)
+        self.bit_times_word(bit, pair(x), pair_mut(out))
     }
 
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
-        self.bit_as_word(bit, out)
+        self.bit_as_word(bit, pair_mut(out))
     }
 }

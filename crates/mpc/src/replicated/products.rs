@@ -12,22 +12,22 @@
 //! k20 towards role 1. The first messages of the truncation leave at the same time. Two rounds,
 //! 128 + 64 + 3f bits: a round and 64 bits less than product and truncation one after the other.
 
-use super::Replicated;
-use super::roles::{Demand, field};
+use super::roles::{MaskWords, field};
+use super::{Pair, PairMut, Replicated};
 use crate::blocks::{self, BLOCK};
 use crate::group::Group;
-use crate::{Bilinear, Parts, PartsMut, Result};
+use crate::{Bilinear, Result, Shift};
 
 impl Replicated {
     pub(super) fn product(
         &mut self,
         map: &Bilinear,
-        x: Parts,
-        y: Parts,
-        out: PartsMut,
+        x: Pair,
+        y: Pair,
+        [first, second]: PairMut,
     ) -> Result<()> {
         let n = map.lengths().2;
-        self.begin_with(map.name(), n, &map.parameters(0));
+        self.begin_with(map.name(), n, &map.parameters(None));
         let mut mine = vec![0; n];
         local_product(map, x, y, &mut mine);
         let zero = self.symmetric_masks(n);
@@ -40,9 +40,6 @@ impl Replicated {
                 z[i] = z[i].wrapping_add(plus[i]).wrapping_sub(minus[i]);
             }
         });
-        let [first, second] = out else {
-            panic!("a replicated sharing has two components")
-        };
         first.copy_from_slice(&mine);
         let (after, before) = (self.after(), self.before());
         self.channel.send(before, mine)?;
@@ -53,18 +50,18 @@ impl Replicated {
     pub(super) fn truncated_product(
         &mut self,
         map: &Bilinear,
-        x: Parts,
-        y: Parts,
-        bits: u32,
-        out: PartsMut,
+        x: Pair,
+        y: Pair,
+        shift: Shift,
+        out: PairMut,
     ) -> Result<()> {
         let n = map.lengths().2;
-        self.begin_with(map.name(), n, &map.parameters(bits));
+        self.begin_with(map.name(), n, &map.parameters(Some(shift)));
         let mut mine = vec![0; n];
         local_product(map, x, y, &mut mine);
 
         let [s, z1, z2] = self.ranges(n);
-        let masks = self.masks(n, |n| Demand {
+        let masks = self.masks(n, |n| MaskWords {
             k01: field(n),
             k12: 0,
             k20: field(n),
@@ -87,7 +84,7 @@ impl Replicated {
         let (after, before) = (self.after(), self.before());
         self.send_some(after, &mine[z1.clone()])?;
         self.send_some(before, &mine[z2.clone()])?;
-        let mut truncation = self.truncation(n, bits, out);
+        let mut truncation = self.truncation(n, shift, out);
         truncation.open(self, &mine[s])?;
         self.receive_and_add(before, &mut mine[z2.clone()])?;
         truncation.help(self, &mine[z2.clone()])?;
@@ -131,11 +128,19 @@ fn add_mask(
 }
 
 /// This party's summand of map(x, y); the pre-added operand is the smaller one.
-fn local_product(map: &Bilinear, x: Parts, y: Parts, out: &mut [u64]) {
-    let ([x0, x1], [y0, y1]) = (x, y) else {
-        panic!("a replicated sharing has two components")
-    };
-    if x0.len() < y0.len() {
+fn local_product(map: &Bilinear, [x0, x1]: Pair, [y0, y1]: Pair, out: &mut [u64]) {
+    if let Bilinear::Elementwise { .. } = map {
+        // Added in passing: every element is used once.
+        let product = |_, [z]: [&mut [u64]; 1], [x0, x1, y0, y1]: [&[u64]; 4]| {
+            for i in 0..z.len() {
+                let both = y0[i].wrapping_add(y1[i]);
+                z[i] = x0[i]
+                    .wrapping_mul(both)
+                    .wrapping_add(x1[i].wrapping_mul(y0[i]));
+            }
+        };
+        blocks::for_each([out], [x0, x1, y0, y1], &product);
+    } else if x0.len() < y0.len() {
         let both = sum(x0, x1);
         map.evaluate(out, &[(&both, y0), (x0, y1)]);
     } else {

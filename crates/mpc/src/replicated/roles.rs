@@ -18,7 +18,7 @@ const TURN_FROM: usize = 1536;
 pub(super) type Ranges = [Range<usize>; 3];
 
 /// Words of each key that a run of some length takes.
-pub(super) struct Demand {
+pub(super) struct MaskWords {
     pub k01: usize,
     pub k12: usize,
     pub k20: usize,
@@ -49,11 +49,11 @@ impl Replicated {
 
     /// Takes the masks of all three runs, in the order of the runs, which is the same at both holders
     /// of a key; returned by role.
-    pub(super) fn masks(&mut self, n: usize, demand: impl Fn(usize) -> Demand) -> [Masks; 3] {
+    pub(super) fn masks(&mut self, n: usize, words: impl Fn(usize) -> MaskWords) -> [Masks; 3] {
         let party = self.channel.party();
-        let runs = thirds(n).map(|range| demand(range.len()));
+        let runs = thirds(n).map(|range| words(range.len()));
         let mut by_run = [0, 1, 2].map(|run| {
-            let Demand { k01, k12, k20 } = runs[run];
+            let MaskWords { k01, k12, k20 } = runs[run];
             let words = [k01, k12, k20];
             let role = (party + 3 - run) % 3;
             Some(Masks {

@@ -11,14 +11,14 @@
 //!
 //! **Adversary:** semi-honest, one party. **Rounds:** 2 + ⌈log2 ⌈(w−1)/4⌉⌉ and 2 + ⌈log2 ⌈w/4⌉⌉.
 
-use super::Replicated;
 use super::leaves::Summands;
+use super::{Pair, Replicated};
 use crate::leaves::{Leaves, Wanted};
 use crate::tree::{conjunction, top_carry};
-use crate::{Bits, Parts, Result};
+use crate::{Bits, Result};
 
 impl Replicated {
-    pub(super) fn sign_bit(&mut self, x: Parts, width: usize) -> Result<Bits> {
+    pub(super) fn sign_bit(&mut self, x: Pair, width: usize) -> Result<Bits> {
         assert!(
             (2..=64).contains(&width),
             "a comparison has a width of 2 to 64 bits, not {width}"
@@ -30,7 +30,7 @@ impl Replicated {
         top_carry(&bits, leaves.groups(), &mut |joins| self.join_planes(joins))
     }
 
-    pub(super) fn is_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
+    pub(super) fn is_zero(&mut self, x: Pair, width: usize) -> Result<Bits> {
         assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
         let n = x[0].len();
         self.begin_with("equal to zero", n, &[width as u64]);
@@ -40,10 +40,7 @@ impl Replicated {
     }
 
     /// s = x0 + x1 where this party plays role 0, t = x2 − `less` where it plays roles 1 and 2.
-    fn summands_of(&self, x: Parts, less: u64) -> Summands {
-        let [first, second] = x else {
-            panic!("a replicated sharing has two components")
-        };
+    fn summands_of(&self, [first, second]: Pair, less: u64) -> Summands {
         let [role_0, role_1, role_2] = self.ranges(first.len());
         let pairs = first[role_0.clone()].iter().zip(&second[role_0]);
         Summands {

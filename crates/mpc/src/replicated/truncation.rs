@@ -33,31 +33,28 @@
 //! **Simulation.** Role 1 sees m, a and c2, masked by r0, ρ and q' of k20. Role 2 sees c1, masked by q
 //! of k01. Role 0 sees nothing.
 
-use super::Replicated;
-use super::roles::{Demand, Masks, Ranges, field};
+use super::roles::{MaskWords, Masks, Ranges, field};
+use super::{Pair, PairMut, Replicated};
 use crate::blocks::{self, BLOCK};
-use crate::{Parts, PartsMut, Result};
+use crate::{Result, Shift};
 use ring::pack::{pack_low, packed_words, unpack_low};
 use ring::stream::Reserved;
 
 /// One truncation under way. Its four stages are called in the order open, help, middle, close; each
 /// does the work of one role on the elements where this party plays it.
-pub(super) struct Truncation<'a, 'b> {
+pub(super) struct Truncation<'a> {
     ranges: Ranges,
     masks: [Masks; 3],
     bits: u32,
-    out: PartsMut<'a, 'b>,
+    out: PairMut<'a>,
 }
 
 impl Replicated {
-    pub(super) fn truncate_words(&mut self, x: Parts, bits: u32, out: PartsMut) -> Result<()> {
-        let [first, second] = x else {
-            panic!("a replicated sharing has two components")
-        };
-        let n = first.len();
-        self.begin_with("truncate", n, &[u64::from(bits)]);
-        let [s, t1, t2] = self.split_anew(first, second);
-        let mut truncation = self.truncation(n, bits, out);
+    pub(super) fn truncate_words(&mut self, x: Pair, shift: Shift, out: PairMut) -> Result<()> {
+        let n = x[0].len();
+        self.begin_with("truncate", n, &[u64::from(shift.bits())]);
+        let [s, t1, t2] = self.split_anew(x);
+        let mut truncation = self.truncation(n, shift, out);
         truncation.open(self, &s)?;
         truncation.help(self, &t2)?;
         truncation.middle(self, &t1)?;
@@ -65,7 +62,7 @@ impl Replicated {
     }
 
     /// x0 + x1 + κ where this party plays role 0, x2 − κ where it plays roles 1 and 2.
-    fn split_anew(&mut self, first: &[u64], second: &[u64]) -> [Vec<u64>; 3] {
+    fn split_anew(&mut self, [first, second]: Pair) -> [Vec<u64>; 3] {
         let coins = self.coins(first.len());
         let [role_0, role_1, role_2] = self.ranges(first.len());
         let mut s = vec![0; role_0.len()];
@@ -90,20 +87,14 @@ impl Replicated {
     }
 
     /// Takes the masks of one truncation of n elements.
-    ///
-    /// # Panics
-    /// If `bits` is not in 1..=61.
-    pub(super) fn truncation<'a, 'b>(
+    pub(super) fn truncation<'a>(
         &mut self,
         n: usize,
-        bits: u32,
-        out: PartsMut<'a, 'b>,
-    ) -> Truncation<'a, 'b> {
-        assert!(
-            (1..=61).contains(&bits),
-            "truncation by 1 to 61 bits, not {bits}"
-        );
-        let masks = self.masks(n, |n| Demand {
+        shift: Shift,
+        out: PairMut<'a>,
+    ) -> Truncation<'a> {
+        let bits = shift.bits();
+        let masks = self.masks(n, |n| MaskWords {
             k01: field(n),
             k12: 0,
             k20: (2 + second_mask_words(bits)) * field(n),
@@ -134,7 +125,7 @@ fn small_masks(k20: &Reserved, n: usize, offset: usize, bits: u32, rho: &mut [u6
     }
 }
 
-impl Truncation<'_, '_> {
+impl Truncation<'_> {
     /// Step 1 of role 0, who knows s without its offset, uniform to whoever does not know its masks.
     pub(super) fn open(&mut self, protocol: &mut Replicated, s: &[u64]) -> Result<()> {
         let (n, f) = (s.len(), self.bits);
@@ -146,9 +137,7 @@ impl Truncation<'_, '_> {
             with_previous: k20,
         } = &self.masks[0];
         let range = self.ranges[0].clone();
-        let [y0, y1] = &mut *self.out else {
-            panic!("a replicated sharing has two components")
-        };
+        let [y0, y1] = &mut self.out;
         let mut message = vec![0; n + packed_words(n, f)];
         let (m, packed) = message.split_at_mut(n);
         let mut a = vec![0; n];
@@ -188,9 +177,7 @@ impl Truncation<'_, '_> {
         }
         let k20 = &self.masks[2].with_next;
         let range = self.ranges[2].clone();
-        let [y2, y0] = &mut *self.out else {
-            panic!("a replicated sharing has two components")
-        };
+        let [y2, y0] = &mut self.out;
         let y2 = &mut y2[range.clone()];
         blocks::for_each([&mut y0[range], &mut *y2], [t], &|offset, [y0, c2], [t]| {
             let (mut rho, mut q) = ([0; BLOCK], [0; BLOCK]);
@@ -223,9 +210,7 @@ impl Truncation<'_, '_> {
         let (after, before) = (protocol.after(), protocol.before());
         let k01 = &self.masks[1].with_previous;
         let range = self.ranges[1].clone();
-        let [y1, y2] = &mut *self.out else {
-            panic!("a replicated sharing has two components")
-        };
+        let [y1, y2] = &mut self.out;
         let opened = protocol.channel.receive(before, n + packed_words(n, f))?;
         let (m, packed) = opened.split_at(n);
         let mut c1 = vec![0; n];
@@ -263,9 +248,7 @@ impl Truncation<'_, '_> {
             return Ok(());
         }
         let before = protocol.before();
-        let [y2, _] = self.out else {
-            panic!("a replicated sharing has two components")
-        };
+        let [y2, _] = self.out;
         let message = protocol.channel.receive(before, packed_words(n, f))?;
         let mut c1 = vec![0; n];
         unpack_low(&message, f, &mut c1);

@@ -1,7 +1,7 @@
 //! Orderly ends with work under way that nobody needs.
 
 use crate::session::{LONG, Member, dealer, in_memory, party, run};
-use mpc::{Bilinear, Operand, Protocol, Result};
+use mpc::{Bilinear, Operand, Protocol, Result, Shift};
 use net::Mesh;
 use net::tcp::{Identity, Listener, connect};
 use ring::planes::words_of;
@@ -19,7 +19,7 @@ fn some_work(p: &mut dyn Protocol, seed: u64) -> Result<()> {
         let bit = p.trivial_bits(&vec![0; words_of(n)], 1, n);
         let map = Bilinear::Elementwise { n };
         match random.word() % 5 {
-            0 => drop(x.bilinear(p, &map, &y, 16)?),
+            0 => drop(x.bilinear(p, &map, &y, Shift::new(16))?),
             1 => drop(p.sign(&x.slices(), 64)?),
             2 => drop(x.times_bit(p, &bit)?),
             3 => drop(p.and(&bit, &bit)?),
@@ -28,7 +28,13 @@ fn some_work(p: &mut dyn Protocol, seed: u64) -> Result<()> {
                 for _ in 0..2 {
                     Shared::made(p, n, |p, out| {
                         let (x, y) = (x.slices(), y.slices());
-                        p.bilinear(&map, Operand { parts: &x, name }, Operand::once(&y), 0, out)
+                        p.bilinear(
+                            &map,
+                            Operand { parts: &x, name },
+                            Operand::once(&y),
+                            None,
+                            out,
+                        )
                     })?;
                 }
             }

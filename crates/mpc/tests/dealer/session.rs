@@ -96,7 +96,7 @@ pub fn products(p: &mut dyn Protocol, times: usize, n: usize) -> Result<()> {
     let x = Shared::input(p, 0, &vec![3; n])?;
     let y = Shared::input(p, 1, &vec![5; n])?;
     for _ in 0..times {
-        x.bilinear(p, &Bilinear::Elementwise { n }, &y, 0)?
+        x.bilinear(p, &Bilinear::Elementwise { n }, &y, None)?
             .open(p)?;
     }
     Ok(())

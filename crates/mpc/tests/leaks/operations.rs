@@ -1,6 +1,6 @@
 //! What is looked at, for every protocol.
 
-use mpc::{Bilinear, Bits, Operand, Protocol, Result};
+use mpc::{Bilinear, Bits, Operand, Protocol, Result, Shift, functions};
 use ring::convolution::Convolution;
 use testkit::Shared;
 
@@ -49,16 +49,16 @@ pub const OPERATIONS: [(&str, Operation); 19] = [
         p.share_bits(inputs.owner, mine, 64, inputs.secret.len())
             .map(drop)
     }),
-    ("multiply", |p, inputs| multiply(p, inputs, 0)),
+    ("multiply", |p, inputs| multiply(p, inputs, None)),
     ("multiply and truncate by 16", |p, inputs| {
-        multiply(p, inputs, 16)
+        multiply(p, inputs, Shift::new(16))
     }),
     ("multiply and truncate by 40", |p, inputs| {
-        multiply(p, inputs, 40)
+        multiply(p, inputs, Shift::new(40))
     }),
     ("square", |p, inputs| {
         let map = Bilinear::Elementwise { n: inputs.n() };
-        inputs.x.bilinear(p, &map, &inputs.x, 0).map(drop)
+        inputs.x.bilinear(p, &map, &inputs.x, None).map(drop)
     }),
     ("matrix product", |p, inputs| {
         let (m, k) = (8, 2);
@@ -83,9 +83,7 @@ pub const OPERATIONS: [(&str, Operation); 19] = [
         )
     }),
     ("three products with a named operand", thrice),
-    ("truncate", |p, inputs| {
-        made(p, inputs, |p, x, out| p.truncate(x, 16, out))
-    }),
+    ("truncate", |p, inputs| inputs.x.truncated(p, 16).map(drop)),
     ("AND", |p, inputs| p.and(&inputs.bit, &inputs.bit).map(drop)),
     ("sign", |p, inputs| p.sign(&inputs.x.slices(), 64).map(drop)),
     ("sign of 32 bits", |p, inputs| {
@@ -122,7 +120,7 @@ fn made(
     .map(drop)
 }
 
-fn multiply(p: &mut dyn Protocol, inputs: &Inputs, truncate: u32) -> Result<()> {
+fn multiply(p: &mut dyn Protocol, inputs: &Inputs, truncate: Option<Shift>) -> Result<()> {
     let n = inputs.n();
     let map = Bilinear::Elementwise { n };
     inputs
@@ -136,7 +134,7 @@ fn map_of(p: &mut dyn Protocol, inputs: &Inputs, map: &Bilinear) -> Result<()> {
     let (left, right, _) = map.lengths();
     inputs
         .first(left)
-        .bilinear(p, map, &inputs.first(right), 0)
+        .bilinear(p, map, &inputs.first(right), None)
         .map(drop)
 }
 
@@ -149,9 +147,9 @@ fn thrice(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
                 parts: x,
                 name: Some(NAME),
             };
-            p.bilinear(&map, kept, Operand::once(x), 0, out)
+            p.bilinear(&map, kept, Operand::once(x), None, out)
         })?;
     }
-    p.forget(NAME);
+    functions::forget(p, NAME);
     Ok(())
 }

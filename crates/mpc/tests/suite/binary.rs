@@ -1,5 +1,5 @@
 use super::{SIZES, agreed, bit, specified, values};
-use mpc::Receiver;
+use mpc::{Bits, Join, Protocol, Receiver};
 use ring::planes::words_of;
 use testkit::{Random, Shared, run, usual_parties};
 
@@ -16,6 +16,55 @@ pub fn ands(protocol: &str) {
         });
         assert_eq!(specified(agreed(opened), n), specified(expected, n));
     }
+}
+
+/// Products of several shapes in one round, each factor with none to three others.
+pub fn joins(protocol: &str) {
+    let shapes = [
+        (1, 1, 1),
+        (5, 3, 2),
+        (64, 1, 3),
+        (2, 64, 0),
+        (3, 1000, 1),
+        (1, 130, 2),
+        (7, 1536, 1),
+    ];
+    let mut random = Random::new(12);
+    let mut values = |(width, n, _): (usize, usize, usize)| random.words(width * words_of(n));
+    let lefts = shapes.map(&mut values);
+    let rights = shapes.map(|shape| (0..shape.2).map(|_| values(shape)).collect::<Vec<_>>());
+    let opened = run(protocol, usual_parties(protocol), |p| {
+        let mut share = |planes: &[u64], width, n| {
+            let mine = (p.party() == 1).then_some(planes);
+            p.share_bits(1, mine, width, n)
+        };
+        let mut shared = Vec::new();
+        for ((left, rights), (width, n, _)) in lefts.iter().zip(&rights).zip(shapes) {
+            let left = share(left, width, n)?;
+            let rights = rights.iter().map(|right| share(right, width, n));
+            shared.push((left, rights.collect::<mpc::Result<Vec<_>>>()?));
+        }
+        let joins: Vec<Join> = shared
+            .iter()
+            .map(|(left, rights)| Join::new(left, rights.iter().collect()))
+            .collect();
+        let messages = |p: &mut dyn Protocol| p.channel().meter().totals().frames;
+        let before = messages(p);
+        let products = p.and_all(&joins)?;
+        let most = p.parties() as u64 - 1;
+        assert!(messages(p) - before <= most, "all in one message");
+        let open = |bits: &Bits| Ok(p.reveal_bits(bits, Receiver::All)?.expect("all learn it"));
+        products.iter().map(open).collect::<mpc::Result<Vec<_>>>()
+    });
+    let mut found = agreed(opened).into_iter();
+    for ((left, rights), (_, n, _)) in lefts.iter().zip(&rights).zip(shapes) {
+        for right in rights {
+            let expected = left.iter().zip(right).map(|(a, b)| a & b).collect();
+            let found = found.next().expect("a product for each");
+            assert_eq!(specified(found, n), specified(expected, n));
+        }
+    }
+    assert_eq!(found.next(), None);
 }
 
 pub fn takes_apart(protocol: &str) {

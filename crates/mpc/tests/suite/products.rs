@@ -1,5 +1,5 @@
 use super::{SIZES, agreed, values};
-use mpc::Bilinear;
+use mpc::{Bilinear, Shift};
 use ring::convolution::Convolution;
 use testkit::{Random, Shared, run, usual_parties};
 
@@ -7,7 +7,7 @@ fn product(protocol: &str, map: &Bilinear, x: &[u64], y: &[u64], truncate: u32) 
     agreed(run(protocol, usual_parties(protocol), |p| {
         let x = Shared::input(p, 0, x)?;
         let y = Shared::input(p, 1, y)?;
-        x.bilinear(p, map, &y, truncate)?.open(p)
+        x.bilinear(p, map, &y, Shift::new(truncate))?.open(p)
     }))
 }
 

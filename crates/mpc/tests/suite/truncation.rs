@@ -1,5 +1,5 @@
 use super::{SIZES, agreed, values};
-use mpc::{Bilinear, Protocol, Receiver, Result};
+use mpc::{Bilinear, Protocol, Receiver, Result, Shift};
 use testkit::{Random, Shared, run, usual_parties};
 
 /// The exact quotient rounded up or down, so itself where it is whole.
@@ -15,7 +15,7 @@ fn open_truncated(protocol: &str, x: &[u64], bits: u32) -> Vec<u64> {
     agreed(run(protocol, usual_parties(protocol), |p| {
         let owner = p.parties() - 1;
         let x = Shared::input(p, owner, x)?;
-        Shared::made(p, x.0[0].len(), |p, out| p.truncate(&x.slices(), bits, out))?.open(p)
+        x.truncated(p, bits)?.open(p)
     }))
 }
 
@@ -114,10 +114,10 @@ pub fn drift(
 ) -> Result<f64> {
     let x = split.share(p, &vec![((whole << f) + dropped) as u64; n])?;
     let found = match by {
-        By::Truncation => Shared::made(p, n, |p, out| p.truncate(&x.slices(), f, out))?,
+        By::Truncation => x.truncated(p, f)?,
         By::Product => {
             let one = Split::Trivial.share(p, &vec![1; n])?;
-            x.bilinear(p, &Bilinear::Elementwise { n }, &one, f)?
+            x.bilinear(p, &Bilinear::Elementwise { n }, &one, Shift::new(f))?
         }
     };
     let found = p.reveal(&found.slices(), Receiver::All)?.expect("all");
@@ -168,7 +168,7 @@ pub fn exact_multiples(protocol: &str) {
         for split in SPLITS.into_iter().chain([Split::Shifted(f)]) {
             let found = agreed(run(protocol, usual_parties(protocol), |p| {
                 let x = split.share(p, &x)?;
-                Shared::made(p, x.0[0].len(), |p, out| p.truncate(&x.slices(), f, out))?.open(p)
+                x.truncated(p, f)?.open(p)
             }));
             for (x, found) in x.iter().zip(found) {
                 assert_eq!(found as i64, *x as i64 >> f, "{x} / 2^{f}, {split:?}");

@@ -25,8 +25,9 @@ fn convolution(groups: usize, channels: usize, side: usize) -> Bilinear {
 }
 
 /// Bytes that this party's source has sent so far.
-fn sent(p: &dyn Protocol) -> u64 {
-    p.correlations().0.payload_bytes
+fn sent(p: &mut dyn Protocol) -> u64 {
+    let correlated = p.correlated().expect("additive sharing");
+    correlated.reading().payload_bytes
 }
 
 /// A product, its left operand under a name or not.
@@ -35,7 +36,13 @@ fn multiply(p: &mut dyn Protocol, map: &Bilinear, name: Option<Name>) -> Result<
     let (x, y) = (Shared::zeros(p, left), Shared::zeros(p, right));
     let product = Shared::made(p, n, |p, out| {
         let (x, y) = (x.slices(), y.slices());
-        p.bilinear(map, Operand { parts: &x, name }, Operand::once(&y), 0, out)
+        p.bilinear(
+            map,
+            Operand { parts: &x, name },
+            Operand::once(&y),
+            None,
+            out,
+        )
     })?;
     product.open(p).map(drop)
 }

@@ -18,7 +18,7 @@ fn map() -> Bilinear {
 fn multiply(p: &mut dyn Protocol) -> Result<()> {
     let [m, k, n] = SIZES;
     let (x, y) = (Shared::zeros(p, m * k), Shared::zeros(p, k * n));
-    x.bilinear(p, &map(), &y, 0)?.open(p).map(drop)
+    x.bilinear(p, &map(), &y, None)?.open(p).map(drop)
 }
 
 fn multiply_thrice(p: &mut dyn Protocol) -> Result<()> {

@@ -3,7 +3,7 @@
 //! In each, the choosing end sends its extensions first, the other end answers, and messages of different
 //! pairs are under way together: two rounds, whatever the number of parties.
 
-use super::{PART, Transfer, blame};
+use super::{AT_ONCE, Transfer, blame};
 use crate::Result;
 use crate::bits::bit_at;
 use crate::group::Group;
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 const WAVE: usize = 1 << 11;
 
 /// Scalars of products of words that are under way at once: 64 transfers each.
-const PIECE: usize = PART / 64;
+const PIECE: usize = AT_ONCE / 64;
 
 /// ANDs whose left factors were chosen, with every other party.
 pub(super) struct Begun {

@@ -30,15 +30,15 @@ use crate::leaves::Leaves;
 use crate::{Error, Result, blocks};
 use encrypted::Keys;
 use net::{Channel, Reading};
-use products::Kept;
+use products::KeptMask;
 use rayon::prelude::*;
 use ring::planes::words_of;
 use ring::stream::{Stream, random_key};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
-/// Transfers that a part of a batch takes at most, roughly: bounds messages and memory.
-const PART: usize = 1 << 20;
+/// Transfers that a piece of a batch takes at most, roughly: bounds messages and memory.
+const AT_ONCE: usize = 1 << 20;
 
 /// One party's end of the transfers with all others.
 pub(crate) struct Transfer {
@@ -46,7 +46,7 @@ pub(crate) struct Transfer {
     /// With each other party; none with oneself.
     pairs: Vec<Option<ot::Pair>>,
     own: Stream,
-    kept: HashMap<Name, Kept>,
+    kept: HashMap<Name, KeptMask>,
     /// Kept masks of which what was sent is kept too, with the memory it takes, the one used last at the end.
     sent: VecDeque<(Name, usize)>,
     /// For products of matrices by encryption, where the session has it.
@@ -308,21 +308,21 @@ impl Source for Transfer {
         }
         match job {
             Job::Batch { kind, n } => {
-                let part = match kind {
+                let piece = match kind {
                     // Cut into pieces where they are multiplied, so that one overlaps the next.
                     Kind::Triples | Kind::Squares => *n,
-                    _ => (PART / transfers(*kind)).next_multiple_of(1024),
+                    _ => (AT_ONCE / transfers(*kind)).next_multiple_of(1024),
                 };
-                let mut parts = Vec::with_capacity(n.div_ceil(part));
+                let mut pieces = Vec::with_capacity(n.div_ceil(piece));
                 let mut start = 0;
                 while start < *n {
-                    let now = part.min(n - start);
-                    parts.push((now, self.batch(*kind, now)?));
+                    let now = piece.min(n - start);
+                    pieces.push((now, self.batch(*kind, now)?));
                     start += now;
                 }
-                Ok(match parts.len() {
-                    1 => parts.swap_remove(0).1,
-                    _ => kind.join(&parts),
+                Ok(match pieces.len() {
+                    1 => pieces.swap_remove(0).1,
+                    _ => kind.join(&pieces),
                 })
             }
             Job::Product { map, x, y } => self.bilinear(map, *x, *y),

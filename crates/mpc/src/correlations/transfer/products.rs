@@ -20,7 +20,7 @@ use std::sync::Arc;
 const ALL_KIB: usize = 1 << 20;
 
 /// A mask that is used again.
-pub(super) struct Kept {
+pub(super) struct KeptMask {
     share: Arc<Vec<u64>>,
     /// What was sent and received for its scalars, where it was the scalar operand, in that layout.
     sent: Option<(Layout, Sent)>,
@@ -70,7 +70,7 @@ impl Transfer {
                 columns.push(share.to_vec());
                 if let Mask::Keep(name) = mask {
                     let share = Arc::clone(&share);
-                    self.kept.insert(name, Kept { share, sent: None });
+                    self.kept.insert(name, KeptMask { share, sent: None });
                 }
                 Ok(share)
             }
