@@ -9,6 +9,7 @@
 
 use super::{Additive, planes};
 use crate::bits::{bit_at, flip, one_plane};
+use crate::dense;
 use crate::group::Group;
 use crate::{Bits, Result, blocks};
 
@@ -20,7 +21,7 @@ impl Additive {
             return Ok(());
         }
         let masks = self.supply.selections(n)?;
-        let bits = xor(planes(bit), &masks.bit);
+        let bits = masked(bit, &masks.bit);
         let mut words = x.to_vec();
         Group::Additive.subtract(&mut words, &masks.a);
         let (v, e) = self.open_both(bits, words)?;
@@ -66,7 +67,7 @@ impl Additive {
             return Ok(());
         }
         let masks = self.supply.ring_bits(n)?;
-        let opened = self.open(Group::Binary, xor(planes(bit), &masks.bit))?;
+        let opened = self.open(Group::Binary, masked(bit, &masks.bit))?;
         let (v, first) = (&opened[..], u64::from(self.is_first()));
         blocks::for_each([out], [&masks.word], &|at, [out], [beta]| {
             for i in 0..beta.len() {
@@ -78,6 +79,11 @@ impl Additive {
     }
 }
 
-fn xor(a: &[u64], b: &[u64]) -> Vec<u64> {
-    a.iter().zip(b).map(|(a, b)| a ^ b).collect()
+/// b ⊕ β. A mask ends with its last bit: whatever lies beyond in the plane's last word must not be opened.
+fn masked(bit: &Bits, mask: &[u64]) -> Vec<u64> {
+    let bits = dense::packed(planes(bit), bit.len());
+    bits.iter()
+        .zip(mask)
+        .map(|(bit, mask)| bit ^ mask)
+        .collect()
 }

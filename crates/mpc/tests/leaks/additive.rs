@@ -17,9 +17,9 @@
 use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS};
 use mpc::additive::Additive;
 use mpc::correlations::dealer::Dealer;
-use mpc::{Protocol, Receiver, Result};
-use std::sync::Arc;
+use mpc::{Bits, Protocol, Receiver, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use testkit::{Leak, REPETITIONS, Recorder, Shared, Transcript, run_opened};
 
 const PARTIES: [usize; 2] = [2, 3];
@@ -305,6 +305,39 @@ fn a_result_shows_nothing_but_itself() {
             }
         }
     }
+}
+
+/// Unused bits of a plane may hold anything, such as other elements' shares. No mask covers them.
+#[test]
+fn what_lies_beyond_the_last_element_is_not_opened() {
+    let n = 3;
+    run_opened(
+        2,
+        Some(&testkit::deal),
+        |mesh| mpc::open_exactly(mesh, |_, _| ()),
+        |p: &mut Additive| {
+            let opened = Arc::new(Mutex::new(Vec::new()));
+            let watched = Arc::clone(&opened);
+            p.watch(Box::new(move |words| {
+                watched.lock().expect("no panic").push(words[0]);
+            }));
+            let beyond = if p.party() == 0 { u64::MAX << n } else { 0 };
+            let bit = Bits::new(1, n, vec![vec![beyond]]);
+            let x = Shared::zeros(p, n);
+            x.times_bit(p, &bit)?;
+            Shared::made(p, n, |p, out| p.bit_to_ring(&bit, out))?;
+            p.and(&bit, &bit)?;
+            let revealed = p.reveal_bits(&bit, Receiver::All)?;
+            assert_eq!(revealed, Some(vec![0]));
+            let opened = opened.lock().expect("no panic");
+            assert_eq!(opened.len(), 3);
+            // Of an AND both factors are opened.
+            for (word, bits) in opened.iter().zip([n, n, 2 * n]) {
+                assert_eq!(word >> bits, 0, "bits beyond the last");
+            }
+            Ok(())
+        },
+    );
 }
 
 /// The corrupt receiver of a result to one who is honest hears nothing.
