@@ -1,7 +1,7 @@
 """The secret tensor: a ``torch.Tensor`` whose values no party holds."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 import torch
 
@@ -92,6 +92,12 @@ class SecretTensor(_Tensor):
         return SecretTensor(
             parts, self._scale if scale is None else scale, self._session, dtype or self.dtype, loose=loose
         )
+
+    @overload
+    def reveal(self, to: None = None) -> torch.Tensor: ...
+
+    @overload
+    def reveal(self, to: int | None) -> torch.Tensor | None: ...
 
     def reveal(self, to: int | None = None) -> torch.Tensor | None:
         """The plain tensor, in every party or in party ``to`` alone; ``None`` in the others.
