@@ -73,7 +73,8 @@ def test_certificates_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "dealer.key").write_text("precious")
     done = tacit("certificates", "--parties", 2, "--dealer", "--out", tmp_path)
     assert done.returncode == 1
-    assert "dealer.key: File exists; choose an empty directory" in done.stderr
+    assert "dealer.key: it exists, and is not overwritten; choose another directory" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["dealer.key"]
     assert (tmp_path / "dealer.key").read_text() == "precious"
 
 

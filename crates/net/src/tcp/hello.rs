@@ -8,8 +8,9 @@
 //! | 6 | the member that a refusal blames |
 //! | 7 | zero |
 //! | 8..16 | the speaker's clock: seconds since 1970, little endian |
-//! | 16..18 | bytes of text, at most 1024, little endian |
-//! | 18.. | text in UTF-8, without control characters |
+//! | 16..24 | when the speaker's set-up began, by its clock: tells a party from one that came back |
+//! | 24..26 | bytes of text, at most 1024, little endian |
+//! | 26.. | text in UTF-8, without control characters |
 
 use std::io::{self, Read, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Longest text, in bytes.
 const LONGEST: usize = 1024;
 
-const HEAD: usize = 18;
+const HEAD: usize = 26;
 
 const MAGIC: [u8; 3] = *b"tci";
 const VERSION: u8 = b'2';
@@ -40,6 +41,8 @@ pub(super) struct Hello {
     pub(super) party: usize,
     pub(super) blamed: usize,
     pub(super) clock: u64,
+    /// Nanoseconds since 1970, not compared with anything but itself.
+    pub(super) began: u64,
     pub(super) text: String,
 }
 
@@ -56,8 +59,14 @@ impl Hello {
             party,
             blamed,
             clock: now(),
+            began: 0,
             text,
         }
+    }
+
+    /// The same from a set-up that began then.
+    pub(super) fn since(self, began: u64) -> Self {
+        Self { began, ..self }
     }
 
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
@@ -69,6 +78,7 @@ impl Hello {
         let mut bytes = MAGIC.to_vec();
         bytes.extend([VERSION, purpose, self.party as u8, self.blamed as u8, 0]);
         bytes.extend(self.clock.to_le_bytes());
+        bytes.extend(self.began.to_le_bytes());
         bytes.extend((self.text.len() as u16).to_le_bytes());
         bytes.extend(self.text.as_bytes());
         to.write_all(&bytes)?;
@@ -97,8 +107,12 @@ impl Hello {
             2 => Purpose::Refusal,
             _ => return Err(malformed()),
         };
-        let [clock @ .., low, high] = rest;
+        let [times @ .., low, high] = rest;
         let length = usize::from(u16::from_le_bytes([low, high]));
+        let [clock, began] = [0, 8].map(|at| {
+            let bytes = std::array::from_fn(|byte| times[at + byte]);
+            u64::from_le_bytes(bytes)
+        });
         if zero != 0 || length > LONGEST {
             return Err(malformed());
         }
@@ -112,7 +126,8 @@ impl Hello {
             purpose,
             party: usize::from(party),
             blamed: usize::from(blamed),
-            clock: u64::from_le_bytes(clock),
+            clock,
+            began,
             text,
         })
     }
@@ -120,8 +135,13 @@ impl Hello {
 
 /// Seconds since 1970 by this machine's clock.
 pub(super) fn now() -> u64 {
+    nanoseconds() / 1_000_000_000
+}
+
+/// The same in nanoseconds.
+pub(super) fn nanoseconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
+    since.map_or(0, |since| since.as_nanos() as u64)
 }
 
 #[cfg(test)]
@@ -145,7 +165,7 @@ mod tests {
             (Purpose::Examination, ""),
             (Purpose::Refusal, "der Schlüssel fehlt"),
         ] {
-            let hello = Hello::new(purpose, 3, 2, text);
+            let hello = Hello::new(purpose, 3, 2, text).since(nanoseconds());
             assert_eq!(read(&written(&hello)).unwrap(), hello);
         }
     }
@@ -178,7 +198,7 @@ mod tests {
             assert!(read(&good[..end]).is_err());
         }
         // Purpose, the zero byte, the length, a control character, what is no UTF-8.
-        for (at, byte) in [(4, 3), (7, 1), (17, 5), (18, 7), (18, 0xff)] {
+        for (at, byte) in [(4, 3), (7, 1), (25, 5), (26, 7), (26, 0xff)] {
             let mut bytes = good.clone();
             bytes[at] = byte;
             assert!(read(&bytes).is_err(), "byte {at}");

@@ -2,12 +2,12 @@
 
 use super::Listener;
 use super::conversations::{Conversations, RETRY};
-use super::hello::{Hello, Purpose};
+use super::hello::{Hello, Purpose, nanoseconds};
 use super::tls::{self, Tls};
 use crate::error::{Error, Result, called, cause};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,6 +28,7 @@ pub(super) struct Setup {
     pub(super) roster: Roster,
     pub(super) tls: Tls,
     parameters: String,
+    began: u64,
     talks: Conversations,
     known: Mutex<Known>,
 }
@@ -37,10 +38,10 @@ pub(super) struct Setup {
 struct Known {
     /// The connections that others made, by party.
     incoming: BTreeMap<usize, tls::Incoming>,
-    /// How often each has linked with this party: more than once if it went and came back.
-    calls: BTreeMap<usize, usize>,
-    /// Whom this party has a connection to.
-    reached: BTreeSet<usize>,
+    /// When the set-up of whoever made them began.
+    came: BTreeMap<usize, u64>,
+    /// The same for the connections that this party made.
+    reached: BTreeMap<usize, u64>,
     failure: Option<Error>,
     /// What the members were started with, by their own word.
     started: BTreeMap<usize, String>,
@@ -67,6 +68,7 @@ impl Setup {
             roster,
             tls,
             parameters: parameters.to_owned(),
+            began: nanoseconds(),
             talks: Conversations::new(timeout),
             known: Mutex::default(),
         }
@@ -89,6 +91,10 @@ impl Setup {
         (0..self.roster.members).filter(move |peer| *peer != me)
     }
 
+    fn hello(&self) -> Hello {
+        Hello::new(Purpose::Link, self.party, self.party, &self.parameters).since(self.began)
+    }
+
     fn called(&self, peer: usize) -> String {
         called(self.roster.name(peer))
     }
@@ -102,15 +108,13 @@ impl Setup {
         self.known().refused = Some(reason);
     }
 
-    fn calls(&self, peer: usize) -> usize {
-        self.known().calls.get(&peer).copied().unwrap_or_default()
-    }
-
     /// Somebody there is no link with in both directions.
     fn missing(&self) -> Option<usize> {
         let known = self.known();
-        let linked =
-            |peer: &usize| known.reached.contains(peer) && known.incoming.contains_key(peer);
+        // In both directions with the same one, where it went and came back.
+        let linked = |peer: &usize| {
+            known.came.contains_key(peer) && known.came.get(peer) == known.reached.get(peer)
+        };
         self.others().find(|peer| !linked(peer))
     }
 
@@ -207,7 +211,13 @@ pub(super) fn meet(setup: &Setup, listener: &Listener) -> (Vec<Option<tls::Outgo
             match listener.socket.accept() {
                 Ok((stream, _)) if !setup.talks.is_crowded() => {
                     scope.spawn(move || {
-                        setup.talks.hold(stream, |stream| answer(setup, stream));
+                        let linked = setup.talks.hold(stream, |stream| answer(setup, stream));
+                        // A link is no conversation any more, which would be cut at the end.
+                        if let Some(Some((peer, began, stream))) = linked {
+                            let mut known = setup.known();
+                            known.incoming.insert(peer, stream);
+                            known.came.insert(peer, began);
+                        }
                     });
                 }
                 // Refused, or nobody there, or gone again.
@@ -239,7 +249,7 @@ pub(super) fn meet(setup: &Setup, listener: &Listener) -> (Vec<Option<tls::Outgo
     (outgoing, error.map_or(Ok(()), Err))
 }
 
-/// Connects to a peer, again and again until it listens, and again if it goes and comes back.
+/// Connects to a peer, again and again until it listens, and again if it goes and comes back meanwhile.
 fn call(setup: &Setup, peer: usize) -> Option<tls::Outgoing> {
     while !setup.talks.is_over() {
         let Ok(stream) = setup.talks.dial(&setup.addresses[peer])? else {
@@ -250,12 +260,13 @@ fn call(setup: &Setup, peer: usize) -> Option<tls::Outgoing> {
             .talks
             .hold(stream, |stream| introduce(setup, peer, stream))
         {
-            Some(Ok(Some(connected))) => {
-                setup.known().reached.insert(peer);
-                match watch(setup, peer, connected) {
-                    Some(connected) => return Some(connected),
-                    None => drop(setup.known().reached.remove(&peer)),
+            Some(Ok(Some((connected, began)))) => {
+                setup.known().reached.insert(peer, began);
+                let kept = watch(setup, peer, connected, began);
+                if kept.is_some() {
+                    return kept;
                 }
+                setup.known().reached.remove(&peer);
             }
             Some(Ok(None)) => return None,
             Some(Err(Some(reason))) => {
@@ -272,15 +283,25 @@ fn call(setup: &Setup, peer: usize) -> Option<tls::Outgoing> {
 }
 
 /// Listens on a connection while the set-up goes on: nothing comes but why the peer cannot take part after
-/// all. `None` once the peer has gone and come back.
-fn watch(setup: &Setup, peer: usize, mut stream: tls::Outgoing) -> Option<tls::Outgoing> {
+/// all. `None` once the peer, whose set-up began then, has gone and come back.
+fn watch(
+    setup: &Setup,
+    peer: usize,
+    mut stream: tls::Outgoing,
+    began: u64,
+) -> Option<tls::Outgoing> {
     stream.sock.set_read_timeout(Some(WATCH)).ok()?;
-    let mut ended_after = None;
+    let mut ended = false;
     while !setup.talks.is_over() {
-        if let Some(calls) = ended_after {
-            if setup.calls(peer) > calls {
-                return None;
-            }
+        if setup
+            .known()
+            .came
+            .get(&peer)
+            .is_some_and(|came| *came > began)
+        {
+            return None;
+        }
+        if ended {
             thread::sleep(WATCH);
             continue;
         }
@@ -290,8 +311,8 @@ fn watch(setup: &Setup, peer: usize, mut stream: tls::Outgoing) -> Option<tls::O
                 setup.fail(setup.refused_by(peer, &hello));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // A short session may be over for it already, and its one call still on the way to here.
-            Ok(_) | Err(_) => ended_after = Some(setup.calls(peer).max(1)),
+            // A short session may be over for it already, and its own call still on the way to here.
+            Ok(_) | Err(_) => ended = true,
         }
     }
     // What has ended shows itself where it is used.
@@ -305,10 +326,9 @@ fn introduce(
     setup: &Setup,
     peer: usize,
     stream: TcpStream,
-) -> std::result::Result<Option<tls::Outgoing>, Option<String>> {
+) -> std::result::Result<Option<(tls::Outgoing, u64)>, Option<String>> {
     let mut stream = setup.tls.call(peer, stream)?;
-    let mine = Hello::new(Purpose::Link, setup.party, setup.party, &setup.parameters);
-    mine.write(&mut stream).map_err(|_| None)?;
+    setup.hello().write(&mut stream).map_err(|_| None)?;
     let theirs = Hello::read(&mut stream).map_err(|error| tls::refusal(&error))?;
     if theirs.purpose != Purpose::Link {
         // It looks around, and may start its session yet.
@@ -318,42 +338,50 @@ fn introduce(
         return Ok(None);
     }
     stream.sock.set_write_timeout(None).map_err(|_| None)?;
-    Ok(Some(stream))
+    Ok(Some((stream, theirs.began)))
 }
 
-/// As the listening side: finds out who calls, and keeps the connection of a party.
-fn answer(setup: &Setup, stream: TcpStream) {
+/// As the listening side: which party has linked with this one, and when its set-up began.
+fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, u64, tls::Incoming)> {
     let (peer, mut stream) = match setup.tls.answer(stream) {
         Ok((Some(peer), stream)) => (peer, stream),
-        Ok((None, stream)) => return hear_stranger(setup, stream),
-        Err(reason) => return setup.refuse(reason),
+        Ok((None, stream)) => {
+            hear_stranger(setup, stream);
+            return None;
+        }
+        Err(reason) => {
+            setup.refuse(reason);
+            return None;
+        }
     };
-    let mine = Hello::new(Purpose::Link, setup.party, setup.party, &setup.parameters);
-    let exchanged = mine.write(&mut stream);
+    let exchanged = setup.hello().write(&mut stream);
     let theirs = match exchanged.and_then(|()| Hello::read(&mut stream)) {
         Ok(theirs) => theirs,
         Err(error) => {
             let (caller, reason) = (setup.called(peer), cause(&error));
-            return setup.refuse(format!("{caller} did not introduce itself: {reason}"));
+            setup.refuse(format!("{caller} did not introduce itself: {reason}"));
+            return None;
         }
     };
     match theirs.purpose {
         Purpose::Link => {}
-        Purpose::Examination => return,
-        // An authenticated party that cannot take part ends the set-up: waiting longer would not mend it.
-        Purpose::Refusal => return setup.fail(setup.refused_by(peer, &theirs)),
+        Purpose::Examination => return None,
+        Purpose::Refusal => {
+            // An authenticated party that cannot take part ends the set-up: waiting would not mend it.
+            setup.fail(setup.refused_by(peer, &theirs));
+            return None;
+        }
     }
     match setup.agrees(peer, &theirs) {
-        Ok(true) if stream.sock.set_read_timeout(None).is_ok() => {
-            // The newer one, if it went and came back.
-            let mut known = setup.known();
-            known.incoming.insert(peer, stream);
-            *known.calls.entry(peer).or_default() += 1;
+        Ok(true) => {
+            stream.sock.set_read_timeout(None).ok()?;
+            Some((peer, theirs.began, stream))
         }
-        Ok(_) => {}
+        Ok(false) => None,
         Err(reason) => {
             let name = setup.called(peer);
             setup.fail(Error::setup(format!("cannot link with {name}: {reason}")));
+            None
         }
     }
 }

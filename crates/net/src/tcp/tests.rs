@@ -226,7 +226,7 @@ impl Parties {
         }
     }
 
-    /// A session without a message.
+    /// A session of one message.
     fn session(&self, party: usize, listener: Listener) -> crate::Result<()> {
         let (identity, minute) = (self.identity(party), Duration::from_secs(60));
         let linked = connect(
@@ -238,13 +238,18 @@ impl Parties {
             minute,
             "test",
         );
-        linked?.close()
+        let mesh = linked?;
+        let mut channel = mesh.channel(0);
+        channel.begin("exchange");
+        channel.send(1 - party, vec![7])?;
+        channel.receive(1 - party, 1)?;
+        mesh.close()
     }
 }
 
 #[test]
 fn sessions_that_are_over_at_once_are_linked_all_the_same() {
-    for _ in 0..50 {
+    for _ in 0..100 {
         let mut parties = Parties::new(2);
         let [first, second] = [0, 1].map(|party| parties.listeners[party].take().unwrap());
         thread::scope(|scope| {
