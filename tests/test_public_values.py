@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import tacit
+from tacit.operators.agreement import _bytes
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "replicated": {},
@@ -54,6 +55,13 @@ def test_a_mistake_is_named_before_anything_is_opened(what: str, setting: str) -
         tacit.launch(program, **SETTINGS[setting])
     assert name in str(caught.value)
     assert "tacit.public_random" in str(caught.value)
+
+
+def test_the_length_of_what_is_compared_in_private_tells_nothing_of_numbers() -> None:
+    lengths = {len(_bytes(number)) for number in (0, 9, 10, -1, 2**62, -(2**63))}
+    assert len(lengths) == 1
+    assert len({len(_bytes(number)) for number in (0.0, 1e300, -0.5)}) == 1
+    assert _bytes(9) != _bytes(10)
 
 
 STEPS: dict[str, Callable[[Any, int], Any]] = {

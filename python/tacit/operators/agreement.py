@@ -62,6 +62,7 @@ def _bytes(value: Any) -> Any:
     if isinstance(value, float):
         return struct.pack("<d", value)
     if isinstance(value, int):
-        return str(value).encode()
+        # Lengths are compared in the open: they must not tell how large a number is.
+        return value.to_bytes(16, "little", signed=True)
     plain = value.detach().cpu().contiguous()
     return plain.reshape(-1).view(torch.uint8).numpy() if plain.numel() else b""
