@@ -96,6 +96,8 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "and_bits": lambda: session.and_bits(bits, [part.copy() for part in bits], flags),
         "bit_multiply": lambda: session.bit_multiply(bits, words, out),
         "bit_to_ring": lambda: session.bit_to_ring(bits, out),
+        "note": lambda: session.note(b"x"),
+        "note_public": lambda: session.note_public("x", bits[0]),
         "set_label": lambda: session.set_label("x"),
         "meter": session.meter,
         "totals": session.totals,
@@ -174,6 +176,24 @@ def test_a_fork_is_refused_everything_and_ends_nothing(
     compute()
     assert all(result == [[9, 25], [9, 25]] for result in results.values())
     together([session.close for session in sessions])
+
+
+def test_a_fork_of_a_process_that_has_computed_does_not_wait_for_its_threads() -> None:
+    one = np.ones(1, np.int64)
+    _core.ring_matmul(one, one.copy(), np.empty(1, np.int64), 1, 1, 1, 1)
+
+    def computes() -> list[str]:
+        told = []
+        for work in (
+            lambda: _core.ring_matmul(one, one.copy(), np.empty(1, np.int64), 1, 1, 1, 1),
+            lambda: _core.Session.in_memory(2, "plain", 60.0),
+        ):
+            with pytest.raises(_core.MisuseError) as error:
+                work()
+            told.append(str(error.value))
+        return told
+
+    assert all("start it afresh" in line for line in in_a_fork(computes))
 
 
 def test_no_operation_is_left_out() -> None:

@@ -24,6 +24,21 @@ def tree(root: Path) -> None:
         (root / "crates" / crate).mkdir(parents=True)
         used = f"{uses} = {{ workspace = true }}\n" if uses else ""
         (root / "crates" / crate / "Cargo.toml").write_text(f"[dependencies]\n{used}")
+    for file, text in {
+        "lib.rs": "pub mod bits;\nmod blocks;\nmod sealed;\npub use bits::Bits;\n",
+        "bits.rs": "use ring::planes;\npub struct Bits;\n",
+        "blocks.rs": "",
+        "sealed/mod.rs": "mod reader;\nmod writer;\npub struct Header;\n",
+        "sealed/reader.rs": "use super::{Header, writer};\n",
+        "sealed/writer.rs": "use super::Header;\n",
+        "group.rs": "use crate::{Bits, blocks};\n#[cfg(test)]\nmod tests { use crate::protocol; }\n",
+        "protocol.rs": "// use crate::open;\nuse crate::group::Group;\n#[cfg(test)]\nmod tests;\n",
+        "protocol/tests.rs": "use crate::open;\n",
+        "open.rs": "",
+    }.items():
+        path = root / "crates" / "mpc" / "src" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     package = root / "python" / "tacit"
     (package / "operators").mkdir(parents=True)
     (package / "errors.py").write_text("from tacit import _core\n")
@@ -66,6 +81,25 @@ def test_a_sound_tree_passes(tmp_path: Path) -> None:
             "lattice must not use mpc",
         ),
         ("crates/novelty/Cargo.toml", "", "crate novelty has no layer"),
+        ("crates/mpc/src/bits.rs", "use crate::group::Group;\n", "a circle: bits uses group uses bits"),
+        (
+            "crates/mpc/src/bits.rs",
+            "use crate::{\n    Error,\n    open::{Settings, open as start},\n};\n",
+            "bits must not use open",
+        ),
+        ("crates/mpc/src/blocks.rs", "fn f(bits: &crate::Bits) {}\n", "blocks must not use bits"),
+        ("crates/mpc/src/blocks.rs", 'fn f() { super::open::open("//") }\n', "blocks must not use open"),
+        (
+            "crates/mpc/src/sealed/writer.rs",
+            "use super::reader::Reader;\n",
+            "sealed: a circle: reader uses writer uses reader",
+        ),
+        (
+            "crates/mpc/src/sealed/writer.rs",
+            "use crate::protocol::Protocol;\n",
+            "sealed must not use protocol",
+        ),
+        ("crates/mpc/src/novelty.rs", "", "novelty has no layer"),
         ("crates/mpc/Cargo.toml", "[dependencies]\ntestkit = { workspace = true }\n", "testkit is for tests"),
         ("python/tacit/errors.py", "import tacit.tensor\n", "errors must not import tensor"),
         ("python/tacit/errors.py", "from tacit import tensor\n", "errors must not import tensor"),
@@ -91,3 +125,18 @@ def test_what_goes_up_is_found(
     (tmp_path / file).write_text(text)
     assert check_layers.main(tmp_path) == 1
     assert expected in capsys.readouterr().out
+
+
+def test_what_is_no_use_is_not_taken_for_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tree(tmp_path)
+    text = """
+    //! As [`crate::open`] says.
+    /* use crate::open; */
+    const TEXT: &str = "use crate::open;";
+    const RAW: &str = r#"crate::open " "#;
+    const MARK: char = '"'; const NEXT: char = '\\'';
+    #[cfg(test)]
+    mod tests { fn f() { if true { crate::open::open(); } } }
+    """
+    (tmp_path / "crates/mpc/src/blocks.rs").write_text(text)
+    assert check_layers.main(tmp_path) == 0, capsys.readouterr().out

@@ -4,7 +4,7 @@
 //! that, and less than a word more for each message; exactly that where n is a multiple of 192 (replicated
 //! sharing) or 64.
 
-use crate::protocol::{Receiver, Shift};
+use crate::{Receiver, Shift};
 
 /// Rounds (longest chain of dependent messages) and payload bits summed over all links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -13,7 +13,7 @@
 //! may lie in anybody's memory. A *binary sharing* ([`Bits`]) is held as packed bit planes.
 //!
 //! Public operands that must be equal in all parties are compared in private ([`agreement`]).
-//! Correlations may come from files made ahead ([`sealed`]). [`functions`] builds what every protocol can do (ReLU, maximum, ...) from the trait alone.
+//! Correlations may come from files made ahead ([`making`], [`sealed`]). [`functions`] builds what every protocol can do (ReLU, maximum, ...) from the trait alone.
 
 pub mod additive;
 pub mod agreement;
@@ -27,9 +27,12 @@ pub mod functions;
 mod group;
 mod keys;
 mod leaves;
+pub mod making;
 mod open;
+mod operand;
 pub mod plain;
 mod protocol;
+mod providers;
 pub mod replicated;
 pub mod sealed;
 mod threat_model;
@@ -37,13 +40,12 @@ mod tree;
 
 pub use bits::Bits;
 pub use broadcast::broadcast;
-pub use correlations::Name;
 pub use cost::{Cost, Opening, Operation};
 pub use net::{Error, Result};
-#[cfg(feature = "mutation")]
-pub use open::open_exactly;
 pub use open::{Settings, open};
-pub use protocol::{
-    Bilinear, Correlated, Join, Operand, Parts, PartsMut, Protocol, Receiver, Shift,
-};
+pub use operand::{Bilinear, Join, Name, Operand, Parts, PartsMut, Receiver, Shift};
+pub use protocol::{Correlated, Protocol};
+#[cfg(feature = "mutation")]
+pub use providers::open_exactly;
+pub use providers::{Needs, SourceProvider};
 pub use threat_model::{ThreatModel, Trust};

@@ -23,7 +23,7 @@ pub fn threat_model(parties: usize) -> ThreatModel {
         parties,
         colluding: None,
         semi_honest: true,
-        trust: Trust::Nobody,
+        trust: Trust::NOBODY,
     }
 }
 

@@ -2,33 +2,21 @@
 
 use std::fmt;
 
-/// What besides the computing parties must be trusted.
+/// Whom the parties need besides themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trust {
-    /// Nothing: the parties need nobody else.
-    Nobody,
-    /// Oblivious transfer between the parties; they need nobody else.
-    Transfer,
-    /// Homomorphic encryption, and oblivious transfer, between the parties; they need nobody else.
-    Encryption,
-    /// A dealer of correlations, who learns shapes and counts.
-    Dealer,
-    /// A file of correlations that the parties made ahead from another source.
-    File,
+pub struct Trust {
+    /// The source of correlations, by name, where there is one.
+    pub source: Option<&'static str>,
+    /// How they are made, and who must be trusted with what for it.
+    pub statement: &'static str,
 }
 
 impl Trust {
-    /// The name of the source of correlations, where there is one.
-    #[must_use]
-    pub fn source(self) -> Option<&'static str> {
-        match self {
-            Self::Nobody => None,
-            Self::Transfer => Some("ot"),
-            Self::Encryption => Some("he"),
-            Self::Dealer => Some("dealer"),
-            Self::File => Some("file"),
-        }
-    }
+    /// The parties need nobody else, and no correlations.
+    pub const NOBODY: Self = Self {
+        source: None,
+        statement: "",
+    };
 }
 
 /// Who may do what without learning anything, for one session.
@@ -62,28 +50,10 @@ impl fmt::Display for ThreatModel {
             1 => "no single party learns anything, any two together learn everything".to_owned(),
             n => format!("no {n} parties together learn anything"),
         };
-        write!(
-            f,
-            "{} parties, {who}; {behaviour}{}",
-            self.parties, self.trust
-        )
-    }
-}
-
-impl fmt::Display for Trust {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nobody => "",
-            Self::Transfer => {
-                "; correlations by oblivious transfer between the parties: no third party is needed"
-            }
-            Self::Encryption => {
-                "; correlations by oblivious transfer and homomorphic encryption (ring-LWE) between the parties: no third party is needed"
-            }
-            Self::Dealer => {
-                "; correlations from a dealer, who sees shapes and counts only, and must not collude with any party"
-            }
-            Self::File => "; correlations from files made ahead, each used once",
-        })
+        write!(f, "{} parties, {who}; {behaviour}", self.parties)?;
+        match self.trust.statement {
+            "" => Ok(()),
+            statement => write!(f, "; {statement}"),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Correlations from files: made ahead by another source, used once, and refused where they do not fit.
 
-use mpc::correlations::file::{self, Demand, Place};
+use mpc::correlations::Demand;
+use mpc::correlations::file::Place;
 use mpc::{Bilinear, Operand, Protocol, Receiver, Result, Settings, functions};
 use net::Mesh;
 use ring::convolution::Convolution;
@@ -125,7 +126,7 @@ fn made(folder: &Folder, demand: &Demand, source: &str, runs: u32) {
     let open = |mesh: &Mesh| {
         let place = folder.place(mesh.party());
         let mut heard = 0;
-        file::make(&settings(source), mesh, demand, runs, &place, |done, _| {
+        mpc::making::make(&settings(source), mesh, demand, runs, &place, |done, _| {
             heard = done
         })?;
         assert_eq!(heard, demand.len() * runs as usize);
@@ -205,30 +206,22 @@ fn a_program_that_asks_for_something_else_is_told() {
 }
 
 #[test]
-fn files_that_were_put_back_are_refused() {
+fn a_file_that_was_put_back_skips_what_another_counts() {
     let (folder, demand) = (Folder::new(), recorded(64));
-    made(&folder, &demand, "dealer", 5);
+    made(&folder, &demand, "dealer", 4);
     let old = folder.0.join("copy");
     copy(&folder, 0, &old);
     used(&folder, 64).unwrap();
     used(&folder, 64).unwrap();
+    fs::copy(&old, folder.place(0).path).unwrap();
+    used(&folder, 64).unwrap();
+    used(&folder, 64).unwrap();
+    let message = used(&folder, 64).unwrap_err();
+    assert!(message.contains("exhausted"), "{message}");
+    // Put back when the other's is used up.
     fs::copy(&old, folder.place(0).path).unwrap();
     let message = used(&folder, 64).unwrap_err();
-    assert!(message.contains("put back from a copy"), "{message}");
-}
-
-#[test]
-fn one_run_behind_is_a_crash_and_skips() {
-    let (folder, demand) = (Folder::new(), recorded(64));
-    made(&folder, &demand, "dealer", 3);
-    let old = folder.0.join("copy");
-    copy(&folder, 0, &old);
-    used(&folder, 64).unwrap();
-    // As if party 0 had died before it recorded the run.
-    fs::copy(&old, folder.place(0).path).unwrap();
-    used(&folder, 64).unwrap();
-    used(&folder, 64).unwrap();
-    assert!(used(&folder, 64).unwrap_err().contains("exhausted"));
+    assert!(message.contains("exhausted"), "{message}");
 }
 
 #[test]

@@ -13,6 +13,14 @@ const BACKDATED: Duration = Duration::hours(1);
 /// Days that [`write`] makes certificates valid for.
 const DAYS: u32 = 365;
 
+/// Who a party is and whom it trusts.
+pub struct Identity {
+    /// The certificate of every party, PEM, by party.
+    pub certificates: Vec<String>,
+    /// The private key of this party, PEM.
+    pub key: String,
+}
+
 /// A certificate and its key.
 pub struct Generated {
     /// The certificate, for everybody.
@@ -42,12 +50,6 @@ impl Period {
     pub fn ends(&self) -> String {
         date(self.not_after)
     }
-}
-
-/// When the certificate in a PEM text is valid; `None` for what is no certificate that links are made with.
-#[must_use]
-pub fn period(pem: &str) -> Option<Period> {
-    crate::tcp::period(pem)
 }
 
 /// A time for people, to the minute.

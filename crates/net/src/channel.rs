@@ -4,11 +4,11 @@ use crate::agreement::{Agreement, Disagreement, TURNS};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Kind, MOST_WORDS};
 use crate::inbox::{Arrival, End};
-use crate::mesh::{FINISHED, Shared, step_name};
+use crate::mesh::{FINISHED, Mesh, Shared, step_name};
 use crate::meter::Meter;
 use crate::parameters::Parameters;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Sees, and may change, each payload that arrives: sender, step, words. For tests.
@@ -65,6 +65,24 @@ pub struct Channel {
     meter: Meter,
     tap: Option<Tap>,
     patience: Option<Patience>,
+}
+
+impl Mesh {
+    /// An ordered stream of messages of its own, over the same links.
+    ///
+    /// # Panics
+    /// If that channel was opened before.
+    #[must_use]
+    pub fn channel(&self, id: u16) -> Channel {
+        let new = self
+            .shared
+            .opened
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id);
+        assert!(new, "channel {id} is open already");
+        Channel::new(Arc::clone(&self.shared), id)
+    }
 }
 
 impl Channel {

@@ -21,8 +21,8 @@ mod acquaintances;
 
 pub use acquaintances::Acquaintances;
 
+use crate::certificates::Identity;
 use crate::error::{Error, Result, cause};
-use crate::tcp::Identity;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::Read;

@@ -1,14 +1,13 @@
 //! One party's end of all links.
 
 use crate::bytes;
-use crate::channel::Channel;
 use crate::error::{DEALER, Error, Result, SAME_VALUES, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
 use crate::inbox::{Arrival, End, Inbox};
 use crate::roster::Roster;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long an ending party tries to tell its peers why.
@@ -50,7 +49,7 @@ pub(crate) struct Shared {
     pub(crate) timeout: Duration,
     pub(crate) inbox: Arc<Inbox>,
     links: Vec<Option<Box<dyn Link>>>,
-    opened: Mutex<HashSet<u16>>,
+    pub(crate) opened: Mutex<HashSet<u16>>,
     closed: AtomicBool,
 }
 
@@ -96,22 +95,6 @@ impl Mesh {
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.shared.timeout
-    }
-
-    /// An ordered stream of messages of its own, over the same links.
-    ///
-    /// # Panics
-    /// If that channel was opened before.
-    #[must_use]
-    pub fn channel(&self, id: u16) -> Channel {
-        let new = self
-            .shared
-            .opened
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id);
-        assert!(new, "channel {id} is open already");
-        Channel::new(Arc::clone(&self.shared), id)
     }
 
     /// Ends the run for every party: the peers' calls fail, naming this party and the reason.

@@ -1,7 +1,8 @@
 //! Ring arithmetic on public operands: each component of a sharing is mapped on its own.
 
 use crate::buffer::Words;
-use crate::errors::misuse;
+use crate::errors::{misuse, raise};
+use ::session::use_threads;
 use pyo3::prelude::*;
 
 /// The shape of a convolution of images with filters; sizes are height before width. It is checked where
@@ -83,6 +84,7 @@ pub fn ring_matmul(
     k: usize,
     n: usize,
 ) -> PyResult<()> {
+    use_threads(None).map_err(raise)?;
     expect_length("the left operand", a.len(), product_of(&[batch, m, k])?)?;
     expect_length("the right operand", b.len(), product_of(&[batch, k, n])?)?;
     expect_length("the output", out.len(), product_of(&[batch, m, n])?)?;
@@ -105,6 +107,7 @@ pub fn ring_convolution(
     out: Words,
     shape: &Convolution,
 ) -> PyResult<()> {
+    use_threads(None).map_err(raise)?;
     let shape = shape.checked()?;
     expect_length("the input", x.len(), shape.input_len())?;
     expect_length("the weight", w.len(), shape.weight_len())?;

@@ -2,7 +2,7 @@
 
 use crate::errors::raise;
 use ::session::configured::{self, Making};
-use mpc::correlations::file::Demand;
+use mpc::correlations::Demand;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub fn make_correlations(
     source: Option<String>,
     threads: Option<usize>,
 ) -> PyResult<()> {
-    ::session::use_threads(threads);
+    ::session::use_threads(threads).map_err(raise)?;
     let mut told = Instant::now();
     let report = |done, all| {
         if done == all || told.elapsed() > BETWEEN_REPORTS {

@@ -58,7 +58,7 @@ impl Session {
         threads: Option<usize>,
         source: Option<String>,
     ) -> PyResult<Vec<Self>> {
-        use_threads(threads);
+        use_threads(threads).map_err(raise)?;
         let open = || {
             let options = Options::new(protocol, source, seconds(timeout)?)?;
             local::in_memory(parties, &options)
@@ -81,7 +81,7 @@ impl Session {
         source: Option<String>,
         record: bool,
     ) -> PyResult<Self> {
-        use_threads(threads);
+        use_threads(threads).map_err(raise)?;
         let open = || {
             let choices = Choices {
                 protocol,
@@ -113,7 +113,7 @@ impl Session {
         threads: Option<usize>,
         source: Option<String>,
     ) -> PyResult<Self> {
-        use_threads(threads);
+        use_threads(threads).map_err(raise)?;
         let local = Local {
             listener: listener.take()?,
             member: party,
@@ -149,7 +149,7 @@ pub fn deal_connected(
     timeout: Option<f64>,
     threads: Option<usize>,
 ) -> PyResult<()> {
-    use_threads(threads);
+    use_threads(threads).map_err(raise)?;
     let serve = || {
         let timeout = timeout.map(seconds).transpose()?;
         configured::serve(Path::new(config_path), timeout)
@@ -169,7 +169,7 @@ pub fn deal_local(
     timeout: f64,
     threads: Option<usize>,
 ) -> PyResult<()> {
-    use_threads(threads);
+    use_threads(threads).map_err(raise)?;
     let local = Local {
         listener: listener.take()?,
         member: addresses.len().saturating_sub(1),

@@ -1,8 +1,9 @@
 //! The members of a `parties.toml`: parties, the dealer, and those who make files of correlations.
 
 use crate::{Options, Session, Transport, deal};
-use mpc::correlations::file::{self, Demand, Place};
-use mpc::{Error, Result, Trust};
+use mpc::correlations::Demand;
+use mpc::correlations::file::Place;
+use mpc::{Error, Needs, Result, making};
 use net::Mesh;
 use net::config::{Acquaintances, Config};
 use net::tcp::{self, Identity};
@@ -60,8 +61,8 @@ pub fn connect(path: &Path, party: usize, choices: &Choices) -> Result<Session> 
     let ready = telling(path, Some(party), || {
         let config = Config::read(path)?;
         let mut options = choices.options(&config)?;
-        options.settings.threat_model(config.parties())?;
-        if options.settings.trust()? == Trust::File {
+        options.settings.check(config.parties(), false)?;
+        if options.settings.needs(Needs::File)? {
             let path = config.correlations(party)?;
             let secret = config.identity(party, false)?.key;
             options.settings.file = path.map(|path| Place { path, secret });
@@ -89,7 +90,7 @@ pub fn serve(path: &Path, timeout: Option<Duration>) -> Result<()> {
 /// are done, and of how many.
 ///
 /// # Errors
-/// As [`connect`] and [`file::make`].
+/// As [`connect`] and [`making::make`].
 pub fn make(
     path: &Path,
     party: usize,
@@ -102,7 +103,7 @@ pub fn make(
         // What is made is for later sessions, whose source is the file.
         let source = source.or_else(|| config.source.clone().filter(|source| source != "file"));
         let options = Options::new("additive", source, config.timeout)?;
-        if options.settings.trust()? == Trust::File {
+        if options.settings.needs(Needs::File)? {
             return Err(Error::misuse(
                 "a file of correlations is made by source \"ot\", \"he\" or \"dealer\"",
             ));
@@ -115,7 +116,7 @@ pub fn make(
     })?;
     let (mesh, options) = ready.meet()?;
     let Making { demand, runs, .. } = work;
-    let made = file::make(&options.settings, &mesh, demand, *runs, &place, progress);
+    let made = making::make(&options.settings, &mesh, demand, *runs, &place, progress);
     match made {
         Ok(()) => mesh.close(),
         Err(error) => {

@@ -1,8 +1,8 @@
 //! Whether a session that a `parties.toml` describes is possible, thing by thing, each with a remedy.
 
 use crate::{Options, Result};
-use net::certificates::period;
 use net::config::Config;
+use net::tcp::period;
 use net::tcp::{self, Found, Identity, Listener};
 use std::net::ToSocketAddrs;
 use std::path::Path;

@@ -36,11 +36,14 @@ impl Local {
     }
 
     fn meet(self, options: &Options) -> Result<Mesh> {
+        let dealer = options.settings.has_dealer()?;
+        let parties = self.addresses.len().saturating_sub(usize::from(dealer));
+        options.settings.check(parties, false)?;
         tcp::connect(
             self.listener,
             self.member,
             &self.addresses,
-            options.settings.has_dealer()?,
+            dealer,
             self.identity,
             options.timeout,
             &options.parameters()?,
@@ -60,7 +63,7 @@ pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
         )));
     }
     let settings = &options.settings;
-    settings.threat_model(parties)?;
+    settings.check(parties, true)?;
     let mut meshes = if settings.has_dealer()? {
         memory::mesh_with_dealer(parties, options.timeout)
     } else {

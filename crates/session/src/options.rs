@@ -1,7 +1,8 @@
 //! What a session is started with.
 
 use mpc::{Error, Result, Settings};
-use std::sync::Once;
+use net::Process;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// What a session is started with.
@@ -23,7 +24,7 @@ impl Options {
             return Err(no_timeout(timeout.as_secs_f64()));
         }
         let settings = settings(protocol, source);
-        settings.trust()?;
+        settings.source()?;
         Ok(Self { settings, timeout })
     }
 
@@ -38,8 +39,8 @@ impl Options {
     /// What both ends of a link must agree on.
     pub(crate) fn parameters(&self) -> Result<String> {
         let protocol = &self.settings.protocol;
-        let source = self.settings.trust()?.source();
-        let source = source.map_or(String::new(), |source| format!(", source {source}"));
+        let source = self.settings.source()?;
+        let source = source.map_or(String::new(), |source| format!(", source {}", source.name));
         let release = env!("CARGO_PKG_VERSION");
         Ok(format!("protocol {protocol}{source}, tacit {release}"))
     }
@@ -70,17 +71,25 @@ fn no_timeout(seconds: f64) -> Error {
     ))
 }
 
-/// The process's kernels use that many threads; the first session decides.
-pub fn use_threads(threads: Option<usize>) {
-    static ONCE: Once = Once::new();
-    if let Some(threads) = threads {
-        ONCE.call_once(|| {
+/// The process's kernels use that many threads; the first call decides.
+///
+/// # Errors
+/// `Misuse` in a fork of a process that has called it: the fork lacks the threads, and would wait for them.
+pub fn use_threads(threads: Option<usize>) -> Result<()> {
+    static FIRST: OnceLock<Process> = OnceLock::new();
+    let owner = FIRST.get_or_init(|| {
+        if let Some(threads) = threads {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
             // Fails only where a pool exists already, which then stays.
-            drop(
-                rayon::ThreadPoolBuilder::new()
-                    .num_threads(threads)
-                    .build_global(),
-            );
-        });
+            drop(pool.build_global());
+        }
+        Process::this()
+    });
+    if owner.is_this() {
+        return Ok(());
     }
+    Err(Error::misuse(
+        "this process was forked from one that has computed, whose threads it lacks; start it afresh \
+         (multiprocessing's \"spawn\")",
+    ))
 }

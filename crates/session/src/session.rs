@@ -1,6 +1,6 @@
 //! A party's links and protocol, as long as they last.
 
-use mpc::correlations::file::Demand;
+use mpc::correlations::Demand;
 use mpc::{Error, Protocol, Receiver, Result, Settings};
 use net::{Mesh, Process, Reading};
 use std::fmt;
@@ -79,7 +79,7 @@ impl Session {
             parties: mesh.parties(),
             parts: protocol.parts(),
             protocol: settings.protocol.clone(),
-            source: settings.trust()?.source(),
+            source: settings.source()?.map(|source| source.name),
             transport,
             threat_model: format!("{}; links: {transport}", protocol.threat_model()),
         };

@@ -1,6 +1,6 @@
 //! Parties in Rust from a `parties.toml`, over TCP: they meet, compute, record, make files and use them.
 
-use mpc::correlations::file::Demand;
+use mpc::correlations::Demand;
 use mpc::{Protocol, Result};
 use session::configured::{self, Choices, Making};
 use session::{Session, Transport};
@@ -185,6 +185,10 @@ fn what_is_wrong_is_said_before_anybody_is_called() {
         (
             failed(0, choose("additive", Some("dealer"))),
             "needs a table [dealer]",
+        ),
+        (
+            failed(0, choose("plain", None)),
+            "refuses to run over a network",
         ),
     ] {
         assert!(text.contains(expected), "{text}");

@@ -34,12 +34,11 @@ mod products;
 mod selection;
 mod truncation;
 
-use crate::correlations::Name;
-use crate::correlations::file::Demand;
+use crate::correlations::Demand;
 use crate::correlations::supply::Supply;
 use crate::{
-    Bilinear, Bits, Correlated, Cost, Error, Join, Operand, Operation, Parts, PartsMut, Protocol,
-    Receiver, Result, Shift, ThreatModel, Trust, keys,
+    Bilinear, Bits, Correlated, Cost, Error, Join, Name, Operand, Operation, Parts, PartsMut,
+    Protocol, Receiver, Result, Shift, ThreatModel, Trust, keys,
 };
 use net::{Channel, Reading};
 use products::Masked;

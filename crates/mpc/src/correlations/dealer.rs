@@ -11,11 +11,10 @@
 //! other parties' pseudo-random shares of them, which are uniform to it as long as one other party is
 //! honest.
 
-use super::Source;
-use super::job::{ENCODED, Job, Mask, Name, SizedColumn};
+use super::job::{ENCODED, Job, Mask, SizedColumn};
 use super::kind::{Column, Kind};
-use crate::open::OFFLINE;
-use crate::{Error, Result};
+use super::{CHANNEL, Source};
+use crate::{Error, Name, Result};
 use net::{Channel, Mesh, Reading};
 use ring::pack::{pack_low, packed_words, unpack_low};
 use ring::stream::{Key, Stream, random_key};
@@ -53,7 +52,7 @@ impl Dealt {
 
     /// The channel to the dealer and the stream shared with it, to be watched and mutated.
     #[cfg(feature = "mutation")]
-    pub fn parts(&mut self) -> (&mut Channel, &mut Stream) {
+    pub fn opened(&mut self) -> (&mut Channel, &mut Stream) {
         (&mut self.channel, &mut self.stream)
     }
 }
@@ -112,7 +111,7 @@ impl Dealer {
     /// # Errors
     /// What the links meet.
     pub fn new(mesh: &Mesh) -> Result<Self> {
-        let mut channel = mesh.channel(OFFLINE);
+        let mut channel = mesh.channel(CHANNEL);
         channel.begin("key for the dealer");
         let streams = (0..channel.parties())
             .map(|party| {

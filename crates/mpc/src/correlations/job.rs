@@ -2,11 +2,11 @@
 
 use super::kind::{Column, Kind};
 use crate::leaves::Wanted;
-use crate::{Bilinear, Error, Result};
+use crate::{Bilinear, Error, Name, Result};
 use ring::convolution::Convolution;
 
-/// Names a masked operand that is used again; chosen by the caller, the same in every party.
-pub type Name = u64;
+/// Version of the encoding. Recorded demands and files of correlations say which one they hold.
+pub(crate) const VERSION: u32 = 1;
 
 /// Words of an encoded job.
 pub(crate) const ENCODED: usize = 24;
@@ -29,7 +29,7 @@ pub(crate) enum Mask {
 }
 
 /// One piece of work of a source.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Job {
     /// n correlations of a kind, n a multiple of 64.
     Batch { kind: Kind, n: usize },
@@ -92,7 +92,7 @@ impl Job {
         }
     }
 
-    /// For errors and records: what, and how many.
+    /// For people: what, and how many. Its encoding is what is compared and kept.
     pub fn describe(&self) -> String {
         match self {
             Self::Batch { kind, n } => format!("{n} of {kind:?}"),
@@ -101,7 +101,7 @@ impl Job {
         }
     }
 
-    /// As words for the dealer, all sizes in the clear: they are public.
+    /// As words, all sizes in the clear: they are public.
     pub fn encode(&self) -> Vec<u64> {
         let mut words = Vec::with_capacity(ENCODED);
         match *self {
@@ -330,7 +330,7 @@ mod tests {
         jobs.push(Job::Forget { name: 9 });
         for job in jobs {
             let read = Job::decode(&job.encode()).expect("a job that was written");
-            assert_eq!(read.describe(), job.describe());
+            assert_eq!(read, job);
         }
     }
 

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`kind`] | the kinds, each defined once by what is random and what follows from it |
 //! | [`job`] | what a source is asked for, the same sequence at every party |
+//! | [`demand`] | what a session asked for, to be made again |
 //! | [`supply`] | the source on a thread of its own, and what it made and nobody took yet |
 //! | [`drawn`] | what is taken from it, a type for each kind |
 //! | [`dealer`] | a member of the mesh that makes them, and its counterpart in the parties |
@@ -13,6 +14,7 @@
 //! Correlations are handed out by move, as typed values without `Clone`: a second use does not compile.
 
 pub mod dealer;
+mod demand;
 pub(crate) mod drawn;
 pub mod file;
 pub(crate) mod job;
@@ -23,9 +25,12 @@ pub(crate) mod transfer;
 #[cfg(test)]
 mod tests;
 
-pub use job::Name;
+pub use demand::Demand;
 
 use crate::Result;
+
+/// The channel of sources; that of the protocol is another.
+pub(crate) const CHANNEL: u16 = 1;
 
 /// A maker of correlations, in step with the same maker at every other party.
 pub(crate) trait Source: Send {

@@ -6,11 +6,11 @@
 //! same at every party, and so is the sequence of jobs.
 
 use super::Source;
-use super::file::Demand;
-use super::job::{Job, Mask, Name, most_at_once};
+use super::demand::Demand;
+use super::job::{Job, Mask, most_at_once};
 use super::kind::{Column, Kind};
 use crate::dense::extract;
-use crate::{Bilinear, Error, Result};
+use crate::{Bilinear, Error, Name, Result};
 use net::{Patience, Reading};
 use ring::planes::words_of;
 use std::cell::RefCell;

@@ -50,7 +50,8 @@ fn made(name: &str, parties: usize, jobs: &[Job]) -> Vec<Vec<Vec<Vec<u64>>>> {
             scope.spawn(|| Dealer::new(mesh).unwrap().serve().unwrap());
         }
         let party = |mesh: Mesh| {
-            let mut source: Box<dyn Source> = settings.source(&mesh, Patience::default()).unwrap();
+            let opening = settings.opening(&mesh).unwrap();
+            let mut source: Box<dyn Source> = opening.source(Patience::default()).unwrap();
             let columns = jobs.iter().map(|job| source.make(job).unwrap()).collect();
             mesh.close().unwrap();
             columns

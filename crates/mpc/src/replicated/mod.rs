@@ -70,7 +70,7 @@ pub fn threat_model(parties: usize) -> Result<ThreatModel> {
         parties,
         colluding: Some(1),
         semi_honest: true,
-        trust: Trust::Nobody,
+        trust: Trust::NOBODY,
     })
 }
 

@@ -26,11 +26,11 @@ pub const FINISH: u64 = 2;
 
 /// How every file begins.
 pub const MAGIC: &[u8; 16] = b"tacit-sealed\r\n\x1a\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// What the checksum covers.
 const CHECKED: usize = CONTENT - HASH;
 
-const ROOT: &str = "tacit correlations file, version 1";
+const ROOT: &str = "tacit correlations file, version 2";
 
 /// A block without its MAC.
 pub type Content = [u8; CONTENT];
@@ -195,6 +195,8 @@ pub fn encode_head(secret: &[u8], header: &Header, salt: &[u8; 16]) -> ([u8; BLO
         &header.party.to_le_bytes(),
         &header.parties.to_le_bytes(),
         &header.runs.to_le_bytes(),
+        &header.content.to_le_bytes(),
+        &header.ahead.to_le_bytes(),
         salt,
         &(note.len() as u32).to_le_bytes(),
         note,
@@ -240,6 +242,7 @@ pub fn decode_head(secret: &[u8], block: &[u8; BLOCK], path: &Path) -> Result<(H
 fn decode_header(fields: &mut Fields<'_>) -> Option<Header> {
     let id = fields.bytes();
     let (party, parties, runs) = (fields.u32(), fields.u32(), fields.u32());
+    let (content, ahead) = (fields.u32(), fields.u64());
     let _salt: [u8; 16] = fields.bytes();
     let length = fields.u32() as usize;
     let note: [u8; LONGEST_NOTE] = fields.bytes();
@@ -249,6 +252,8 @@ fn decode_header(fields: &mut Fields<'_>) -> Option<Header> {
         party,
         parties,
         runs,
+        content,
+        ahead,
         note,
     };
     header.mistake().is_none().then_some(header)

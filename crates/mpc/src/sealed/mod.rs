@@ -90,7 +90,11 @@ pub struct Header {
     pub parties: u32,
     /// Number of runs in the file, at most [`MOST_RUNS`].
     pub runs: u32,
-    /// What was made: protocol, source, ... At most [`LONGEST_NOTE`] bytes.
+    /// Version of what descriptors and words mean, the caller's.
+    pub content: u32,
+    /// Words of a batch that the program ordered ahead at most when its demand was recorded.
+    pub ahead: u64,
+    /// For people: protocol, source, ... At most [`LONGEST_NOTE`] bytes.
     pub note: String,
 }
 

@@ -30,6 +30,9 @@ pub struct Reader {
     pub(super) process: Process,
 }
 
+/// A descriptor and words.
+pub type Record = (Vec<u8>, Vec<u64>);
+
 /// Where in a run the next record lies.
 #[derive(Clone, Copy)]
 struct Position {
@@ -120,6 +123,12 @@ impl Reader {
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Where the file lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Refuses a file of another party, or of another number of parties.
@@ -214,7 +223,7 @@ impl Reader {
     /// `Setup` for a record that is damaged or cannot be read, which ends the run; `Misuse` when no run
     /// was begun.
     #[expect(clippy::should_implement_trait, reason = "it fails, and borrows")]
-    pub fn next(&mut self) -> Result<Option<(String, Vec<u64>)>> {
+    pub fn next(&mut self) -> Result<Option<Record>> {
         self.check_process()?;
         let Some(mut position) = self.position.take() else {
             return Err(Error::misuse(
@@ -239,10 +248,7 @@ impl Reader {
         }
     }
 
-    fn read_record(
-        &mut self,
-        position: &mut Position,
-    ) -> std::result::Result<(String, Vec<u64>), Failure> {
+    fn read_record(&mut self, position: &mut Position) -> std::result::Result<Record, Failure> {
         let (mut last, text) = self.read_chunk(position)?;
         let (descriptor, count, text) = parse_prefix(text).ok_or(Failure::Damaged)?;
         // All of it is authenticated now; allocated at once, since growing would leave copies behind.
@@ -350,14 +356,14 @@ fn read_index(
 }
 
 /// Descriptor, number of words, and the bytes of the first words.
-fn parse_prefix(text: &[u8]) -> Option<(String, usize, &[u8])> {
+fn parse_prefix(text: &[u8]) -> Option<(Vec<u8>, usize, &[u8])> {
     let (length, text) = text.split_first_chunk()?;
     let length = usize::from(u16::from_le_bytes(*length));
     let (descriptor, text) = text.split_at_checked(length)?;
     let (count, text) = text.split_first_chunk()?;
     let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
-    let descriptor = std::str::from_utf8(descriptor).ok()?.to_owned();
-    (length <= LONGEST_DESCRIPTOR && count <= MOST_WORDS).then_some((descriptor, count, text))
+    let fits = length <= LONGEST_DESCRIPTOR && count <= MOST_WORDS;
+    fits.then_some((descriptor.to_vec(), count, text))
 }
 
 /// Appends words, of which there shall be `count` in the end.

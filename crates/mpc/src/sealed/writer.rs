@@ -34,6 +34,7 @@ pub struct Writer {
     chunks: u64,
     buffer: Zeroizing<Vec<u8>>,
     failed: bool,
+    most_words: usize,
 }
 
 impl Writer {
@@ -76,6 +77,7 @@ impl Writer {
             chunks: 0,
             buffer: Zeroizing::default(),
             failed: false,
+            most_words: MOST_WORDS,
         };
         writer.written(|file| {
             [head, count, [0; BLOCK], count]
@@ -85,12 +87,18 @@ impl Writer {
         Ok(writer)
     }
 
+    /// From here on records are shorter, so that a test of the limit needs no gigabytes.
+    #[cfg(test)]
+    pub(crate) fn limit(&mut self, most_words: usize) {
+        self.most_words = most_words;
+    }
+
     /// Appends a record to the current run.
     ///
     /// # Errors
     /// `Setup` if the file cannot be written; `Misuse` for a record that is too large, or after the last
     /// run.
-    pub fn append(&mut self, descriptor: &str, words: &[u64]) -> Result<()> {
+    pub fn append(&mut self, descriptor: &[u8], words: &[u64]) -> Result<()> {
         self.check_room()?;
         let length = descriptor.len();
         if length > LONGEST_DESCRIPTOR {
@@ -98,10 +106,10 @@ impl Writer {
                 "a descriptor of {length} bytes; it has at most {LONGEST_DESCRIPTOR}"
             )));
         }
-        if words.len() > MOST_WORDS {
+        if words.len() > self.most_words {
+            let (found, most) = (words.len(), self.most_words);
             return Err(Error::misuse(format!(
-                "a record of {} words; it has at most {MOST_WORDS}: append several",
-                words.len()
+                "a record of {found} words; it has at most {most}: append several"
             )));
         }
         let prefix = 2 + length + 8;
@@ -113,7 +121,7 @@ impl Writer {
         self.buffer.clear();
         self.buffer
             .extend_from_slice(&(length as u16).to_le_bytes());
-        self.buffer.extend_from_slice(descriptor.as_bytes());
+        self.buffer.extend_from_slice(descriptor);
         self.buffer
             .extend_from_slice(&(words.len() as u64).to_le_bytes());
         let mut rest = words;

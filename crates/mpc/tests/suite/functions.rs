@@ -32,3 +32,18 @@ pub fn maximum(protocol: &str) {
         assert_eq!((found[i] as i64), (x[i] as i64).max(y[i] as i64));
     }
 }
+
+pub fn low_bits(protocol: &str) {
+    let x = [values(62, 500, 5), vec![u64::MAX, 1 << 63, (1 << 63) - 1]].concat();
+    for width in [1, 2, 8, 31, 32, 63, 64] {
+        let found = agreed(run(protocol, usual_parties(protocol), |p| {
+            let x = Shared::input(p, 0, &x)?;
+            Shared::made(p, x.0[0].len(), |p, out| {
+                functions::low_bits(p, &x.slices(), width, out)
+            })?
+            .open(p)
+        }));
+        let expected = x.iter().map(|x| x & (u64::MAX >> (64 - width)));
+        assert!(found.into_iter().eq(expected), "width {width}");
+    }
+}

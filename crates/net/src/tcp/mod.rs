@@ -17,6 +17,7 @@ mod tests;
 mod tls;
 
 use crate::MOST_PARTIES;
+pub use crate::certificates::Identity;
 use crate::certificates::Period;
 use crate::error::{Error, Result, cause};
 use crate::frame::Frame;
@@ -39,14 +40,6 @@ use tls::Tls;
 /// other in every round, can be ahead.
 const ROOM: usize = 2 << 30;
 
-/// Who a party is and whom it trusts.
-pub struct Identity {
-    /// The certificate of every party, PEM, by party.
-    pub certificates: Vec<String>,
-    /// The private key of this party, PEM.
-    pub key: String,
-}
-
 impl Identity {
     /// Whether a member can link with the others by these; [`connect`] would say the same.
     ///
@@ -58,8 +51,9 @@ impl Identity {
     }
 }
 
-/// When a certificate in PEM is valid.
-pub(crate) fn period(pem: &str) -> Option<Period> {
+/// When the certificate in a PEM text is valid; `None` for what is no certificate that links are made with.
+#[must_use]
+pub fn period(pem: &str) -> Option<Period> {
     pinned::period(&tls::certificate(pem)?)
 }
 

@@ -23,11 +23,11 @@ mod products;
 mod rows;
 
 use super::Source;
-use super::job::{Job, Mask, Name};
+use super::job::{Job, Mask};
 use super::kind::{Kind, as_words};
 use crate::group::Group;
 use crate::leaves::Leaves;
-use crate::{Error, Result, blocks};
+use crate::{Error, Name, Result, blocks};
 use encrypted::Keys;
 use net::{Channel, Reading};
 use products::KeptMask;

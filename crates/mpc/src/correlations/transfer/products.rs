@@ -12,8 +12,8 @@ use super::encrypted::Encrypted;
 use super::plan::{Layout, Plan};
 use super::rows::Set;
 use super::{Transfer, is_kept};
-use crate::correlations::job::{Mask, Name};
-use crate::{Bilinear, Error, Result};
+use crate::correlations::job::Mask;
+use crate::{Bilinear, Error, Name, Result};
 use std::sync::Arc;
 
 /// Memory for what is kept of all masks, with each peer.

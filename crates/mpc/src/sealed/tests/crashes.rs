@@ -112,10 +112,10 @@ fn a_writer_that_failed_does_not_go_on() {
     let path = scratch.path();
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
     writer.file = std::io::BufWriter::with_capacity(0, read_only(&path));
-    let given = text(writer.append("", &[1]));
+    let given = text(writer.append(b"", &[1]));
     assert!(given.contains("cannot be written"), "{given}");
     let given = "could not be written; delete it and make it again";
-    assert!(text(writer.append("", &[1])).ends_with(given));
+    assert!(text(writer.append(b"", &[1])).ends_with(given));
     assert!(text(writer.end_run()).ends_with(given));
     assert!(text(writer.finish()).ends_with(given));
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SECRET: &[u8] = b"-----BEGIN PRIVATE KEY-----";
 
-type Record = (String, Vec<u64>);
+type Record = (Vec<u8>, Vec<u64>);
 type Runs = Vec<Vec<Record>>;
 
 /// A path in a folder of its own, which goes with it.
@@ -45,13 +45,15 @@ fn header(runs: usize) -> Header {
         party: 1,
         parties: 3,
         runs: runs as u32,
+        content: 5,
+        ahead: 1 << 40,
         note: "additive, dealer ×".to_owned(),
     }
 }
 
 /// Three runs: of several records, of none, of one.
 fn small() -> Runs {
-    let record = |name: &str, words: &[u64]| (name.to_owned(), words.to_vec());
+    let record = |name: &str, words: &[u64]| (name.as_bytes().to_vec(), words.to_vec());
     vec![
         vec![
             record("triples 3", &[1, u64::MAX, 3]),
@@ -132,7 +134,7 @@ fn sealed_length((descriptor, words): &Record) -> usize {
 #[test]
 fn what_was_written_is_read() {
     let many = (0..500)
-        .map(|n| (format!("record {n}"), vec![n; n as usize % 40]))
+        .map(|n| (format!("record {n}").into_bytes(), vec![n; n as usize % 40]))
         .collect();
     let mut runs = small();
     runs.push(many);
@@ -149,7 +151,7 @@ fn large_records_take_several_chunks() {
     let full = (CHUNK - 10) as u64 / 8;
     let runs = vec![
         [5 << 20, full, full + 1, 2 * full + 1]
-            .map(|count| (String::new(), words(count).collect()))
+            .map(|count| (Vec::new(), words(count).collect()))
             .to_vec(),
     ];
     let (_scratch, path) = written(&runs);
@@ -163,14 +165,14 @@ fn limits_are_taken_and_not_exceeded() {
     let mut long = header(1);
     long.note = "n".repeat(LONGEST_NOTE);
     let mut writer = Writer::create(&scratch.path(), SECRET, &long).unwrap();
-    let descriptor = "d".repeat(LONGEST_DESCRIPTOR);
+    let descriptor = vec![b'd'; LONGEST_DESCRIPTOR];
     writer.append(&descriptor, &[1]).unwrap();
-    let reason = misuse(writer.append(&"d".repeat(LONGEST_DESCRIPTOR + 1), &[]));
+    let reason = misuse(writer.append(&[b'd'; LONGEST_DESCRIPTOR + 1], &[]));
     assert_eq!(reason, "a descriptor of 4097 bytes; it has at most 4096");
     writer.end_run().unwrap();
     writer.finish().unwrap();
     let mut reader = open(&scratch.path());
-    assert_eq!(reader.header().note, long.note);
+    assert_eq!(*reader.header(), long);
     assert_eq!(read_run(&mut reader, 0).unwrap(), [(descriptor, vec![1])]);
 
     long.note.push('n');
@@ -203,7 +205,7 @@ fn exactly_the_promised_runs_are_written() {
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
     writer.end_run().unwrap();
     let reason = "all 1 runs of correlations were written already";
-    assert_eq!(misuse(writer.append("", &[])), reason);
+    assert_eq!(misuse(writer.append(b"", &[])), reason);
     assert_eq!(misuse(writer.end_run()), reason);
     writer.finish().unwrap();
     open(&path);
@@ -293,7 +295,7 @@ fn what_is_being_made_or_was_left_so_is_refused() {
     let path = scratch.path();
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
     assert!(refused(&path).contains("is in use by another process"));
-    writer.append("", &vec![1; 1 << 16]).unwrap();
+    writer.append(b"", &vec![1; 1 << 16]).unwrap();
     writer.end_run().unwrap();
     drop(writer);
     assert!(refused(&path).contains("was not finished"));
@@ -315,9 +317,9 @@ fn other_files_are_told() {
     }
     refused(&scratch.0);
     let (_scratch, path) = written(&small());
-    patch(&path, 16, &2_u32.to_le_bytes());
+    patch(&path, 16, &1_u32.to_le_bytes());
     let given = refused(&path);
-    let expected = "a correlation file of version 2, where this release reads version 1";
+    let expected = "a correlation file of version 1, where this release reads version 2";
     assert!(given.contains(expected), "{given}");
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 #[test]
 fn records_and_runs_cannot_be_exchanged() {
     // Two runs of two records each, all of the same length.
-    let record = |word| ("same".to_owned(), vec![word; 4]);
+    let record = |word| (b"same".to_vec(), vec![word; 4]);
     let runs = vec![vec![record(1), record(2)], vec![record(3), record(4)]];
     let (_scratch, path) = written(&runs);
     let original = fs::read(&path).unwrap();
@@ -69,7 +69,7 @@ fn a_shortened_run_is_noticed_before_any_is_used() {
 
 #[test]
 fn chunks_of_a_large_record_cannot_be_exchanged_or_dropped() {
-    let runs = vec![vec![(String::new(), (0..(6 << 20)).collect())]];
+    let runs = vec![vec![(Vec::new(), (0..(6 << 20)).collect())]];
     let (_scratch, path) = written(&runs);
     let bytes = fs::read(&path).unwrap();
     let first = DATA as usize..DATA as usize + CHUNK_HEAD + CHUNK + TAG - 6;

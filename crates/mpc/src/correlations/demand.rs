@@ -1,0 +1,168 @@
+//! What a session asked of its source of correlations, to be made again ahead of later sessions.
+
+use super::job::{ENCODED, Job, VERSION};
+use crate::{Error, Result};
+use std::fmt::Write as _;
+
+/// Begin and end of the first line, around the version of the encoded jobs.
+const TITLE: [&str; 2] = ["tacit demand, version ", ", ahead "];
+
+/// Most jobs of a demand.
+const MOST_JOBS: usize = 1 << 20;
+
+/// Jobs at the end of which a run is complete.
+#[derive(Clone, Debug)]
+pub struct Demand {
+    most_ahead: usize,
+    jobs: Vec<Job>,
+}
+
+impl Demand {
+    pub(crate) fn new(most_ahead: usize) -> Self {
+        Self {
+            most_ahead,
+            jobs: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, job: &Job) {
+        self.jobs.push(*job);
+    }
+
+    /// Number of jobs.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Whether nothing was asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// As text: a line for each job.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let [title, ahead] = TITLE;
+        let mut text = format!("{title}{VERSION}{ahead}{}\n", self.most_ahead);
+        for job in &self.jobs {
+            let words = job.encode();
+            let used = words.iter().rposition(|word| *word != 0).unwrap_or(0) + 1;
+            let line: Vec<String> = words[..used]
+                .iter()
+                .map(|word| format!("{word:x}"))
+                .collect();
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}", line.join(" "));
+        }
+        text
+    }
+
+    /// From text, which may be anything.
+    ///
+    /// # Errors
+    /// `Setup`, naming the line.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = |line: usize, what: &str| {
+            Error::setup(format!(
+                "line {line} of the demand {what}; record it again with `tacit run --record`"
+            ))
+        };
+        let mut lines = text.lines();
+        let (version, ahead) = lines
+            .next()
+            .and_then(parse_title)
+            .ok_or_else(|| wrong(1, "is not its title"))?;
+        if version != VERSION {
+            return Err(wrong(
+                1,
+                &format!("says version {version}, where this release reads version {VERSION}"),
+            ));
+        }
+        let mut demand = Self::new(ahead);
+        for (at, line) in lines.enumerate() {
+            let mut words = line
+                .split(' ')
+                .map(|word| u64::from_str_radix(word, 16).ok())
+                .collect::<Option<Vec<u64>>>()
+                .filter(|words| words.len() <= ENCODED)
+                .ok_or_else(|| wrong(at + 2, "is not a row of numbers"))?;
+            words.resize(ENCODED, 0);
+            let job = Job::decode(&words).map_err(|_| wrong(at + 2, "asks for what cannot be"))?;
+            if demand.jobs.len() == MOST_JOBS {
+                return Err(wrong(at + 2, "is one too many"));
+            }
+            demand.jobs.push(job);
+        }
+        Ok(demand)
+    }
+
+    /// Names the jobs, for parties to compare.
+    pub(crate) fn digest(&self) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&VERSION.to_le_bytes());
+        hasher.update(&(self.most_ahead as u64).to_le_bytes());
+        for word in self.jobs.iter().flat_map(Job::encode) {
+            hasher.update(&word.to_le_bytes());
+        }
+        hasher.finalize()
+    }
+
+    pub(crate) fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
+    pub(crate) fn most_ahead(&self) -> usize {
+        self.most_ahead
+    }
+}
+
+/// Version and words ahead.
+fn parse_title(line: &str) -> Option<(u32, usize)> {
+    let (version, ahead) = line.strip_prefix(TITLE[0])?.split_once(TITLE[1])?;
+    let ahead = ahead.parse().ok().filter(|ahead| *ahead <= 1 << 27)?;
+    Some((version.parse().ok()?, ahead))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::correlations::kind::Kind;
+
+    #[test]
+    fn a_demand_is_read_as_it_was_written() {
+        let mut demand = Demand::new(77);
+        for n in [64, 128] {
+            demand.add(&Job::Batch {
+                kind: Kind::Selections,
+                n,
+            });
+        }
+        demand.add(&Job::Forget { name: 0 });
+        let read = Demand::parse(&demand.to_text()).unwrap();
+        assert_eq!(read.to_text(), demand.to_text());
+        assert_eq!((read.len(), read.most_ahead), (3, 77));
+    }
+
+    #[test]
+    fn what_is_no_demand_is_refused_with_its_line() {
+        let good = "tacit demand, version 1, ahead 9\n0 40 8\n".to_owned();
+        assert!(Demand::parse(&good).is_ok());
+        for (text, expected) in [
+            (String::new(), "line 1"),
+            (good.replace("ahead 9", "ahead x"), "line 1"),
+            (
+                good.replace("version 1", "version 2"),
+                "version 2, where this release reads version 1",
+            ),
+            (good.replace("0 40 8", "0 41 8"), "line 2"),
+            (good.replace("0 40 8", "0 40 g"), "line 2"),
+            (format!("{good}{}\n", "0 ".repeat(30)), "line 3"),
+            (format!("{good}7\n"), "line 3"),
+        ] {
+            let message = Demand::parse(&text).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What operations are given: components and their names, shapes, shifts, receivers.
+
+use crate::Bits;
+use ring::convolution::Convolution;
+
+/// Names an operand that is used again; chosen by the caller, the same in every party.
+pub type Name = u64;
+
+/// Components of a ring sharing, one slice each.
+pub type Parts<'a> = &'a [&'a [u64]];
+/// Components to be written.
+pub type PartsMut<'a, 'b> = &'a mut [&'b mut [u64]];
+
+/// An operand of a bilinear map.
+#[derive(Clone, Copy)]
+pub struct Operand<'a> {
+    /// Its components.
+    pub parts: Parts<'a>,
+    /// Where the same value is used again under the same name, a protocol may prepare it once. Who names
+    /// an operand warrants that in every party the name stands for one value, until it is forgotten.
+    pub name: Option<Name>,
+}
+
+impl<'a> Operand<'a> {
+    /// An operand that is used once, as far as anybody knows.
+    #[must_use]
+    pub fn once(parts: Parts<'a>) -> Self {
+        Self { parts, name: None }
+    }
+}
+
+/// How many bits a truncation drops: 1 to 61.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Shift(u32);
+
+impl Shift {
+    /// `None` unless `bits` is 1 to 61.
+    #[must_use]
+    pub fn new(bits: u32) -> Option<Self> {
+        (1..=61).contains(&bits).then_some(Self(bits))
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+/// Products of one binary sharing with each of several others, all of one shape. Protocols make use of the
+/// factor that they share.
+#[derive(Clone)]
+pub struct Join<'a> {
+    pub(crate) left: &'a Bits,
+    pub(crate) rights: Vec<&'a Bits>,
+}
+
+impl<'a> Join<'a> {
+    /// `left` ∧ each of `rights`.
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    #[must_use]
+    pub fn new(left: &'a Bits, rights: Vec<&'a Bits>) -> Self {
+        for right in &rights {
+            assert!(
+                left.width() == right.width() && left.len() == right.len(),
+                "AND of equal shapes"
+            );
+        }
+        Self { left, rights }
+    }
+
+    /// All that is public of some joins, as it is compared between the parties.
+    pub(crate) fn parameters(joins: &[Self]) -> Vec<u64> {
+        let of_one = |join: &Self| [join.left.width(), join.left.len(), join.rights.len()];
+        let all = joins.iter().flat_map(of_one);
+        all.map(|size| size as u64).collect()
+    }
+
+    /// Bits of all products.
+    pub(crate) fn bits(&self) -> usize {
+        self.left.width() * self.left.len() * self.rights.len()
+    }
+}
+
+/// Who learns an opened value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Receiver {
+    /// Every party.
+    All,
+    /// That party alone.
+    One(usize),
+}
+
+impl Receiver {
+    /// As a parameter of a step.
+    #[must_use]
+    pub fn parameter(self) -> u64 {
+        match self {
+            Self::All => 0,
+            Self::One(party) => 1 + party as u64,
+        }
+    }
+
+    /// Whether `party` learns the value.
+    #[must_use]
+    pub fn includes(self, party: usize) -> bool {
+        self == Self::All || self == Self::One(party)
+    }
+}
+
+/// A bilinear map over Z_2^64, by its public shape.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bilinear {
+    /// n products, element by element.
+    Elementwise {
+        /// Elements.
+        n: usize,
+    },
+    /// `batch` products of an m×k by a k×n matrix, all row-major.
+    Matrix {
+        /// Independent products.
+        batch: usize,
+        /// Rows of the left operand.
+        m: usize,
+        /// Columns of the left, rows of the right operand.
+        k: usize,
+        /// Columns of the right operand.
+        n: usize,
+    },
+    /// Images by weights.
+    Convolution(Convolution),
+}
+
+impl Bilinear {
+    /// Lengths of the left operand, the right operand and the result.
+    #[must_use]
+    pub fn lengths(&self) -> (usize, usize, usize) {
+        match *self {
+            Self::Elementwise { n } => (n, n, n),
+            Self::Matrix { batch, m, k, n } => (batch * m * k, batch * k * n, batch * m * n),
+            Self::Convolution(shape) => (shape.input_len(), shape.weight_len(), shape.output_len()),
+        }
+    }
+
+    /// Σ over the terms of map(x, y), in the ring.
+    pub fn evaluate(&self, out: &mut [u64], terms: &[(&[u64], &[u64])]) {
+        match *self {
+            Self::Elementwise { .. } => crate::blocks::sum_of_products(out, terms),
+            Self::Matrix { batch, m, k, n } => {
+                ring::matrix::multiply_batch(out, batch, m, k, n, terms)
+            }
+            Self::Convolution(shape) => ring::convolution::convolve(&shape, out, terms),
+        }
+    }
+
+    /// All that makes the map and the truncation after it, as numbers: equal for equal ones alone.
+    #[must_use]
+    pub fn parameters(&self, truncate: Option<Shift>) -> Vec<u64> {
+        let mut parameters = vec![u64::from(truncate.map_or(0, Shift::bits))];
+        let mut add = |sizes: &[usize]| parameters.extend(sizes.iter().map(|size| *size as u64));
+        match *self {
+            Self::Elementwise { n } => add(&[0, n]),
+            Self::Matrix { batch, m, k, n } => add(&[1, batch, m, k, n]),
+            Self::Convolution(Convolution {
+                batch,
+                groups,
+                in_channels,
+                out_channels,
+                input,
+                kernel,
+                stride,
+                padding,
+                dilation,
+            }) => {
+                add(&[2, batch, groups, in_channels, out_channels]);
+                [input, kernel, stride, padding, dilation]
+                    .iter()
+                    .for_each(|pair| add(pair));
+            }
+        }
+        parameters
+    }
+
+    /// The name of the step, for errors and reports.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Elementwise { .. } => "multiply",
+            Self::Matrix { .. } => "matrix product",
+            Self::Convolution(_) => "convolution",
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Protocols and sources of correlations, each an entry of a table: its name, what it protects or needs,
+//! and how it is opened. Nothing else matches on their names.
+
+use crate::additive::{self, Additive};
+use crate::agreement::PrivateComparison;
+use crate::correlations::file::{Place, Stored};
+use crate::correlations::supply::Supply;
+use crate::correlations::transfer::Transfer;
+use crate::correlations::{self, Source, dealer::Dealt};
+use crate::plain::{self, Plain};
+use crate::replicated::{self, Replicated};
+use crate::{Error, Protocol, Result, ThreatModel, Trust};
+use net::{Channel, Mesh, Patience};
+
+/// The channel of the protocol.
+const CHANNEL: u16 = 0;
+
+/// A protocol.
+pub(crate) struct ProtocolProvider {
+    pub name: &'static str,
+    /// Whether it consumes correlations, and so has a source.
+    pub consumes: bool,
+    /// Whether it keeps anything secret; one that does not stays in one process.
+    pub secret: bool,
+    pub threat_model: fn(usize, Trust) -> Result<ThreatModel>,
+    pub open: fn(&Opening) -> Result<Box<dyn Protocol>>,
+}
+
+/// A source of correlations.
+pub struct SourceProvider {
+    /// Its name.
+    pub name: &'static str,
+    /// What it needs besides the parties.
+    pub needs: Needs,
+    /// How correlations are made, and who must be trusted with what for it.
+    pub statement: &'static str,
+    open: fn(&Opening, Patience) -> Result<Box<dyn Source>>,
+}
+
+/// What a source needs besides the parties.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// A dealer among the members of the mesh.
+    Dealer,
+    /// A file that each party made ahead.
+    File,
+}
+
+/// What a protocol is opened with.
+pub(crate) struct Opening<'a> {
+    pub mesh: &'a Mesh,
+    /// The source, for a protocol that consumes correlations.
+    pub source: Option<&'static SourceProvider>,
+    /// This party's file.
+    pub file: Option<&'a Place>,
+    /// Whether to record what is asked of the source.
+    pub record: bool,
+}
+
+pub(crate) static PROTOCOLS: [ProtocolProvider; 3] = [
+    ProtocolProvider {
+        name: "replicated",
+        consumes: false,
+        secret: true,
+        threat_model: |parties, _| replicated::threat_model(parties),
+        open: |opening| Ok(Box::new(Replicated::new(online(opening.mesh)?)?)),
+    },
+    ProtocolProvider {
+        name: "additive",
+        consumes: true,
+        secret: true,
+        threat_model: additive::threat_model,
+        open: |opening| Ok(Box::new(opening.additive()?)),
+    },
+    ProtocolProvider {
+        name: "plain",
+        consumes: false,
+        secret: false,
+        threat_model: |parties, _| Ok(plain::threat_model(parties)),
+        open: |opening| Ok(Box::new(Plain::new(online(opening.mesh)?))),
+    },
+];
+
+/// The first is what is meant when nothing is said.
+pub(crate) static SOURCES: [SourceProvider; 4] = [
+    SourceProvider {
+        name: "ot",
+        needs: Needs::Nothing,
+        statement: "correlations by oblivious transfer between the parties: no third party is needed",
+        open: |opening, patience| Ok(Box::new(Transfer::new(opening.channel(patience))?)),
+    },
+    SourceProvider {
+        name: "he",
+        needs: Needs::Nothing,
+        statement: "correlations by oblivious transfer and homomorphic encryption (ring-LWE) between the parties: \
+                    no third party is needed",
+        open: |opening, patience| {
+            let transfer = Transfer::new(opening.channel(patience))?;
+            Ok(Box::new(transfer.with_encryption()?))
+        },
+    },
+    SourceProvider {
+        name: "dealer",
+        needs: Needs::Dealer,
+        statement: "correlations from a dealer, who sees shapes and counts only, and must not collude with any party",
+        open: |opening, patience| {
+            let none = || {
+                Error::misuse(
+                    "source \"dealer\": this session has no dealer; name one in parties.toml, table [dealer]",
+                )
+            };
+            let dealer = opening.mesh.dealer().ok_or_else(none)?;
+            Ok(Box::new(Dealt::new(opening.channel(patience), dealer)?))
+        },
+    },
+    SourceProvider {
+        name: "file",
+        needs: Needs::File,
+        statement: "correlations from files made ahead, each used once",
+        open: |opening, patience| {
+            let none = || {
+                Error::misuse(
+                    "source \"file\": no file is named; parties.toml says for each party correlations = \"...\"",
+                )
+            };
+            let place = opening.file.ok_or_else(none)?;
+            Ok(Box::new(Stored::new(opening.channel(patience), place)?))
+        },
+    },
+];
+
+impl SourceProvider {
+    /// What the threat model says of it.
+    pub(crate) fn trust(&self) -> Trust {
+        Trust {
+            source: Some(self.name),
+            statement: self.statement,
+        }
+    }
+}
+
+impl Opening<'_> {
+    /// The source of correlations, which waits without limit while it is not needed.
+    pub fn source(&self, patience: Patience) -> Result<Box<dyn Source>> {
+        let none = || Error::misuse("this protocol consumes no correlations");
+        (self.source.ok_or_else(none)?.open)(self, patience)
+    }
+
+    pub fn trust(&self) -> Trust {
+        self.source.map_or(Trust::NOBODY, SourceProvider::trust)
+    }
+
+    fn channel(&self, patience: Patience) -> Channel {
+        let mut channel = self.mesh.channel(correlations::CHANNEL);
+        channel.set_patience(patience);
+        channel
+    }
+
+    fn additive(&self) -> Result<Additive> {
+        let patience = Patience::default();
+        // The set-up is waited for: who stalls in it is noticed.
+        patience.set_needed(true);
+        let source = self.source(patience.clone())?;
+        patience.set_needed(false);
+        let supply = Supply::start(source, patience, self.record)?;
+        Additive::new(online(self.mesh)?, supply, self.trust())
+    }
+}
+
+/// The protocol's channel, on which public values are compared.
+fn online(mesh: &Mesh) -> Result<Channel> {
+    let mut channel = mesh.channel(CHANNEL);
+    let comparison = PrivateComparison::new(mesh.party(), mesh.parties())?;
+    channel.set_agreement(Box::new(comparison));
+    Ok(channel)
+}
+
+/// Additive sharing with a dealer who makes nothing but what is asked for, when it is asked for; `change`
+/// may watch the channel to the dealer, and mutate the stream that is shared with it.
+///
+/// # Errors
+/// What the links meet.
+///
+/// # Panics
+/// If the mesh has no dealer.
+#[cfg(feature = "mutation")]
+pub fn open_exactly(
+    mesh: &Mesh,
+    change: impl FnOnce(&mut Channel, &mut ring::stream::Stream),
+) -> Result<Additive> {
+    let patience = Patience::default();
+    let mut channel = mesh.channel(correlations::CHANNEL);
+    channel.set_patience(patience.clone());
+    let dealer = mesh.dealer().expect("a mesh with a dealer");
+    let mut source = Dealt::new(channel, dealer)?;
+    let (channel, stream) = source.opened();
+    change(channel, stream);
+    let mut supply = Supply::start(Box::new(source), patience, false)?;
+    supply.make_exactly();
+    let provider = SOURCES.iter().find(|source| source.needs == Needs::Dealer);
+    let trust = provider.map_or(Trust::NOBODY, SourceProvider::trust);
+    Additive::new(online(mesh)?, supply, trust)
+}
