@@ -15,6 +15,9 @@
 //! correlation in it. Any other may be structured (a public value lies with party 0, a shifted share has
 //! zeros for low bits) and is split anew first, by the pair's stream: x0 + κ, x1 − κ.
 //!
+//! The result's sharing is not fresh: each share is the own one shifted, with f uniform bits added at the top. Who
+//! learns the result works the other's share out of it, as of any sharing between two.
+//!
 //! **More parties** (Escudero+ 2020, section 5): from [r], [r >> f] and r's highest bit R, open
 //! c = x + 2^62 + r. As x + 2^62 < 2^63, the sum wraps exactly when R is set and c's highest bit is not:
 //! x / 2^f = (c >> f) − (r >> f) + R(1 − C)·2^(64−f) − 2^(62−f), where C is c's highest bit; the borrow

@@ -7,6 +7,7 @@
 //! **Additive to binary** (after ABY3, section 5.3): role 0 shares s = x0 + x1 bit by bit, one
 //! component from k20, the rest to role 1 (masked by it); t = x2 is a binary sharing as it stands. A
 //! parallel-prefix adder (Sklansky 1960) adds the two: 1 + 1 + ⌈log2(w − 1)⌉ rounds.
+//! Of the lowest bit, component 2 stays that of t; all others are shared afresh.
 
 use super::roles::MaskWords;
 use super::{Pair, Replicated, planes};

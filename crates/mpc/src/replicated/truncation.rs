@@ -26,6 +26,9 @@
 //! - Result: y0 = r0 − q'·2^(64−f), y1 = m − q·2^(64−f),
 //!   y2 = (t >> f) − B·2^(64−f) + (c1 + c2)·2^(64−f).
 //!
+//! **The result's sharing** is not fresh: y2 is t >> f with f uniform bits added at the top. Roles 1 and 2 know
+//! t; role 0 learns y2 from a result that is revealed to it, y0 and y1, as of any sharing.
+//!
 //! **Rounding.** Which of the two results it is, is a function of x and t, not a coin that nobody knows.
 //! The functionality computed is therefore: rounding as x and t determine, where roles 1 and 2 know t.
 //! A party to whom the result is revealed places x in an interval of one unit and not of two.

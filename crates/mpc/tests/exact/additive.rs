@@ -1,0 +1,467 @@
+//! Additive sharing among two and three parties with an ideal source, all but one corrupt; and where it
+//! makes a difference, fewer.
+
+use crate::check::{Experiment, Program, sum};
+use crate::ideal::{self, fresh};
+use crate::model::additive::{self as protocol, of_share};
+use crate::model::tree::Join;
+use crate::model::{Holders, Shared, Slot, Value, World, holders, subtract};
+
+/// All coalitions of all parties but one.
+pub fn coalitions<const N: usize>() -> Vec<Holders> {
+    (0..N)
+        .map(|honest| holders((0..N).filter(|party| *party != honest)))
+        .collect()
+}
+
+fn components<const N: usize>() -> Vec<Holders> {
+    (0..N).map(of_share).collect()
+}
+
+fn everybody<const N: usize>() -> Holders {
+    holders(0..N)
+}
+
+/// Operand `at`.
+fn operand<const N: usize>(inputs: &[Value], at: usize) -> Shared<N> {
+    std::array::from_fn(|i| inputs[N * at + i])
+}
+
+fn secret<const N: usize>(inputs: &[Value], at: usize) -> Value {
+    sum(&operand::<N>(inputs, at))
+}
+
+fn fresh_sharing<const N: usize>(w: &mut World, value: Value) {
+    fresh(w, value, &components::<N>());
+}
+
+fn in_range(value: Value) -> bool {
+    value.signed().abs() < 1 << (value.width() - 2)
+}
+
+fn experiment<const N: usize>(
+    scale: [u32; 2],
+    operands: &[u32],
+    protocol: Program,
+    ideal: Program,
+) -> Experiment {
+    Experiment::new(scale, &components::<N>(), operands, protocol, ideal)
+}
+
+/// The experiments for N parties, by name.
+pub fn experiments<const N: usize>() -> Vec<(&'static str, Experiment)> {
+    let mut all = inputs::<N>();
+    all.extend(products::<N>());
+    all.extend(truncations::<N>());
+    all.extend(bits::<N>());
+    all
+}
+
+/// Those whose masks matter against fewer than all but one.
+pub fn experiments_against_one() -> Vec<(&'static str, Experiment)> {
+    inputs::<3>()
+}
+
+fn inputs<const N: usize>() -> Vec<(&'static str, Experiment)> {
+    let reveal_to_all: Program = |w, x| {
+        let all: [usize; N] = std::array::from_fn(|party| party);
+        let opened = protocol::reveal(w, operand::<N>(x, 0), &all, Slot::word(0));
+        w.give([opened]);
+    };
+    let opened_to_all: Program = |w, x| {
+        let opened = secret::<N>(x, 0).given(everybody::<N>());
+        w.give([opened]);
+    };
+    let mut share = experiment::<N>(
+        [2, 4],
+        &[2],
+        |w, x| {
+            let shared: Shared<N> = protocol::share(w, 1, x[0], Slot::word(0));
+            w.give(shared);
+        },
+        |w, x| {
+            // Who owns the value knows all its shares.
+            let known: [Holders; N] = std::array::from_fn(|party| holders([party, 1]));
+            fresh(w, x[0], &known);
+        },
+    );
+    share.inputs.components = vec![holders([1])];
+    vec![
+        ("share", share),
+        (
+            "reveal to all",
+            experiment::<N>([2, 4], &[2], reveal_to_all, opened_to_all),
+        ),
+        (
+            "reveal a bit",
+            experiment::<N>([2, 4], &[1], reveal_to_all, opened_to_all),
+        ),
+        (
+            "reveal to one",
+            experiment::<N>(
+                [2, 4],
+                &[2],
+                |w, x| {
+                    let opened = protocol::reveal(w, operand::<N>(x, 0), &[1], Slot::word(0));
+                    w.give([opened]);
+                },
+                |w, x| {
+                    let opened = secret::<N>(x, 0).given(holders([1]));
+                    w.give([opened]);
+                },
+            ),
+        ),
+    ]
+}
+
+fn products<const N: usize>() -> Vec<(&'static str, Experiment)> {
+    let of_product: Program = |w, x| fresh_sharing::<N>(w, secret::<N>(x, 0) * secret::<N>(x, 1));
+    vec![
+        (
+            "product",
+            experiment::<N>(
+                [2, 4],
+                &[2, 2],
+                |w, x| {
+                    let product = protocol::product(w, operand::<N>(x, 0), operand(x, 1));
+                    w.give(product);
+                },
+                of_product,
+            )
+            .admits(|x| x[1].bits() == 1 || x[1].bits() == 2)
+            .choices(1),
+        ),
+        (
+            "square",
+            experiment::<N>(
+                [2, 4],
+                &[2],
+                |w, x| {
+                    let square = protocol::square(w, operand::<N>(x, 0));
+                    w.give(square);
+                },
+                |w, x| fresh_sharing::<N>(w, secret::<N>(x, 0) * secret::<N>(x, 0)),
+            ),
+        ),
+        (
+            "AND",
+            experiment::<N>(
+                [2, 4],
+                &[1, 1],
+                |w, x| {
+                    let join = Join {
+                        left: operand::<N>(x, 0),
+                        rights: vec![operand(x, 1)],
+                    };
+                    let products = protocol::join(w, &[join]);
+                    w.give(products.concat());
+                },
+                of_product,
+            ),
+        ),
+        (
+            "joined ANDs",
+            experiment::<N>(
+                [2, 4],
+                &[1, 1, 1],
+                |w, x| {
+                    let join = Join {
+                        left: operand::<N>(x, 0),
+                        rights: vec![operand(x, 1), operand(x, 2)],
+                    };
+                    let products = protocol::join(w, &[join]);
+                    w.give(products.concat());
+                },
+                |w, x| {
+                    fresh_sharing::<N>(w, secret::<N>(x, 0) * secret::<N>(x, 1));
+                    fresh_sharing::<N>(w, secret::<N>(x, 0) * secret::<N>(x, 2));
+                },
+            )
+            .choices(1),
+        ),
+    ]
+}
+
+/// Between two, s is party 0's and t party 1's.
+fn truncated_split<const F: u32>(w: &mut World, s: Value, t: Value) {
+    let result = ideal::truncated(s, t, F);
+    let mine = ideal::shifted(w, t, F);
+    w.give([(result - mine).given(of_share(0)), mine.given(of_share(1))]);
+}
+
+fn truncate<const N: usize, const F: u32>(w: &mut World, x: &[Value]) {
+    let (truncated, told) = protocol::truncate(w, operand::<N>(x, 0), F);
+    w.give(truncated);
+    w.give([told]);
+}
+
+fn truncated<const N: usize, const F: u32>(w: &mut World, x: &[Value]) {
+    let coin = ideal::coin(w, w.word);
+    if N == 2 {
+        truncated_split::<F>(w, x[0] + coin, x[1] - coin);
+    } else {
+        fresh_sharing::<N>(w, ideal::truncated_by(secret::<N>(x, 0), coin, F));
+    }
+    w.give([coin.given(everybody::<N>())]);
+}
+
+fn truncated_product<const N: usize>(w: &mut World, x: &[Value]) {
+    let product = protocol::product(w, operand::<N>(x, 0), operand(x, 1));
+    if N == 2 {
+        let z = protocol::truncate_between_two(w, product, 1);
+        w.give(z);
+        w.give(product);
+    } else {
+        let (z, masked) = protocol::truncate_with_pair(w, product, 1);
+        w.give(z);
+        w.give([masked]);
+    }
+}
+
+fn of_truncated_product<const N: usize>(w: &mut World, x: &[Value]) {
+    let product = secret::<N>(x, 0) * secret::<N>(x, 1);
+    let coin = ideal::coin(w, w.word);
+    if N == 2 {
+        let (s, t) = (product - coin, coin);
+        truncated_split::<1>(w, s, t);
+        w.give([s.given(of_share(0)), t.given(of_share(1))]);
+    } else {
+        fresh_sharing::<N>(w, ideal::truncated_by(product, coin, 1));
+        w.give([coin.given(everybody::<N>())]);
+    }
+}
+
+fn truncations<const N: usize>() -> Vec<(&'static str, Experiment)> {
+    let mut all = vec![(
+        "truncate",
+        experiment::<N>([3, 4], &[3], truncate::<N, 1>, truncated::<N, 1>)
+            .admits(|x| in_range(x[0]))
+            .choices(1),
+    )];
+    if N == 2 {
+        all.push((
+            "truncate 5 bits by 2",
+            experiment::<N>([5, 4], &[5], truncate::<N, 2>, truncated::<N, 2>)
+                .admits(|x| in_range(x[0])),
+        ));
+        all.push((
+            "truncated product",
+            experiment::<N>(
+                [3, 4],
+                &[3, 3],
+                truncated_product::<N>,
+                of_truncated_product::<N>,
+            )
+            .admits(|x| in_range(x[0] * x[1]) && x[1].bits() % 3 == 1)
+            .choices(1),
+        ));
+    }
+    all
+}
+
+fn sign<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
+    let sign = protocol::sign(w, operand::<N>(x, 0), WIDTH);
+    w.give(sign);
+}
+
+fn to_binary<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
+    let bits = protocol::to_binary(w, operand::<N>(x, 0), WIDTH);
+    w.give(bits.concat());
+}
+
+fn bits<const N: usize>() -> Vec<(&'static str, Experiment)> {
+    let of_sign: Program = |w, x| {
+        let sign = ideal::sign(x, w.word);
+        fresh_sharing::<N>(w, sign);
+    };
+    let in_binary: Program = |w, x| {
+        let x = sum(x);
+        (0..x.width()).for_each(|at| fresh_sharing::<N>(w, x.bit(at)));
+    };
+    let mut all = vec![
+        (
+            "sign of 2 bits",
+            experiment::<N>([2, 4], &[2], sign::<N, 2>, of_sign),
+        ),
+        (
+            "equal to zero",
+            experiment::<N>(
+                [2, 1],
+                &[2],
+                |w, x| {
+                    let zero = protocol::equal_zero(w, operand::<N>(x, 0), 2);
+                    w.give(zero);
+                },
+                |w, x| {
+                    let zero = ideal::is_zero(x, w.word);
+                    fresh_sharing::<N>(w, zero);
+                },
+            )
+            .admits(|x| x[0].bits() < 2)
+            .choices(1),
+        ),
+        (
+            "to binary",
+            experiment::<N>([2, 4], &[2], to_binary::<N, 2>, in_binary),
+        ),
+        (
+            "bit product",
+            experiment::<N>(
+                [2, 4],
+                &[1, 2],
+                |w, x| {
+                    let product = protocol::bit_multiply(w, operand::<N>(x, 0), operand(x, 1));
+                    w.give(product);
+                },
+                |w, x| fresh_sharing::<N>(w, secret::<N>(x, 0).widen(2) * secret::<N>(x, 1)),
+            )
+            .admits(|x| x[1].bits() < 2)
+            .choices(1),
+        ),
+        (
+            "bit to ring",
+            experiment::<N>(
+                [3, 4],
+                &[1],
+                |w, x| {
+                    let word = protocol::bit_to_ring(w, operand::<N>(x, 0));
+                    w.give(word);
+                },
+                |w, x| fresh_sharing::<N>(w, secret::<N>(x, 0).widen(3)),
+            ),
+        ),
+    ];
+    if N == 2 {
+        all.extend([
+            (
+                "sign of 4 bits",
+                experiment::<N>([4, 4], &[4], sign::<N, 4>, of_sign).choices(1),
+            ),
+            (
+                "sign with a tree",
+                experiment::<N>([3, 1], &[3], sign::<N, 3>, of_sign).choices(2),
+            ),
+            (
+                "to binary, 3 bits",
+                experiment::<N>([3, 4], &[3], to_binary::<N, 3>, in_binary).choices(2),
+            ),
+        ]);
+    }
+    all
+}
+
+/// Operations one after another.
+fn chains<const N: usize>() -> Vec<(&'static str, Experiment)> {
+    let mut all = vec![(
+        "AND, revealed",
+        experiment::<N>(
+            [2, 4],
+            &[1, 1],
+            |w, x| {
+                let join = Join {
+                    left: operand::<N>(x, 0),
+                    rights: vec![operand(x, 1)],
+                };
+                let product = protocol::join(w, &[join])[0];
+                let opened = protocol::reveal(w, product, &[0], Slot::plane(0));
+                w.give([opened]);
+            },
+            |w, x| {
+                let opened = secret::<N>(x, 0) * secret::<N>(x, 1);
+                w.give([opened.given(holders([0]))]);
+            },
+        ),
+    )];
+    if N == 2 {
+        all.extend([
+            (
+                "product, revealed",
+                experiment::<N>(
+                    [2, 4],
+                    &[2, 2],
+                    |w, x| {
+                        let product = protocol::product(w, operand::<N>(x, 0), operand(x, 1));
+                        let opened = protocol::reveal(w, product, &[0], Slot::word(0));
+                        w.give([opened]);
+                    },
+                    |w, x| {
+                        let opened = secret::<N>(x, 0) * secret::<N>(x, 1);
+                        w.give([opened.given(holders([0]))]);
+                    },
+                )
+                .choices(4),
+            ),
+            (
+                "truncation, then square",
+                experiment::<N>(
+                    [3, 4],
+                    &[3],
+                    |w, x| {
+                        let (truncated, coin) = protocol::truncate(w, operand::<N>(x, 0), 1);
+                        let square = protocol::square(w, truncated);
+                        w.give(square);
+                        w.give([coin]);
+                    },
+                    |w, x| {
+                        let coin = ideal::coin(w, w.word);
+                        let truncated = ideal::truncated(x[0] + coin, x[1] - coin, 1);
+                        fresh_sharing::<N>(w, truncated * truncated);
+                        w.give([coin.given(everybody::<N>())]);
+                    },
+                )
+                .admits(|x| in_range(x[0]))
+                .choices(1),
+            ),
+            (
+                "sign, bit product, revealed: ReLU",
+                experiment::<N>(
+                    [2, 4],
+                    &[2],
+                    |w, x| {
+                        let x = operand::<N>(x, 0);
+                        let negative = protocol::sign(w, x, 2);
+                        let part = protocol::bit_multiply(w, negative, x);
+                        let opened = protocol::reveal(w, subtract(x, part), &[0], Slot::word(0));
+                        w.give([opened]);
+                    },
+                    |w, x| {
+                        let opened = w.public(secret::<N>(x, 0).signed().max(0) as u64);
+                        w.give([opened.given(holders([0]))]);
+                    },
+                )
+                .choices(1),
+            ),
+            (
+                "two products with a named operand",
+                experiment::<N>(
+                    [2, 4],
+                    &[2, 2, 2],
+                    |w, x| {
+                        let (named, mut kept) = (operand::<N>(x, 0), None);
+                        let first = protocol::named_product(w, named, &mut kept, operand(x, 1));
+                        w.give(first);
+                        let other = protocol::named_product(w, named, &mut kept, operand(x, 2));
+                        w.give(other);
+                    },
+                    |w, x| {
+                        let named = secret::<N>(x, 0);
+                        fresh_sharing::<N>(w, named * secret::<N>(x, 1));
+                        fresh_sharing::<N>(w, named * secret::<N>(x, 2));
+                    },
+                )
+                .admits(|x| x[1].bits() == 1 && x[2].bits() == 2)
+                .choices(1),
+            ),
+        ]);
+    }
+    all
+}
+
+#[test]
+fn every_view_is_simulated() {
+    crate::mutations::all_hold(&experiments::<2>(), &coalitions::<2>());
+    crate::mutations::all_hold(&experiments::<3>(), &coalitions::<3>());
+    crate::mutations::all_hold(&experiments_against_one(), &[1, 2, 4]);
+    crate::mutations::all_hold(&chains::<2>(), &coalitions::<2>());
+    crate::mutations::all_hold(&chains::<3>(), &coalitions::<3>());
+}

@@ -1,0 +1,60 @@
+//! The functionalities: what each operation gives to whom, stated apart from how it is done.
+
+use crate::check::sum;
+use crate::model::{Extent, Holders, Key, Slot, Value, World};
+
+/// A random value of the functionality's own.
+pub fn coin(w: &mut World, width: u32) -> Value {
+    let range = w.range(Key::Common, Extent::Whole);
+    w.coin(range, Slot::word(0), width)
+}
+
+/// Gives a fresh sharing: uniform among all that add up to the value.
+pub fn fresh(w: &mut World, value: Value, components: &[Holders]) {
+    let (last, others) = components.split_last().expect("at least one component");
+    let mut rest = value;
+    for known in others {
+        let share = coin(w, value.width());
+        rest = rest - share;
+        w.give([share.given(*known)]);
+    }
+    w.give([rest.given(*last)]);
+}
+
+/// What who knows t holds of the truncated s + t: t shifted, and above it f uniform bits. A truncated value is
+/// not shared afresh, but nobody gains by it: who knows s has the same of s, and both add up to the result.
+pub fn shifted(w: &mut World, t: Value, f: u32) -> Value {
+    let k = t.width();
+    (t >> f) + (coin(w, f).widen(k) << (k - f))
+}
+
+/// Truncation of s + t by f bits, with the rounding that the two determine: ⌊x / 2^f⌋, and one more where
+/// the bits that are dropped of x − 1, less than 2^f, come of a sum of those of s − 1 + 2^(k−2) and t that
+/// does not carry.
+pub fn truncated(s: Value, t: Value, f: u32) -> Value {
+    let k = s.width();
+    let x = s + t;
+    let dropped = |value: Value| value.bits() & ((1 << f) - 1);
+    let offset = Value::public((1 << (k - 2)) - 1, k);
+    let carries = dropped(s + offset) + dropped(t) >= 1 << f;
+    let less = (x - Value::public(1, k)).signed() >> f;
+    Value::public((less + 1 - i64::from(carries)) as u64, k)
+}
+
+/// Truncation of x by f bits, with the rounding that the public value c determines, which x is masked by:
+/// ⌊x / 2^f⌋, and one more where the bits dropped of c are fewer than those of x.
+pub fn truncated_by(x: Value, c: Value, f: u32) -> Value {
+    let dropped = |value: Value| value.bits() & ((1 << f) - 1);
+    let up = dropped(c) < dropped(x);
+    Value::public(((x.signed() >> f) + i64::from(up)) as u64, x.width())
+}
+
+/// 1 where the number is below zero.
+pub fn sign(shares: &[Value], width: u32) -> Value {
+    sum(shares).low(width).high()
+}
+
+/// 1 where the number is zero.
+pub fn is_zero(shares: &[Value], width: u32) -> Value {
+    Value::public(u64::from(sum(shares).low(width).bits() == 0), 1)
+}

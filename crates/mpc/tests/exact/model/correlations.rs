@@ -1,0 +1,158 @@
+//! Correlations as an ideal source gives them (`correlations/kind.rs`): free columns uniform at every party,
+//! derived ones uniform but for what they add up to. As a dealer lays them out: each party but 0 expands its
+//! share of a derived column too, and party 0 gets what is missing.
+
+use super::leaves::Leaves;
+use super::{Extent, Key, Shared, Slot, Value, World, holders};
+
+/// One element's share of each plane of a column.
+pub type Planes<const N: usize> = Vec<Shared<N>>;
+
+/// A free column of a word, or of its low bits.
+fn free<const N: usize>(w: &mut World, width: u32) -> Shared<N> {
+    planes(w, &[Slot::word(0)], width)[0]
+}
+
+fn free_bit<const N: usize>(w: &mut World, at: usize) -> Shared<N> {
+    planes(w, &[Slot::plane(at)], 1)[0]
+}
+
+fn planes<const N: usize>(w: &mut World, slots: &[Slot], width: u32) -> Planes<N> {
+    let extent = extent(slots);
+    let ranges: [_; N] = std::array::from_fn(|party| w.range(Key::Dealer(party), extent));
+    slots
+        .iter()
+        .map(|slot| ranges.map(|range| w.coin(range, *slot, width)))
+        .collect()
+}
+
+fn extent(slots: &[Slot]) -> Extent {
+    match slots {
+        [Slot::Word { .. }] => Extent::Column { planes: 0 },
+        planes => Extent::Column {
+            planes: planes.len(),
+        },
+    }
+}
+
+/// A derived column: these values shared.
+fn derived<const N: usize>(w: &mut World, values: &[Value], slot: fn(usize) -> Slot) -> Planes<N> {
+    let slots: Vec<Slot> = (0..values.len()).map(slot).collect();
+    let extent = extent(&slots);
+    let ranges: Vec<_> = (1..N)
+        .map(|party| w.range(Key::Dealer(party), extent))
+        .collect();
+    let share = |(value, slot): (&Value, &Slot)| {
+        let mut first = *value;
+        let mut shares = [first; N];
+        for (range, share) in ranges.iter().zip(&mut shares[1..]) {
+            *share = w.coin(*range, *slot, value.width());
+            first = first - *share;
+        }
+        shares[0] = w.receive(first, holders([0]));
+        shares
+    };
+    values.iter().zip(&slots).map(share).collect()
+}
+
+fn word<const N: usize>(w: &mut World, value: Value) -> Shared<N> {
+    derived(w, &[value], Slot::word)[0]
+}
+
+fn sum<const N: usize>(shares: Shared<N>) -> Value {
+    shares
+        .into_iter()
+        .reduce(|a, b| a + b)
+        .expect("at least one party")
+}
+
+/// a, b; ab.
+pub fn triple<const N: usize>(w: &mut World) -> [Shared<N>; 3] {
+    let (a, b) = (free(w, w.word), free(w, w.word));
+    [a, b, word(w, sum(a) * sum(b))]
+}
+
+/// A mask of an operand.
+pub fn mask<const N: usize>(w: &mut World) -> Shared<N> {
+    free(w, w.word)
+}
+
+/// The product of two masks.
+pub fn product_of_masks<const N: usize>(w: &mut World, a: Shared<N>, b: Shared<N>) -> Shared<N> {
+    word(w, sum(a) * sum(b))
+}
+
+/// a; a².
+pub fn square<const N: usize>(w: &mut World) -> [Shared<N>; 2] {
+    let a = free(w, w.word);
+    [a, word(w, sum(a) * sum(a))]
+}
+
+/// Bits a, b_1, ..; the product of a with each: of `count` joins with so many right factors.
+pub struct BitTriples<const N: usize> {
+    pub left: Planes<N>,
+    pub rights: Vec<Planes<N>>,
+    pub products: Vec<Planes<N>>,
+}
+
+pub fn bit_triples<const N: usize>(w: &mut World, rights: usize, count: usize) -> BitTriples<N> {
+    let slots: Vec<Slot> = (0..count).map(Slot::plane).collect();
+    let left: Planes<N> = planes(w, &slots, 1);
+    let rights: Vec<Planes<N>> = (0..rights).map(|_| planes(w, &slots, 1)).collect();
+    let products = rights.iter().map(|right| {
+        let factors = left.iter().zip(right);
+        let values: Vec<Value> = factors.map(|(a, b)| sum(*a) * sum(*b)).collect();
+        derived(w, &values, Slot::plane)
+    });
+    let products = products.collect();
+    BitTriples {
+        left,
+        rights,
+        products,
+    }
+}
+
+/// A bit; the same as a ring element.
+pub fn ring_bit<const N: usize>(w: &mut World) -> [Shared<N>; 2] {
+    let bit = free_bit(w, 0);
+    [bit, word(w, sum(bit).widen(w.word))]
+}
+
+/// r; its bits.
+pub fn ring_with_bits<const N: usize>(w: &mut World, width: u32) -> (Shared<N>, Planes<N>) {
+    let r = free(w, width);
+    let bits: Vec<Value> = (0..width).map(|at| sum(r).bit(at)).collect();
+    (r, derived(w, &bits, Slot::plane))
+}
+
+/// r; the monomials of its bits.
+pub fn ring_with_monomials<const N: usize>(
+    w: &mut World,
+    leaves: &Leaves,
+) -> (Shared<N>, Planes<N>) {
+    let r = free(w, leaves.width());
+    (r, derived(w, &leaves.monomials(sum(r)), Slot::plane))
+}
+
+/// r; r >> f, and its highest bit mod 2^f.
+pub fn truncation<const N: usize>(w: &mut World, f: u32) -> [Shared<N>; 3] {
+    let r = free(w, w.word);
+    let shifted = word(w, sum(r) >> f);
+    [r, shifted, word(w, sum(r).high().widen(f))]
+}
+
+/// A bit of party 0, a bit of party 1; their product mod 2^f.
+pub fn cross_bits(w: &mut World, f: u32) -> ([Value; 2], [Value; 2]) {
+    let bits: Shared<2> = free_bit(w, 0);
+    let product = bits[0].widen(f) * bits[1].widen(f);
+    (bits, word(w, product))
+}
+
+/// A bit β and a ring element a; β as a ring element, βa.
+pub fn selection<const N: usize>(w: &mut World) -> [Shared<N>; 4] {
+    let bit = free_bit(w, 0);
+    let a = free(w, w.word);
+    let beta = sum(bit).widen(w.word);
+    let shared = word(w, beta);
+    [bit, a, shared, word(w, beta * sum(a))]
+}

@@ -1,0 +1,274 @@
+//! Replicated sharing, by roles: role i holds x_i and x_{i+1}. Names are those of the heads in
+//! `src/replicated`; "step 1" and "step 2" are theirs too.
+
+use super::leaves::{Leaves, Wanted};
+use super::tree::{Join, conjunction, prefix_carries, top_carry};
+use super::{Extent, Key, Range, Shared, Slot, Value, World, Wrong, add, holders, low};
+
+type Bit = Shared<3>;
+
+/// Who holds component i.
+pub fn of_component(i: usize) -> u8 {
+    holders([i, (i + 2) % 3])
+}
+
+/// A range of k01, of k12 and of k20.
+fn ranges(w: &mut World, extent: Extent) -> [Range; 3] {
+    [(0, 1), (1, 2), (2, 0)].map(|(i, j)| w.range(Key::pair(i, j), extent))
+}
+
+/// `inputs.rs`, Sharing: x0 from k20, x1 = x − x0 to role 1, x2 = 0.
+pub fn share(w: &mut World, x: Value, slot: impl Fn(usize) -> Slot) -> Shared<3> {
+    let k20 = w.range(Key::pair(2, 0), Extent::Whole);
+    let x0 = w.coin(k20, slot(0), x.width());
+    let mut x1 = [x - x0];
+    w.send(0, 1, &mut x1);
+    [x0, x1[0], Value::public(0, x.width())]
+}
+
+/// `inputs.rs`, Opening: each party sends its first component to the next one, which lacks it.
+pub fn reveal(w: &mut World, x: Shared<3>, to: &[usize]) -> Value {
+    let mut sent = x;
+    for receiver in to {
+        let before = (receiver + 2) % 3;
+        w.send(before, *receiver, &mut sent[before..=before]);
+    }
+    sent[0] + sent[1] + sent[2]
+}
+
+/// `products.rs`: party i's summand of the product.
+fn summand(x: Shared<3>, y: Shared<3>, i: usize) -> Value {
+    let j = (i + 1) % 3;
+    x[i] * (y[i] + y[j]) + x[j] * y[i]
+}
+
+/// `products.rs`, Without truncation; `binary.rs`, AND. All products in one frame.
+pub fn products(
+    w: &mut World,
+    pairs: &[(Shared<3>, Shared<3>)],
+    slot: impl Fn(usize) -> Slot,
+) -> Vec<Shared<3>> {
+    let keys = ranges(w, Extent::Whole);
+    let mut parts = Vec::with_capacity(pairs.len());
+    for (at, (x, y)) in pairs.iter().enumerate() {
+        let masks = keys.map(|key| w.coin(key, slot(at), x[0].width()));
+        let part = |i: usize| summand(*x, *y, i) + masks[i] - masks[(i + 2) % 3];
+        parts.push([part(0), part(1), part(2)]);
+    }
+    for i in 0..3 {
+        let mut frame: Vec<Value> = parts.iter().map(|part| part[i]).collect();
+        w.send(i, (i + 2) % 3, &mut frame);
+        parts
+            .iter_mut()
+            .zip(frame)
+            .for_each(|(part, sent)| part[i] = sent);
+    }
+    parts
+}
+
+pub fn product(w: &mut World, x: Shared<3>, y: Shared<3>) -> Shared<3> {
+    products(w, &[(x, y)], Slot::word)[0]
+}
+
+/// `binary.rs`: all products of the joins.
+pub fn join(w: &mut World, joins: &[Join<3>]) -> Vec<Bit> {
+    let pairs = joins
+        .iter()
+        .flat_map(|join| join.rights.iter().map(|right| (join.left, *right)));
+    let pairs: Vec<(Bit, Bit)> = pairs.collect();
+    products(w, &pairs, Slot::plane)
+}
+
+/// `products.rs`, With truncation, fused.
+/// What it tells: s to role 0, t to the others.
+pub fn truncated_product(
+    w: &mut World,
+    x: Shared<3>,
+    y: Shared<3>,
+    f: u32,
+) -> (Shared<3>, [Value; 2]) {
+    let (s, t) = fused_split(w, x, y);
+    (truncate_split(w, s, t, f), [s, t])
+}
+
+/// The product as s at role 0 and t at roles 1 and 2: z1 masked by k01, z2 by k20, both taken off s.
+fn fused_split(w: &mut World, x: Shared<3>, y: Shared<3>) -> (Value, Value) {
+    let [k01, _, k20] = ranges(w, Extent::Runs);
+    let [to_2, to_1] = [k01, k20].map(|key| w.coin(key, Slot::word(0), w.word));
+    let s = summand(x, y, 0) - to_2 - to_1;
+    let mut z1 = [summand(x, y, 1) + to_2];
+    w.send(1, 2, &mut z1);
+    let mut z2 = [summand(x, y, 2) + to_1];
+    w.send(2, 1, &mut z2);
+    (s, z1[0] + z2[0])
+}
+
+/// `truncation.rs`: the split anew, by the public coin κ, which is what it tells.
+pub fn truncate(w: &mut World, x: Shared<3>, f: u32) -> (Shared<3>, Value) {
+    let common = w.range(Key::Common, Extent::Whole);
+    let coin = w.coin(common, Slot::word(0), w.word);
+    let used = if w.is(Wrong::OldSplit) {
+        w.public(0)
+    } else {
+        coin
+    };
+    let y = truncate_split(w, x[0] + x[1] + used, x[2] - used, f);
+    (y, coin)
+}
+
+/// `truncation.rs`, Symbols. s is without its offset.
+fn truncate_split(w: &mut World, s: Value, t: Value, f: u32) -> Shared<3> {
+    let k = w.word;
+    let less = u64::from(!w.is(Wrong::Offset));
+    let more = u64::from(!w.is(Wrong::Offset) && !w.is(Wrong::RoundedDown));
+    let s = s + w.public((1 << (k - 2)) - less);
+    let [k01, _, k20] = ranges(w, Extent::Runs);
+    let r0 = w.coin(k20, Slot::word(0), k);
+    // Both come from one word where they fit.
+    let second = if f <= 32 {
+        Slot::Word {
+            field: 1,
+            shift: 32,
+        }
+    } else {
+        Slot::word(2)
+    };
+    let rho = w.coin(k20, Slot::word(1), f);
+    let q2 = w.coin(k20, second, f);
+    let q1 = w.coin(k01, Slot::word(0), f);
+    let high = |x: Value| x.high().widen(k) << (k - f);
+    let times_wrap = |x: Value| x.widen(k) << (k - f);
+    // Step 1, role 0: m, a.
+    let m = (s >> f) - high(s) - w.public(1 << (k - 2 - f)) + w.public(more) - r0;
+    let mut opened = [m, s.high().widen(f) - rho];
+    w.send(0, 1, &mut opened);
+    let [m, a] = opened;
+    // Step 1, role 2: c2. Step 2, role 1: c1.
+    let b = t.high().widen(f);
+    let both = if w.is(Wrong::Wrap) {
+        w.public(0).low(f)
+    } else {
+        b
+    };
+    let mut c2 = [rho * both + q2];
+    w.send(2, 1, &mut c2);
+    let mut c1 = [a * both + q1];
+    w.send(1, 2, &mut c1);
+    let y2 = (t >> f) - high(t) + times_wrap(c1[0] + c2[0]);
+    [r0 - times_wrap(q2), m - times_wrap(q1), y2]
+}
+
+/// `leaves.rs`: steps 1 and 2, and the result.
+fn leaves(w: &mut World, leaves: &Leaves, s: Value, t: Value) -> Vec<Bit> {
+    let [k01, _, k20] = ranges(w, Extent::Runs);
+    let monomials = leaves.monomials(s);
+    let rho: Vec<Value> = (0..monomials.len())
+        .map(|at| w.coin(k20, Slot::plane(at), 1))
+        .collect();
+    let mut masked: Vec<Value> = monomials.iter().zip(&rho).map(|(m, r)| *m + *r).collect();
+    w.send(0, 1, &mut masked);
+    let after = monomials.len();
+    let mut e2 = leaves.evaluate(&rho, t, false);
+    let mut q2 = Vec::new();
+    for (plane, bit) in e2.iter_mut().enumerate() {
+        q2.push(w.coin(k20, Slot::Plane { after, plane }, 1));
+        *bit = *bit + q2[plane];
+    }
+    w.send(2, 1, &mut e2);
+    let mut e1 = leaves.evaluate(&masked, t, true);
+    let mut q1 = Vec::new();
+    for (plane, bit) in e1.iter_mut().enumerate() {
+        q1.push(w.coin(k01, Slot::plane(plane), 1));
+        *bit = *bit + q1[plane];
+    }
+    w.send(1, 2, &mut e1);
+    (0..e1.len())
+        .map(|at| [q2[at], q1[at], e1[at] + e2[at]])
+        .collect()
+}
+
+/// `sign.rs`, Sign.
+pub fn sign(w: &mut World, x: Shared<3>, width: u32) -> Bit {
+    let x = low(x, width);
+    let shape = Leaves::new(Wanted::Carry, width - 1, w.group);
+    let bits = leaves(w, &shape, x[0] + x[1], x[2]);
+    let (generates, propagates) = shape.halves(&bits);
+    top_carry(generates, propagates, &mut |joins| join(w, joins))
+}
+
+/// `sign.rs`, Zero.
+pub fn equal_zero(w: &mut World, x: Shared<3>, width: u32) -> Bit {
+    let x = low(x, width);
+    let shape = Leaves::new(Wanted::Propagate, width, w.group);
+    let bits = leaves(w, &shape, x[0] + x[1], x[2] - Value::public(1, width));
+    conjunction(bits, &mut |joins| join(w, joins))
+}
+
+/// `binary.rs`, Additive to binary; bits from the lowest up.
+pub fn to_binary(w: &mut World, x: Shared<3>, width: u32) -> Vec<Bit> {
+    let (zero, x) = (Value::public(0, 1), low(x, width));
+    let [_, _, k20] = ranges(w, Extent::Runs);
+    let masks: Vec<Value> = (0..width)
+        .map(|at| w.coin(k20, Slot::plane(at as usize), 1))
+        .collect();
+    let sum = x[0] + x[1];
+    let bits = masks.iter().zip(0..);
+    let mut rest: Vec<Value> = bits.map(|(mask, at)| sum.bit(at) + *mask).collect();
+    w.send(0, 1, &mut rest);
+    let s: Vec<Bit> = masks
+        .iter()
+        .zip(rest)
+        .map(|(mask, rest)| [*mask, rest, zero])
+        .collect();
+    let t: Vec<Bit> = (0..width).map(|at| [zero, zero, x[2].bit(at)]).collect();
+    let mut propagate: Vec<Bit> = s.iter().zip(&t).map(|(s, t)| add(*s, *t)).collect();
+    let below = width as usize - 1;
+    if below == 0 {
+        return propagate;
+    }
+    let both: Vec<(Bit, Bit)> = s.into_iter().zip(t).take(below).collect();
+    let generate = products(w, &both, Slot::plane);
+    let carries = prefix_carries(generate, propagate[..below].to_vec(), &mut |joins| {
+        join(w, joins)
+    });
+    super::leaves::add_all(&mut propagate[1..], &carries);
+    propagate
+}
+
+/// `bit_products.rs`: steps 1 and 2, and the result.
+pub fn bit_multiply(w: &mut World, bit: Bit, x: Shared<3>) -> Shared<3> {
+    let k = w.word;
+    let [k01, _, k20] = ranges(w, Extent::Runs);
+    let rho = w.coin(k20, Slot::word(0), k);
+    let sigma = w.coin(k20, Slot::word(1), k);
+    let q2 = w.coin(k20, Slot::word(2), k);
+    let q1 = w.coin(k01, Slot::word(0), k);
+    let u = (bit[0] + bit[1]).widen(k);
+    let v = bit[2].widen(k);
+    let sign = w.public(1) - v - v;
+    let mut masked = [u * (x[0] + x[1]) - rho, u - sigma];
+    w.send(0, 1, &mut masked);
+    let mut e2 = [rho * sign + v * x[0] + sigma * sign * x[2] - q2];
+    w.send(2, 1, &mut e2);
+    let mut e1 = [masked[0] * sign + v * (x[1] + x[2]) + masked[1] * sign * x[2] - q1];
+    w.send(1, 2, &mut e1);
+    [q2, q1, e1[0] + e2[0]]
+}
+
+/// `bit_products.rs`, For the bit alone: x0 = x1 = 0 and x2 = 1.
+pub fn bit_to_ring(w: &mut World, bit: Bit) -> Shared<3> {
+    let k = w.word;
+    let [k01, _, k20] = ranges(w, Extent::Runs);
+    let sigma = w.coin(k20, Slot::word(0), k);
+    let q2 = w.coin(k20, Slot::word(1), k);
+    let q1 = w.coin(k01, Slot::word(0), k);
+    let v = bit[2].widen(k);
+    let sign = w.public(1) - v - v;
+    let mut masked = [(bit[0] + bit[1]).widen(k) - sigma];
+    w.send(0, 1, &mut masked);
+    let mut e2 = [sigma * sign - q2];
+    w.send(2, 1, &mut e2);
+    let mut e1 = [v + masked[0] * sign - q1];
+    w.send(1, 2, &mut e1);
+    [q2, q1, e1[0] + e2[0]]
+}

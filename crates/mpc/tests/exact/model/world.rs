@@ -1,0 +1,186 @@
+//! Where a model's parties meet: what they draw, send and put out.
+
+use super::{Holders, Value, holders};
+
+/// Who can expand a stream.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Key {
+    /// These two parties, the lower one first.
+    Pair(usize, usize),
+    /// All parties.
+    Common,
+    /// This party, and the dealer of its correlations.
+    Dealer(usize),
+}
+
+impl Key {
+    pub fn pair(a: usize, b: usize) -> Self {
+        Self::Pair(a.min(b), a.max(b))
+    }
+
+    fn holders(self) -> Holders {
+        match self {
+            Self::Pair(a, b) => holders([a, b]),
+            Self::Common => Holders::MAX,
+            Self::Dealer(party) => holders([party]),
+        }
+    }
+}
+
+/// How the elements of an operation share ranges of a stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// One range for all elements.
+    Whole,
+    /// One for the elements of each run of turned roles (`roles.rs`), in the order of the runs.
+    Runs,
+    /// A column of a correlation: of words, or of so many planes.
+    Column { planes: usize },
+}
+
+/// A range of a stream, which is taken once.
+#[derive(Clone, Copy)]
+pub struct Range {
+    pub key: Key,
+    /// Which of its stream.
+    pub index: usize,
+    pub extent: Extent,
+}
+
+/// Where an element's random value lies in the range that all elements of an operation share.
+#[derive(Clone, Copy)]
+pub enum Slot {
+    /// In a field of words, a word for each element, from that bit of the word up.
+    Word { field: usize, shift: u32 },
+    /// In a plane of bits, the planes one after another; behind another field of so many planes.
+    Plane { after: usize, plane: usize },
+}
+
+impl Slot {
+    pub fn word(field: usize) -> Self {
+        Self::Word { field, shift: 0 }
+    }
+
+    pub fn plane(plane: usize) -> Self {
+        Self::Plane { after: 0, plane }
+    }
+}
+
+/// Where random values come from.
+pub trait Tape {
+    /// Takes the next range of a stream; its number.
+    fn range(&mut self, _: Key, _: Extent) -> usize {
+        0
+    }
+
+    fn draw(&mut self, range: Range, slot: Slot, width: u32) -> u64;
+}
+
+/// A step done wrongly, to see that it is noticed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wrong {
+    /// Truncation adds 2^(k−2) and no more one at the end: it rounds down more often.
+    Offset,
+    /// Truncation leaves out the one at the end.
+    RoundedDown,
+    /// Truncation takes A + B in place of A + B − AB.
+    Wrap,
+    /// A value is truncated as it was split before.
+    OldSplit,
+}
+
+/// Something that one party or several come to know.
+#[derive(Clone, Copy)]
+pub struct Event {
+    pub value: Value,
+    /// Of a message: sender, receiver, and which frame it is in.
+    pub sent: Option<[usize; 3]>,
+}
+
+/// One run of a protocol.
+pub struct World<'t> {
+    tape: &'t mut dyn Tape,
+    /// Bits of a word.
+    pub word: u32,
+    /// Most positions of a group in comparisons.
+    pub group: u32,
+    pub wrong: Option<Wrong>,
+    /// The message of this number shows this bit in place of its lowest.
+    pub bare: Option<(usize, u64)>,
+    pub events: Vec<Event>,
+    pub outputs: Vec<Value>,
+    messages: usize,
+    frames: usize,
+}
+
+impl<'t> World<'t> {
+    pub fn new(word: u32, group: u32, tape: &'t mut dyn Tape) -> Self {
+        Self {
+            tape,
+            word,
+            group,
+            wrong: None,
+            bare: None,
+            events: Vec::with_capacity(48),
+            outputs: Vec::with_capacity(16),
+            messages: 0,
+            frames: 0,
+        }
+    }
+
+    pub fn is(&self, wrong: Wrong) -> bool {
+        self.wrong == Some(wrong)
+    }
+
+    /// A public word.
+    pub fn public(&self, bits: u64) -> Value {
+        Value::public(bits, self.word)
+    }
+
+    /// Takes the next range of a stream.
+    pub fn range(&mut self, key: Key, extent: Extent) -> Range {
+        let index = self.tape.range(key, extent);
+        Range { key, index, extent }
+    }
+
+    /// A random value of a range.
+    pub fn coin(&mut self, range: Range, slot: Slot, width: u32) -> Value {
+        let bits = self.tape.draw(range, slot, width);
+        let value = Value::new(bits, width, range.key.holders());
+        self.events.push(Event { value, sent: None });
+        value
+    }
+
+    /// Sends values in one frame; the receiver knows them from here on.
+    ///
+    /// # Panics
+    /// If the sender does not know them itself.
+    pub fn send(&mut self, from: usize, to: usize, values: &mut [Value]) {
+        for value in values {
+            assert!(value.is_known_to(from), "party {from} sends what it knows");
+            let mut seen = *value;
+            if let Some((_, bit)) = self.bare.filter(|(at, _)| *at == self.messages) {
+                seen = Value::new(seen.bits() & !1 | bit, seen.width(), 0);
+            }
+            self.events.push(Event {
+                value: seen.given(holders([to])),
+                sent: Some([from, to, self.frames]),
+            });
+            *value = value.told(holders([to]));
+            self.messages += 1;
+        }
+        self.frames += 1;
+    }
+
+    /// A value that the source of correlations gives to these parties alone, however it came about.
+    pub fn receive(&mut self, value: Value, to: Holders) -> Value {
+        let value = value.given(to);
+        self.events.push(Event { value, sent: None });
+        value
+    }
+
+    /// Puts values out: as results, or as what the ideal functionality tells.
+    pub fn give(&mut self, values: impl IntoIterator<Item = Value>) {
+        self.outputs.extend(values);
+    }
+}

@@ -1,0 +1,95 @@
+//! The model is what is shipped: with words of 64 bits and the very streams of the parties, every message
+//! and every output is the same, bit for bit.
+
+mod elements;
+mod operations;
+mod parties;
+mod streams;
+
+use elements::Elements;
+use operations::{Model, OPERATIONS, Operation};
+use parties::{Ran, additive, replicated};
+
+/// An operation on n elements in all parties beside the model, element by element: whether outputs and
+/// whether messages are the same.
+fn compare<const N: usize>(
+    operation: Operation,
+    model: Model<N>,
+    n: usize,
+    run: fn(Operation, &Elements<N>) -> Ran<N>,
+) -> [bool; 2] {
+    let elements = Elements::new(n);
+    let ran = run(operation, &elements);
+    let modelled = elements::modelled(&elements, &ran, model);
+    assert!(!ran.outputs[0].is_empty(), "something is put out");
+    [
+        modelled.outputs == ran.outputs,
+        modelled.frames == ran.frames,
+    ]
+}
+
+fn is_same<const N: usize>(
+    (name, operation, model): (&str, Operation, Model<N>),
+    n: usize,
+    run: fn(Operation, &Elements<N>) -> Ran<N>,
+) {
+    let [outputs, messages] = compare(operation, model, n, run);
+    assert!(outputs, "{name} of {n}: outputs");
+    assert!(messages, "{name} of {n}: messages");
+}
+
+#[test]
+fn replicated_sharing_is_the_model() {
+    for (name, operation, model, ..) in OPERATIONS {
+        if let Some(model) = model {
+            is_same((name, operation, model), 128, replicated);
+        }
+    }
+}
+
+/// With roles turned over three thirds; a tree's levels are not, and are seen above.
+#[test]
+fn turned_roles_are_the_model() {
+    let without_tree = [
+        "truncated product",
+        "truncated product by 40",
+        "truncate",
+        "truncate by 40",
+        "sign of 5 bits",
+        "bit product",
+        "bit to ring",
+    ];
+    let turned = OPERATIONS
+        .into_iter()
+        .filter(|(name, ..)| without_tree.contains(name));
+    for (name, operation, model, ..) in turned {
+        let model = model.expect("a model");
+        is_same((name, operation, model), 1536, replicated);
+    }
+}
+
+#[test]
+fn additive_sharing_is_the_model() {
+    for (name, operation, _, two, three) in OPERATIONS {
+        is_same((name, operation, two), 128, additive);
+        is_same((name, operation, three), 128, additive);
+    }
+}
+
+/// Outputs and messages of another truncation, and those of a product under the masks of another order.
+#[test]
+fn another_model_is_noticed() {
+    let find = |wanted: &str| OPERATIONS.into_iter().find(|(name, ..)| *name == wanted);
+    let (_, by_40, ..) = find("truncate by 40").expect("in the list");
+    let (_, _, of_roles, two, three) = find("truncate").expect("in the list");
+    let of_roles = of_roles.expect("a model");
+    let different = [false; 2];
+    assert_eq!(compare(by_40, of_roles, 128, replicated), different);
+    assert_eq!(compare(by_40, of_roles, 1536, replicated), different);
+    // Both open the same: the highest bits, or x + 2^62 + r.
+    assert_eq!(compare(by_40, two, 128, additive), [false, true]);
+    assert_eq!(compare(by_40, three, 128, additive), [false, true]);
+    let (_, product, ..) = find("product").expect("in the list");
+    let turned: Model<2> = |w, on| vec![crate::model::additive::product(w, on.y, on.x)];
+    assert_eq!(compare(product, turned, 128, additive), different);
+}

@@ -1,0 +1,325 @@
+//! What is compared: an operation of the shipped parties, and of the model.
+
+use super::elements::Operands;
+use crate::model::additive::{self, Masked};
+use crate::model::replicated;
+use crate::model::tree::Join;
+use crate::model::{Shared, Slot, World};
+use mpc::{Bilinear, Bits, Operand, Protocol, Receiver, Result, Shift};
+use testkit::Shared as Sharing;
+
+/// A party's components of the operands.
+pub struct Mine {
+    pub n: usize,
+    pub x: Vec<Vec<u64>>,
+    pub y: Vec<Vec<u64>>,
+    pub b: Bits,
+    pub c: Bits,
+}
+
+/// A party's components of one output, element by element.
+pub type Position = Vec<Vec<u64>>;
+
+/// Of all shipped protocols.
+pub type Operation = fn(&mut dyn Protocol, &Mine) -> Result<Vec<Position>>;
+
+/// Of one element, of one family.
+pub type Model<const N: usize> = fn(&mut World, &Operands<N>) -> Vec<Shared<N>>;
+
+/// Name; shipped; replicated where it has it; additive among two, among three.
+type Entry = (
+    &'static str,
+    Operation,
+    Option<Model<3>>,
+    Model<2>,
+    Model<3>,
+);
+
+macro_rules! in_each_family {
+    ($name:literal, $operation:expr, $replicated:expr, $additive:expr) => {
+        ($name, $operation, Some($replicated), $additive, $additive)
+    };
+}
+
+pub const OPERATIONS: [Entry; 24] = [
+    in_each_family!(
+        "share",
+        |p, mine| made(p, mine, |p, out| {
+            let values = (p.party() == 0).then_some(&mine.x[0][..]);
+            p.share(0, values, mine.n, out)
+        }),
+        |w, on| vec![replicated::share(w, on.x[0], Slot::word)],
+        |w, on| vec![additive::share(w, 0, on.x[0], Slot::word(0))]
+    ),
+    in_each_family!(
+        "share bits",
+        |p, mine| {
+            let values = (p.party() == 0).then(|| &mine.b.parts()[0][..]);
+            p.share_bits(0, values, 1, mine.n).map(planes)
+        },
+        |w, on| vec![replicated::share(w, on.b[0], Slot::plane)],
+        |w, on| vec![additive::share(w, 0, on.b[0], Slot::plane(0))]
+    ),
+    in_each_family!(
+        "reveal",
+        |p, mine| {
+            let opened = p.reveal(&slices(&mine.x), Receiver::All)?;
+            Ok(vec![vec![opened.expect("to all"); p.parts()]])
+        },
+        |w, on| vec![[replicated::reveal(w, on.x, &[0, 1, 2]); 3]],
+        |w, on| reveal(w, on.x, Slot::word(0))
+    ),
+    in_each_family!(
+        "reveal bits",
+        |p, mine| {
+            let opened = p.reveal_bits(&mine.b, Receiver::All)?.expect("to all");
+            Ok(planes(Bits::new(1, mine.n, vec![opened; p.parts()])))
+        },
+        |w, on| vec![[replicated::reveal(w, on.b, &[0, 1, 2]); 3]],
+        |w, on| reveal(w, on.b, Slot::plane(0))
+    ),
+    in_each_family!(
+        "product",
+        |p, mine| multiply(p, mine, None),
+        |w, on| vec![replicated::product(w, on.x, on.y)],
+        |w, on| vec![additive::product(w, on.x, on.y)]
+    ),
+    in_each_family!(
+        "square",
+        |p, mine| made(p, mine, |p, out| {
+            let (map, x) = (Bilinear::Elementwise { n: mine.n }, slices(&mine.x));
+            p.bilinear(&map, Operand::once(&x), Operand::once(&x), None, out)
+        }),
+        |w, on| vec![replicated::product(w, on.x, on.x)],
+        |w, on| vec![additive::square(w, on.x)]
+    ),
+    in_each_family!(
+        "truncated product",
+        |p, mine| multiply(p, mine, Shift::new(16)),
+        |w, on| vec![replicated::truncated_product(w, on.x, on.y, 16).0],
+        |w, on| truncated_product(w, on, 16)
+    ),
+    in_each_family!(
+        "truncated product by 40",
+        |p, mine| multiply(p, mine, Shift::new(40)),
+        |w, on| vec![replicated::truncated_product(w, on.x, on.y, 40).0],
+        |w, on| truncated_product(w, on, 40)
+    ),
+    (
+        "two products with a named operand",
+        |p, mine| {
+            let first = named(p, mine, &mine.y)?;
+            let second = named(p, mine, &mine.x)?;
+            Ok([first, second].concat())
+        },
+        None,
+        two_products,
+        two_products,
+    ),
+    in_each_family!(
+        "truncate",
+        |p, mine| truncate(p, mine, 16),
+        |w, on| vec![replicated::truncate(w, on.x, 16).0],
+        |w, on| vec![additive::truncate(w, on.x, 16).0]
+    ),
+    in_each_family!(
+        "truncate by 40",
+        |p, mine| truncate(p, mine, 40),
+        |w, on| vec![replicated::truncate(w, on.x, 40).0],
+        |w, on| vec![additive::truncate(w, on.x, 40).0]
+    ),
+    in_each_family!(
+        "AND",
+        |p, mine| p.and(&mine.b, &mine.c).map(planes),
+        |w, on| replicated::join(w, &and(on)),
+        |w, on| additive::join(w, &and(on))
+    ),
+    in_each_family!(
+        "joined ANDs",
+        |p, mine| {
+            let (b, c) = (&mine.b, &mine.c);
+            let joins = [(b, vec![c, b]), (c, vec![b]), (c, vec![c, b])];
+            let products = p.and_all(&joins.map(|(left, rights)| mpc::Join::new(left, rights)))?;
+            Ok(products.into_iter().flat_map(planes).collect())
+        },
+        |w, on| replicated::join(w, &joins(on)),
+        |w, on| additive::join(w, &joins(on))
+    ),
+    in_each_family!(
+        "sign",
+        |p, mine| p.sign(&slices(&mine.x), 64).map(planes),
+        |w, on| vec![replicated::sign(w, on.x, 64)],
+        |w, on| vec![additive::sign(w, on.x, 64)]
+    ),
+    in_each_family!(
+        "sign of 32 bits",
+        |p, mine| p.sign(&slices(&mine.x), 32).map(planes),
+        |w, on| vec![replicated::sign(w, on.x, 32)],
+        |w, on| vec![additive::sign(w, on.x, 32)]
+    ),
+    in_each_family!(
+        "sign of 5 bits",
+        |p, mine| p.sign(&slices(&mine.x), 5).map(planes),
+        |w, on| vec![replicated::sign(w, on.x, 5)],
+        |w, on| vec![additive::sign(w, on.x, 5)]
+    ),
+    in_each_family!(
+        "sign of 2 bits",
+        |p, mine| p.sign(&slices(&mine.x), 2).map(planes),
+        |w, on| vec![replicated::sign(w, on.x, 2)],
+        |w, on| vec![additive::sign(w, on.x, 2)]
+    ),
+    in_each_family!(
+        "equal to zero",
+        |p, mine| p.equal_zero(&slices(&mine.x), 64).map(planes),
+        |w, on| vec![replicated::equal_zero(w, on.x, 64)],
+        |w, on| vec![additive::equal_zero(w, on.x, 64)]
+    ),
+    in_each_family!(
+        "equal to zero, 27 bits",
+        |p, mine| p.equal_zero(&slices(&mine.x), 27).map(planes),
+        |w, on| vec![replicated::equal_zero(w, on.x, 27)],
+        |w, on| vec![additive::equal_zero(w, on.x, 27)]
+    ),
+    in_each_family!(
+        "to binary",
+        |p, mine| p.to_binary(&slices(&mine.x), 64).map(planes),
+        |w, on| replicated::to_binary(w, on.x, 64),
+        |w, on| additive::to_binary(w, on.x, 64)
+    ),
+    in_each_family!(
+        "to binary, 7 bits",
+        |p, mine| p.to_binary(&slices(&mine.x), 7).map(planes),
+        |w, on| replicated::to_binary(w, on.x, 7),
+        |w, on| additive::to_binary(w, on.x, 7)
+    ),
+    in_each_family!(
+        "bit product",
+        |p, mine| made(p, mine, |p, out| p.bit_multiply(
+            &mine.b,
+            &slices(&mine.x),
+            out
+        )),
+        |w, on| vec![replicated::bit_multiply(w, on.b, on.x)],
+        |w, on| vec![additive::bit_multiply(w, on.b, on.x)]
+    ),
+    in_each_family!(
+        "bit to ring",
+        |p, mine| made(p, mine, |p, out| p.bit_to_ring(&mine.b, out)),
+        |w, on| vec![replicated::bit_to_ring(w, on.b)],
+        |w, on| vec![additive::bit_to_ring(w, on.b)]
+    ),
+    in_each_family!(
+        "ReLU, revealed",
+        |p, mine| {
+            let negative = p.sign(&slices(&mine.x), 64)?;
+            let part = Sharing::made(p, mine.n, |p, out| {
+                p.bit_multiply(&negative, &slices(&mine.x), out)
+            })?;
+            let opened = p.reveal(&part.slices(), Receiver::All)?;
+            Ok(vec![vec![opened.expect("to all"); p.parts()]])
+        },
+        |w, on| {
+            let negative = replicated::sign(w, on.x, 64);
+            let part = replicated::bit_multiply(w, negative, on.x);
+            vec![[replicated::reveal(w, part, &[0, 1, 2]); 3]]
+        },
+        |w, on| {
+            let negative = additive::sign(w, on.x, 64);
+            let part = additive::bit_multiply(w, negative, on.x);
+            reveal(w, part, Slot::word(0))
+        }
+    ),
+];
+
+fn slices(parts: &[Vec<u64>]) -> Vec<&[u64]> {
+    parts.iter().map(Vec::as_slice).collect()
+}
+
+fn made(
+    p: &mut dyn Protocol,
+    mine: &Mine,
+    operation: impl FnOnce(&mut dyn Protocol, mpc::PartsMut) -> Result<()>,
+) -> Result<Vec<Position>> {
+    let made = Sharing::made(p, mine.n, operation)?;
+    Ok(vec![made.0])
+}
+
+fn truncate(p: &mut dyn Protocol, mine: &Mine, bits: u32) -> Result<Vec<Position>> {
+    let x = Sharing(mine.x.clone()).truncated(p, bits)?;
+    Ok(vec![x.0])
+}
+
+/// A position for each plane.
+fn planes(bits: Bits) -> Vec<Position> {
+    let (n, width) = (bits.len(), bits.width());
+    let plane = |at: usize| {
+        let planes = bits.planes(at..at + 1).into_parts().into_iter();
+        let expand = |plane: Vec<u64>| {
+            let bit = |i: usize| plane[i / 64] >> (i % 64) & 1;
+            (0..n).map(bit).collect()
+        };
+        planes.map(expand).collect()
+    };
+    (0..width).map(plane).collect()
+}
+
+fn multiply(p: &mut dyn Protocol, mine: &Mine, truncate: Option<Shift>) -> Result<Vec<Position>> {
+    made(p, mine, |p, out| {
+        let (map, x, y) = (
+            Bilinear::Elementwise { n: mine.n },
+            slices(&mine.x),
+            slices(&mine.y),
+        );
+        p.bilinear(&map, Operand::once(&x), Operand::once(&y), truncate, out)
+    })
+}
+
+/// The product of x, which has a name, with another.
+fn named(p: &mut dyn Protocol, mine: &Mine, other: &[Vec<u64>]) -> Result<Vec<Position>> {
+    made(p, mine, |p, out| {
+        let (map, x, other) = (
+            Bilinear::Elementwise { n: mine.n },
+            slices(&mine.x),
+            slices(other),
+        );
+        let kept = Operand {
+            parts: &x,
+            name: Some(1),
+        };
+        p.bilinear(&map, kept, Operand::once(&other), None, out)
+    })
+}
+
+fn two_products<const N: usize>(w: &mut World, on: &Operands<N>) -> Vec<Shared<N>> {
+    let mut kept: Option<Masked<N>> = None;
+    let first = additive::named_product(w, on.x, &mut kept, on.y);
+    vec![first, additive::named_product(w, on.x, &mut kept, on.x)]
+}
+
+fn truncated_product<const N: usize>(w: &mut World, on: &Operands<N>, f: u32) -> Vec<Shared<N>> {
+    let product = additive::product(w, on.x, on.y);
+    vec![if N == 2 {
+        additive::truncate_between_two(w, product, f)
+    } else {
+        additive::truncate_with_pair(w, product, f).0
+    }]
+}
+
+fn reveal<const N: usize>(w: &mut World, x: Shared<N>, slot: Slot) -> Vec<Shared<N>> {
+    let all: [usize; N] = std::array::from_fn(|party| party);
+    vec![[additive::reveal(w, x, &all, slot); N]]
+}
+
+fn and<const N: usize>(on: &Operands<N>) -> [Join<N>; 1] {
+    [Join {
+        left: on.b,
+        rights: vec![on.c],
+    }]
+}
+
+/// Of both classes, mixed.
+fn joins<const N: usize>(on: &Operands<N>) -> [Join<N>; 3] {
+    let (b, c) = (on.b, on.c);
+    [(b, vec![c, b]), (c, vec![b]), (c, vec![c, b])].map(|(left, rights)| Join { left, rights })
+}

@@ -1,0 +1,182 @@
+//! The shipped parties, with streams that are known.
+
+use super::elements::{Elements, Frames};
+use super::operations::{Mine, Operation, Position};
+use super::streams::{Ranges, stream};
+use crate::model::Key;
+use mpc::additive::Additive;
+use mpc::correlations::dealer::Dealer;
+use mpc::replicated::Replicated;
+use mpc::{Bits, Protocol};
+use net::Channel;
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
+use testkit::run_opened;
+
+/// What the parties put out, sent and drew.
+pub struct Ran<const N: usize> {
+    /// By component, position and element.
+    pub outputs: [Vec<Vec<u64>>; N],
+    pub frames: Frames,
+    pub ranges: RefCell<Ranges>,
+    pub is_replicated: bool,
+    pub is_turned: bool,
+}
+
+/// What one party received: sender and words.
+type Received = Arc<Mutex<Vec<(usize, Vec<u64>)>>>;
+
+fn record(channel: &mut Channel) -> Received {
+    let received = Received::default();
+    let into = Arc::clone(&received);
+    channel.set_tap(Box::new(move |from, _, words| {
+        let mut received = into.lock().unwrap_or_else(PoisonError::into_inner);
+        received.push((from, words.clone()));
+    }));
+    received
+}
+
+/// The operands as a party holds these components of them.
+fn mine<const N: usize>(elements: &Elements<N>, components: &[usize]) -> Mine {
+    let words = |at: usize| {
+        let held = components.iter().map(|i| elements.words[at][*i].clone());
+        held.collect::<Vec<_>>()
+    };
+    let bits = |at: usize| {
+        let plane = |i: &usize| {
+            let mut plane = vec![0; elements.n / 64];
+            ring::planes::split(&elements.bits[at][*i], 1, &mut plane);
+            plane
+        };
+        Bits::new(1, elements.n, components.iter().map(plane).collect())
+    };
+    Mine {
+        n: elements.n,
+        x: words(0),
+        y: words(1),
+        b: bits(0),
+        c: bits(1),
+    }
+}
+
+/// Sorted by sender and receiver.
+fn frames(received: Vec<Vec<(usize, Vec<u64>)>>) -> Frames {
+    let mut frames = Frames::new();
+    for (to, received) in received.into_iter().enumerate() {
+        for (from, words) in received {
+            frames.entry([from, to]).or_default().push(words);
+        }
+    }
+    frames
+        .values_mut()
+        .for_each(|frames| frames.sort_unstable());
+    frames
+}
+
+fn taken(received: &Received) -> Vec<(usize, Vec<u64>)> {
+    std::mem::take(&mut *received.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The component at that place of a party's sharing, all positions of it.
+fn component(positions: &[Position], place: usize) -> Vec<Vec<u64>> {
+    positions
+        .iter()
+        .map(|position| position[place].clone())
+        .collect()
+}
+
+pub fn replicated<const N: usize>(operation: Operation, elements: &Elements<N>) -> Ran<N> {
+    let results = run_opened(
+        3,
+        None,
+        |mesh| Replicated::new(mesh.channel(0)),
+        |p| {
+            let (me, after, before) = (p.party(), (p.party() + 1) % 3, (p.party() + 2) % 3);
+            let streams = p.streams();
+            let keys = [Key::pair(me, after), Key::pair(before, me), Key::Common];
+            streams
+                .into_iter()
+                .zip(keys)
+                .for_each(|(to, key)| *to = stream(key));
+            let received = record(p.channel());
+            let outputs = operation(p, &mine(elements, &[me, after]))?;
+            let lengths = p.streams().map(|stream| stream.reserved().to_vec());
+            Ok((
+                outputs,
+                taken(&received),
+                keys.into_iter().zip(lengths).collect::<Vec<_>>(),
+            ))
+        },
+    );
+    let outputs = std::array::from_fn(|i| {
+        let [first, second] =
+            [(i, 0), ((i + 2) % 3, 1)].map(|(party, place)| component(&results[party].0, place));
+        assert!(first == second, "both holders have the same component");
+        first
+    });
+    let mut ranges = Ranges::default();
+    for (key, lengths) in results.iter().flat_map(|(_, _, taken)| taken) {
+        ranges.insert(*key, lengths);
+    }
+    Ran {
+        outputs,
+        frames: frames(
+            results
+                .into_iter()
+                .map(|(_, received, _)| received)
+                .collect(),
+        ),
+        ranges: RefCell::new(ranges),
+        is_replicated: true,
+        is_turned: elements.n >= 1536,
+    }
+}
+
+pub fn additive<const N: usize>(operation: Operation, elements: &Elements<N>) -> Ran<N> {
+    let results = run_opened(
+        N,
+        Some(&|mesh| {
+            let mut dealer = Dealer::new(mesh)?;
+            let streams = dealer.streams().iter_mut().enumerate();
+            streams.for_each(|(party, to)| *to = stream(Key::Dealer(party)));
+            dealer.serve()
+        }),
+        |mesh| {
+            let me = mesh.party();
+            mpc::open_exactly(mesh, |_, to| *to = stream(Key::Dealer(me)))
+        },
+        |p: &mut Additive| {
+            let me = p.party();
+            let mut taken_of = Vec::new();
+            for (peer, to) in p.streams().iter_mut().enumerate() {
+                if let Some(to) = to {
+                    *to = stream(Key::pair(me, peer));
+                }
+            }
+            let received = record(p.channel());
+            let outputs = operation(p, &mine(elements, &[me]))?;
+            for (peer, stream) in p.streams().iter().enumerate() {
+                if let Some(stream) = stream {
+                    taken_of.push((Key::pair(me, peer), stream.reserved().to_vec()));
+                }
+            }
+            Ok((outputs, taken(&received), taken_of))
+        },
+    );
+    let mut ranges = Ranges::default();
+    for (key, lengths) in results.iter().flat_map(|(_, _, taken)| taken) {
+        ranges.insert(*key, lengths);
+    }
+    Ran {
+        outputs: std::array::from_fn(|i| component(&results[i].0, 0)),
+        frames: frames(
+            results
+                .into_iter()
+                .map(|(_, received, _)| received)
+                .collect(),
+        ),
+        ranges: RefCell::new(ranges),
+        is_replicated: false,
+        is_turned: false,
+    }
+}

@@ -1,0 +1,112 @@
+//! The streams that shipped parties and model expand alike.
+
+use crate::model::{Extent, Key, Range, Slot, Tape};
+use ring::planes::words_of;
+use ring::stream::Stream;
+use std::collections::HashMap;
+
+/// The stream of a key; the same wherever it is asked for.
+pub fn stream(key: Key) -> Stream {
+    let words = match key {
+        Key::Pair(a, b) => [1 + a as u64, 1 + b as u64],
+        Key::Common => [0, 100],
+        Key::Dealer(party) => [200, party as u64],
+    };
+    Stream::new(&ring::stream::Key::from_words(words), "exact")
+}
+
+/// The ranges that parties took of each stream, expanded. Of those that a dealer shares, whose lengths
+/// follow from the columns, the stream itself.
+#[derive(Default)]
+pub struct Ranges {
+    taken: HashMap<Key, Vec<Vec<u64>>>,
+}
+
+impl Ranges {
+    /// Those of these lengths.
+    pub fn insert(&mut self, key: Key, lengths: &[usize]) {
+        let mut stream = stream(key);
+        let expand = |length: &usize| {
+            let mut words = vec![0; *length];
+            stream.reserve(*length).fill(0, &mut words);
+            words
+        };
+        let ranges = lengths.iter().map(expand).collect();
+        self.taken.insert(key, ranges);
+    }
+
+    /// Of a column of n elements: the range of this number, after those before it.
+    fn column(&mut self, key: Key, index: usize, words: usize, streams: &mut HashMap<Key, Stream>) {
+        let taken = self.taken.entry(key).or_default();
+        if index == taken.len() {
+            let mut range = vec![0; words];
+            let stream = streams.entry(key).or_insert_with(|| stream(key));
+            stream.reserve(words).fill(0, &mut range);
+            taken.push(range);
+        }
+    }
+}
+
+/// What one element finds in the ranges.
+pub struct Element<'r> {
+    pub ranges: &'r mut Ranges,
+    pub dealt: &'r mut HashMap<Key, Stream>,
+    /// Among all n elements.
+    pub at: usize,
+    pub n: usize,
+    /// Which run of turned roles it belongs to, how many elements that has, and its place there.
+    pub run: usize,
+    pub of_run: usize,
+    pub at_run: usize,
+    /// Ranges taken so far, by key.
+    pub next: HashMap<Key, usize>,
+}
+
+impl Element<'_> {
+    /// The parties' key, where the model speaks of roles: in run c, party c has role 0.
+    fn of_parties(&self, key: Key) -> Key {
+        match key {
+            Key::Pair(a, b) => Key::pair((a + self.run) % 3, (b + self.run) % 3),
+            other => other,
+        }
+    }
+}
+
+impl Tape for Element<'_> {
+    fn range(&mut self, key: Key, extent: Extent) -> usize {
+        let key = self.of_parties(key);
+        let next = self.next.entry(key).or_default();
+        let index = *next;
+        *next += if extent == Extent::Runs { 3 } else { 1 };
+        match extent {
+            Extent::Whole => index,
+            Extent::Runs => index + self.run,
+            Extent::Column { planes } => {
+                let words = if planes == 0 {
+                    self.n
+                } else {
+                    planes * words_of(self.n)
+                };
+                self.ranges.column(key, index, words, self.dealt);
+                index
+            }
+        }
+    }
+
+    fn draw(&mut self, range: Range, slot: Slot, _: u32) -> u64 {
+        let words = &self.ranges.taken[&self.of_parties(range.key)][range.index];
+        let (n, at) = match range.extent {
+            Extent::Runs => (self.of_run, self.at_run),
+            _ => (self.n, self.at),
+        };
+        // Fields begin at even words.
+        match slot {
+            Slot::Word { field, shift } => words[field * n.next_multiple_of(2) + at] >> shift,
+            Slot::Plane { after, plane } => {
+                let bit = plane * n + at;
+                let start = words_of(after * n).next_multiple_of(2);
+                words[start + bit / 64] >> (bit % 64) & 1
+            }
+        }
+    }
+}
