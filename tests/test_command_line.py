@@ -493,7 +493,8 @@ def test_what_does_not_compute_does_not_load_pytorch(tmp_path: Path) -> None:
     config.write_text(config.read_text().replace("timeout = 60", "timeout = 0.2"))
     with_dealer = tmp_path / "with-dealer.toml"
     (port,) = free_ports(1)
-    table = f'[dealer]\naddress = "127.0.0.1:{port}"\ncertificate = "certificates/party-2.pem"\n'
+    assert tacit("certificates", "--dealer", "--out", tmp_path / "certificates").returncode == 0
+    table = f'[dealer]\naddress = "127.0.0.1:{port}"\ncertificate = "certificates/dealer.pem"\n'
     with_dealer.write_text(config.read_text() + table)
     demand = tmp_path / "demand.txt"
     demand.write_text("tacit demand, version 1, ahead 9\n")
