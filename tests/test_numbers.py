@@ -351,6 +351,7 @@ def test_the_owner_of_weights_that_are_too_small_is_warned() -> None:
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
         model[1].weight.data.mul_(1e-4)
+        model[0].bias.data.mul_(1e-6)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             tacit.share_module(model, owner=1)
@@ -362,6 +363,7 @@ def test_the_owner_of_weights_that_are_too_small_is_warned() -> None:
     assert len(found) == 1
     assert "1.weight (" in found[0]
     assert "0.weight" not in found[0]
+    assert "bias" not in found[0]
     assert "scale={name: 24}" in found[0]
 
 

@@ -106,7 +106,9 @@ def _scales(current: Session, names: list[str], scale: int | Mapping[str, int] |
 
 def _warn_of_small(entries: list[_Entry]) -> None:
     """Tells the owner, whose process this is, of weights that are too small for their scale."""
-    losses = {entry.name: fixed.lost(entry.value, entry.scale) for entry in entries}
+    # What is added, such as a bias, is exact enough wherever results are.
+    factors = [entry for entry in entries if entry.value.dim() > 1]
+    losses = {entry.name: fixed.lost(entry.value, entry.scale) for entry in factors}
     small = [f"{name} ({loss:.1%})" for name, loss in losses.items() if loss > MUCH]
     if small:
         warnings.warn(

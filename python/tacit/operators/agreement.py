@@ -21,12 +21,12 @@ def note(session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, A
     """Notes an operator and its arguments; no interaction."""
     structure: list[Any] = [str(func)]
     values: list[Any] = []
-    numbers = _numbers(func)
+    positions, names = _operands(func)
     for at, arg in enumerate(args):
-        _collect(arg, numbers[at], structure, values)
+        _collect(arg, positions[at], structure, values)
     for name, arg in kwargs.items():
         structure.append(name)
-        _collect(arg, True, structure, values)
+        _collect(arg, name in names, structure, values)
     session.core.note(repr(structure).encode())
     if values:
         label = f"{func} in {paths.current()}"
@@ -35,13 +35,18 @@ def note(session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 @cache
-def _numbers(func: Any) -> tuple[bool, ...]:
-    """Which arguments are values where they are numbers, and not dimensions or sizes."""
-    kinds = [str(argument.type) for argument in func._schema.arguments]
-    return tuple("number" in kind or "Tensor" in kind for kind in kinds)
+def _operands(func: Any) -> tuple[tuple[bool, ...], frozenset[str]]:
+    """Which arguments, by position and by name, are operands: a number is a value there, and elsewhere
+    a dimension, a size or a constant of the architecture, such as the ε of a normalisation."""
+    arguments = func._schema.arguments
+    positions = tuple(
+        "number" in str(argument.type) or "Tensor" in str(argument.type) for argument in arguments
+    )
+    names = [argument.name for argument, is_operand in zip(arguments, positions, strict=True) if is_operand]
+    return positions, frozenset(names)
 
 
-def _collect(arg: Any, is_value: bool, structure: list[Any], values: list[Any]) -> None:
+def _collect(arg: Any, is_operand: bool, structure: list[Any], values: list[Any]) -> None:
     if isinstance(arg, SecretTensor):
         structure.append((arg._scale.bits, arg.dtype, arg.shape))
     elif isinstance(arg, torch.Tensor):
@@ -50,8 +55,8 @@ def _collect(arg: Any, is_value: bool, structure: list[Any], values: list[Any]) 
     elif isinstance(arg, list | tuple):
         structure.append(len(arg))
         for element in arg:
-            _collect(element, is_value, structure, values)
-    elif isinstance(arg, float) or (is_value and isinstance(arg, int) and not isinstance(arg, bool)):
+            _collect(element, is_operand, structure, values)
+    elif is_operand and isinstance(arg, int | float) and not isinstance(arg, bool):
         structure.append(type(arg))
         values.append(arg)
     elif not isinstance(arg, torch.Generator):
