@@ -91,7 +91,7 @@ def of_dtype(session: Scale, dtype: torch.dtype) -> Scale:
 def of_product(left: Scale, right: Scale, session: Scale) -> tuple[int, Scale]:
     """The bits that a product drops, and its scale then: the session's, or less if it has no more."""
     total = left.bits + right.bits
-    wanted = min(total, max(left.bits and session.bits, right.bits and session.bits))
+    wanted = min(total, session.bits)
     return total - wanted, Scale(wanted)
 
 
@@ -152,11 +152,11 @@ def decode(words: torch.Tensor, scale: Scale, dtype: torch.dtype) -> torch.Tenso
     return (words.to(torch.float64) * 2.0**-scale.bits).to(dtype)
 
 
-def lost(values: torch.Tensor, scale: Scale) -> float:
-    """What encoding loses of a tensor: the norm of the error, relative to the norm."""
+def lost(values: torch.Tensor, words: torch.Tensor, scale: Scale) -> float:
+    """What a tensor lost when it was encoded: the norm of the error, relative to the norm."""
     wide = values.detach().to(torch.float64)
     norm = float(wide.norm())
-    error = decode(encode(values, scale), scale, torch.float64) - wide
+    error = decode(words, scale, torch.float64) - wide
     return float(error.norm()) / norm if norm else 0.0
 
 

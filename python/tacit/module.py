@@ -80,7 +80,7 @@ def share_module(module: Module, *, owner: int, scale: int | Mapping[str, int] |
     words = None
     if current.party == owner:
         words = _encoded(everything)
-        _warn_of_small(list(entries.values()))
+        _warn_of_small(list(entries.values()), words)
     _compare(current, owner, everything)
     _share(current, owner, everything, words)
     _replace(module, entries)
@@ -104,11 +104,14 @@ def _scales(current: Session, names: list[str], scale: int | Mapping[str, int] |
     return {name: fixed.scale_of(scale[name]) if name in scale else current.scale for name in names}
 
 
-def _warn_of_small(entries: list[_Entry]) -> None:
+def _warn_of_small(entries: list[_Entry], words: list[torch.Tensor]) -> None:
     """Tells the owner, whose process this is, of weights that are too small for their scale."""
     # What is added, such as a bias, is exact enough wherever results are.
-    factors = [entry for entry in entries if entry.value.dim() > 1]
-    losses = {entry.name: fixed.lost(entry.value, entry.scale) for entry in factors}
+    losses = {
+        entry.name: fixed.lost(entry.value.reshape(-1), encoded, entry.scale)
+        for entry, encoded in zip(entries, words, strict=False)
+        if entry.value.dim() > 1
+    }
     small = [f"{name} ({loss:.1%})" for name, loss in losses.items() if loss > MUCH]
     if small:
         warnings.warn(

@@ -38,6 +38,15 @@ class Session:
         self.operator = ""
         self.reported: set[str] = set()
 
+    @contextmanager
+    def at_scale(self, scale: fixed.Scale) -> Iterator[None]:
+        """Within it, that is the session's scale."""
+        previous, self.scale = self.scale, scale
+        try:
+            yield
+        finally:
+            self.scale = previous
+
     @property
     def threat_model(self) -> str:
         """In one sentence, what is protected against whom."""
@@ -169,9 +178,5 @@ def fraction_bits(bits: int) -> Iterator[None]:
         raise MisuseError(
             f"products of two numbers with {bits} fraction bits would have no range: at most 30"
         )
-    current = session()
-    previous, current.scale = current.scale, scale
-    try:
+    with session().at_scale(scale):
         yield
-    finally:
-        current.scale = previous

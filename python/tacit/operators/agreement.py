@@ -18,8 +18,8 @@ from tacit.tensor import SecretTensor
 
 
 def note(session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Notes an operator and its arguments; no interaction."""
-    structure: list[Any] = [str(func)]
+    """Notes the operator that is carried out and its arguments; no interaction."""
+    structure: list[Any] = [session.operator]
     values: list[Any] = []
     positions, names = _operands(func)
     for at, arg in enumerate(args):
@@ -29,7 +29,7 @@ def note(session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, A
         _collect(arg, name in names, structure, values)
     session.core.note(repr(structure).encode())
     if values:
-        label = f"{func} in {paths.current()}"
+        label = f"{session.operator} in {paths.current()}"
         for value in values:
             session.core.note_public(label, _bytes(value))
 

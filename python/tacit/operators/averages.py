@@ -47,25 +47,30 @@ def mean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
     """Means of fractions along dimensions, of at least one."""
     x = as_fractions(x)
     count = math.prod(x.shape[dim] for dim in dims)
-    kept = tuple(1 if dim in dims else size for dim, size in enumerate(x.shape))
     parts, left = x._parts, count
     if count <= MOST_SUMMANDS:
-        parts = tuple(part.sum(list(dims), keepdim=True) if dims else part for part in parts)
+        parts = tuple(part.sum(list(dims)) if dims else part for part in parts)
         result = averaged(x.like(parts), torch.tensor(1.0 / count, dtype=torch.float64), count)
     else:
-        parts, left = _added_up(x._session, tuple(_last(part, dims) for part in parts), count)
-        parts = tuple(part.reshape(kept) for part in parts)
+        parts, left = _added_up(x._session, tuple(last(part, dims) for part in parts), count)
         factor = torch.tensor(left / count, dtype=torch.float64)
         result = times_public(x.like(parts), factor, x.dtype)
-    if keepdim:
-        return result
-    shape = [size for dim, size in enumerate(x.shape) if dim not in dims]
+    shape = reduced(x.shape, dims, keepdim)
     return result.like(tuple(part.reshape(shape) for part in result._parts))
 
 
-def _last(part: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+def last(part: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
     """Those dimensions as one, the last."""
+    if not dims:
+        return part.unsqueeze(-1)
     return part.movedim(tuple(dims), tuple(range(-len(dims), 0))).flatten(-len(dims))
+
+
+def reduced(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> list[int]:
+    """The shape that is left of another without those dimensions."""
+    if keepdim:
+        return [1 if dim in dims else size for dim, size in enumerate(shape)]
+    return [size for dim, size in enumerate(shape) if dim not in dims]
 
 
 def _added_up(session: Session, x: Parts, count: int) -> tuple[Parts, int]:

@@ -104,21 +104,18 @@ def _worked_out(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, Se
     """The same by the parties."""
     weight, bias, mean, variance = statistics
     secret = next(tensor for tensor in statistics if isinstance(tensor, SecretTensor))
-    session, previous = secret._session, secret._session.scale
+    session = secret._session
     inverse: Any
     if isinstance(variance, SecretTensor):
         inverse = inverse_square_root(add(variance, eps))
     else:
         inverse = 1.0 / torch.sqrt(public(variance).to(torch.float64) + eps)
     # Products keep as many fraction bits as factors have.
-    session.scale = FACTOR_SCALE
-    try:
+    with session.at_scale(FACTOR_SCALE):
         factor = inverse if weight is None else _product(weight, inverse)
         if not isinstance(factor, SecretTensor):
             parts = lifted(session, factor, FACTOR_SCALE)
             factor = SecretTensor(parts, FACTOR_SCALE, session, torch.get_default_dtype())
-    finally:
-        session.scale = previous
     offset = neg(mul(mean, factor))
     return factor, offset if bias is None else add(offset, bias)
 

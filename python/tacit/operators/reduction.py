@@ -7,7 +7,7 @@ import torch
 
 from tacit import shares
 from tacit.operators.arithmetic import sub
-from tacit.operators.averages import mean
+from tacit.operators.averages import last, mean, reduced
 from tacit.operators.conversion import to_copy
 from tacit.operators.linear import bmm
 from tacit.operators.logical import logical_not
@@ -86,16 +86,10 @@ def variance(
     # A deviation may have a bit more than a value.
     root = torch.tensor(1.0 / math.sqrt(count), dtype=torch.float64)
     deviations = times_public(deviations, root, x.dtype, gain=2.0)
-    last = tuple(_last(part, dims).reshape(-1, 1, elements) for part in deviations._parts)
-    squares = bmm(x.like(last, deviations._scale), x.like(tuple(part.mT for part in last), deviations._scale))
-    kept = [(1 if d in dims else size) for d, size in enumerate(x.shape)]
-    shape = kept if keepdim else [size for d, size in enumerate(x.shape) if d not in dims]
+    rows = tuple(last(part, dims).reshape(-1, 1, elements) for part in deviations._parts)
+    squares = bmm(deviations.like(rows), deviations.like(tuple(part.mT for part in rows)))
+    shape = reduced(x.shape, dims, keepdim)
     return squares.like(tuple(part.reshape(shape) for part in squares._parts))
-
-
-def _last(part: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
-    """Those dimensions after the others."""
-    return part.movedim(tuple(dims), tuple(range(-len(dims), 0))) if dims else part
 
 
 @implements(aten.cumsum.default)
