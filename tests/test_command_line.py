@@ -335,6 +335,38 @@ def test_interrupting_ends_the_wait_for_the_others(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (130, "", "tacit: interrupted\n")
 
 
+def test_interrupting_ends_the_wait_for_a_message_and_tells_the_others(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    config.write_text(config.read_text().replace("timeout = 60", "timeout = 600"))
+    start = "import tacit, time, torch\nsecret = tacit.share(torch.ones(3), owner=0)\n"
+    product = "(secret * secret).reveal()\n"
+    waiting, stalling = tmp_path / "waiting.py", tmp_path / "stalling.py"
+    waiting.write_text(f"{start}{product}print('waits', flush=True)\n{product}")
+    stalling.write_text(f"{start}{product}print('stalls', flush=True)\ntime.sleep(600)\n")
+    processes = [
+        subprocess.Popen(
+            [*TACIT, "run", "--config", str(config), "--party", str(party), str(program)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for party, program in enumerate([waiting, waiting, stalling])
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() in {"waits\n", "stalls\n"}
+    # From the line that it printed to the wait are microseconds of work.
+    time.sleep(1)
+    processes[0].send_signal(signal.SIGINT)
+    # They would wait for ten minutes.
+    ends = [process.communicate(timeout=120)[1].splitlines()[-1] for process in processes[:2]]
+    processes[2].kill()
+    processes[2].communicate()
+    assert [process.returncode for process in processes[:2]] == [130, 1]
+    assert ends[0] == "tacit: interrupted"
+    assert re.fullmatch(r'tacit: .*party 0 failed in step "end": it was interrupted', ends[1])
+
+
 def test_a_party_makes_its_own_pair(tmp_path: Path) -> None:
     for who, name in ((["--party", 1], "party-1"), (["--dealer"], "dealer")):
         done = tacit("certificates", *who, "--out", tmp_path / name)

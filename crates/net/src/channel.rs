@@ -1,5 +1,7 @@
 //! An ordered stream of messages between all parties, step by step.
 
+mod divergence;
+
 use crate::agreement::{Agreement, Disagreement, TURNS};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Kind, MOST_WORDS};
@@ -9,13 +11,10 @@ use crate::meter::Meter;
 use crate::parameters::Parameters;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Sees, and may change, each payload that arrives: sender, step, words. For tests.
 pub type Tap = Box<dyn FnMut(usize, &str, &mut Vec<u64>) + Send>;
-
-/// How often a patient channel looks whether it is needed.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether work ahead of need is waited for. Its other handle is with whoever will need it.
 #[derive(Clone, Default)]
@@ -59,6 +58,10 @@ pub struct Channel {
     parameters: Parameters,
     /// The same when the current step began: what its messages carry.
     begun: Parameters,
+    /// The same of the last steps, each at its number modulo their count.
+    history: [u64; 64],
+    /// Whose messages of the current step came: a bit for each.
+    agreed: u64,
     agreement: Option<Box<dyn Agreement>>,
     /// Lamport clock: the longest chain of messages that this party's state depends on.
     depth: u32,
@@ -95,6 +98,8 @@ impl Channel {
             sequence: 0,
             parameters: Parameters::default(),
             begun: Parameters::default(),
+            history: [0; 64],
+            agreed: 0,
             agreement: None,
             depth: 0,
             meter,
@@ -153,12 +158,14 @@ impl Channel {
 
     fn start(&mut self, name: &str, parameters: &[u64], opening: bool) {
         self.sequence += 1;
+        self.agreed = 0;
         self.step = self.named(name);
         self.parameters.fold_bytes(self.step.as_bytes());
         parameters
             .iter()
             .for_each(|word| self.parameters.fold(*word));
         self.begun = self.parameters;
+        self.history[self.sequence as usize % 64] = self.begun.value();
         if let Some(agreement) = &mut self.agreement {
             agreement.begin(self.sequence, opening);
         }
@@ -297,7 +304,7 @@ impl Channel {
             )));
         }
         let started = Instant::now();
-        let frame = self.wait(from, started)?;
+        let frame = self.wait(from, words, started)?;
         self.accept(from, words, frame, started)
     }
 
@@ -309,8 +316,7 @@ impl Channel {
     pub fn follow(&mut self, from: usize, words: usize) -> Result<Option<Vec<u64>>> {
         let started = Instant::now();
         loop {
-            let until = Instant::now() + self.shared.timeout;
-            match self.shared.take(from, self.id, until)? {
+            match self.shared.take(from, self.id, words)? {
                 Arrival::Message(frame) => {
                     self.sequence = frame.sequence;
                     self.step = Arc::clone(&frame.name);
@@ -334,27 +340,8 @@ impl Channel {
         frame: Frame,
         started: Instant,
     ) -> Result<Vec<u64>> {
-        let step = |sequence, name: &str, rest: &str| format!("{sequence} \"{name}\"{rest}");
-        let ours = |rest: &str| step(self.sequence, &self.step, rest);
-        let theirs = |rest: &str| step(frame.sequence, &frame.name, rest);
-        let differ = |ours, theirs| Err(self.shared.fail(self.shared.differ(from, ours, theirs)));
-        if frame.sequence != self.sequence || frame.name != self.step {
-            return differ(ours(""), theirs(""));
-        }
-        let found = frame.payload.len();
-        let others = if frame.parameters == self.begun.value() {
-            ""
-        } else {
-            ", with other parameters in it or in a step before (bits, width, receiver, scale, sizes, or which \
-             values are public)"
-        };
-        if found != words {
-            let theirs = theirs(&format!(" with {found} words{others}"));
-            return differ(ours(&format!(" with {words} words")), theirs);
-        }
-        if !others.is_empty() {
-            return differ(ours(""), theirs(others));
-        }
+        self.compare_steps(from, words, &frame)?;
+        self.agreed |= 1 << from;
         self.compare(from, &frame.rider)?;
         let rounds = frame.depth.saturating_sub(self.depth);
         self.depth += rounds;
@@ -390,7 +377,7 @@ impl Channel {
 
     /// Waits in quarters of the timeout; after each, the peers are told who is waited for, so that the
     /// party to blame can be found.
-    fn wait(&self, from: usize, started: Instant) -> Result<Frame> {
+    fn wait(&self, from: usize, words: usize, started: Instant) -> Result<Frame> {
         let timeout = self.shared.timeout;
         let (mut since, mut quarter) = (started, 1);
         let over = || Error::misuse("this work is wanted no more");
@@ -398,17 +385,13 @@ impl Channel {
             return Err(over());
         }
         while quarter <= 4 {
-            let mut until = since + timeout * quarter / 4;
-            if self.patience.is_some() {
-                until = until.min(Instant::now() + LOOK);
-            }
-            match self.shared.take(from, self.id, until)? {
+            match self.shared.take(from, self.id, words)? {
                 Arrival::Message(frame) => return Ok(frame),
                 Arrival::Ended(End::Finished) => return Err(self.finished(from)),
                 Arrival::Ended(End::Died(reason)) => {
                     return Err(self.shared.died(from, &self.step, reason));
                 }
-                Arrival::Nothing => {}
+                Arrival::Nothing => self.answer(),
             }
             if let Some(patience) = &self.patience {
                 if patience.is_over() {

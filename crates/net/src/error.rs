@@ -20,6 +20,16 @@ pub fn called(party: usize) -> String {
     }
 }
 
+/// That one party's program is not that of the others.
+pub(crate) fn alone(odd: Option<usize>) -> String {
+    odd.map_or_else(String::new, |party| {
+        format!(
+            ", and the program of {} is not that of the others",
+            called(party)
+        )
+    })
+}
+
 /// What can go wrong between parties. Each says who, in which step, why, and what to do; none ever
 /// holds a value that was computed on.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -36,17 +46,21 @@ pub enum Error {
     },
     /// Two parties run different programs, or the same program on different shapes.
     #[error(
-        "the parties' programs differ: this party is at step {ours}, {} at step {theirs}; \
+        "the parties' programs differ: this party is at step {ours}, {} at step {theirs}{}; \
          run the same program with the same shapes and options in every party",
-        called(*.party)
+        called(*.party), alone(*.odd)
     )]
     Desync {
         /// The party whose message did not fit, or [`DEALER`].
         party: usize,
-        /// This party's step.
+        /// The name of this party's step.
+        step: String,
+        /// This party's step: its number, its name and what else differs.
         ours: String,
-        /// That party's step.
+        /// That party's step in the same way.
         theirs: String,
+        /// The one of the two whose program is not that of the others, if that is known.
+        odd: Option<usize>,
     },
     /// Two parties took different values for public.
     #[error(

@@ -52,6 +52,9 @@ pub enum Kind {
     Abort,
     /// The sender has finished in order.
     Goodbye,
+    /// Somebody's program differs: the payload holds a channel, a step's number and the sender's running hash
+    /// there.
+    Standing,
 }
 
 /// One message between two parties.
@@ -106,7 +109,7 @@ impl From<FrameError> for io::Error {
 }
 
 /// A checked header.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy)]
 struct Header {
     kind: Kind,
     channel: u16,
@@ -145,43 +148,107 @@ impl Frame {
     /// The next frame of a stream.
     ///
     /// # Errors
-    /// [`FrameError`] inside `InvalidData`; `UnexpectedEof` where the stream ends; what `from` meets.
+    /// As [`Decoder::read`].
     pub fn read(from: &mut impl Read) -> io::Result<Self> {
-        let mut bytes = [0; HEADER];
-        from.read_exact(&mut bytes)?;
-        let Header {
-            kind,
-            channel,
-            name,
-            rider,
-            words,
-            depth,
-            sequence,
-            parameters,
-        } = decode(&bytes)?;
-        let mut text = [0; LONGEST_NAME];
-        from.read_exact(&mut text[..name])?;
-        let name = std::str::from_utf8(&text[..name]).map_err(|_| FrameError::Name)?;
-        if name.chars().any(char::is_control) {
-            return Err(FrameError::Name.into());
-        }
-        let name = name.into();
-        let mut riding = vec![0; rider];
-        from.read_exact(&mut riding)?;
-        Ok(Self {
-            kind,
-            channel,
-            depth,
-            sequence,
-            parameters,
-            name,
-            rider: riding,
-            payload: read_words(from, words)?,
-        })
+        Decoder::default().read(from)
     }
 }
 
-fn decode(bytes: &[u8; HEADER]) -> Result<Header, FrameError> {
+/// Reads frames from a stream, and goes on within a frame where a read of that stream gave up for a while.
+pub struct Decoder {
+    /// Header, name and rider.
+    head: [u8; HEADER + LONGEST_NAME + LONGEST_RIDER],
+    /// Bytes of the head that have come.
+    begun: usize,
+    header: Option<Header>,
+    payload: Vec<u64>,
+    /// Bytes of the payload that have come.
+    filled: usize,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self {
+            head: [0; HEADER + LONGEST_NAME + LONGEST_RIDER],
+            begun: 0,
+            header: None,
+            payload: Vec::new(),
+            filled: 0,
+        }
+    }
+}
+
+impl Decoder {
+    /// The next frame.
+    ///
+    /// # Errors
+    /// [`FrameError`] inside `InvalidData`; `UnexpectedEof` where the stream ends; what `from` meets. After
+    /// `WouldBlock` or `TimedOut` the next call goes on where this one stopped; after any other the stream is
+    /// lost.
+    pub fn read(&mut self, from: &mut impl Read) -> io::Result<Frame> {
+        let header = match self.header {
+            Some(header) => header,
+            None => {
+                fill(from, &mut self.head[..HEADER], &mut self.begun)?;
+                let header = decode(&self.head)?;
+                *self.header.insert(header)
+            }
+        };
+        let name_end = HEADER + header.name;
+        let head_end = name_end + header.rider;
+        fill(from, &mut self.head[..head_end], &mut self.begun)?;
+        // Checked before any of the payload is waited for.
+        let name = name(&self.head[HEADER..name_end])?;
+        self.read_words(from, header.words)?;
+        let frame = Frame {
+            kind: header.kind,
+            channel: header.channel,
+            depth: header.depth,
+            sequence: header.sequence,
+            parameters: header.parameters,
+            name,
+            rider: self.head[name_end..head_end].to_vec(),
+            payload: std::mem::take(&mut self.payload),
+        };
+        (self.begun, self.header, self.filled) = (0, None, 0);
+        Ok(frame)
+    }
+
+    fn read_words(&mut self, from: &mut impl Read, words: usize) -> io::Result<()> {
+        while self.filled < 8 * words {
+            let whole = self.filled / 8;
+            if whole == self.payload.len() {
+                let more = words.min((2 * whole).max(FIRST_WORDS));
+                self.payload.resize(more, 0);
+            }
+            let bytes = bytemuck::cast_slice_mut(&mut self.payload);
+            fill(from, bytes, &mut self.filled)?;
+        }
+        Ok(())
+    }
+}
+
+fn name(bytes: &[u8]) -> Result<Arc<str>, FrameError> {
+    match std::str::from_utf8(bytes) {
+        Ok(name) if !name.chars().any(char::is_control) => Ok(name.into()),
+        _ => Err(FrameError::Name),
+    }
+}
+
+/// Reads until all of `into` is filled, from `filled` on.
+fn fill(from: &mut impl Read, into: &mut [u8], filled: &mut usize) -> io::Result<()> {
+    while *filled < into.len() {
+        match from.read(&mut into[*filled..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => *filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
     let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
     let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
     if bytes[..2] != MAGIC {
@@ -195,6 +262,7 @@ fn decode(bytes: &[u8; HEADER]) -> Result<Header, FrameError> {
         1 => Kind::Waiting,
         2 => Kind::Abort,
         3 => Kind::Goodbye,
+        4 => Kind::Standing,
         _ => return Err(FrameError::Header),
     };
     let rider = usize::from(bytes[7]);
@@ -225,16 +293,6 @@ fn decode(bytes: &[u8; HEADER]) -> Result<Header, FrameError> {
         sequence: long(16),
         parameters: long(24),
     })
-}
-
-fn read_words(from: &mut impl Read, words: usize) -> io::Result<Vec<u64>> {
-    let mut payload = Vec::new();
-    while payload.len() < words {
-        let filled = payload.len();
-        payload.resize(words.min((2 * filled).max(FIRST_WORDS)), 0);
-        from.read_exact(bytemuck::cast_slice_mut(&mut payload[filled..]))?;
-    }
-    Ok(payload)
 }
 
 #[cfg(target_endian = "big")]

@@ -1,9 +1,15 @@
 //! What has arrived at one party: messages by sender and channel, and what is known of each peer.
 
+mod reading;
+#[cfg(test)]
+mod tests;
+
 use crate::error::{Error, Result, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
 use crate::roster::Roster;
 use crate::{MOST_PARTIES, bytes};
+use reading::Reading;
+pub(crate) use reading::{PAUSE, Source};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,7 +21,10 @@ const MOST_CHANNELS: usize = 64;
 pub(crate) struct Inbox {
     pub(crate) roster: Roster,
     state: Mutex<State>,
+    /// For threads that wait for a message.
     changed: Condvar,
+    /// For the links' own threads.
+    unattended: Condvar,
     /// Bytes that may lie waiting from one peer before its link is read no further.
     room: usize,
 }
@@ -32,6 +41,18 @@ struct Peer {
     queued: usize,
     end: Option<End>,
     waits_for: Option<(usize, Instant)>,
+    standing: Option<Standing>,
+    /// Whether this party has not yet said its own.
+    unanswered: bool,
+    reading: Reading,
+}
+
+/// What a peer's running hash is at a step, for finding whose program differs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub channel: u16,
+    pub sequence: u64,
+    pub parameters: u64,
 }
 
 /// How a peer's stream of messages ended.
@@ -61,6 +82,7 @@ impl Inbox {
                 closed: false,
             }),
             changed: Condvar::new(),
+            unattended: Condvar::new(),
             room,
         }
     }
@@ -69,57 +91,10 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what `from` sent; waits while too much of it lies unread. False once the mesh has ended:
-    /// nothing is kept any more.
-    pub(crate) fn deliver(&self, from: usize, frame: Frame) -> bool {
-        let mut state = self.lock();
-        match frame.kind {
-            Kind::Data => {
-                while state.peers[from].queued > self.room && !state.is_over() {
-                    state = self
-                        .changed
-                        .wait(state)
-                        .unwrap_or_else(PoisonError::into_inner);
-                }
-                if state.is_over() {
-                    return false;
-                }
-                let peer = &mut state.peers[from];
-                if peer.queues.len() >= MOST_CHANNELS && !peer.queues.contains_key(&frame.channel) {
-                    let reason = format!("it uses more than {MOST_CHANNELS} channels");
-                    peer.end = Some(End::Died(reason));
-                } else {
-                    peer.waits_for = None;
-                    peer.queued += held(&frame);
-                    peer.queues
-                        .entry(frame.channel)
-                        .or_default()
-                        .push_back(frame);
-                }
-            }
-            Kind::Waiting => {
-                let target = frame
-                    .payload
-                    .first()
-                    .map_or(MOST_PARTIES, |party| *party as usize);
-                if target < state.peers.len() {
-                    state.peers[from].waits_for = Some((target, Instant::now()));
-                }
-            }
-            Kind::Abort => {
-                let failure = aborted(from, &frame, self.roster);
-                state.end(|state| {
-                    state.failure.get_or_insert(failure);
-                });
-            }
-            Kind::Goodbye => {
-                state.peers[from].end.get_or_insert(End::Finished);
-            }
-        }
-        let over = state.is_over();
-        drop(state);
+    /// Takes in what `from` sent, for a link without a source. Once the mesh has ended nothing is kept.
+    pub(crate) fn deliver(&self, from: usize, frame: Frame) {
+        self.lock().accept(from, frame, self.roster);
         self.changed.notify_all();
-        !over
     }
 
     /// Nothing more comes from this peer.
@@ -128,11 +103,12 @@ impl Inbox {
         self.changed.notify_all();
     }
 
-    /// The next message of a channel; `Nothing` after that time.
+    /// The next message of a channel, which should have so many words; `Nothing` after [`PAUSE`], about.
     ///
     /// # Errors
     /// The failure that ended the mesh.
-    pub(crate) fn take(&self, from: usize, channel: u16, until: Instant) -> Result<Arrival> {
+    pub(crate) fn take(&self, from: usize, channel: u16, words: usize) -> Result<Arrival> {
+        let until = Instant::now() + PAUSE;
         let mut state = self.lock();
         loop {
             if let Some(failure) = &state.failure {
@@ -143,23 +119,43 @@ impl Inbox {
                 let was_full = peer.queued > self.room;
                 peer.queued -= held(&frame);
                 if was_full {
-                    self.changed.notify_all();
+                    self.unattended.notify_all();
                 }
                 return Ok(Arrival::Message(frame));
             }
             if let Some(end) = &peer.end {
                 return Ok(Arrival::Ended(end.clone()));
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if Instant::now() >= until {
                 return Ok(Arrival::Nothing);
             }
-            state = self
-                .changed
-                .wait_timeout(state, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            state = self.attend(state, from, words);
         }
+    }
+
+    /// Where the sender of a channel's next message was, if that is here.
+    pub(crate) fn first(&self, from: usize, channel: u16) -> Option<Standing> {
+        let state = self.lock();
+        let first = state.peers[from].queues.get(&channel)?.front()?;
+        Some(Standing {
+            channel,
+            sequence: first.sequence,
+            parameters: first.parameters,
+        })
+    }
+
+    /// What a peer last said of its running hash.
+    pub(crate) fn standing(&self, from: usize) -> Option<Standing> {
+        self.lock().peers[from].standing
+    }
+
+    /// The step of a channel at which a peer wants to know this party's running hash; each is told once.
+    pub(crate) fn asked(&self, channel: u16) -> Option<u64> {
+        let mut state = self.lock();
+        state.peers.iter_mut().find_map(|peer| {
+            let standing = peer.standing.filter(|asked| asked.channel == channel)?;
+            std::mem::take(&mut peer.unanswered).then_some(standing.sequence)
+        })
     }
 
     /// The failure that ended the mesh, if any.
@@ -175,7 +171,7 @@ impl Inbox {
             state.failure.get_or_insert(error);
         });
         drop(state);
-        self.changed.notify_all();
+        self.wake_all();
         first
     }
 
@@ -187,7 +183,12 @@ impl Inbox {
     /// Nothing is taken out any more.
     pub(crate) fn close(&self) {
         self.lock().end(|state| state.closed = true);
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
         self.changed.notify_all();
+        self.unattended.notify_all();
     }
 
     /// Bytes that lie unread from a peer.
@@ -222,6 +223,54 @@ impl Inbox {
 }
 
 impl State {
+    fn accept(&mut self, from: usize, frame: Frame, roster: Roster) {
+        match frame.kind {
+            Kind::Data if self.is_over() => {}
+            Kind::Data => {
+                let peer = &mut self.peers[from];
+                if peer.queues.len() >= MOST_CHANNELS && !peer.queues.contains_key(&frame.channel) {
+                    let reason = format!("it uses more than {MOST_CHANNELS} channels");
+                    peer.end = Some(End::Died(reason));
+                    return;
+                }
+                peer.waits_for = None;
+                peer.queued += held(&frame);
+                let queue = peer.queues.entry(frame.channel).or_default();
+                queue.push_back(frame);
+            }
+            Kind::Waiting => {
+                let target = frame
+                    .payload
+                    .first()
+                    .map_or(MOST_PARTIES, |party| *party as usize);
+                if target < self.peers.len() {
+                    self.peers[from].waits_for = Some((target, Instant::now()));
+                }
+            }
+            Kind::Abort => {
+                let failure = aborted(from, &frame, roster);
+                self.end(|state| {
+                    state.failure.get_or_insert(failure);
+                });
+            }
+            Kind::Standing => {
+                let &[channel, sequence, parameters] = &frame.payload[..] else {
+                    return;
+                };
+                let peer = &mut self.peers[from];
+                peer.standing = Some(Standing {
+                    channel: channel as u16,
+                    sequence,
+                    parameters,
+                });
+                peer.unanswered = true;
+            }
+            Kind::Goodbye => {
+                self.peers[from].end.get_or_insert(End::Finished);
+            }
+        }
+    }
+
     /// Whether nothing is taken out any more.
     fn is_over(&self) -> bool {
         self.closed || self.failure.is_some()
@@ -233,6 +282,7 @@ impl State {
         for peer in &mut self.peers {
             peer.queues.clear();
             peer.queued = 0;
+            peer.reading.drop_source();
         }
     }
 }

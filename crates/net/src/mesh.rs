@@ -1,9 +1,10 @@
 //! One party's end of all links.
 
 use crate::bytes;
-use crate::error::{DEALER, Error, Result, SAME_VALUES, called};
+use crate::error::{DEALER, Error, Result, SAME_VALUES, alone, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
-use crate::inbox::{Arrival, End, Inbox};
+use crate::inbox::{Arrival, End, Inbox, Standing};
+use crate::interruption::is_interrupted;
 use crate::roster::Roster;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -158,15 +159,6 @@ impl Shared {
         Error::peer(self.roster().name(member), step, reason)
     }
 
-    /// [`Error::Desync`] for a member of this mesh.
-    pub(crate) fn differ(&self, member: usize, ours: String, theirs: String) -> Error {
-        Error::Desync {
-            party: self.roster().name(member),
-            ours,
-            theirs,
-        }
-    }
-
     /// Whether the frame was taken; false for a peer that has finished.
     pub(crate) fn send(&self, to: usize, frame: Frame) -> Result<bool> {
         if let Some(failure) = self.inbox.failure() {
@@ -190,13 +182,17 @@ impl Shared {
         }
     }
 
-    /// [`Inbox::take`]; cuts the links where the mesh has failed.
-    pub(crate) fn take(&self, from: usize, channel: u16, until: Instant) -> Result<Arrival> {
-        let taken = self.inbox.take(from, channel, until);
-        if taken.is_err() {
-            self.cut();
+    /// [`Inbox::take`]; cuts the links where the mesh has failed, and ends it where the user wants that.
+    pub(crate) fn take(&self, from: usize, channel: u16, words: usize) -> Result<Arrival> {
+        let taken = self.inbox.take(from, channel, words);
+        match &taken {
+            Ok(Arrival::Nothing) if is_interrupted() => Err(self.fail(Error::Interrupted)),
+            Ok(_) => taken,
+            Err(_) => {
+                self.cut();
+                taken
+            }
         }
-        taken
     }
 
     /// The failure for a peer that died: where it died because of another's failure, that one's own words
@@ -239,15 +235,18 @@ impl Shared {
                 } => (*party, step.clone(), reason.clone()),
                 Error::Desync {
                     party,
+                    step,
                     ours,
                     theirs,
+                    odd,
                 } => {
                     let reason = format!(
-                        "the parties' programs differ: {} is at step {ours}, {} at step {theirs}",
+                        "the parties' programs differ: {} is at step {ours}, {} at step {theirs}{}",
                         called(self.roster().name(self.party)),
-                        called(*party)
+                        called(*party),
+                        alone(*odd)
                     );
-                    (*party, ours.clone(), reason)
+                    (odd.unwrap_or(*party), step.clone(), reason)
                 }
                 Error::Differ { party, step } => {
                     let reason = format!(
@@ -269,6 +268,20 @@ impl Shared {
         for link in self.links.iter().flatten() {
             // A broken link shows itself where it is used.
             drop(link.send(control(Kind::Waiting, "", vec![target as u64])));
+        }
+    }
+
+    /// Tells all peers what this party's running hash is at a step.
+    pub(crate) fn tell_standing(&self, standing: Standing) {
+        let Standing {
+            channel,
+            sequence,
+            parameters,
+        } = standing;
+        let payload = vec![u64::from(channel), sequence, parameters];
+        for link in self.links.iter().flatten() {
+            // As above.
+            drop(link.send(control(Kind::Standing, "", payload.clone())));
         }
     }
 

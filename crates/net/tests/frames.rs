@@ -1,7 +1,7 @@
 //! The decoder of frames, on what it should take and on everything else.
 
 use net::LONGEST_RIDER;
-use net::frame::{Frame, HEADER, Kind, LONGEST_NAME, MOST_WORDS};
+use net::frame::{Decoder, Frame, HEADER, Kind, LONGEST_NAME, MOST_WORDS};
 use proptest::prelude::*;
 use std::io::{self, Cursor, Read};
 
@@ -12,7 +12,13 @@ fn encode(frame: &Frame) -> Vec<u8> {
 }
 
 fn frames() -> impl Strategy<Value = Frame> {
-    let kinds = prop::sample::select(vec![Kind::Data, Kind::Waiting, Kind::Abort, Kind::Goodbye]);
+    let kinds = prop::sample::select(vec![
+        Kind::Data,
+        Kind::Waiting,
+        Kind::Abort,
+        Kind::Goodbye,
+        Kind::Standing,
+    ]);
     let name = "[a-zA-Z0-9 .:é]{0,40}";
     let payload = prop::collection::vec(any::<u64>(), 0..130);
     (
@@ -50,6 +56,26 @@ impl Read for Trickle<'_> {
     }
 }
 
+/// Gives out some bytes and then nothing for a while, again and again.
+struct Pausing<'a> {
+    rest: &'a [u8],
+    most: usize,
+    pause: bool,
+}
+
+impl Read for Pausing<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.pause = !self.pause;
+        if self.pause {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let n = into.len().min(self.rest.len()).min(self.most);
+        into[..n].copy_from_slice(&self.rest[..n]);
+        self.rest = &self.rest[n..];
+        Ok(n)
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read(frame in frames()) {
@@ -57,6 +83,29 @@ proptest! {
         prop_assert_eq!(bytes.len(), frame.wire_bytes());
         prop_assert_eq!(&Frame::read(&mut Cursor::new(&bytes)).unwrap(), &frame);
         prop_assert_eq!(&Frame::read(&mut Trickle(&bytes)).unwrap(), &frame);
+    }
+
+    #[test]
+    fn a_pause_within_a_frame_loses_nothing(all in prop::collection::vec(frames(), 1..4), most in 1..60_usize) {
+        let bytes: Vec<u8> = all.iter().flat_map(encode).collect();
+        let mut stream = Pausing { rest: &bytes, most, pause: false };
+        let mut decoder = Decoder::default();
+        for frame in &all {
+            let read = loop {
+                match decoder.read(&mut stream) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    read => break read.unwrap(),
+                }
+            };
+            prop_assert_eq!(&read, frame);
+        }
+        let end = loop {
+            match decoder.read(&mut stream) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => break read.unwrap_err(),
+            }
+        };
+        prop_assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]

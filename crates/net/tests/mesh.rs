@@ -178,6 +178,55 @@ fn different_steps_are_named_on_both_sides() {
     }
 }
 
+/// Only party 1 hears from both others, as in replicated products of few elements.
+fn lopsided(channel: &mut Channel) -> net::Result<()> {
+    match channel.party() {
+        0 => channel.send(1, vec![1]),
+        1 => {
+            channel.send(2, vec![1])?;
+            channel.receive(2, 1)?;
+            channel.receive(0, 1).map(drop)
+        }
+        _ => {
+            channel.send(1, vec![1])?;
+            channel.receive(1, 1).map(drop)
+        }
+    }
+}
+
+#[test]
+fn of_three_the_odd_one_is_named_to_all() {
+    for kind in KINDS {
+        for odd in 0..3 {
+            for ring in [true, false] {
+                let results = parties(kind, 3, LONG, |mesh, party| {
+                    let mut channel = mesh.channel(0);
+                    channel.begin("share");
+                    exchange(&mut channel, 1)?;
+                    if party == odd {
+                        channel.note(b"another scale");
+                    }
+                    channel.begin("multiply");
+                    if ring {
+                        exchange(&mut channel, 3)?;
+                    } else {
+                        lopsided(&mut channel)?;
+                    }
+                    // Nobody has finished, and all wait for the others.
+                    channel.begin("wait");
+                    exchange(&mut channel, 1)
+                });
+                let alone = format!("the program of party {odd} is not that of the others");
+                for result in results {
+                    let message = text(&result.unwrap_err());
+                    assert!(message.contains(&alone), "{odd} on {kind:?}: {message}");
+                    assert!(!message.contains("\"\""), "nested quotes: {message}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn different_lengths_are_named() {
     for kind in KINDS {

@@ -1,13 +1,14 @@
 //! Links between processes: TCP with TLS 1.3, mutual certificates, each pinned.
 //!
-//! Every two parties have two connections, one for each direction, so that sealing and opening run
-//! on threads of their own. The sender of a direction connects; the receiver listens. A connection
+//! Every two parties have two connections, one for each direction, so that sealing and opening can
+//! run side by side. The sender of a direction connects; the receiver listens. A connection
 //! that is not from a party of this session (a port scanner, a wrong certificate) is refused and
 //! does not end the set-up; a *party* that is wrongly set up does, and tells the others why.
 
 mod conversations;
 mod examination;
 mod hello;
+mod incoming;
 mod meeting;
 mod outgoing;
 mod pinned;
@@ -20,17 +21,17 @@ use crate::MOST_PARTIES;
 pub use crate::certificates::Identity;
 use crate::certificates::Period;
 use crate::error::{Error, Result, cause};
-use crate::frame::Frame;
 use crate::inbox::Inbox;
 use crate::mesh::{Link, Mesh};
 use crate::roster::Roster;
 pub use examination::{Found, look};
+use incoming::Incoming;
 use meeting::{Setup, meet};
 use outgoing::Outgoing;
 use refusal::part;
 pub use refusal::refuse;
-use std::io::{self, BufReader};
-use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -153,40 +154,16 @@ fn start(
             continue;
         };
         let reading = incoming.sock.try_clone().map_err(failed)?;
+        let incoming = Incoming::new(incoming).map_err(failed)?;
+        inbox.attach(peer, Box::new(incoming));
         let into = Arc::clone(&inbox);
         thread::Builder::new()
             .name(format!("from party {peer}"))
-            .spawn(move || read_all(peer, incoming, &into))
+            .spawn(move || into.read_unattended(peer))
             .map_err(failed)?;
         links.push(Some(Box::new(
             Outgoing::start(party, peer, outgoing, reading, timeout).map_err(failed)?,
         )));
     }
     Ok(Mesh::new(party, timeout, inbox, links))
-}
-
-/// Delivers what a peer sends until its end.
-fn read_all(peer: usize, incoming: tls::Incoming, inbox: &Inbox) {
-    let mut incoming = BufReader::with_capacity(1 << 12, incoming);
-    let reason = loop {
-        match Frame::read(&mut incoming) {
-            Ok(frame) => {
-                if !inbox.deliver(peer, frame) {
-                    // What it sends now is refused, so that it comes to an end, too.
-                    drop(incoming.get_ref().sock.shutdown(Shutdown::Both));
-                    return;
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                break format!("it sent what cannot be: {error}");
-            }
-            Err(error) => {
-                break format!(
-                    "its connection ended without a goodbye ({error}): it died, was killed or was cut off; \
-                               look at its own output"
-                );
-            }
-        }
-    };
-    inbox.ended(peer, reason);
 }

@@ -1,8 +1,8 @@
 //! The sending half of a link: a queue, a thread that seals and writes, and a short cut for small
-//! messages, which the computing thread writes itself while nothing is queued. An honest receiver's
-//! thread reads whatever its program does, so such a write waits for the network at most. One that
-//! stops reading ends the link within the timeout: a write that makes no progress fails, and no more
-//! than [`ROOM`] is queued.
+//! messages, which the computing thread writes itself while nothing is queued. At an honest
+//! receiver somebody reads whatever its program does, so such a write waits for the network at most. One
+//! that stops reading ends the link within the timeout: a write that makes no progress fails, and no
+//! more than [`ROOM`] is queued.
 
 use super::tls;
 use crate::frame::Frame;
@@ -43,6 +43,8 @@ struct Queue {
     bytes: usize,
     /// Somebody writes.
     busy: bool,
+    /// Threads that wait for anything here but what is queued.
+    waiting: usize,
     stopped: bool,
     failed: Option<String>,
 }
@@ -134,7 +136,9 @@ impl Shared {
                 "its connection broke ({error}): it died, was killed or was cut off; look at its own output"
             ));
         }
-        self.changed.notify_all();
+        if queue.waiting > 0 || !queue.frames.is_empty() || queue.stopped {
+            self.changed.notify_all();
+        }
         queue
     }
 }
@@ -160,12 +164,14 @@ impl Outgoing {
                 ));
                 break;
             }
+            queue.waiting += 1;
             queue = self
                 .shared
                 .changed
                 .wait_timeout(queue, left)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
+            queue.waiting -= 1;
         }
         queue
     }
@@ -211,7 +217,7 @@ impl Link for Outgoing {
             .take();
         if let Some([out, reading]) = sockets {
             // What the kernel has is still delivered. A socket that is closed already cannot be shut. What
-            // still comes in is refused, once the reading thread has closed its own end.
+            // still comes in is refused, once whoever reads has closed that end.
             drop(out.shutdown(Shutdown::Write));
             drop(reading.shutdown(Shutdown::Read));
         }

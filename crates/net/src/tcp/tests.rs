@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::certificates;
-use crate::frame::{Kind, MOST_WORDS};
+use crate::frame::{Frame, Kind, MOST_WORDS};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;

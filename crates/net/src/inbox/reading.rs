@@ -1,0 +1,156 @@
+//! Who reads a link: the thread that waits for a message of it, since nothing is quicker than that; while
+//! nobody waits, a thread of the link's own, so that a peer can send whatever this party computes.
+
+use super::{End, Inbox, State};
+use crate::frame::Frame;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Longest time in one read or one wait, before a thread looks whether anything has changed for it.
+pub(crate) const PAUSE: Duration = Duration::from_millis(50);
+
+/// For how long nobody may have waited before the link's own thread reads.
+const UNATTENDED: Duration = Duration::from_millis(1);
+
+/// From how many words on a message is left to the link's own thread: opening takes longer than waking it,
+/// and the messages of several peers are opened side by side.
+const LONG: usize = 1 << 12;
+
+/// Where the frames of one peer come from.
+pub(crate) trait Source: Send {
+    /// The next frame; none where nothing came for [`PAUSE`]. The error says how the stream ended.
+    fn read(&mut self) -> Result<Option<Frame>, String>;
+}
+
+/// The reading of one link.
+#[derive(Default)]
+pub(super) struct Reading {
+    /// Not here while a thread reads, nor for a link without one.
+    source: Option<Box<dyn Source>>,
+    ended: bool,
+    /// How often a thread that waits has read.
+    turns: u64,
+    /// The link's own thread sleeps until the source is back.
+    watched: bool,
+    /// Threads asleep until another one delivers.
+    sleepers: usize,
+    /// Those among them for which the link's own thread has to read.
+    callers: usize,
+}
+
+impl Reading {
+    /// The link's own thread should leave the source to whoever waits.
+    fn is_attended(&self) -> bool {
+        self.sleepers > self.callers
+    }
+
+    /// Nothing is read any more.
+    pub(super) fn drop_source(&mut self) {
+        self.source = None;
+    }
+}
+
+impl Inbox {
+    /// The link of a peer gets its source, once.
+    pub(crate) fn attach(&self, from: usize, source: Box<dyn Source>) {
+        self.lock().peers[from].reading.source = Some(source);
+    }
+
+    /// Reads what `from` sends while nobody waits for it, until its end; the work of a thread of its own.
+    pub(crate) fn read_unattended(&self, from: usize) {
+        let mut state = self.lock();
+        let mut seen = None;
+        loop {
+            let (over, room) = (state.is_over(), self.room);
+            let peer = &mut state.peers[from];
+            let reading = &mut peer.reading;
+            if over || reading.ended {
+                return;
+            }
+            let full = peer.queued > room;
+            let unattended = seen == Some(reading.turns);
+            if !full && (unattended || reading.callers > 0) {
+                if let Some(source) = reading.source.take() {
+                    state = self.read(state, from, source);
+                    let reading = &state.peers[from].reading;
+                    seen = (!reading.is_attended()).then_some(reading.turns);
+                    continue;
+                }
+            }
+            seen = Some(reading.turns);
+            state = if unattended {
+                // Full, or in a read that lasts.
+                reading.watched = true;
+                self.unattended
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner)
+            } else {
+                let waited = self.unattended.wait_timeout(state, UNATTENDED);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            };
+        }
+    }
+
+    /// Waits until something may have come from a peer, for [`PAUSE`] at most; reads it, if no other thread does.
+    pub(super) fn attend<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        from: usize,
+        words: usize,
+    ) -> MutexGuard<'a, State> {
+        let full = state.peers[from].queued > self.room;
+        let reading = &mut state.peers[from].reading;
+        let long = words >= LONG;
+        if !full && !long {
+            if let Some(source) = reading.source.take() {
+                reading.turns += 1;
+                return self.read(state, from, source);
+            }
+        }
+        reading.sleepers += 1;
+        if long {
+            reading.callers += 1;
+            self.unattended.notify_all();
+        }
+        let waited = self.changed.wait_timeout(state, PAUSE);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let reading = &mut state.peers[from].reading;
+        reading.sleepers -= 1;
+        reading.callers -= usize::from(long);
+        state
+    }
+
+    /// Reads once, with the inbox open to others meanwhile.
+    fn read<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        from: usize,
+        mut source: Box<dyn Source>,
+    ) -> MutexGuard<'a, State> {
+        drop(state);
+        let read = source.read();
+        let mut state = self.lock();
+        match read {
+            Ok(Some(frame)) => state.accept(from, frame, self.roster),
+            Ok(None) => {}
+            Err(reason) => {
+                state.peers[from].end.get_or_insert(End::Died(reason));
+                state.peers[from].reading.ended = true;
+            }
+        }
+        let over = state.is_over();
+        let reading = &mut state.peers[from].reading;
+        // A source that is dropped refuses what its peer still sends, so that it comes to an end, too.
+        if !over && !reading.ended {
+            reading.source = Some(source);
+        }
+        if over || reading.sleepers > 0 {
+            self.changed.notify_all();
+        }
+        if over || reading.ended || reading.watched {
+            reading.watched = false;
+            self.unattended.notify_all();
+        }
+        state
+    }
+}

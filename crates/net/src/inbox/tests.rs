@@ -1,0 +1,159 @@
+//! Who reads a link.
+
+use super::*;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, ThreadId};
+
+/// A source that gives what is put into it, and tells which thread read each frame.
+struct Fed {
+    frames: Receiver<Frame>,
+    readers: Sender<ThreadId>,
+}
+
+impl Source for Fed {
+    fn read(&mut self) -> std::result::Result<Option<Frame>, String> {
+        match self.frames.recv_timeout(PAUSE) {
+            Ok(frame) => {
+                self.readers.send(thread::current().id()).unwrap();
+                Ok(Some(frame))
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err("it is gone".to_owned()),
+        }
+    }
+}
+
+fn frame(kind: Kind, channel: u16, words: usize) -> Frame {
+    Frame {
+        kind,
+        channel,
+        depth: 0,
+        sequence: 0,
+        parameters: 0,
+        name: "test".into(),
+        rider: Vec::new(),
+        payload: vec![7; words],
+    }
+}
+
+/// Runs a test with the inbox of party 0, which party 1 feeds.
+fn with_feed(room: usize, test: impl FnOnce(&Inbox, Sender<Frame>, &Receiver<ThreadId>)) {
+    let roster = Roster {
+        members: 2,
+        dealer: false,
+    };
+    let inbox = Arc::new(Inbox::new(roster, room));
+    let (feed, frames) = channel();
+    let (readers, read_by) = channel();
+    inbox.attach(1, Box::new(Fed { frames, readers }));
+    let own = Arc::clone(&inbox);
+    let own = thread::spawn(move || own.read_unattended(1));
+    test(&inbox, feed, &read_by);
+    inbox.close();
+    own.join().unwrap();
+}
+
+/// A message of a channel, however many pauses it takes.
+fn message(inbox: &Inbox, channel: u16, words: usize) -> Frame {
+    loop {
+        match inbox.take(1, channel, words).unwrap() {
+            Arrival::Message(frame) => return frame,
+            Arrival::Nothing => {}
+            Arrival::Ended(end) => panic!("{end:?}"),
+        }
+    }
+}
+
+#[test]
+fn whoever_waits_for_small_messages_reads_them() {
+    with_feed(1 << 20, |inbox, feed, read_by| {
+        // The first ones may still go to a thread that waited before anybody asked.
+        for _ in 0..100 {
+            feed.send(frame(Kind::Data, 0, 1)).unwrap();
+            message(inbox, 0, 1);
+        }
+        let me = thread::current().id();
+        let mine = read_by.try_iter().filter(|reader| *reader == me).count();
+        assert!(mine > 10, "{mine} of 100");
+    });
+}
+
+#[test]
+fn what_nobody_waits_for_is_read_and_long_messages_are_read_elsewhere() {
+    with_feed(1 << 20, |inbox, feed, read_by| {
+        let me = thread::current().id();
+        for _ in 0..10 {
+            feed.send(frame(Kind::Data, 0, 1)).unwrap();
+            assert_ne!(read_by.recv().unwrap(), me, "nobody waited");
+            message(inbox, 0, 1);
+            feed.send(frame(Kind::Data, 0, 1 << 14)).unwrap();
+            message(inbox, 0, 1 << 14);
+            assert_ne!(read_by.recv().unwrap(), me, "it is long");
+        }
+    });
+}
+
+#[test]
+fn threads_that_wait_for_one_peer_all_get_theirs() {
+    const EACH: usize = 2000;
+    with_feed(1 << 20, |inbox, feed, _| {
+        thread::scope(|scope| {
+            for channel in 0..4_u16 {
+                scope.spawn(move || {
+                    for at in 0..EACH {
+                        let words = if at % 7 == 0 { 1 << 12 } else { 1 };
+                        assert_eq!(message(inbox, channel, words).payload.len(), words);
+                    }
+                });
+            }
+            for at in 0..EACH {
+                for channel in 0..4 {
+                    let words = if at % 7 == 0 { 1 << 12 } else { 1 };
+                    feed.send(frame(Kind::Data, channel, words)).unwrap();
+                }
+            }
+        });
+    });
+}
+
+#[test]
+fn a_full_inbox_is_read_no_further_until_there_is_room() {
+    with_feed(1 << 10, |inbox, feed, read_by| {
+        for _ in 0..50 {
+            feed.send(frame(Kind::Data, 0, 64)).unwrap();
+        }
+        while read_by.recv_timeout(PAUSE).is_ok() {}
+        assert!(inbox.queued(1) < 1 << 12, "{}", inbox.queued(1));
+        for _ in 0..50 {
+            message(inbox, 0, 64);
+        }
+        assert_eq!(inbox.queued(1), 0);
+    });
+}
+
+#[test]
+fn an_end_and_an_abort_reach_who_waits_and_who_does_not() {
+    with_feed(1 << 20, |inbox, feed, _| {
+        drop(feed);
+        let gone = loop {
+            match inbox.take(1, 0, 1).unwrap() {
+                Arrival::Ended(end) => break end,
+                Arrival::Nothing => {}
+                Arrival::Message(_) => panic!("nothing was sent"),
+            }
+        };
+        assert_eq!(gone, End::Died("it is gone".to_owned()));
+    });
+    with_feed(1 << 20, |inbox, feed, _| {
+        feed.send(frame(Kind::Abort, 0, 2)).unwrap();
+        while inbox.failure().is_none() {
+            thread::yield_now();
+        }
+        assert!(inbox.take(1, 0, 1).is_err());
+        // What comes after the end is dropped with the source.
+        while feed.send(frame(Kind::Data, 0, 1)).is_ok() {
+            thread::yield_now();
+        }
+    });
+}
