@@ -34,16 +34,6 @@ impl Plain {
         Self { channel }
     }
 
-    fn begin(&mut self, operation: &str, n: usize, parameters: &[u64]) {
-        let name = format!("{operation} of {n}");
-        self.channel.begin_with(&name, parameters);
-    }
-
-    fn begin_opening(&mut self, operation: &str, n: usize, to: Receiver) -> Result<()> {
-        let name = format!("{operation} of {n}");
-        self.channel.begin_opening(&name, &[to.parameter()])
-    }
-
     /// Everybody gets the owner's words.
     fn publish(&mut self, owner: usize, values: Option<&[u64]>, n: usize) -> Result<Vec<u64>> {
         if self.channel.party() != owner {
@@ -107,7 +97,7 @@ impl Protocol for Plain {
         n: usize,
         out: PartsMut,
     ) -> Result<()> {
-        self.begin("share", n, &[owner as u64]);
+        self.channel.begin_of("share", n, &[owner as u64]);
         out[0].copy_from_slice(&self.publish(owner, values, n)?);
         Ok(())
     }
@@ -117,7 +107,8 @@ impl Protocol for Plain {
     }
 
     fn reveal(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
-        self.begin_opening("reveal", x[0].len(), to)?;
+        self.channel
+            .begin_opening_of("reveal", x[0].len(), &[to.parameter()])?;
         Ok(to.includes(self.party()).then(|| x[0].to_vec()))
     }
 
@@ -129,7 +120,8 @@ impl Protocol for Plain {
         truncate: Option<Shift>,
         out: PartsMut,
     ) -> Result<()> {
-        self.begin(map.name(), map.lengths().2, &map.parameters(truncate));
+        self.channel
+            .begin_of(map.name(), map.lengths().2, &map.parameters(truncate));
         map.evaluate(out[0], &[(x.parts[0], y.parts[0])]);
         if let Some(shift) = truncate {
             round_off(out[0], shift);
@@ -138,7 +130,8 @@ impl Protocol for Plain {
     }
 
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
-        self.begin("truncate", x[0].len(), &[u64::from(shift.bits())]);
+        self.channel
+            .begin_of("truncate", x[0].len(), &[u64::from(shift.bits())]);
         out[0].copy_from_slice(x[0]);
         round_off(out[0], shift);
         Ok(())
@@ -151,7 +144,8 @@ impl Protocol for Plain {
         width: usize,
         n: usize,
     ) -> Result<Bits> {
-        self.begin("share bits", width * n, &[owner as u64, width as u64]);
+        self.channel
+            .begin_of("share bits", width * n, &[owner as u64, width as u64]);
         Ok(Bits::new(
             width,
             n,
@@ -164,12 +158,13 @@ impl Protocol for Plain {
     }
 
     fn reveal_bits(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
-        self.begin_opening("reveal bits", x.width() * x.len(), to)?;
+        self.channel
+            .begin_opening_of("reveal bits", x.width() * x.len(), &[to.parameter()])?;
         Ok(to.includes(self.party()).then(|| x.parts()[0].clone()))
     }
 
     fn and_all(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
-        self.begin(
+        self.channel.begin_of(
             "AND",
             joins.iter().map(Join::bits).sum(),
             &Join::parameters(joins),
@@ -190,26 +185,28 @@ impl Protocol for Plain {
             (2..=64).contains(&width),
             "a comparison has a width of 2 to 64 bits, not {width}"
         );
-        self.begin("sign", x[0].len(), &[width as u64]);
+        self.channel.begin_of("sign", x[0].len(), &[width as u64]);
         Ok(plane(x[0], width, |value| value < 0))
     }
 
     fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
         assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
-        self.begin("equal to zero", x[0].len(), &[width as u64]);
+        self.channel
+            .begin_of("equal to zero", x[0].len(), &[width as u64]);
         Ok(plane(x[0], width, |value| value == 0))
     }
 
     fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
         assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
-        self.begin("additive to binary", x[0].len(), &[width as u64]);
+        self.channel
+            .begin_of("additive to binary", x[0].len(), &[width as u64]);
         let mut planes = vec![0; width * words_of(x[0].len())];
         split(x[0], width, &mut planes);
         Ok(Bits::new(width, x[0].len(), vec![planes]))
     }
 
     fn bit_multiply(&mut self, bit: &Bits, x: Parts, out: PartsMut) -> Result<()> {
-        self.begin("bit product", bit.len(), &[]);
+        self.channel.begin_of("bit product", bit.len(), &[]);
         for (i, (out, x)) in out[0].iter_mut().zip(x[0]).enumerate() {
             *out = x * bit_at(&bit.parts()[0], i);
         }
@@ -217,7 +214,7 @@ impl Protocol for Plain {
     }
 
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
-        self.begin("bit to ring", bit.len(), &[]);
+        self.channel.begin_of("bit to ring", bit.len(), &[]);
         for (i, out) in out[0].iter_mut().enumerate() {
             *out = bit_at(&bit.parts()[0], i);
         }

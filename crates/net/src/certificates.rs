@@ -93,7 +93,7 @@ fn fresh(name: &str, days: u32) -> Result<Generated> {
 pub fn generate_for_period(party: usize, not_before: i64, not_after: i64) -> Result<Generated> {
     let date = |seconds| {
         OffsetDateTime::from_unix_timestamp(seconds)
-            .map_err(|error| Error::misuse(format!("no such date: {error}")))
+            .map_err(|_| Error::misuse(format!("there is no date {seconds} s from 1970 on")))
     };
     make(&name_of(party), date(not_before)?, date(not_after)?)
 }

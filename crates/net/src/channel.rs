@@ -130,6 +130,24 @@ impl Channel {
         self.start(name, parameters, false);
     }
 
+    /// The same for an operation on so many elements, which its name says.
+    pub fn begin_of(&mut self, operation: &str, n: usize, parameters: &[u64]) {
+        self.begin_with(&format!("{operation} of {n}"), parameters);
+    }
+
+    /// The same for an operation that opens something, as [`Channel::begin_opening`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn begin_opening_of(
+        &mut self,
+        operation: &str,
+        n: usize,
+        parameters: &[u64],
+    ) -> Result<()> {
+        self.begin_opening(&format!("{operation} of {n}"), parameters)
+    }
+
     /// The same for a step that opens something: first, all that was noted as public so far is compared with
     /// all parties. Takes up to two rounds where that has not ridden on earlier messages, or nothing.
     ///

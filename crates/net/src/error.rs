@@ -154,7 +154,8 @@ impl Error {
 }
 
 /// Why something failed that the operating system was asked for, in words and without its number.
-pub(crate) fn cause(error: &io::Error) -> String {
+#[must_use]
+pub fn cause(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::PermissionDenied => "this user may not".to_owned(),
@@ -166,6 +167,15 @@ pub(crate) fn cause(error: &io::Error) -> String {
             text[..end].to_owned()
         }
     }
+}
+
+/// [`Error::Network`] where a thread could not be started.
+#[must_use]
+pub fn no_thread(of: &str) -> Error {
+    Error::network(format!(
+        "cannot start the thread of {of}: this machine has no room for more; end other programs, or raise the \
+         limits of threads and memory"
+    ))
 }
 
 impl From<ring::stream::EntropyError> for Error {

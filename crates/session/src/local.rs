@@ -73,7 +73,7 @@ pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
         // What ends it is told to the parties.
         let work = move || drop(deal(&dealer));
         let started = thread::Builder::new().name("dealer".to_owned()).spawn(work);
-        started.map_err(|error| Error::network(format!("cannot start the dealer ({error})")))?;
+        started.map_err(|_| net::no_thread("the dealer"))?;
     }
     let open = |mesh| Session::open(mesh, settings, Transport::Memory);
     thread::scope(|scope| {

@@ -97,7 +97,8 @@ impl Additive {
     pub(super) fn additive_to_binary(&mut self, x: &[u64], width: usize) -> Result<Bits> {
         assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
         let n = x.len();
-        self.begin_with("additive to binary", n, &[width as u64]);
+        self.channel
+            .begin_of("additive to binary", n, &[width as u64]);
         if n == 0 {
             return Ok(Bits::new(width, 0, vec![Vec::new()]));
         }

@@ -24,7 +24,7 @@ impl Additive {
             (2..=64).contains(&width),
             "a comparison has a width of 2 to 64 bits, not {width}"
         );
-        self.begin_with("sign", x.len(), &[width as u64]);
+        self.channel.begin_of("sign", x.len(), &[width as u64]);
         let leaves = self.leaves(Wanted::Carry, x, width, 0)?;
         let groups = Leaves::new(Wanted::Carry, width - 1).groups();
         top_carry(&leaves, groups, &mut |joins| self.join_planes(joins))
@@ -32,7 +32,8 @@ impl Additive {
 
     pub(super) fn is_zero(&mut self, x: &[u64], width: usize) -> Result<Bits> {
         assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
-        self.begin_with("equal to zero", x.len(), &[width as u64]);
+        self.channel
+            .begin_of("equal to zero", x.len(), &[width as u64]);
         let leaves = self.leaves(Wanted::Propagate, x, width, 1)?;
         conjunction(leaves, &mut |joins| self.join_planes(joins))
     }

@@ -22,7 +22,7 @@ impl Additive {
         n: usize,
         out: &mut [u64],
     ) {
-        self.begin_with("share", n, &[owner as u64]);
+        self.channel.begin_of("share", n, &[owner as u64]);
         self.input(Group::Additive, owner, values, out);
     }
 
@@ -33,7 +33,8 @@ impl Additive {
         width: usize,
         n: usize,
     ) -> Bits {
-        self.begin_with("share bits", width * n, &[owner as u64, width as u64]);
+        self.channel
+            .begin_of("share bits", width * n, &[owner as u64, width as u64]);
         let values = values.map(|planes| dense::packed(planes, n));
         let mut share = vec![0; words_of(width * n)];
         self.input(Group::Binary, owner, values.as_deref(), &mut share);
@@ -62,12 +63,14 @@ impl Additive {
     }
 
     pub(super) fn reveal_words(&mut self, x: &[u64], to: Receiver) -> Result<Option<Vec<u64>>> {
-        self.begin_opening("reveal", x.len(), to)?;
+        self.channel
+            .begin_opening_of("reveal", x.len(), &[to.parameter()])?;
         self.reveal_in(Group::Additive, x.to_vec(), to)
     }
 
     pub(super) fn reveal_planes(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
-        self.begin_opening("reveal bits", x.width() * x.len(), to)?;
+        self.channel
+            .begin_opening_of("reveal bits", x.width() * x.len(), &[to.parameter()])?;
         let share = dense::packed(planes(x), x.len()).into_owned();
         let opened = self.reveal_in(Group::Binary, share, to)?;
         Ok(opened.map(|words| dense::unpack(words, x.width(), x.len())))

@@ -119,21 +119,6 @@ impl Additive {
     fn is_first(&self) -> bool {
         self.channel.party() == 0
     }
-
-    fn begin(&mut self, operation: &str, n: usize) {
-        self.begin_with(operation, n, &[]);
-    }
-
-    /// Begins a step that has parameters besides its size.
-    fn begin_with(&mut self, operation: &str, n: usize, parameters: &[u64]) {
-        let name = format!("{operation} of {n}");
-        self.channel.begin_with(&name, parameters);
-    }
-
-    fn begin_opening(&mut self, operation: &str, n: usize, to: Receiver) -> Result<()> {
-        let name = format!("{operation} of {n}");
-        self.channel.begin_opening(&name, &[to.parameter()])
-    }
 }
 
 /// The one component.
@@ -209,7 +194,8 @@ impl Protocol for Additive {
         out: PartsMut,
     ) -> Result<()> {
         let out = only_mut(out);
-        self.begin_with(map.name(), out.len(), &map.parameters(truncate));
+        self.channel
+            .begin_of(map.name(), out.len(), &map.parameters(truncate));
         self.product(map, &x, &y, out)?;
         if let Some(shift) = truncate {
             let product = out.to_vec();
@@ -243,7 +229,7 @@ impl Protocol for Additive {
     }
 
     fn and_all(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
-        self.begin_with(
+        self.channel.begin_of(
             "AND",
             joins.iter().map(Join::bits).sum(),
             &Join::parameters(joins),

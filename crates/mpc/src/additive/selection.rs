@@ -16,7 +16,7 @@ use crate::{Bits, Result, blocks};
 impl Additive {
     pub(super) fn bit_times_word(&mut self, bit: &Bits, x: &[u64], out: &mut [u64]) -> Result<()> {
         let n = one_plane(bit);
-        self.begin("bit product", n);
+        self.channel.begin_of("bit product", n, &[]);
         if n == 0 {
             return Ok(());
         }
@@ -62,7 +62,7 @@ impl Additive {
 
     pub(super) fn bit_as_word(&mut self, bit: &Bits, out: &mut [u64]) -> Result<()> {
         let n = one_plane(bit);
-        self.begin("bit to ring", n);
+        self.channel.begin_of("bit to ring", n, &[]);
         if n == 0 {
             return Ok(());
         }

@@ -40,7 +40,8 @@ impl Additive {
         shift: Shift,
         out: &mut [u64],
     ) -> Result<()> {
-        self.begin_with("truncate", x.len(), &[u64::from(shift.bits())]);
+        self.channel
+            .begin_of("truncate", x.len(), &[u64::from(shift.bits())]);
         if self.channel.parties() > 2 {
             return self.truncate_split(x, shift, out);
         }

@@ -147,9 +147,7 @@ impl Supply {
                     }
                 }
             })
-            .map_err(|error| {
-                Error::network(format!("cannot start the thread of the source ({error})"))
-            })?;
+            .map_err(|_| net::no_thread("the source"))?;
         Ok(Self {
             requests: Some(requests),
             thread: Some(thread),

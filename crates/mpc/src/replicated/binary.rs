@@ -71,7 +71,8 @@ impl Replicated {
 
     pub(super) fn additive_to_binary(&mut self, x: Pair, width: usize) -> Result<Bits> {
         assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
-        self.begin_with("additive to binary", x[0].len(), &[width as u64]);
+        self.channel
+            .begin_of("additive to binary", x[0].len(), &[width as u64]);
         let (s, t) = self.summands(x, width)?;
         let mut propagate = Bits::stack(&[&s]);
         propagate.xor_assign(&t);

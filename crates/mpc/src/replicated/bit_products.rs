@@ -47,7 +47,7 @@ impl Replicated {
     ) -> Result<()> {
         let [b0, b1] = planes(bit);
         let n = one_plane(bit);
-        self.begin("bit product", n);
+        self.channel.begin_of("bit product", n, &[]);
         let product = self.bit_product(n, 2, out);
         let [role_0, role_1, role_2] = product.ranges.clone();
 
@@ -107,7 +107,7 @@ impl Replicated {
     pub(super) fn bit_as_word(&mut self, bit: &Bits, out: PairMut) -> Result<()> {
         let [b0, b1] = planes(bit);
         let n = one_plane(bit);
-        self.begin("bit to ring", n);
+        self.channel.begin_of("bit to ring", n, &[]);
         let product = self.bit_product(n, 1, out);
         let [role_0, role_1, role_2] = product.ranges.clone();
 

@@ -22,7 +22,7 @@ impl Replicated {
         n: usize,
         out: PairMut,
     ) -> Result<()> {
-        self.begin_with("share", n, &[owner as u64]);
+        self.channel.begin_of("share", n, &[owner as u64]);
         self.input(Group::Additive, owner, values, n, out)
     }
 
@@ -33,7 +33,8 @@ impl Replicated {
         width: usize,
         n: usize,
     ) -> Result<Bits> {
-        self.begin_with("share bits", width * n, &[owner as u64, width as u64]);
+        self.channel
+            .begin_of("share bits", width * n, &[owner as u64, width as u64]);
         let values = planes.map(|planes| dense::packed(planes, n));
         let words = words_of(width * n);
         let (mut first, mut second) = (vec![0; words], vec![0; words]);
@@ -95,12 +96,14 @@ impl Replicated {
     }
 
     pub(super) fn reveal_words(&mut self, x: Pair, to: Receiver) -> Result<Option<Vec<u64>>> {
-        self.begin_opening("reveal", x[0].len(), to)?;
+        self.channel
+            .begin_opening_of("reveal", x[0].len(), &[to.parameter()])?;
         self.open(Group::Additive, x, to)
     }
 
     pub(super) fn reveal_planes(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
-        self.begin_opening("reveal bits", x.width() * x.len(), to)?;
+        self.channel
+            .begin_opening_of("reveal bits", x.width() * x.len(), &[to.parameter()])?;
         let [first, second] = planes(x).map(|planes| dense::packed(planes, x.len()));
         let opened = self.open(Group::Binary, [&first, &second], to)?;
         Ok(opened.map(|words| dense::unpack(words, x.width(), x.len())))

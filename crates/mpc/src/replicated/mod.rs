@@ -113,21 +113,6 @@ impl Replicated {
     fn before(&self) -> usize {
         (self.channel.party() + 2) % 3
     }
-
-    fn begin(&mut self, operation: &str, n: usize) {
-        self.begin_with(operation, n, &[]);
-    }
-
-    /// Begins a step that has parameters besides its size.
-    fn begin_with(&mut self, operation: &str, n: usize, parameters: &[u64]) {
-        let name = format!("{operation} of {n}");
-        self.channel.begin_with(&name, parameters);
-    }
-
-    fn begin_opening(&mut self, operation: &str, n: usize, to: Receiver) -> Result<()> {
-        let name = format!("{operation} of {n}");
-        self.channel.begin_opening(&name, &[to.parameter()])
-    }
 }
 
 /// Whoever calls a protocol passes as many components as [`Protocol::parts`] says.
@@ -233,7 +218,7 @@ impl Protocol for Replicated {
     }
 
     fn and_all(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
-        self.begin_with(
+        self.channel.begin_of(
             "AND",
             joins.iter().map(Join::bits).sum(),
             &Join::parameters(joins),

@@ -27,7 +27,7 @@ impl Replicated {
         [first, second]: PairMut,
     ) -> Result<()> {
         let n = map.lengths().2;
-        self.begin_with(map.name(), n, &map.parameters(None));
+        self.channel.begin_of(map.name(), n, &map.parameters(None));
         let mut mine = vec![0; n];
         local_product(map, x, y, &mut mine);
         let zero = self.symmetric_masks(n);
@@ -56,7 +56,8 @@ impl Replicated {
         out: PairMut,
     ) -> Result<()> {
         let n = map.lengths().2;
-        self.begin_with(map.name(), n, &map.parameters(Some(shift)));
+        self.channel
+            .begin_of(map.name(), n, &map.parameters(Some(shift)));
         let mut mine = vec![0; n];
         local_product(map, x, y, &mut mine);
 

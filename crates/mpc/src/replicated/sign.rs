@@ -24,7 +24,7 @@ impl Replicated {
             "a comparison has a width of 2 to 64 bits, not {width}"
         );
         let n = x[0].len();
-        self.begin_with("sign", n, &[width as u64]);
+        self.channel.begin_of("sign", n, &[width as u64]);
         let leaves = Leaves::new(Wanted::Carry, width - 1);
         let bits = self.leaves(&leaves, n, &self.summands_of(x, 0))?;
         top_carry(&bits, leaves.groups(), &mut |joins| self.join_planes(joins))
@@ -33,7 +33,7 @@ impl Replicated {
     pub(super) fn is_zero(&mut self, x: Pair, width: usize) -> Result<Bits> {
         assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
         let n = x[0].len();
-        self.begin_with("equal to zero", n, &[width as u64]);
+        self.channel.begin_of("equal to zero", n, &[width as u64]);
         let leaves = Leaves::new(Wanted::Propagate, width);
         let bits = self.leaves(&leaves, n, &self.summands_of(x, 1))?;
         conjunction(bits, &mut |joins| self.join_planes(joins))

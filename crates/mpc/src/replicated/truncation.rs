@@ -55,7 +55,8 @@ pub(super) struct Truncation<'a> {
 impl Replicated {
     pub(super) fn truncate_words(&mut self, x: Pair, shift: Shift, out: PairMut) -> Result<()> {
         let n = x[0].len();
-        self.begin_with("truncate", n, &[u64::from(shift.bits())]);
+        self.channel
+            .begin_of("truncate", n, &[u64::from(shift.bits())]);
         let [s, t1, t2] = self.split_anew(x);
         let mut truncation = self.truncation(n, shift, out);
         truncation.open(self, &s)?;

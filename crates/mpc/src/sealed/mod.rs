@@ -150,7 +150,7 @@ fn lock(file: &File, path: &Path) -> Result<()> {
         } else {
             wrong(
                 path,
-                &format!("cannot be locked ({error}); put it on a file system that has locks"),
+                "cannot be locked; put it on a file system that has locks",
             )
         }
     })

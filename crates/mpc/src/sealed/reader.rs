@@ -8,7 +8,7 @@ use super::{
     damaged, lock, wrong,
 };
 use crate::{Error, Result};
-use net::Process;
+use net::{Process, cause};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -67,7 +67,8 @@ impl Reader {
     /// `Setup`: in use, not finished, made with another key, damaged, or not such a file at all.
     pub fn open(path: &Path, secret: &[u8]) -> Result<Self> {
         check_secret(secret)?;
-        let unreadable = |error: io::Error| wrong(path, &format!("cannot be read: {error}"));
+        let unreadable =
+            |error: io::Error| wrong(path, &format!("cannot be read: {}", cause(&error)));
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -76,8 +77,9 @@ impl Reader {
                 wrong(
                     path,
                     &format!(
-                        "cannot be opened: {error}; name a file that this user may read and write, \
-                         since its use is recorded in it"
+                        "cannot be opened: {}; name a file that this user may read and write, since its use \
+                         is recorded in it",
+                        cause(&error)
                     ),
                 )
             })?;
@@ -203,7 +205,10 @@ impl Reader {
             .map_err(|error| {
                 wrong(
                     &self.path,
-                    &format!("cannot record that run {run} is used: {error}; the run is lost"),
+                    &format!(
+                        "cannot record that run {run} is used: {}; the run is lost",
+                        cause(&error)
+                    ),
                 )
             })?;
         self.position = Some(Position {
@@ -244,7 +249,10 @@ impl Reader {
                 &self.path,
                 &format!("at record {} of run {}", position.record, position.run),
             )),
-            Err(Failure::Io(error)) => Err(wrong(&self.path, &format!("cannot be read: {error}"))),
+            Err(Failure::Io(error)) => Err(wrong(
+                &self.path,
+                &format!("cannot be read: {}", cause(&error)),
+            )),
         }
     }
 

@@ -6,6 +6,7 @@ use super::{
     CHUNK, CHUNK_HEAD, Header, LAST, LONGEST_DESCRIPTOR, MOST_WORDS, TAG, check_secret, lock, wrong,
 };
 use crate::{Error, Result};
+use net::cause;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -60,7 +61,7 @@ impl Writer {
                     path,
                     "exists already; use it up, delete it, or name another",
                 ),
-                _ => wrong(path, &format!("cannot be made: {error}")),
+                _ => wrong(path, &format!("cannot be made: {}", cause(&error))),
             })?;
         lock(&file, path)?;
         let (head, keys) = blocks::encode_head(secret, header, salt.as_bytes());
@@ -223,7 +224,10 @@ impl Writer {
             self.failed = true;
             wrong(
                 &self.path,
-                &format!("cannot be written: {error}; delete it and make it again"),
+                &format!(
+                    "cannot be written: {}; delete it and make it again",
+                    cause(&error)
+                ),
             )
         })
     }

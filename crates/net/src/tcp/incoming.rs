@@ -1,6 +1,7 @@
 //! The receiving half of a link: opens and decodes what a peer sends.
 
 use super::tls;
+use crate::error::cause;
 use crate::frame::{Decoder, Frame};
 use crate::inbox::{PAUSE, Source};
 use std::io::{self, BufReader, ErrorKind};
@@ -32,8 +33,9 @@ impl Source for Incoming {
                 ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(None),
                 ErrorKind::InvalidData => Err(format!("it sent what cannot be: {error}")),
                 _ => Err(format!(
-                    "its connection ended without a goodbye ({error}): it died, was killed or was cut off; \
-                     look at its own output"
+                    "its connection ended without a goodbye ({}): it died, was killed or was cut off; look at its \
+                     own output",
+                    cause(&error)
                 )),
             },
         }

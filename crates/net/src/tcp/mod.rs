@@ -20,7 +20,7 @@ mod tls;
 use crate::MOST_PARTIES;
 pub use crate::certificates::Identity;
 use crate::certificates::Period;
-use crate::error::{Error, Result, cause};
+use crate::error::{Error, Result, cause, no_thread};
 use crate::inbox::Inbox;
 use crate::mesh::{Link, Mesh};
 use crate::roster::Roster;
@@ -146,7 +146,7 @@ fn start(
     incoming: Vec<Option<tls::Incoming>>,
 ) -> Result<Mesh> {
     let inbox = Arc::new(Inbox::new(roster, ROOM));
-    let failed = |error| Error::network(format!("cannot start the threads of the links ({error})"));
+    let failed = |_| no_thread("a link");
     let mut links: Vec<Option<Box<dyn Link>>> = Vec::new();
     for (peer, (outgoing, incoming)) in outgoing.into_iter().zip(incoming).enumerate() {
         let (Some(outgoing), Some(incoming)) = (outgoing, incoming) else {

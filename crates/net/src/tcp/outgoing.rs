@@ -5,6 +5,7 @@
 //! more than [`ROOM`] is queued.
 
 use super::tls;
+use crate::error::cause;
 use crate::frame::Frame;
 use crate::mesh::Link;
 use std::collections::VecDeque;
@@ -133,7 +134,8 @@ impl Shared {
         queue.busy = false;
         if let Err(error) = result {
             queue.failed = Some(format!(
-                "its connection broke ({error}): it died, was killed or was cut off; look at its own output"
+                "its connection broke ({}): it died, was killed or was cut off; look at its own output",
+                cause(&error)
             ));
         }
         if queue.waiting > 0 || !queue.frames.is_empty() || queue.stopped {
