@@ -47,12 +47,12 @@ pub(super) struct Keys {
 pub(super) struct Encrypted {
     tiling: Tiling,
     blocks: usize,
-    /// For each part, the message of each other party; empty until they came.
+    /// For each section, the message of each other party; empty until they came.
     messages: Vec<Vec<Vec<u64>>>,
 }
 
 /// What is multiplied at once.
-struct Part {
+struct Section {
     piece: usize,
     /// Of all scalars.
     rows: Range<usize>,
@@ -60,26 +60,26 @@ struct Part {
     depth: Range<usize>,
 }
 
-/// A plan's parts, such that the blocks of one are few enough.
-fn parts(plan: &Plan, tiling: Tiling, most: usize) -> Vec<Part> {
+/// A plan's sections, such that the blocks of one are few enough.
+fn sections(plan: &Plan, tiling: Tiling, most: usize) -> Vec<Section> {
     let deep = plan.k.min(tiling.deepest()).min(most * tiling.depth());
     let high = (most / tiling.depths(deep)).max(1) * tiling.rows();
-    let mut parts = Vec::new();
+    let mut sections = Vec::new();
     for (at, piece) in plan.pieces.iter().enumerate() {
         for start in piece.rows.clone().step_by(high) {
             let rows = start..piece.rows.end.min(start + high);
-            parts.extend((0..plan.k).step_by(deep).map(|first| Part {
+            sections.extend((0..plan.k).step_by(deep).map(|first| Section {
                 piece: at,
                 rows: rows.clone(),
                 depth: first..plan.k.min(first + deep),
             }));
         }
     }
-    parts
+    sections
 }
 
-impl Part {
-    /// This part of all scalars, rows of k.
+impl Section {
+    /// This section of all scalars, rows of k.
     fn scalars(&self, scalars: &[u64], k: usize) -> Vec<u64> {
         let rows = scalars[self.rows.start * k..self.rows.end * k].chunks_exact(k);
         rows.flat_map(|row| row[self.depth.clone()].iter().copied())
@@ -149,26 +149,26 @@ impl Transfer {
         let (mut out, n) = (vec![0; plan.results()], plan.n);
         let most = (LIVE / (self.channel.parties() - 1)).max(1);
         let known = !sent.messages.is_empty();
-        for (at, part) in parts(plan, sent.tiling, most).iter().enumerate() {
+        for (at, section) in sections(plan, sent.tiling, most).iter().enumerate() {
             let new = match known {
                 true => None,
-                false => Some(self.encrypt(sent.tiling, plan, part)?),
+                false => Some(self.encrypt(sent.tiling, plan, section)?),
             };
             let messages = new.as_ref().unwrap_or_else(|| &sent.messages[at]);
-            let out = &mut out[part.rows.start * n..part.rows.end * n];
-            self.multiply_part(plan, part, sent.tiling, messages, out)?;
+            let out = &mut out[section.rows.start * n..section.rows.end * n];
+            self.multiply_section(plan, section, sent.tiling, messages, out)?;
             sent.messages.extend(new.filter(|_| keep));
         }
         Ok(out)
     }
 
     /// Sends this party's scalars; the messages of the others, which have as many.
-    fn encrypt(&mut self, tiling: Tiling, plan: &Plan, part: &Part) -> Result<Vec<Vec<u64>>> {
-        let scalars = part.scalars(&plan.scalars, plan.k);
+    fn encrypt(&mut self, tiling: Tiling, plan: &Plan, section: &Section) -> Result<Vec<Vec<u64>>> {
+        let scalars = section.scalars(&plan.scalars, plan.k);
         let encrypted = self
             .keys()
             .secret
-            .encrypt(tiling, &scalars, part.depth.len());
+            .encrypt(tiling, &scalars, section.depth.len());
         let message = encrypted.map_err(|error| Error::setup(error.to_string()))?;
         for peer in self.peers() {
             self.channel.send(peer, message.clone())?;
@@ -182,16 +182,16 @@ impl Transfer {
         self.keys.as_mut().expect("a session with encryption")
     }
 
-    /// Adds the cross terms of a part to its rows of results.
-    fn multiply_part(
+    /// Adds the cross terms of a section to its rows of results.
+    fn multiply_section(
         &mut self,
         plan: &Plan,
-        part: &Part,
+        section: &Section,
         tiling: Tiling,
         messages: &[Vec<u64>],
         out: &mut [u64],
     ) -> Result<()> {
-        let (m, k, n) = (part.rows.len(), part.depth.len(), plan.n);
+        let (m, k, n) = (section.rows.len(), section.depth.len(), plan.n);
         let peers: Vec<usize> = self.peers().collect();
         let Self { channel, keys, .. } = self;
         let Keys {
@@ -210,7 +210,7 @@ impl Transfer {
         for start in (0..all).step_by(together) {
             let columns = start..all.min(start + together);
             let of_blocks = tiling.columns_of(columns.clone(), n);
-            let own = plan.pieces[part.piece].block(part.depth.clone(), of_blocks);
+            let own = plan.pieces[section.piece].block(section.depth.clone(), of_blocks);
             values.read(tiling, &own, (k, n), columns.clone());
             drop(own);
             for (peer, theirs) in peers.iter().zip(&*theirs) {

@@ -6,16 +6,13 @@
 //! and the other's values the correlation; of products of matrices from encryption, where the session has
 //! it and it costs less (module `encrypted`).
 //!
-//! **Bits as ring elements.** b = β_0 ⊕ β_1 ⊕ .. is taken in bit by bit: with y = β_0 ⊕ .. ⊕ β_{k−1} as a
-//! ring element, shared by the parties before k, y + β_k(1 − 2y) includes party k's bit: k transfers.
-//! A ring element with known bits is the sum of such bits, bit i of them modulo 2^(w−i) only.
-//!
 //! **Adversary:** semi-honest, all but one. Every transfer is secure for the honest one of its two
 //! parties ([`ot`]), and messages between a pair depend on that pair's values alone.
 //!
 //! **Costs** per correlation and ordered pair, in transfers: bit triples 1 whatever their number of right
 //! factors, products of words 64, ring bits 1/2 on average, masks of a comparison of width 64: about 80.
 
+mod bits;
 mod cross;
 mod encrypted;
 mod plan;
@@ -25,17 +22,14 @@ mod rows;
 use super::Source;
 use super::job::{Job, Mask};
 use super::kind::{Kind, as_words};
-use crate::group::Group;
 use crate::leaves::Leaves;
-use crate::{Error, Name, Result, blocks};
+use crate::{Error, Name, Result};
+use bits::weighted;
 use encrypted::Keys;
 use net::{Channel, Reading};
 use products::KeptMask;
-use rayon::prelude::*;
-use ring::planes::words_of;
 use ring::stream::{Stream, random_key};
 use std::collections::{HashMap, VecDeque};
-use std::ops::Range;
 
 /// Transfers that a piece of a batch takes at most, roughly: bounds messages and memory.
 const AT_ONCE: usize = 1 << 20;
@@ -172,131 +166,6 @@ impl Transfer {
             Kind::Selections => self.selections(n),
         }
     }
-
-    /// Ring elements of one plane of shared bits.
-    fn ring_bits(
-        &mut self,
-        plane: &[u64],
-        modulus: impl Fn(usize) -> u32,
-    ) -> Result<Vec<Vec<u64>>> {
-        self.ring_bits_of(plane, 1, modulus)
-    }
-
-    /// Shared bits, `width` planes of them, as ring elements: plane i modulo 2^modulus(i).
-    fn ring_bits_of(
-        &mut self,
-        planes: &[u64],
-        width: usize,
-        modulus: impl Fn(usize) -> u32,
-    ) -> Result<Vec<Vec<u64>>> {
-        let me = self.channel.party();
-        let stride = planes.len() / width;
-        let each: Vec<&[u64]> = planes.chunks_exact(stride).collect();
-        let moduli: Vec<u32> = (0..width).map(modulus).collect();
-        let mut bits: Vec<Vec<u64>> = each
-            .par_iter()
-            .map(|plane| match me {
-                0 => as_words(plane),
-                _ => vec![0; 64 * stride],
-            })
-            .collect();
-        let one = u64::from(me == 0);
-        for chooser in 1..self.channel.parties() {
-            let offers: Vec<Vec<u64>> = if me < chooser {
-                let complement = |y: &u64| one.wrapping_sub(y << 1);
-                bits.par_iter()
-                    .map(|bits| bits.iter().map(complement).collect())
-                    .collect()
-            } else {
-                Vec::new()
-            };
-            let offers: Vec<[&[u64]; 1]> = offers.iter().map(|offer| [&offer[..]]).collect();
-            let offers: Vec<&[&[u64]]> = offers.iter().map(|offer| &offer[..]).collect();
-            let included = self.include(chooser, &each, &offers, &moduli, 1)?;
-            bits.par_iter_mut().zip(included).for_each(|(bits, more)| {
-                Group::Additive.add(bits, &more[0]);
-            });
-        }
-        Ok(bits)
-    }
-
-    /// The monomials of each group of positions.
-    fn monomials(&mut self, leaves: &Leaves, planes: &[u64], n: usize) -> Result<Vec<u64>> {
-        let stride = words_of(n);
-        let groups = leaves.ranges();
-        let mut regions: Vec<Vec<Vec<u64>>> = groups
-            .iter()
-            .map(|group| vec![planes[group.start * stride..][..stride].to_vec()])
-            .collect();
-        let longest = groups.iter().map(|group| group.len()).max().unwrap_or(0);
-        let members = |highest| {
-            let longer = move |group: &Range<usize>| group.len() > highest;
-            let numbered = groups.iter().enumerate();
-            numbered.filter(move |(_, group)| longer(group))
-        };
-        let lefts = (1..longest).map(|highest| {
-            let of_group = |(_, group): (usize, &Range<usize>)| {
-                planes[(group.start + highest) * stride..][..stride].to_vec()
-            };
-            members(highest).flat_map(of_group).collect()
-        });
-        let begun = self.begin_ands(lefts.collect())?;
-        for (highest, begun) in (1..).zip(begun) {
-            // Position `highest` of each group times all monomials of the positions below it.
-            let rights: Vec<Vec<u64>> = (0..(1 << highest) - 1)
-                .map(|set: usize| {
-                    let of_group =
-                        |(at, _): (usize, &Range<usize>)| regions[at][set].iter().copied();
-                    members(highest).flat_map(of_group).collect()
-                })
-                .collect();
-            let rights: Vec<&[u64]> = rights.iter().map(Vec::as_slice).collect();
-            let left = begun.left.clone();
-            let products = self.and_each(begun, &rights)?;
-            for (place, (at, _)) in members(highest).enumerate() {
-                let words = place * stride..(place + 1) * stride;
-                regions[at].push(left[words.clone()].to_vec());
-                for product in &products {
-                    regions[at].push(product[words.clone()].to_vec());
-                }
-            }
-        }
-        let mut all: Vec<u64> = regions.into_iter().flatten().flatten().collect();
-        all.extend_from_slice(&planes[leaves.positions() * stride..]);
-        Ok(all)
-    }
-
-    /// β and a; β as a ring element and βa, both taken in bit by bit.
-    fn selections(&mut self, n: usize) -> Result<Vec<Vec<u64>>> {
-        let me = self.channel.party();
-        let (plane, a) = (self.uniform(n / 64), self.uniform(n));
-        let mut bits = if me == 0 {
-            as_words(&plane)
-        } else {
-            vec![0; n]
-        };
-        let mut chosen = self
-            .select(0, &[&plane], &[&[&a]], &[64])?
-            .swap_remove(0)
-            .swap_remove(0);
-        let one = u64::from(me == 0);
-        for chooser in 1..self.channel.parties() {
-            let bit: Vec<u64> = bits.iter().map(|y| one.wrapping_sub(y << 1)).collect();
-            let word: Vec<u64> = a
-                .iter()
-                .zip(&chosen)
-                .map(|(a, y)| a.wrapping_sub(y << 1))
-                .collect();
-            let mut both = self
-                .select(chooser, &[&plane], &[&[&bit, &word]], &[64])?
-                .swap_remove(0);
-            for (into, share) in [(&mut chosen, both.pop()), (&mut bits, both.pop())] {
-                let share = share.expect("two columns");
-                Group::Additive.add(into, &share);
-            }
-        }
-        Ok(vec![plane, a, bits, chosen])
-    }
 }
 
 impl Source for Transfer {
@@ -350,19 +219,6 @@ fn transfers(kind: Kind) -> usize {
         Kind::RingWithMonomials { positions, .. } => 2 * positions,
         Kind::BitTriples { .. } | Kind::RingBits | Kind::CrossBits { .. } | Kind::Selections => 1,
     }
-}
-
-/// Σ 2^i of the elements.
-fn weighted(bits: &[Vec<u64>], first: u32) -> Vec<u64> {
-    let mut sum = vec![0_u64; bits[0].len()];
-    blocks::for_each([&mut sum], [], &|at, [sum], []| {
-        for (bits, shift) in bits.iter().zip(first..) {
-            for (sum, bit) in sum.iter_mut().zip(&bits[at..]) {
-                *sum = sum.wrapping_add(bit << shift);
-            }
-        }
-    });
-    sum
 }
 
 /// Session and both parties, the same bytes at both ends.
