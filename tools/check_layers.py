@@ -80,6 +80,7 @@ MODULES = [
     ["module"],
     ["__init__", "_forkserver"],
     ["demo", "bench", "doctor"],
+    ["commands"],
     ["cli"],
     ["__main__"],
 ]

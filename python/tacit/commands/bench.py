@@ -1,0 +1,68 @@
+"""``tacit bench``: what the protocols cost."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.bench.settings import SETTINGS, Setting
+from tacit.commands.options import add_setting, chosen_setting, positive, print_threat_model, write_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "bench",
+        help="measure the protocols between processes",
+        description="Measures the protocols between processes: without any option under four settings, "
+        "or else under the one that the options name.",
+    )
+    add_setting(parser)
+    parser.add_argument("--only", metavar="NAME,..", help="these cases only")
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="threads of each party; cores / parties if not given"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
+    parser.set_defaults(command=run)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    one = any((parsed.only, parsed.protocol, parsed.parties is not None, parsed.source))
+    settings = [chosen_setting(parsed)] if one else SETTINGS
+    from rich.console import Console
+
+    from tacit.bench.rounds import rounds_by_parties
+    from tacit.bench.run import chosen
+    from tacit.bench.tables import rounds
+
+    console = Console()
+    names = chosen(parsed.only.split(",") if parsed.only else [])
+    entries: list[dict[str, Any]] = []
+    for setting in settings:
+        _measure(console, setting, names, parsed, entries)
+    if not one:
+        console.print(rounds(rounds_by_parties()))
+
+
+def _measure(
+    console: "Console",
+    setting: Setting,
+    names: list[str],
+    parsed: argparse.Namespace,
+    entries: list[dict[str, Any]],
+) -> None:
+    """All cases under one setting; their entries come to those that there are."""
+    from tacit.bench.run import measure
+    from tacit.bench.tables import costs
+
+    print_threat_model(console, setting)
+    first, memory = len(entries), []
+    for name in names:
+        with console.status(f"{name} ..."):
+            entry, peak = measure(name, setting, parsed.threads)
+        console.print(f"{name}: {entry['seconds_median']:.4f} s")
+        entries.append(entry)
+        memory.append(peak)
+        write_json(parsed.json, entries)
+    console.print(costs(setting, entries[first:], memory))

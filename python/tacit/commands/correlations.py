@@ -1,0 +1,59 @@
+"""``tacit correlations make``: a file of correlations ahead of a session."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tacit import _core
+from tacit.commands.options import party, positive
+from tacit.errors import SetupError
+
+
+def add(commands: Any) -> None:
+    correlations = commands.add_parser("correlations", help="make correlations ahead of a session")
+    actions = correlations.add_subparsers(title="commands", required=True)
+    parser = actions.add_parser(
+        "make",
+        help="make this party's file of correlations, together with the other parties",
+        description="Every party runs this at the same time; with a dealer, `tacit dealer` runs too. "
+        'Sessions whose parties.toml says source = "file" then need no other source.',
+    )
+    parser.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
+    parser.add_argument(
+        "--party", required=True, type=party, metavar="I", help="which of them this is, from 0"
+    )
+    parser.add_argument(
+        "--demand", required=True, type=Path, metavar="FILE", help="what `tacit run --record FILE` wrote"
+    )
+    parser.add_argument("--runs", required=True, type=positive, metavar="N", help="for so many sessions")
+    parser.add_argument(
+        "--out", required=True, type=Path, metavar="FILE", help="a new file, sealed by the key"
+    )
+    parser.add_argument("--source", choices=["ot", "he", "dealer"], help="instead of the configuration's")
+    parser.add_argument("--threads", type=positive, metavar="N", help="all cores if not given")
+    parser.set_defaults(command=make)
+
+
+def make(parsed: argparse.Namespace) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    try:
+        demand = parsed.demand.read_text()
+    except OSError as error:
+        raise SetupError(f"cannot read {parsed.demand}: {error.strerror}") from None
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("making correlations", total=None)
+        _core.make_correlations(
+            parsed.config,
+            parsed.party,
+            demand,
+            parsed.runs,
+            str(parsed.out),
+            lambda done, total: progress.update(task, completed=done, total=total),
+            parsed.source,
+            parsed.threads,
+        )
+    print(f"Wrote {parsed.out}: correlations for {parsed.runs} sessions, each to be used once.")
+    print("It can be read with this party's key alone: keep the two apart from all others.")

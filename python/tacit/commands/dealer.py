@@ -1,0 +1,36 @@
+"""``tacit dealer``: one who makes correlations for others."""
+
+import argparse
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from tacit import _core
+from tacit.commands.options import positive
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "dealer", help="make correlations for parties on other machines, until they have finished"
+    )
+    parser.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="of this process; all cores if not given"
+    )
+    parser.set_defaults(command=run)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    parties = _parties_of(parsed.config)
+    if parties is not None:
+        print(f"tacit: the dealer; {_core.threat_model('additive', parties, 'dealer')}", file=sys.stderr)
+    _core.deal_connected(parsed.config, threads=parsed.threads)
+
+
+def _parties_of(config: str) -> int | None:
+    """How many a configuration names; what is wrong with one that does not say, the core tells."""
+    try:
+        return len(tomllib.loads(Path(config).read_text())["party"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,36 @@
+"""``tacit demo``: a model and images of handwritten digits, privately."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tacit.commands.options import add_setting, chosen_setting, positive, print_threat_model, write_json
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("demo", help="classify handwritten digits privately, on this machine")
+    add_setting(parser)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcome there as JSON")
+    parser.add_argument(
+        "--samples", type=positive, metavar="N", help="classify only the first N held-out images"
+    )
+    parser.set_defaults(command=run)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    setting = chosen_setting(parsed)
+    from rich.console import Console
+
+    from tacit.demo import demonstrate, report
+
+    console = Console()
+    print_threat_model(console, setting)
+    outcome, threat_model = demonstrate(
+        console,
+        parsed.samples,
+        protocol=setting.protocol,
+        parties=setting.parties,
+        source=setting.source,
+    )
+    report(console, outcome, threat_model)
+    write_json(parsed.json, outcome.as_json())

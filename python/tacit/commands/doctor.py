@@ -1,0 +1,38 @@
+"""``tacit doctor``: whether a session is possible, and what to mend."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tacit.commands.options import party, write_json
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "doctor",
+        help="say whether a session is possible, and what to mend",
+        description="Examines versions, the configuration, certificates and keys; and as one of the members, "
+        "whether it can listen, who of the others is there, and whether clocks and settings agree.",
+    )
+    parser.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
+    member = parser.add_mutually_exclusive_group()
+    member.add_argument("--party", type=party, metavar="I", help="which of them this is, from 0")
+    member.add_argument("--dealer", action="store_true", help="this is the dealer")
+    parser.add_argument(
+        "--wait", type=float, default=3.0, metavar="S", help="look for the others so many seconds (3)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the checks there as JSON")
+    parser.set_defaults(command=run)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    from tacit.doctor import examine
+
+    checks = examine(parsed.config, parsed.party, parsed.dealer, parsed.wait)
+    print("\n".join(map(str, checks)))
+    write_json(parsed.json, [check.as_json() for check in checks])
+    if parsed.party is None and not parsed.dealer:
+        print("With --party I it is examined too whether party I can listen, and who of the others is there.")
+    if not all(check.ok for check in checks):
+        sys.exit(1)

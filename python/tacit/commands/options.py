@@ -1,0 +1,85 @@
+"""Options and results that several commands have."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit import _core
+from tacit.bench.settings import Setting
+from tacit.errors import SetupError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: Of one session at most.
+MOST_PARTIES = 64
+
+
+def add_setting(command: argparse.ArgumentParser) -> None:
+    """Adds the options that choose a protocol, the number of its parties and its source."""
+    command.add_argument(
+        "--protocol",
+        choices=["replicated", "additive"],
+        help='"replicated" (default): three parties, no two together; "additive": any number, all but one',
+    )
+    command.add_argument(
+        "--parties", type=positive, metavar="N", help="how many: 3 by default, 2 with additive sharing"
+    )
+    command.add_argument(
+        "--source",
+        choices=["ot", "he", "dealer"],
+        help='of the correlations of additive sharing: "ot" (default): oblivious transfer between the '
+        'parties; "he": the same, products of matrices by homomorphic encryption; "dealer": one more '
+        "process, which sees shapes only",
+    )
+
+
+def chosen_setting(parsed: argparse.Namespace) -> Setting:
+    """What the options of :func:`add_setting` say; raises for what cannot be, before anything is started."""
+    setting = Setting.of(parsed.protocol, parsed.parties, parsed.source)
+    _core.threat_model(setting.protocol, setting.parties, setting.source)
+    return setting
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a whole number, not {text}") from None
+
+
+def party(text: str) -> int:
+    """The number of a party, as an option says it."""
+    number = _whole(text)
+    if not 0 <= number < MOST_PARTIES:
+        raise argparse.ArgumentTypeError(f"parties count from 0 to {MOST_PARTIES - 1}")
+    return number
+
+
+def positive(text: str) -> int:
+    """A whole number from 1, as an option says it."""
+    number = _whole(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("a number from 1")
+    return number
+
+
+def print_threat_model(console: "Console", setting: Setting) -> None:
+    """Of the sessions that the demo and the benchmarks start."""
+    threat_model = _core.threat_model(setting.protocol, setting.parties, setting.source)
+    console.print(f"Threat model: {threat_model}; links: TLS 1.3, mutual certificates.")
+
+
+def write_json(path: Path | None, content: Any) -> None:
+    """Writes a report, if it is wanted."""
+    if path is not None:
+        write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file; raises :class:`~tacit.errors.SetupError` where that cannot be."""
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise SetupError(f"cannot write {path}: {error.strerror}") from None

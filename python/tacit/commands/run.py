@@ -1,0 +1,68 @@
+"""``tacit run``: a program as one party of a session."""
+
+import argparse
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import tacit
+from tacit import _core
+from tacit.commands.options import party, write_text
+from tacit.errors import MisuseError
+
+#: Seconds in which the other parties may come up that are to be told why this one does not take part.
+WHILE_STARTING = 20.0
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("run", help="take part in a session with parties on other machines")
+    parser.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
+    parser.add_argument(
+        "--party", required=True, type=party, metavar="I", help="which of them this is, from 0"
+    )
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="write there what was asked of the source of correlations, for `tacit correlations make`",
+    )
+    parser.add_argument("program", help="the Python program that every party runs")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    parser.set_defaults(command=run)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    wrong = _wrong_with(Path(parsed.program))
+    if wrong is not None:
+        print(f"tacit: {wrong}; telling the other parties ...", file=sys.stderr)
+        _core.refuse(parsed.config, parsed.party, wrong, WHILE_STARTING)
+        sys.exit(1)
+    with tacit.connect(parsed.config, parsed.party, record=parsed.record is not None) as session:
+        print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
+        sys.argv = [parsed.program, *parsed.arguments]
+        sys.path.insert(0, str(Path(parsed.program).resolve().parent))
+        runpy.run_path(parsed.program, run_name="__main__")
+        if parsed.record is not None:
+            _write_demand(parsed.record, session.demand)
+
+
+def _wrong_with(program: Path) -> str | None:
+    """What keeps a program from running, found before the others are met."""
+    try:
+        compile(program.read_bytes(), str(program), "exec")
+    except FileNotFoundError:
+        return f"there is no program {program}"
+    except OSError as error:
+        return f"cannot read the program {program}: {error.strerror}"
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        return f"the program {program}{line} is no Python: {getattr(error, 'msg', error)}"
+    return None
+
+
+def _write_demand(path: Path, demand: str | None) -> None:
+    if demand is None:
+        raise MisuseError("--record: this session's protocol consumes no correlations")
+    write_text(path, demand)
+    print(f"tacit: wrote {path}: {len(demand.splitlines()) - 1} jobs", file=sys.stderr)
