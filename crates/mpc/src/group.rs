@@ -35,9 +35,14 @@ impl Group {
 }
 
 fn change(into: &mut [u64], other: &[u64], combine: impl Fn(u64, u64) -> u64 + Sync) {
-    blocks::for_each([into], [other], &|_, [into], [other]| {
-        for i in 0..into.len() {
-            into[i] = combine(into[i], other[i]);
-        }
-    });
+    blocks::for_each(
+        [into],
+        [other],
+        #[inline(always)]
+        |_, [into], [other]| {
+            for i in 0..into.len() {
+                into[i] = combine(into[i], other[i]);
+            }
+        },
+    );
 }

@@ -66,6 +66,37 @@ impl Backend {
         assert!(self.is_available(), "this machine has no {self} kernels");
         self
     }
+
+    /// Calls `work`. What is inlined into it is compiled for this backend's instructions; `work` itself is,
+    /// if it is a closure with `#[inline(always)]`.
+    ///
+    /// # Panics
+    /// If the machine lacks the backend.
+    pub fn call<R>(self, work: impl FnOnce() -> R) -> R {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2")]
+        unsafe fn avx2<R>(work: impl FnOnce() -> R) -> R {
+            work()
+        }
+        #[cfg(avx512)]
+        #[target_feature(enable = "avx2,avx512f,avx512dq,avx512bw,avx512vl")]
+        #[allow(
+            clippy::incompatible_msrv,
+            reason = "the build script checked the compiler"
+        )]
+        unsafe fn avx512<R>(work: impl FnOnce() -> R) -> R {
+            work()
+        }
+        match self.checked() {
+            // SAFETY: the machine has the backend.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { avx2(work) },
+            // SAFETY: as above.
+            #[cfg(avx512)]
+            Self::Avx512 => unsafe { avx512(work) },
+            _ => work(),
+        }
+    }
 }
 
 impl fmt::Display for Backend {
@@ -180,6 +211,33 @@ mod tests {
             ran, expected,
             "tests do not compare the kernels that this processor has"
         );
+    }
+
+    #[test]
+    fn every_backend_calls_to_the_same_words() {
+        let (x, y): (Vec<u64>, Vec<u64>) = (0..1003_u64)
+            .map(|i| {
+                let x = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                (x, x.rotate_left(29) ^ i)
+            })
+            .unzip();
+        let expected: Vec<u64> = (0..x.len())
+            .map(|i| (u128::from(x[i]) * u128::from(y[i])) as u64 ^ x[i] >> 16)
+            .collect();
+        for backend in backends() {
+            let mut out = vec![0; x.len()];
+            let worked = backend.call(
+                #[inline(always)]
+                || {
+                    for ((out, x), y) in out.iter_mut().zip(&x).zip(&y) {
+                        *out = x.wrapping_mul(*y) ^ x >> 16;
+                    }
+                    out.len()
+                },
+            );
+            assert_eq!(worked, x.len());
+            assert_eq!(out, expected, "{backend}");
+        }
     }
 
     #[test]

@@ -154,11 +154,16 @@ impl Class {
         let (d, a) = (next(), &self.masks.left);
         let multiply = |right: BitFactor| {
             let (e, b, mut product) = (next(), right.mask, right.product);
-            blocks::for_each([&mut product], [&d, &e, a, &b], &|_, [c], [d, e, a, b]| {
-                for i in 0..c.len() {
-                    c[i] ^= d[i] & (b[i] ^ (e[i] & first)) ^ (e[i] & a[i]);
-                }
-            });
+            blocks::for_each(
+                [&mut product],
+                [&d, &e, a, &b],
+                #[inline(always)]
+                |_, [c], [d, e, a, b]| {
+                    for i in 0..c.len() {
+                        c[i] ^= d[i] & (b[i] ^ (e[i] & first)) ^ (e[i] & a[i]);
+                    }
+                },
+            );
             product
         };
         self.masks.rights.into_iter().map(multiply).collect()

@@ -120,18 +120,24 @@ impl Additive {
         let Triples { a, b, product } = self.supply.triples(n)?;
         let mut message = vec![0; 2 * n];
         let (left, right) = message.split_at_mut(n);
-        blocks::for_each([left, right], [x, y, &a, &b], &|_, [e, d], [x, y, a, b]| {
-            for i in 0..x.len() {
-                e[i] = x[i].wrapping_sub(a[i]);
-                d[i] = y[i].wrapping_sub(b[i]);
-            }
-        });
+        blocks::for_each(
+            [left, right],
+            [x, y, &a, &b],
+            #[inline(always)]
+            |_, [e, d], [x, y, a, b]| {
+                for i in 0..x.len() {
+                    e[i] = x[i].wrapping_sub(a[i]);
+                    d[i] = y[i].wrapping_sub(b[i]);
+                }
+            },
+        );
         let opened = self.open(Group::Additive, message)?;
         let (e, d) = opened.split_at(n);
         blocks::for_each(
             [out],
             [x, d, e, &b, &product],
-            &|_, [out], [x, d, e, b, c]| {
+            #[inline(always)]
+            |_, [out], [x, d, e, b, c]| {
                 for i in 0..x.len() {
                     let both = x[i]
                         .wrapping_mul(d[i])
@@ -152,7 +158,8 @@ impl Additive {
         blocks::for_each(
             [out],
             [x, &opened, &a, &square],
-            &|_, [out], [x, e, a, c]| {
+            #[inline(always)]
+            |_, [out], [x, e, a, c]| {
                 for i in 0..x.len() {
                     out[i] = e[i]
                         .wrapping_mul(x[i].wrapping_add(a[i]))

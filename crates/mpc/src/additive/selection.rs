@@ -26,15 +26,19 @@ impl Additive {
         Group::Additive.subtract(&mut words, &masks.a);
         let (v, e) = self.open_both(bits, words)?;
         let v = &v[..];
-        let select = |at, [out]: [&mut [u64]; 1], [x, e, beta, chosen]: [&[u64]; 4]| {
-            for i in 0..x.len() {
-                let v = bit_at(v, at + i);
-                let masked = e[i].wrapping_mul(beta[i]).wrapping_add(chosen[i]);
-                out[i] = v.wrapping_mul(x[i]).wrapping_add(flip(masked, v));
-            }
-        };
         let inputs = [x, &e, &masks.word, &masks.chosen];
-        blocks::for_each([out], inputs, &select);
+        blocks::for_each(
+            [out],
+            inputs,
+            #[inline(always)]
+            |at, [out], [x, e, beta, chosen]| {
+                for i in 0..x.len() {
+                    let v = bit_at(v, at + i);
+                    let masked = e[i].wrapping_mul(beta[i]).wrapping_add(chosen[i]);
+                    out[i] = v.wrapping_mul(x[i]).wrapping_add(flip(masked, v));
+                }
+            },
+        );
         Ok(())
     }
 
@@ -69,12 +73,17 @@ impl Additive {
         let masks = self.supply.ring_bits(n)?;
         let opened = self.open(Group::Binary, masked(bit, &masks.bit))?;
         let (v, first) = (&opened[..], u64::from(self.is_first()));
-        blocks::for_each([out], [&masks.word], &|at, [out], [beta]| {
-            for i in 0..beta.len() {
-                let v = bit_at(v, at + i);
-                out[i] = flip(beta[i], v).wrapping_add(v & first);
-            }
-        });
+        blocks::for_each(
+            [out],
+            [&masks.word],
+            #[inline(always)]
+            |at, [out], [beta]| {
+                for i in 0..beta.len() {
+                    let v = bit_at(v, at + i);
+                    out[i] = flip(beta[i], v).wrapping_add(v & first);
+                }
+            },
+        );
         Ok(())
     }
 }

@@ -55,16 +55,21 @@ impl Additive {
         let pair = self.pairs.iter_mut().flatten().next();
         let coins = pair.expect("the other party").reserve(x.len());
         let mut anew = vec![0; x.len()];
-        blocks::for_each([&mut anew], [x], &|offset, [anew], [x]| {
-            coins.fill(offset, anew);
-            for i in 0..x.len() {
-                anew[i] = if first {
-                    x[i].wrapping_add(anew[i])
-                } else {
-                    x[i].wrapping_sub(anew[i])
-                };
-            }
-        });
+        blocks::for_each(
+            [&mut anew],
+            [x],
+            #[inline(always)]
+            |offset, [anew], [x]| {
+                coins.fill(offset, anew);
+                for i in 0..x.len() {
+                    anew[i] = if first {
+                        x[i].wrapping_add(anew[i])
+                    } else {
+                        x[i].wrapping_sub(anew[i])
+                    };
+                }
+            },
+        );
         anew
     }
 
@@ -105,23 +110,29 @@ impl Additive {
         self.show(&theirs);
         let first = self.is_first();
         let (mine, theirs, mask) = (&mine[..], &theirs[..], &mask[..]);
-        blocks::for_each([out], [x, &product], &|at, [out], [x, product]| {
-            for i in 0..x.len() {
-                let [own, other, secret] = [mine, theirs, mask].map(|plane| bit_at(plane, at + i));
-                let s = x[i].wrapping_add(offset);
-                // AB from the opened bits a', b': party 0 adds a'b' + b'(1 − 2a')α, party 1 a'(1 − 2b')β.
-                let mut both = flip(flip(product[i], own), other);
-                both = both.wrapping_add(other.wrapping_mul(flip(secret, own)));
-                let mut constant = 0;
-                if first {
-                    both = both.wrapping_add(own & other);
-                    constant = 1_u64.wrapping_sub(1 << (62 - f));
+        blocks::for_each(
+            [out],
+            [x, &product],
+            #[inline(always)]
+            |at, [out], [x, product]| {
+                for i in 0..x.len() {
+                    let [own, other, secret] =
+                        [mine, theirs, mask].map(|plane| bit_at(plane, at + i));
+                    let s = x[i].wrapping_add(offset);
+                    // AB from the opened bits a', b': party 0 adds a'b' + b'(1 − 2a')α, party 1 a'(1 − 2b')β.
+                    let mut both = flip(flip(product[i], own), other);
+                    both = both.wrapping_add(other.wrapping_mul(flip(secret, own)));
+                    let mut constant = 0;
+                    if first {
+                        both = both.wrapping_add(own & other);
+                        constant = 1_u64.wrapping_sub(1 << (62 - f));
+                    }
+                    out[i] = (s >> f)
+                        .wrapping_add(both.wrapping_sub(s >> 63) << (64 - f))
+                        .wrapping_add(constant);
                 }
-                out[i] = (s >> f)
-                    .wrapping_add(both.wrapping_sub(s >> 63) << (64 - f))
-                    .wrapping_add(constant);
-            }
-        });
+            },
+        );
         Ok(())
     }
 
@@ -130,24 +141,33 @@ impl Additive {
         let Truncations { r, shifted, top } = self.supply.truncations(f, n)?;
         let offset = if self.is_first() { 1 << 62 } else { 0 };
         let mut message = vec![0; n];
-        blocks::for_each([&mut message], [x, &r], &|_, [c], [x, r]| {
-            for i in 0..x.len() {
-                c[i] = x[i].wrapping_add(r[i]).wrapping_add(offset);
-            }
-        });
+        blocks::for_each(
+            [&mut message],
+            [x, &r],
+            #[inline(always)]
+            |_, [c], [x, r]| {
+                for i in 0..x.len() {
+                    c[i] = x[i].wrapping_add(r[i]).wrapping_add(offset);
+                }
+            },
+        );
         let opened = self.open(Group::Additive, message)?;
         let constant = 1_u64 << (62 - f);
         let first = self.is_first();
-        let finish = |_, [out]: [&mut [u64]; 1], [c, shifted, top]: [&[u64]; 3]| {
-            for i in 0..c.len() {
-                let wrapped = top[i].wrapping_mul(1 - (c[i] >> 63)) << (64 - f);
-                out[i] = wrapped.wrapping_sub(shifted[i]);
-                if first {
-                    out[i] = out[i].wrapping_add(c[i] >> f).wrapping_sub(constant);
+        blocks::for_each(
+            [out],
+            [&opened, &shifted, &top],
+            #[inline(always)]
+            |_, [out], [c, shifted, top]| {
+                for i in 0..c.len() {
+                    let wrapped = top[i].wrapping_mul(1 - (c[i] >> 63)) << (64 - f);
+                    out[i] = wrapped.wrapping_sub(shifted[i]);
+                    if first {
+                        out[i] = out[i].wrapping_add(c[i] >> f).wrapping_sub(constant);
+                    }
                 }
-            }
-        };
-        blocks::for_each([out], [&opened, &shifted, &top], &finish);
+            },
+        );
         Ok(())
     }
 }

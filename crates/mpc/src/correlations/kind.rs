@@ -170,11 +170,16 @@ impl Kind {
 
 fn products(a: &[u64], b: &[u64], multiply: impl Fn(u64, u64) -> u64 + Sync) -> Vec<u64> {
     let mut out = vec![0; a.len()];
-    blocks::for_each([&mut out], [a, b], &|_, [out], [a, b]| {
-        for i in 0..out.len() {
-            out[i] = multiply(a[i], b[i]);
-        }
-    });
+    blocks::for_each(
+        [&mut out],
+        [a, b],
+        #[inline(always)]
+        |_, [out], [a, b]| {
+            for i in 0..out.len() {
+                out[i] = multiply(a[i], b[i]);
+            }
+        },
+    );
     out
 }
 

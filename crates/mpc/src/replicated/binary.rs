@@ -49,16 +49,20 @@ impl Replicated {
         let words = x[0].len();
         let zero = self.symmetric_masks(words);
         let mut mine = vec![0; words];
-        let share = |offset, [z]: [&mut [u64]; 1], [x0, x1, y0, y1]: [&[u64]; 4]| {
-            let mut mask = [0; BLOCK];
-            let mask = &mut mask[..z.len()];
-            zero.with_next.fill(offset, z);
-            zero.with_previous.fill(offset, mask);
-            for i in 0..z.len() {
-                z[i] ^= mask[i] ^ (x0[i] & (y0[i] ^ y1[i])) ^ (x1[i] & y0[i]);
-            }
-        };
-        blocks::for_each([&mut mine], [&x[0], &x[1], &y[0], &y[1]], &share);
+        blocks::for_each(
+            [&mut mine],
+            [&x[0], &x[1], &y[0], &y[1]],
+            #[inline(always)]
+            |offset, [z], [x0, x1, y0, y1]| {
+                let mut mask = [0; BLOCK];
+                let mask = &mut mask[..z.len()];
+                zero.with_next.fill(offset, z);
+                zero.with_previous.fill(offset, mask);
+                for i in 0..z.len() {
+                    z[i] ^= mask[i] ^ (x0[i] & (y0[i] ^ y1[i])) ^ (x1[i] & y0[i]);
+                }
+            },
+        );
         let (after, before) = (self.after(), self.before());
         self.send_some(before, &mine)?;
         let theirs = if words == 0 {
@@ -179,9 +183,12 @@ impl Replicated {
 /// Words of a range of masks, from word `offset` on.
 pub(super) fn expand(masks: &Reserved, offset: usize, words: usize) -> Vec<u64> {
     let mut out = vec![0; words];
-    blocks::for_each([&mut out], [], &|at, [out], []| {
-        masks.fill(offset + at, out)
-    });
+    blocks::for_each(
+        [&mut out],
+        [],
+        #[inline(always)]
+        |at, [out], []| masks.fill(offset + at, out),
+    );
     out
 }
 

@@ -59,7 +59,8 @@ impl Replicated {
             blocks::for_each(
                 [h, u],
                 [&x0[role_0.clone()], &x1[role_0.clone()]],
-                &|offset, [h, u], [x0, x1]| {
+                #[inline(always)]
+                |offset, [h, u], [x0, x1]| {
                     let (rho, sigma) = two_masks(k20, role_0.len(), offset, x0.len());
                     for i in 0..x0.len() {
                         let bit = bit_at(b0, offset + i) ^ bit_at(b1, offset + i);
@@ -78,7 +79,8 @@ impl Replicated {
         blocks::for_each(
             [&mut e2],
             [&x0[role_2.clone()], &x1[role_2.clone()]],
-            &|offset, [e2], [x2, x0]| {
+            #[inline(always)]
+            |offset, [e2], [x2, x0]| {
                 let (rho, sigma) = two_masks(k20, role_2.len(), offset, x2.len());
                 for i in 0..x2.len() {
                     let v = bit_at(v, offset + i);
@@ -92,13 +94,19 @@ impl Replicated {
             let (h, u) = message.split_at(role_1.len());
             let mut e1 = vec![0; role_1.len()];
             let inputs = [h, u, &x0[role_1.clone()], &x1[role_1.clone()]];
-            blocks::for_each([&mut e1], inputs, &|offset, [e1], [h, u, x1, x2]| {
-                for i in 0..h.len() {
-                    let v = bit_at(v, offset + i);
-                    let factor = h[i].wrapping_add(u[i].wrapping_mul(x2[i]));
-                    e1[i] = flip(factor, v).wrapping_add(v.wrapping_mul(x1[i].wrapping_add(x2[i])));
-                }
-            });
+            blocks::for_each(
+                [&mut e1],
+                inputs,
+                #[inline(always)]
+                |offset, [e1], [h, u, x1, x2]| {
+                    for i in 0..h.len() {
+                        let v = bit_at(v, offset + i);
+                        let factor = h[i].wrapping_add(u[i].wrapping_mul(x2[i]));
+                        e1[i] =
+                            flip(factor, v).wrapping_add(v.wrapping_mul(x1[i].wrapping_add(x2[i])));
+                    }
+                },
+            );
             e1
         };
         product.exchange(self, e2, 2 * role_1.len(), e1)
@@ -115,31 +123,46 @@ impl Replicated {
             let sigma = &product.masks[0].with_previous;
             let mut message = vec![0; role_0.len()];
             let [b0, b1] = [b0, b1].map(|b| plane_of(b, &role_0));
-            blocks::for_each([&mut message], [], &|offset, [u], []| {
-                sigma.fill(offset, u);
-                for (i, u) in u.iter_mut().enumerate() {
-                    *u = (bit_at(b0, offset + i) ^ bit_at(b1, offset + i)).wrapping_sub(*u);
-                }
-            });
+            blocks::for_each(
+                [&mut message],
+                [],
+                #[inline(always)]
+                |offset, [u], []| {
+                    sigma.fill(offset, u);
+                    for (i, u) in u.iter_mut().enumerate() {
+                        *u = (bit_at(b0, offset + i) ^ bit_at(b1, offset + i)).wrapping_sub(*u);
+                    }
+                },
+            );
             let after = self.after();
             self.channel.send(after, message)?;
         }
         let mut e2 = vec![0; role_2.len()];
         let (sigma, v) = (&product.masks[2].with_next, plane_of(b0, &role_2));
-        blocks::for_each([&mut e2], [], &|offset, [e2], []| {
-            sigma.fill(offset, e2);
-            for (i, e2) in e2.iter_mut().enumerate() {
-                *e2 = flip(*e2, bit_at(v, offset + i));
-            }
-        });
+        blocks::for_each(
+            [&mut e2],
+            [],
+            #[inline(always)]
+            |offset, [e2], []| {
+                sigma.fill(offset, e2);
+                for (i, e2) in e2.iter_mut().enumerate() {
+                    *e2 = flip(*e2, bit_at(v, offset + i));
+                }
+            },
+        );
         let v = plane_of(b1, &role_1);
         let e1 = |mut message: Vec<u64>| {
-            blocks::for_each([&mut message], [], &|offset, [u], []| {
-                for (i, u) in u.iter_mut().enumerate() {
-                    let v = bit_at(v, offset + i);
-                    *u = flip(*u, v).wrapping_add(v);
-                }
-            });
+            blocks::for_each(
+                [&mut message],
+                [],
+                #[inline(always)]
+                |offset, [u], []| {
+                    for (i, u) in u.iter_mut().enumerate() {
+                        let v = bit_at(v, offset + i);
+                        *u = flip(*u, v).wrapping_add(v);
+                    }
+                },
+            );
             message
         };
         product.exchange(self, e2, role_1.len(), e1)
@@ -174,17 +197,23 @@ impl BitProduct<'_> {
         let (after, before) = (protocol.after(), protocol.before());
         let [first, second] = self.out;
         let outputs = [&mut first[role_0.clone()], &mut second[role_0.clone()]];
-        blocks::for_each(outputs, [], &|offset, [z0, z1], []| {
-            self.masks[0]
-                .with_previous
-                .fill(self.fields * field(role_0.len()) + offset, z0);
-            self.masks[0].with_next.fill(offset, z1);
-        });
+        blocks::for_each(
+            outputs,
+            [],
+            #[inline(always)]
+            |offset, [z0, z1], []| {
+                self.masks[0]
+                    .with_previous
+                    .fill(self.fields * field(role_0.len()) + offset, z0);
+                self.masks[0].with_next.fill(offset, z1);
+            },
+        );
         if !role_2.is_empty() {
             blocks::for_each(
                 [&mut e2, &mut second[role_2.clone()]],
                 [],
-                &|offset, [e2, z0], []| {
+                #[inline(always)]
+                |offset, [e2, z0], []| {
                     self.masks[2]
                         .with_next
                         .fill(self.fields * field(role_2.len()) + offset, z0);
@@ -198,7 +227,8 @@ impl BitProduct<'_> {
             blocks::for_each(
                 [&mut e1, &mut first[role_1.clone()]],
                 [],
-                &|offset, [e1, z1], []| {
+                #[inline(always)]
+                |offset, [e1, z1], []| {
                     self.masks[1].with_previous.fill(offset, z1);
                     subtract(e1, z1);
                 },
@@ -240,9 +270,14 @@ fn subtract(from: &mut [u64], other: &[u64]) {
 }
 
 fn add_into(out: &mut [u64], a: &[u64], b: &[u64]) {
-    blocks::for_each([out], [a, b], &|_, [out], [a, b]| {
-        for i in 0..out.len() {
-            out[i] = a[i].wrapping_add(b[i]);
-        }
-    });
+    blocks::for_each(
+        [out],
+        [a, b],
+        #[inline(always)]
+        |_, [out], [a, b]| {
+            for i in 0..out.len() {
+                out[i] = a[i].wrapping_add(b[i]);
+            }
+        },
+    );
 }

@@ -124,16 +124,26 @@ impl Replicated {
         }
         let mut missing = self.channel.receive(before, first.len())?;
         let lacking = &mut missing[..];
-        blocks::for_each([lacking], [first, second], &|_, [value], [a, b]| {
-            for i in 0..value.len() {
-                value[i] = group.combine(value[i], group.combine(a[i], b[i]));
-            }
-        });
+        blocks::for_each(
+            [lacking],
+            [first, second],
+            #[inline(always)]
+            |_, [value], [a, b]| {
+                for i in 0..value.len() {
+                    value[i] = group.combine(value[i], group.combine(a[i], b[i]));
+                }
+            },
+        );
         Ok(Some(missing))
     }
 }
 
 /// Fills a slice with masks, over all threads.
 fn fill(masks: &Reserved, out: &mut [u64]) {
-    blocks::for_each([out], [], &|offset, [out], []| masks.fill(offset, out));
+    blocks::for_each(
+        [out],
+        [],
+        #[inline(always)]
+        |offset, [out], []| masks.fill(offset, out),
+    );
 }

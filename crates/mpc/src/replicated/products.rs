@@ -17,6 +17,9 @@ use super::{Pair, PairMut, Replicated};
 use crate::blocks::{self, BLOCK};
 use crate::group::Group;
 use crate::{Bilinear, Result, Shift};
+use ring::stream::Reserved;
+use std::ops::Range;
+use std::slice;
 
 impl Replicated {
     pub(super) fn product(
@@ -28,18 +31,19 @@ impl Replicated {
     ) -> Result<()> {
         let n = map.lengths().2;
         self.channel.begin_of(map.name(), n, &map.parameters(None));
-        let mut mine = vec![0; n];
-        local_product(map, x, y, &mut mine);
         let zero = self.symmetric_masks(n);
-        blocks::for_each([&mut mine], [], &|offset, [z], []| {
-            let (mut plus, mut minus) = ([0; BLOCK], [0; BLOCK]);
-            let (plus, minus) = (&mut plus[..z.len()], &mut minus[..z.len()]);
-            zero.with_next.fill(offset, plus);
-            zero.with_previous.fill(offset, minus);
-            for i in 0..z.len() {
-                z[i] = z[i].wrapping_add(plus[i]).wrapping_sub(minus[i]);
-            }
-        });
+        let mut mine = vec![0; n];
+        masked_product(
+            map,
+            [x, y],
+            &mut mine,
+            slice::from_ref(&(0..n)),
+            #[inline(always)]
+            |_, offset, z| {
+                mask(&zero.with_next, offset, z, u64::wrapping_add);
+                mask(&zero.with_previous, offset, z, u64::wrapping_sub);
+            },
+        );
         first.copy_from_slice(&mine);
         let (after, before) = (self.after(), self.before());
         self.channel.send(before, mine)?;
@@ -53,45 +57,46 @@ impl Replicated {
         x: Pair,
         y: Pair,
         shift: Shift,
-        out: PairMut,
+        [first, second]: PairMut,
     ) -> Result<()> {
         let n = map.lengths().2;
         self.channel
             .begin_of(map.name(), n, &map.parameters(Some(shift)));
-        let mut mine = vec![0; n];
-        local_product(map, x, y, &mut mine);
-
-        let [s, z1, z2] = self.ranges(n);
+        let ranges = self.ranges(n);
         let masks = self.masks(n, |n| MaskWords {
             k01: field(n),
             k12: 0,
             k20: field(n),
         });
-        let [of_0, of_1, of_2] = masks;
-        // Role 0 takes both masks away again; roles 1 and 2 each hide theirs from the other.
-        blocks::for_each([&mut mine[s.clone()]], [], &|offset, [z], []| {
-            add_mask(&of_0.with_next, offset, z, |z, mask| z.wrapping_sub(mask));
-            add_mask(&of_0.with_previous, offset, z, |z, mask| {
-                z.wrapping_sub(mask)
-            });
-        });
-        blocks::for_each([&mut mine[z1.clone()]], [], &|offset, [z], []| {
-            add_mask(&of_1.with_previous, offset, z, u64::wrapping_add);
-        });
-        blocks::for_each([&mut mine[z2.clone()]], [], &|offset, [z], []| {
-            add_mask(&of_2.with_next, offset, z, u64::wrapping_add);
-        });
+        let [of_0, of_1, of_2] = &masks;
+        masked_product(
+            map,
+            [x, y],
+            first,
+            &ranges,
+            #[inline(always)]
+            |role, offset, z| match role {
+                // Takes both masks away again; roles 1 and 2 each hide theirs from the other.
+                0 => {
+                    mask(&of_0.with_next, offset, z, u64::wrapping_sub);
+                    mask(&of_0.with_previous, offset, z, u64::wrapping_sub);
+                }
+                1 => mask(&of_1.with_previous, offset, z, u64::wrapping_add),
+                _ => mask(&of_2.with_next, offset, z, u64::wrapping_add),
+            },
+        );
 
         let (after, before) = (self.after(), self.before());
-        self.send_some(after, &mine[z1.clone()])?;
-        self.send_some(before, &mine[z2.clone()])?;
-        let mut truncation = self.truncation(n, shift, out);
-        truncation.open(self, &mine[s])?;
-        self.receive_and_add(before, &mut mine[z2.clone()])?;
-        truncation.help(self, &mine[z2.clone()])?;
-        self.receive_and_add(after, &mut mine[z1.clone()])?;
-        truncation.middle(self, &mine[z1])?;
-        truncation.close(self, &mine[z2])
+        let [_, z1, z2] = ranges;
+        self.send_some(after, &first[z1.clone()])?;
+        self.send_some(before, &first[z2.clone()])?;
+        let mut truncation = self.truncation(n, shift, [first, second]);
+        truncation.open(self)?;
+        self.receive_and_add(before, truncation.known(z2))?;
+        truncation.help(self)?;
+        self.receive_and_add(after, truncation.known(z1))?;
+        truncation.middle(self)?;
+        truncation.close(self)
     }
 
     /// Sends a copy, if there is anything to send.
@@ -114,12 +119,8 @@ impl Replicated {
     }
 }
 
-fn add_mask(
-    masks: &ring::stream::Reserved,
-    offset: usize,
-    words: &mut [u64],
-    combine: impl Fn(u64, u64) -> u64,
-) {
+#[inline(always)]
+fn mask(masks: &Reserved, offset: usize, words: &mut [u64], combine: impl Fn(u64, u64) -> u64) {
     let mut mask = [0; BLOCK];
     let mask = &mut mask[..words.len()];
     masks.fill(offset, mask);
@@ -128,34 +129,64 @@ fn add_mask(
     }
 }
 
-/// This party's summand of map(x, y); the pre-added operand is the smaller one.
-fn local_product(map: &Bilinear, [x0, x1]: Pair, [y0, y1]: Pair, out: &mut [u64]) {
-    if let Bilinear::Elementwise { .. } = map {
-        // Added in passing: every element is used once.
-        let product = |_, [z]: [&mut [u64]; 1], [x0, x1, y0, y1]: [&[u64]; 4]| {
-            for i in 0..z.len() {
-                let both = y0[i].wrapping_add(y1[i]);
-                z[i] = x0[i]
-                    .wrapping_mul(both)
-                    .wrapping_add(x1[i].wrapping_mul(y0[i]));
-            }
-        };
-        blocks::for_each([out], [x0, x1, y0, y1], &product);
-    } else if x0.len() < y0.len() {
-        let both = sum(x0, x1);
-        map.evaluate(out, &[(&both, y0), (x0, y1)]);
-    } else {
-        let both = sum(y0, y1);
-        map.evaluate(out, &[(x0, &both), (x1, y0)]);
+/// This party's summand of map(x, y), with `mask(run, offset, words)` on each block of the runs that lie in
+/// `ranges`, which cover it.
+fn masked_product(
+    map: &Bilinear,
+    [[x0, x1], [y0, y1]]: [Pair; 2],
+    out: &mut [u64],
+    ranges: &[Range<usize>],
+    mask: impl Fn(usize, usize, &mut [u64]) + Sync,
+) {
+    let elementwise = matches!(map, Bilinear::Elementwise { .. });
+    if !elementwise {
+        // The pre-added operand is the smaller one.
+        if x0.len() < y0.len() {
+            map.evaluate(out, &[(&sum(x0, x1), y0), (x0, y1)]);
+        } else {
+            map.evaluate(out, &[(x0, &sum(y0, y1)), (x1, y0)]);
+        }
+    }
+    for (run, range) in ranges.iter().enumerate() {
+        let z = &mut out[range.clone()];
+        if !elementwise {
+            blocks::for_each(
+                [z],
+                [],
+                #[inline(always)]
+                |offset, [z], []| mask(run, offset, z),
+            );
+            continue;
+        }
+        // Added, multiplied and masked in passing: every element is used once.
+        blocks::for_each(
+            [z],
+            [x0, x1, y0, y1].map(|words| &words[range.clone()]),
+            #[inline(always)]
+            |offset, [z], [x0, x1, y0, y1]| {
+                for i in 0..z.len() {
+                    let both = y0[i].wrapping_add(y1[i]);
+                    z[i] = x0[i]
+                        .wrapping_mul(both)
+                        .wrapping_add(x1[i].wrapping_mul(y0[i]));
+                }
+                mask(run, offset, z);
+            },
+        );
     }
 }
 
 fn sum(a: &[u64], b: &[u64]) -> Vec<u64> {
     let mut sum = vec![0; a.len()];
-    blocks::for_each([&mut sum], [a, b], &|_, [sum], [a, b]| {
-        for i in 0..sum.len() {
-            sum[i] = a[i].wrapping_add(b[i]);
-        }
-    });
+    blocks::for_each(
+        [&mut sum],
+        [a, b],
+        #[inline(always)]
+        |_, [sum], [a, b]| {
+            for i in 0..sum.len() {
+                sum[i] = a[i].wrapping_add(b[i]);
+            }
+        },
+    );
     sum
 }

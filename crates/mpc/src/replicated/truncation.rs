@@ -42,14 +42,18 @@ use crate::blocks::{self, BLOCK};
 use crate::{Result, Shift};
 use ring::pack::{pack_low, packed_words, unpack_low};
 use ring::stream::Reserved;
+use std::ops::Range;
 
 /// One truncation under way. Its four stages are called in the order open, help, middle, close; each
-/// does the work of one role on the elements where this party plays it.
+/// does the work of one role on the elements where this party plays it. Until that stage the first output holds
+/// what the role knows of them: s without its offset, or t.
 pub(super) struct Truncation<'a> {
     ranges: Ranges,
     masks: [Masks; 3],
     bits: u32,
     out: PairMut<'a>,
+    /// What is packed, or was, of one stage at a time.
+    small: Vec<u64>,
 }
 
 impl Replicated {
@@ -57,37 +61,43 @@ impl Replicated {
         let n = x[0].len();
         self.channel
             .begin_of("truncate", n, &[u64::from(shift.bits())]);
-        let [s, t1, t2] = self.split_anew(x);
-        let mut truncation = self.truncation(n, shift, out);
-        truncation.open(self, &s)?;
-        truncation.help(self, &t2)?;
-        truncation.middle(self, &t1)?;
-        truncation.close(self, &t2)
+        let [first, second] = out;
+        self.split_anew(x, first);
+        let mut truncation = self.truncation(n, shift, [first, second]);
+        truncation.open(self)?;
+        truncation.help(self)?;
+        truncation.middle(self)?;
+        truncation.close(self)
     }
 
     /// x0 + x1 + κ where this party plays role 0, x2 − κ where it plays roles 1 and 2.
-    fn split_anew(&mut self, [first, second]: Pair) -> [Vec<u64>; 3] {
+    fn split_anew(&mut self, [first, second]: Pair, out: &mut [u64]) {
         let coins = self.coins(first.len());
         let [role_0, role_1, role_2] = self.ranges(first.len());
-        let mut s = vec![0; role_0.len()];
-        let both = [&first[role_0.clone()], &second[role_0.clone()]];
-        blocks::for_each([&mut s], both, &|offset, [s], [a, b]| {
-            coins.fill(role_0.start + offset, s);
-            for i in 0..s.len() {
-                s[i] = s[i].wrapping_add(a[i]).wrapping_add(b[i]);
-            }
-        });
-        let [t1, t2] = [(role_1, second), (role_2, first)].map(|(role, known)| {
-            let mut t = vec![0; role.len()];
-            blocks::for_each([&mut t], [&known[role.clone()]], &|offset, [t], [x]| {
-                coins.fill(role.start + offset, t);
-                for i in 0..t.len() {
-                    t[i] = x[i].wrapping_sub(t[i]);
+        blocks::for_each(
+            [&mut out[role_0.clone()]],
+            [&first[role_0.clone()], &second[role_0.clone()]],
+            #[inline(always)]
+            |offset, [s], [a, b]| {
+                coins.fill(role_0.start + offset, s);
+                for i in 0..s.len() {
+                    s[i] = s[i].wrapping_add(a[i]).wrapping_add(b[i]);
                 }
-            });
-            t
-        });
-        [s, t1, t2]
+            },
+        );
+        for (role, known) in [(role_1, second), (role_2, first)] {
+            blocks::for_each(
+                [&mut out[role.clone()]],
+                [&known[role.clone()]],
+                #[inline(always)]
+                |offset, [t], [x]| {
+                    coins.fill(role.start + offset, t);
+                    for i in 0..t.len() {
+                        t[i] = x[i].wrapping_sub(t[i]);
+                    }
+                },
+            );
+        }
     }
 
     /// Takes the masks of one truncation of n elements.
@@ -103,8 +113,11 @@ impl Replicated {
             k12: 0,
             k20: (2 + second_mask_words(bits)) * field(n),
         });
+        let ranges = self.ranges(n);
+        let most = ranges.iter().map(Range::len).max();
         Truncation {
-            ranges: self.ranges(n),
+            small: vec![0; most.unwrap_or(0)],
+            ranges,
             masks,
             bits,
             out,
@@ -117,22 +130,37 @@ fn second_mask_words(bits: u32) -> usize {
     usize::from(bits > 32)
 }
 
-/// ρ and q' of a block, not yet reduced to f bits.
-fn small_masks(k20: &Reserved, n: usize, offset: usize, bits: u32, rho: &mut [u64], q: &mut [u64]) {
-    k20.fill(field(n) + offset, rho);
-    if second_mask_words(bits) == 0 {
-        for (q, rho) in q.iter_mut().zip(rho) {
-            *q = *rho >> 32;
+/// Masks of one block.
+struct BlockMasks([[u64; BLOCK]; 2]);
+
+impl BlockMasks {
+    /// ρ and q' of a block of n elements, not yet reduced to f bits.
+    #[inline(always)]
+    fn small(k20: &Reserved, n: usize, offset: usize, length: usize, bits: u32) -> Self {
+        let mut masks = Self([[0; BLOCK]; 2]);
+        let [rho, q] = &mut masks.0;
+        k20.fill(field(n) + offset, &mut rho[..length]);
+        if second_mask_words(bits) == 0 {
+            for (q, rho) in q.iter_mut().zip(rho) {
+                *q = *rho >> 32;
+            }
+        } else {
+            k20.fill(2 * field(n) + offset, &mut q[..length]);
         }
-    } else {
-        k20.fill(2 * field(n) + offset, q);
+        masks
     }
 }
 
 impl Truncation<'_> {
-    /// Step 1 of role 0, who knows s without its offset, uniform to whoever does not know its masks.
-    pub(super) fn open(&mut self, protocol: &mut Replicated, s: &[u64]) -> Result<()> {
-        let (n, f) = (s.len(), self.bits);
+    /// Where the first output holds what a role knows.
+    pub(super) fn known(&mut self, range: Range<usize>) -> &mut [u64] {
+        &mut self.out[0][range]
+    }
+
+    /// Step 1 of role 0. What it knows is uniform to whoever does not know its masks.
+    pub(super) fn open(&mut self, protocol: &mut Replicated) -> Result<()> {
+        let (range, f) = (self.ranges[0].clone(), self.bits);
+        let n = range.len();
         if n == 0 {
             return Ok(());
         }
@@ -140,133 +168,158 @@ impl Truncation<'_> {
             with_next: k01,
             with_previous: k20,
         } = &self.masks[0];
-        let range = self.ranges[0].clone();
         let [y0, y1] = &mut self.out;
         let mut message = vec![0; n + packed_words(n, f)];
         let (m, packed) = message.split_at_mut(n);
-        let mut a = vec![0; n];
+        let a = &mut self.small[..n];
         blocks::for_each(
-            [&mut y0[range.clone()], &mut y1[range], m, &mut a],
-            [s],
-            &|offset, [y0, y1, m, a], [s]| {
-                let (mut rho, mut q) = ([0; BLOCK], [0; BLOCK]);
-                let (rho, q) = (&mut rho[..s.len()], &mut q[..s.len()]);
-                k20.fill(offset, y0);
-                small_masks(k20, n, offset, f, rho, q);
+            [&mut y0[range.clone()], &mut y1[range], m, &mut *a],
+            [],
+            #[inline(always)]
+            |offset, [y0, y1, m, a], []| {
+                let BlockMasks([rho, q]) = BlockMasks::small(k20, n, offset, y0.len(), f);
+                k20.fill(offset, m);
                 k01.fill(offset, y1);
-                for i in 0..s.len() {
-                    let s = s[i].wrapping_add((1 << 62) - 1);
-                    let high = s >> 63;
-                    m[i] = (s >> f)
-                        .wrapping_sub(high << (64 - f))
-                        .wrapping_sub(1 << (62 - f))
-                        .wrapping_add(1)
-                        .wrapping_sub(y0[i]);
-                    a[i] = high.wrapping_sub(rho[i]);
-                    y0[i] = y0[i].wrapping_sub(q[i] << (64 - f));
-                    y1[i] = m[i].wrapping_sub(y1[i] << (64 - f));
-                }
+                opened(f, [&rho, &q], y0, y1, m, a);
             },
         );
-        pack_low(&a, f, packed);
+        pack_low(a, f, packed);
         let after = protocol.after();
         protocol.channel.send(after, message)
     }
 
     /// Step 1 of role 2, who knows t.
-    pub(super) fn help(&mut self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
-        let (n, f) = (t.len(), self.bits);
+    pub(super) fn help(&mut self, protocol: &mut Replicated) -> Result<()> {
+        let (range, f) = (self.ranges[2].clone(), self.bits);
+        let n = range.len();
         if n == 0 {
             return Ok(());
         }
         let k20 = &self.masks[2].with_next;
-        let range = self.ranges[2].clone();
         let [y2, y0] = &mut self.out;
-        let y2 = &mut y2[range.clone()];
-        blocks::for_each([&mut y0[range], &mut *y2], [t], &|offset, [y0, c2], [t]| {
-            let (mut rho, mut q) = ([0; BLOCK], [0; BLOCK]);
-            let (rho, q) = (&mut rho[..t.len()], &mut q[..t.len()]);
-            k20.fill(offset, y0);
-            small_masks(k20, n, offset, f, rho, q);
-            for i in 0..t.len() {
-                c2[i] = rho[i].wrapping_mul(t[i] >> 63).wrapping_add(q[i]);
-                y0[i] = y0[i].wrapping_sub(q[i] << (64 - f));
-            }
-        });
+        let c2 = &mut self.small[..n];
+        blocks::for_each(
+            [&mut y0[range.clone()], &mut y2[range], &mut *c2],
+            [],
+            #[inline(always)]
+            |offset, [y0, y2, c2], []| {
+                let BlockMasks([rho, q]) = BlockMasks::small(k20, n, offset, y0.len(), f);
+                k20.fill(offset, y0);
+                for i in 0..y0.len() {
+                    y0[i] = y0[i].wrapping_sub(q[i] << (64 - f));
+                    c2[i] = where_set(y2[i], rho[i]).wrapping_add(q[i]);
+                    // The part of the result that role 2 knows already.
+                    y2[i] = known_part(y2[i], f).wrapping_add(c2[i] << (64 - f));
+                }
+            },
+        );
         let mut message = vec![0; packed_words(n, f)];
-        pack_low(y2, f, &mut message);
-        // y2 keeps the part of the result that role 2 knows already.
-        blocks::for_each([y2], [t], &|_, [y2], [t]| {
-            for i in 0..t.len() {
-                y2[i] = known_part(t[i], f).wrapping_add(y2[i] << (64 - f));
-            }
-        });
+        pack_low(c2, f, &mut message);
         let before = protocol.before();
         protocol.channel.send(before, message)
     }
 
     /// Step 2 of role 1, who knows t.
-    pub(super) fn middle(&mut self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
-        let (n, f) = (t.len(), self.bits);
+    pub(super) fn middle(&mut self, protocol: &mut Replicated) -> Result<()> {
+        let (range, f) = (self.ranges[1].clone(), self.bits);
+        let n = range.len();
         if n == 0 {
             return Ok(());
         }
         let (after, before) = (protocol.after(), protocol.before());
         let k01 = &self.masks[1].with_previous;
-        let range = self.ranges[1].clone();
         let [y1, y2] = &mut self.out;
+        let (y1, y2) = (&mut y1[range.clone()], &mut y2[range]);
         let opened = protocol.channel.receive(before, n + packed_words(n, f))?;
         let (m, packed) = opened.split_at(n);
-        let mut c1 = vec![0; n];
-        unpack_low(packed, f, &mut c1);
+        let c1 = &mut self.small[..n];
+        unpack_low(packed, f, c1);
         blocks::for_each(
-            [&mut y1[range.clone()], &mut c1],
-            [m, t],
-            &|offset, [y1, c1], [m, t]| {
-                k01.fill(offset, y1);
-                for i in 0..t.len() {
-                    let q = y1[i];
-                    c1[i] = c1[i].wrapping_mul(t[i] >> 63).wrapping_add(q);
-                    y1[i] = m[i].wrapping_sub(q << (64 - f));
-                }
+            [y1, &mut *y2, &mut *c1],
+            [m],
+            #[inline(always)]
+            |offset, [y1, y2, c1], [m]| {
+                let mut q = [0; BLOCK];
+                k01.fill(offset, &mut q[..m.len()]);
+                answered(f, &q, m, y1, y2, c1);
             },
         );
         let mut message = vec![0; packed_words(n, f)];
-        pack_low(&c1, f, &mut message);
+        pack_low(c1, f, &mut message);
         protocol.channel.send(after, message)?;
         let helped = protocol.channel.receive(after, packed_words(n, f))?;
-        let y2 = &mut y2[range];
-        unpack_low(&helped, f, y2);
-        blocks::for_each([y2], [&c1, t], &|_, [y2], [c1, t]| {
-            for i in 0..t.len() {
-                y2[i] = known_part(t[i], f).wrapping_add(y2[i].wrapping_add(c1[i]) << (64 - f));
-            }
-        });
+        add_high(y2, &helped, f, c1);
         Ok(())
     }
 
     /// The end of role 2.
-    pub(super) fn close(self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
-        let (n, f) = (t.len(), self.bits);
+    pub(super) fn close(mut self, protocol: &mut Replicated) -> Result<()> {
+        let (range, f) = (self.ranges[2].clone(), self.bits);
+        let n = range.len();
         if n == 0 {
             return Ok(());
         }
         let before = protocol.before();
         let [y2, _] = self.out;
         let message = protocol.channel.receive(before, packed_words(n, f))?;
-        let mut c1 = vec![0; n];
-        unpack_low(&message, f, &mut c1);
-        blocks::for_each(
-            [&mut y2[self.ranges[2].clone()]],
-            [&c1],
-            &|_, [y2], [c1]| {
-                for i in 0..c1.len() {
-                    y2[i] = y2[i].wrapping_add(c1[i] << (64 - f));
-                }
-            },
-        );
+        add_high(&mut y2[range], &message, f, &mut self.small[..n]);
         Ok(())
     }
+}
+
+/// Role 0's message and shares: `y0` holds s without its offset, `y1` q, `m` r0. Slices of their own, so that
+/// the compiler knows that none overlaps another.
+#[inline(always)]
+fn opened(
+    f: u32,
+    [rho, q]: [&[u64; BLOCK]; 2],
+    y0: &mut [u64],
+    y1: &mut [u64],
+    m: &mut [u64],
+    a: &mut [u64],
+) {
+    for i in 0..y0.len() {
+        let s = y0[i].wrapping_add((1 << 62) - 1);
+        y0[i] = m[i].wrapping_sub(q[i] << (64 - f));
+        m[i] = known_part(s, f)
+            .wrapping_sub(1 << (62 - f))
+            .wrapping_add(1)
+            .wrapping_sub(m[i]);
+        a[i] = (s >> 63).wrapping_sub(rho[i]);
+        y1[i] = m[i].wrapping_sub(y1[i] << (64 - f));
+    }
+}
+
+/// Role 1's message and shares, as in [`opened`]: `y1` holds t, `c1` a.
+#[inline(always)]
+fn answered(f: u32, q: &[u64; BLOCK], m: &[u64], y1: &mut [u64], y2: &mut [u64], c1: &mut [u64]) {
+    for i in 0..m.len() {
+        c1[i] = where_set(y1[i], c1[i]).wrapping_add(q[i]);
+        // The part of the result that role 1 knows already.
+        y2[i] = known_part(y1[i], f).wrapping_add(c1[i] << (64 - f));
+        y1[i] = m[i].wrapping_sub(q[i] << (64 - f));
+    }
+}
+
+/// Adds packed values of f bits, times 2^(64−f); `values` is room for them.
+fn add_high(y: &mut [u64], packed: &[u64], f: u32, values: &mut [u64]) {
+    unpack_low(packed, f, values);
+    blocks::for_each(
+        [y],
+        [values],
+        #[inline(always)]
+        |_, [y], [values]| {
+            let places = 64 - f;
+            for i in 0..y.len() {
+                y[i] = y[i].wrapping_add(values[i] << places);
+            }
+        },
+    );
+}
+
+/// `value` where the highest bit of t is set, else 0.
+fn where_set(t: u64, value: u64) -> u64 {
+    value & (t >> 63).wrapping_neg()
 }
 
 /// (t >> f) − B·2^(64−f).

@@ -102,8 +102,10 @@ fn pack_block(backend: Backend, values: &[u64], bits: u32, out: &mut [u64]) {
         unsafe { avx512::pack(values, bits, out) };
         return pack_portably(rest, bits, last);
     }
-    let _ = backend;
-    pack_portably(values, bits, out);
+    backend.call(
+        #[inline(always)]
+        || pack_portably(values, bits, out),
+    );
 }
 
 /// As above.
@@ -117,6 +119,7 @@ fn unpack_block(backend: Backend, words: &[u64], bits: u32, out: &mut [u64]) {
     unpack_portably(words, bits, out);
 }
 
+#[inline(always)]
 fn pack_portably(values: &[u64], bits: u32, out: &mut [u64]) {
     match bits {
         8 => pack_lanes::<8>(values, 8, out),
@@ -138,6 +141,7 @@ fn unpack_portably(words: &[u64], bits: u32, out: &mut [u64]) {
 }
 
 /// `LANES` values of 64 / `LANES` bits to a word.
+#[inline(always)]
 fn pack_lanes<const LANES: usize>(values: &[u64], bits: u32, out: &mut [u64]) {
     let mask = mask(bits);
     let join = |values: &[u64]| {

@@ -148,12 +148,17 @@ impl Transfer {
 /// Σ 2^i of the elements.
 pub(super) fn weighted(bits: &[Vec<u64>], first: u32) -> Vec<u64> {
     let mut sum = vec![0_u64; bits[0].len()];
-    blocks::for_each([&mut sum], [], &|at, [sum], []| {
-        for (bits, shift) in bits.iter().zip(first..) {
-            for (sum, bit) in sum.iter_mut().zip(&bits[at..]) {
-                *sum = sum.wrapping_add(bit << shift);
+    blocks::for_each(
+        [&mut sum],
+        [],
+        #[inline(always)]
+        |at, [sum], []| {
+            for (bits, shift) in bits.iter().zip(first..) {
+                for (sum, bit) in sum.iter_mut().zip(&bits[at..]) {
+                    *sum = sum.wrapping_add(bit << shift);
+                }
             }
-        }
-    });
+        },
+    );
     sum
 }
