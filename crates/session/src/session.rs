@@ -4,6 +4,7 @@ use mpc::correlations::Demand;
 use mpc::{Error, Protocol, Receiver, Result, Settings};
 use net::{Mesh, Process, Reading};
 use std::fmt;
+use std::hint;
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -72,6 +73,7 @@ impl Session {
     /// # Errors
     /// As [`mpc::open`].
     pub fn open(mesh: Mesh, settings: &Settings, transport: Transport) -> Result<Self> {
+        keep_freed_memory();
         let opened = mpc::open(settings, &mesh, transport == Transport::Memory);
         let protocol = opened.inspect_err(|error| mesh.abort(&error.cause()))?;
         let about = About {
@@ -293,6 +295,18 @@ impl Drop for Session {
             mem::forget(self.open.take());
         }
     }
+}
+
+/// Has the C library's allocator keep what is freed, up to 64 MiB, for what is allocated next. Results of
+/// operations come and go by megabytes; each time that their memory goes back to the system, every page of the
+/// next has to be mapped and cleared anew, which takes as long as computing what is written there.
+///
+/// glibc learns it from the largest block that was mapped and freed, and 32 MiB are the most that it learns
+/// from (`mallopt(3)`, M_MMAP_THRESHOLD). Nothing touches this block, so it costs two system calls. With other
+/// libraries it does nothing.
+fn keep_freed_memory() {
+    const LARGEST: usize = (32 << 20) - (64 << 10);
+    drop(hint::black_box(Vec::<u8>::with_capacity(LARGEST)));
 }
 
 #[cfg(test)]
