@@ -130,6 +130,20 @@ fn digits_multiply_as_bits_do() {
     }
 }
 
+/// A key of 16 bytes for each value of each digit; the chooser lacks one of them, and has its choices.
+#[test]
+fn sets_say_what_memory_they_take() {
+    let (mut one, mut two) = pairs(1);
+    let scalars = edges(100, 3);
+    let (offered, chosen) = transfers(&mut one, &mut two, &scalars);
+    let (keys, message) = ScalarKeys::new(offered, 100).in_digits(4);
+    let set = Scalars::new(chosen, &scalars)
+        .in_digits(4, &message)
+        .unwrap();
+    assert_eq!(keys.bytes(), 128 * 16 * 16 * 16);
+    assert_eq!(set.bytes(), 128 * (16 * 15 * 16 + 8));
+}
+
 #[test]
 #[should_panic(expected = "a set of scalars is cut into digits once, before its first product")]
 fn digits_after_a_product_are_refused() {

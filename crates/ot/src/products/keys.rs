@@ -64,6 +64,11 @@ impl Keys {
         others
     }
 
+    /// Memory that the keys take, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.leaves.iter().map(|keys| size_of_val(&keys[..])).sum()
+    }
+
     /// The keys of each leaf of a digit.
     pub(super) fn leaves(&self, digit: usize) -> std::slice::ChunksExact<'_, u128> {
         self.leaves[digit].chunks_exact(padded(self.scalars))

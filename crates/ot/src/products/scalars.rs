@@ -53,6 +53,12 @@ pub fn digit_words(scalars: usize, bits: usize) -> usize {
 }
 
 impl ScalarKeys {
+    /// Memory that it takes, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.keys.bytes()
+    }
+
     /// The keys for so many scalars.
     ///
     /// # Panics
@@ -134,6 +140,12 @@ impl ScalarKeys {
 }
 
 impl Scalars {
+    /// Memory that it takes, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.keys.bytes() + size_of_val(&self.choices[..])
+    }
+
     /// The set of these scalars.
     ///
     /// # Panics

@@ -29,19 +29,16 @@ const MESSAGE: usize = 1 << 21;
 /// Scalars of one set: bounds the memory of its keys, 2 KiB a scalar and pair of parties.
 const SET: usize = 1 << 16;
 
-/// Memory of the keys of a kept set, for each scalar and peer.
-const KEPT_KIB: usize = 4;
-
 /// The transfers of the bits of a matrix of scalars, with every other party in both directions.
 pub(super) struct Set {
-    scalars: usize,
     ends: Vec<(Scalars, ScalarKeys)>,
 }
 
 impl Set {
-    /// Memory for each peer, roughly.
+    /// Memory for each peer: both directions together, and the same at every party.
     pub fn kib(&self) -> usize {
-        self.scalars * KEPT_KIB
+        let bytes = |(scalars, keys): &(Scalars, ScalarKeys)| scalars.bytes() + keys.bytes();
+        self.ends.first().map_or(0, bytes).div_ceil(1 << 10)
     }
 }
 
@@ -97,10 +94,7 @@ impl Transfer {
             let ours = Scalars::new(chosen, scalars).in_digits(digit, &message);
             ends.push((blame(&self.channel, *peer, ours)?, keys));
         }
-        Ok(Set {
-            scalars: scalars.len(),
-            ends,
-        })
+        Ok(Set { ends })
     }
 
     /// Adds the cross terms of those rows of scalars, of which the set's first is row `first`.
