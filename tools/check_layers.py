@@ -88,6 +88,7 @@ MODULES = [
 #: Inside python/tacit/operators.
 OPERATORS = [
     ["agreement", "operands", "propagation"],
+    ["calls"],
     ["table", "approximation", "averages"],
     ["arithmetic", "logical", "movement"],
     ["comparison", "linear"],

@@ -17,9 +17,10 @@ from tacit.session import Session
 from tacit.tensor import SecretTensor
 
 
-def note(session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Notes the operator that is carried out and its arguments; no interaction."""
-    structure: list[Any] = [session.operator]
+def collected(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    """Of the arguments of an operator what is compared as it is, and the values that are compared in
+    private."""
+    structure: list[Any] = []
     values: list[Any] = []
     positions, names = _operands(func)
     for at, arg in enumerate(args):
@@ -27,11 +28,14 @@ def note(session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, A
     for name, arg in kwargs.items():
         structure.append(name)
         _collect(arg, name in names, structure, values)
-    session.core.note(repr(structure).encode())
-    if values:
-        label = f"{session.operator} in {paths.current()}"
-        for value in values:
-            session.core.note_public(label, _bytes(value))
+    return structure, values
+
+
+def note_values(session: Session, values: list[Any]) -> None:
+    """Notes values that meet secrets in the operator that is carried out; no interaction."""
+    label = f"{session.operator} in {paths.current()}"
+    for value in values:
+        session.core.note_public(label, _bytes(value))
 
 
 @cache

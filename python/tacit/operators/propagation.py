@@ -1,5 +1,5 @@
 """What comes out of an operator, without data: PyTorch itself works out shapes and dtypes on tensors that
-have no memory, once for each combination of arguments' shapes and values."""
+have no memory."""
 
 from typing import Any, NamedTuple
 
@@ -14,12 +14,6 @@ class Outcome(NamedTuple):
     dtype: torch.dtype
 
 
-#: Combinations that are remembered at most.
-MOST = 1 << 12
-
-_known: dict[Any, Any] = {}
-
-
 def propagate(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The operator's result with an :class:`Outcome` in the place of each tensor; ``None`` where it depends
     on data.
@@ -27,28 +21,6 @@ def propagate(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     Raises:
         RuntimeError, IndexError: whatever PyTorch says of arguments that do not fit.
     """
-    try:
-        key = (func, _key(args), _key(tuple(kwargs.items())) if kwargs else ())
-        if key in _known:
-            return _known[key]
-    except TypeError:
-        return _propagate(func, args, kwargs)
-    if len(_known) >= MOST:
-        _known.clear()
-    outcome = _known[key] = _propagate(func, args, kwargs)
-    return outcome
-
-
-def _key(value: Any) -> Any:
-    """All of an argument that shapes and dtypes depend on."""
-    if isinstance(value, torch.Tensor):
-        return value.dtype, value.shape, value.stride()
-    if isinstance(value, tuple | list):
-        return tuple(map(_key, value))
-    return type(value), value
-
-
-def _propagate(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
         return None
     if _has_mask(args):

@@ -4,16 +4,16 @@ dtype and shares memory with the arguments exactly where PyTorch's schema says s
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import torch
 
 from tacit import paths, ranges
 from tacit.errors import MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE
-from tacit.operators.agreement import note
+from tacit.operators.calls import call_of
 from tacit.operators.operands import as_kind_of
-from tacit.operators.propagation import Outcome, propagate
+from tacit.operators.propagation import Outcome
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor, refuse
@@ -70,26 +70,30 @@ def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     Raises:
         UnsupportedOperatorError: the table has no entry, or not for these arguments.
     """
-    implementation = TABLE.get(func) or _writing(func)
-    if implementation is None:
+    operator = _operator(func)
+    if operator is None:
         return _composed(func, args, kwargs)
     secrets = _secrets(args, kwargs)
     session = _session_of_all(secrets)
-    if not all(secret._parts for secret in secrets):
+    call = call_of(operator.name, func, args, kwargs)
+    if () in [secret._parts for secret in secrets]:
         if func not in RESHAPING:
             unsupported("the indices of a max pooling", "use max pooling without return_indices")
-        outcome = propagate(func, args, kwargs)
+        outcome = call.expected(func, args, kwargs)
         return SecretTensor((), WHOLE, session, outcome.dtype, shape=outcome.shape)
-    previous = session.operator
-    if not previous:
-        session.operator = str(func)
-        note(session, func, args, kwargs)
+    if session.operator:
+        # Part of another, which was noted.
+        return _carried_out(operator, call.expected(func, args, kwargs), args, kwargs, secrets)
+    has_gradients = torch.is_grad_enabled()
+    session.operator = operator.name
     try:
-        with torch.no_grad():
-            expected = propagate(func, args, kwargs)
-            return _wrapped(func, implementation(*args, **kwargs), expected, secrets)
+        # As torch.no_grad() does, in less time.
+        torch._C._set_grad_enabled(False)
+        call.note(session, func, args, kwargs)
+        return _carried_out(operator, call.expected(func, args, kwargs), args, kwargs, secrets)
     finally:
-        session.operator = previous
+        torch._C._set_grad_enabled(has_gradients)
+        session.operator = ""
 
 
 SecretTensor.dispatcher = run
@@ -118,15 +122,34 @@ def _secrets(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[SecretTensor
 
 def _session_of_all(secrets: Sequence[SecretTensor]) -> Session:
     session = secrets[0]._session
-    if any(secret._session is not session for secret in secrets):
-        raise MisuseError("tensors of two sessions do not meet in one operation")
+    for secret in secrets:
+        if secret._session is not session:
+            raise MisuseError("tensors of two sessions do not meet in one operation")
     return session
+
+
+class Operator(NamedTuple):
+    """What the table and the schema say of an operator."""
+
+    name: str
+    implementation: Callable[..., Any]
+    #: Which of the results share no memory with any argument.
+    fresh: tuple[bool, ...]
+
+
+@cache
+def _operator(func: Any) -> Operator | None:
+    implementation = TABLE.get(func) or _writing(func)
+    if implementation is None:
+        return None
+    unsafe = func in UNSAFE_VIEWS
+    fresh = tuple(value.alias_info is None and not unsafe for value in func._schema.returns)
+    return Operator(str(func), implementation, fresh)
 
 
 # In-place operators --------------------------------------------------------------------------------
 
 
-@cache
 def _writing(func: Any) -> Callable[..., Any] | None:
     """An in-place operator made of the one that returns a new tensor (or a view)."""
     name = func._schema.name.removeprefix("aten::")
@@ -162,18 +185,17 @@ def _reshaping(func: Any, functional: Callable[..., Any]) -> Callable[..., Any]:
     return reshape
 
 
-# Wrapping ------------------------------------------------------------------------------------------
+# Carrying out ------------------------------------------------------------------------------------------
 
 
-@cache
-def _is_fresh(func: Any) -> tuple[bool, ...]:
-    """Which of the results share no memory with any argument, by the operator's schema."""
-    unsafe = func in UNSAFE_VIEWS
-    return tuple(value.alias_info is None and not unsafe for value in func._schema.returns)
-
-
-def _wrapped(func: Any, result: Any, expected: Any, secrets: Sequence[SecretTensor]) -> Any:
-    fresh = _is_fresh(func)
+def _carried_out(
+    operator: Operator,
+    expected: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    secrets: Sequence[SecretTensor],
+) -> Any:
+    fresh, result = operator.fresh, operator.implementation(*args, **kwargs)
     if isinstance(result, SecretTensor):
         return _finished(result, expected, fresh[0], secrets)
     if not isinstance(result, tuple | list):
@@ -200,17 +222,21 @@ def _finished(
     dtype = result.dtype
     if expected is not None:
         assert expected.shape == result.shape, f"shape {result.shape} in the place of {expected.shape}"
-        assert _kind(expected.dtype) == _kind(dtype), f"{dtype} in the place of {expected.dtype}"
-        dtype = expected.dtype
-    if is_fresh:
-        mine = parts[0].untyped_storage()._cdata
-        if any(secret._parts[0].untyped_storage()._cdata == mine for secret in secrets):
-            parts = tuple(part.clone() for part in parts)
+        if expected.dtype != dtype:
+            assert _kind(expected.dtype) == _kind(dtype), f"{dtype} in the place of {expected.dtype}"
+            dtype = expected.dtype
+    if is_fresh and _shares_memory(parts[0], secrets):
+        parts = tuple(part.clone() for part in parts)
     if result._session.is_plain and dtype.is_floating_point:
         ranges.check_value(result._session, parts[0], result._scale)
     if dtype != result.dtype or parts is not result._parts:
         return result.like(parts, dtype=dtype, loose=result._loose)
     return result
+
+
+def _shares_memory(part: torch.Tensor, secrets: Sequence[SecretTensor]) -> bool:
+    mine = part.untyped_storage()._cdata
+    return mine in [secret._parts[0].untyped_storage()._cdata for secret in secrets]
 
 
 def _kind(dtype: torch.dtype) -> str:

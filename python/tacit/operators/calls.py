@@ -1,0 +1,74 @@
+"""A call of an operator, by the kinds of its arguments alone: what the parties compare of it (``agreement``)
+and what comes out (``propagation``) depend on nothing else, and are worked out once for each combination."""
+
+from typing import Any
+
+import torch
+
+from tacit.operators.agreement import collected, note_values
+from tacit.operators.propagation import propagate
+from tacit.session import Session
+from tacit.tensor import SecretTensor
+
+#: Combinations that are remembered at most.
+MOST = 1 << 12
+
+_known: dict[Any, "Call"] = {}
+
+#: What comes out was not worked out yet.
+_OPEN = object()
+
+
+class Call:
+    """What is the same for all calls of one kind."""
+
+    __slots__ = ("_expected", "_has_values", "_parameters")
+
+    def __init__(self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        structure, values = collected(func, args, kwargs)
+        self._parameters = repr([name, *structure]).encode()
+        self._has_values = bool(values)
+        self._expected: Any = _OPEN
+
+    def note(self, session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Notes the operator that is carried out and its arguments; no interaction."""
+        session.core.note(self._parameters)
+        if self._has_values:
+            note_values(session, collected(func, args, kwargs)[1])
+
+    def expected(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What comes out of it, as ``propagate`` has it."""
+        if self._expected is _OPEN:
+            self._expected = propagate(func, args, kwargs)
+        return self._expected
+
+
+def call_of(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    """The call of the operator of that name, by the kinds of its arguments."""
+    try:
+        kinds = tuple(map(_kind, args)), tuple(map(_kind, kwargs.items()))
+        # The default dtype is what integers become in a division.
+        key = name, kinds, torch.get_default_dtype()
+        known = _known.get(key)
+    except TypeError:
+        # What has no hash is not remembered.
+        return Call(name, func, args, kwargs)
+    if known is None:
+        if len(_known) >= MOST:
+            _known.clear()
+        known = _known[key] = Call(name, func, args, kwargs)
+    return known
+
+
+def _kind(value: Any) -> Any:
+    """All of an argument that is compared as it is, or that shapes and dtypes depend on."""
+    if isinstance(value, SecretTensor):
+        return value.dtype, value.shape, value.stride(), value._scale.bits
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.shape, value.stride()
+    if isinstance(value, tuple | list):
+        return tuple(map(_kind, value))
+    if isinstance(value, float | complex):
+        # 0.0 and −0.0 are equal and not the same, and NaN does not equal itself.
+        return type(value), repr(value)
+    return type(value), value
