@@ -391,6 +391,8 @@ def test_a_scale_for_a_weight_that_is_not_there() -> None:
 
 OVERFLOWS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a product": (lambda x: x * x, "aten.mul.Tensor"),
+    "a product of no dimensions": (lambda x: x[0] * x[1], "aten.mul.Tensor"),
+    "a product of a view": (lambda x: x.expand(3, 2).t() * x.reshape(2, 1), "aten.mul.Tensor"),
     "a matrix product": (lambda x: x.reshape(1, 2) @ x.reshape(2, 1), "aten.mm"),
     "a convolution": (
         lambda x: nn.functional.conv1d(x.reshape(1, 1, 2), x.reshape(1, 1, 2)),
@@ -425,6 +427,23 @@ def test_a_trial_run_shows_every_overflow(what: str) -> None:
     assert len(found) == len(set(found))
     assert all("module '1'" in message for message in found)
     assert operator in found[0]
+
+
+def test_views_of_what_left_its_range_are_named_too() -> None:
+    def program() -> list[str]:
+        x = tacit.share(double([2.0**29, 1.0]), owner=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ((x + x).expand(3, 2).t())[0, 0]
+        return [str(warning.message).split()[3] for warning in caught]
+
+    named = tacit.launch(program, protocol="plain", parties=2, transport="memory")
+    assert max(named, key=len) == [
+        "aten.add.Tensor",
+        "aten.expand.default",
+        "aten.t.default",
+        "aten.select.int",
+    ]
 
 
 # Factors -------------------------------------------------------------------------------------------

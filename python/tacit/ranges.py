@@ -5,22 +5,29 @@ import math
 import warnings
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from tacit import fixed, paths
+from tacit import _core, fixed, paths
 from tacit.errors import RangeWarning
 from tacit.fixed import Scale
 from tacit.session import Session
 
 
 def check_product(
-    session: Session, x: torch.Tensor, y: torch.Tensor, summands: int, product: Callable[..., torch.Tensor]
+    session: Session,
+    x: NDArray[np.int64],
+    y: NDArray[np.int64],
+    summands: int,
+    product: Callable[..., torch.Tensor],
 ) -> None:
     """Reports a product of words, of which a result takes that many, that truncation cannot take."""
-    bound = _greatest(x) * _greatest(y) * summands
+    bound = float(_core.greatest_magnitude(x)) * _core.greatest_magnitude(y) * summands
     if bound < 2.0**fixed.RANGE:
         return
-    greatest = float(product(x.to(torch.float64), y.to(torch.float64)).abs().max())
+    exact = product(*(torch.from_numpy(words).to(torch.float64) for words in (x, y)))
+    greatest = float(exact.abs().max())
     if greatest >= 2.0**fixed.RANGE:
         _report(
             session,
@@ -39,11 +46,12 @@ def check_value(session: Session, words: torch.Tensor, scale: Scale) -> None:
         )
 
 
-def _greatest(words: torch.Tensor) -> float:
-    if not words.numel():
-        return 0.0
+def _greatest(words: torch.Tensor) -> int:
+    if words.is_contiguous():
+        return _core.greatest_magnitude((words if words.dim() else words.view(1)).numpy())
+    # A view, which may repeat few words without end, is not copied for that.
     lowest, highest = words.aminmax()
-    return float(max(-int(lowest), int(highest)))
+    return max(-int(lowest), int(highest))
 
 
 def _report(session: Session, what: str) -> None:

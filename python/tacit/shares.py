@@ -42,14 +42,14 @@ class Geometry:
         return _core.Convolution(**vars(self))
 
 
-def _array(part: torch.Tensor) -> NDArray[Any]:
+def array(part: torch.Tensor) -> NDArray[Any]:
     """A component as it lies in memory, or in order; with at least one dimension."""
     part = part.contiguous()
     return part.numpy() if part.dim() else part.view(1).numpy()
 
 
 def _arrays(parts: Parts) -> list[NDArray[Any]]:
-    return [_array(part) for part in parts]
+    return list(map(array, parts))
 
 
 def _names(session: Session, x: Parts, y: Parts) -> tuple[int | None, int | None]:
@@ -59,20 +59,28 @@ def _names(session: Session, x: Parts, y: Parts) -> tuple[int | None, int | None
 
 def _words(session: Session, shape: Sequence[int]) -> tuple[Parts, list[NDArray[np.int64]]]:
     """Components to be written, and the same as arrays."""
-    out = tuple(torch.empty(shape, dtype=torch.int64) for _ in range(session.core.parts))
-    return out, [_array(part) for part in out]
+    return _empty(session, shape, np.int64)
 
 
 def _bits(session: Session, shape: Sequence[int]) -> tuple[Parts, list[NDArray[np.uint8]]]:
-    out = tuple(torch.empty(shape, dtype=torch.uint8) for _ in range(session.core.parts))
-    return out, [_array(part) for part in out]
+    return _empty(session, shape, np.uint8)
+
+
+def _empty(session: Session, shape: Sequence[int], kind: Any) -> tuple[Parts, list[NDArray[Any]]]:
+    # NumPy takes less time than PyTorch for small memory, and finds large pages for large memory.
+    arrays = [np.empty(shape, kind) for _ in range(session.core.parts)]
+    out = tuple(map(torch.from_numpy, arrays))
+    if not arrays[0].size:
+        # PyTorch has other strides than NumPy where there are no elements.
+        out = tuple(torch.empty(shape, dtype=part.dtype) for part in out)
+    return out, arrays if len(shape) else _arrays(out)
 
 
 def share(session: Session, words: torch.Tensor | None, owner: int, shape: Sequence[int]) -> Parts:
     """Shares the owner's words."""
     out, arrays = _words(session, shape)
     if arrays[0].size:
-        session.core.share(None if words is None else _array(words), owner, arrays)
+        session.core.share(None if words is None else array(words), owner, arrays)
     return out
 
 
@@ -80,7 +88,7 @@ def share_bits(session: Session, bits: torch.Tensor | None, owner: int, shape: S
     """Shares the owner's bits."""
     out, arrays = _bits(session, shape)
     if arrays[0].size:
-        session.core.share_bits(None if bits is None else _array(bits), owner, arrays)
+        session.core.share_bits(None if bits is None else array(bits), owner, arrays)
     return out
 
 
@@ -88,7 +96,7 @@ def trivial(session: Session, words: torch.Tensor) -> Parts:
     """Public words as a sharing; no interaction."""
     out, arrays = _words(session, words.shape)
     if arrays[0].size:
-        session.core.trivial(_array(words), arrays)
+        session.core.trivial(array(words), arrays)
     return out
 
 
@@ -96,7 +104,7 @@ def trivial_bits(session: Session, bits: torch.Tensor) -> Parts:
     """Public bits as a sharing; no interaction."""
     out, arrays = _bits(session, bits.shape)
     if arrays[0].size:
-        session.core.trivial_bits(_array(bits), arrays)
+        session.core.trivial_bits(array(bits), arrays)
     return out
 
 
@@ -106,7 +114,7 @@ def reveal(session: Session, x: Parts, to: int | None) -> torch.Tensor | None:
     out = torch.empty(x[0].shape, dtype=x[0].dtype) if learns else None
     if x[0].numel():
         open_ = session.core.reveal_bits if x[0].dtype == torch.uint8 else session.core.reveal
-        open_(_arrays(x), to, None if out is None else _array(out))
+        open_(_arrays(x), to, None if out is None else array(out))
     return out
 
 
@@ -114,9 +122,10 @@ def multiply(session: Session, x: Parts, y: Parts, truncate: int) -> Parts:
     """x·y / 2^truncate of equal shapes."""
     out, arrays = _words(session, x[0].shape)
     if arrays[0].size:
+        left, right = _arrays(x), _arrays(y)
         if truncate and session.is_plain:
-            ranges.check_product(session, x[0], y[0], 1, torch.mul)
-        session.core.multiply(_arrays(x), _arrays(y), arrays, truncate, _names(session, x, y))
+            ranges.check_product(session, left[0], right[0], 1, torch.mul)
+        session.core.multiply(left, right, arrays, truncate, _names(session, x, y))
     return out
 
 
@@ -127,10 +136,10 @@ def matmul(session: Session, x: Parts, y: Parts, truncate: int) -> Parts:
     if arrays[0].size and not k:
         return tuple(part.zero_() for part in out)
     if arrays[0].size:
+        left, right = _arrays(x), _arrays(y)
         if truncate and session.is_plain:
-            ranges.check_product(session, x[0], y[0], k, torch.bmm)
-        names = _names(session, x, y)
-        session.core.matmul(_arrays(x), _arrays(y), arrays, batch, m, k, n, truncate, names)
+            ranges.check_product(session, left[0], right[0], k, torch.bmm)
+        session.core.matmul(left, right, arrays, batch, m, k, n, truncate, _names(session, x, y))
     return out
 
 
@@ -140,11 +149,11 @@ def convolution(
     """Images by weights, each / 2^truncate, in the output's shape."""
     out, arrays = _words(session, shape)
     if arrays[0].size:
+        images, weights = _arrays(x), _arrays(w)
         if truncate and session.is_plain:
             convolve = partial(convolved, geometry=geometry)
-            ranges.check_product(session, x[0], w[0], w[0][0].numel(), convolve)
-        names = _names(session, x, w)
-        session.core.convolution(_arrays(x), _arrays(w), arrays, geometry.core, truncate, names)
+            ranges.check_product(session, images[0], weights[0], w[0][0].numel(), convolve)
+        session.core.convolution(images, weights, arrays, geometry.core, truncate, _names(session, x, w))
     return out
 
 
@@ -161,7 +170,7 @@ def ring_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     (batch, m, k), n = a.shape, b.shape[2]
     out = torch.zeros((batch, m, n), dtype=torch.int64)
     if out.numel() and k:
-        _core.ring_matmul(_array(a), _array(b), _array(out), batch, m, k, n)
+        _core.ring_matmul(array(a), array(b), array(out), batch, m, k, n)
     return out
 
 
@@ -171,7 +180,7 @@ def ring_convolution(
     """Images by weights modulo 2^64, of one party's own words."""
     out = torch.zeros(tuple(shape), dtype=torch.int64)
     if out.numel():
-        _core.ring_convolution(_array(a), _array(b), _array(out), geometry.core)
+        _core.ring_convolution(array(a), array(b), array(out), geometry.core)
     return out
 
 

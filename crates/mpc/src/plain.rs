@@ -47,6 +47,13 @@ impl Plain {
     }
 }
 
+/// The greatest magnitude of words as signed numbers; 0 of none. Here alone can be seen what leaves its range.
+#[must_use]
+pub fn greatest_magnitude(words: &[u64]) -> u64 {
+    let magnitudes = words.iter().map(|word| (*word as i64).unsigned_abs());
+    magnitudes.fold(0, u64::max)
+}
+
 /// One plane of the predicate over the low `width` bits, sign-extended.
 fn plane(x: &[u64], width: usize, predicate: impl Fn(i64) -> bool) -> Bits {
     let mut out = vec![0; words_of(x.len())];
@@ -227,5 +234,22 @@ fn round_off(words: &mut [u64], shift: Shift) {
     let bits = shift.bits();
     for word in words {
         *word = ((*word as i64).wrapping_add(1 << (bits - 1)) >> bits) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::greatest_magnitude;
+
+    #[test]
+    fn magnitudes_reach_the_lowest_number() {
+        let greatest = |words: &[i64]| {
+            let words: Vec<u64> = words.iter().map(|word| *word as u64).collect();
+            greatest_magnitude(&words)
+        };
+        assert_eq!(greatest(&[]), 0);
+        assert_eq!(greatest(&[0, -3, 2]), 3);
+        assert_eq!(greatest(&[i64::MAX, 1 - i64::MAX]), i64::MAX as u64);
+        assert_eq!(greatest(&[i64::MAX, i64::MIN, 0]), 1 << 63);
     }
 }

@@ -1,4 +1,5 @@
-//! Ring arithmetic on public operands: each component of a sharing is mapped on its own.
+//! Arithmetic on words of one party's own: ring products of a component with public operands, the greatest
+//! magnitude.
 
 use crate::buffer::Words;
 use crate::errors::{misuse, raise};
@@ -118,6 +119,12 @@ pub fn ring_convolution(
     let [x, w] = &inputs;
     py.detach(|| ring::convolution::convolve(&shape, slices[0], &[(x.words(), w.words())]));
     Ok(())
+}
+
+/// The greatest magnitude of words as signed numbers, under the reference.
+#[pyfunction]
+pub fn greatest_magnitude(py: Python<'_>, words: Words) -> u64 {
+    py.detach(|| mpc::plain::greatest_magnitude(words.words()))
 }
 
 /// The name of the kernels in use: "portable", "avx2" or "avx512".

@@ -43,6 +43,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(certificates::write_certificates, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_matmul, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_convolution, module)?)?;
+    module.add_function(wrap_pyfunction!(kernels::greatest_magnitude, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::kernels, module)?)?;
     Ok(())
 }

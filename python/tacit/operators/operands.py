@@ -156,7 +156,7 @@ def aligned(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
 def together(*parts: Parts) -> list[Parts]:
     """Operands broadcast to their common shape."""
     shapes = [operand[0].shape for operand in parts]
-    if all(shape == shapes[0] for shape in shapes):
+    if shapes.count(shapes[0]) == len(shapes):
         return list(parts)
     shape = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
     return [tuple(part.expand(shape) for part in operand) for operand in parts]
@@ -210,7 +210,8 @@ def _sum_of_terms(
     bits = 0
     for term in reversed(factor.terms):
         if session.is_plain and term.bits:
-            ranges.check_product(session, x[0], term.words, x[0].numel(), check)
+            words, factors = shares.array(x[0]), shares.array(term.words)
+            ranges.check_product(session, words, factors, x[0].numel(), check)
         product = tuple(apply(part, term.words) for part in x)
         if parts:
             product = shares.add(shares.truncate(session, parts, bits - term.bits), product)
