@@ -91,8 +91,7 @@ def of_dtype(session: Scale, dtype: torch.dtype) -> Scale:
 def of_product(left: Scale, right: Scale, session: Scale) -> tuple[int, Scale]:
     """The bits that a product drops, and its scale then: the session's, or less if it has no more."""
     total = left.bits + right.bits
-    wanted = min(total, session.bits)
-    return total - wanted, Scale(wanted)
+    return (total - session.bits, session) if total >= session.bits else (0, Scale(total))
 
 
 def width(bits: int, scale: Scale) -> int:

@@ -49,7 +49,7 @@ class SecretTensor(_Tensor):
         loose: bool = False,
         shape: Sequence[int] = (),
     ) -> "SecretTensor":
-        assert scale == fixed.WHOLE or dtype.is_floating_point, "integers and booleans have no fraction bits"
+        assert dtype.is_floating_point or scale == fixed.WHOLE, "integers and booleans have no fraction bits"
         # A view made in inference mode of what was made outside shares its count of versions, which tensors
         # of inference mode do not have.
         if torch.is_inference_mode_enabled():

@@ -65,7 +65,7 @@ def mul(x: Any, y: Any) -> SecretTensor:
         return multiply_public(x, y)
     session, dtype = x._session, result_dtype(x, y)
     left, right = together(x._parts, y._parts)
-    if x.dtype == torch.bool and y.dtype == torch.bool:
+    if dtype == torch.bool:
         return x.like(shares.and_bits(session, left, right))
     if x.dtype == torch.bool:
         return y.like(shares.bit_multiply(session, left, right), dtype=dtype, loose=y._loose)
