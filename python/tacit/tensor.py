@@ -49,6 +49,9 @@ class SecretTensor(_Tensor):
         loose: bool = False,
         shape: Sequence[int] = (),
     ) -> "SecretTensor":
+        """Components of one shape and stride, of a sharing of that scale in that session, with the dtype
+        that it shows; without components a tensor of that shape whose values were never computed. Use
+        ``tacit.share``."""
         assert dtype.is_floating_point or scale == fixed.WHOLE, "integers and booleans have no fraction bits"
         # A view made in inference mode of what was made outside shares its count of versions, which tensors
         # of inference mode do not have.
@@ -59,20 +62,6 @@ class SecretTensor(_Tensor):
             made = _wrapped(cls, parts, dtype, shape)
         made._parts, made._scale, made._session, made._loose = parts, scale, session, loose
         return made
-
-    def __init__(
-        self,
-        parts: Parts,
-        scale: Scale,
-        session: Session,
-        dtype: torch.dtype,
-        *,
-        loose: bool = False,
-        shape: Sequence[int] = (),
-    ) -> None:
-        """Components of one shape and stride, of a sharing of that scale in that session, with the dtype
-        that it shows; without components a tensor of that shape whose values were never computed. Use
-        ``tacit.share``."""
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]

@@ -219,17 +219,17 @@ def _finished(
     if not parts:
         shape = result.shape if expected is None else expected.shape
         return SecretTensor((), WHOLE, result._session, result.dtype, shape=shape)
-    dtype = result.dtype
+    own = dtype = result.dtype
     if expected is not None:
         assert expected.shape == result.shape, f"shape {result.shape} in the place of {expected.shape}"
-        if expected.dtype != dtype:
-            assert _kind(expected.dtype) == _kind(dtype), f"{dtype} in the place of {expected.dtype}"
+        if expected.dtype != own:
+            assert _kind(expected.dtype) == _kind(own), f"{own} in the place of {expected.dtype}"
             dtype = expected.dtype
     if is_fresh and _shares_memory(parts[0], secrets):
         parts = tuple(part.clone() for part in parts)
     if result._session.is_plain and dtype.is_floating_point:
         ranges.check_value(result._session, parts[0], result._scale)
-    if dtype != result.dtype or parts is not result._parts:
+    if dtype != own or parts is not result._parts:
         return result.like(parts, dtype=dtype, loose=result._loose)
     return result
 
