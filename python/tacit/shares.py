@@ -21,6 +21,9 @@ Parts = tuple[torch.Tensor, ...]
 
 Pair = tuple[int, int]
 
+#: Where a component keeps the array that it was made as: the same memory, which it has as long as it lives.
+_ARRAY = "_tacit_array"
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -44,6 +47,9 @@ class Geometry:
 
 def array(part: torch.Tensor) -> NDArray[Any]:
     """A component as it lies in memory, or in order; with at least one dimension."""
+    made_as: NDArray[Any] | None = part.__dict__.get(_ARRAY)
+    if made_as is not None:
+        return made_as
     part = part.contiguous()
     return part.numpy() if part.dim() else part.view(1).numpy()
 
@@ -73,7 +79,11 @@ def _empty(session: Session, shape: Sequence[int], kind: Any) -> tuple[Parts, li
     if not arrays[0].size:
         # PyTorch has other strides than NumPy where there are no elements.
         out = tuple(torch.empty(shape, dtype=part.dtype) for part in out)
-    return out, arrays if len(shape) else _arrays(out)
+    if not (len(shape) and arrays[0].size):
+        return out, _arrays(out)
+    for part, made_as in zip(out, arrays, strict=True):
+        part.__dict__[_ARRAY] = made_as
+    return out, arrays
 
 
 def share(session: Session, words: torch.Tensor | None, owner: int, shape: Sequence[int]) -> Parts:

@@ -1,0 +1,47 @@
+"""Components, and the arrays that the core takes in their place."""
+
+import torch
+
+import tacit
+from tacit import shares
+
+
+def test_an_array_is_the_memory_of_its_component_in_every_state() -> None:
+    def program() -> None:
+        x = tacit.share(torch.arange(6.0).reshape(2, 3), owner=0)
+        product = x * x
+        (part,) = product._parts
+        views = {
+            "written": part.copy_(torch.arange(10, 16).reshape(2, 3)),
+            "a row": part[1],
+            "columns": part[:, 1:],
+            "turned": part.t(),
+            "in another shape": part.view(6),
+            "one element": part[1, 2],
+            "repeated": part[:1].expand(2, 3),
+            "cloned": part.clone().add_(1),
+            "detached": part.detach(),
+        }
+        for name, view in views.items():
+            array = shares.array(view)
+            assert array.flags.c_contiguous, name
+            assert torch.equal(torch.from_numpy(array).view(view.shape), view), name
+        assert shares.array(part) is shares.array(part)
+
+    tacit.launch(program, protocol="plain", parties=2)
+
+
+def test_a_product_sees_what_was_written_to_its_operand() -> None:
+    def program() -> None:
+        x = tacit.share(torch.ones(2, 2), owner=0)
+        product = x * x
+        assert (product * product).reveal().tolist() == [[1, 1], [1, 1]]
+        product[0] = 3.0
+        product.t_()
+        assert (product * product).reveal().tolist() == [[9, 1], [9, 1]]
+        product.mul_(2.0)
+        assert (product * product).reveal().tolist() == [[36, 4], [36, 4]]
+        product.data = product.clone().zero_()
+        assert (product * product).reveal().tolist() == [[0, 0], [0, 0]]
+
+    tacit.launch(program, protocol="plain", parties=2)
