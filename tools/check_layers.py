@@ -90,7 +90,7 @@ OPERATORS = [
     ["agreement", "operands", "propagation"],
     ["calls"],
     ["table", "approximation", "averages"],
-    ["arithmetic", "logical", "movement"],
+    ["arithmetic", "creation", "indexing", "logical", "movement"],
     ["comparison", "linear"],
     ["convolution"],
     ["normalization"],

@@ -1,0 +1,59 @@
+"""New tensors like a secret one: public where their values are known, secret where they will be written."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tacit import fixed
+from tacit.operators.table import implements, unsupported
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+def _as_public_shape(overload: Any) -> None:
+    @implements(overload)
+    def make(x: SecretTensor, *args: Any, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
+        plain = torch.empty(x.shape, dtype=dtype or x.dtype)
+        made: torch.Tensor = overload(plain, *args)
+        return made
+
+
+for _overload in (
+    aten.zeros_like.default,
+    aten.ones_like.default,
+    aten.full_like.default,
+    aten.new_zeros.default,
+    aten.new_ones.default,
+    aten.new_full.default,
+):
+    _as_public_shape(_overload)
+
+
+@implements(aten.empty_like.default, aten.new_empty.default)
+def empty(
+    x: SecretTensor, shape: Sequence[int] | None = None, *, dtype: torch.dtype | None = None, **_: Any
+) -> SecretTensor:
+    """A secret tensor to be written into; zeros until then."""
+    dtype, shape = dtype or x.dtype, x.shape if shape is None else shape
+    scale = fixed.of_dtype(x._session.scale, dtype)
+    zeros = torch.zeros(tuple(shape), dtype=torch.uint8 if dtype == torch.bool else torch.int64)
+    return SecretTensor(tuple(zeros.clone() for _ in x._parts), scale, x._session, dtype)
+
+
+@implements(
+    aten.rand_like.default,
+    aten.randn_like.default,
+    aten.bernoulli.default,
+    aten.bernoulli_.float,
+    aten.bernoulli.p,
+    aten.uniform_.default,
+    aten.normal_.default,
+)
+def random_like(*_args: Any, **_kwargs: Any) -> SecretTensor:
+    """Refused: every party would draw other numbers."""
+    unsupported(
+        "a random tensor like a secret one (dropout in training makes one)",
+        "call model.eval(), or share what one party draws",
+    )
