@@ -11,7 +11,8 @@
 //! | [`transfer`] | oblivious transfer between every two parties |
 //! | [`file`] | what any of them made in an earlier session, each run used once |
 //!
-//! Correlations are handed out by move, as typed values without `Clone`: a second use does not compile.
+//! Correlations are handed out by move, as typed values without `Clone`: to draw the same a second time does not
+//! compile, and an operation drops what it drew.
 
 pub mod dealer;
 mod demand;
