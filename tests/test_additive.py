@@ -225,3 +225,14 @@ def test_a_weight_on_either_side_and_its_views(setting: tuple[int, str]) -> None
         return [(mine.reveal(), plain) for mine, plain in found]
 
     compared(setting, program)
+
+
+def test_sessions_end_while_correlations_are_being_made() -> None:
+    """The thread that makes them ahead waits for a message, for nothing that the ending thread holds."""
+
+    def program() -> None:
+        x = tacit.share(torch.ones(2000), owner=0)
+        (x * x).relu().reveal()
+
+    for _ in range(6):
+        tacit.launch(program, parties=2, protocol="additive", transport="tcp")

@@ -1,5 +1,7 @@
 """Components, and the arrays that the core takes in their place."""
 
+import copy
+
 import torch
 
 import tacit
@@ -21,6 +23,7 @@ def test_an_array_is_the_memory_of_its_component_in_every_state() -> None:
             "repeated": part[:1].expand(2, 3),
             "cloned": part.clone().add_(1),
             "detached": part.detach(),
+            "copied and written": copy.deepcopy(part).add_(1),
         }
         for name, view in views.items():
             array = shares.array(view)

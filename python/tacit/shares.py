@@ -21,7 +21,8 @@ Parts = tuple[torch.Tensor, ...]
 
 Pair = tuple[int, int]
 
-#: Where a component keeps the array that it was made as: the same memory, which it has as long as it lives.
+#: Where a component keeps the array that it was made as, with its own identity: a copy of the component, which
+#: PyTorch gives copies of such attributes, has other memory than a copy of the array.
 _ARRAY = "_tacit_array"
 
 
@@ -47,8 +48,9 @@ class Geometry:
 
 def array(part: torch.Tensor) -> NDArray[Any]:
     """A component as it lies in memory, or in order; with at least one dimension."""
-    made_as: NDArray[Any] | None = part.__dict__.get(_ARRAY)
-    if made_as is not None:
+    kept = part.__dict__.get(_ARRAY)
+    if kept is not None and kept[0] == id(part):
+        made_as: NDArray[Any] = kept[1]
         return made_as
     part = part.contiguous()
     return part.numpy() if part.dim() else part.view(1).numpy()
@@ -82,7 +84,7 @@ def _empty(session: Session, shape: Sequence[int], kind: Any) -> tuple[Parts, li
     if not (len(shape) and arrays[0].size):
         return out, _arrays(out)
     for part, made_as in zip(out, arrays, strict=True):
-        part.__dict__[_ARRAY] = made_as
+        part.__dict__[_ARRAY] = id(part), made_as
     return out, arrays
 
 

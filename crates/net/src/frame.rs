@@ -179,6 +179,12 @@ impl Default for Decoder {
 }
 
 impl Decoder {
+    /// Words of the frame that has begun and not ended; 0 between two.
+    #[must_use]
+    pub fn words_under_way(&self) -> usize {
+        self.header.map_or(0, |header| header.words)
+    }
+
     /// The next frame.
     ///
     /// # Errors

@@ -106,13 +106,16 @@ impl Inbox {
     /// The next message of a channel, which should have so many words; `Nothing` after [`PAUSE`], about.
     ///
     /// # Errors
-    /// The failure that ended the mesh.
+    /// The failure that ended the mesh; `Misuse` after its orderly end.
     pub(crate) fn take(&self, from: usize, channel: u16, words: usize) -> Result<Arrival> {
         let until = Instant::now() + PAUSE;
         let mut state = self.lock();
         loop {
             if let Some(failure) = &state.failure {
                 return Err(failure.clone());
+            }
+            if state.closed {
+                return Err(Error::misuse("this session has ended"));
             }
             let peer = &mut state.peers[from];
             if let Some(frame) = peer.queues.get_mut(&channel).and_then(VecDeque::pop_front) {

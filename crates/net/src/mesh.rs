@@ -92,7 +92,7 @@ impl Mesh {
         self.shared.roster().dealer.then(|| self.parties())
     }
 
-    /// Longest wait for one message.
+    /// Longest wait for one message, to within a fifth of a second.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.shared.timeout

@@ -228,6 +228,27 @@ fn of_three_the_odd_one_is_named_to_all() {
 }
 
 #[test]
+fn of_two_and_two_none_is_called_the_odd_one() {
+    let results = parties(Kind::Memory, 4, LONG, |mesh, party| {
+        let mut channel = mesh.channel(0);
+        if party >= 2 {
+            channel.note(b"another scale");
+        }
+        channel.begin("multiply");
+        exchange(&mut channel, 1)?;
+        channel.begin("wait");
+        exchange(&mut channel, 1)
+    });
+    for result in results {
+        let message = text(&result.unwrap_err());
+        assert!(
+            message.contains("programs differ") && !message.contains("that of the others"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
 fn different_lengths_are_named() {
     for kind in KINDS {
         let results = parties(kind, 2, LONG, |mesh, party| {

@@ -3,7 +3,8 @@
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::{self, ThreadId};
 
 create_exception!(
     tacit._core,
@@ -58,9 +59,20 @@ pub fn raise(error: mpc::Error) -> PyErr {
 /// What a signal's handler raised, until the call that it ends comes back.
 static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
 
+/// The one thread in which Python's handlers of signals run.
+static MAIN: OnceLock<ThreadId> = OnceLock::new();
+
+/// Says that this is Python's main thread, as it is where modules are imported.
+pub fn in_main_thread() {
+    MAIN.get_or_init(|| thread::current().id());
+}
+
 /// Whether a signal has come whose handler raises, such as Ctrl-C: asked by calls that wait without the
-/// interpreter.
+/// interpreter. No other thread waits for the interpreter here: whoever has it may be waiting for that thread.
 pub fn is_interrupted() -> bool {
+    if MAIN.get() != Some(&thread::current().id()) {
+        return false;
+    }
     let signals = Python::try_attach(|py| py.check_signals());
     let Some(Err(raised)) = signals else {
         return false;

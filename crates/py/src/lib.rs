@@ -25,6 +25,7 @@ use pyo3::prelude::*;
 /// The native part of tacit.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    errors::in_main_thread();
     net::interruption::ask_by(errors::is_interrupted);
     errors::register(module)?;
     module.add_class::<session::Session>()?;

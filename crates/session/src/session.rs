@@ -297,7 +297,7 @@ impl Drop for Session {
     }
 }
 
-/// Has the C library's allocator keep what is freed, up to 64 MiB, for what is allocated next. Results of
+/// Has the C library's allocator keep what is freed, up to 64 MiB for each of its arenas, for what is allocated next. Results of
 /// operations come and go by megabytes; each time that their memory goes back to the system, every page of the
 /// next has to be mapped and cleared anew, which takes as long as computing what is written there.
 ///

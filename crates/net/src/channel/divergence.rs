@@ -44,32 +44,36 @@ impl Channel {
         Err(self.shared.fail(error))
     }
 
-    /// This party or `from`, where a third one agrees with the other of the two and none contradicts it.
+    /// This party or `from`, where all others agree with the other of the two.
     fn odd_one(&self, from: usize, frame: &Frame) -> Option<usize> {
         let inbox = &self.shared.inbox;
-        let others = || (0..self.parties()).filter(|other| ![from, self.party()].contains(other));
+        let parties = 0..self.parties();
         // The dealer follows the others.
-        if others().next().is_none() || from >= self.parties() || self.party() >= self.parties() {
+        if !parties.contains(&from) || !parties.contains(&self.party()) {
             return None;
         }
+        let others: Vec<usize> = parties
+            .filter(|other| ![from, self.party()].contains(other))
+            .collect();
         let ours = self.standing(self.sequence, self.begun.value());
         let theirs = self.standing(frame.sequence, frame.parameters);
+        if others.is_empty() || ours == theirs {
+            return None;
+        }
         self.shared.tell_standing(ours);
         let until = Instant::now() + VERDICT.min(self.shared.timeout);
         while inbox.failure().is_none() && Instant::now() < until {
-            let agree = |with: Standing| {
-                others().any(|other| {
-                    let first = inbox.first(other, self.id);
-                    [first, inbox.standing(other)].contains(&Some(with))
-                })
+            let agree = |other: usize, with: Standing| {
+                [inbox.first(other, self.id), inbox.standing(other)].contains(&Some(with))
             };
-            let with_us = agree(ours) || others().any(|other| self.agreed >> other & 1 == 1);
-            match (with_us, agree(theirs)) {
-                (true, false) => return Some(from),
-                (false, true) => return Some(self.party()),
-                (true, true) => return None,
-                (false, false) => std::thread::sleep(Duration::from_millis(2)),
+            let with_us = |other: &usize| self.agreed >> other & 1 == 1 || agree(*other, ours);
+            if others.iter().all(with_us) {
+                return Some(from);
             }
+            if others.iter().all(|other| agree(*other, theirs)) {
+                return Some(self.party());
+            }
+            std::thread::sleep(Duration::from_millis(2));
         }
         None
     }

@@ -18,8 +18,12 @@ const LONG: usize = 1 << 12;
 
 /// Where the frames of one peer come from.
 pub(crate) trait Source: Send {
-    /// The next frame; none where nothing came for [`PAUSE`]. The error says how the stream ended.
+    /// The next frame; none where it did not come, or not all of it, within [`PAUSE`] or twice that. The error
+    /// says how the stream ended.
     fn read(&mut self) -> Result<Option<Frame>, String>;
+
+    /// Words of the frame of which some has come and not all.
+    fn words_under_way(&self) -> usize;
 }
 
 /// The reading of one link.
@@ -100,6 +104,8 @@ impl Inbox {
     ) -> MutexGuard<'a, State> {
         let full = state.peers[from].queued > self.room;
         let reading = &mut state.peers[from].reading;
+        let under_way = reading.source.as_ref();
+        let words = under_way.map_or(words, |source| source.words_under_way().max(words));
         let long = words >= LONG;
         if !full && !long {
             if let Some(source) = reading.source.take() {

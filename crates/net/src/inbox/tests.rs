@@ -12,6 +12,10 @@ struct Fed {
 }
 
 impl Source for Fed {
+    fn words_under_way(&self) -> usize {
+        0
+    }
+
     fn read(&mut self) -> std::result::Result<Option<Frame>, String> {
         match self.frames.recv_timeout(PAUSE) {
             Ok(frame) => {

@@ -4,29 +4,68 @@ use super::tls;
 use crate::error::cause;
 use crate::frame::{Decoder, Frame};
 use crate::inbox::{PAUSE, Source};
-use std::io::{self, BufReader, ErrorKind};
-use std::net::Shutdown;
+use rustls::{ServerConnection, StreamOwned};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Instant;
 
 /// Room for the heads and payloads of small messages; longer payloads go where they stay.
 const SMALL: usize = 1 << 12;
 
 pub(super) struct Incoming {
-    stream: BufReader<tls::Incoming>,
+    stream: BufReader<StreamOwned<ServerConnection, Timed>>,
     decoder: Decoder,
+}
+
+/// A socket from which nothing is read after some instant, however little has come until then: TLS reads on
+/// within a record, and the decoder within a frame, as long as anything comes.
+struct Timed {
+    socket: TcpStream,
+    until: Instant,
+}
+
+impl Read for Timed {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if Instant::now() >= self.until {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        self.socket.read(into)
+    }
+}
+
+/// TLS answers here, such as with an alert.
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
 }
 
 impl Incoming {
     pub(super) fn new(stream: tls::Incoming) -> io::Result<Self> {
-        stream.sock.set_read_timeout(Some(PAUSE))?;
+        let tls::Incoming { conn, sock } = stream;
+        sock.set_read_timeout(Some(PAUSE))?;
+        let socket = Timed {
+            socket: sock,
+            until: Instant::now(),
+        };
         Ok(Self {
-            stream: BufReader::with_capacity(SMALL, stream),
+            stream: BufReader::with_capacity(SMALL, StreamOwned::new(conn, socket)),
             decoder: Decoder::default(),
         })
     }
 }
 
 impl Source for Incoming {
+    fn words_under_way(&self) -> usize {
+        self.decoder.words_under_way()
+    }
+
     fn read(&mut self) -> Result<Option<Frame>, String> {
+        self.stream.get_mut().sock.until = Instant::now() + PAUSE;
         match self.decoder.read(&mut self.stream) {
             Ok(frame) => Ok(Some(frame)),
             Err(error) => match error.kind() {
@@ -45,6 +84,6 @@ impl Source for Incoming {
 /// What the peer still sends is refused, so that it comes to an end, too.
 impl Drop for Incoming {
     fn drop(&mut self) {
-        drop(self.stream.get_ref().sock.shutdown(Shutdown::Both));
+        drop(self.stream.get_ref().sock.socket.shutdown(Shutdown::Both));
     }
 }

@@ -143,6 +143,52 @@ fn closing_tells_of_what_was_not_taken() {
     assert!(matches!(error, Error::Peer { party: 1, .. }), "{error}");
 }
 
+/// What party 0 meets with a timeout of two seconds while party 1's bytes come one by one, 20 ms apart: first
+/// what TLS makes of some bytes as a whole, then others that it seals each by itself.
+fn beside_one_that_trickles(sealed_together: &[u8], sealed_apart: &[u8]) -> (Error, Duration) {
+    let started = Instant::now();
+    let honest = |mesh: &Mesh| {
+        let mut channel = mesh.channel(0);
+        channel.begin("multiply");
+        channel.receive(1, 40).map(drop)
+    };
+    let error = beside(Duration::from_secs(2), honest, |to_first| {
+        let to_first = to_first.as_mut().unwrap();
+        let mut bytes = Vec::new();
+        to_first.conn.writer().write_all(sealed_together).unwrap();
+        while to_first.conn.wants_write() {
+            to_first.conn.write_tls(&mut bytes).unwrap();
+        }
+        let pause = || thread::sleep(Duration::from_millis(20));
+        // Until party 0 has had enough of it.
+        for byte in &bytes {
+            pause();
+            if to_first.sock.write_all(&[*byte]).is_err() {
+                return;
+            }
+        }
+        for byte in sealed_apart {
+            pause();
+            if to_first.write_all(&[*byte]).is_err() {
+                return;
+            }
+        }
+    });
+    (error, started.elapsed())
+}
+
+#[test]
+fn a_party_whose_bytes_trickle_is_a_party_that_stalls() {
+    let mut whole = frame(40);
+    whole.extend([0; 320]);
+    // Within a record of TLS, and within a frame: either takes eight seconds.
+    for (together, apart) in [(&whole[..], &[][..]), (&[], &whole)] {
+        let (error, took) = beside_one_that_trickles(together, apart);
+        assert_blames(&error, "the timeout");
+        assert!(took < Duration::from_secs(6), "{took:?}");
+    }
+}
+
 /// More than all that a link may hold.
 const FLOOD: usize = 4 << 30;
 
