@@ -95,9 +95,14 @@ impl Job {
     /// For people: what, and how many. Its encoding is what is compared and kept.
     pub fn describe(&self) -> String {
         match self {
-            Self::Batch { kind, n } => format!("{n} of {kind:?}"),
-            Self::Product { map, x, y } => format!("{map:?} of {x:?} and {y:?}"),
-            Self::Forget { name } => format!("forget {name}"),
+            Self::Batch { kind, n } => format!("{n} {kind}"),
+            Self::Product { map, x, y } => {
+                let (left, right, out) = map.lengths();
+                let kept = |mask: &Mask| if mask.is_new() { "" } else { " kept" };
+                let (x, y) = (kept(x), kept(y));
+                format!("masks for {}: {left}{x} by {right}{y} to {out}", map.name())
+            }
+            Self::Forget { name } => format!("forget mask {name}"),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::dense::{Run, concatenate};
 use crate::group::Group;
 use crate::leaves::{Leaves, Wanted};
 use ring::planes::words_of;
+use std::fmt;
 
 /// What is random, and what follows from it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -48,6 +49,31 @@ pub enum Kind {
     },
     /// A bit β and a ring element a; β as a ring element, βa.
     Selections,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Triples => write!(f, "triples"),
+            Self::Squares => write!(f, "squares"),
+            Self::BitTriples { rights } => write!(f, "bit triples, {rights} to the left one"),
+            Self::RingBits => write!(f, "bits that are words too"),
+            Self::RingWithBits { width } => write!(f, "words with their low {width} bits"),
+            Self::RingWithMonomials { wanted, positions } => {
+                let whose = match wanted {
+                    Wanted::Carry => "carries",
+                    Wanted::Propagate => "equality",
+                };
+                write!(
+                    f,
+                    "words with the monomials of {positions} positions for {whose}"
+                )
+            }
+            Self::Truncations { bits } => write!(f, "truncations by {bits} bits"),
+            Self::CrossBits { bits } => write!(f, "products of two parties' bits, of {bits} bits"),
+            Self::Selections => write!(f, "selections"),
+        }
+    }
 }
 
 /// The shape of a column of n correlations.

@@ -172,8 +172,8 @@ impl Source for Transfer {
     fn make(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
         // No step of the channel: parties need not forget at the same time.
         if !matches!(job, Job::Forget { .. }) {
-            self.channel
-                .begin(&format!("correlations: {}", job.describe()));
+            let name = format!("correlations: {}", job.describe());
+            self.channel.begin_with(&name, &job.encode());
         }
         match job {
             Job::Batch { kind, n } => {
