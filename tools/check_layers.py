@@ -87,7 +87,9 @@ MODULES = [
 
 #: Inside python/tacit/operators.
 OPERATORS = [
-    ["agreement", "operands", "propagation"],
+    ["agreement", "operands"],
+    ["scales"],
+    ["propagation"],
     ["calls"],
     ["table", "approximation", "averages"],
     ["arithmetic", "creation", "indexing", "logical", "movement"],

@@ -7,9 +7,10 @@ secret tensor, and this module alone says which one a result has:
   number to a greater one is free.
 - *Products* have the sum of both scales, and what is truncated lands at the session's scale, whatever
   the operands had.
-- *Public factors* are words too. Whole numbers have scale 0 and need no truncation; others get as many
-  bits as the range leaves, and where these are not enough they are split into several terms.
-- *Integers* have scale 0.
+- *Integers* have scale 0. A product by them has the other's scale, and needs no truncation.
+- *Public numbers* have a scale by their kind, never by their values: integers and booleans 0, fractions the
+  session's. So results of public factors do too. The factors themselves get as many bits as the range leaves,
+  none if all are whole; where these are not enough they are split into several terms.
 
 **Range.** Words stay below 2^62, where truncation has no wild errors. Numbers of scale s are below
 2^(46 − s), so at the default scale of 16 below 2^30: then the product of two at the session's scale,
@@ -89,9 +90,12 @@ def of_dtype(session: Scale, dtype: torch.dtype) -> Scale:
 
 
 def of_product(left: Scale, right: Scale, session: Scale) -> tuple[int, Scale]:
-    """The bits that a product drops, and its scale then: the session's, or less if it has no more."""
+    """The bits that a product drops, and its scale then: the session's; less if it has no more; and what a
+    number without fraction bits leaves as it is."""
     total = left.bits + right.bits
-    return (total - session.bits, session) if total >= session.bits else (0, Scale(total))
+    if total <= session.bits or not left.bits or not right.bits:
+        return 0, Scale(total)
+    return total - session.bits, session
 
 
 def width(bits: int, scale: Scale) -> int:

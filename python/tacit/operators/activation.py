@@ -13,11 +13,13 @@ from tacit.operators.operands import (
     common_scale,
     compared,
     lifted,
+    rescaled,
     result_dtype,
     session_of,
     times_public,
     together,
 )
+from tacit.operators.scales import of_interpolation, of_session
 from tacit.operators.table import implements, unsupported
 from tacit.session import Session
 from tacit.shares import Parts
@@ -33,7 +35,7 @@ def relu(x: SecretTensor) -> SecretTensor:
     return x.like(shares.relu(x._session, x._parts, compared(x._session, x._scale)))
 
 
-@implements(aten.leaky_relu.default)
+@implements(aten.leaky_relu.default, scale=of_session)
 def leaky_relu(x: SecretTensor, negative_slope: Number = 0.01) -> SecretTensor:
     """slope·x + (1 − slope)·max(x, 0), truncated together."""
     both = torch.tensor([negative_slope, 1 - negative_slope], dtype=torch.float64)
@@ -49,6 +51,7 @@ def _mixed(pair: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 @implements(aten.threshold.default)
 def threshold(x: SecretTensor, bound: Number, value: Number) -> SecretTensor:
     """x where x > bound, else the value."""
+    x = rescaled(x, common_scale(x, bound, value))
     if bound == 0 and value == 0:
         return relu(x)
     return where(gt(x, bound), x, value)
@@ -115,19 +118,19 @@ def hardtanh(x: SecretTensor, low: Number = -1, high: Number = 1) -> SecretTenso
     return clamp(x, low, high)
 
 
-@implements(aten.hardsigmoid.default)
+@implements(aten.hardsigmoid.default, scale=of_session)
 def hardsigmoid(x: SecretTensor) -> SecretTensor:
     """min(max(x + 3, 0), 6) / 6."""
     return multiply_public(hardtanh(add(x, 3), 0, 6), 1.0 / 6.0)
 
 
-@implements(aten.hardswish.default)
+@implements(aten.hardswish.default, scale=of_session)
 def hardswish(x: SecretTensor) -> SecretTensor:
     """x·min(max(x + 3, 0), 6) / 6."""
     return mul(x, hardsigmoid(x))
 
 
-@implements(aten.prelu.default, aten._prelu_kernel.default)
+@implements(aten.prelu.default, aten._prelu_kernel.default, scale=of_interpolation)
 def prelu(x: Any, weight: Any) -> SecretTensor:
     """max(x, 0) + weight·min(x, 0)."""
     if not isinstance(x, SecretTensor):

@@ -22,7 +22,7 @@ def collected(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
     private."""
     structure: list[Any] = []
     values: list[Any] = []
-    positions, names = _operands(func)
+    positions, names = operands_of(func)
     for at, arg in enumerate(args):
         _collect(arg, positions[at], structure, values)
     for name, arg in kwargs.items():
@@ -39,7 +39,7 @@ def note_values(session: Session, values: list[Any]) -> None:
 
 
 @cache
-def _operands(func: Any) -> tuple[tuple[bool, ...], frozenset[str]]:
+def operands_of(func: Any) -> tuple[tuple[bool, ...], frozenset[str]]:
     """Which arguments, by position and by name, are operands: a number is a value there, and elsewhere
     a dimension, a size or a constant of the architecture, such as the ε of a normalisation."""
     arguments = func._schema.arguments

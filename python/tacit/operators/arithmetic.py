@@ -5,16 +5,27 @@ from typing import Any
 import torch
 
 from tacit import fixed, shares
+from tacit.fixed import WHOLE
 from tacit.operators.operands import (
     Number,
     aligned,
     as_words,
     is_loose,
     public,
+    rescaled,
     result_dtype,
     secret_of,
     times_public,
     together,
+)
+from tacit.operators.scales import (
+    of_interpolation,
+    of_power,
+    of_product,
+    of_reversed_sum,
+    of_session,
+    of_square,
+    of_sum_with_product,
 )
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
@@ -22,23 +33,23 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
-@implements(aten.add.Tensor, aten.add.Scalar)
+@implements(aten.add.Tensor, aten.add.Scalar, scale=of_sum_with_product)
 def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     """x + alpha·y; no interaction (at most two rounds if a boolean is among them)."""
-    left, right, scale = aligned(x, y if alpha == 1 else scaled(y, alpha))
+    left, right, scale = aligned(x, scaled(y, alpha))
     dtype = result_dtype(x, y)
     return secret_of(x, y).like(shares.add(left, right), scale, dtype, loose=is_loose(dtype))
 
 
-@implements(aten.sub.Tensor, aten.sub.Scalar)
+@implements(aten.sub.Tensor, aten.sub.Scalar, scale=of_sum_with_product)
 def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     """x − alpha·y; no interaction (at most two rounds if a boolean is among them)."""
-    left, right, scale = aligned(x, y if alpha == 1 else scaled(y, alpha))
+    left, right, scale = aligned(x, scaled(y, alpha))
     dtype = result_dtype(x, y)
     return secret_of(x, y).like(shares.subtract(left, right), scale, dtype, loose=is_loose(dtype))
 
 
-@implements(aten.rsub.Tensor, aten.rsub.Scalar)
+@implements(aten.rsub.Tensor, aten.rsub.Scalar, scale=of_reversed_sum)
 def rsub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     """y − alpha·x."""
     return sub(y, x, alpha)
@@ -52,10 +63,12 @@ def neg(x: SecretTensor) -> SecretTensor:
 
 def scaled(x: Any, by: Number) -> Any:
     """x times a public number, whether x is secret or not."""
+    if isinstance(by, int) and by == 1:
+        return x
     return multiply_public(x, by) if isinstance(x, SecretTensor) else x * by
 
 
-@implements(aten.mul.Tensor, aten.mul.Scalar)
+@implements(aten.mul.Tensor, aten.mul.Scalar, scale=of_product)
 def mul(x: Any, y: Any) -> SecretTensor:
     """x·y. Secret by secret: two rounds (one for integers). By public numbers: as ``times_public``. A
     boolean chooses: at most two rounds, and exact."""
@@ -87,7 +100,7 @@ def multiply_public(x: SecretTensor, y: torch.Tensor | Number) -> SecretTensor:
     return times_public(x, public(y), result_dtype(x, y))
 
 
-@implements(aten.div.Tensor, aten.div.Scalar)
+@implements(aten.div.Tensor, aten.div.Scalar, scale=of_session)
 def div(x: Any, y: Any) -> SecretTensor:
     """x / y for public y: a product by 1/y."""
     if isinstance(y, SecretTensor):
@@ -97,13 +110,13 @@ def div(x: Any, y: Any) -> SecretTensor:
     return times_public(x, 1.0 / public(y).to(torch.float64), dtype)
 
 
-@implements(aten.square.default)
+@implements(aten.square.default, scale=of_square)
 def square(x: SecretTensor) -> SecretTensor:
     """x²; at most two rounds."""
     return mul(x, x)
 
 
-@implements(aten.pow.Tensor_Scalar)
+@implements(aten.pow.Tensor_Scalar, scale=of_power)
 def power(x: SecretTensor, exponent: Number) -> SecretTensor:
     """x^n for whole n from 1 to 64, by squaring: at most 2·log2(n) products."""
     if exponent != int(exponent) or not 1 <= exponent <= 64:
@@ -115,17 +128,19 @@ def power(x: SecretTensor, exponent: Number) -> SecretTensor:
             result = base if result is None else mul(result, base)
         remaining >>= 1
         if not remaining and result is not None:
+            if x._scale != WHOLE:
+                result = rescaled(result, x._session.scale)
             return result.like(result._parts, dtype=result_dtype(x, exponent), loose=result._loose)
         base = mul(base, base)
 
 
-@implements(aten.addcmul.default)
+@implements(aten.addcmul.default, scale=of_sum_with_product)
 def addcmul(x: Any, first: Any, second: Any, value: Number = 1) -> SecretTensor:
     """x + value·first·second."""
     return add(x, _any_product(first, second), value)
 
 
-@implements(aten.lerp.Scalar, aten.lerp.Tensor)
+@implements(aten.lerp.Scalar, aten.lerp.Tensor, scale=of_interpolation)
 def lerp(start: Any, end: Any, weight: Any) -> SecretTensor:
     """start + weight·(end − start)."""
     return add(start, _any_product(end - start, weight))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from tacit import fixed, shares
-from tacit.operators.operands import times_public
+from tacit.operators.operands import rescaled, times_public
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -22,10 +22,7 @@ FEW = 64
 
 def as_fractions(x: SecretTensor) -> SecretTensor:
     """Numbers without fraction bits with those of the session: averages have some."""
-    scale = x._session.scale
-    if x._scale != fixed.WHOLE:
-        return x
-    return x.like(tuple(part << scale.bits for part in x._parts), scale)
+    return rescaled(x, x._session.scale) if x._scale == fixed.WHOLE else x
 
 
 def averaged(sums: SecretTensor, reciprocals: torch.Tensor, most: int) -> SecretTensor:

@@ -1,5 +1,6 @@
 """A call of an operator, by the kinds of its arguments alone: what the parties compare of it (``agreement``)
-and what comes out (``propagation``) depend on nothing else, and are worked out once for each combination."""
+depends on nothing else, what comes out (``propagation``) on the session's scale besides; both are worked out
+once for each combination."""
 
 from typing import Any
 
@@ -7,6 +8,7 @@ import torch
 
 from tacit.operators.agreement import collected, note_values
 from tacit.operators.propagation import propagate
+from tacit.operators.scales import Rule
 from tacit.session import Session
 from tacit.tensor import SecretTensor
 
@@ -36,19 +38,21 @@ class Call:
         if self._has_values:
             note_values(session, collected(func, args, kwargs)[1])
 
-    def expected(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What comes out of it, as ``propagate`` has it."""
+    def expected(
+        self, rule: Rule, session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """What comes out of it, as ``propagate`` has it; of an operator there is one rule."""
         if self._expected is _OPEN:
-            self._expected = propagate(func, args, kwargs)
+            self._expected = propagate(rule, session.scale, func, args, kwargs)
         return self._expected
 
 
-def call_of(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+def call_of(name: str, session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     """The call of the operator of that name, by the kinds of its arguments."""
     try:
         kinds = tuple(map(_kind, args)), tuple(map(_kind, kwargs.items()))
         # The default dtype is what integers become in a division.
-        key = name, kinds, torch.get_default_dtype()
+        key = name, session.scale.bits, kinds, torch.get_default_dtype()
         known = _known.get(key)
     except TypeError:
         # What has no hash is not remembered.

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, shares
+from tacit import shares
 from tacit.fixed import WHOLE
 from tacit.operators.operands import (
     aligned,
@@ -18,6 +18,7 @@ from tacit.operators.operands import (
     session_of,
     together,
 )
+from tacit.operators.scales import of_target
 from tacit.operators.table import assign, implements, unsupported, writable
 from tacit.session import Session
 from tacit.shares import Parts
@@ -98,10 +99,7 @@ def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
         flips = tuple(a ^ b for a, b in zip(chosen, other, strict=True))
         flips = shares.and_bits(session, condition_parts, flips)
         return _bits(session, tuple(a ^ b for a, b in zip(flips, other, strict=True)))
-    if isinstance(x, SecretTensor) or isinstance(y, SecretTensor):
-        scale = common_scale(x, y)
-    else:
-        scale = fixed.of_dtype(session.scale, dtype)
+    scale = common_scale(condition, x, y)
     chosen, other = lifted(session, x, scale), lifted(session, y, scale)
     if not isinstance(condition, SecretTensor):
         return SecretTensor(_by_component(condition, chosen, other), scale, session, dtype)
@@ -130,7 +128,7 @@ def never(x: SecretTensor) -> torch.Tensor:
     return torch.zeros(x.shape, dtype=torch.bool)
 
 
-@implements(aten.copy_.default)
+@implements(aten.copy_.default, scale=of_target)
 def copy_(target: torch.Tensor, value: Any, non_blocking: bool = False) -> torch.Tensor:  # noqa: ARG001
     """Writes a value into a secret tensor."""
     if not isinstance(target, SecretTensor):
@@ -138,13 +136,13 @@ def copy_(target: torch.Tensor, value: Any, non_blocking: bool = False) -> torch
     return assign(target, value)
 
 
-@implements(aten.fill_.Scalar, aten.fill_.Tensor)
+@implements(aten.fill_.Scalar, aten.fill_.Tensor, scale=of_target)
 def fill_(target: SecretTensor, value: Any) -> SecretTensor:
     """Writes one value everywhere."""
     return assign(target, value)
 
 
-@implements(aten.zero_.default)
+@implements(aten.zero_.default, scale=of_target)
 def zero_(target: SecretTensor) -> SecretTensor:
     """Writes zeros everywhere."""
     for part in writable(target):

@@ -11,6 +11,7 @@ from tacit import fixed, shares
 from tacit.operators.arithmetic import add
 from tacit.operators.linear import gain
 from tacit.operators.operands import as_words, is_loose, public, result_dtype, times_public
+from tacit.operators.scales import of_convolution
 from tacit.operators.table import implements, unsupported
 from tacit.shares import Geometry
 from tacit.tensor import SecretTensor
@@ -18,7 +19,7 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
-@implements(aten.convolution.default)
+@implements(aten.convolution.default, scale=of_convolution)
 def convolution(
     x: Any,
     weight: Any,

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from tacit import fixed
+from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
@@ -31,7 +32,7 @@ for _overload in (
     _as_public_shape(_overload)
 
 
-@implements(aten.empty_like.default, aten.new_empty.default)
+@implements(aten.empty_like.default, aten.new_empty.default, scale=of_session)
 def empty(
     x: SecretTensor, shape: Sequence[int] | None = None, *, dtype: torch.dtype | None = None, **_: Any
 ) -> SecretTensor:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from tacit.operators.operands import Number, as_kind_of, is_loose
+from tacit.operators.scales import of_target
 from tacit.operators.table import assign, implements, unsupported, writable
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -62,7 +63,7 @@ def embedding(weight: Any, positions: torch.Tensor, *_: Any) -> SecretTensor:
     return weight.like(tuple(part[positions] for part in weight._parts), loose=weight._loose)
 
 
-@implements(aten.index_put_.default)
+@implements(aten.index_put_.default, scale=of_target)
 def index_put_(
     x: Any, indices: Sequence[torch.Tensor | None], values: Any, accumulate: bool = False
 ) -> SecretTensor:
@@ -83,7 +84,7 @@ def _put(parts: Parts, indices: Sequence[torch.Tensor | None], values: Parts, ac
         part.index_put_(indices, new, accumulate)
 
 
-@implements(aten.index_put.default)
+@implements(aten.index_put.default, scale=of_target)
 def index_put(
     x: Any, indices: Sequence[torch.Tensor | None], values: Any, accumulate: bool = False
 ) -> SecretTensor:
@@ -102,7 +103,7 @@ def _copied(x: SecretTensor) -> Parts:
 
 
 def _scatters_view(overload: Any, view_of: Any) -> None:
-    @implements(overload)
+    @implements(overload, scale=of_target)
     def scatter_view(x: Any, source: Any, *args: Any, **kwargs: Any) -> SecretTensor:
         """A copy, with that view of it replaced."""
         if not isinstance(x, SecretTensor):
@@ -123,7 +124,7 @@ for _overload, _view in (
 def _writes_at_indices(overload: Any, in_words: Any, adds: bool = False) -> None:
     """Operators (x, dim, public indices, values) that write or add along a dimension."""
 
-    @implements(overload)
+    @implements(overload, scale=of_target)
     def write(x: Any, dim: int, positions: torch.Tensor, values: Any, *, alpha: Number = 1) -> SecretTensor:
         """A copy of x, written at public indices."""
         if alpha != 1:

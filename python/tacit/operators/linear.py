@@ -10,6 +10,7 @@ import torch
 from tacit import fixed, shares
 from tacit.operators.arithmetic import add, scaled
 from tacit.operators.operands import Number, as_words, is_loose, public, result_dtype, times_public
+from tacit.operators.scales import of_product, of_sum_with_product
 from tacit.operators.table import implements
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -17,7 +18,7 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
-@implements(aten.bmm.default)
+@implements(aten.bmm.default, scale=of_product)
 def bmm(x: Any, y: Any) -> SecretTensor:
     """(b, m, k) by (b, k, n)."""
     if not isinstance(y, SecretTensor):
@@ -67,21 +68,21 @@ def gain(values: torch.Tensor, *dims: int) -> float | None:
     return float(magnitudes.sum(dims).max()) / greatest if greatest > 0 else None
 
 
-@implements(aten.mm.default)
+@implements(aten.mm.default, scale=of_product)
 def mm(x: Any, y: Any) -> SecretTensor:
     """(m, k) by (k, n)."""
     product = bmm(_unsqueezed(x, 0), _unsqueezed(y, 0))
     return _reshaped(product, lambda part: part.squeeze(0))
 
 
-@implements(aten.mv.default)
+@implements(aten.mv.default, scale=of_product)
 def mv(x: Any, y: Any) -> SecretTensor:
     """(m, k) by (k)."""
     product = bmm(_unsqueezed(x, 0), _unsqueezed(_unsqueezed(y, 1), 0))
     return _reshaped(product, lambda part: part.squeeze(2).squeeze(0))
 
 
-@implements(aten.dot.default, aten.vdot.default)
+@implements(aten.dot.default, aten.vdot.default, scale=of_product)
 def dot(x: Any, y: Any) -> SecretTensor:
     """(k) by (k)."""
     product = bmm(_unsqueezed(_unsqueezed(x, 0), 0), _unsqueezed(_unsqueezed(y, 1), 0))
@@ -100,9 +101,10 @@ def _reshaped(x: SecretTensor, reshape: Callable[[torch.Tensor], torch.Tensor]) 
 
 
 def _sum(bias: Any, product: Any, beta: Number, alpha: Number) -> SecretTensor:
-    if alpha != 1:
-        product = scaled(product, alpha)
-    return product if beta == 0 else add(product, bias, beta)
+    if beta == 0 and not isinstance(bias, SecretTensor):
+        # PyTorch does not look at it then: it may be NaN.
+        bias = torch.zeros_like(bias)
+    return add(scaled(product, alpha), bias, beta)
 
 
 def _product(multiply: Any, x: Any, y: Any) -> Any:
@@ -112,19 +114,19 @@ def _product(multiply: Any, x: Any, y: Any) -> Any:
     return torch.matmul(x, y)
 
 
-@implements(aten.addmm.default)
+@implements(aten.addmm.default, scale=of_sum_with_product)
 def addmm(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> SecretTensor:
     """beta·bias + alpha·xy, as ``nn.Linear`` computes it."""
     return _sum(bias, _product(mm, x, y), beta, alpha)
 
 
-@implements(aten.baddbmm.default)
+@implements(aten.baddbmm.default, scale=of_sum_with_product)
 def baddbmm(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> SecretTensor:
     """beta·bias + alpha·xy, by batch."""
     return _sum(bias, _product(bmm, x, y), beta, alpha)
 
 
-@implements(aten.addmv.default)
+@implements(aten.addmv.default, scale=of_sum_with_product)
 def addmv(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> SecretTensor:
     """beta·bias + alpha·xy, of matrix and vector."""
     return _sum(bias, _product(mv, x, y), beta, alpha)

@@ -15,6 +15,7 @@ from tacit.operators.operands import (
     result_dtype,
     session_of,
 )
+from tacit.operators.scales import of_target
 from tacit.operators.table import implements, unsupported
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -105,23 +106,22 @@ for _overload in ONE_TO_MANY:
     _one_to_many(_overload)
 
 
-def _at_one_scale(tensors: Sequence[Any]) -> tuple[list[Parts], Scale, torch.dtype]:
+def _at_one_scale(tensors: Sequence[Any], scale: Scale) -> tuple[list[Parts], Scale, torch.dtype]:
     session, dtype = session_of(*tensors), tensors[0].dtype
     for tensor in tensors[1:]:
         dtype = result_dtype(torch.empty(1, dtype=dtype), torch.empty(1, dtype=tensor.dtype))
     if dtype == torch.bool:
         return [lifted_bits(session, tensor) for tensor in tensors], WHOLE, dtype
-    scale = common_scale(*tensors)
     return [lifted(session, tensor, scale) for tensor in tensors], scale, dtype
 
 
 @implements(aten.cat.default)
 def cat(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
     """Tensors one after another; public ones among them stay free of interaction."""
-    tensors = [tensor for tensor in tensors if tensor.dim() != 1 or tensor.numel()] or list(tensors)
-    if not any(isinstance(tensor, SecretTensor) for tensor in tensors):
+    filled = [tensor for tensor in tensors if tensor.dim() != 1 or tensor.numel()] or list(tensors)
+    if not any(isinstance(tensor, SecretTensor) for tensor in filled):
         unsupported("joining public tensors and an empty secret one", "leave the empty one out")
-    parts, scale, dtype = _at_one_scale(tensors)
+    parts, scale, dtype = _at_one_scale(filled, common_scale(*tensors))
     joined = tuple(torch.cat(list(same), dim) for same in zip(*parts, strict=True))
     return SecretTensor(joined, scale, session_of(*tensors), dtype)
 
@@ -129,12 +129,12 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
 @implements(aten.stack.default)
 def stack(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
     """Tensors side by side along a new dimension."""
-    parts, scale, dtype = _at_one_scale(tensors)
+    parts, scale, dtype = _at_one_scale(tensors, common_scale(*tensors))
     joined = tuple(torch.stack(list(same), dim) for same in zip(*parts, strict=True))
     return SecretTensor(joined, scale, session_of(*tensors), dtype)
 
 
-@implements(aten.constant_pad_nd.default)
+@implements(aten.constant_pad_nd.default, scale=of_target)
 def constant_pad_nd(x: SecretTensor, pad: Sequence[int], value: Number = 0) -> SecretTensor:
     """Padding by a public constant."""
     if value == 0:

@@ -17,7 +17,8 @@ from tacit.fixed import Scale
 from tacit.operators.approximation import inverse_square_root
 from tacit.operators.arithmetic import add, mul, neg
 from tacit.operators.convolution import convolution
-from tacit.operators.operands import lifted, public
+from tacit.operators.operands import lifted, public, rescaled
+from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
@@ -57,7 +58,7 @@ def _kind(statistics: Sequence[torch.Tensor | None], eps: float) -> tuple[Any, .
     return ("normalisation", eps, *(tensor is None for tensor in statistics))
 
 
-@implements(aten.native_batch_norm.default)
+@implements(aten.native_batch_norm.default, scale=of_session)
 def native_batch_norm(
     x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, _momentum: float, eps: float
 ) -> tuple[SecretTensor, torch.Tensor, torch.Tensor]:
@@ -68,7 +69,7 @@ def native_batch_norm(
     return _normalise(x, weight, bias, mean, variance, eps), empty, empty
 
 
-@implements(aten._native_batch_norm_legit_no_training.default)
+@implements(aten._native_batch_norm_legit_no_training.default, scale=of_session)
 def legit_no_training(
     x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
 ) -> tuple[SecretTensor, torch.Tensor, torch.Tensor]:
@@ -83,7 +84,9 @@ def _normalise(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: fl
         factor, offset = fold(weight, bias, public(mean), public(variance), eps)
         return add(mul(x, factor.reshape(shape)), offset.reshape(shape))
     factor, offset = _folded(statistics, eps)
-    return add(_by_channel(factor, x), offset.reshape(shape))
+    result = add(_by_channel(factor, x), offset.reshape(shape))
+    # The offset may have been worked out under another scale of the session.
+    return rescaled(result, result._session.scale)
 
 
 def _folded(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, SecretTensor]:

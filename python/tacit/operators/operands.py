@@ -132,19 +132,26 @@ def as_kind_of(value: Any, target: SecretTensor) -> SecretTensor:
     return target.like(lifted(session, value, target._scale))
 
 
-def common_scale(*operands: Any) -> Scale:
-    """The scale at which operands are added, chosen among and compared; public ones with fractions have
-    that of the session."""
-    scales = [operand._scale for operand in operands if isinstance(operand, SecretTensor)]
-    if any(_has_fractions(operand) for operand in operands):
-        scales.append(session_of(*operands).scale)
-    return fixed.of_sum(scales)
-
-
-def _has_fractions(operand: Any) -> bool:
+def operand_scale(operand: Any, session: Scale) -> Scale:
+    """The scale of an operand: a secret's own, else by its kind alone; of what is none, WHOLE."""
     if isinstance(operand, SecretTensor):
-        return False
-    return operand.is_floating_point() if isinstance(operand, torch.Tensor) else isinstance(operand, float)
+        return operand._scale
+    if isinstance(operand, torch.Tensor):
+        return fixed.of_dtype(session, operand.dtype)
+    return session if isinstance(operand, float) else WHOLE
+
+
+def common_scale(*operands: Any) -> Scale:
+    """The scale at which operands are added, chosen among and compared."""
+    session = session_of(*operands).scale
+    return fixed.of_sum([operand_scale(operand, session) for operand in operands])
+
+
+def rescaled(x: SecretTensor, scale: Scale) -> SecretTensor:
+    """The same numbers with other fraction bits, as ``shifted`` gives them."""
+    if x._scale == scale:
+        return x
+    return x.like(shifted(x._session, x._parts, x._scale.bits, scale.bits), scale, loose=x._loose)
 
 
 def aligned(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
@@ -184,7 +191,8 @@ def times_public(
 ) -> SecretTensor:
     """apply(x, values) for public values: each term of the factor, the smallest first, is truncated to the
     scale of the next before that is added, so that in the end all is at most one unit off. No interaction
-    for whole numbers; otherwise a truncation for each term, of at most two rounds.
+    for integers, nor for whole numbers unless x has more fraction bits than the session; otherwise a
+    truncation for each term, of at most two rounds.
 
     Args:
         dtype: of the result.
@@ -193,14 +201,11 @@ def times_public(
         gain: as in ``fixed.factor``.
     """
     session, x = x._session, as_words(x)
-    wanted = fixed.of_dtype(session.scale, dtype)
-    factor = fixed.factor(values, x._scale, wanted, gain)
+    _, scale = fixed.of_product(x._scale, operand_scale(values, session.scale), session.scale)
+    factor = fixed.factor(values, x._scale, scale, gain)
     parts, bits = _sum_of_terms(session, x._parts, factor, apply, check or apply)
-    have = bits + x._scale.bits
-    # Whole numbers leave the scale as it is.
-    target = min(have, wanted.bits) if bits else have
-    parts = shifted(session, parts, have, target)
-    return x.like(parts, Scale(target), dtype, loose=is_loose(dtype))
+    parts = shifted(session, parts, bits + x._scale.bits, scale.bits)
+    return x.like(parts, scale, dtype, loose=is_loose(dtype))
 
 
 def _sum_of_terms(

@@ -10,6 +10,7 @@ from tacit import shares
 from tacit.fixed import WHOLE
 from tacit.operators.averages import averaged
 from tacit.operators.operands import compared
+from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -85,7 +86,7 @@ def _windows(size: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
     return steps * size // outputs, -((-(steps + 1) * size) // outputs)
 
 
-@implements(aten.avg_pool2d.default)
+@implements(aten.avg_pool2d.default, scale=of_session)
 def avg_pool2d(
     x: SecretTensor,
     kernel_size: Sequence[int],
@@ -109,7 +110,7 @@ def avg_pool2d(
     return averaged(windows_of_x, reciprocals[0, 0], kernel[0] * kernel[1])
 
 
-@implements(aten._adaptive_avg_pool2d.default, aten.adaptive_avg_pool2d.default)
+@implements(aten._adaptive_avg_pool2d.default, aten.adaptive_avg_pool2d.default, scale=of_session)
 def adaptive_avg_pool2d(x: SecretTensor, output_size: Sequence[int]) -> SecretTensor:
     """Averages over windows that cover the image evenly: differences of prefix sums, then one product."""
     parts, counts = x._parts, torch.ones((1, 1), dtype=torch.float64)

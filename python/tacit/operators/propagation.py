@@ -1,10 +1,14 @@
 """What comes out of an operator, without data: PyTorch itself works out shapes and dtypes on tensors that
-have no memory."""
+have no memory; the operator's rule says the scale."""
 
 from typing import Any, NamedTuple
 
 import torch
 from torch.utils import _pytree as pytree
+
+from tacit import fixed
+from tacit.fixed import Scale
+from tacit.operators.scales import Rule, scale_of_call
 
 
 class Outcome(NamedTuple):
@@ -12,11 +16,16 @@ class Outcome(NamedTuple):
 
     shape: torch.Size
     dtype: torch.dtype
+    scale: Scale
 
 
-def propagate(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The operator's result with an :class:`Outcome` in the place of each tensor; ``None`` where it depends
-    on data.
+def propagate(rule: Rule, session: Scale, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The operator's result with an :class:`Outcome` in the place of each tensor; ``None`` where its shape
+    depends on data.
+
+    Args:
+        rule: of the operator's scale.
+        session: the session's scale.
 
     Raises:
         RuntimeError, IndexError: whatever PyTorch says of arguments that do not fit.
@@ -25,12 +34,19 @@ def propagate(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return None
     if _has_mask(args):
         return None
-    args, kwargs = pytree.tree_map(_stand_in, (args, kwargs))
     try:
-        result = func(*args, **kwargs)
+        plain_args, plain_kwargs = pytree.tree_map(_stand_in, (args, kwargs))
+        result = func(*plain_args, **plain_kwargs)
     except NotImplementedError:
         return None
-    return pytree.tree_map(_outcome, result)
+    scale = scale_of_call(rule, session, func, args, kwargs)
+
+    def outcome(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        return Outcome(value.shape, value.dtype, fixed.of_dtype(scale, value.dtype))
+
+    return pytree.tree_map(outcome, result)
 
 
 def _has_mask(args: tuple[Any, ...]) -> bool:
@@ -49,7 +65,3 @@ def _stand_in(value: Any) -> Any:
     if value.layout != torch.strided:
         raise NotImplementedError
     return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
-
-
-def _outcome(value: Any) -> Any:
-    return Outcome(value.shape, value.dtype) if isinstance(value, torch.Tensor) else value

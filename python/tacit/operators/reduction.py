@@ -12,6 +12,7 @@ from tacit.operators.conversion import to_copy
 from tacit.operators.linear import bmm
 from tacit.operators.logical import logical_not
 from tacit.operators.operands import Number, as_words, times_public
+from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
@@ -44,13 +45,13 @@ def sum_dims(
     return result if dtype is None else to_copy(result, dtype=dtype)
 
 
-@implements(aten.mean.default)
+@implements(aten.mean.default, scale=of_session)
 def mean_all(x: SecretTensor, *, dtype: torch.dtype | None = None) -> SecretTensor:
     """The mean of all elements; at most six rounds."""
     return mean_dims(x, None, dtype=dtype)
 
 
-@implements(aten.mean.dim)
+@implements(aten.mean.dim, scale=of_session)
 def mean_dims(
     x: SecretTensor,
     dim: Sequence[int] | int | None,
@@ -67,7 +68,7 @@ def mean_dims(
     return mean(x if dtype is None else to_copy(x, dtype=dtype), dims, keepdim)
 
 
-@implements(aten.var.correction)
+@implements(aten.var.correction, scale=of_session)
 def variance(
     x: SecretTensor,
     dim: Sequence[int] | None = None,

@@ -14,14 +14,25 @@ from tacit.fixed import WHOLE
 from tacit.operators.calls import call_of
 from tacit.operators.operands import as_kind_of
 from tacit.operators.propagation import Outcome
+from tacit.operators.scales import Rule, kept, of_target
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor, refuse
 
 Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 
-#: Operator overload → its implementation, called with the operator's own arguments.
-TABLE: dict[Any, Callable[..., Any]] = {}
+
+class Entry(NamedTuple):
+    """What is entered for an operator."""
+
+    #: Called with the operator's own arguments.
+    implementation: Callable[..., Any]
+    #: Which scale fractions that come out have.
+    scale: Rule
+
+
+#: Operator overload → its entry.
+TABLE: dict[Any, Entry] = {}
 
 #: Operators that would show values.
 REVEALING = {
@@ -38,13 +49,13 @@ UNSAFE_VIEWS = {torch.ops.aten._unsafe_view.default}
 RESHAPING = {torch.ops.aten.squeeze.dim, torch.ops.aten.detach.default, torch.ops.aten.view.default}
 
 
-def implements(*overloads: Any) -> Callable[[Implementation], Implementation]:
-    """Enters a function into the table."""
+def implements(*overloads: Any, scale: Rule = kept) -> Callable[[Implementation], Implementation]:
+    """Enters a function into the table, with the rule of the scale that it gives."""
 
     def enter(function: Implementation) -> Implementation:
         for overload in overloads:
             assert overload not in TABLE, f"{overload} has two implementations"
-            TABLE[overload] = function
+            TABLE[overload] = Entry(function, scale)
         return function
 
     return enter
@@ -75,22 +86,24 @@ def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _composed(func, args, kwargs)
     secrets = _secrets(args, kwargs)
     session = _session_of_all(secrets)
-    call = call_of(operator.name, func, args, kwargs)
+    call = call_of(operator.name, session, func, args, kwargs)
     if () in [secret._parts for secret in secrets]:
         if func not in RESHAPING:
             unsupported("the indices of a max pooling", "use max pooling without return_indices")
-        outcome = call.expected(func, args, kwargs)
+        outcome = call.expected(operator.scale, session, func, args, kwargs)
         return SecretTensor((), WHOLE, session, outcome.dtype, shape=outcome.shape)
     if session.operator:
         # Part of another, which was noted.
-        return _carried_out(operator, call.expected(func, args, kwargs), args, kwargs, secrets)
+        expected = call.expected(operator.scale, session, func, args, kwargs)
+        return _carried_out(operator, expected, args, kwargs, secrets)
     has_gradients = torch.is_grad_enabled()
     session.operator = operator.name
     try:
         # As torch.no_grad() does, in less time.
         torch._C._set_grad_enabled(False)
         call.note(session, func, args, kwargs)
-        return _carried_out(operator, call.expected(func, args, kwargs), args, kwargs, secrets)
+        expected = call.expected(operator.scale, session, func, args, kwargs)
+        return _carried_out(operator, expected, args, kwargs, secrets)
     finally:
         torch._C._set_grad_enabled(has_gradients)
         session.operator = ""
@@ -133,35 +146,37 @@ class Operator(NamedTuple):
 
     name: str
     implementation: Callable[..., Any]
+    #: Which scale fractions that come out have.
+    scale: Rule
     #: Which of the results share no memory with any argument.
     fresh: tuple[bool, ...]
 
 
 @cache
 def _operator(func: Any) -> Operator | None:
-    implementation = TABLE.get(func) or _writing(func)
-    if implementation is None:
+    entry = TABLE.get(func) or _writing(func)
+    if entry is None:
         return None
     unsafe = func in UNSAFE_VIEWS
     fresh = tuple(value.alias_info is None and not unsafe for value in func._schema.returns)
-    return Operator(str(func), implementation, fresh)
+    return Operator(str(func), entry.implementation, entry.scale, fresh)
 
 
 # In-place operators --------------------------------------------------------------------------------
 
 
-def _writing(func: Any) -> Callable[..., Any] | None:
+def _writing(func: Any) -> Entry | None:
     """An in-place operator made of the one that returns a new tensor (or a view)."""
     name = func._schema.name.removeprefix("aten::")
     if not func._schema.is_mutable or not name.endswith("_") or name.endswith("__"):
         return None
     packet = getattr(torch.ops.aten, name[:-1], None)
     overload = getattr(packet, func._overloadname, None)
-    functional = TABLE.get(overload)
-    if functional is None:
+    if overload not in TABLE:
         return None
+    functional = TABLE[overload].implementation
     if torch.Tag.inplace_view in func.tags:
-        return _reshaping(func, functional)
+        return Entry(_reshaping(func, functional), of_target)
 
     def write(target: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         if not isinstance(target, SecretTensor):
@@ -171,7 +186,7 @@ def _writing(func: Any) -> Callable[..., Any] | None:
             )
         return assign(target, functional(target, *args, **kwargs))
 
-    return write
+    return Entry(write, of_target)
 
 
 def _reshaping(func: Any, functional: Callable[..., Any]) -> Callable[..., Any]:
@@ -214,7 +229,8 @@ def _carried_out(
 def _finished(
     result: SecretTensor, expected: Outcome | None, is_fresh: bool, secrets: Sequence[SecretTensor]
 ) -> SecretTensor:
-    """A result with the dtype that PyTorch gives it, in memory of its own where it is new."""
+    """A result as it was expected: with the dtype that PyTorch gives it and the scale of the operator's rule,
+    in memory of its own where it is new."""
     parts = result._parts
     if not parts:
         shape = result.shape if expected is None else expected.shape
@@ -222,6 +238,7 @@ def _finished(
     own = dtype = result.dtype
     if expected is not None:
         assert expected.shape == result.shape, f"shape {result.shape} in the place of {expected.shape}"
+        assert expected.scale == result._scale, f"{result._scale} in the place of {expected.scale}"
         if expected.dtype != own:
             assert _kind(expected.dtype) == _kind(own), f"{own} in the place of {expected.dtype}"
             dtype = expected.dtype
