@@ -1,6 +1,8 @@
 """PyTorch's own operator database, run on secret tensors."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -63,33 +65,34 @@ def samples(name: str, variant: str) -> list[Sample]:
     return found
 
 
-def _shared(value: Any, also_integers: bool) -> Any:
+def _shared(value: Any, also_integers: bool, scales: Iterator[int | None]) -> Any:
     def share(leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor) and (also_integers or leaf.is_floating_point()):
-            return tacit.share(leaf, owner=0)
+            return tacit.share(leaf, owner=0, scale=next(scales))
         return leaf
 
     return pytree.tree_map(share, value)
 
 
-def call(sample: Sample) -> list[Any]:
+def call(sample: Sample, scales: Iterator[int | None]) -> list[Any]:
     """In a party: the leaves of the result, revealed."""
-    first = _shared(sample.input, True)
+    first = _shared(sample.input, True, scales)
     args, kwargs = sample.args, sample.kwargs
     if sample.all_secret:
-        args, kwargs = _shared(args, False), _shared(kwargs, False)
+        args, kwargs = _shared(args, False, scales), _shared(kwargs, False, scales)
     result = find(sample.name, sample.variant).op(first, *args, **kwargs)
     return [
         leaf.reveal() if isinstance(leaf, tacit.SecretTensor) else leaf for leaf in pytree.tree_leaves(result)
     ]
 
 
-def attempt(all_samples: list[Sample]) -> list[Any]:
-    """In a party: for each sample what it gave, or the error."""
+def attempt(all_samples: list[Sample], scales: Sequence[int | None] = (None,)) -> list[Any]:
+    """In a party: for each sample what it gave, or the error; tensors have those scales in turn."""
     outcomes: list[Any] = []
+    in_turn = cycle(scales)
     for sample in all_samples:
         try:
-            outcomes.append(call(sample))
+            outcomes.append(call(sample, in_turn))
         except tacit.MisuseError as error:
             outcomes.append(error)
         except Exception as error:

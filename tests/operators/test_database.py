@@ -2,6 +2,8 @@
 of gaps and says so."""
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import gaps
 import harness
@@ -62,7 +64,26 @@ ON_SHARES = [
 ]
 
 
-def check(key: str, protocol: str, parties: int) -> None:
+#: All that work at least in part.
+WORKING = set(OPERATORS) - set(gaps.UNSUPPORTED) - gaps.NO_INPUT - gaps.ELSEWHERE
+
+#: Fraction bits of shared tensors in turn, none of them the session's.
+SCALES = (20, 13, 24)
+
+
+def attempt_at_scales(samples: list[harness.Sample]) -> list[Any]:
+    """In a party: what samples give at scales that differ from each other and from the session's. The
+    operators themselves hold each result to the scale that their rules foretell."""
+    with tacit.fraction_bits(18):
+        return harness.attempt(samples, SCALES)
+
+
+def check(
+    key: str,
+    protocol: str,
+    parties: int,
+    attempt: Callable[[list[harness.Sample]], list[Any]] = harness.attempt,
+) -> None:
     """Runs an operator's samples and holds each against the plain result or the list of gaps."""
     name, _, variant = key.partition("/")
     samples = harness.samples(name, variant)
@@ -72,7 +93,7 @@ def check(key: str, protocol: str, parties: int) -> None:
     assert samples, "the database has no usable samples"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcomes = tacit.launch(harness.attempt, samples, parties=parties, protocol=protocol)[0]
+        outcomes = tacit.launch(attempt, samples, parties=parties, protocol=protocol)[0]
         plain = [
             None if isinstance(o, Exception) else harness.expected(s)
             for s, o in zip(samples, outcomes, strict=True)
@@ -104,6 +125,17 @@ def check(key: str, protocol: str, parties: int) -> None:
 @pytest.mark.parametrize("key", OPERATORS)
 def test_operator(key: str) -> None:
     check(key, "plain", 2)
+
+
+@pytest.mark.parametrize("key", ON_SHARES)
+def test_operator_at_scales_that_differ(key: str) -> None:
+    check(key, "plain", 2, attempt_at_scales)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", sorted(WORKING - set(ON_SHARES)))
+def test_every_other_operator_at_scales_that_differ(key: str) -> None:
+    check(key, "plain", 2, attempt_at_scales)
 
 
 @pytest.mark.parametrize("key", ON_SHARES)

@@ -1,0 +1,242 @@
+"""Which scale comes out of an operator: by the kinds of its arguments and the session's scale, not by values.
+The operators themselves hold every result to what their rules foretell."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import tacit
+from tacit.fixed import WHOLE, Scale
+from tacit.operators import scales
+
+#: The session's, in these tests.
+SESSION = 16
+
+#: A scale beneath it, and one above.
+COARSE, FINE = 12, 24
+
+#: A tensor that is shared at some scale; the second one of every call is at the session's.
+X, Y = torch.tensor([[1.5, -2.25], [3.0, 0.5]]), torch.tensor([[0.5, 1.25], [-1.0, 2.0]])
+
+Call = Callable[[Any, Any], Any]
+
+
+def _written(change: Callable[[Any, Any], Any]) -> Call:
+    """An operator that writes into a copy of x."""
+
+    def call(x: Any, y: Any) -> Any:
+        copy = x.clone()
+        change(copy, y)
+        return copy
+
+    return call
+
+
+KEPT = (COARSE, SESSION, FINE)
+GREATEST = (SESSION, SESSION, FINE)
+SESSIONS = (SESSION, SESSION, SESSION)
+
+#: What comes out where x is coarse, at the session's scale, and fine.
+RULES: dict[str, tuple[Call, tuple[int, int, int]]] = {
+    "negative": (lambda x, _: -x, KEPT),
+    "moved": (lambda x, _: x.t()[:1], KEPT),
+    "sum": (lambda x, _: x.sum(0), KEPT),
+    "relu": (lambda x, _: x.relu(), KEPT),
+    "plus a secret": (lambda x, y: x + y, GREATEST),
+    "plus an integer": (lambda x, _: x + 3, KEPT),
+    "plus a fraction": (lambda x, _: x + 3.0, GREATEST),
+    "minus a public tensor": (lambda x, _: Y - x, GREATEST),
+    "plus a multiple by an integer": (lambda x, y: torch.add(y, x, alpha=2), GREATEST),
+    "plus a multiple by a fraction": (lambda x, y: torch.add(y, x, alpha=2.0), SESSIONS),
+    "plus itself by a whole fraction": (lambda x, _: torch.add(x, x, alpha=2.0), GREATEST),
+    "the reverse": (lambda x, _: torch.rsub(x, 1, alpha=3), KEPT),
+    "product": (lambda x, y: x * y, SESSIONS),
+    "product by a boolean": (lambda x, y: x * (y > 0), KEPT),
+    "product by a secret integer": (lambda x, y: x * (y > 0).long(), KEPT),
+    "product by a public boolean": (lambda x, _: x * True, KEPT),
+    "product by an integer": (lambda x, _: x * 3, KEPT),
+    "product by a tensor of integers": (lambda x, _: x * torch.tensor([2, 3]), KEPT),
+    "product by a fraction": (lambda x, _: x * 0.3, SESSIONS),
+    "product by a fraction of few bits": (lambda x, _: x * 0.5, SESSIONS),
+    "product by a whole fraction": (lambda x, _: x * 3.0, SESSIONS),
+    "product by a tensor of whole fractions": (lambda x, _: torch.tensor([2.0, 3.0]) * x, SESSIONS),
+    "quotient": (lambda x, _: x / 3, SESSIONS),
+    "quotient by one": (lambda x, _: x / 1, SESSIONS),
+    "first power": (lambda x, _: x**1, SESSIONS),
+    "third power": (lambda x, _: x**3, SESSIONS),
+    "matrix product": (lambda x, y: x @ y, SESSIONS),
+    "matrix product by public numbers": (lambda x, _: x @ Y, SESSIONS),
+    "linear": (lambda x, y: functional.linear(y, x, y[0]), SESSIONS),
+    "linear with that bias": (lambda x, y: functional.linear(y, y, x[0]), GREATEST),
+    "no bias": (lambda x, y: torch.addmm(x, y, y, beta=0), GREATEST),
+    "a public bias that is not looked at": (
+        lambda x, y: torch.addmm(torch.full((2, 2), torch.nan), x, y, beta=0),
+        SESSIONS,
+    ),
+    "multiples of a linear map": (lambda x, y: torch.addmm(x, y, y, beta=2, alpha=0.5), GREATEST),
+    "addcmul": (lambda x, y: torch.addcmul(y, x, y, value=2), SESSIONS),
+    "interpolation": (lambda x, y: torch.lerp(x, y, 0.25), GREATEST),
+    "mean": (lambda x, _: x.mean(0), SESSIONS),
+    "variance": (lambda x, _: x.var(0), SESSIONS),
+    "average": (lambda x, _: functional.avg_pool1d(x, 2), SESSIONS),
+    "leaky relu": (lambda x, _: functional.leaky_relu(x), SESSIONS),
+    "prelu": (lambda x, y: functional.prelu(x, y[0, :1]), GREATEST),
+    "hardswish": (lambda x, _: functional.hardswish(x), SESSIONS),
+    "clamped by integers": (lambda x, _: x.clamp(-1, 1), KEPT),
+    "clamped by fractions": (lambda x, _: x.clamp(-1.0, 1.0), GREATEST),
+    "threshold": (lambda x, _: functional.threshold(x, 0.0, 0.0), GREATEST),
+    "threshold of integers": (lambda x, _: functional.threshold(x, 0, 0), KEPT),
+    "chosen": (lambda x, y: torch.where(y > 0, x, y), GREATEST),
+    # PyTorch makes a tensor of the dtype of x of that zero.
+    "chosen, else zero": (lambda x, y: torch.where(y > 0, x, 0), GREATEST),
+    "filled by a fraction": (lambda x, _: x.masked_fill(Y > 0, 0.5), GREATEST),
+    "joined": (lambda x, y: torch.cat([x, y]), GREATEST),
+    "joined with an empty one": (lambda x, y: torch.cat([x[0, :0], y]), GREATEST),
+    "padded": (lambda x, _: functional.pad(x, (1, 1), value=0.5), KEPT),
+    "new": (lambda x, _: torch.empty_like(x), SESSIONS),
+    "scattered": (lambda x, y: x.scatter(0, torch.zeros(1, 2, dtype=torch.int64), y), KEPT),
+    "plus in place": (_written(lambda x, y: x.add_(y)), KEPT),
+    "product in place": (_written(lambda x, _: x.mul_(0.3)), KEPT),
+    "filled in place": (_written(lambda x, _: x.fill_(0.5)), KEPT),
+    "copied": (_written(lambda x, y: x.copy_(y)), KEPT),
+    "put at indices": (_written(lambda x, y: x.__setitem__(torch.tensor([0]), y[:1])), KEPT),
+    "moved in place": (_written(lambda x, _: x.t_()), KEPT),
+}
+
+
+@pytest.mark.parametrize("what", RULES)
+def test_a_scale_comes_out_as_its_rule_says(what: str) -> None:
+    call, wanted = RULES[what]
+
+    def program() -> list[Any]:
+        y = tacit.share(Y, owner=0)
+        results = [call(tacit.share(X, owner=0, scale=scale), y) for scale in KEPT]
+        return [(result._scale.bits, result.reveal()) for result in results]
+
+    found = tacit.launch(program, protocol="plain", parties=2)[0]
+    assert tuple(bits for bits, _ in found) == wanted
+    plain = call(X, Y)
+    for _, values in found:
+        if what != "new":
+            assert torch.allclose(values, plain, atol=2.0**-9), (values, plain)
+
+
+def test_the_same_call_under_another_scale_of_the_session_is_another() -> None:
+    """Among them calls without a second operand, whose arguments have the same scales each time."""
+
+    def program() -> list[tuple[int, ...]]:
+        x = tacit.share(X, owner=0, scale=FINE)
+        counts = tacit.share(torch.tensor([1, 2]), owner=0)
+        found = []
+        for bits in (16, 20, 12, 16, 20):
+            with tacit.fraction_bits(bits):
+                results = (x * x, x * 0.3, x / 3, x.mean(), x.square(), x + 0.5, counts + 0.5, counts / 2)
+                found.append(tuple(result._scale.bits for result in results))
+        return found
+
+    for party in tacit.launch(program, protocol="plain", parties=2):
+        assert party == [(bits,) * 5 + (FINE,) + (bits,) * 2 for bits in (16, 20, 12, 16, 20)]
+
+
+def test_integers_and_booleans_are_whole() -> None:
+    def program() -> list[int]:
+        x = tacit.share(torch.tensor([3, -4]), owner=0)
+        small = tacit.share(torch.tensor([3, 4], dtype=torch.int8), owner=0)
+        fine = tacit.share(torch.tensor([0.5, 1.5]), owner=0, scale=FINE)
+        whole = (
+            x + 1,
+            x * x,
+            x * 3,
+            x > 0,
+            x.sum(),
+            x**2,
+            small * small,
+            fine > x,
+            x.max(0)[1],
+            fine.argmax(),
+        )
+        assert all(result._scale == WHOLE for result in whole)
+        mixed = (x.float(), x.float() * 3, x * 0.5, x * 2.0, x / 2, x.float().mean(), x * fine, x + fine)
+        return [result._scale.bits for result in mixed]
+
+    # Fractions that were integers have no fraction bits until they need them.
+    wanted = [0, 0, SESSION, SESSION, SESSION, SESSION, FINE, FINE]
+    assert tacit.launch(program, protocol="plain", parties=2)[0] == wanted
+
+
+def test_a_normalisation_has_the_sessions_scale_whatever_was_kept() -> None:
+    """What follows from the statistics was worked out under another scale."""
+    norm = nn.BatchNorm1d(2).eval()
+
+    def program() -> list[Any]:
+        with tacit.fraction_bits(20):
+            tacit.share_module(norm, owner=0)
+        counts = tacit.share(torch.tensor([[1, 2], [3, 4]]), owner=1)
+        inputs = [tacit.share(X, owner=1, scale=scale) for scale in KEPT] + [counts.float()]
+        results = [norm(x) for x in inputs]
+        assert {result._scale.bits for result in results} == {SESSION}
+        return [result.reveal() for result in results]
+
+    with torch.no_grad():
+        plain = [nn.BatchNorm1d(2).eval()(x) for x in (X, X, X, torch.tensor([[1.0, 2.0], [3.0, 4.0]]))]
+    for found, wanted in zip(tacit.launch(program)[0], plain, strict=True):
+        assert torch.allclose(found, wanted, atol=2.0**-9)
+
+
+def test_whole_fractions_cost_nothing_at_the_sessions_scale_or_beneath() -> None:
+    def program() -> list[bool]:
+        meter = tacit.session().meter
+        free = []
+        for scale in KEPT:
+            x = tacit.share(X, owner=0, scale=scale)
+            for factor in (3, True, torch.tensor([2, 3]), 3.0, -1.0, 0.0, torch.tensor([2.0, 3.0])):
+                before = meter.total.bytes_sent
+                x * factor
+                free.append(meter.total.bytes_sent == before)
+        return free
+
+    assert tacit.launch(program)[0] == [True] * 7 + [True] * 7 + [True] * 3 + [False] * 4
+
+
+def test_a_value_does_not_tell_in_the_scale() -> None:
+    """A public factor of few bits, of none and of many give the same."""
+
+    def program() -> list[set[int]]:
+        x = [tacit.share(X, owner=0, scale=scale) for scale in KEPT]
+        return [{(x * factor)._scale.bits for factor in (0.0, 1.0, 0.5, 0.375, 1 / 3, -7.0)} for x in x]
+
+    assert tacit.launch(program, protocol="plain", parties=2)[0] == [{SESSION}] * 3
+
+
+def test_a_result_of_another_scale_than_foretold_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tacit.operators import calls, table
+
+    entry = table.TABLE[torch.ops.aten.neg.default]
+    wrong = entry._replace(scale=lambda *_: Scale(7))
+    monkeypatch.setitem(table.TABLE, torch.ops.aten.neg.default, wrong)
+    for cached in (table._operator.cache_clear, calls._known.clear):
+        cached()
+
+    def program() -> None:
+        -tacit.share(X, owner=0)
+
+    try:
+        with pytest.raises(AssertionError, match=r"Scale\(bits=16\) in the place of Scale\(bits=7\)"):
+            tacit.launch(program, protocol="plain", parties=2)
+    finally:
+        for cached in (table._operator.cache_clear, calls._known.clear):
+            cached()
+
+
+def test_rules() -> None:
+    session, fine = Scale(16), Scale(24)
+    assert scales.kept(session, WHOLE, fine, session) == fine
+    assert scales.of_product(session, fine, WHOLE) == fine
+    assert scales.of_product(session, Scale(4), Scale(4)) == Scale(8)
+    assert scales.of_power(session, WHOLE, WHOLE) == WHOLE
+    assert scales.of_sum_with_product(session, fine, fine, beta=session) == fine
+    assert scales.of_sum_with_product(session, WHOLE, fine, fine, value=WHOLE) == session
