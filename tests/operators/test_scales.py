@@ -232,6 +232,17 @@ def test_a_result_of_another_scale_than_foretold_is_noticed(monkeypatch: pytest.
             cached()
 
 
+def test_powers_of_booleans_are_numbers() -> None:
+    bits = torch.tensor([True, False] * 4)
+
+    def program() -> list[Any]:
+        x = tacit.share(bits, owner=0)
+        return [(x**n * 3 + 1).reveal() for n in (1, 2, 3)]
+
+    for found in tacit.launch(program)[0]:
+        assert torch.equal(found, bits.long() * 3 + 1)
+
+
 def test_rules() -> None:
     session, fine = Scale(16), Scale(24)
     assert scales.kept(session, WHOLE, fine, session) == fine
