@@ -118,8 +118,8 @@ def square(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.pow.Tensor_Scalar, scale=of_power)
 def power(x: SecretTensor, exponent: Number) -> SecretTensor:
-    """x^n for whole n from 1 to 64, by squaring: at most 2·log2(n) products, and x itself as they are: at
-    the session's scale."""
+    """x^n for whole n from 1 to 64, by squaring: at most 2·log2(n) products. All have the session's scale,
+    x^1 too."""
     if exponent != int(exponent) or not 1 <= exponent <= 64:
         unsupported(f"the power {exponent}", "use whole exponents from 1 to 64")
     remaining, base = int(exponent), as_words(x) if x.dtype == torch.bool else x

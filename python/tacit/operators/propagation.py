@@ -34,8 +34,8 @@ def propagate(rule: Rule, session: Scale, func: Any, args: tuple[Any, ...], kwar
         return None
     if _has_mask(args):
         return None
+    plain_args, plain_kwargs = pytree.tree_map(_stand_in, (args, kwargs))
     try:
-        plain_args, plain_kwargs = pytree.tree_map(_stand_in, (args, kwargs))
         result = func(*plain_args, **plain_kwargs)
     except NotImplementedError:
         return None
