@@ -92,7 +92,7 @@ OPERATORS = [
     ["propagation"],
     ["calls"],
     ["table", "approximation", "averages"],
-    ["arithmetic", "creation", "indexing", "logical", "movement"],
+    ["arithmetic", "choice", "creation", "indexing", "logical", "movement", "writing"],
     ["comparison", "linear"],
     ["convolution"],
     ["normalization"],

@@ -21,8 +21,8 @@ Parts = tuple[torch.Tensor, ...]
 
 Pair = tuple[int, int]
 
-#: Where a component keeps the array that it was made as, with its own identity: a copy of the component, which
-#: PyTorch gives copies of such attributes, has other memory than a copy of the array.
+#: Where a component keeps the array that it was made as, with its own identity: PyTorch copies attributes
+#: with a component, and the copied array has other memory than the copied component.
 _ARRAY = "_tacit_array"
 
 

@@ -4,7 +4,7 @@
 //! that, and less than a word more for each message; exactly that where n is a multiple of 192 (replicated
 //! sharing) or 64.
 
-use crate::{Receiver, Shift};
+use crate::{Recipient, Shift};
 
 /// Rounds (longest chain of dependent messages) and payload bits summed over all links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -59,7 +59,7 @@ pub enum Operation {
         /// Elements.
         n: u64,
         /// Who learns them.
-        to: Receiver,
+        to: Recipient,
     },
     /// `share_bits` of n values of that width.
     ShareBits {
@@ -75,7 +75,7 @@ pub enum Operation {
         /// Planes.
         width: u64,
         /// Who learns them.
-        to: Receiver,
+        to: Recipient,
     },
     /// `bilinear`, with or without truncation.
     Bilinear {

@@ -43,7 +43,7 @@ pub use broadcast::broadcast;
 pub use cost::{Cost, Opening, Operation};
 pub use net::{Error, Result};
 pub use open::{Settings, open};
-pub use operand::{Bilinear, Join, Name, Operand, Parts, PartsMut, Receiver, Shift};
+pub use operand::{Bilinear, Join, Name, Operand, Parts, PartsMut, Recipient, Shift};
 pub use protocol::{Correlated, Protocol};
 #[cfg(feature = "mutation")]
 pub use providers::open_exactly;

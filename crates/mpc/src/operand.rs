@@ -86,14 +86,14 @@ impl<'a> Join<'a> {
 
 /// Who learns an opened value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Receiver {
+pub enum Recipient {
     /// Every party.
     All,
     /// That party alone.
     One(usize),
 }
 
-impl Receiver {
+impl Recipient {
     /// As a parameter of a step.
     #[must_use]
     pub fn parameter(self) -> u64 {

@@ -5,7 +5,7 @@
 
 use crate::bits::bit_at;
 use crate::{
-    Bilinear, Bits, Cost, Join, Operand, Operation, Parts, PartsMut, Protocol, Receiver, Result,
+    Bilinear, Bits, Cost, Join, Operand, Operation, Parts, PartsMut, Protocol, Recipient, Result,
     Shift, ThreatModel, Trust,
 };
 use net::Channel;
@@ -113,7 +113,7 @@ impl Protocol for Plain {
         out[0].copy_from_slice(values);
     }
 
-    fn reveal(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
+    fn reveal(&mut self, x: Parts, to: Recipient) -> Result<Option<Vec<u64>>> {
         self.channel
             .begin_opening_of("reveal", x[0].len(), &[to.parameter()])?;
         Ok(to.includes(self.party()).then(|| x[0].to_vec()))
@@ -164,7 +164,7 @@ impl Protocol for Plain {
         Bits::new(width, n, vec![planes.to_vec()])
     }
 
-    fn reveal_bits(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
+    fn reveal_bits(&mut self, x: &Bits, to: Recipient) -> Result<Option<Vec<u64>>> {
         self.channel
             .begin_opening_of("reveal bits", x.width() * x.len(), &[to.parameter()])?;
         Ok(to.includes(self.party()).then(|| x.parts()[0].clone()))

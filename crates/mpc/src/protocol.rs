@@ -2,8 +2,8 @@
 
 use crate::correlations::Demand;
 use crate::{
-    Bilinear, Bits, Cost, Join, Name, Operand, Operation, Parts, PartsMut, Receiver, Result, Shift,
-    ThreatModel,
+    Bilinear, Bits, Cost, Join, Name, Operand, Operation, Parts, PartsMut, Recipient, Result,
+    Shift, ThreatModel,
 };
 use net::{Channel, Reading};
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub trait Protocol: Send {
     fn trivial(&self, values: &[u64], out: PartsMut);
 
     /// Opens a ring sharing; the words where this party is among the receivers.
-    fn reveal(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>>;
+    fn reveal(&mut self, x: Parts, to: Recipient) -> Result<Option<Vec<u64>>>;
 
     /// A bilinear map of two sharings, then [`Protocol::truncate`] where that is wanted.
     fn bilinear(
@@ -74,7 +74,7 @@ pub trait Protocol: Send {
     fn trivial_bits(&self, planes: &[u64], width: usize, n: usize) -> Bits;
 
     /// Opens a binary sharing; the planes where this party is among the receivers.
-    fn reveal_bits(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>>;
+    fn reveal_bits(&mut self, x: &Bits, to: Recipient) -> Result<Option<Vec<u64>>>;
 
     /// All products of the joins, in order, in one round.
     fn and_all(&mut self, joins: &[Join]) -> Result<Vec<Bits>>;

@@ -1,7 +1,8 @@
 //! What additive sharing does that the generic suite does not ask for.
 
 use mpc::{
-    Bilinear, Cost, Name, Opening, Operand, Operation, Protocol, Receiver, Result, Shift, functions,
+    Bilinear, Cost, Name, Opening, Operand, Operation, Protocol, Recipient, Result, Shift,
+    functions,
 };
 use ring::convolution::Convolution;
 use ring::planes::words_of;
@@ -532,7 +533,7 @@ fn operate(p: &mut dyn Protocol, which: u64, n: usize, random: &mut Random) -> R
             let x: Vec<u64> = y.iter().map(|y| ((*y as i64) >> fits) as u64).collect();
             let x = Shared::input(p, owner, &x)?;
             let sign = p.sign(&x.slices(), width)?;
-            let found = p.reveal_bits(&sign, Receiver::All)?.expect(all);
+            let found = p.reveal_bits(&sign, Recipient::All)?.expect(all);
             assert!((0..n).all(|i| bit_of(&found, i) == y[i] >> 63), "signs");
         }
         3 => {
@@ -561,7 +562,7 @@ fn operate(p: &mut dyn Protocol, which: u64, n: usize, random: &mut Random) -> R
         }
         6 => {
             let square = p.and(&bit, &bit)?;
-            let found = p.reveal_bits(&square, Receiver::All)?.expect(all);
+            let found = p.reveal_bits(&square, Recipient::All)?.expect(all);
             assert!(
                 (0..n).all(|i| bit_of(&found, i) == bit_of(&plane, i)),
                 "AND"
@@ -570,7 +571,7 @@ fn operate(p: &mut dyn Protocol, which: u64, n: usize, random: &mut Random) -> R
         _ => {
             let width = 1 + random.word() as usize % 64;
             let bits = p.to_binary(&sy.slices(), width)?;
-            let found = p.reveal_bits(&bits, Receiver::All)?.expect(all);
+            let found = p.reveal_bits(&bits, Recipient::All)?.expect(all);
             let stride = words_of(n);
             let right = |j: usize| (0..n).all(|i| bit_of(&found[j * stride..], i) == y[i] >> j & 1);
             assert!((0..width).all(right), "binary of {width} bits");
@@ -696,7 +697,7 @@ fn rounds_do_not_grow_with_the_parties() {
         (
             Operation::Reveal {
                 n: count,
-                to: Receiver::All,
+                to: Recipient::All,
             },
             1,
         ),

@@ -1,7 +1,7 @@
 //! Parties whose programs differ in a parameter or in a public value: the session ends, with the step's name and
 //! the remedy, and nobody is given a wrong value. Equal programs never fail.
 
-use mpc::{Bilinear, Error, Join, Protocol, Receiver, Result, Shift, open};
+use mpc::{Bilinear, Error, Join, Protocol, Recipient, Result, Shift, open};
 use std::time::Duration;
 use testkit::{Random, Shared, setting};
 
@@ -118,7 +118,7 @@ const OPERATIONS: [(&str, Varied); 12] = [
         p.share_bits(0, planes, width, n).map(drop)
     }),
     ("reveal", |p, x, v| {
-        let to = [Receiver::All, Receiver::One(0)][v];
+        let to = [Recipient::All, Recipient::One(0)][v];
         p.reveal(&x.slices(), to).map(drop)
     }),
     ("note", |p, _, v| {
@@ -354,7 +354,7 @@ fn equal_programs_never_fail() {
                         3 => p.sign(&x.slices(), 32).map(drop)?,
                         4 => opened.extend(x.open(p)?),
                         5 => {
-                            let to = Receiver::One(random.word() as usize % parties);
+                            let to = Recipient::One(random.word() as usize % parties);
                             p.reveal(&x.slices(), to)?;
                         }
                         6 => {

@@ -2,7 +2,7 @@
 
 use mpc::correlations::Demand;
 use mpc::correlations::file::Place;
-use mpc::{Bilinear, Operand, Protocol, Receiver, Result, Settings, functions};
+use mpc::{Bilinear, Operand, Protocol, Recipient, Result, Settings, functions};
 use net::Mesh;
 use ring::convolution::Convolution;
 use std::fs;
@@ -104,7 +104,7 @@ fn program(p: &mut dyn Protocol, n: usize) -> Result<()> {
     if !early {
         functions::forget(p, 7);
     }
-    p.reveal(&short.slices(), Receiver::One(0)).map(drop)
+    p.reveal(&short.slices(), Recipient::One(0)).map(drop)
 }
 
 fn recorded(n: usize) -> Demand {

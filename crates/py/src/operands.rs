@@ -8,7 +8,7 @@ use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise};
 use crate::kernels::expect_length;
 use crate::session::Session;
-use mpc::{Bits, Parts, PartsMut, Protocol, Receiver};
+use mpc::{Bits, Parts, PartsMut, Protocol, Recipient};
 use pyo3::prelude::*;
 use ring::planes::{pack_bytes, unpack_bytes, words_of};
 use std::ops::Range;
@@ -171,7 +171,7 @@ impl<'a> Operation<'a> {
     pub fn open<C: Component>(
         self,
         py: Python<'_>,
-        to: Receiver,
+        to: Recipient,
         out: Option<C>,
         n: usize,
         work: impl FnOnce(&mut dyn Protocol, &Operands) -> mpc::Result<Option<Vec<u64>>> + Send,

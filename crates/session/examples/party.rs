@@ -5,7 +5,7 @@
 //! for party in 0 1 2; do cargo run --example party -- examples/parties.toml $party & done
 //! ```
 
-use mpc::{Protocol, Receiver, Result, functions};
+use mpc::{Protocol, Recipient, Result, functions};
 use session::configured::{Choices, connect};
 use std::path::Path;
 
@@ -64,7 +64,7 @@ fn how_many_are_greater(protocol: &mut dyn Protocol, mine: Option<&[u64]>) -> Re
         .iter()
         .map(|part| vec![part.iter().fold(0, |sum: u64, one| sum.wrapping_add(*one))])
         .collect();
-    let opened = protocol.reveal(&slices(&sum), Receiver::All)?;
+    let opened = protocol.reveal(&slices(&sum), Recipient::All)?;
     Ok(opened.expect("all learn it")[0])
 }
 

@@ -1,7 +1,7 @@
 //! A party's links and protocol, as long as they last.
 
 use mpc::correlations::Demand;
-use mpc::{Error, Protocol, Receiver, Result, Settings};
+use mpc::{Error, Protocol, Recipient, Result, Settings};
 use net::{Mesh, Process, Reading};
 use std::fmt;
 use std::hint;
@@ -153,9 +153,9 @@ impl Session {
     ///
     /// # Errors
     /// `Misuse` for a party that does not exist.
-    pub fn receiver(&self, to: Option<usize>) -> Result<Receiver> {
-        to.map_or(Ok(Receiver::All), |party| {
-            Ok(Receiver::One(self.member(party, "receiver")?))
+    pub fn receiver(&self, to: Option<usize>) -> Result<Recipient> {
+        to.map_or(Ok(Recipient::All), |party| {
+            Ok(Recipient::One(self.member(party, "receiver")?))
         })
     }
 

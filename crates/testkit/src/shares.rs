@@ -1,6 +1,6 @@
 //! A ring sharing that owns its components, for tests that chain operations.
 
-use mpc::{Bilinear, Bits, Operand, Protocol, Receiver, Result, Shift};
+use mpc::{Bilinear, Bits, Operand, Protocol, Recipient, Result, Shift};
 
 /// One party's components.
 pub struct Shared(pub Vec<Vec<u64>>);
@@ -91,7 +91,7 @@ impl Shared {
     /// What the protocol meets.
     pub fn open(&self, protocol: &mut dyn Protocol) -> Result<Vec<u64>> {
         Ok(protocol
-            .reveal(&self.slices(), Receiver::All)?
+            .reveal(&self.slices(), Recipient::All)?
             .expect("all learn it"))
     }
 }

@@ -3,6 +3,7 @@
 from tacit.operators import (
     activation,
     arithmetic,
+    choice,
     comparison,
     conversion,
     convolution,
@@ -15,6 +16,7 @@ from tacit.operators import (
     normalization,
     pooling,
     reduction,
+    writing,
 )
 from tacit.operators.table import TABLE, run
 
@@ -22,6 +24,7 @@ __all__ = [
     "TABLE",
     "activation",
     "arithmetic",
+    "choice",
     "comparison",
     "conversion",
     "convolution",
@@ -35,4 +38,5 @@ __all__ = [
     "pooling",
     "reduction",
     "run",
+    "writing",
 ]

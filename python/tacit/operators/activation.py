@@ -6,7 +6,8 @@ import torch
 
 from tacit import shares
 from tacit.operators.arithmetic import add, mul, multiply_public
-from tacit.operators.comparison import gt, where
+from tacit.operators.choice import where
+from tacit.operators.comparison import gt
 from tacit.operators.operands import (
     Number,
     as_words,

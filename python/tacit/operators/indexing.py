@@ -68,14 +68,18 @@ def index_put_(
     x: Any, indices: Sequence[torch.Tensor | None], values: Any, accumulate: bool = False
 ) -> SecretTensor:
     """Writes (or adds) values at public indices."""
-    if not isinstance(x, SecretTensor):
-        unsupported("writing a secret into a plain tensor", "share the target first")
-    if accumulate and x.dtype == torch.bool:
-        unsupported("adding booleans", "convert them to integers first")
+    _check_target(x, accumulate)
     if accumulate and is_loose(x.dtype):
         return assign(x, index_put(x, indices, values, True))
     _put(writable(x), indices, as_kind_of(values, x)._parts, accumulate)
     return x
+
+
+def _check_target(x: Any, accumulate: bool) -> None:
+    if not isinstance(x, SecretTensor):
+        unsupported("writing a secret into a plain tensor", "share the target first")
+    if accumulate and x.dtype == torch.bool:
+        unsupported("adding booleans", "convert them to integers first")
 
 
 def _put(parts: Parts, indices: Sequence[torch.Tensor | None], values: Parts, accumulate: bool) -> None:
@@ -89,10 +93,7 @@ def index_put(
     x: Any, indices: Sequence[torch.Tensor | None], values: Any, accumulate: bool = False
 ) -> SecretTensor:
     """A copy with values at public indices."""
-    if not isinstance(x, SecretTensor):
-        unsupported("writing a secret into a plain tensor", "share the target first")
-    if accumulate and x.dtype == torch.bool:
-        unsupported("adding booleans", "convert them to integers first")
+    _check_target(x, accumulate)
     written = x.like(_copied(x), loose=x._loose or (accumulate and is_loose(x.dtype)))
     _put(written._parts, indices, as_kind_of(values, x)._parts, accumulate)
     return written

@@ -5,8 +5,7 @@ from typing import Any
 import torch
 
 from tacit import shares
-from tacit.fixed import WHOLE
-from tacit.operators.operands import lifted_bits, session_of, together
+from tacit.operators.operands import bits_of, lifted_bits, session_of, together
 from tacit.operators.table import implements, unsupported
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -26,7 +25,7 @@ def _bits(x: Any, y: Any) -> tuple[Parts, Parts]:
 
 
 def _result(x: Any, y: Any, parts: Parts) -> SecretTensor:
-    return SecretTensor(parts, WHOLE, session_of(x, y), torch.bool)
+    return bits_of(session_of(x, y), parts)
 
 
 @implements(aten.bitwise_and.Tensor, aten.bitwise_and.Scalar, aten.logical_and.default)

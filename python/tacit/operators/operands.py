@@ -102,6 +102,11 @@ def lifted(session: Session, value: Any, scale: Scale) -> Parts:
     return shares.trivial(session, fixed.encode(public(value), scale))
 
 
+def bits_of(session: Session, parts: Parts) -> SecretTensor:
+    """Components of bits as a secret boolean tensor."""
+    return SecretTensor(parts, WHOLE, session, torch.bool)
+
+
 def lifted_bits(session: Session, value: Any) -> Parts:
     """Any boolean operand as components of bits."""
     if isinstance(value, SecretTensor):

@@ -3,7 +3,7 @@
 
 use crate::leaves::{Leaves, Wanted};
 use crate::tree::{prefix_levels, top_carry_levels};
-use crate::{Cost, Operation, Receiver};
+use crate::{Cost, Operation, Recipient};
 
 /// The cost of an operation among that many parties.
 #[must_use]
@@ -13,11 +13,11 @@ pub fn of(operation: Operation, parties: u64) -> Cost {
         rounds: 1,
         bits: bits * links,
     };
-    let revealed = |bits: u64, to: Receiver| Cost {
+    let revealed = |bits: u64, to: Recipient| Cost {
         rounds: 1,
         bits: match to {
-            Receiver::All => bits * links,
-            Receiver::One(_) => bits * (parties - 1),
+            Recipient::All => bits * links,
+            Recipient::One(_) => bits * (parties - 1),
         },
     };
     match operation {

@@ -11,7 +11,7 @@
 use super::{Additive, planes};
 use crate::dense;
 use crate::group::Group;
-use crate::{Bits, Receiver, Result};
+use crate::{Bits, Recipient, Result};
 use ring::planes::words_of;
 
 impl Additive {
@@ -62,13 +62,13 @@ impl Additive {
         }
     }
 
-    pub(super) fn reveal_words(&mut self, x: &[u64], to: Receiver) -> Result<Option<Vec<u64>>> {
+    pub(super) fn reveal_words(&mut self, x: &[u64], to: Recipient) -> Result<Option<Vec<u64>>> {
         self.channel
             .begin_opening_of("reveal", x.len(), &[to.parameter()])?;
         self.reveal_in(Group::Additive, x.to_vec(), to)
     }
 
-    pub(super) fn reveal_planes(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
+    pub(super) fn reveal_planes(&mut self, x: &Bits, to: Recipient) -> Result<Option<Vec<u64>>> {
         self.channel
             .begin_opening_of("reveal bits", x.width() * x.len(), &[to.parameter()])?;
         let share = dense::packed(planes(x), x.len()).into_owned();
@@ -80,7 +80,7 @@ impl Additive {
         &mut self,
         group: Group,
         mut share: Vec<u64>,
-        to: Receiver,
+        to: Recipient,
     ) -> Result<Option<Vec<u64>>> {
         if self.channel.parties() > 2 {
             let me = self.channel.party();
@@ -106,7 +106,7 @@ impl Additive {
         let n = share.len();
         let mut packed = vec![0; ring::pack::packed_words(n, bits)];
         ring::pack::pack_low(&share, bits, &mut packed);
-        self.send_to_all(&packed, Receiver::All)?;
+        self.send_to_all(&packed, Recipient::All)?;
         let mut theirs = vec![0; n];
         for peer in self.peers() {
             let received = self.channel.receive(peer, packed.len())?;
@@ -123,7 +123,7 @@ impl Additive {
 
     /// Opens what a mask hides already, to all.
     pub(super) fn open(&mut self, group: Group, share: Vec<u64>) -> Result<Vec<u64>> {
-        let opened = self.exchange(group, share, Receiver::All)?;
+        let opened = self.exchange(group, share, Recipient::All)?;
         let opened = opened.expect("opened to all");
         #[cfg(feature = "mutation")]
         self.show(&opened);
@@ -134,7 +134,7 @@ impl Additive {
         &mut self,
         group: Group,
         mut share: Vec<u64>,
-        to: Receiver,
+        to: Recipient,
     ) -> Result<Option<Vec<u64>>> {
         if share.is_empty() {
             return Ok(to.includes(self.channel.party()).then_some(share));
@@ -150,7 +150,7 @@ impl Additive {
         Ok(Some(share))
     }
 
-    fn send_to_all(&mut self, words: &[u64], to: Receiver) -> Result<()> {
+    fn send_to_all(&mut self, words: &[u64], to: Recipient) -> Result<()> {
         for peer in self.peers() {
             if to.includes(peer) {
                 self.channel.send(peer, words.to_vec())?;

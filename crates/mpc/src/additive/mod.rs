@@ -38,7 +38,7 @@ use crate::correlations::Demand;
 use crate::correlations::supply::Supply;
 use crate::{
     Bilinear, Bits, Correlated, Cost, Error, Join, Name, Operand, Operation, Parts, PartsMut,
-    Protocol, Receiver, Result, Shift, ThreatModel, Trust, keys,
+    Protocol, Recipient, Result, Shift, ThreatModel, Trust, keys,
 };
 use net::{Channel, Reading};
 use products::Masked;
@@ -181,7 +181,7 @@ impl Protocol for Additive {
         self.trivial_words(values, only_mut(out));
     }
 
-    fn reveal(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
+    fn reveal(&mut self, x: Parts, to: Recipient) -> Result<Option<Vec<u64>>> {
         self.reveal_words(only(x), to)
     }
 
@@ -224,7 +224,7 @@ impl Protocol for Additive {
         Bits::new(width, n, vec![share])
     }
 
-    fn reveal_bits(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
+    fn reveal_bits(&mut self, x: &Bits, to: Recipient) -> Result<Option<Vec<u64>>> {
         self.reveal_planes(x, to)
     }
 

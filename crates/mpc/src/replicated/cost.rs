@@ -2,7 +2,7 @@
 
 use crate::leaves::{Leaves, Wanted};
 use crate::tree::{prefix_levels, top_carry_levels};
-use crate::{Cost, Operation, Receiver};
+use crate::{Cost, Operation, Recipient};
 
 /// The cost of an operation.
 #[must_use]
@@ -14,7 +14,7 @@ pub fn of(operation: Operation) -> Cost {
         },
         Operation::Reveal { n, to } => Cost {
             rounds: 1,
-            bits: 64 * n * if to == Receiver::All { 3 } else { 1 },
+            bits: 64 * n * if to == Recipient::All { 3 } else { 1 },
         },
         Operation::ShareBits { n, width } => Cost {
             rounds: 1,
@@ -22,7 +22,7 @@ pub fn of(operation: Operation) -> Cost {
         },
         Operation::RevealBits { n, width, to } => Cost {
             rounds: 1,
-            bits: width * n * if to == Receiver::All { 3 } else { 1 },
+            bits: width * n * if to == Recipient::All { 3 } else { 1 },
         },
         Operation::Bilinear { n, truncate, .. } => match truncate {
             None => Cost {

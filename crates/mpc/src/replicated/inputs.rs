@@ -10,7 +10,7 @@ use super::{Pair, PairMut, Replicated, planes};
 use crate::blocks;
 use crate::dense;
 use crate::group::Group;
-use crate::{Bits, Receiver, Result};
+use crate::{Bits, Recipient, Result};
 use ring::planes::words_of;
 use ring::stream::Reserved;
 
@@ -95,13 +95,13 @@ impl Replicated {
         Bits::new(width, n, vec![first, second])
     }
 
-    pub(super) fn reveal_words(&mut self, x: Pair, to: Receiver) -> Result<Option<Vec<u64>>> {
+    pub(super) fn reveal_words(&mut self, x: Pair, to: Recipient) -> Result<Option<Vec<u64>>> {
         self.channel
             .begin_opening_of("reveal", x[0].len(), &[to.parameter()])?;
         self.open(Group::Additive, x, to)
     }
 
-    pub(super) fn reveal_planes(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
+    pub(super) fn reveal_planes(&mut self, x: &Bits, to: Recipient) -> Result<Option<Vec<u64>>> {
         self.channel
             .begin_opening_of("reveal bits", x.width() * x.len(), &[to.parameter()])?;
         let [first, second] = planes(x).map(|planes| dense::packed(planes, x.len()));
@@ -113,7 +113,7 @@ impl Replicated {
         &mut self,
         group: Group,
         [first, second]: Pair,
-        to: Receiver,
+        to: Recipient,
     ) -> Result<Option<Vec<u64>>> {
         let (after, before) = (self.after(), self.before());
         if to.includes(after) {

@@ -34,7 +34,7 @@ mod sign;
 mod truncation;
 
 use crate::{
-    Bilinear, Bits, Cost, Error, Join, Operand, Operation, Parts, PartsMut, Protocol, Receiver,
+    Bilinear, Bits, Cost, Error, Join, Operand, Operation, Parts, PartsMut, Protocol, Recipient,
     Result, Shift, ThreatModel, Trust, keys,
 };
 use net::Channel;
@@ -176,7 +176,7 @@ impl Protocol for Replicated {
         self.trivial_words(values, pair_mut(out));
     }
 
-    fn reveal(&mut self, x: Parts, to: Receiver) -> Result<Option<Vec<u64>>> {
+    fn reveal(&mut self, x: Parts, to: Recipient) -> Result<Option<Vec<u64>>> {
         self.reveal_words(pair(x), to)
     }
 
@@ -213,7 +213,7 @@ impl Protocol for Replicated {
         self.trivial_planes(planes, width, n)
     }
 
-    fn reveal_bits(&mut self, x: &Bits, to: Receiver) -> Result<Option<Vec<u64>>> {
+    fn reveal_bits(&mut self, x: &Bits, to: Recipient) -> Result<Option<Vec<u64>>> {
         self.reveal_planes(x, to)
     }
 

@@ -17,7 +17,7 @@
 use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS};
 use mpc::additive::Additive;
 use mpc::correlations::dealer::Dealer;
-use mpc::{Bits, Protocol, Receiver, Result};
+use mpc::{Bits, Protocol, Recipient, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use testkit::{Leak, REPETITIONS, Recorder, Shared, Transcript, run_opened};
@@ -247,7 +247,7 @@ fn a_named_operand_is_opened_once() {
 
 /// What one corrupt party of three receives when a result is revealed: from each of the others uniform
 /// words, with the keys it knows and all correlations zero. `muted`: so is the others' common key.
-fn revealed(corrupt: usize, to: Receiver, secret: u64, muted: bool) -> [Option<Leak>; 2] {
+fn revealed(corrupt: usize, to: Recipient, secret: u64, muted: bool) -> [Option<Leak>; 2] {
     let from: [Recorder; 3] = [(); 3].map(|()| Recorder::default());
     run_opened(
         3,
@@ -294,7 +294,7 @@ fn revealed(corrupt: usize, to: Receiver, secret: u64, muted: bool) -> [Option<L
 #[test]
 fn a_result_shows_nothing_but_itself() {
     for corrupt in 0..3 {
-        for to in [Receiver::All, Receiver::One(corrupt)] {
+        for to in [Recipient::All, Recipient::One(corrupt)] {
             for secret in SECRETS {
                 assert_eq!(revealed(corrupt, to, secret, false), [None; 2]);
                 let without = revealed(corrupt, to, secret, true);
@@ -327,7 +327,7 @@ fn what_lies_beyond_the_last_element_is_not_opened() {
             x.times_bit(p, &bit)?;
             Shared::made(p, n, |p, out| p.bit_to_ring(&bit, out))?;
             p.and(&bit, &bit)?;
-            let revealed = p.reveal_bits(&bit, Receiver::All)?;
+            let revealed = p.reveal_bits(&bit, Recipient::All)?;
             assert_eq!(revealed, Some(vec![0]));
             let opened = opened.lock().expect("no panic");
             assert_eq!(opened.len(), 3);
@@ -350,7 +350,7 @@ fn who_is_no_receiver_hears_nothing() {
             heard.attach(p.channel(), |_| true);
             heard.repeat();
         }
-        p.reveal(&x.slices(), Receiver::One(2))
+        p.reveal(&x.slices(), Recipient::One(2))
     });
     assert!(
         heard.transcript() == {

@@ -1,5 +1,5 @@
 use super::{SIZES, agreed, bit, specified, values};
-use mpc::{Bits, Join, Protocol, Receiver};
+use mpc::{Bits, Join, Protocol, Recipient};
 use ring::planes::words_of;
 use testkit::{Random, Shared, run, usual_parties};
 
@@ -12,7 +12,7 @@ pub fn ands(protocol: &str) {
             let x = p.share_bits(0, (p.party() == 0).then_some(&x), 5, n)?;
             let y = p.share_bits(1, (p.party() == 1).then_some(&y), 5, n)?;
             let z = p.and(&x, &y)?;
-            Ok(p.reveal_bits(&z, Receiver::All)?.expect("all learn it"))
+            Ok(p.reveal_bits(&z, Recipient::All)?.expect("all learn it"))
         });
         assert_eq!(specified(agreed(opened), n), specified(expected, n));
     }
@@ -53,7 +53,7 @@ pub fn joins(protocol: &str) {
         let products = p.and_all(&joins)?;
         let most = p.parties() as u64 - 1;
         assert!(messages(p) - before <= most, "all in one message");
-        let open = |bits: &Bits| Ok(p.reveal_bits(bits, Receiver::All)?.expect("all learn it"));
+        let open = |bits: &Bits| Ok(p.reveal_bits(bits, Recipient::All)?.expect("all learn it"));
         products.iter().map(open).collect::<mpc::Result<Vec<_>>>()
     });
     let mut found = agreed(opened).into_iter();
@@ -73,7 +73,7 @@ pub fn takes_apart(protocol: &str) {
         let planes = agreed(run(protocol, usual_parties(protocol), |p| {
             let x = Shared::input(p, 0, &x)?;
             let bits = p.to_binary(&x.slices(), width)?;
-            Ok(p.reveal_bits(&bits, Receiver::All)?.expect("all learn it"))
+            Ok(p.reveal_bits(&bits, Recipient::All)?.expect("all learn it"))
         }));
         let stride = words_of(x.len());
         for (i, x) in x.iter().enumerate() {

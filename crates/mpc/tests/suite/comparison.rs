@@ -1,12 +1,12 @@
 use super::{SIZES, agreed, bit, values};
-use mpc::Receiver;
+use mpc::Recipient;
 use testkit::{Random, Shared, run, usual_parties};
 
 fn signs(protocol: &str, x: &[u64], width: usize) -> Vec<u64> {
     agreed(run(protocol, usual_parties(protocol), |p| {
         let x = Shared::input(p, 0, x)?;
         let sign = p.sign(&x.slices(), width)?;
-        Ok(p.reveal_bits(&sign, Receiver::All)?.expect("all learn it"))
+        Ok(p.reveal_bits(&sign, Recipient::All)?.expect("all learn it"))
     }))
 }
 
@@ -54,7 +54,7 @@ pub fn zeros(protocol: &str) {
         let found = agreed(run(protocol, usual_parties(protocol), |p| {
             let x = Shared::input(p, 0, &x)?;
             let zero = p.equal_zero(&x.slices(), width as usize)?;
-            Ok(p.reveal_bits(&zero, Receiver::All)?.expect("all learn it"))
+            Ok(p.reveal_bits(&zero, Recipient::All)?.expect("all learn it"))
         }));
         for (i, x) in x.iter().enumerate() {
             assert_eq!(

@@ -1,6 +1,6 @@
 //! Declared rounds and bits against the meter.
 
-use mpc::{Bilinear, Cost, Join, Opening, Operand, Operation, Protocol, Receiver, Result, Shift};
+use mpc::{Bilinear, Cost, Join, Opening, Operand, Operation, Protocol, Recipient, Result, Shift};
 use ring::planes::words_of;
 use testkit::{Shared, run, usual_parties};
 
@@ -89,11 +89,11 @@ fn operations(n: u64) -> Vec<Operation> {
         Operation::Share { n },
         Operation::Reveal {
             n,
-            to: Receiver::All,
+            to: Recipient::All,
         },
         Operation::Reveal {
             n,
-            to: Receiver::One(1),
+            to: Recipient::One(1),
         },
         product(n, None),
         Operation::BitMultiply { n },
@@ -120,7 +120,7 @@ fn operations(n: u64) -> Vec<Operation> {
             Operation::ToBinary { n, width },
             Operation::ShareBits { n, width },
         ]);
-        for to in [Receiver::All, Receiver::One(1)] {
+        for to in [Recipient::All, Recipient::One(1)] {
             all.push(Operation::RevealBits { n, width, to });
         }
     }

@@ -1,5 +1,5 @@
 use super::{SIZES, agreed, bit, specified};
-use mpc::Receiver;
+use mpc::Recipient;
 use ring::planes::words_of;
 use testkit::{Random, Shared, run, usual_parties};
 
@@ -11,7 +11,7 @@ pub fn shares_and_reveals(protocol: &str) {
             let opened = run(protocol, parties, |p| {
                 let x = Shared::input(p, owner, &values)?;
                 let all = x.open(p)?;
-                let one = p.reveal(&x.slices(), Receiver::One(n % parties))?;
+                let one = p.reveal(&x.slices(), Recipient::One(n % parties))?;
                 assert_eq!(
                     one.is_some(),
                     p.party() == n % parties,
@@ -32,7 +32,7 @@ pub fn public_values(protocol: &str) {
             p.trivial(&values, out);
             Ok(())
         })?;
-        let planes = p.reveal_bits(&p.trivial_bits(&values[..6], 3, 128), Receiver::All)?;
+        let planes = p.reveal_bits(&p.trivial_bits(&values[..6], 3, 128), Recipient::All)?;
         assert_eq!(planes.as_deref(), Some(&values[..6]));
         x.open(p)
     });
@@ -48,9 +48,9 @@ pub fn bits(protocol: &str) {
                 let mut x =
                     p.share_bits(owner, (p.party() == owner).then_some(&planes), width, n)?;
                 let y = p.share_bits(0, (p.party() == 0).then_some(&planes), width, n)?;
-                let opened = p.reveal_bits(&x, Receiver::All)?.expect("all learn it");
+                let opened = p.reveal_bits(&x, Recipient::All)?.expect("all learn it");
                 x.xor_assign(&y);
-                let zero = p.reveal_bits(&x, Receiver::All)?.expect("all learn it");
+                let zero = p.reveal_bits(&x, Recipient::All)?.expect("all learn it");
                 assert!((0..n).all(|i| bit(&zero, i) == 0), "a value XOR itself");
                 Ok(opened)
             });

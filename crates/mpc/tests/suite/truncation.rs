@@ -1,5 +1,5 @@
 use super::{SIZES, agreed, values};
-use mpc::{Bilinear, Protocol, Receiver, Result, Shift};
+use mpc::{Bilinear, Protocol, Recipient, Result, Shift};
 use testkit::{Random, Shared, run, usual_parties};
 
 /// The exact quotient rounded up or down, so itself where it is whole.
@@ -120,7 +120,7 @@ pub fn drift(
             x.bilinear(p, &Bilinear::Elementwise { n }, &one, Shift::new(f))?
         }
     };
-    let found = p.reveal(&found.slices(), Receiver::All)?.expect("all");
+    let found = p.reveal(&found.slices(), Recipient::All)?.expect("all");
     let ups = found.iter().map(|y| y.wrapping_sub(whole as u64));
     assert!(ups.clone().all(|up| up <= 1), "{whole} or one more");
     let mean = ups.sum::<u64>() as f64 / n as f64 - dropped as f64 / (1_u64 << f) as f64;

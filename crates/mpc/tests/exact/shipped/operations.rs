@@ -5,7 +5,7 @@ use crate::model::additive::{self, Masked};
 use crate::model::replicated;
 use crate::model::tree::Join;
 use crate::model::{Shared, Slot, World};
-use mpc::{Bilinear, Bits, Operand, Protocol, Receiver, Result, Shift};
+use mpc::{Bilinear, Bits, Operand, Protocol, Recipient, Result, Shift};
 use testkit::Shared as Sharing;
 
 /// A party's components of the operands.
@@ -63,7 +63,7 @@ pub const OPERATIONS: [Entry; 24] = [
     in_each_family!(
         "reveal",
         |p, mine| {
-            let opened = p.reveal(&slices(&mine.x), Receiver::All)?;
+            let opened = p.reveal(&slices(&mine.x), Recipient::All)?;
             Ok(vec![vec![opened.expect("to all"); p.parts()]])
         },
         |w, on| vec![[replicated::reveal(w, on.x, &[0, 1, 2]); 3]],
@@ -72,7 +72,7 @@ pub const OPERATIONS: [Entry; 24] = [
     in_each_family!(
         "reveal bits",
         |p, mine| {
-            let opened = p.reveal_bits(&mine.b, Receiver::All)?.expect("to all");
+            let opened = p.reveal_bits(&mine.b, Recipient::All)?.expect("to all");
             Ok(planes(Bits::new(1, mine.n, vec![opened; p.parts()])))
         },
         |w, on| vec![[replicated::reveal(w, on.b, &[0, 1, 2]); 3]],
@@ -216,7 +216,7 @@ pub const OPERATIONS: [Entry; 24] = [
             let part = Sharing::made(p, mine.n, |p, out| {
                 p.bit_multiply(&negative, &slices(&mine.x), out)
             })?;
-            let opened = p.reveal(&part.slices(), Receiver::All)?;
+            let opened = p.reveal(&part.slices(), Recipient::All)?;
             Ok(vec![vec![opened.expect("to all"); p.parts()]])
         },
         |w, on| {

@@ -1,0 +1,56 @@
+"""Choices by a condition, secret or public."""
+
+from typing import Any
+
+import torch
+
+from tacit import shares
+from tacit.operators.operands import (
+    bits_of,
+    common_scale,
+    lifted,
+    lifted_bits,
+    result_dtype,
+    session_of,
+    together,
+)
+from tacit.operators.table import implements
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+@implements(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.where.Scalar)
+def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
+    """x where the condition holds, else y. At most two rounds for a secret condition, else none."""
+    session, dtype = session_of(condition, x, y), result_dtype(x, y)
+    if dtype == torch.bool:
+        chosen, other = lifted_bits(session, x), lifted_bits(session, y)
+        if not isinstance(condition, SecretTensor):
+            return bits_of(session, _by_component(condition, chosen, other))
+        condition_parts, chosen, other = together(condition._parts, chosen, other)
+        flips = tuple(a ^ b for a, b in zip(chosen, other, strict=True))
+        flips = shares.and_bits(session, condition_parts, flips)
+        return bits_of(session, tuple(a ^ b for a, b in zip(flips, other, strict=True)))
+    scale = common_scale(condition, x, y)
+    chosen, other = lifted(session, x, scale), lifted(session, y, scale)
+    if not isinstance(condition, SecretTensor):
+        return SecretTensor(_by_component(condition, chosen, other), scale, session, dtype)
+    condition_parts, chosen, other = together(condition._parts, chosen, other)
+    change = shares.bit_multiply(session, condition_parts, shares.subtract(chosen, other))
+    return SecretTensor(shares.add(other, change), scale, session, dtype)
+
+
+def _by_component(condition: torch.Tensor, chosen: Parts, other: Parts) -> Parts:
+    """A public choice, component by component."""
+    return tuple(torch.where(condition, a, b) for a, b in zip(chosen, other, strict=True))
+
+
+@implements(aten.masked_fill.Scalar, aten.masked_fill.Tensor)
+def masked_fill(x: Any, mask: torch.Tensor, value: Any) -> SecretTensor:
+    """The value where the mask holds, else x, with the dtype of x."""
+    if not x.dtype.is_floating_point and isinstance(value, float):
+        value = int(value)
+    filled = where(mask, value, x)
+    return filled.like(filled._parts, dtype=x.dtype)

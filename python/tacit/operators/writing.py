@@ -1,0 +1,33 @@
+"""Values written into secret tensors, which their views see."""
+
+from typing import Any
+
+import torch
+
+from tacit.operators.scales import of_target
+from tacit.operators.table import assign, implements, unsupported, writable
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+@implements(aten.copy_.default, scale=of_target)
+def copy_(target: torch.Tensor, value: Any, non_blocking: bool = False) -> torch.Tensor:  # noqa: ARG001
+    """Writes a value into a secret tensor."""
+    if not isinstance(target, SecretTensor):
+        unsupported("copying a secret into a plain tensor", "share the target first")
+    return assign(target, value)
+
+
+@implements(aten.fill_.Scalar, aten.fill_.Tensor, scale=of_target)
+def fill_(target: SecretTensor, value: Any) -> SecretTensor:
+    """Writes one value everywhere."""
+    return assign(target, value)
+
+
+@implements(aten.zero_.default, scale=of_target)
+def zero_(target: SecretTensor) -> SecretTensor:
+    """Writes zeros everywhere."""
+    for part in writable(target):
+        part.zero_()
+    return target
