@@ -55,7 +55,10 @@ impl Message {
     fn step(self) -> String {
         match self {
             Self::PublicKey => "set up encryption".to_owned(),
-            _ => format!("correlations: {:?} of Fresh and Fresh", map()),
+            _ => {
+                let (left, right, out) = map().lengths();
+                format!("correlations: masks for matrix product: {left} by {right} to {out}")
+            }
         }
     }
 

@@ -172,8 +172,8 @@ impl Source for Transfer {
     fn make(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
         // No step of the channel: parties need not forget at the same time.
         if !matches!(job, Job::Forget { .. }) {
-            let name = format!("correlations: {}", job.describe());
-            self.channel.begin_with(&name, &job.encode());
+            self.channel
+                .begin(&format!("correlations: {}", job.describe()));
         }
         match job {
             Job::Batch { kind, n } => {
