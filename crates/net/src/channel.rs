@@ -183,7 +183,8 @@ impl Channel {
             .iter()
             .for_each(|word| self.parameters.fold(*word));
         self.begun = self.parameters;
-        self.history[self.sequence as usize % 64] = self.begun.value();
+        let place = self.sequence as usize % self.history.len();
+        self.history[place] = self.begun.value();
         if let Some(agreement) = &mut self.agreement {
             agreement.begin(self.sequence, opening);
         }

@@ -19,19 +19,22 @@ impl Channel {
     /// # Errors
     /// `Desync`, or what another party says of the difference.
     pub(super) fn compare_steps(&self, from: usize, words: usize, frame: &Frame) -> Result<()> {
+        let found = frame.payload.len();
+        let same_step = (frame.sequence, &frame.name) == (self.sequence, &self.step);
+        let same_parameters = frame.parameters == self.begun.value();
+        if same_step && same_parameters && found == words {
+            return Ok(());
+        }
         let mut ours = format!("{} \"{}\"", self.sequence, self.step);
         let mut theirs = format!("{} \"{}\"", frame.sequence, frame.name);
-        if (frame.sequence, &frame.name) == (self.sequence, &self.step) {
-            let found = frame.payload.len();
+        if same_step {
             if found != words {
                 ours += &format!(" with {words} words");
                 theirs += &format!(" with {found} words");
             }
-            if frame.parameters != self.begun.value() {
+            if !same_parameters {
                 theirs += ", with other parameters in it or in a step before (bits, width, receiver, scale, sizes, \
                            or which values are public)";
-            } else if found == words {
-                return Ok(());
             }
         }
         let error = Error::Desync {
