@@ -73,6 +73,23 @@ fn frames(received: Vec<Vec<(usize, Vec<u64>)>>) -> Frames {
     frames
 }
 
+/// What one party brings back: its outputs, what it received, and the ranges that it took of each key.
+type Brought = (
+    Vec<Position>,
+    Vec<(usize, Vec<u64>)>,
+    Vec<(Key, Vec<usize>)>,
+);
+
+/// Of all parties together.
+fn gathered(results: Vec<Brought>) -> (Frames, Ranges) {
+    let mut ranges = Ranges::default();
+    for (key, lengths) in results.iter().flat_map(|(_, _, taken)| taken) {
+        ranges.insert(*key, lengths);
+    }
+    let received = results.into_iter().map(|(_, received, _)| received);
+    (frames(received.collect()), ranges)
+}
+
 fn taken(received: &Received) -> Vec<(usize, Vec<u64>)> {
     std::mem::take(&mut *received.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -114,18 +131,10 @@ pub fn replicated<const N: usize>(operation: Operation, elements: &Elements<N>) 
         assert!(first == second, "both holders have the same component");
         first
     });
-    let mut ranges = Ranges::default();
-    for (key, lengths) in results.iter().flat_map(|(_, _, taken)| taken) {
-        ranges.insert(*key, lengths);
-    }
+    let (frames, ranges) = gathered(results);
     Ran {
         outputs,
-        frames: frames(
-            results
-                .into_iter()
-                .map(|(_, received, _)| received)
-                .collect(),
-        ),
+        frames,
         ranges: RefCell::new(ranges),
         is_replicated: true,
         is_turned: elements.n >= 1536,
@@ -163,18 +172,11 @@ pub fn additive<const N: usize>(operation: Operation, elements: &Elements<N>) ->
             Ok((outputs, taken(&received), taken_of))
         },
     );
-    let mut ranges = Ranges::default();
-    for (key, lengths) in results.iter().flat_map(|(_, _, taken)| taken) {
-        ranges.insert(*key, lengths);
-    }
+    let outputs = std::array::from_fn(|i| component(&results[i].0, 0));
+    let (frames, ranges) = gathered(results);
     Ran {
-        outputs: std::array::from_fn(|i| component(&results[i].0, 0)),
-        frames: frames(
-            results
-                .into_iter()
-                .map(|(_, received, _)| received)
-                .collect(),
-        ),
+        outputs,
+        frames,
         ranges: RefCell::new(ranges),
         is_replicated: false,
         is_turned: false,
