@@ -270,6 +270,24 @@ def low_bits(session: Session, x: Parts, width: int) -> Parts:
     return out
 
 
+def binary(session: Session, x: Parts, width: int) -> Parts:
+    """The low bits of x, as many as the width, lowest first, along a new first dimension."""
+    out, arrays = _bits(session, (width, *x[0].shape))
+    if arrays[0].size:
+        session.core.to_binary(_arrays(x), width, arrays)
+    return out
+
+
+def leading_zeros(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
+    """How far x, 0 ≤ x < 2^width, is from filling the width of at least 2 bits: the number of its leading
+    zeros in binary, lowest bit first along a new first dimension, and whether it is zero. Zero has as many
+    leading zeros as one, so that 2^(width − 1) ≤ (x + zero)·2^zeros < 2^width."""
+    out, arrays = _bits(session, ((width - 1).bit_length() + 1, *x[0].shape))
+    if arrays[0].size:
+        session.core.leading_zeros(_arrays(x), width, arrays)
+    return tuple(part[:-1] for part in out), tuple(part[-1] for part in out)
+
+
 def complement(session: Session, bits: Parts) -> Parts:
     """NOT; no interaction."""
     one = trivial_bits(session, torch.ones((), dtype=torch.uint8))

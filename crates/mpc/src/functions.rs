@@ -1,7 +1,9 @@
 //! What every protocol can do, made of what each of them does.
 
 use crate::dense;
+use crate::tree::prefix_conjunctions;
 use crate::{Bits, Name, Parts, PartsMut, Protocol, Result, Shift};
+use ring::planes::words_of;
 
 /// An operand's name may stand for another value from here on, where the protocol remembers names.
 pub fn forget(protocol: &mut dyn Protocol, name: Name) {
@@ -36,6 +38,51 @@ pub fn truncate(
 pub fn low_bits(protocol: &mut dyn Protocol, x: Parts, width: usize, out: PartsMut) -> Result<()> {
     let bits = protocol.to_binary(x, width)?;
     binary_to_additive(protocol, &bits, out)
+}
+
+/// How far each x is from filling `width` bits, for 0 ≤ x < 2^width: first the bits of its leading zeros
+/// ([`leading_zeros_width`]), lowest first, then whether x = 0, which has as many leading zeros as 1. So
+/// 2^(width−1) ≤ (x + zero)·2^zeros < 2^width. The rounds of [`Protocol::to_binary`] and ⌈log2(width)⌉ more.
+///
+/// # Errors
+/// What the links meet.
+pub fn leading_zeros(protocol: &mut dyn Protocol, x: Parts, width: usize) -> Result<Bits> {
+    let bits = protocol.to_binary(x, width)?;
+    let n = bits.len();
+    let ones = protocol.trivial_bits(&vec![u64::MAX; width * words_of(n)], width, n);
+    // From the highest bit down: whether this one and all above it are zero.
+    let mut zeros = reversed(&bits);
+    zeros.xor_assign(&ones);
+    let zeros = prefix_conjunctions(&zeros, &mut |joins| protocol.and_all(joins))?;
+    let zero = zeros.planes(width - 1..width);
+    let mut planes = Vec::with_capacity(leading_zeros_width(width) + 1);
+    for digit in 0..leading_zeros_width(width) {
+        // A number's bit changes wherever its next multiple of 2^digit is reached. The last place counts
+        // for nothing: there zero and one are told apart.
+        let places = (1..width).filter(|place| place % (1 << digit) == 0);
+        let reached = places.map(|place| zeros.planes(place - 1..place));
+        planes.push(reached.reduce(|mut sum, plane| {
+            sum.xor_assign(&plane);
+            sum
+        }));
+    }
+    let mut planes: Vec<Bits> = planes.into_iter().flatten().collect();
+    planes.push(zero);
+    Ok(Bits::stack(&planes.iter().collect::<Vec<_>>()))
+}
+
+/// Bits of a number of leading zeros, at most width − 1; width 2 to 64.
+#[must_use]
+pub fn leading_zeros_width(width: usize) -> usize {
+    (width - 1).ilog2() as usize + 1
+}
+
+fn reversed(bits: &Bits) -> Bits {
+    let planes: Vec<Bits> = (0..bits.width())
+        .rev()
+        .map(|j| bits.planes(j..j + 1))
+        .collect();
+    Bits::stack(&planes.iter().collect::<Vec<_>>())
 }
 
 /// max(x, 0) for signed |x| < 2^(width−1): x minus its negative part.

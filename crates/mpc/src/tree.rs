@@ -126,6 +126,28 @@ pub(crate) fn prefix_carries(
     Ok(Bits::stack(&all))
 }
 
+/// Of each plane, the AND of it and of all planes before it (Sklansky 1960), in ⌈log2(width)⌉ rounds.
+pub(crate) fn prefix_conjunctions(bits: &Bits, multiply: Multiply) -> Result<Bits> {
+    let width = bits.width();
+    let mut all: Vec<Bits> = (0..width).map(|j| bits.planes(j..j + 1)).collect();
+    let mut distance = 1;
+    while distance < width {
+        // The upper half of every block of 2·distance planes is joined to the last plane of the lower half.
+        let uppers = (distance..width).step_by(2 * distance);
+        let uppers = uppers.map(|start| start..(start + distance).min(width));
+        let joins: Vec<Join> = uppers
+            .clone()
+            .map(|upper| Join::new(&all[upper.start - 1], all[upper].iter().collect()))
+            .collect();
+        let products = multiply(&joins)?;
+        for (at, product) in uppers.flatten().zip(products) {
+            all[at] = product;
+        }
+        distance *= 2;
+    }
+    Ok(Bits::stack(&all.iter().collect::<Vec<_>>()))
+}
+
 /// Joins of each level of [`prefix_carries`]: those with one product and those with two.
 pub(crate) fn prefix_levels(width: u64) -> Vec<(u64, u64)> {
     let (mut distance, mut levels) = (1, Vec::new());

@@ -149,7 +149,7 @@ impl<'a> Operation<'a> {
         self.run(py, &mut out, work)
     }
 
-    /// Writes a binary sharing.
+    /// Writes a binary sharing, plane after plane; n bits in all.
     pub fn into_bits(
         self,
         py: Python<'_>,
@@ -160,8 +160,11 @@ impl<'a> Operation<'a> {
         self.session.check("the output", &out, n)?;
         self.run(py, &mut out, |protocol, operands, out| {
             let bits = work(protocol, operands)?;
-            for (out, plane) in out.iter_mut().zip(bits.parts()) {
-                Bytes::write(plane, out);
+            let n = bits.len();
+            for (out, planes) in out.iter_mut().zip(bits.parts()) {
+                for (at, out) in out.chunks_exact_mut(n.max(1)).enumerate() {
+                    Bytes::write(&planes[at * bits.stride()..][..bits.stride()], out);
+                }
             }
             Ok(())
         })

@@ -212,6 +212,39 @@ impl Session {
         })
     }
 
+    /// The low `width` bits of each word, lowest first: plane after plane.
+    fn to_binary(
+        &self,
+        py: Python<'_>,
+        x: Vec<Words>,
+        width: usize,
+        out: Vec<Bytes>,
+    ) -> PyResult<()> {
+        let width = low_width(width).map_err(raise)?;
+        let n = length("the input", &x)?;
+        let operation = self.operation().words("the input", &x, n)?;
+        operation.into_bits(py, out, product_of(&[width, n])?, |protocol, operands| {
+            protocol.to_binary(operands.words(0), width)
+        })
+    }
+
+    /// Planes of the number of leading zeros, and whether it is zero, of words of that width.
+    fn leading_zeros(
+        &self,
+        py: Python<'_>,
+        x: Vec<Words>,
+        width: usize,
+        out: Vec<Bytes>,
+    ) -> PyResult<()> {
+        let width = comparison_width(width).map_err(raise)?;
+        let n = length("the input", &x)?;
+        let planes = functions::leading_zeros_width(width) + 1;
+        let operation = self.operation().words("the input", &x, n)?;
+        operation.into_bits(py, out, product_of(&[planes, n])?, |protocol, operands| {
+            functions::leading_zeros(protocol, operands.words(0), width)
+        })
+    }
+
     fn relu(&self, py: Python<'_>, x: Vec<Words>, width: usize, out: Vec<Words>) -> PyResult<()> {
         let width = comparison_width(width).map_err(raise)?;
         let n = length("the output", &out)?;

@@ -47,3 +47,26 @@ pub fn low_bits(protocol: &str) {
         assert!(found.into_iter().eq(expected), "width {width}");
     }
 }
+
+pub fn leading_zeros(protocol: &str) {
+    let x = [values(62, 500, 6), vec![0, 1, 2, u64::MAX, 1 << 63]].concat();
+    let powers = (0..64).flat_map(|k| [1 << k, (1 << k) - 1]);
+    let x: Vec<u64> = x.into_iter().chain(powers).collect();
+    for width in [2, 3, 8, 31, 46, 63, 64] {
+        let found = agreed(run(protocol, usual_parties(protocol), |p| {
+            let x = Shared::input(p, 0, &x)?;
+            let planes = functions::leading_zeros(p, &x.slices(), width)?;
+            assert_eq!(planes.width(), functions::leading_zeros_width(width) + 1);
+            Shared::made(p, x.0[0].len(), |p, out| {
+                functions::binary_to_additive(p, &planes, out)
+            })?
+            .open(p)
+        }));
+        let expected = x.iter().map(|x| {
+            let low = x & (u64::MAX >> (64 - width));
+            let zeros = u64::from(low.max(1).leading_zeros()) - (64 - width as u64);
+            zeros + (u64::from(low == 0) << functions::leading_zeros_width(width))
+        });
+        assert!(found.into_iter().eq(expected), "width {width}");
+    }
+}
