@@ -10,13 +10,18 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long check format bench clean
+.PHONY: help setup demo docs test test-long check format bench clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: setup ## classify handwritten digits privately, three parties on this machine
 	$(BIN)/tacit demo
+
+docs: setup ## the pages of docs/ as a site, in target/docs
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv sync --active --frozen --inexact --no-install-project --group docs --quiet
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet docs target/docs
+	@echo "open target/docs/index.html"
 
 bench: setup ## measure the protocols between processes
 	$(BIN)/tacit bench

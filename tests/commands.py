@@ -19,7 +19,7 @@ LONGEST = 300.0
 class Command:
     """A command that has been started."""
 
-    def __init__(self, *arguments: object, folder: Path | None = None) -> None:
+    def __init__(self, *arguments: object, folder: Path | None = None, entry: str = "commands") -> None:
         self._written = tempfile.TemporaryDirectory()
         self._output, self._errors = (Path(self._written.name) / name for name in ("output", "errors"))
         with (
@@ -28,7 +28,7 @@ class Command:
             contextlib.chdir(folder or "."),
         ):
             files = output.fileno(), errors.fileno()
-            self._process = starting.start("commands", os.environ, *files)
+            self._process = starting.start(entry, os.environ, *files)
         self._process.sending.send(list(map(str, arguments)))
         self._code: int | None = None
 

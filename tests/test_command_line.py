@@ -166,7 +166,8 @@ def test_bench_of_additive_sharing(parties: int, source: str, tmp_path: Path) ->
 
 def test_bench_runs_once_what_is_costly_by_transfer() -> None:
     once = [name for name, case in CASES.items() if case.runs("ot") == (0, 1)]
-    assert once == ["matmul_512", "conv_64x56x56", "lenet_128", "resnet18_1"]
+    layers = ["matmul_512", "conv_64x56x56", "transformer_block"]
+    assert once == [*layers, "lenet_128", "lenet_training_128", "resnet18_1"]
     assert all(case.runs("dealer") == case.runs(None) == (1, case.repetitions) for case in CASES.values())
     assert chosen([]) == list(CASES)
 
@@ -254,9 +255,16 @@ def test_a_program_may_leave_by_exit(tmp_path: Path) -> None:
 
 
 def test_the_examples_program_runs(tmp_path: Path) -> None:
-    config = example(tmp_path)
-    ended = run_parties(config, ROOT / "examples" / "classify.py", [0, 1, 2])
+    config, program = example(tmp_path), ROOT / "examples" / "classify.py"
+    pages = [tmp_path / f"report-{party}.html" for party in range(3)]
+    started = [
+        Command("run", "--config", config, "--party", party, "--report", page, program)
+        for party, page in enumerate(pages)
+    ]
+    ended = [command.ended() for command in started]
     assert [code for code, _, _ in ended] == [0, 0, 0], [err for _, _, err in ended]
+    for party, page in enumerate(pages):
+        assert f'"party": {party}' in page.read_text()
 
 
 def test_a_party_that_never_comes(tmp_path: Path) -> None:
@@ -554,7 +562,9 @@ def test_the_package_shows_what_it_exports() -> None:
     script = (
         "import tacit.session, tacit.launch, inspect, pickle, cloudpickle, sys\n"
         "assert set(tacit.__all__) <= set(dir(tacit))\n"
-        "assert all(getattr(tacit, name).__module__.startswith('tacit') for name in tacit.__all__)\n"
+        "assert inspect.ismodule(tacit.random) and tacit.random is sys.modules['tacit.random']\n"
+        "others = [getattr(tacit, name) for name in tacit.__all__ if name != 'random']\n"
+        "assert all(each.__module__.startswith('tacit') for each in others)\n"
         "assert inspect.isfunction(tacit.session) and inspect.isfunction(tacit.launch)\n"
         "assert pickle.loads(pickle.dumps(tacit)) is cloudpickle.loads(cloudpickle.dumps(tacit)) is tacit\n"
         "assert not hasattr(tacit, 'nonsense')\n"

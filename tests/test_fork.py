@@ -62,6 +62,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
     out = [np.zeros(2, np.int64) for _ in range(session.parts)]
     bits = [np.zeros(2, np.uint8) for _ in range(session.parts)]
     flags = [np.zeros(2, np.uint8) for _ in range(session.parts)]
+    planes = [np.zeros(4, np.uint8) for _ in range(session.parts)]
     shape = _core.Convolution(
         batch=1,
         groups=1,
@@ -91,6 +92,8 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "sign": lambda: session.sign(words, 64, flags),
         "equal_zero": lambda: session.equal_zero(words, 64, flags),
         "low_bits": lambda: session.low_bits(words, 8, out),
+        "to_binary": lambda: session.to_binary(words, 1, flags),
+        "leading_zeros": lambda: session.leading_zeros(words, 2, planes),
         "relu": lambda: session.relu(words, 64, out),
         "maximum": lambda: session.maximum(words, other, 64, out),
         "and_bits": lambda: session.and_bits(bits, [part.copy() for part in bits], flags),

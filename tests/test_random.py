@@ -1,8 +1,8 @@
-"""What parties draw: each for itself, or all alike; in threads as in processes."""
+"""Samples that no party knows: their distributions, what each party contributes, and what PyTorch draws for
+secret tensors. Every limit here is passed by chance with probability 10^-8."""
 
-import threading
+import math
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,216 +10,274 @@ import torch
 from torch import nn
 
 import tacit
-from tacit.random import _drawing, _takes_generator
+from tacit import sampling
 
-TRANSPORTS = ["memory", "tcp"]
+SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {
+    "plain": (100_000, {"parties": 2, "protocol": "plain"}),
+    "replicated": (10_000, {}),
+    "additive": (10_000, {"parties": 2, "protocol": "additive", "source": "dealer"}),
+}
 
-#: Ways to draw from PyTorch's default generator: each operator that draws, and what is above them.
-DRAWS: dict[str, Callable[[], Any]] = {
-    "rand": lambda: torch.rand(5),
-    "randn": lambda: torch.randn(5),
-    "randint": lambda: torch.randint(1000, (5,)),
-    "randperm": lambda: torch.randperm(50),
-    "rand_like": lambda: torch.rand_like(torch.empty(5)),
-    "normal": lambda: torch.normal(torch.zeros(5), torch.ones(5)),
-    "bernoulli": lambda: torch.bernoulli(torch.full((90,), 0.5)),
-    "bernoulli out": lambda: torch.bernoulli(torch.full((90,), 0.5), out=torch.empty(90)),
-    "multinomial": lambda: torch.ones(90).multinomial(50),
-    "multinomial with replacement": lambda: torch.ones(90).multinomial(50, replacement=True),
-    "poisson": lambda: torch.poisson(torch.full((20,), 100.0)),
-    "binomial": lambda: torch.binomial(torch.full((20,), 100.0), torch.full((20,), 0.5)),
-    "gamma": lambda: torch._standard_gamma(torch.ones(5)),
-    "dirichlet": lambda: torch.distributions.Dirichlet(torch.ones(5)).sample(),
-    "uniform_": lambda: torch.empty(5).uniform_(),
-    "uniform_ of many": lambda: torch.empty(100_000).uniform_(),
-    "normal_": lambda: torch.empty(50).normal_(),
-    "random_": lambda: torch.empty(5).random_(),
-    "random_ below": lambda: torch.empty(5).random_(1000),
-    "random_ between": lambda: torch.empty(5).random_(5, 1000),
-    "bernoulli_": lambda: torch.empty(90).bernoulli_(0.5),
-    "bernoulli_ of each": lambda: torch.empty(90).bernoulli_(torch.full((90,), 0.5)),
-    "exponential_": lambda: torch.empty(5).exponential_(),
-    "geometric_": lambda: torch.empty(50).geometric_(0.01),
-    "cauchy_": lambda: torch.empty(5).cauchy_(),
-    "log_normal_": lambda: torch.empty(5).log_normal_(),
-    "dropout": lambda: nn.functional.dropout(torch.ones(90)),
-    "dropout in place": lambda: nn.functional.dropout(torch.ones(90), inplace=True),
-    "native dropout": lambda: torch.native_dropout(torch.ones(90), 0.5, True)[0],
-    "alpha dropout": lambda: nn.functional.alpha_dropout(torch.ones(90), training=True),
-    "feature dropout": lambda: nn.functional.dropout2d(torch.ones(1, 90, 2, 2)),
-    "rrelu": lambda: nn.functional.rrelu(-torch.ones(90), training=True),
-    "rrelu in place": lambda: nn.functional.rrelu_(-torch.ones(90), training=True),
-    "attention": lambda: nn.functional.scaled_dot_product_attention(
-        *torch.ones(3, 1, 9, 4).unbind(), dropout_p=0.5
+#: By degrees of freedom, what chi-square passes with probability 10^-8.
+CHI_SQUARE = {1: 32.84, 3: 40.13, 9: 55.44}
+
+WEIGHTS = torch.tensor([1.0, 0.0, 2.0, 3.0, 0.5])
+
+
+def gauss(x: torch.Tensor) -> torch.Tensor:
+    """The normal distribution function."""
+    return (1 + torch.erf(x / math.sqrt(2))) / 2
+
+
+#: Fractions: how they are drawn, and their distribution function.
+CONTINUOUS: dict[str, tuple[Callable[[Any, int], Any], Callable[[torch.Tensor], torch.Tensor]]] = {
+    "uniform": (lambda r, n: r.uniform(n, -1, 3), lambda x: ((x + 1) / 4).clamp(0, 1)),
+    "normal": (lambda r, n: r.normal((n,), 2, 3), lambda x: gauss((x - 2) / 3)),
+    "exponential": (lambda r, n: r.exponential(n, 0.5), lambda x: 1 - torch.exp(-x / 2)),
+    "laplace": (
+        lambda r, n: r.laplace(n, 1, 2),
+        lambda x: 0.5 - 0.5 * (x - 1).sign() * torch.expm1(-(x - 1).abs() / 2),
     ),
-    "recurrent": lambda: nn.LSTM(3, 3, 2, dropout=0.5)(torch.ones(9, 3))[0].detach(),
-    "linear": lambda: nn.Linear(4, 3).weight.detach(),
-    "initialisation": lambda: nn.init.orthogonal_(torch.empty(4, 4)),
-    "gumbel": lambda: nn.functional.gumbel_softmax(torch.zeros(9)),
-    "fractional pooling": lambda: nn.functional.fractional_max_pool2d(
-        torch.arange(10_000.0).view(1, 100, 100), 2, 45
+}
+
+#: What takes few values: how it is drawn, the values, and their probabilities.
+DISCRETE: dict[str, tuple[Callable[[Any, int], Any], list[float], list[float]]] = {
+    "rademacher": (lambda r, n: r.rademacher(n), [-1, 1], [0.5, 0.5]),
+    "bernoulli": (lambda r, n: r.bernoulli(0.3, n), [0, 1], [0.7, 0.3]),
+    "bernoulli of half": (lambda r, n: r.bernoulli(0.5, n), [0, 1], [0.5, 0.5]),
+    "secret bernoulli": (
+        lambda r, n: r.bernoulli(tacit.share(torch.full((n,), 0.3), owner=0)),
+        [0, 1],
+        [0.7, 0.3],
     ),
-    "shuffled data": lambda: torch.stack(list(torch.utils.data.DataLoader(torch.arange(50), shuffle=True))),
-    "split": lambda: torch.tensor(torch.utils.data.random_split(range(90), [45, 45])[0].indices),
-    "distribution": lambda: torch.distributions.Normal(0.0, 1.0).sample((5,)),
-    "named by position": lambda: torch.poisson(torch.full((20,), 100.0), torch.default_generator),
-    "inference": torch.inference_mode()(lambda: torch.rand(5)),
+    "choice": (lambda r, n: r.choice(WEIGHTS, n), [0, 2, 3, 4], [2 / 13, 4 / 13, 6 / 13, 1 / 13]),
+    "choice by a secret": (
+        lambda r, n: r.choice(tacit.share(WEIGHTS, owner=1), (n,)),
+        [0, 2, 3, 4],
+        [2 / 13, 4 / 13, 6 / 13, 1 / 13],
+    ),
+    "choice of ten": (lambda r, n: r.choice([1] * 10, n), list(range(10)), [0.1] * 10),
 }
 
 
-def all_draws() -> list[torch.Tensor]:
-    """What each way gives."""
-    return [draw() for draw in DRAWS.values()]
+def distance(found: torch.Tensor, distribution: Callable[[torch.Tensor], torch.Tensor]) -> float:
+    """Kolmogorov's and Smirnov's, as a multiple of what is passed with probability 10^-8."""
+    x = found.double().sort().values
+    steps = torch.arange(len(x) + 1).double() / len(x)
+    at = distribution(x)
+    greatest = torch.maximum((at - steps[:-1]).abs(), (at - steps[1:]).abs()).max()
+    return float(greatest) / math.sqrt(math.log(2e8) / 2 / len(x))
 
 
-@pytest.fixture(scope="module")
-def drawn() -> dict[str, list[Any]]:
-    """By setting what each party's thread draws; and the process's generator is left alone."""
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_distributions(setting: str) -> None:
+    size, options = SETTINGS[setting]
 
-    def seeded() -> list[torch.Tensor]:
-        torch.manual_seed(tacit.session().party // 2)
-        return all_draws()
+    def program() -> dict[str, torch.Tensor]:
+        ways = [*CONTINUOUS.items(), *DISCRETE.items()]
+        return {name: way[0](tacit.random, size).reveal() for name, way in ways}
 
-    before = torch.get_rng_state()
-    found = {"unseeded": tacit.launch(all_draws), "seeded": tacit.launch(seeded)}
-    assert torch.equal(torch.get_rng_state(), before)
-    torch.manual_seed(0)
-    return found | {"alone": [all_draws()]}
-
-
-def same(one: list[torch.Tensor], other: list[torch.Tensor]) -> list[str]:
-    """The draws that gave the same values."""
-    return [name for name, x, y in zip(DRAWS, one, other, strict=True) if torch.equal(x, y)]
-
-
-def test_all_that_draws_is_known() -> None:
-    forms = {
-        name.removeprefix("aten::")
-        for name in torch._C._dispatch_get_all_op_names()
-        if name.startswith("aten::") and torch._C._dispatch_has_kernel_for_dispatch_key(name, "CPU")
-    }
-    packets = {(getattr(torch.ops.aten, form.partition(".")[0]), form.partition(".")[2]) for form in forms}
-    drawing = {
-        getattr(packet, overload or "default").name()
-        for packet, overload in packets
-        if _takes_generator(getattr(packet, overload or "default"))
-    }
-    assert drawing == {form.name() for form in _drawing()}
+    found, *others = tacit.launch(program, **options)
+    for name, (_, distribution) in CONTINUOUS.items():
+        assert found[name].dtype == torch.float32
+        assert found[name].shape == (size,)
+        assert distance(found[name], distribution) < 1, name
+    for name, (_, values, probabilities) in DISCRETE.items():
+        counts = torch.stack([(found[name] == value).sum() for value in values])
+        assert counts.sum() == size, name
+        expected = torch.tensor(probabilities) * size
+        assert ((counts - expected) ** 2 / expected).sum() < CHI_SQUARE[len(values) - 1], name
+    assert all(torch.equal(other[name], found[name]) for other in others for name in found)
 
 
-def test_each_thread_draws_for_itself(drawn: dict[str, list[Any]]) -> None:
-    zero, one, two = drawn["unseeded"]
-    assert same(zero, one) == same(one, two) == same(zero, two) == []
+@pytest.mark.parametrize("setting", ["replicated", "additive"])
+def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    size, options = SETTINGS[setting]
+    urandom = sampling.os.urandom
 
+    def program() -> list[torch.Tensor]:
+        return [CONTINUOUS[name][0](tacit.random, size).reveal() for name in ("uniform", "laplace")]
 
-def test_a_seed_in_a_thread_does_what_it_does_in_a_process(drawn: dict[str, list[Any]]) -> None:
-    zero, one, two = drawn["seeded"]
-    assert same(zero, one) == same(zero, drawn["alone"][0]) == list(DRAWS)
-    assert same(zero, two) == []
-
-
-@pytest.mark.parametrize("transport", TRANSPORTS)
-def test_states_and_named_generators(transport: str) -> None:
-    def program() -> list[Any]:
-        party = tacit.session().party
-        torch.manual_seed(7)
-        state = torch.get_rng_state()
-        first = torch.rand(3)
-        with torch.random.fork_rng():
-            torch.manual_seed(party)
-            forked = torch.rand(3)
-        second = torch.rand(3)
-        torch.set_rng_state(state)
-        assert torch.initial_seed() == 7
-        assert torch.equal(torch.rand(3), first)
-        assert torch.equal(torch.rand(3), second)
-        named = torch.Generator().manual_seed(7)
-        assert torch.equal(torch.rand(3, generator=named), first)
-        state = torch.get_rng_state()
-        torch.poisson(torch.ones(3), named)
-        assert torch.equal(torch.get_rng_state(), state)
-        torch.seed()
-        return [first, second, forked, torch.rand(3)]
-
-    zero, one, two = tacit.launch(program, transport=transport)
-    for shared in (0, 1):
-        assert torch.equal(zero[shared], one[shared])
-        assert torch.equal(zero[shared], two[shared])
-    for own in (2, 3):
-        assert len({tuple(party[own].tolist()) for party in (zero, one, two)}) == 3
-
-
-@pytest.mark.parametrize("transport", TRANSPORTS)
-def test_public_values_are_the_same_for_all(transport: str) -> None:
-    def program() -> tuple[list[Any], list[Any]]:
-        torch.manual_seed(tacit.session().party)
-        own = [torch.rand(3)]
-        with tacit.public_random() as coin:
-            public = [torch.tensor([coin >> 1]), nn.Linear(4, 3).weight.detach(), torch.rand(3)]
-            with tacit.public_random() as other:
-                public += [torch.tensor([other >> 1]), torch.rand(3)]
-            public.append(torch.rand(3))
-        own.append(torch.rand(3))
-        with suppress(ValueError), tacit.public_random():
-            public.append(torch.rand(3))
-            raise ValueError
-        own.append(torch.rand(3))
-        return public, own
-
-    found = tacit.launch(program, transport=transport)
-    for party, (public, own) in enumerate(found):
-        assert all(map(torch.equal, public, found[0][0]))
-        # As if nothing had happened in between.
-        alone = torch.Generator().manual_seed(party)
-        assert all(torch.equal(value, torch.rand(3, generator=alone)) for value in own)
-    assert len({tuple(value.flatten().tolist()) for value in found[0][0]}) == 7
-    assert len({tuple(own[0].tolist()) for _, own in found}) == 3
-
-
-def test_public_layers_and_own_noise() -> None:
-    def program() -> torch.Tensor:
-        with tacit.public_random():
-            projection = nn.Linear(4, 3, bias=False)
-        secret = tacit.share(torch.ones(1, 4), owner=0)
-        noise = sum(tacit.share(torch.rand(3), owner=owner) for owner in range(3))
-        return torch.stack(
-            [projection(secret)[0].reveal(), projection.weight.detach().sum(1), noise.reveal()]
+    for honest in range(options.get("parties", 3)):
+        monkeypatch.setattr(
+            "tacit.sampling.os.urandom",
+            lambda count, honest=honest: urandom(count) if tacit.session().party == honest else bytes(count),
         )
-
-    found = tacit.launch(program)
-    for got, expected, _ in found:
-        assert torch.allclose(got, expected, atol=1e-3)
-    assert torch.equal(found[0], found[1])
+        uniform, laplace = tacit.launch(program, **options)[0]
+        assert distance(uniform, CONTINUOUS["uniform"][1]) < 1
+        assert distance(laplace, CONTINUOUS["laplace"][1]) < 1
 
 
-def test_a_coin_needs_a_session() -> None:
-    with pytest.raises(tacit.MisuseError, match="no session"), tacit.public_random():
-        pass
+def test_columns_have_the_probabilities_of_their_weights() -> None:
+    generator = torch.Generator().manual_seed(1)
+    for weights in (torch.rand(3, 16, generator=generator) ** 4, torch.eye(2), torch.ones(1, 8)):
+        bits = sampling._table(weights)
+        powers = 2 ** torch.arange(sampling.PRECISION)
+        stays = (bits[..., : sampling.PRECISION] * powers).sum(-1) / 2.0**sampling.PRECISION
+        others = (bits[..., sampling.PRECISION :] * powers[: bits.shape[-1] - sampling.PRECISION]).sum(-1)
+        mass = stays.double().scatter_add(1, others, 1 - stays.double()) / weights.shape[1]
+        assert torch.allclose(mass, (weights / weights.sum(1, keepdim=True)).double(), rtol=0, atol=1e-7)
 
 
-def test_parties_that_do_not_all_draw_alike_are_named() -> None:
+def test_shapes_scales_and_arguments() -> None:
+    def program() -> list[Any]:
+        random = tacit.random
+        with tacit.fraction_bits(3):
+            coarse = random.normal((50, 4)), random.uniform(200), random.laplace(200)
+        with tacit.fraction_bits(24):
+            fine = random.normal(200)
+        return [
+            random.permutation(30).reveal(),
+            random.choice(WEIGHTS, 4, replacement=False).reveal(),
+            random.choice([2.0], 3).reveal(),
+            random.bernoulli(torch.tensor([0.0, 1.0]), (9, 2)).reveal(),
+            random.uniform(()).reveal(),
+            random.normal((2, 0)).reveal(),
+            random.exponential(3, dtype=torch.float64).reveal(),
+            *(each.reveal() for each in coarse),
+            fine.reveal(),
+        ]
+
+    order, chosen, one, sure, number, none, wide, *coarse, fine = tacit.launch(program)[0]
+    assert torch.equal(order.sort().values, torch.arange(30))
+    assert torch.equal(chosen.sort().values, torch.tensor([0, 2, 3, 4]))
+    assert torch.equal(one, torch.zeros(3, dtype=torch.int64))
+    assert torch.equal(sure, torch.tensor([[False, True]] * 9))
+    assert 0 <= number < 1
+    assert none.shape == (2, 0)
+    assert wide.dtype == torch.float64
+    assert coarse[0].shape == (50, 4)
+    assert all(torch.equal(each * 8, (each * 8).round()) for each in coarse)
+    assert not torch.equal(fine * 2**16, (fine * 2**16).round())
+
+
+def test_mistakes_are_named() -> None:
     def program() -> None:
-        secret = tacit.share(torch.ones(2), owner=0)
-        if tacit.session().party == 1:
-            secret.reveal()
-        else:
-            with tacit.public_random():
-                pass
+        random, x = tacit.random, tacit.share(torch.ones(3), owner=0)
+        for wrong, says in (
+            (lambda: random.uniform(3, 1, 0), "the first must not be greater"),
+            (lambda: random.normal(3, 0, -1), "std=-1"),
+            (lambda: random.exponential(3, 0), "rate=0"),
+            (lambda: random.uniform(-3), "of shape"),
+            (lambda: random.normal(3, dtype=torch.int64), "floating-point"),
+            (lambda: random.bernoulli(1.5, 3), "from 0 to 1"),
+            (lambda: random.bernoulli(x, 3), "has their shape"),
+            (lambda: random.bernoulli(torch.ones(4) / 2, 3), "probabilities of shape"),
+            (lambda: random.choice([1.0, -1.0], 3), "none of them negative"),
+            (lambda: random.choice(WEIGHTS, 5, replacement=False), "choice.. of 4 without"),
+            (lambda: random.choice([1, 5000], 1, replacement=False), "factor of at most"),
+            (lambda: random.choice(x, 2, replacement=False), "with replacement"),
+            (lambda: x.uniform_(generator=torch.Generator()), "a generator that is named"),
+        ):
+            with pytest.raises(tacit.MisuseError, match=says):
+                wrong()
 
-    with pytest.raises(tacit.DesyncError):
+    tacit.launch(program, **SETTINGS["plain"][1])
+
+
+def test_parties_that_draw_differently_are_told() -> None:
+    def program() -> None:
+        tacit.random.uniform(3, 0, 1 + tacit.session().party).reveal()
+
+    with pytest.raises(tacit.TacitError, match="public value"):
         tacit.launch(program)
 
 
-def test_a_thread_that_is_no_party_draws_from_the_process() -> None:
-    def program() -> list[torch.Tensor]:
-        drawn = []
-        if tacit.session().party == 0:
-            thread = threading.Thread(target=lambda: drawn.append(torch.rand(3)))
-            thread.start()
-            thread.join()
-        return drawn
+# What PyTorch draws for secret tensors ----------------------------------------------------------------------
 
-    torch.manual_seed(11)
-    found = tacit.launch(program)
-    torch.manual_seed(11)
-    assert torch.equal(found[0][0], torch.rand(3))
+DRAWS: dict[str, tuple[Callable[[Any], Any], Callable[[torch.Tensor], torch.Tensor]]] = {
+    "rand_like": (torch.rand_like, lambda x: x.clamp(0, 1)),
+    "randn_like": (torch.randn_like, gauss),
+    "uniform_": (lambda x: x.clone().uniform_(2, 4), lambda x: (x / 2 - 1).clamp(0, 1)),
+    "normal_": (lambda x: x.clone().normal_(1, 2), lambda x: gauss((x - 1) / 2)),
+    "exponential_": (lambda x: x.clone().exponential_(2), lambda x: 1 - torch.exp(-2 * x)),
+    "normal by the mean": (lambda x: torch.normal(x + 1, 2.0), lambda x: gauss((x - 1) / 2)),
+    "normal by both": (lambda x: torch.normal(torch.ones(100, 100), x + 2), lambda x: gauss((x - 1) / 2)),
+    "init": (nn.init.xavier_uniform_, lambda x: (x / math.sqrt(6 / 200) / 2 + 0.5).clamp(0, 1)),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_samples_like_a_secret_tensor(setting: str) -> None:
+    def program() -> list[Any]:
+        x = tacit.share(torch.zeros(100, 100), owner=0)
+        found: list[Any] = [draw(x).reveal() for draw, _ in DRAWS.values()]
+        with tacit.public_random():
+            public = [draw(x) for draw, _ in DRAWS.values()]
+        found += [each.reveal() if isinstance(each, tacit.SecretTensor) else each for each in public]
+        return found
+
+    for found in zip(*tacit.launch(program, **SETTINGS[setting][1]), strict=True):
+        assert all(torch.equal(found[0], other) for other in found)
+    for at, found in enumerate(tacit.launch(program, **SETTINGS[setting][1])[0]):
+        assert distance(found.flatten(), list(DRAWS.values())[at % len(DRAWS)][1]) < 1
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_multinomial(setting: str) -> None:
+    rows = torch.stack([WEIGHTS, WEIGHTS.flip(0)])
+
+    def program() -> list[Any]:
+        weights = tacit.share(rows, owner=0)
+        with tacit.public_random():
+            public = weights.multinomial(5000, replacement=True).reveal()
+        return [
+            weights.multinomial(5000, replacement=True).reveal(),
+            public,
+            weights.multinomial(1).reveal(),
+            weights.multinomial(4).reveal(),
+            torch.bernoulli((weights > 1).float()).reveal(),
+        ]
+
+    *found, one, different, sure = tacit.launch(program, **SETTINGS[setting][1])[0]
+    assert one.shape == (2, 1)
+    # All that have a weight.
+    assert different.sort().values.tolist() == [[0, 2, 3, 4], [0, 1, 2, 4]]
+    assert torch.equal(sure, (rows > 1).float())
+    for first, second in found:
+        for drawn in (first, 4 - second):
+            counts = torch.bincount(drawn, minlength=5)[[0, 2, 3, 4]]
+            expected = WEIGHTS[[0, 2, 3, 4]] / WEIGHTS.sum() * 5000
+            assert counts.sum() == 5000
+            assert ((counts - expected) ** 2 / expected).sum() < CHI_SQUARE[3]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_dropout(setting: str) -> None:
+    values = torch.arange(1, 5001.0).reshape(50, 10, 10)
+    ways: list[Callable[[Any], Any]] = [
+        lambda x: nn.functional.dropout(x, 0.25),
+        lambda x: torch.native_dropout(x, 0.25, True)[0],
+        lambda x: nn.functional.dropout1d(x, 0.25),
+        lambda x: x * torch.bernoulli(x.detach(), 0.75) / 0.75,
+        lambda x: x * torch.bernoulli(0 * x.detach() + 0.75) / 0.75,
+    ]
+
+    def program() -> list[Any]:
+        found = []
+        for way in ways:
+            x = tacit.share(values, owner=0).requires_grad_()
+            y = way(x)
+            y.sum().backward()
+            with tacit.public_random():
+                public = way(x)
+            found.append((y.reveal(), x.grad.reveal(), public.reveal()))
+        return found
+
+    for y, gradient, public in tacit.launch(program, **SETTINGS[setting][1])[0]:
+        for kept in (y, public):
+            share = kept != 0
+            assert torch.allclose(kept[share], values[share] / 0.75, rtol=1e-4)
+            # A binomial of 500 channels at the least, six standard deviations off.
+            assert abs(share.double().mean() - 0.75) < 6 * math.sqrt(0.25 * 0.75 / 500)
+        assert torch.allclose(gradient, (y != 0) / 0.75, atol=1e-3)
+    # All or nothing.
+    assert all(
+        torch.equal(
+            tacit.launch(lambda p=p: torch.native_dropout(tacit.share(values, owner=0), p, True)[0].reveal())[
+                0
+            ],
+            kept,
+        )
+        for p, kept in ((0.0, values), (1.0, 0 * values))
+    )

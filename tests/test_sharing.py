@@ -66,9 +66,13 @@ def test_what_has_no_encoding_is_refused_with_the_limit(value: float) -> None:
 
 
 @pytest.mark.parametrize("value", [2**46, -(2**46), -(2**63)])
-def test_integers_have_a_limit_too(value: int) -> None:
-    with pytest.raises(tacit.EncodingError, match="too large"):
-        everywhere(lambda: tacit.share(torch.tensor([value]), owner=0))
+def test_integers_have_a_limit_only_where_they_meet_fractions(value: int) -> None:
+    def program() -> torch.Tensor:
+        with pytest.raises(tacit.EncodingError, match="too large"):
+            tacit.share(torch.ones(1), owner=0) + torch.tensor([value])
+        return tacit.share(torch.tensor([value]), owner=0).reveal()
+
+    assert all(found.item() == value for found in everywhere(program))
 
 
 @pytest.mark.parametrize("value", [float("nan"), 1e300])
@@ -206,22 +210,16 @@ def test_no_session_no_secrets() -> None:
 def test_an_unsupported_operator_names_itself_and_the_module() -> None:
     class Block(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.sin(x)
+            return torch.special.bessel_j0(x)
 
     def program() -> None:
         model = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Sequential(Block()))
         model(tacit.share(torch.ones(2), owner=0))
 
     with pytest.raises(
-        tacit.UnsupportedOperatorError, match=r"aten\.sin.*module '1\.0'.*Nothing was revealed"
+        tacit.UnsupportedOperatorError, match=r"aten\.special_bessel_j0.*module '1\.0'.*Nothing was revealed"
     ):
         everywhere(program)
-
-
-def test_training_mode_is_refused_where_it_matters() -> None:
-    for module in (torch.nn.Dropout(), torch.nn.BatchNorm1d(3)):
-        with pytest.raises(tacit.UnsupportedOperatorError, match=r"model\.eval\(\)"):
-            everywhere(lambda module=module: module(tacit.share(torch.ones(2, 3), owner=0)))
 
 
 def test_tensors_of_two_sessions_do_not_meet() -> None:

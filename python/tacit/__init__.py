@@ -21,6 +21,7 @@ from tacit.errors import (
     EncodingError,
     MisuseError,
     NetworkError,
+    NoSessionError,
     PeerError,
     PrecisionWarning,
     RangeWarning,
@@ -30,13 +31,20 @@ from tacit.errors import (
 )
 
 if TYPE_CHECKING:
+    from tacit import random
+    from tacit.checkpoints import load_checkpoint, reveal_module, save_checkpoint
+    from tacit.generators import public_random
     from tacit.launch import launch
     from tacit.meter import Meter, Reading
     from tacit.module import share_module
-    from tacit.random import public_random
+    from tacit.rehearsal.check import check
+    from tacit.rehearsal.compare import compare
+    from tacit.rehearsal.cost import cost
     from tacit.session import Session, comparison_width, connect, fraction_bits, session
     from tacit.sharing import share
+    from tacit.shuffling import shuffle
     from tacit.tensor import SecretTensor
+    from tacit.trace.page import report
 
 __all__ = [
     "DesyncError",
@@ -44,6 +52,7 @@ __all__ = [
     "Meter",
     "MisuseError",
     "NetworkError",
+    "NoSessionError",
     "PeerError",
     "PrecisionWarning",
     "RangeWarning",
@@ -53,14 +62,23 @@ __all__ = [
     "SetupError",
     "TacitError",
     "UnsupportedOperatorError",
+    "check",
+    "compare",
     "comparison_width",
     "connect",
+    "cost",
     "fraction_bits",
     "launch",
+    "load_checkpoint",
     "public_random",
+    "random",
+    "report",
+    "reveal_module",
+    "save_checkpoint",
     "session",
     "share",
     "share_module",
+    "shuffle",
 ]
 
 __version__ = version("tacit")
@@ -72,14 +90,22 @@ _HOMES = {
     "Reading": "tacit.meter",
     "SecretTensor": "tacit.tensor",
     "Session": "tacit.session",
+    "check": "tacit.rehearsal.check",
+    "compare": "tacit.rehearsal.compare",
     "comparison_width": "tacit.session",
     "connect": "tacit.session",
+    "cost": "tacit.rehearsal.cost",
     "fraction_bits": "tacit.session",
     "launch": "tacit.launch",
-    "public_random": "tacit.random",
+    "public_random": "tacit.generators",
+    "load_checkpoint": "tacit.checkpoints",
+    "reveal_module": "tacit.checkpoints",
+    "save_checkpoint": "tacit.checkpoints",
+    "report": "tacit.trace.page",
     "session": "tacit.session",
     "share": "tacit.sharing",
     "share_module": "tacit.module",
+    "shuffle": "tacit.shuffling",
 }
 
 
@@ -98,6 +124,8 @@ class _Package(ModuleType):
 if not TYPE_CHECKING:  # which would take any name for one of ours
 
     def __getattr__(name: str) -> Any:
+        if name == "random":
+            return import_module("tacit.random")
         if name not in _HOMES:
             raise AttributeError(f"module 'tacit' has no attribute {name!r}")
         globals().update({each: getattr(import_module(home), each) for each, home in _HOMES.items()})

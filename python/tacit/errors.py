@@ -7,6 +7,7 @@ __all__ = [
     "EncodingError",
     "MisuseError",
     "NetworkError",
+    "NoSessionError",
     "PeerError",
     "PrecisionWarning",
     "RangeWarning",
@@ -20,8 +21,24 @@ class EncodingError(MisuseError, ValueError):
     """A value has no fixed-point encoding: it is not finite, or too large."""
 
 
+class NoSessionError(MisuseError):
+    """What needs a session was called outside of any."""
+
+
 class UnsupportedOperatorError(MisuseError, NotImplementedError):
     """An operator, or a form of it, that secret tensors do not have. Nothing was revealed."""
+
+    #: What that is, and what can be done instead.
+    what = remedy = ""
+
+    @classmethod
+    def of(cls, what: str, where: str, remedy: str) -> "UnsupportedOperatorError":
+        """The error for what is wanted there."""
+        error = cls(
+            f"{what} is not supported on secret tensors (in {where}); {remedy}. Nothing was revealed."
+        )
+        error.what, error.remedy = what, remedy
+        return error
 
 
 class RangeWarning(UserWarning):

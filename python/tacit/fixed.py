@@ -7,6 +7,7 @@ secret tensor, and this module alone says which one a result has:
   number to a greater one is free.
 - *Products* have the sum of both scales, and what is truncated lands at the session's scale, whatever
   the operands had.
+- *Gradients* are computed as if the session's scale had four bits more: they are small.
 - *Integers* have scale 0. A product by them has the other's scale, and needs no truncation.
 - *Public numbers* have a scale by their kind, never by their values: integers and booleans 0, fractions the
   session's. So results of public factors do too. The factors themselves get as many bits as the range leaves,
@@ -45,8 +46,21 @@ SIGNIFICANT_IN_SUMS = 19
 #: Terms of a public factor at most.
 MOST_TERMS = 3
 
+#: The word that an infinite public number stands for where nothing is multiplied by it, as in a mask before a
+#: softmax: 2^UNBOUNDED, beyond what data have, and a sum of several is in range.
+UNBOUNDED = 42
+
+#: Masks are made of the greatest finite number of a dtype too; any other one is too large to be encoded.
+INFINITE = tuple(torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)) + (
+    math.inf,
+)
+
 #: Fraction bits that a scale may have: numbers below 2^6 are left.
 MOST_FRACTION_BITS = 40
+
+
+#: Fraction bits that gradients have beyond the session's.
+MORE_IN_GRADIENTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +103,12 @@ def of_dtype(session: Scale, dtype: torch.dtype) -> Scale:
     return session if dtype.is_floating_point else WHOLE
 
 
+def of_gradients(session: Scale) -> Scale:
+    """The session's scale in a backward pass: gradients of the mean of a loss are small, and products of two
+    keep a range of 2^22."""
+    return Scale(max(session.bits, min(session.bits + MORE_IN_GRADIENTS, (RANGE - 2) // 2)))
+
+
 def of_product(left: Scale, right: Scale, session: Scale) -> tuple[int, Scale]:
     """The bits that a product drops, and its scale then: the session's; less if it has no more; and what a
     number without fraction bits leaves as it is."""
@@ -114,6 +134,9 @@ def encode(values: torch.Tensor, scale: Scale) -> torch.Tensor:
         return values.to(torch.int64)
     if not values.is_floating_point():
         words = values.to(torch.int64)
+        if scale == WHOLE:
+            # Integers are all of Z_2^64; they have a limit where they meet fractions.
+            return words
         lowest, highest = (int(bound) for bound in words.aminmax())
         if max(-lowest, highest) >= scale.limit:
             raise EncodingError(_too_large(max(-lowest, highest), scale))
@@ -127,6 +150,25 @@ def encode(values: torch.Tensor, scale: Scale) -> torch.Tensor:
     if greatest >= scale.limit:
         raise EncodingError(_too_large(greatest, scale))
     return (wide * 2.0**scale.bits).round_().to(torch.int64)
+
+
+def unbounded(width: int) -> int:
+    """The bits of the word that an infinite number stands for, where comparisons have that width."""
+    return min(UNBOUNDED, width - 4)
+
+
+def bounded(values: torch.Tensor, scale: Scale, width: int) -> torch.Tensor:
+    """Numbers with each infinite one (or greatest of a dtype) replaced by one that is beyond what data of
+    that scale have, and is compared rightly with them at that width."""
+    if not values.is_floating_point() or values.numel() == 0:
+        return values
+    lowest, highest = values.detach().aminmax()
+    if lowest > -INFINITE[0] and highest < INFINITE[0]:
+        return values
+    beyond = 2.0 ** (unbounded(width) - scale.bits)
+    wide = values.detach().to(torch.float64)
+    is_infinite = torch.isin(wide.abs(), torch.tensor(INFINITE, dtype=torch.float64))
+    return torch.where(is_infinite, wide.sign() * beyond, wide)
 
 
 def _greatest(wide: torch.Tensor, otherwise: str) -> float:

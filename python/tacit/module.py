@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from tacit import fixed, shares
+from tacit import fixed, paths, shares
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning
 from tacit.fixed import Scale
 from tacit.operators.normalization import FACTOR_SCALE, fold, keep
@@ -37,12 +37,19 @@ class _Entry:
     secret: SecretTensor | None = None
 
 
-def share_module(module: Module, *, owner: int, scale: int | Mapping[str, int] | None = None) -> Module:
+@paths.step("share_module")
+def share_module(
+    module: Module,
+    *,
+    owner: int,
+    scale: int | Mapping[str, int] | None = None,
+    trainable: bool = False,
+) -> Module:
     """Makes ``owner``'s weights secret, in place: parameters and floating-point buffers become
     ``SecretTensor``; the names in ``state_dict`` stay. Returns the module.
 
     Every party passes a module of the same architecture; only the values of the owner count. The other
-    parties learn names and shapes. Parameters do not require gradients afterwards.
+    parties learn names and shapes. Parameters do not require gradients afterwards, unless they are trainable.
 
     Args:
         module: an ordinary module.
@@ -50,6 +57,8 @@ def share_module(module: Module, *, owner: int, scale: int | Mapping[str, int] |
         scale: fraction bits of all weights, or of those that are named as in ``state_dict``, the same in
             every party; those of the session if not given. Small weights want more: a product of a weight at
             scale s with data at the session's 16 is right below 2^(46 − s).
+        trainable: whether parameters that required gradients still do. ``requires_grad_()`` afterwards does
+            the same for all.
 
     Raises:
         EncodingError: a weight is NaN, infinite or too large; the message names it.
@@ -61,6 +70,7 @@ def share_module(module: Module, *, owner: int, scale: int | Mapping[str, int] |
     """
     current = session()
     check_party(current, owner, "owner")
+    wanting = {id(parameter) for parameter in module.parameters() if parameter.requires_grad and trainable}
     module.requires_grad_(False)
     tensors = {id(tensor): tensor for tensor in module.state_dict(keep_vars=True).values()}
     if any(isinstance(tensor, SecretTensor) for tensor in tensors.values()):
@@ -83,7 +93,7 @@ def share_module(module: Module, *, owner: int, scale: int | Mapping[str, int] |
         _warn_of_small(list(entries.values()), words)
     _compare(current, owner, everything)
     _share(current, owner, everything, words)
-    _replace(module, entries)
+    _replace(module, entries, wanting)
     for (_, part, _, _), (factor, offset) in zip(normalizations, folded, strict=True):
         statistics = (part.weight, part.bias, part.running_mean, part.running_var)
         assert factor.secret is not None
@@ -189,7 +199,7 @@ def _share(current: Session, owner: int, entries: list[_Entry], words: list[torc
         start = end
 
 
-def _replace(module: torch.nn.Module, entries: dict[int, _Entry]) -> None:
+def _replace(module: torch.nn.Module, entries: dict[int, _Entry], wanting: set[int]) -> None:
     """Puts the sharings where the plain tensors were; a tensor with two places keeps both."""
     made: dict[int, torch.nn.Parameter] = {}
     for part in module.modules():
@@ -199,7 +209,9 @@ def _replace(module: torch.nn.Module, entries: dict[int, _Entry]) -> None:
                 and (entry := entries.get(id(tensor))) is not None
                 and entry.secret is not None
             ):
-                parameter = made.setdefault(id(tensor), torch.nn.Parameter(entry.secret, requires_grad=False))
+                if id(tensor) not in made:
+                    made[id(tensor)] = torch.nn.Parameter(entry.secret, id(tensor) in wanting)
+                parameter = made[id(tensor)]
                 part._parameters[name] = parameter
         for name, buffer in list(part._buffers.items()):
             if buffer is not None and (entry := entries.get(id(buffer))) is not None:

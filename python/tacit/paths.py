@@ -3,12 +3,18 @@
 PyTorch's global module hooks see every call; outside a session they do nothing.
 """
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch.nn.modules import module as hooks
 
-from tacit.session import current_session
+from tacit.session import current_session, session
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def current() -> str:
@@ -17,6 +23,37 @@ def current() -> str:
     if session is None or not session.modules.labels:
         return "no module: the program itself"
     return f"module {session.modules.labels[-1]!r}"
+
+
+def step(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Has what a function does stand under that name where a session is recorded."""
+
+    def named(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            session = current_session()
+            if session is None or session.trace is None:
+                return function(*args, **kwargs)
+            session.trace.enter(name, "step")
+            try:
+                return function(*args, **kwargs)
+            finally:
+                session.trace.leave()
+
+        return run
+
+    return named
+
+
+@contextmanager
+def labelled(label: str) -> Iterator[None]:
+    """Within it, what runs outside any module stands under that label in the meter."""
+    current = session()
+    current.core.set_label(label)
+    try:
+        yield
+    finally:
+        current.core.set_label("")
 
 
 def _enter(module: torch.nn.Module, _args: Any) -> None:
@@ -29,6 +66,8 @@ def _enter(module: torch.nn.Module, _args: Any) -> None:
     label = running.names.get(id(module)) or type(module).__name__
     running.labels.append(label)
     session.core.set_label(label)
+    if session.trace is not None:
+        session.trace.enter(label, "module")
 
 
 def _leave(_module: torch.nn.Module, _args: Any, _result: Any) -> None:
@@ -36,6 +75,8 @@ def _leave(_module: torch.nn.Module, _args: Any, _result: Any) -> None:
     if session is None or not session.modules.labels:
         return
     session.modules.labels.pop()
+    if session.trace is not None:
+        session.trace.leave()
     session.core.set_label(session.modules.labels[-1] if session.modules.labels else "")
 
 

@@ -1,149 +1,194 @@
-"""PyTorch's generators in a session: each party draws for itself, or all draw the same values.
+"""Samples that no party knows or biases, as secret tensors.
 
-PyTorch has one default generator to a process, and parties that are threads would draw from it in turn. So
-in the thread of such a party every operator that draws takes a generator of the party's own, seeded by the
-operating system. ``torch.manual_seed``, ``get_rng_state``, ``fork_rng`` and the like mean that one, as they
-would in a process of its own. Any other generator that is named is taken as it is.
+    noise = tacit.random.laplace(total.shape, scale=1 / epsilon)
+    (total + noise).reveal()
 
-What a party draws is known to nobody else, but PyTorch's generators are no cryptographic ones: noise that a
-secret rests on is drawn elsewhere.
+The parties draw them together: each contributes bits of its operating system's entropy, and they stay secret
+as what is shared does (``sampling`` has the argument; ``distributions`` how each is made and how far its
+tails reach). PyTorch's seeds do not count for them.
+
+Fractions have the session's fraction bits and are rounded down to them. Arguments are public unless it says
+otherwise.
 """
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import cache
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from tacit.errors import PeerError
-from tacit.session import session
+from tacit import distributions, fixed, sampling, shares
+from tacit.errors import MisuseError
+from tacit.fixed import WHOLE, Scale
+from tacit.session import Session, session
+from tacit.shares import Parts
+from tacit.shuffling import shuffle
+from tacit.tensor import SecretTensor
 
-#: ATen's operators that draw; all others draw by these.
-DRAWING = (
-    "_sample_dirichlet",
-    "_standard_gamma",
-    "bernoulli",
-    "bernoulli_",
-    "binomial",
-    "cauchy_",
-    "exponential_",
-    "geometric_",
-    "log_normal_",
-    "multinomial",
-    "normal",
-    "normal_",
-    "poisson",
-    "random_",
-    "randperm",
-    "rrelu_with_noise",
-    "rrelu_with_noise_",
-    "uniform_",
-)
+Shape = int | Sequence[int]
 
-#: Where the parties compute.
-CPU = torch._C.DispatchKey.CPU
-
-#: Bytes of a coin.
-COIN = 8
-
-_own: ContextVar[torch.Generator | None] = ContextVar("tacit_generator", default=None)
+#: Fraction bits of the keys by which a choice without replacement is sorted.
+KEYS = Scale(24)
 
 
-def _generator() -> torch.Generator:
-    """What this code draws from by default."""
-    return _own.get() or torch.default_generator
+def uniform(
+    shape: Shape, low: float = 0.0, high: float = 1.0, *, dtype: torch.dtype | None = None
+) -> SecretTensor:
+    """Uniform from ``low`` to before ``high``, in 2^16 steps at 16 fraction bits. Unless high − low is a
+    whole number rounding may reach ``high``."""
+    current, sizes = _begun("uniform", shape, low, high)
+    if not low <= high:
+        raise MisuseError(f"uniform() from {low} to {high}: the first must not be greater")
+    return _moved(current, distributions.uniform(current, sizes, current.scale.bits), dtype, low, high - low)
 
 
-@contextmanager
-def own_generator() -> Iterator[None]:
-    """Within it, this thread draws from a generator of its own."""
-    _divert()
-    generator = torch.Generator()
-    generator.seed()
-    token = _own.set(generator)
+def normal(
+    shape: Shape, mean: float = 0.0, std: float = 1.0, *, dtype: torch.dtype | None = None
+) -> SecretTensor:
+    """Normal; the distribution function is right to 2^-15, up to six standard deviations from the mean."""
+    current, sizes = _begun("normal", shape, mean, std)
+    _check_positive("normal", "std", std, zero=True)
+    return _moved(current, distributions.normal(current, sizes, current.scale.bits), dtype, mean, std)
+
+
+def exponential(shape: Shape, rate: float = 1.0, *, dtype: torch.dtype | None = None) -> SecretTensor:
+    """Exponential, of mean 1/rate, up to 32 times that."""
+    current, sizes = _begun("exponential", shape, rate)
+    _check_positive("exponential", "rate", rate)
+    words = distributions.exponential(current, sizes, current.scale.bits)
+    return _moved(current, words, dtype, 0.0, 1 / rate)
+
+
+def laplace(
+    shape: Shape, loc: float = 0.0, scale: float = 1.0, *, dtype: torch.dtype | None = None
+) -> SecretTensor:
+    """Laplace's, of density exp(−|x − loc|/scale)/(2·scale), up to 32 times the scale."""
+    current, sizes = _begun("laplace", shape, loc, scale)
+    _check_positive("laplace", "scale", scale, zero=True)
+    words = distributions.exponential(current, sizes, current.scale.bits, signed=True)
+    return _moved(current, words, dtype, loc, scale)
+
+
+def rademacher(shape: Shape, *, dtype: torch.dtype | None = None) -> SecretTensor:
+    """−1 or 1, each with probability ½."""
+    current, sizes = _begun("rademacher", shape)
+    words = sampling.number(current, sampling.bits(current, (1, *sizes)))
+    dtype = dtype or torch.get_default_dtype()
+    scale = fixed.of_dtype(current.scale, dtype)
+    ones = SecretTensor(tuple(word << scale.bits for word in words), scale, current, dtype)
+    return 2 * ones - 1
+
+
+def bernoulli(probability: float | torch.Tensor | SecretTensor, shape: Shape | None = None) -> SecretTensor:
+    """Secret booleans that are true with a probability: a public one to 2^-32, a secret one to its fraction
+    bits. They have the shape of the probability if none is given."""
+    if isinstance(probability, SecretTensor):
+        if shape is not None:
+            raise MisuseError("bernoulli() of secret probabilities has their shape: expand() them")
+        current, sizes = _begun("bernoulli", probability.shape)
+        drawn = distributions.uniform(current, sizes, probability._scale.bits)
+        return SecretTensor(drawn, probability._scale, current, probability.dtype) < probability
+    known = torch.as_tensor(probability, dtype=torch.float64)
+    current, sizes = _begun("bernoulli", known.shape if shape is None else shape, known)
+    if not bool(((known >= 0) & (known <= 1)).all()):
+        raise MisuseError("bernoulli() takes probabilities from 0 to 1")
     try:
-        yield
-    finally:
-        _own.reset(token)
+        known = known.expand(sizes)
+    except RuntimeError:
+        raise MisuseError(f"probabilities of shape {tuple(known.shape)} for samples of {sizes}") from None
+    return SecretTensor(sampling.happens(current, known, sizes), WHOLE, current, torch.bool)
 
 
-class _Default:
-    """In the place of the default generator, where ``torch.random`` looks for it."""
+def choice(
+    weights: torch.Tensor | SecretTensor | Sequence[float], shape: Shape = (), *, replacement: bool = True
+) -> SecretTensor:
+    """Secret indices, each with a probability in proportion to its weight: to 2^-32 for public ones, to 2^-16
+    for secret ones.
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(_generator(), name)
-
-
-@cache
-def _divert() -> None:
-    """Has PyTorch draw from ``_generator()``; where nobody has one of its own, that changes nothing."""
-    torch.random.default_generator = _Default()  # type: ignore[assignment, attr-defined]
-    library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
-    for operator in _drawing():
-        library.impl(operator, _diverted(operator), "CPU", with_keyset=True)  # type: ignore[no-untyped-call]
-    _libraries.append(library)
-
-
-#: What is registered lasts as long as its library.
-_libraries: list[torch.library.Library] = []
-
-
-def _drawing() -> list[torch._ops.OpOverload]:
-    """All forms of these operators that take a generator and draw from it on the CPU."""
-    packets = [getattr(torch.ops.aten, name) for name in DRAWING]
-    forms = [getattr(packet, overload) for packet in packets for overload in packet.overloads()]
-    return [form for form in forms if _takes_generator(form) and form.has_kernel_for_dispatch_key(CPU)]
-
-
-def _takes_generator(form: torch._ops.OpOverload) -> bool:
-    return any(argument.name == "generator" for argument in form._schema.arguments)
-
-
-def _diverted(form: torch._ops.OpOverload) -> Callable[..., Any]:
-    """PyTorch's kernel, which draws from this thread's own generator in the place of the default one."""
-    kernel = torch.library.get_kernel(form, CPU)
-
-    def draw(keys: Any, *args: Any, **kwargs: Any) -> Any:
-        own = _own.get()
-        if own is not None:
-            if isinstance(args[-1], torch.Generator):
-                *args, kwargs["generator"] = args  # type: ignore[assignment]
-            named = kwargs.get("generator")
-            if named is None or named._cdata == torch.default_generator._cdata:  # type: ignore[attr-defined]
-                kwargs["generator"] = own
-        return kernel.call_boxed(keys, *args, **kwargs)
-
-    return draw
-
-
-@contextmanager
-def public_random() -> Iterator[int]:
-    """Within it, ``torch.rand`` and all else that draws from PyTorch's default generator give the same values
-    in every party, other ones each time; afterwards each party goes on with what it would have drawn.
-
-    One round. For what is meant to be public and is drawn: a plain ``nn.Linear``, a random projection. All
-    parties must draw the same, in the same order. It gives the coin itself, 64 bits that every party knows:
-    for other libraries' generators (``numpy.random.default_rng(coin)``).
-
-    Party 0 draws the coin and tells it to all. A party that follows the protocol, as all are assumed to,
-    draws it uniformly. Nothing secret may rest on it.
-
-    Raises:
-        MisuseError: outside of a session.
-        PeerError: party 0 failed, or told something else.
+    Without replacement, of public weights alone, ``shape`` is a number: so many different indices, in the
+    order in which they were drawn. Weights then differ by a factor of at most 2^10.
     """
+    if isinstance(weights, SecretTensor):
+        return _choice_by_secret(weights, shape, replacement)
+    known = torch.as_tensor(weights, dtype=torch.float64)
+    current, sizes = _begun("choice", shape, known, replacement)
+    if (
+        known.dim() != 1
+        or not known.numel()
+        or not bool((known >= 0).all())
+        or not 0 < known.sum() < math.inf
+    ):
+        raise MisuseError("choice() takes one row of weights, none of them negative, and not all zero")
+    if not replacement:
+        return _choice_of_different(current, known, sizes)
+    return SecretTensor(distributions.indices(current, known, sizes), WHOLE, current, torch.int64)
+
+
+def _choice_of_different(current: Session, weights: torch.Tensor, sizes: tuple[int, ...]) -> SecretTensor:
+    """The indices that win a race of exponential clocks, of which each runs as fast as its weight says
+    (P. Efraimidis, P. Spirakis 2006)."""
+    candidates = weights.nonzero().squeeze(1)
+    count, greatest = torch.Size(sizes).numel(), float(weights.max())
+    least = float(weights[candidates].min())
+    if len(sizes) > 1 or not 1 <= count <= candidates.numel():
+        raise MisuseError(f"choice() of {candidates.numel()} without replacement takes a number up to that")
+    if greatest > 2**10 * least:
+        raise MisuseError(
+            "choice() without replacement takes weights that differ by a factor of at most 2^10"
+        )
+    with current.at_scale(KEYS):
+        clocks = exponential(candidates.numel()) * (least / weights[candidates])
+        winners: Any = clocks.topk(count, largest=False).indices
+    if candidates.numel() == weights.numel():
+        return winners
+    # From places among the candidates to places among all.
+    chosen: SecretTensor = (winners.unsqueeze(-1) == torch.arange(candidates.numel())).long() @ candidates
+    return chosen
+
+
+def _choice_by_secret(weights: SecretTensor, shape: Shape, replacement: bool) -> SecretTensor:
+    if not replacement:
+        raise MisuseError("choice() by secret weights is with replacement; draw one after the other")
+    if weights.dim() != 1 or not weights.numel() or not weights.dtype.is_floating_point:
+        raise MisuseError("choice() takes one row of weights, of fractions")
+    sizes = _begun("choice", shape, replacement)[1]
+    found: Any = weights.detach().multinomial(math.prod(sizes), replacement=True)
+    return found.reshape(sizes)
+
+
+def permutation(n: int) -> SecretTensor:
+    """The numbers from 0 to before n in an order that nobody knows; rounds as ``tacit.shuffle``."""
+    current, _ = _begun("permutation", n)
+    in_order = shares.trivial(current, torch.arange(n))
+    return shuffle(SecretTensor(in_order, WHOLE, current, torch.int64))
+
+
+def _begun(what: str, shape: Shape, *public: Any) -> tuple[Session, tuple[int, ...]]:
+    """The session, which compares what is drawn in all parties, and the sizes."""
     current = session()
-    told = current.core.broadcast(0, os.urandom(COIN) if current.party == 0 else None)
-    if len(told) != COIN:
-        raise PeerError("party 0 told what is not a coin")
-    coin = int.from_bytes(told, "little")
-    generator = _generator()
-    state = generator.get_state()
-    generator.manual_seed(coin)
-    try:
-        yield coin
-    finally:
-        generator.set_state(state)
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(size < 0 for size in sizes):
+        raise MisuseError(f"{what}() of shape {sizes}")
+    current.core.note(repr(["tacit.random", what, sizes]).encode())
+    for value in public:
+        data = torch.as_tensor(value, dtype=torch.float64).contiguous().reshape(-1)
+        current.core.note_public(f"tacit.random.{what}", data.view(torch.uint8).numpy())
+    return current, sizes
+
+
+def _check_positive(what: str, name: str, value: float, *, zero: bool = False) -> None:
+    if not (0 < value < math.inf or (zero and value == 0)):
+        raise MisuseError(f"{what}() with {name}={value}: it is positive")
+
+
+def _moved(
+    current: Session, words: Parts, dtype: torch.dtype | None, start: float, factor: float
+) -> SecretTensor:
+    """start + factor·x."""
+    dtype = dtype or torch.get_default_dtype()
+    if not dtype.is_floating_point:
+        raise MisuseError(f"random fractions of dtype {dtype}: take one of a floating-point dtype")
+    x = SecretTensor(words, current.scale, current, dtype)
+    if factor != 1:
+        x = x * factor
+    return x + start if start else x

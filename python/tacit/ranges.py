@@ -24,10 +24,11 @@ def check_product(
 ) -> None:
     """Reports a product of words, of which a result takes that many, that truncation cannot take."""
     bound = float(_core.greatest_magnitude(x)) * _core.greatest_magnitude(y) * summands
-    if bound < 2.0**fixed.RANGE:
+    if bound < 2.0**fixed.RANGE and session.headroom is None:
         return
     exact = product(*(torch.from_numpy(words).to(torch.float64) for words in (x, y)))
     greatest = float(exact.abs().max())
+    _note_headroom(session, "product", fixed.RANGE, greatest)
     if greatest >= 2.0**fixed.RANGE:
         _report(
             session,
@@ -38,7 +39,9 @@ def check_product(
 
 def check_value(session: Session, words: torch.Tensor, scale: Scale) -> None:
     """Reports numbers that are larger than their scale allows."""
-    if (greatest := _greatest(words)) >= 2.0**fixed.ENCODED:
+    greatest = _greatest(words)
+    _note_headroom(session, "value", fixed.ENCODED, greatest)
+    if greatest >= 2.0**fixed.ENCODED:
         _report(
             session,
             f"a value of magnitude {greatest * 2.0**-scale.bits:g}; with {scale.bits} fraction bits "
@@ -54,9 +57,16 @@ def _greatest(words: torch.Tensor) -> int:
     return max(-int(lowest), int(highest))
 
 
+def _note_headroom(session: Session, kind: str, bits: int, greatest: float) -> None:
+    if session.headroom is not None and greatest:
+        key = session.modules.labels[-1] if session.modules.labels else "", kind
+        left = bits - math.log2(greatest)
+        session.headroom[key] = min(left, session.headroom.get(key, left))
+
+
 def _report(session: Session, what: str) -> None:
     """Each operator of each module once, by party 0 alone: all hold the same values."""
     where = f"{session.operator or 'tacit'} in {paths.current()}"
     if session.party == 0 and where not in session.reported:
-        session.reported.add(where)
+        session.reported[where] = what
         warnings.warn(f"out of range: {where} has {what}; scale the data down", RangeWarning, stacklevel=2)

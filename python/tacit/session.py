@@ -1,11 +1,14 @@
 """The session of a party: who takes part, under which protocol, and what it has cost so far."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any, Protocol
+
+import torch
 
 from tacit import _core, fixed
-from tacit.errors import MisuseError
+from tacit.errors import MisuseError, NoSessionError
 from tacit.meter import Meter
 from tacit.storages import Storages
 
@@ -16,6 +19,23 @@ class RunningModules:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
         self.labels: list[str] = []
+
+
+class Rehearsal(Protocol):
+    """What a session does in the place of what a secret tensor refuses, to find all of it at once."""
+
+    def withheld(self, what: str, show: Callable[[torch.Tensor], Any], secret: torch.Tensor) -> Any:
+        """What ``show`` gives of the plain tensor; ``what`` is for the record."""
+
+
+class Trace(Protocol):
+    """What takes note of what a session does, and of how that nests."""
+
+    def enter(self, name: str, kind: str) -> None:
+        """Something begins."""
+
+    def leave(self) -> None:
+        """What began last ends."""
 
 
 class Session:
@@ -34,9 +54,18 @@ class Session:
         self.storages = Storages(core)
         #: Whether values can be looked at: under the reference alone.
         self.is_plain = core.protocol == "plain"
-        #: The operator that is carried out, for reports; and what was reported.
+        #: The operator that is carried out, for reports; and what was reported of each in each module.
         self.operator = ""
-        self.reported: set[str] = set()
+        #: Whether an optimiser's step is carried out, in which what is made like a secret is one.
+        self.is_optimizing = False
+        self.reported: dict[str, str] = {}
+        #: Under the reference alone, where it is wanted: the bits that the largest value and the largest
+        #: product of each module leave of their range, by module and by which of the two.
+        self.headroom: dict[tuple[str, str], float] | None = None
+        #: Under the reference alone, where a program is tried out.
+        self.rehearsal: Rehearsal | None = None
+        #: While what it does is recorded.
+        self.trace: Trace | None = None
 
     @contextmanager
     def at_scale(self, scale: fixed.Scale) -> Iterator[None]:
@@ -74,11 +103,11 @@ def session() -> Session:
     """The session that this code runs in.
 
     Raises:
-        MisuseError: outside of any.
+        NoSessionError: outside of any.
     """
     current = _current.get()
     if current is None:
-        raise MisuseError(
+        raise NoSessionError(
             "no session: run this inside tacit.launch(fn), `with tacit.connect(config, party):`, `tacit run`"
         )
     return current

@@ -294,6 +294,16 @@ def complement(session: Session, bits: Parts) -> Parts:
     return tuple(part ^ flip for part, flip in zip(bits, one, strict=True))
 
 
+def stacked(*sharings: Parts) -> Parts:
+    """Sharings of one shape along a new first dimension: for one call side by side."""
+    return tuple(map(torch.stack, zip(*sharings, strict=True)))
+
+
+def unstacked(x: Parts) -> list[Parts]:
+    """What lies along the first dimension, as views."""
+    return list(zip(*x, strict=True))
+
+
 def add(x: Parts, y: Parts) -> Parts:
     """x + y; no interaction."""
     return tuple(a + b for a, b in zip(x, y, strict=True))

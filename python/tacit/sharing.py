@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, shares
+from tacit import fixed, paths, shares
 from tacit.errors import MisuseError, PeerError
 from tacit.fixed import Scale
 from tacit.session import Session, session
@@ -37,6 +37,7 @@ MOST_ELEMENTS = 1 << 27
 MOST_DIMENSIONS = 64
 
 
+@paths.step("share")
 def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) -> SecretTensor:
     """Makes ``owner``'s tensor secret: every party gets a ``SecretTensor``, none but the owner knows more
     than its shape and dtype. At most two rounds and 64 bits an element (1 for

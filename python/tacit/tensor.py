@@ -1,12 +1,12 @@
 """The secret tensor: a ``torch.Tensor`` whose values no party holds."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, overload
 
 import torch
 
-from tacit import fixed, shares
-from tacit.errors import MisuseError, UnsupportedOperatorError
+from tacit import fixed, paths, shares
+from tacit.errors import MisuseError
 from tacit.fixed import Scale
 from tacit.session import Session
 from tacit.shares import Parts
@@ -16,6 +16,19 @@ if TYPE_CHECKING:
     from tacit._typed import Typed as _Tensor
 else:
     _Tensor = torch.Tensor
+
+
+#: What can be done instead of showing values.
+INSTEAD = (
+    "call reveal() where they may be known, or stay with tensors: torch.where chooses by a secret condition"
+)
+
+
+class Later(Protocol):
+    """Values that are computed when somebody first uses them."""
+
+    def parts(self) -> Parts:
+        """The components, in order, of any shape."""
 
 
 class SecretTensor(_Tensor):
@@ -31,6 +44,7 @@ class SecretTensor(_Tensor):
     _scale: Scale
     _session: Session
     _loose: bool
+    _later: Later | None
 
     #: Carries an ATen operator out; the operators enter themselves here.
     dispatcher: ClassVar[Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]]
@@ -48,9 +62,10 @@ class SecretTensor(_Tensor):
         *,
         loose: bool = False,
         shape: Sequence[int] = (),
+        later: Later | None = None,
     ) -> "SecretTensor":
         """Components of one shape and stride, of a sharing of that scale in that session, with the dtype
-        that it shows; without components a tensor of that shape whose values were never computed. Use
+        that it shows; without components a tensor of that shape whose values are computed later. Use
         ``tacit.share``."""
         assert dtype.is_floating_point or scale == fixed.WHOLE, "integers and booleans have no fraction bits"
         # A view made in inference mode of what was made outside shares its count of versions, which tensors
@@ -60,8 +75,24 @@ class SecretTensor(_Tensor):
                 made = _wrapped(cls, parts, dtype, shape)
         else:
             made = _wrapped(cls, parts, dtype, shape)
-        made._parts, made._scale, made._session, made._loose = parts, scale, session, loose
+        made._scale, made._session, made._loose, made._later = scale, session, loose, later
+        if later is None:
+            made._parts = parts
         return made
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether there are components, or they were left for later."""
+        return "_parts" in self.__dict__
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Components that were left for later."""
+            if name != "_parts" or self._later is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self._parts = tuple(part.reshape(self.shape) for part in self._later.parts())
+            return self._parts
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -88,6 +119,7 @@ class SecretTensor(_Tensor):
     @overload
     def reveal(self, to: int | None) -> torch.Tensor | None: ...
 
+    @paths.step("reveal")
     def reveal(self, to: int | None = None) -> torch.Tensor | None:
         """The plain tensor, in every party or in party ``to`` alone; ``None`` in the others.
 
@@ -96,8 +128,6 @@ class SecretTensor(_Tensor):
         Raises:
             MisuseError: ``to`` is no party's number.
         """
-        if not self._parts:
-            raise UnsupportedOperatorError("indices of a max pooling are not computed on secret tensors")
         words = shares.reveal(self._session, self._parts, check_party(self._session, to, "receiver"))
         if words is None:
             return None
@@ -147,29 +177,35 @@ class SecretTensor(_Tensor):
             "a secret tensor lives in its session and is not pickled; reveal() it, or keep the plain one"
         )
 
+    def _withheld(self, what: str, show: Callable[[torch.Tensor], Any]) -> Any:
+        """Refused; a rehearsal takes note of it and goes on."""
+        if self._session.rehearsal is None:
+            refuse(what)
+        return self._session.rehearsal.withheld(what, show, self)
+
     def numpy(self, *, force: bool = False) -> Any:  # noqa: ARG002
         """Refused: see ``reveal``."""
-        refuse("numpy()")
+        return self._withheld("numpy()", torch.Tensor.numpy)
 
     def tolist(self) -> Any:
         """Refused: see ``reveal``."""
-        refuse("tolist()")
+        return self._withheld("tolist()", torch.Tensor.tolist)
 
     def item(self) -> Any:
         """Refused: see ``reveal``."""
-        refuse("item()")
+        return self._withheld("item()", torch.Tensor.item)
 
     def __bool__(self) -> bool:
-        refuse("a condition, such as `if tensor:`")
+        return self._withheld("a condition, such as `if tensor:`", torch.Tensor.__bool__)
 
     def __float__(self) -> float:
-        refuse("float()")
+        return self._withheld("float()", torch.Tensor.__float__)
 
     def __int__(self) -> int:
-        refuse("int()")
+        return self._withheld("int()", torch.Tensor.__int__)
 
     def __index__(self) -> int:
-        refuse("an index")
+        return self._withheld("an index", torch.Tensor.__index__)
 
     def __contains__(self, element: object) -> bool:
         refuse("`in`")
@@ -219,10 +255,7 @@ def _wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -
 
 def refuse(what: str) -> NoReturn:
     """What would show a value does not, and says how to."""
-    raise MisuseError(
-        f"{what} would show the values of a secret tensor; call reveal() where they may be known, "
-        "or stay with tensors: torch.where chooses by a secret condition"
-    )
+    raise MisuseError(f"{what} would show the values of a secret tensor; {INSTEAD}")
 
 
 def check_party(session: Session, party: int | None, what: str) -> int | None:

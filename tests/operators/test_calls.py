@@ -167,7 +167,7 @@ def test_gradients_are_on_or_off_as_before() -> None:
                 x * x
                 found.append(torch.is_grad_enabled())
                 with pytest.raises(tacit.UnsupportedOperatorError):
-                    x / x
+                    torch.special.bessel_j0(x)
                 found.append(torch.is_grad_enabled())
                 x + x
                 found.append(torch.is_grad_enabled())

@@ -39,3 +39,10 @@ def sessions() -> None:
         assert_type(coin, int)
     with tacit.connect("parties.toml", 0) as session:
         assert_type(session, tacit.Session)
+
+
+def random_secrets(s: tacit.SecretTensor) -> None:
+    assert_type(tacit.random.normal((2, 3)), tacit.SecretTensor)
+    assert_type(tacit.random.bernoulli(s), tacit.SecretTensor)
+    assert_type(tacit.shuffle(s), tacit.SecretTensor)
+    assert_type(tacit.shuffle(s, s), tuple[tacit.SecretTensor, ...])

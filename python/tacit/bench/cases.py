@@ -79,6 +79,21 @@ def _argmax() -> Work:
     return lambda: x.argmax(1)
 
 
+def _softmax(rows: int, classes: int) -> Work:
+    x = _secret(rows, classes)
+    return lambda: torch.softmax(x, 1)
+
+
+def _gelu() -> Work:
+    x = _secret(1_000_000)
+    return lambda: nn.functional.gelu(x)
+
+
+def _sort() -> Work:
+    x = _secret(10_000)
+    return lambda: x.sort().values
+
+
 def _latency() -> Work:
     x, y = _secret(1), _secret(1)
 
@@ -109,6 +124,27 @@ def lenet() -> nn.Module:
     )
 
 
+def _transformer_block() -> nn.Module:
+    """Of BERT-base."""
+    return nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu", batch_first=True)
+
+
+def _lenet_training() -> Work:
+    """A step of SGD: forward, loss, backward, update."""
+    x = _secret(128, 1, 28, 28)
+    targets = tacit.share(torch.arange(128) % 10 if tacit.session().party == 0 else None, owner=0)
+    module = tacit.share_module(lenet(), owner=0, trainable=True)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
+
+    def work() -> Any:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(module(x), targets)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    return work
+
+
 def _resnet18() -> nn.Module:
     try:
         from torchvision.models import resnet18
@@ -129,8 +165,15 @@ CASES: dict[str, Case] = {
     "less_1e6": Case(_less),
     "maxpool_64x112x112": Case(lambda: _module(nn.MaxPool2d(2), 1, 64, 112, 112)),
     "argmax_1000x10": Case(_argmax),
+    "softmax_100x1000": Case(lambda: _softmax(100, 1000)),
+    "softmax_1000x10": Case(lambda: _softmax(1000, 10)),
+    "gelu_1e6": Case(_gelu, 3),
+    "layernorm_128x768": Case(lambda: _module(nn.LayerNorm(768), 128, 768)),
+    "sort_1e4": Case(_sort),
+    "transformer_block": Case(lambda: _module(_transformer_block(), 1, 128, 768), 3, costly_by_transfer=True),
     "lenet_1": Case(lambda: _module(lenet(), 1, 1, 28, 28)),
     "lenet_128": Case(lambda: _module(lenet(), 128, 1, 28, 28), 3, costly_by_transfer=True),
+    "lenet_training_128": Case(_lenet_training, 3, costly_by_transfer=True),
     "resnet18_1": Case(lambda: _module(_resnet18(), 1, 3, 224, 224), 3, costly_by_transfer=True),
     "latency_mul_1000": Case(_latency, 3),
 }

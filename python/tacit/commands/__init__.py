@@ -1,6 +1,18 @@
 """The commands of the command line, each a file with its options, ``add``, and what it does."""
 
-from tacit.commands import bench, certificates, correlations, dealer, demo, doctor, run
+from tacit.commands import (
+    bench,
+    certificates,
+    check,
+    compare,
+    correlations,
+    cost,
+    dealer,
+    demo,
+    doctor,
+    operators,
+    run,
+)
 
 #: In the order in which ``tacit --help`` shows them.
-COMMANDS = (demo, bench, run, dealer, correlations, doctor, certificates)
+COMMANDS = (demo, check, compare, cost, bench, run, dealer, correlations, doctor, operators, certificates)

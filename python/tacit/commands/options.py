@@ -42,6 +42,17 @@ def chosen_setting(parsed: argparse.Namespace) -> Setting:
     return setting
 
 
+def add_subject(command: argparse.ArgumentParser) -> None:
+    """Adds what a command of a rehearsal is about, and where it writes what it finds."""
+    command.add_argument(
+        "subject",
+        metavar="FILE:CALLABLE",
+        help="a function without arguments that returns (module, example inputs), or is itself what every "
+        "party runs, such as model.py:build",
+    )
+    command.add_argument("--json", type=Path, metavar="FILE", help="write what was found there as JSON")
+
+
 def _whole(text: str) -> int:
     try:
         return int(text)

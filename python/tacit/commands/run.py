@@ -3,6 +3,7 @@
 import argparse
 import runpy
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="write there what was asked of the source of correlations, for `tacit correlations make`",
     )
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="write there, as a page, what took time, bytes and rounds"
+    )
     parser.add_argument("program", help="the Python program that every party runs")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     parser.set_defaults(command=run)
@@ -42,7 +46,8 @@ def run(parsed: argparse.Namespace) -> None:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         sys.argv = [parsed.program, *parsed.arguments]
         sys.path.insert(0, str(Path(parsed.program).resolve().parent))
-        runpy.run_path(parsed.program, run_name="__main__")
+        with tacit.report(parsed.report) if parsed.report is not None else nullcontext():
+            runpy.run_path(parsed.program, run_name="__main__")
         if parsed.record is not None:
             _write_demand(parsed.record, session.demand)
 

@@ -51,6 +51,13 @@ def _split() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return images, torch.tensor(labels), order
 
 
+def for_training() -> tuple[torch.Tensor, torch.Tensor]:
+    """The other images and their labels."""
+    images, labels, order = _split()
+    chosen = order[: int(TRAINED * len(order))]
+    return images[chosen], labels[chosen]
+
+
 def held_out() -> tuple[torch.Tensor, torch.Tensor]:
     """The data owner's images and their labels."""
     images, labels, order = _split()
@@ -71,15 +78,14 @@ def _one_thread() -> Iterator[None]:
 
 def train(seed: int = 0) -> DigitNet:
     """The model owner's training, in the clear: a few seconds."""
-    images, labels, order = _split()
-    chosen = order[: int(TRAINED * len(order))]
+    images, labels = for_training()
     with torch.random.fork_rng(), _one_thread():
         torch.manual_seed(seed)
         model = DigitNet()
         optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, weight_decay=1e-4)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, EPOCHS)
         for _ in range(EPOCHS):
-            for batch in torch.split(chosen[torch.randperm(len(chosen))], BATCH):
+            for batch in torch.split(torch.randperm(len(images)), BATCH):
                 loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
                 optimizer.zero_grad()
                 torch.autograd.backward(loss)

@@ -139,3 +139,18 @@ def prelu(x: Any, weight: Any) -> SecretTensor:
     positive = relu(x)
     negative = x.like(shares.subtract(x._parts, positive._parts))
     return add(positive, mul(negative, weight))
+
+
+@implements(aten.rrelu_with_noise.default, scale=of_session)
+def rrelu(
+    x: SecretTensor,
+    noise: torch.Tensor,  # noqa: ARG001
+    lower: Number = 1.0 / 8,
+    upper: Number = 1.0 / 3,
+    training: bool = False,
+    generator: torch.Generator | None = None,  # noqa: ARG001
+) -> SecretTensor:
+    """In evaluation as ``leaky_relu``, by the mean slope."""
+    if training:
+        unsupported("a random slope for each element", "call model.eval(), or use leaky_relu")
+    return leaky_relu(x, (lower + upper) / 2)

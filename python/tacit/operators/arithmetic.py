@@ -6,11 +6,14 @@ import torch
 
 from tacit import fixed, shares
 from tacit.fixed import WHOLE
+from tacit.operators.approximation import divide
 from tacit.operators.operands import (
     Number,
     aligned,
     as_words,
     is_loose,
+    lifted,
+    operand_scale,
     public,
     rescaled,
     result_dtype,
@@ -20,17 +23,22 @@ from tacit.operators.operands import (
 )
 from tacit.operators.scales import (
     of_interpolation,
-    of_power,
     of_product,
     of_reversed_sum,
     of_session,
     of_square,
     of_sum_with_product,
 )
-from tacit.operators.table import implements, unsupported
+from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
+
+#: Fraction bits of both factors together at most: with more, products from 2^2 would leave the range.
+MOST_IN_PRODUCT = fixed.RANGE - 2
+
+#: What factors with more than that are brought to first: products are right below 2^14 then.
+FEWER = fixed.Scale(24)
 
 
 @implements(aten.add.Tensor, aten.add.Scalar, scale=of_sum_with_product)
@@ -87,7 +95,13 @@ def mul(x: Any, y: Any) -> SecretTensor:
     if x._loose or y._loose:
         left, right = together(*(_of_kind(operand, dtype)._parts for operand in (x, y)))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
+    if x._scale.bits + y._scale.bits > MOST_IN_PRODUCT:
+        return mul(_fewer_bits(x), _fewer_bits(y))
     return x.like(shares.multiply(session, left, right, drop), scale, dtype, loose=is_loose(dtype))
+
+
+def _fewer_bits(x: SecretTensor) -> SecretTensor:
+    return rescaled(x, FEWER) if x._scale.bits > FEWER.bits else x
 
 
 def _of_kind(x: SecretTensor, dtype: torch.dtype) -> SecretTensor:
@@ -102,9 +116,12 @@ def multiply_public(x: SecretTensor, y: torch.Tensor | Number) -> SecretTensor:
 
 @implements(aten.div.Tensor, aten.div.Scalar, scale=of_session)
 def div(x: Any, y: Any) -> SecretTensor:
-    """x / y for public y: a product by 1/y."""
+    """x / y. For public y a product by 1/y; for secret ones see ``approximation.divide``."""
     if isinstance(y, SecretTensor):
-        unsupported("division by a secret", "divide by public numbers, or multiply")
+        if not isinstance(x, SecretTensor):
+            scale = operand_scale(public(x), y._session.scale)
+            x = SecretTensor(lifted(y._session, x, scale), scale, y._session, public(x).dtype)
+        return divide(x, y)
     dtype = result_dtype(x, y)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
     return times_public(x, 1.0 / public(y).to(torch.float64), dtype)
@@ -116,12 +133,9 @@ def square(x: SecretTensor) -> SecretTensor:
     return mul(x, x)
 
 
-@implements(aten.pow.Tensor_Scalar, scale=of_power)
-def power(x: SecretTensor, exponent: Number) -> SecretTensor:
-    """x^n for whole n from 1 to 64, by squaring: at most 2·log2(n) products. All have the session's scale,
-    x^1 too."""
-    if exponent != int(exponent) or not 1 <= exponent <= 64:
-        unsupported(f"the power {exponent}", "use whole exponents from 1 to 64")
+def power(x: SecretTensor, exponent: int) -> SecretTensor:
+    """x^n for n from 1 on, by squaring: at most 2·log2(n) products. All have the session's scale, x^1
+    too."""
     remaining, base = int(exponent), as_words(x) if x.dtype == torch.bool else x
     result: SecretTensor | None = None
     while True:

@@ -77,7 +77,13 @@ def sign(x: SecretTensor) -> SecretTensor:
     return x.like(tuple((one[1] - one[0]) << x._scale.bits for one in ones))
 
 
-@implements(aten.isnan.default, aten.isinf.default)
+@implements(aten.signbit.default)
+def signbit(x: SecretTensor) -> SecretTensor:
+    """x < 0; there is no negative zero."""
+    return lt(x, 0)
+
+
+@implements(aten.isnan.default, aten.isinf.default, aten.isposinf.default, aten.isneginf.default)
 def never(x: SecretTensor) -> torch.Tensor:
     """Fixed-point numbers are finite."""
     return torch.zeros(x.shape, dtype=torch.bool)

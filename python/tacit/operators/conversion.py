@@ -4,8 +4,11 @@ from typing import Any
 
 import torch
 
+from tacit import shares
+from tacit.fixed import WHOLE
 from tacit.operators.comparison import ne
 from tacit.operators.operands import as_words, is_loose
+from tacit.operators.rounding import trunc
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
@@ -16,15 +19,22 @@ aten = torch.ops.aten
 def to_copy(
     x: SecretTensor, *, dtype: torch.dtype | None = None, device: torch.device | None = None, **_: Any
 ) -> SecretTensor:
-    """A copy of another dtype. From booleans: at most two rounds. To booleans: a comparison with zero."""
+    """A copy of another dtype. From booleans: at most two rounds. To booleans: a comparison with zero. From
+    fractions to integers: towards zero, a comparison and 14 rounds at most. From integers to fractions: as
+    they are, so numbers below 2^46, and below 2^30 where they meet fractions of 16 bits."""
     if device is not None and device.type != "cpu":
         unsupported(f"the device {device}", "leave secret tensors where they are")
     dtype = dtype or x.dtype
+    if dtype.is_complex:
+        unsupported("a complex dtype", "keep the real and the imaginary part as two tensors")
     if dtype == x.dtype or (x.dtype.is_floating_point and dtype.is_floating_point):
         return x.like(x._parts, dtype=dtype, loose=x._loose)
     if dtype == torch.bool:
         return ne(x, 0)
     if x.dtype.is_floating_point:
-        unsupported("rounding to integers", "keep floating-point tensors, or compare")
+        whole, bits = trunc(x), x._scale.bits
+        # Exact, since nothing stands after the point.
+        parts = shares.truncate(x._session, whole._parts, bits)
+        return x.like(parts, WHOLE, dtype, loose=is_loose(dtype))
     words = as_words(x)
     return words.like(words._parts, dtype=dtype, loose=is_loose(dtype) and x.dtype != torch.bool)

@@ -1,5 +1,6 @@
-"""Convolutions in one and two dimensions. Messages have the size of the result (replicated sharing) or of
-the images, the weights once (additive)."""
+"""Convolutions in one, two and three dimensions, transposed ones, and their gradients: each is one
+convolution of images, so one round, two with truncation. Messages have the size of the result (replicated
+sharing) or of the images, the weights once (additive)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,7 +11,7 @@ import torch
 from tacit import fixed, shares
 from tacit.operators.arithmetic import add
 from tacit.operators.linear import gain
-from tacit.operators.operands import as_words, is_loose, public, result_dtype, times_public
+from tacit.operators.operands import as_words, is_loose, moved, public, result_dtype, times_public
 from tacit.operators.scales import of_convolution
 from tacit.operators.table import implements, unsupported
 from tacit.shares import Geometry
@@ -28,30 +29,136 @@ def convolution(
     padding: Sequence[int],
     dilation: Sequence[int],
     transposed: bool,
-    output_padding: Sequence[int],  # noqa: ARG001
+    output_padding: Sequence[int],
     groups: int,
 ) -> SecretTensor:
-    """(N, C, H, W) with (O, C / groups, h, w); (N, C, L) with (O, C / groups, l)."""
-    if transposed or x.dim() not in (3, 4):
-        unsupported("a transposed or three-dimensional convolution", "use Conv1d or Conv2d")
-    flat = x.dim() == 3
-    steps = [_pair(values, flat, missing) for values, missing in ((stride, 1), (padding, 0), (dilation, 1))]
-    geometry, shape = _geometry(_image(x.shape, flat), _image(weight.shape, flat), steps, groups)
-    result = _convolve(x, weight, geometry, shape)
-    if flat:
-        result = result.like(tuple(part.squeeze(2) for part in result._parts), loose=result._loose)
-    if bias is None:
-        return result
-    return add(result, bias.reshape((1, -1) + (1,) * (x.dim() - 2)))
+    """(N, C, ...) with (O, C / groups, ...); transposed (N, C, ...) with (C, O / groups, ...)."""
+    dims = x.dim() - 2
+    if dims not in (1, 2, 3):
+        unsupported(f"a convolution in {dims} dimensions", "use Conv1d, Conv2d or Conv3d")
+    stride, padding, dilation, more = (
+        each(values, dims) for values in (stride, padding, dilation, output_padding)
+    )
+    if transposed:
+        margins = [step * (size - 1) for step, size in zip(dilation, weight.shape[2:], strict=True)]
+        x = moved(x, partial(_spread, stride=stride, margins=margins, padding=padding, more=more))
+        weight, stride, padding = _turned(weight, groups), [1] * dims, [0] * dims
+    result = _forward(x, weight, stride, padding, dilation, groups)
+    return result if bias is None else add(result, bias.reshape((1, -1) + (1,) * dims))
 
 
-def _pair(values: Sequence[int], flat: bool, missing: int) -> tuple[int, int]:
-    first, last = values[0], values[-1]
-    return (missing, last) if flat else (first, last)
+def each(values: Sequence[int], dims: int) -> list[int]:
+    """A value for each dimension, of which one may stand for all."""
+    return list(values) * dims if len(values) == 1 else list(values)
 
 
-def _image(shape: torch.Size, flat: bool) -> tuple[int, ...]:
-    return (shape[0], shape[1], 1, shape[2]) if flat else tuple(shape)
+# Transposed ----------------------------------------------------------------------------------------
+
+
+def _spread(
+    part: torch.Tensor,
+    stride: Sequence[int],
+    margins: Sequence[int],
+    padding: Sequence[int],
+    more: Sequence[int],
+) -> torch.Tensor:
+    """What a transposed convolution takes filters over: elements a stride apart, zeros between and around."""
+    if max(stride) > 1:
+        sizes = [max(0, (size - 1) * step + 1) for size, step in zip(part.shape[2:], stride, strict=True)]
+        spread = part.new_zeros((*part.shape[:2], *sizes))
+        places = spread
+        for dim, step in enumerate(stride, 2):
+            places = aten.slice(places, dim, None, None, step)
+        places.copy_(part)
+        part = spread
+    pads: list[int] = []
+    for margin, less, end in reversed(list(zip(margins, padding, more, strict=True))):
+        pads += [margin - less, margin - less + end]
+    padded: torch.Tensor = aten.constant_pad_nd(part, pads)
+    return padded
+
+
+def _turned(weight: Any, groups: int) -> Any:
+    """Filters (C, O / groups, ...) of a transposed convolution as (O, C / groups, ...), end to end. Weights
+    that last are turned once."""
+
+    def turn(part: torch.Tensor) -> torch.Tensor:
+        turned = aten.unflatten.int(part, 0, [groups, -1]).transpose(1, 2).flatten(0, 1)
+        return turned.flip(list(range(2, part.dim()))).contiguous()
+
+    if not isinstance(weight, SecretTensor):
+        return turn(weight)
+    storages, kind = weight._session.storages, ("turned", groups)
+    kept = storages.derived(kind, [weight._parts[0]])
+    if kept is None:
+        kept = tuple(map(turn, weight._parts))
+        if storages.name(weight._parts[0]) is not None:
+            storages.add(kept[0])
+            storages.derive(kind, [weight._parts[0]], kept)
+    return weight.like(kept, loose=weight._loose)
+
+
+# Any number of dimensions as images ----------------------------------------------------------------------
+
+
+def _forward(
+    x: Any,
+    weight: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> SecretTensor:
+    dims = x.dim() - 2
+    if dims == 1:
+        x, weight = (moved(operand, lambda part: part.unsqueeze(2)) for operand in (x, weight))
+        result = _images(x, weight, [1, *stride], [0, *padding], [1, *dilation], groups)
+        return moved(result, lambda part: part.squeeze(2))
+    if dims == 2:
+        return _images(x, weight, stride, padding, dilation, groups)
+    batch = x.shape[0]
+    depth = partial(_depth_as_channels, stride=stride[0], padding=padding[0], dilation=dilation[0])
+    x = moved(x, partial(depth, kernel=weight.shape[2]))
+    weight = moved(weight, lambda part: part.flatten(1, 2))
+    result = _images(x, weight, stride[1:], padding[1:], dilation[1:], groups)
+    return moved(result, lambda part: aten.unflatten.int(part, 0, [batch, -1]).transpose(1, 2))
+
+
+def _depth_as_channels(
+    part: torch.Tensor, kernel: int, stride: int, padding: int, dilation: int
+) -> torch.Tensor:
+    """(N, C, D, H, W) as (N·windows, C·kernel, H, W): images whose channels are slices of a window."""
+    padded = aten.constant_pad_nd(part, [0, 0, 0, 0, padding, padding])
+    windows = padded.unfold(2, dilation * (kernel - 1) + 1, stride)[..., ::dilation]
+    slices: torch.Tensor = windows.permute(0, 2, 1, 5, 3, 4).flatten(2, 3).flatten(0, 1)
+    return slices
+
+
+def _images(
+    x: Any,
+    weight: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> SecretTensor:
+    """(N, C, H, W) with (O, C / groups, h, w)."""
+    steps = [(values[0], values[1]) for values in (stride, padding, dilation)]
+    geometry, shape = _geometry(tuple(x.shape), tuple(weight.shape), steps, groups)
+    dtype = result_dtype(x, weight)
+    if isinstance(x, SecretTensor) and isinstance(weight, SecretTensor):
+        session, x, weight = x._session, as_words(x), as_words(weight)
+        drop, scale = fixed.of_product(x._scale, weight._scale, session.scale)
+        parts = shares.convolution(session, x._parts, weight._parts, geometry, shape, drop)
+        return x.like(parts, scale, dtype, loose=is_loose(dtype))
+    secret, plain = (x, weight) if isinstance(x, SecretTensor) else (weight, x)
+    values = public(plain)
+    if plain is weight:
+        growth = gain(values, *range(1, values.dim()))
+    else:
+        growth = float(weight[0].numel()) if weight.numel() else None
+    apply = partial(_applied, geometry=geometry, shape=shape, by_weights=plain is weight)
+    return times_public(secret, values, dtype, apply=apply, gain=growth)
 
 
 def _geometry(
@@ -74,23 +181,6 @@ def _geometry(
         dilation=dilation,
     )
     return geometry, (image[0], weight[0], *size)
-
-
-def _convolve(x: Any, weight: Any, geometry: Geometry, shape: tuple[int, ...]) -> SecretTensor:
-    dtype = result_dtype(x, weight)
-    if isinstance(x, SecretTensor) and isinstance(weight, SecretTensor):
-        session, x, weight = x._session, as_words(x), as_words(weight)
-        drop, scale = fixed.of_product(x._scale, weight._scale, session.scale)
-        parts = shares.convolution(session, x._parts, weight._parts, geometry, shape, drop)
-        return x.like(parts, scale, dtype, loose=is_loose(dtype))
-    secret, plain = (x, weight) if isinstance(x, SecretTensor) else (weight, x)
-    values = public(plain)
-    if plain is weight:
-        growth = gain(values, *range(1, values.dim()))
-    else:
-        growth = float(weight[0].numel()) if weight.numel() else None
-    apply = partial(_applied, geometry=geometry, shape=shape, by_weights=plain is weight)
-    return times_public(secret, values, dtype, apply=apply, gain=growth)
 
 
 def _applied(

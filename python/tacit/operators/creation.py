@@ -5,20 +5,25 @@ from typing import Any
 
 import torch
 
-from tacit import fixed
+from tacit import fixed, shares
 from tacit.operators.scales import of_session
-from tacit.operators.table import implements, unsupported
+from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
 
 def _as_public_shape(overload: Any) -> None:
-    @implements(overload)
+    @implements(overload, scale=of_session)
     def make(x: SecretTensor, *args: Any, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
         plain = torch.empty(x.shape, dtype=dtype or x.dtype)
         made: torch.Tensor = overload(plain, *args)
-        return made
+        session = x._session
+        if not session.is_optimizing or made.dtype == torch.bool:
+            return made
+        # A state, which secrets will be written into.
+        scale = fixed.of_dtype(session.scale, made.dtype)
+        return SecretTensor(shares.trivial(session, fixed.encode(made, scale)), scale, session, made.dtype)
 
 
 for _overload in (
@@ -43,18 +48,16 @@ def empty(
     return SecretTensor(tuple(zeros.clone() for _ in x._parts), scale, x._session, dtype)
 
 
-@implements(
-    aten.rand_like.default,
-    aten.randn_like.default,
-    aten.bernoulli.default,
-    aten.bernoulli_.float,
-    aten.bernoulli.p,
-    aten.uniform_.default,
-    aten.normal_.default,
-)
-def random_like(*_args: Any, **_kwargs: Any) -> SecretTensor:
-    """Refused: every party would draw other numbers."""
-    unsupported(
-        "a random tensor like a secret one (dropout in training makes one)",
-        "call model.eval(), or share what one party draws",
-    )
+@implements(aten.new_empty_strided.default, scale=of_session)
+def empty_strided(
+    x: SecretTensor,
+    shape: Sequence[int],
+    strides: Sequence[int],
+    *,
+    dtype: torch.dtype | None = None,
+    **_: Any,
+) -> SecretTensor:
+    """The same with those strides."""
+    made = empty(x, shape, dtype=dtype)
+    like = [torch.empty_strided(tuple(shape), tuple(strides), dtype=part.dtype) for part in made._parts]
+    return made.like(tuple(part.zero_() for part in like))

@@ -134,9 +134,9 @@ def min_all(x: SecretTensor) -> SecretTensor:
     return neg(max_all(neg(x)))
 
 
-@implements(aten.maximum.default)
+@implements(aten.maximum.default, aten.fmax.default)
 def maximum(x: Any, y: Any) -> SecretTensor:
-    """The greater, element by element."""
+    """The greater, element by element; there is no NaN."""
     session = session_of(x, y)
     left, right, scale = aligned(x, y)
     left, right = together(left, right)
@@ -144,7 +144,7 @@ def maximum(x: Any, y: Any) -> SecretTensor:
     return SecretTensor(parts, scale, session, result_dtype(x, y))
 
 
-@implements(aten.minimum.default)
+@implements(aten.minimum.default, aten.fmin.default)
 def minimum(x: Any, y: Any) -> SecretTensor:
     """The smaller, element by element."""
     return neg(maximum(-x, -y))

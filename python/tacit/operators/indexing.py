@@ -1,12 +1,19 @@
-"""Elements at public indices, read and written: PyTorch's own operator on each component."""
+"""Elements at indices, read and written: at public ones by PyTorch's own operator on each component, at
+secret ones by one-hot vectors (``selection``). Where a secret index is out of range, zeros are read and
+nothing is written."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from tacit.operators.operands import Number, as_kind_of, is_loose
+from tacit import shares
+from tacit.operators import addressing
+from tacit.operators.addressing import is_secret
+from tacit.operators.arithmetic import scaled
+from tacit.operators.operands import Number, as_kind_of, is_loose, session_of
 from tacit.operators.scales import of_target
+from tacit.operators.selection import added, target, written
 from tacit.operators.table import assign, implements, unsupported, writable
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -14,38 +21,53 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
-def _public_index(index: Any) -> Any:
-    if isinstance(index, SecretTensor):
-        unsupported("indexing by a secret", "index by public values, or choose by torch.where")
-    return index
-
-
 @implements(aten.index.Tensor, aten._unsafe_index.Tensor)
 def index(x: Any, indices: Sequence[torch.Tensor | None]) -> SecretTensor:
-    """Elements at public indices."""
-    indices = [_public_index(i) for i in indices]
+    """Elements at public indices, or at secret ones: of those −1 is the last, and what is out of range gives
+    zeros."""
+    if is_secret(*indices):
+        return addressing.index(x, indices)
     return x.like(tuple(aten.index.Tensor(part, indices) for part in x._parts), loose=x._loose)
 
 
 @implements(aten.index_select.default)
-def index_select(x: Any, dim: int, positions: torch.Tensor) -> SecretTensor:
-    """Slices at public indices."""
-    positions = _public_index(positions)
-    return x.like(tuple(part.index_select(dim, positions) for part in x._parts), loose=x._loose)
+def index_select(x: Any, dim: int, index: torch.Tensor) -> SecretTensor:
+    """Slices at indices."""
+    if isinstance(index, SecretTensor):
+        return addressing.read_rows(x, dim, index)
+    return x.like(tuple(part.index_select(dim, index) for part in x._parts), loose=x._loose)
 
 
 @implements(aten.gather.default)
-def gather(x: Any, dim: int, positions: torch.Tensor, *, sparse_grad: bool = False) -> SecretTensor:  # noqa: ARG001
-    """Elements at public indices along a dimension."""
-    positions = _public_index(positions)
-    return x.like(tuple(part.gather(dim, positions) for part in x._parts), loose=x._loose)
+def gather(x: Any, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) -> SecretTensor:  # noqa: ARG001
+    """Elements at indices along a dimension."""
+    if isinstance(index, SecretTensor):
+        return addressing.gather(x, dim, index)
+    return x.like(tuple(part.gather(dim, index) for part in x._parts), loose=x._loose)
 
 
 @implements(aten.take.default)
-def take(x: Any, positions: torch.Tensor) -> SecretTensor:
-    """Elements at public indices of the flattened tensor."""
-    positions = _public_index(positions)
-    return x.like(tuple(part.reshape(-1)[positions] for part in x._parts), loose=x._loose)
+def take(x: Any, index: torch.Tensor) -> SecretTensor:
+    """Elements at indices of the flattened tensor; −1 is the last."""
+    if isinstance(index, SecretTensor):
+        return addressing.read_rows(_flat(x), 0, index, wraps=True)
+    return x.like(tuple(part.reshape(-1)[index] for part in x._parts), loose=x._loose)
+
+
+def _flat(x: Any) -> Any:
+    if not isinstance(x, SecretTensor):
+        return x.reshape(-1)
+    return x.like(tuple(part.reshape(-1) for part in x._parts), loose=x._loose)
+
+
+@implements(aten.put.default, scale=of_target)
+def put(x: Any, index: torch.Tensor, values: Any, accumulate: bool = False) -> SecretTensor:
+    """A copy with values written (or added) at indices of the flattened tensor; −1 is the last."""
+    shape, index = x.shape, _flat(index)
+    if not isinstance(values, SecretTensor):
+        values = torch.as_tensor(values)
+    changed = index_put(_flat(x), [index], _flat(values), accumulate)
+    return changed.like(tuple(part.reshape(shape) for part in changed._parts), loose=changed._loose)
 
 
 @implements(aten.masked_select.default)
@@ -57,20 +79,39 @@ def masked_select(x: Any, mask: torch.Tensor) -> SecretTensor:
 
 
 @implements(aten.embedding.default)
-def embedding(weight: Any, positions: torch.Tensor, *_: Any) -> SecretTensor:
-    """Rows of a secret table at public indices."""
-    positions = _public_index(positions)
-    return weight.like(tuple(part[positions] for part in weight._parts), loose=weight._loose)
+def embedding(weight: Any, index: torch.Tensor, *_: Any) -> SecretTensor:
+    """Rows of a table at indices, either of which may be public."""
+    if isinstance(index, SecretTensor):
+        return addressing.read_rows(weight, 0, index)
+    return weight.like(tuple(part[index] for part in weight._parts), loose=weight._loose)
+
+
+@implements(aten.embedding_dense_backward.default)
+def embedding_dense_backward(
+    grad: Any, index: torch.Tensor, size: int, padding: int, by_frequency: bool
+) -> SecretTensor:
+    """The gradient of a table: for each row the sum of what came from where it was read."""
+    if by_frequency:
+        unsupported("an embedding with scale_grad_by_freq", "scale the gradients yourself")
+    grad = target(grad, session_of(grad, index))
+    zeros = torch.zeros(size, grad.shape[-1], dtype=torch.int64)
+    table = grad.like(shares.trivial(grad._session, zeros))
+    rows = grad.like(tuple(part.reshape(-1, grad.shape[-1]) for part in grad._parts))
+    summed = index_put(table, [_flat(index)], rows, True)
+    if padding >= 0:
+        for part in summed._parts:
+            part[padding] = 0
+    return summed
 
 
 @implements(aten.index_put_.default, scale=of_target)
 def index_put_(
     x: Any, indices: Sequence[torch.Tensor | None], values: Any, accumulate: bool = False
 ) -> SecretTensor:
-    """Writes (or adds) values at public indices."""
+    """Writes (or adds) values at indices; at secret ones as ``index_put``."""
     _check_target(x, accumulate)
-    if accumulate and is_loose(x.dtype):
-        return assign(x, index_put(x, indices, values, True))
+    if is_secret(*indices) or (accumulate and is_loose(x.dtype)):
+        return assign(x, index_put(x, indices, values, accumulate))
     _put(writable(x), indices, as_kind_of(values, x)._parts, accumulate)
     return x
 
@@ -83,20 +124,33 @@ def _check_target(x: Any, accumulate: bool) -> None:
 
 
 def _put(parts: Parts, indices: Sequence[torch.Tensor | None], values: Parts, accumulate: bool) -> None:
-    indices = tuple(_public_index(index) for index in indices)
     for part, new in zip(parts, values, strict=True):
-        part.index_put_(indices, new, accumulate)
+        part.index_put_(tuple(indices), new, accumulate)
 
 
-@implements(aten.index_put.default, scale=of_target)
+@implements(aten.index_put.default, aten._unsafe_index_put.default, scale=of_target)
 def index_put(
     x: Any, indices: Sequence[torch.Tensor | None], values: Any, accumulate: bool = False
 ) -> SecretTensor:
-    """A copy with values at public indices."""
+    """A copy with values written (or added) at indices: at secret ones the last of several, and −1 is the
+    last place."""
+    if is_secret(*indices):
+        return addressing.index_put(x, indices, values, accumulate)
+    x = target(x, session_of(x, values))
     _check_target(x, accumulate)
-    written = x.like(_copied(x), loose=x._loose or (accumulate and is_loose(x.dtype)))
-    _put(written._parts, indices, as_kind_of(values, x)._parts, accumulate)
-    return written
+    copy = x.like(_copied(x), loose=x._loose or (accumulate and is_loose(x.dtype)))
+    _put(copy._parts, indices, as_kind_of(values, x)._parts, accumulate)
+    return copy
+
+
+@implements(aten.masked_scatter.default, scale=of_target)
+def masked_scatter(x: Any, mask: torch.Tensor, source: Any) -> SecretTensor:
+    """A copy with the first values of the source where a public mask holds."""
+    if isinstance(mask, SecretTensor):
+        unsupported("masked_scatter by a secret mask", "choose by torch.where")
+    shape = torch.broadcast_shapes(x.shape, mask.shape)  # type: ignore[no-untyped-call]
+    places = mask.expand(shape).nonzero(as_tuple=True)
+    return index_put(x.expand(shape), list(places), source.reshape(-1)[: len(places[0])])
 
 
 def _copied(x: SecretTensor) -> Parts:
@@ -115,6 +169,7 @@ def _scatters_view(overload: Any, view_of: Any) -> None:
 
 
 for _overload, _view in (
+    (aten.as_strided_scatter.default, aten.as_strided.default),
     (aten.diagonal_scatter.default, aten.diagonal.default),
     (aten.select_scatter.default, aten.select.int),
     (aten.slice_scatter.default, aten.slice.Tensor),
@@ -122,19 +177,19 @@ for _overload, _view in (
     _scatters_view(_overload, _view)
 
 
-def _writes_at_indices(overload: Any, in_words: Any, adds: bool = False) -> None:
-    """Operators (x, dim, public indices, values) that write or add along a dimension."""
+def _writes_at_indices(overload: Any, in_words: Any, secretly: Any, adds: bool = False) -> None:
+    """Operators (x, dim, indices, values) that write or add along a dimension."""
 
     @implements(overload, scale=of_target)
-    def write(x: Any, dim: int, positions: torch.Tensor, values: Any, *, alpha: Number = 1) -> SecretTensor:
-        """A copy of x, written at public indices."""
-        if alpha != 1:
-            unsupported(f"{overload} with alpha", "multiply the values first")
-        if not isinstance(x, SecretTensor):
-            unsupported("writing a secret into a plain tensor", "share the target first")
-        positions, values = _public_index(positions), as_kind_of(values, x)
-        written = zip(x._parts, values._parts, strict=True)
-        parts = tuple(in_words(part, dim, positions, new) for part, new in written)
+    def write(x: Any, dim: int, index: torch.Tensor, values: Any, *, alpha: Number = 1) -> SecretTensor:
+        """A copy of x, written at indices; at secret ones the last of several."""
+        values = scaled(values, alpha)
+        if isinstance(index, SecretTensor):
+            return secretly(x, dim, index, values, added if adds else written)
+        x = target(x, session_of(x, values))
+        _check_target(x, adds)
+        pairs = zip(x._parts, as_kind_of(values, x)._parts, strict=True)
+        parts = tuple(in_words(part, dim, index, new) for part, new in pairs)
         return x.like(parts, loose=x._loose or (adds and is_loose(x.dtype)))
 
 
@@ -142,8 +197,8 @@ for _overload, _in_words in (
     (aten.index_copy.default, aten.index_copy.default),
     (aten.index_fill.int_Scalar, aten.index_fill.int_Tensor),
     (aten.index_fill.int_Tensor, aten.index_fill.int_Tensor),
-    (aten.scatter.src, aten.scatter.src),
 ):
-    _writes_at_indices(_overload, _in_words)
-for _overload in (aten.index_add.default, aten.scatter_add.default):
-    _writes_at_indices(_overload, _overload, adds=True)
+    _writes_at_indices(_overload, _in_words, addressing.write_rows)
+_writes_at_indices(aten.index_add.default, aten.index_add.default, addressing.write_rows, adds=True)
+_writes_at_indices(aten.scatter.src, aten.scatter.src, addressing.scatter)
+_writes_at_indices(aten.scatter_add.default, aten.scatter_add.default, addressing.scatter, adds=True)

@@ -36,7 +36,8 @@ def _products(session: Any, x: Parts, y: Parts, drop: int) -> Parts:
     turned = tuple(part.transpose(1, 2) for part in y)
     if not y[0].is_contiguous() and turned[0].is_contiguous():
         product = shares.matmul(session, turned, tuple(part.transpose(1, 2) for part in x), drop)
-        return tuple(part.transpose(1, 2) for part in product)
+        # It lies as PyTorch's does, so that models can view it.
+        return tuple(part.transpose(1, 2).contiguous() for part in product)
     return shares.matmul(session, x, y, drop)
 
 
@@ -130,3 +131,18 @@ def baddbmm(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -
 def addmv(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> SecretTensor:
     """beta·bias + alpha·xy, of matrix and vector."""
     return _sum(bias, _product(mv, x, y), beta, alpha)
+
+
+@implements(aten.addbmm.default, scale=of_sum_with_product)
+def addbmm(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> SecretTensor:
+    """beta·bias + alpha·Σ xy over the batch: one product, of all x side by side and all y one below the
+    other."""
+    batch, rows, inner = x.shape
+    x = x.transpose(0, 1).reshape(rows, batch * inner)
+    return _sum(bias, _product(mm, x, y.reshape(batch * inner, y.shape[2])), beta, alpha)
+
+
+@implements(aten.addr.default, scale=of_sum_with_product)
+def addr(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> SecretTensor:
+    """beta·bias + alpha·xyᵀ, of two vectors."""
+    return _sum(bias, _product(mm, x.unsqueeze(1), y.unsqueeze(0)), beta, alpha)

@@ -100,6 +100,23 @@ def _one_to_many(overload: Any) -> None:
         return [x.like(tuple(piece), loose=x._loose) for piece in zip(*pieces, strict=True)]
 
 
+def _strided(overload: Any) -> None:
+    @implements(overload)
+    def move(
+        x: SecretTensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+    ) -> SecretTensor:
+        """Elements a stride apart in the memory of a tensor that is no view."""
+        if any(part.untyped_storage().nbytes() != part.numel() * part.itemsize for part in x._parts):
+            unsupported("strides through the memory of a view", "clone it first")
+        last = sum((number - 1) * step for number, step in zip(size, stride, strict=True))
+        if (storage_offset or 0) + last >= max(x.numel(), 1):
+            unsupported("strides beyond what was shared", "share all that they reach")
+        parts = (overload(part, size, stride, storage_offset) for part in x._parts)
+        return x.like(tuple(parts), loose=x._loose)
+
+
+_strided(aten.as_strided.default)
+_strided(aten.as_strided_copy.default)
 for _overload in ONE_TO_ONE:
     _one_to_one(_overload)
 for _overload in ONE_TO_MANY:

@@ -14,15 +14,11 @@ from typing import Any
 import torch
 
 from tacit.fixed import Scale
-from tacit.operators.approximation import inverse_square_root
+from tacit.operators.approximation import rsqrt
 from tacit.operators.arithmetic import add, mul, neg
 from tacit.operators.convolution import convolution
 from tacit.operators.operands import lifted, public, rescaled
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
-
-aten = torch.ops.aten
 
 #: Fraction bits of factors, which products with x drop: results are right below 2^22. Chosen once: a scale
 #: that followed the data would tell of them.
@@ -58,33 +54,15 @@ def _kind(statistics: Sequence[torch.Tensor | None], eps: float) -> tuple[Any, .
     return ("normalisation", eps, *(tensor is None for tensor in statistics))
 
 
-@implements(aten.native_batch_norm.default, scale=of_session)
-def native_batch_norm(
-    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, _momentum: float, eps: float
-) -> tuple[SecretTensor, torch.Tensor, torch.Tensor]:
-    """The normalised batch; what training would save is empty."""
-    if training or mean is None or variance is None:
-        unsupported("batch normalisation by the batch's own statistics", "call model.eval()")
-    empty = torch.empty(0)
-    return _normalise(x, weight, bias, mean, variance, eps), empty, empty
-
-
-@implements(aten._native_batch_norm_legit_no_training.default, scale=of_session)
-def legit_no_training(
-    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
-) -> tuple[SecretTensor, torch.Tensor, torch.Tensor]:
-    """The same by another name."""
-    return native_batch_norm(x, weight, bias, mean, variance, False, momentum, eps)
-
-
-def _normalise(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: float) -> SecretTensor:
+def normalise(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: float) -> SecretTensor:
+    """By statistics that are given."""
     shape = (1, -1) + (1,) * (x.dim() - 2)
     statistics = (weight, bias, mean, variance)
     if not any(isinstance(tensor, SecretTensor) for tensor in statistics):
         factor, offset = fold(weight, bias, public(mean), public(variance), eps)
         return add(mul(x, factor.reshape(shape)), offset.reshape(shape))
     factor, offset = _folded(statistics, eps)
-    result = add(_by_channel(factor, x), offset.reshape(shape))
+    result = add(by_channel(factor, x), offset.reshape(shape))
     # The offset may have been worked out under another scale of the session.
     return rescaled(result, result._session.scale)
 
@@ -110,7 +88,7 @@ def _worked_out(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, Se
     session = secret._session
     inverse: Any
     if isinstance(variance, SecretTensor):
-        inverse = inverse_square_root(add(variance, eps))
+        inverse = rsqrt(add(variance, eps), positive=True, scale=FACTOR_SCALE)
     else:
         inverse = 1.0 / torch.sqrt(public(variance).to(torch.float64) + eps)
     # Products keep as many fraction bits as factors have.
@@ -127,7 +105,7 @@ def _product(x: Any, y: Any) -> Any:
     return mul(x, y) if isinstance(x, SecretTensor) or isinstance(y, SecretTensor) else x * y
 
 
-def _by_channel(factor: SecretTensor, x: Any) -> SecretTensor:
+def by_channel(factor: SecretTensor, x: Any) -> SecretTensor:
     """factor·x for each channel, as a convolution with one weight a channel: a protocol that masks its
     operands then masks each factor once, where a product of equal shapes would mask all their copies."""
     batch, channels, *rest = x.shape

@@ -56,6 +56,13 @@ def public(value: torch.Tensor | Number) -> torch.Tensor:
     return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
 
 
+def moved(x: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Any operand, with its data moved: of a secret each component."""
+    if not isinstance(x, SecretTensor):
+        return move(x)
+    return x.like(tuple(map(move, x._parts)), loose=x._loose)
+
+
 # Words ---------------------------------------------------------------------------------------------
 
 
@@ -95,11 +102,13 @@ def shifted(session: Session, parts: Parts, have: int, want: int) -> Parts:
 
 
 def lifted(session: Session, value: Any, scale: Scale) -> Parts:
-    """Any operand as components at a scale; public ones without interaction."""
+    """Any operand as components at a scale; public ones without interaction, and infinite ones as
+    ``fixed.bounded`` has them."""
     if isinstance(value, SecretTensor):
         value = as_words(value)
         return shifted(session, value._parts, value._scale.bits, scale.bits)
-    return shares.trivial(session, fixed.encode(public(value), scale))
+    values = fixed.bounded(public(value), scale, compared(session, scale))
+    return shares.trivial(session, fixed.encode(values, scale))
 
 
 def bits_of(session: Session, parts: Parts) -> SecretTensor:

@@ -83,13 +83,20 @@ def variance(
     count = elements - (1 if correction is None else correction)
     if count <= 0:
         unsupported("the variance of so few elements", "give it more elements than the correction")
-    deviations = sub(x, mean(x, dims, True))
+    return mean_of_squares(sub(x, mean(x, dims, True)), dims, count, keepdim)
+
+
+def mean_of_squares(
+    deviations: SecretTensor, dims: Sequence[int], count: Number, keepdim: bool
+) -> SecretTensor:
+    """Σ (deviation / √count)² along dimensions. At most six rounds."""
+    elements = math.prod(deviations.shape[d] for d in dims)
     # A deviation may have a bit more than a value.
     root = torch.tensor(1.0 / math.sqrt(count), dtype=torch.float64)
-    deviations = times_public(deviations, root, x.dtype, gain=2.0)
+    whole, deviations = deviations.shape, times_public(deviations, root, deviations.dtype, gain=2.0)
     rows = tuple(last(part, dims).reshape(-1, 1, elements) for part in deviations._parts)
     squares = bmm(deviations.like(rows), deviations.like(tuple(part.mT for part in rows)))
-    shape = reduced(x.shape, dims, keepdim)
+    shape = reduced(whole, dims, keepdim)
     return squares.like(tuple(part.reshape(shape) for part in squares._parts))
 
 

@@ -31,6 +31,11 @@ def of_session(session: Scale, *_: Scale, **__: Scale) -> Scale:
     return session
 
 
+def of_inverse_root(session: Scale, _x: Scale) -> Scale:
+    """Of 1 / √x, which is small where x is large: eight bits more than the session's, up to 24."""
+    return Scale(max(session.bits, min(session.bits + 8, 24)))
+
+
 def of_product(session: Scale, x: Scale, y: Scale) -> Scale:
     """Of x·y."""
     return fixed.of_product(x, y, session)[1]
@@ -64,6 +69,11 @@ def of_reversed_sum(session: Scale, x: Scale, y: Scale, alpha: Scale = WHOLE) ->
 def of_convolution(session: Scale, x: Scale, weight: Scale, bias: Scale = WHOLE, *_: Scale) -> Scale:
     """Of x·weight + bias."""
     return fixed.of_sum([of_product(session, x, weight), bias])
+
+
+def of_convolution_gradient(session: Scale, gradient: Scale, x: Scale, weight: Scale, *_: Scale) -> Scale:
+    """Of gradient·weight, gradient·x and sums of the gradient alike."""
+    return fixed.of_sum([gradient, of_product(session, gradient, weight), of_product(session, gradient, x)])
 
 
 def of_interpolation(session: Scale, start: Scale, *rest: Scale) -> Scale:

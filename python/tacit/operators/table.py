@@ -2,7 +2,8 @@
 (``propagation``), the work on components (the implementation), the wrapping, in which the result gets its
 dtype and shares memory with the arguments exactly where PyTorch's schema says so."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -10,10 +11,11 @@ import torch
 
 from tacit import paths, ranges
 from tacit.errors import MisuseError, UnsupportedOperatorError
-from tacit.fixed import WHOLE
+from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
 from tacit.operators.calls import call_of
 from tacit.operators.operands import as_kind_of
 from tacit.operators.propagation import Outcome
+from tacit.operators.rewrites import rewrite
 from tacit.operators.scales import Rule, kept, of_target
 from tacit.session import Session
 from tacit.shares import Parts
@@ -45,8 +47,15 @@ REVEALING = {
 #: They share memory with an argument that nobody uses any more, whatever their schema says.
 UNSAFE_VIEWS = {torch.ops.aten._unsafe_view.default}
 
-#: What PyTorch does with the indices of a max pooling before it throws them away.
-RESHAPING = {torch.ops.aten.squeeze.dim, torch.ops.aten.detach.default, torch.ops.aten.view.default}
+#: What does not use values, which may be computed later: PyTorch does it with the indices of a max pooling
+#: before it throws them away.
+RESHAPING = {
+    torch.ops.aten.alias.default,
+    torch.ops.aten.detach.default,
+    torch.ops.aten.squeeze.dim,
+    torch.ops.aten.unsqueeze.default,
+    torch.ops.aten.view.default,
+}
 
 
 def implements(*overloads: Any, scale: Rule = kept) -> Callable[[Implementation], Implementation]:
@@ -75,6 +84,15 @@ def writable(target: SecretTensor) -> Parts:
     return target._parts
 
 
+@contextmanager
+def at_scale_of(*targets: SecretTensor) -> Iterator[None]:
+    """Within it, products have the greatest scale of these fractions, into which they are written."""
+    scales = [target._scale for target in targets if target._scale != WHOLE]
+    session = targets[0]._session
+    with session.at_scale(of_sum(scales) if scales else session.scale):
+        yield
+
+
 def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What ``SecretTensor.__torch_dispatch__`` does.
 
@@ -86,12 +104,25 @@ def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _composed(func, args, kwargs)
     secrets = _secrets(args, kwargs)
     session = _session_of_all(secrets)
+    if session.operator or torch._C._current_graph_task_id() < 0:
+        return _run(operator, session, secrets, func, args, kwargs)
+    # Part of a backward pass.
+    with session.at_scale(of_gradients(session.scale)):
+        return _run(operator, session, secrets, func, args, kwargs)
+
+
+def _run(
+    operator: "Operator",
+    session: Session,
+    secrets: Sequence[SecretTensor],
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
     call = call_of(operator.name, session, func, args, kwargs)
-    if () in [secret._parts for secret in secrets]:
-        if func not in RESHAPING:
-            unsupported("the indices of a max pooling", "use max pooling without return_indices")
+    if (later := secrets[0]._later) is not None and func in RESHAPING:
         outcome = call.expected(operator.scale, session, func, args, kwargs)
-        return SecretTensor((), WHOLE, session, outcome.dtype, shape=outcome.shape)
+        return SecretTensor((), secrets[0]._scale, session, outcome.dtype, shape=outcome.shape, later=later)
     if session.operator:
         # Part of another, which was noted.
         expected = call.expected(operator.scale, session, func, args, kwargs)
@@ -117,9 +148,11 @@ def _composed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if func in REVEALING:
         refuse(REVEALING[func])
     with torch.no_grad():
-        result = func.decompose(*args, **kwargs)
+        # What PyTorch's decompositions are written in has one operator each.
+        is_primitive = func.namespace == "prims"
+        result = (func.impl_aten if is_primitive else func.decompose)(*args, **kwargs)
     if result is NotImplemented:
-        unsupported(f"the operator {func}", "replace it in the model, or apply it to plain tensors")
+        unsupported(f"the operator {func}", rewrite(func))
     return result
 
 
@@ -168,10 +201,11 @@ def _operator(func: Any) -> Operator | None:
 def _writing(func: Any) -> Entry | None:
     """An in-place operator made of the one that returns a new tensor (or a view)."""
     name = func._schema.name.removeprefix("aten::")
+    if func._overloadname == "out":
+        return _into(getattr(torch.ops.aten, name, None))
     if not func._schema.is_mutable or not name.endswith("_") or name.endswith("__"):
         return None
-    packet = getattr(torch.ops.aten, name[:-1], None)
-    overload = getattr(packet, func._overloadname, None)
+    overload = _functional(func, getattr(torch.ops.aten, name[:-1], None))
     if overload not in TABLE:
         return None
     functional = TABLE[overload].implementation
@@ -184,9 +218,44 @@ def _writing(func: Any) -> Entry | None:
                 "an in-place operation that would put a secret into a plain tensor",
                 "use the form that returns a new tensor",
             )
-        return assign(target, functional(target, *args, **kwargs))
+        with at_scale_of(target):
+            result = functional(target, *args, **kwargs)
+        return assign(target, result)
 
     return Entry(write, of_target)
+
+
+def _functional(func: Any, packet: Any) -> Any:
+    """Of an operator's forms that return a new tensor the one of the same name, or of the same arguments:
+    ``transpose_`` goes with ``transpose.int``."""
+    if hasattr(packet, func._overloadname):
+        return getattr(packet, func._overloadname)
+    forms = [getattr(packet, overload) for overload in packet.overloads()] if packet else []
+    return next((form for form in forms if _takes(form) == _takes(func)), None)
+
+
+def _takes(func: Any) -> list[tuple[str, str]]:
+    return [(argument.name, str(argument.type)) for argument in func._schema.arguments]
+
+
+def _into(packet: Any) -> Entry | None:
+    """The form ``out=`` of an operator, for a target of the result's shape."""
+    forms = (getattr(packet, form, None) for form in ("default", "Tensor"))
+    functional = next((TABLE[form].implementation for form in forms if form in TABLE), None)
+    if functional is None:
+        return None
+
+    def write(*args: Any, out: torch.Tensor, **kwargs: Any) -> torch.Tensor:
+        result = functional(*args, **kwargs)
+        if not isinstance(out, SecretTensor) or out.shape != result.shape:
+            unsupported("out= of another shape, or that is plain", "use the form that returns a new tensor")
+        return assign(out, result)
+
+    return Entry(write, _of_out)
+
+
+def _of_out(_session: Scale, *_: Scale, out: Scale, **__: Scale) -> Scale:
+    return out
 
 
 def _reshaping(func: Any, functional: Callable[..., Any]) -> Callable[..., Any]:
@@ -231,10 +300,9 @@ def _finished(
 ) -> SecretTensor:
     """A result as it was expected: with the dtype that PyTorch gives it and the scale of the operator's rule,
     in memory of its own where it is new."""
+    if result._later is not None:
+        return result
     parts = result._parts
-    if not parts:
-        shape = result.shape if expected is None else expected.shape
-        return SecretTensor((), WHOLE, result._session, result.dtype, shape=shape)
     own = dtype = result.dtype
     if expected is not None:
         assert expected.shape == result.shape, f"shape {result.shape} in the place of {expected.shape}"
@@ -253,7 +321,8 @@ def _finished(
 
 def _shares_memory(part: torch.Tensor, secrets: Sequence[SecretTensor]) -> bool:
     mine = part.untyped_storage()._cdata
-    return mine in [secret._parts[0].untyped_storage()._cdata for secret in secrets]
+    computed = [secret._parts[0] for secret in secrets if secret.is_computed]
+    return mine in [other.untyped_storage()._cdata for other in computed]
 
 
 def _kind(dtype: torch.dtype) -> str:
@@ -266,6 +335,4 @@ def unsupported(what: str, remedy: str) -> NoReturn:
     Raises:
         UnsupportedOperatorError: always.
     """
-    raise UnsupportedOperatorError(
-        f"{what} is not supported on secret tensors (in {paths.current()}); {remedy}. Nothing was revealed."
-    )
+    raise UnsupportedOperatorError.of(what, paths.current(), remedy)

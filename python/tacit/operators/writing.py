@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from tacit.operators.operands import as_kind_of
 from tacit.operators.scales import of_target
 from tacit.operators.table import assign, implements, unsupported, writable
 from tacit.tensor import SecretTensor
@@ -23,6 +24,15 @@ def copy_(target: torch.Tensor, value: Any, non_blocking: bool = False) -> torch
 def fill_(target: SecretTensor, value: Any) -> SecretTensor:
     """Writes one value everywhere."""
     return assign(target, value)
+
+
+@implements(aten.fill.Scalar, aten.fill.Tensor, scale=of_target)
+def fill(x: Any, value: Any) -> SecretTensor:
+    """A tensor like x that has one value everywhere."""
+    if not isinstance(x, SecretTensor):
+        return value.like(tuple(part.expand(x.shape).clone() for part in value._parts), dtype=x.dtype)
+    value = as_kind_of(value, x)
+    return x.like(tuple(part.expand(x.shape).clone() for part in value._parts))
 
 
 @implements(aten.zero_.default, scale=of_target)

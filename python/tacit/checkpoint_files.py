@@ -1,0 +1,217 @@
+"""A party's file of a checkpoint: its shares in the safetensors format, with a manifest in the header. Files
+are hostile until they are checked: nothing of one is believed for its own sake."""
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from tacit import fixed
+from tacit.errors import MisuseError
+from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
+
+#: Of this format; other ones are refused.
+VERSION = 1
+
+#: Steps whose files stay.
+KEPT = 2
+
+#: What the format calls itself.
+FORMAT = "tacit checkpoint"
+
+Tensors = Sequence[torch.Tensor]
+
+
+@dataclass(frozen=True)
+class CheckpointFile:
+    """A party's part of a checkpoint."""
+
+    #: What is the same in all parties' files: identifier, step, protocol, parties, optimizer, tensors.
+    public: dict[str, Any]
+    party: int
+    tensors: dict[str, torch.Tensor]
+
+
+def _name(party: int, step: int) -> str:
+    return f"step-{step:09d}-party-{party}.safetensors"
+
+
+def find(folder: Path, party: int) -> dict[int, Path]:
+    """A party's files by step."""
+    pattern = re.compile(rf"step-(\d{{9,19}})-party-{party}\.safetensors")
+    if not folder.is_dir():
+        return {}
+    matches = ((pattern.fullmatch(path.name), path) for path in sorted(folder.iterdir()))
+    return {int(match[1]): path for match, path in matches if match}
+
+
+def remove_older(folder: Path, party: int, latest: int) -> None:
+    """Removes this party's files but for those of the latest steps, up to the one that was saved."""
+    files = find(folder, party)
+    for step in sorted(step for step in files if step <= latest)[:-KEPT]:
+        files[step].unlink(missing_ok=True)
+
+
+def write(folder: Path, file: CheckpointFile) -> Path:
+    """Writes a file beside those that are there; under its name it appears whole, and lasting."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "party": file.party,
+        "public": file.public,
+        "checksums": {name: _checksum(tensor) for name, tensor in file.tensors.items()},
+    }
+    content = save(file.tensors, {"manifest": json.dumps(manifest)})
+    target = folder / _name(file.party, file.public["step"])
+    # Made so that nobody but its user may read it.
+    descriptor, temporary = tempfile.mkstemp(prefix=".saving-", dir=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _make_lasting(folder)
+    return target
+
+
+def _make_lasting(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _checksum(tensor: torch.Tensor) -> int:
+    """Against accidents, not against anybody."""
+    flat = tensor.contiguous().reshape(-1)
+    return zlib.crc32(flat.view(torch.uint8).numpy().data) if flat.numel() else 0
+
+
+def read(path: Path, party: int) -> CheckpointFile:
+    """A party's file, checked.
+
+    Raises:
+        MisuseError: it is no such file, cut, of another version or party, or says what cannot be.
+    """
+    content = path.read_bytes()
+    manifest = _manifest(content, path)
+    if manifest.get("format") != FORMAT:
+        _refuse(path, "it is no checkpoint of tacit")
+    if manifest.get("version") != VERSION:
+        _refuse(path, f"it is of version {str(manifest.get('version'))[:20]}, and this is version {VERSION}")
+    if manifest.get("party") != party:
+        _refuse(path, f"it is the file of party {str(manifest.get('party'))[:20]}, and this is party {party}")
+    public: Any = manifest.get("public")
+    checksums = manifest.get("checksums")
+    try:
+        is_right = _is_public_part(public)
+    except RecursionError:
+        is_right = False
+    if not is_right or not isinstance(checksums, dict):
+        _refuse(path, "its manifest is not as it should be")
+    if path.name != _name(party, public["step"]):
+        _refuse(path, f"it is of step {public['step']}, whatever its name says")
+    try:
+        tensors = load(content)
+    except (SafetensorError, ValueError, KeyError) as error:
+        _refuse(path, f"it cannot be read: {str(error)[:80]}")
+    _check_tensors(path, tensors, public["tensors"], checksums)
+    return CheckpointFile(public, party, tensors)
+
+
+def _manifest(content: bytes, path: Path) -> dict[str, Any]:
+    """The header is eight bytes of its own length, and JSON."""
+    try:
+        length = int.from_bytes(content[:8], "little")
+        if not 2 <= length <= len(content) - 8:
+            _refuse(path, "it is cut, or no safetensors file")
+        manifest = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["manifest"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        _refuse(path, "it has no manifest of a checkpoint")
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def _is_public_part(public: Any) -> bool:
+    match public:
+        case {
+            "identifier": str(),
+            "step": int(step),
+            "protocol": str(),
+            "parties": int(),
+            "optimizer": tree,
+            "tensors": dict(kinds),
+        }:
+            return (
+                0 <= step < 1 << 62
+                and len(public) == 6
+                and all(_is_kind(kind) for kind in kinds.values())
+                and _is_tree(tree, kinds)
+            )
+    return False
+
+
+def _is_kind(kind: Any) -> bool:
+    match kind:
+        case [str(dtype), [*sizes], bits] if dtype in DTYPES and len(sizes) <= MOST_DIMENSIONS:
+            fractions = DTYPES[dtype].is_floating_point
+            right = bits is None or (
+                type(bits) is int and 0 <= bits <= (fixed.MOST_FRACTION_BITS * fractions)
+            )
+            small = all(type(size) is int and 0 <= size <= MOST_ELEMENTS for size in sizes)
+            return right and small and torch.Size(sizes).numel() <= MOST_ELEMENTS
+    return False
+
+
+def _is_tree(tree: Any, kinds: Mapping[str, Any]) -> bool:
+    """Whether an optimiser's state names tensors that are there, and holds nothing that it cannot."""
+    match tree:
+        case {"tensor": str(name)}:
+            return name in kinds and len(tree) == 1
+        case {"items": [*items]}:
+            return len(tree) == 1 and all(
+                isinstance(item, list)
+                and len(item) == 2
+                and isinstance(item[0], str | int)
+                and _is_tree(item[1], kinds)
+                for item in items
+            )
+        case {"list": [*values]}:
+            return len(tree) == 1 and all(_is_tree(value, kinds) for value in values)
+    return tree is None or isinstance(tree, bool | int | float | str)
+
+
+def _check_tensors(
+    path: Path, tensors: Mapping[str, torch.Tensor], kinds: Mapping[str, Any], checksums: Mapping[str, Any]
+) -> None:
+    if set(tensors) != set(kinds):
+        _refuse(path, "its tensors are not those of its manifest")
+    for name, tensor in tensors.items():
+        dtype, shape, bits = kinds[name]
+        expected = DTYPES[dtype]
+        if bits is not None:
+            expected = torch.uint8 if dtype == "bool" else torch.int64
+        if tensor.dtype != expected or list(tensor.shape) != shape:
+            _refuse(path, f"{name[:80]} is not as its manifest says")
+        if checksums.get(name) != _checksum(tensor):
+            _refuse(path, f"{name[:80]} was damaged")
+
+
+def _refuse(path: Path, why: str) -> NoReturn:
+    raise MisuseError(f"{path} is not taken: {why}")

@@ -1,0 +1,326 @@
+"""Training that is saved and resumed: every party keeps its own shares in a file of its own, and a session
+that goes on from them shares them anew."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from tacit import fixed, shares
+from tacit.checkpoint_files import CheckpointFile, Tensors, find, read, remove_older, write
+from tacit.errors import MisuseError, PeerError
+from tacit.fixed import Scale
+from tacit.session import Session, session
+from tacit.sharing import DTYPES, announcement
+from tacit.tensor import SecretTensor, check_party
+
+#: Words that are shared in one message.
+GROUP = 1 << 22
+
+#: Bytes of what tells one checkpoint from all others.
+IDENTIFIER = 16
+
+
+def save_checkpoint(
+    path: str | os.PathLike[str],
+    module: torch.nn.Module,
+    optimizer: Optimizer | None = None,
+    *,
+    step: int,
+) -> None:
+    """Saves a module, and what its optimiser knows, after that step. A few rounds, whatever their size.
+
+    Each party writes its own share of each secret, which tells it nothing alone, into a file in the folder
+    ``path``, which nobody but its user may read. Where parties share a file system they may name the same
+    folder. The files of the last two steps that were saved stay; a file is there wholly or not at all, and
+    older ones go only after every party has written its own.
+
+    Raises:
+        MisuseError: the parties save different steps or modules; nothing was written.
+        OSError: the folder or the file cannot be written; what was saved before is untouched.
+    """
+    current = session()
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < 1 << 62:
+        raise MisuseError(f"a step is a whole number from 0, not {step!r}")
+    tensors, tree = _collected(current, module, optimizer)
+    identifier = current.core.broadcast(0, os.urandom(IDENTIFIER) if current.party == 0 else None).hex()
+    public = {
+        "identifier": identifier,
+        "step": step,
+        "protocol": current.protocol,
+        "parties": current.parties,
+        "optimizer": tree,
+        "tensors": {name: _kind(tensor) for name, tensor in sorted(tensors.items())},
+    }
+    _compare(current, public, "saves", "save the same step of the same module in every party")
+    file = CheckpointFile(public, current.party, {name: _own(each) for name, each in tensors.items()})
+    write(Path(path), file)
+    _wait_for_all(current)
+    remove_older(Path(path), current.party, step)
+
+
+def load_checkpoint(
+    path: str | os.PathLike[str],
+    module: torch.nn.Module,
+    optimizer: Optimizer | None = None,
+    *,
+    step: int | None = None,
+) -> int:
+    """Goes on from what ``save_checkpoint`` wrote: puts the saved values into a module of the same
+    architecture, and into its optimiser, and returns the step.
+
+    All secrets are shared anew, so shares of this session have nothing to do with those in the files. A
+    module whose parameters are plain becomes secret as by ``share_module``, in the optimiser too; parameters
+    go on to require gradients if they did. Files are taken for what anybody may have written: they are
+    checked before anything of them is used.
+
+    Args:
+        path: as in ``save_checkpoint``.
+        step: which; the latest that all parties have, if not given.
+
+    Raises:
+        MisuseError: a file is missing, cut, of another version, party, protocol or number of parties, the
+            parties' files are of different steps or sessions, or the module has other tensors; nothing of
+            the module was changed.
+    """
+    current = session()
+    chosen = _choose(current, find(Path(path), current.party), step, path)
+    file = read(chosen, current.party)
+    public = file.public
+    mine = {"parties": current.parties, "protocol": current.protocol}
+    for name, value in mine.items():
+        if public[name] != value:
+            raise MisuseError(
+                f"{chosen} was saved with {name} {public[name]!r}, and this session has {value!r}; "
+                "resume as it was saved"
+            )
+    _compare(current, public, "has a checkpoint of", "give every party its own file of one and the same")
+    _check_architecture(module, public["tensors"], chosen)
+    if (optimizer is None) != (public["optimizer"] is None):
+        raise MisuseError(f"{chosen} was saved {'without' if optimizer else 'with'} an optimizer")
+    restored = _restored(current, file)
+    _put_into_module(current, module, restored, optimizer)
+    if optimizer is not None:
+        optimizer.load_state_dict(_filled(public["optimizer"], restored))
+    return int(public["step"])
+
+
+def reveal_module(module: torch.nn.Module, *, to: int | None = None) -> dict[str, torch.Tensor] | None:
+    """The plain ``state_dict`` of a module, such as one that was trained in secret, in every party or in
+    party ``to`` alone; ``None`` in the others. One round, and one for each boolean tensor.
+
+    Raises:
+        MisuseError: ``to`` is no party's number.
+    """
+    current = session()
+    check_party(current, to, "receiver")
+    state: dict[str, torch.Tensor] = dict(module.state_dict())
+    secrets = {name: each for name, each in state.items() if isinstance(each, SecretTensor)}
+    words = [each._parts for each in secrets.values() if each.dtype != torch.bool]
+    joined = tuple(torch.cat([part.reshape(-1) for part in same]) for same in zip(*words, strict=True))
+    opened = shares.reveal(current, joined, to) if joined else torch.empty(0, dtype=torch.int64)
+    for name, secret in secrets.items():
+        if secret.dtype == torch.bool:
+            value = secret.reveal(to=to)
+        elif opened is not None:
+            value = fixed.decode(opened[: secret.numel()], secret._scale, secret.dtype).reshape(secret.shape)
+            opened = opened[secret.numel() :]
+        if opened is not None and value is not None:
+            state[name] = value
+    return None if opened is None else state
+
+
+# What is saved -------------------------------------------------------------------------------------
+
+
+def _collected(
+    current: Session, module: torch.nn.Module, optimizer: Optimizer | None
+) -> tuple[dict[str, torch.Tensor], Any]:
+    """All tensors by name, and the optimiser's state with names in their places."""
+    tensors = {f"module.{name}": tensor for name, tensor in module.state_dict().items()}
+    tree = None
+    if optimizer is not None:
+        tree = _named(optimizer.state_dict(), "optimizer", tensors)
+    for name, tensor in tensors.items():
+        if isinstance(tensor, SecretTensor) and tensor._session is not current:
+            raise MisuseError(f"{name} belongs to another session than this one")
+    return tensors, tree
+
+
+def _named(value: Any, name: str, tensors: dict[str, torch.Tensor]) -> Any:
+    """A state as JSON has it; tensors go into the dictionary."""
+    if isinstance(value, torch.Tensor):
+        tensors[name] = value
+        return {"tensor": name}
+    if isinstance(value, Mapping):
+        return {"items": [[key, _named(each, f"{name}.{key}", tensors)] for key, each in value.items()]}
+    if isinstance(value, list | tuple):
+        return {"list": [_named(each, f"{name}.{at}", tensors) for at, each in enumerate(value)]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise MisuseError(f"{name} of the optimizer is a {type(value).__name__}, which a checkpoint cannot hold")
+
+
+def _filled(tree: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
+    """The state again."""
+    match tree:
+        case {"tensor": str(name)}:
+            return tensors[name]
+        case {"items": [*items]}:
+            return {key: _filled(value, tensors) for key, value in items}
+        case {"list": [*values]}:
+            return [_filled(value, tensors) for value in values]
+    return tree
+
+
+def _kind(tensor: torch.Tensor) -> list[Any]:
+    """Dtype, shape, and of a secret its fraction bits."""
+    bits = tensor._scale.bits if isinstance(tensor, SecretTensor) else None
+    return [str(tensor.dtype).removeprefix("torch."), list(tensor.shape), bits]
+
+
+def _own(tensor: torch.Tensor) -> torch.Tensor:
+    """What this party holds alone of a secret: the parties' add up to it (or XOR to it, of booleans)."""
+    own = tensor._parts[0] if isinstance(tensor, SecretTensor) else tensor.detach()
+    return own.contiguous().clone()
+
+
+# Among the parties ---------------------------------------------------------------------------------
+
+
+def _compare(current: Session, public: dict[str, Any], what: str, remedy: str) -> None:
+    """Holds what is no secret of a checkpoint against party 0's; goes on once all parties have."""
+    payload = json.dumps(public).encode() if current.party == 0 else None
+    theirs = announcement(current.core.broadcast(0, payload), 0)
+    mine = json.loads(json.dumps(public))
+    if theirs == mine:
+        _wait_for_all(current)
+        return
+    theirs = theirs if isinstance(theirs, dict) else {}
+    name = next(name for name in mine if theirs.get(name) != mine[name])
+    detail = f"other {name}"
+    if name in ("step", "identifier", "protocol", "parties"):
+        detail = f"{name} {mine[name]!r}, party 0 {str(theirs.get(name))[:80]!r}"
+    raise MisuseError(f"party {current.party} {what} {detail}; {remedy}")
+
+
+def _wait_for_all(current: Session) -> None:
+    """Until every party has come as far as this."""
+    for party in range(current.parties):
+        current.core.broadcast(party, b"written" if party == current.party else None)
+
+
+def _choose(current: Session, have: Mapping[int, Path], step: int | None, path: Any) -> Path:
+    """The file of that step, or of the latest that all parties have."""
+    common = set(have)
+    for party in range(current.parties):
+        payload = json.dumps(sorted(have)).encode() if party == current.party else None
+        theirs = announcement(current.core.broadcast(party, payload), party)
+        if not isinstance(theirs, list) or not all(type(each) is int for each in theirs):
+            raise PeerError(f"party {party} announced what are no steps")
+        common &= set(theirs)
+    if step is None and common:
+        return have[max(common)]
+    if step is not None and step in common:
+        return have[step]
+    wanted = "a step that all parties have" if step is None else f"step {step} of all parties"
+    raise MisuseError(f"{path} has no checkpoint of {wanted}; party {current.party} has {sorted(have)}")
+
+
+def _check_architecture(module: torch.nn.Module, saved: Mapping[str, Any], file: Path) -> None:
+    mine = {f"module.{name}": list(tensor.shape) for name, tensor in module.state_dict().items()}
+    theirs = {name: kind[1] for name, kind in saved.items() if name.startswith("module.")}
+    if mine != theirs:
+        name = next(name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name))
+        raise MisuseError(
+            f"{file} is of another architecture: {name.removeprefix('module.')[:80]} has shape "
+            f"{theirs.get(name, 'none')} there and {mine.get(name, 'none')} here"
+        )
+
+
+# What is restored ----------------------------------------------------------------------------------
+
+
+def _restored(current: Session, file: CheckpointFile) -> dict[str, torch.Tensor]:
+    """All tensors; secrets from each party's share of them, shared anew, in groups."""
+    kinds: dict[str, Any] = file.public["tensors"]
+    tensors = {name: file.tensors[name] for name, kind in kinds.items() if kind[2] is None}
+    secrets = [name for name, kind in kinds.items() if kind[2] is not None]
+    for is_bits in (False, True):
+        for group in _groups([name for name in secrets if (kinds[name][0] == "bool") == is_bits], kinds):
+            parts = _shared_anew(current, [file.tensors[name] for name in group], is_bits)
+            sizes = [file.tensors[name].numel() for name in group]
+            pieces = zip(*(torch.split(part, sizes) for part in parts), strict=True)
+            for name, piece in zip(group, pieces, strict=True):
+                dtype, shape, bits = kinds[name]
+                own = tuple(part.reshape(shape).clone() for part in piece)
+                tensors[name] = SecretTensor(own, Scale(bits), current, DTYPES[dtype])
+    return tensors
+
+
+def _groups(names: Iterable[str], kinds: Mapping[str, Any]) -> Iterable[list[str]]:
+    group: list[str] = []
+    size = 0
+    for name in names:
+        elements = torch.Size(kinds[name][1]).numel()
+        if group and size + elements > GROUP:
+            yield group
+            group, size = [], 0
+        group.append(name)
+        size += elements
+    if group:
+        yield group
+
+
+def _shared_anew(current: Session, own: Tensors, is_bits: bool) -> shares.Parts:
+    """What the parties' words add up to, shared by all of them; under the reference party 0 has it all."""
+    words = torch.cat([tensor.reshape(-1) for tensor in own])
+    share = shares.share_bits if is_bits else shares.share
+    owners = range(1 if current.is_plain else current.parties)
+    parts = [
+        share(current, words if owner == current.party else None, owner, words.shape) for owner in owners
+    ]
+    total = parts[0]
+    for other in parts[1:]:
+        total = tuple(a ^ b if is_bits else a + b for a, b in zip(total, other, strict=True))
+    return total
+
+
+def _put_into_module(
+    current: Session,
+    module: torch.nn.Module,
+    tensors: Mapping[str, torch.Tensor],
+    optimizer: Optimizer | None,
+) -> None:
+    """In place where a tensor is of the saved kind already; a plain one that is secret in the file gets a
+    secret one in its place, in the optimiser's groups too."""
+    made: dict[int, torch.Tensor] = {}
+    for prefix, part in module.named_modules(remove_duplicate=False):
+        for places in (part._parameters, part._buffers):
+            for own_name, tensor in list(places.items()):
+                name = "module." + (f"{prefix}.{own_name}" if prefix else own_name)
+                if tensor is None or name not in tensors:
+                    continue
+                if id(tensor) not in made:
+                    made[id(tensor)] = _renewed(current, tensor, tensors[name])
+                places[own_name] = made[id(tensor)]
+    for group in optimizer.param_groups if optimizer is not None else ():
+        group["params"] = [made.get(id(parameter), parameter) for parameter in group["params"]]
+
+
+def _renewed(current: Session, tensor: torch.Tensor, value: torch.Tensor) -> Any:
+    if isinstance(value, SecretTensor):
+        current.storages.add(value._parts[0])
+        if isinstance(tensor, SecretTensor):
+            tensor.data = value
+            return tensor
+        is_parameter = isinstance(tensor, torch.nn.Parameter)
+        return torch.nn.Parameter(value, tensor.requires_grad) if is_parameter else value
+    if isinstance(tensor, SecretTensor):
+        raise MisuseError("the checkpoint has a plain tensor where the module has a secret one")
+    with torch.no_grad():
+        return tensor.copy_(value) if isinstance(tensor, torch.nn.Parameter) else value.clone()

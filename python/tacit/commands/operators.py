@@ -1,0 +1,82 @@
+"""``tacit operators``: which operators of PyTorch work on secret tensors."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tacit import coverage, gradient_coverage
+
+INTRODUCTION = """\
+# Operators
+
+What of PyTorch's own operator database works on secret tensors: each operator that takes a `float32` tensor,
+with up to twelve of the database's samples, the first tensor secret, and then all of them. *Yes* means that
+every sample gives what it gives on plain tensors; *partly* that the others are refused as said; *no* that all
+are. The gradients of up to six samples are tried likewise. Nothing falls back to plain tensors. The tests
+hold this page against a run.
+
+"""
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "operators",
+        help="say which of PyTorch's operators work on secret tensors",
+        description="Prints the operators of PyTorch's database whose name has WORD in it, or all, and "
+        "whether they work on secret tensors.",
+    )
+    parser.add_argument("word", nargs="?", default="", metavar="WORD", help="part of an operator's name")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the page of all as Markdown there")
+    parser.set_defaults(command=run)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    if parsed.write is not None:
+        parsed.write.write_text(page())
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=counted())
+    for heading in ("operator", "forward", "gradient", "refused with"):
+        table.add_column(heading)
+    for cells in rows(parsed.word):
+        table.add_row(*cells)
+    Console().print(table)
+
+
+def rows(word: str = "") -> Iterator[tuple[str, str, str, str]]:
+    """Name, whether it works, whether its gradient does, and what refusals say (of the gradient where the
+    operator itself works), for all operators with that in their name."""
+    for key in sorted([*coverage.WHOLE, *coverage.PARTLY, *coverage.REFUSED]):
+        if word in key:
+            forward, gradient = _works(coverage, key), _works(gradient_coverage, key)
+            reasons = (coverage.PARTLY, coverage.REFUSED, gradient_coverage.PARTLY, gradient_coverage.REFUSED)
+            yield key, forward, gradient, next((each[key] for each in reasons if key in each), "")
+
+
+def _works(lists: Any, key: str) -> str:
+    """Nothing where an operator has no gradient."""
+    kinds = {"yes": lists.WHOLE, "partly": lists.PARTLY, "no": lists.REFUSED}
+    return next((answer for answer, names in kinds.items() if key in names), "")
+
+
+def counted() -> str:
+    """How many there are of each, in two sentences."""
+    return f"Of {_numbers(coverage)} Of {_numbers(gradient_coverage, 'gradients')}"
+
+
+def _numbers(lists: Any, what: str = "operators") -> str:
+    whole, partly, refused = len(lists.WHOLE), len(lists.PARTLY), len(lists.REFUSED)
+    total = whole + partly + refused
+    return f"{total} {what} {whole} work in every form, {partly} in part, {refused} are refused by name."
+
+
+def page() -> str:
+    """The page of the documentation."""
+    lines = ["| operator | forward | gradient | refused with |", "| --- | --- | --- | --- |"]
+    for name, forward, gradient, reason in rows():
+        lines.append(f"| `{name}` | {forward} | {gradient} | {f'`{reason}`' if reason else ''} |")
+    return f"{INTRODUCTION}{counted()}\n\n" + "\n".join(lines) + "\n"

@@ -1,0 +1,215 @@
+"""Operators with secret indices, brought to tables of rows for ``selection``."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from tacit import patterns, shares
+from tacit.operators.operands import as_kind_of, is_loose
+from tacit.operators.ordering import restored
+from tacit.operators.selection import (
+    added,
+    found,
+    positions,
+    read,
+    session_of_all,
+    table_of,
+    target,
+    written,
+)
+from tacit.operators.table import unsupported
+from tacit.session import Session
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+Move = Callable[[torch.Tensor], torch.Tensor]
+
+
+def is_secret(*indices: Any) -> bool:
+    """Whether any index is secret."""
+    return any(isinstance(index, SecretTensor) for index in indices)
+
+
+def _apply(move: Move, x: Any) -> Any:
+    return move(x) if isinstance(x, torch.Tensor) else tuple(map(move, x))
+
+
+def read_rows(x: Any, dim: int, index: SecretTensor, *, wraps: bool = False) -> SecretTensor:
+    """Slices of x along a dimension, which the dimensions of the index take the place of."""
+    session = index._session
+    size, rest = x.shape[dim], _without(x.shape, dim)
+    table = _apply(lambda part: part.movedim(dim, 0).reshape(1, size, math.prod(rest)), table_of(x, session))
+    hot = tuple(part.reshape(1, index.numel(), size) for part in positions(index, size, wraps=wraps))
+    words = read(session, hot, table)
+    at = dim % x.dim()
+    return found(x, session, _apply(lambda part: _spread(part, index.shape, rest, at), words))
+
+
+def _without(shape: Sequence[int], dim: int) -> list[int]:
+    sizes = list(shape)
+    del sizes[dim]
+    return sizes
+
+
+def _spread(part: torch.Tensor, front: Sequence[int], rest: Sequence[int], at: int) -> torch.Tensor:
+    """Rows of columns as a tensor in which the rows' dimensions begin at a place."""
+    part = part.reshape(*front, *rest)
+    return part.movedim(list(range(len(front))), list(range(at, at + len(front))))
+
+
+def write_rows(
+    x: Any, dim: int, index: SecretTensor, values: Any, change: Callable[..., Parts], *, wraps: bool = False
+) -> SecretTensor:
+    """A copy of x, with values added to or written into its slices along a dimension."""
+    session = session_of_all(x, index, values)
+    x = target(x, session)
+    size, rest = x.shape[dim], _without(x.shape, dim)
+    at = dim % x.dim()
+    shape = [*x.shape[:at], *index.shape, *x.shape[at + 1 :]]
+    values = table_of(as_kind_of(values, x), session)
+    moved = list(range(at, at + index.dim())), list(range(index.dim()))
+    values = _apply(
+        lambda part: part.expand(shape).movedim(*moved).reshape(1, index.numel(), math.prod(rest)), values
+    )
+    table = _apply(lambda part: part.movedim(dim, 0).reshape(1, size, math.prod(rest)), table_of(x, session))
+    hot = tuple(part.reshape(1, index.numel(), size) for part in positions(index, size, wraps=wraps))
+    words = change(session, table, hot, values)
+    return _changed(x, _apply(lambda part: part.reshape(size, *rest).movedim(0, dim), words), change)
+
+
+def _changed(x: SecretTensor, words: Parts, change: Callable[..., Parts]) -> SecretTensor:
+    if x.dtype == torch.bool:
+        if change is added:
+            unsupported("adding booleans", "convert them to integers first")
+        return restored(x, words)
+    return x.like(words, loose=x._loose or (change is added and is_loose(x.dtype)))
+
+
+# Along a dimension, each row by its own indices ----------------------------------------------------------
+
+
+def _rows(x: Any, dim: int, shape: Sequence[int]) -> Any:
+    """The part of x that indices of that shape reach, as tables of one column."""
+
+    def move(part: torch.Tensor) -> torch.Tensor:
+        part = part.reshape(part.shape or (1,))
+        at = dim % part.dim()
+        reached = tuple(slice(None) if d == at else slice(size) for d, size in enumerate(shape))
+        part = part[reached].movedim(dim, -1)
+        return part.reshape(math.prod(part.shape[:-1]), part.shape[-1], 1)
+
+    return _apply(move, x)
+
+
+def _hot(index: SecretTensor, dim: int, size: int) -> Parts:
+    """One-hot vectors of indices along a dimension, [batch, n, size]."""
+    hot = positions(index, size)
+    shape = index.shape or (1,)
+    batch = math.prod(_without(shape, dim))
+    moved = (part.reshape(*shape, size).movedim(dim % len(shape), -2) for part in hot)
+    return tuple(part.reshape(batch, shape[dim], size) for part in moved)
+
+
+def gather(x: Any, dim: int, index: SecretTensor) -> SecretTensor:
+    """Elements at secret indices along a dimension."""
+    session, shape = index._session, index.shape or (1,)
+    size = x.shape[dim] if x.dim() else 1
+    words = read(session, _hot(index, dim, size), _rows(table_of(x, session), dim, shape))
+    back = _without(shape, dim)
+    parts = tuple(
+        part.reshape(*back, shape[dim]).movedim(-1, dim % len(shape)).reshape(index.shape) for part in words
+    )
+    return found(x, session, parts)
+
+
+def scatter(x: Any, dim: int, index: SecretTensor, values: Any, change: Callable[..., Parts]) -> SecretTensor:
+    """A copy of x, with values added to or written into elements at secret indices along a dimension."""
+    session, shape = session_of_all(x, index, values), index.shape or (1,)
+    x = target(x, session)
+    size = x.shape[dim] if x.dim() else 1
+    values = as_kind_of(values, x)
+    values = _apply(
+        lambda part: part.expand(index.shape) if not part.dim() else part, table_of(values, session)
+    )
+    along = [size if d == dim % len(shape) else each for d, each in enumerate(shape)]
+    inner = [slice(each) for each in shape]
+    values = _apply(lambda part: part.reshape(part.shape or (1,))[tuple(inner)], values)
+    table = table_of(x, session)
+    hot = _hot(index, dim, size)
+    words = change(session, _rows(table, dim, shape), hot, _rows(values, dim, shape))
+    back = _without(shape, dim)
+
+    def put(whole: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+        whole = whole.reshape(whole.shape or (1,)).clone()
+        whole[tuple(slice(each) for each in along)] = part.reshape(*back, size).movedim(-1, dim % len(shape))
+        return whole.reshape(x.shape)
+
+    return _changed(x, tuple(put(*pair) for pair in zip(table, words, strict=True)), change)
+
+
+# Several dimensions at once ------------------------------------------------------------------------------
+
+
+def _joint(
+    x: Any, indices: Sequence[Any], session: Session
+) -> tuple[Parts, list[int], list[int], torch.Size]:
+    """One-hot vectors over all dimensions that have an index, [1, n, size]; these dimensions, the others, and
+    the shape of the indices together."""
+    dims = [dim for dim, index in enumerate(indices) if index is not None]
+    chosen = [indices[dim] for dim in dims]
+    if any(index.dtype in (torch.bool, torch.uint8) for index in chosen):
+        unsupported("a mask beside secret indices", "index by integers alone")
+    shape = torch.broadcast_shapes(*(index.shape for index in chosen))  # type: ignore[no-untyped-call]
+    joint: Parts = ()
+    for dim, index in reversed(list(zip(dims, chosen, strict=True))):
+        hot = _one(index, x.shape[dim], session)
+        hot = tuple(part.expand(*shape, -1).reshape(1, shape.numel(), part.shape[-1]) for part in hot)
+        joint = patterns.product(session, joint, hot) if joint else hot
+    rest = [dim for dim in range(x.dim()) if dim not in dims]
+    return joint, dims, rest, shape
+
+
+def _one(index: Any, size: int, session: Session) -> Parts:
+    if isinstance(index, SecretTensor):
+        return positions(index, size, wraps=True)
+    known = torch.nn.functional.one_hot(index.long() % size, size).to(torch.uint8)
+    return shares.trivial_bits(session, known)
+
+
+def _place(dims: Sequence[int]) -> int:
+    """Where the indices' dimensions begin in the result: at their place, if they are next to each other."""
+    return dims[0] if list(dims) == list(range(dims[0], dims[0] + len(dims))) else 0
+
+
+def index(x: Any, indices: Sequence[Any]) -> SecretTensor:
+    """Elements at indices of which some are secret."""
+    session = session_of_all(x, indices)
+    hot, dims, rest, shape = _joint(x, indices, session)
+    size, sizes, at = math.prod(x.shape[dim] for dim in dims), [x.shape[dim] for dim in rest], _place(dims)
+    table = _apply(
+        lambda part: part.permute(*dims, *rest).reshape(1, size, math.prod(sizes)), table_of(x, session)
+    )
+    words = read(session, hot, table)
+    return found(x, session, _apply(lambda part: _spread(part, shape, sizes, at), words))
+
+
+def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> SecretTensor:
+    """A copy of x, with values added to or written into elements at indices of which some are secret."""
+    session = session_of_all(x, indices, values)
+    x, change = target(x, session), added if accumulate else written
+    hot, dims, rest, shape = _joint(x, indices, session)
+    order, sizes, at = [*dims, *rest], [x.shape[dim] for dim in rest], _place(dims)
+    full = [*sizes[:at], *shape, *sizes[at:]]
+    front = list(range(at, at + len(shape))), list(range(len(shape)))
+    size = math.prod(x.shape[dim] for dim in dims)
+    values = _apply(
+        lambda part: part.expand(full).movedim(*front).reshape(1, shape.numel(), math.prod(sizes)),
+        table_of(as_kind_of(values, x), session),
+    )
+    table = _apply(lambda part: part.permute(order).reshape(1, size, math.prod(sizes)), table_of(x, session))
+    words = change(session, table, hot, values)
+    back = [order.index(dim) for dim in range(x.dim())]
+    moved = [x.shape[dim] for dim in order]
+    return _changed(x, _apply(lambda part: part.reshape(moved).permute(back), words), change)

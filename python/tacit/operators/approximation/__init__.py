@@ -1,0 +1,26 @@
+"""Functions that are not piecewise linear, on secret numbers: a family to a file. Each says its method and
+paper, domain, largest error and rounds; docs/accuracy.md is measured from them."""
+
+from tacit.operators.approximation.exponential import exp
+from tacit.operators.approximation.quotients import divide, fraction, log, reciprocal, rsqrt, sqrt
+from tacit.operators.approximation.sigmoidal import erf, gelu, sigmoid, silu, softplus, tanh
+from tacit.operators.approximation.trigonometric import arctan, cos, sin
+
+__all__ = [
+    "arctan",
+    "cos",
+    "divide",
+    "erf",
+    "exp",
+    "fraction",
+    "gelu",
+    "log",
+    "reciprocal",
+    "rsqrt",
+    "sigmoid",
+    "silu",
+    "sin",
+    "softplus",
+    "sqrt",
+    "tanh",
+]

@@ -1,0 +1,102 @@
+"""Gradients of losses. With a public gradient of the loss, as ``backward()`` starts with, what is multiplied
+by it costs truncations only; targets may be secret or public."""
+
+from typing import Any
+
+import torch
+
+from tacit.operators.backward.results import at_session_scale, weighted
+from tacit.operators.scales import of_session
+from tacit.operators.table import implements
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+#: ``at::Reduction``.
+NONE, MEAN = 0, 1
+
+#: What the divisor in the gradient of a binary cross entropy is at least: a unit of fixed point.
+LEAST_DIVISOR = 2.0**-16
+
+
+def _share(reduction: int, x: Any) -> float:
+    """Of one element in the loss."""
+    return 1.0 / max(x.numel(), 1) if reduction == MEAN else 1.0
+
+
+@implements(aten.mse_loss_backward.default, scale=of_session)
+def mse_loss_backward(gradient: Any, x: Any, target: Any, reduction: int) -> Any:
+    """2·(x − target)·gradient / n: at most four rounds."""
+    return weighted(x - target, gradient, 2.0 * _share(reduction, x))
+
+
+@implements(aten.smooth_l1_loss_backward.default, scale=of_session)
+def smooth_l1_loss_backward(gradient: Any, x: Any, target: Any, reduction: int, beta: float) -> Any:
+    """The difference between −beta and beta, divided by beta; its sign for beta = 0."""
+    difference, share = x - target, _share(reduction, x)
+    if beta == 0:
+        return weighted(torch.sign(difference), gradient, share)
+    return weighted(torch.clamp(difference, -beta, beta), gradient, share / beta)
+
+
+@implements(aten.huber_loss_backward.default, scale=of_session)
+def huber_loss_backward(gradient: Any, x: Any, target: Any, reduction: int, delta: float) -> Any:
+    """The difference between −delta and delta."""
+    return weighted(torch.clamp(x - target, -delta, delta), gradient, _share(reduction, x))
+
+
+@implements(aten.binary_cross_entropy_backward.default, scale=of_session)
+def binary_cross_entropy_backward(
+    gradient: Any, x: Any, target: Any, weight: Any = None, reduction: int = MEAN
+) -> Any:
+    """weight·(x − target) / (x·(1 − x)); the divisor is at least 2^−16, a unit, where PyTorch has 1e-12."""
+    slope = (x - target) / torch.clamp(x * (1.0 - x), min=LEAST_DIVISOR)
+    if weight is not None:
+        slope = slope * weight
+    return weighted(slope, gradient, _share(reduction, x))
+
+
+@implements(aten.soft_margin_loss_backward.default, scale=of_session)
+def soft_margin_loss_backward(gradient: Any, x: Any, target: Any, reduction: int) -> Any:
+    """−target·sigmoid(−target·x)."""
+    slope = target * torch.sigmoid(-(target * x))
+    return weighted(slope, gradient, -_share(reduction, x))
+
+
+@implements(aten.nll_loss_backward.default, aten.nll_loss2d_backward.default, scale=of_session)
+def nll_loss_backward(
+    gradient: Any,
+    x: Any,
+    target: Any,
+    weight: Any,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Any,
+) -> Any:
+    """−weight of the class at the place of the target, of what counts. Public if gradient, weights and
+    targets are. For secret class numbers all classes are compared with each, side by side."""
+    has_batch = x.dim() > target.dim() and x.dim() > 1
+    classes = 1 if has_batch else 0
+    chosen = _one_hot(target, x.shape[classes], classes, ignore_index)
+    if weight is not None:
+        shape = [1] * x.dim()
+        shape[classes] = -1
+        chosen = chosen * weight.reshape(shape)
+    if reduction == NONE:
+        return at_session_scale(chosen * -gradient.unsqueeze(classes))
+    if reduction == MEAN and isinstance(total_weight, SecretTensor):
+        gradient = gradient / total_weight
+    elif reduction == MEAN:
+        gradient = gradient / total_weight if not isinstance(gradient, SecretTensor) else gradient
+        if isinstance(gradient, SecretTensor):
+            return at_session_scale((chosen * gradient) * (-1.0 / float(total_weight)))
+    return at_session_scale(chosen * -gradient)
+
+
+def _one_hot(target: Any, classes: int, dim: int, ignored: int) -> Any:
+    """Ones at the classes; none where the target is to be ignored."""
+    shape = [1] * (target.dim() + 1)
+    shape[dim] = classes
+    numbers = torch.arange(classes).reshape(shape)
+    ones = target.unsqueeze(dim) == numbers
+    return ones & (numbers != ignored) if 0 <= ignored < classes else ones

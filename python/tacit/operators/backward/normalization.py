@@ -1,0 +1,114 @@
+"""Gradients of normalisations, each from the deviations x̂ = (x − mean)·rstd and two sums along what was
+normalised: rstd·(g − mean(g) − x̂·mean(g·x̂)) with g = gradient·weight."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tacit.operators.backward.results import at_session_scale, dots
+from tacit.operators.scales import of_session
+from tacit.operators.table import implements
+
+aten = torch.ops.aten
+
+Gradients = tuple[Any, Any, Any]
+
+
+def _of_input(g: Any, normal: Any, rstd: Any, dims: Sequence[int]) -> Any:
+    """rstd·(g − mean(g) − x̂·mean(g·x̂)) along dimensions: at most ten rounds."""
+    count = math.prod(normal.shape[dim] for dim in dims)
+    along = dots(g, normal, dims) * (1.0 / count)
+    return (g - g.mean(list(dims), keepdim=True) - normal * along) * rstd
+
+
+def _summed(x: Any, dims: Sequence[int], shape: Sequence[int]) -> Any:
+    """Sums along dimensions, of which there may be none."""
+    return (x.sum(list(dims)) if dims else x).reshape(list(shape))
+
+
+@implements(aten.native_layer_norm_backward.default, scale=of_session)
+def layer_norm_backward(
+    gradient: Any,
+    x: Any,
+    normalized_shape: Sequence[int],
+    mean: Any,
+    rstd: Any,
+    weight: Any,
+    bias: Any,  # noqa: ARG001
+    wanted: Sequence[bool],
+) -> Gradients:
+    """Of x, weight and bias: at most fourteen rounds."""
+    first = x.dim() - len(normalized_shape)
+    batch, dims = list(range(first)), list(range(first, x.dim()))
+    normal = (x - mean) * rstd
+    g = gradient if weight is None else gradient * weight
+    of_x = at_session_scale(_of_input(g, normal, rstd, dims)) if wanted[0] else None
+    of_weight = of_bias = None
+    if wanted[1]:
+        of_weight = at_session_scale(dots(gradient, normal, batch).reshape(list(normalized_shape)))
+    if wanted[2]:
+        of_bias = at_session_scale(_summed(gradient, batch, normalized_shape))
+    return of_x, of_weight, of_bias
+
+
+@implements(aten.native_group_norm_backward.default, scale=of_session)
+def group_norm_backward(
+    gradient: Any,
+    x: Any,
+    mean: Any,
+    rstd: Any,
+    weight: Any,
+    batch: int,
+    channels: int,
+    size: int,
+    groups: int,
+    wanted: Sequence[bool],
+) -> Gradients:
+    """Of x, weight and bias: at most fourteen rounds."""
+    shape = (batch, groups, channels // groups, size)
+    rows = gradient.reshape(shape)
+    rstd = rstd.reshape(batch, groups, 1, 1)
+    normal = (x.reshape(shape) - mean.reshape(batch, groups, 1, 1)) * rstd
+    g = rows if weight is None else rows * weight.reshape(1, groups, channels // groups, 1)
+    of_x = of_weight = of_bias = None
+    if wanted[0]:
+        of_x = at_session_scale(_of_input(g, normal, rstd, [2, 3]).reshape(x.shape))
+    if wanted[1]:
+        of_weight = at_session_scale(dots(rows, normal, [0, 3]).reshape(channels))
+    if wanted[2]:
+        of_bias = at_session_scale(rows.sum([0, 3]).reshape(channels))
+    return of_x, of_weight, of_bias
+
+
+@implements(aten.native_batch_norm_backward.default, scale=of_session)
+def batch_norm_backward(
+    gradient: Any,
+    x: Any,
+    weight: Any,
+    running_mean: Any,
+    running_variance: Any,
+    mean: Any,
+    rstd: Any,
+    training: bool,
+    eps: float,
+    wanted: Sequence[bool],
+) -> Gradients:
+    """Of x, weight and bias. In training at most fourteen rounds; by running statistics, which are constants,
+    those of an inverse square root besides."""
+    dims = [dim for dim in range(x.dim()) if dim != 1]
+    shape = (1, -1) + (1,) * (x.dim() - 2)
+    if not training:
+        mean, rstd = running_mean, torch.rsqrt(running_variance + eps)
+    rstd = rstd.reshape(shape)
+    normal = (x - mean.reshape(shape)) * rstd if training or wanted[1] else None
+    of_x = of_weight = of_bias = None
+    if wanted[0]:
+        g = gradient if weight is None else gradient * weight.reshape(shape)
+        of_x = at_session_scale(_of_input(g, normal, rstd, dims) if training else g * rstd)
+    if wanted[1]:
+        of_weight = at_session_scale(dots(gradient, normal, dims).reshape(-1))
+    if wanted[2]:
+        of_bias = at_session_scale(gradient.sum(dims))
+    return of_x, of_weight, of_bias

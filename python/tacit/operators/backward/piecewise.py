@@ -1,0 +1,86 @@
+"""Gradients of activations that are piecewise linear: comparisons, side by side where there are two, and a
+choice. At the bounds they are what PyTorch has there."""
+
+from typing import Any
+
+import torch
+
+from tacit.operators.backward.results import at_session_scale
+from tacit.operators.operands import Number
+from tacit.operators.scales import of_session, of_target
+from tacit.operators.table import implements
+
+aten = torch.ops.aten
+
+
+def within(x: Any, low: Number, high: Number) -> Any:
+    """Whether low < x < high."""
+    inside = torch.stack([x - low, high - x]) > 0
+    return inside[0] & inside[1]
+
+
+def _outside(x: Any, bound: Number) -> Any:
+    """Whether |x| > bound."""
+    outside = torch.stack([x - bound, -bound - x]) > 0
+    return outside[0] | outside[1]
+
+
+@implements(aten.threshold_backward.default, scale=of_target)
+def threshold_backward(gradient: Any, x: Any, bound: Number) -> Any:
+    """The gradient where x > bound, else zero: eight rounds. Exact."""
+    return gradient * (x > bound)
+
+
+@implements(aten.hardtanh_backward.default, scale=of_target)
+def hardtanh_backward(gradient: Any, x: Any, low: Number, high: Number) -> Any:
+    """The gradient where low < x < high, else zero: nine rounds. Exact."""
+    return gradient * within(x, low, high)
+
+
+@implements(aten.hardshrink_backward.default, aten.softshrink_backward.default, scale=of_target)
+def shrink_backward(gradient: Any, x: Any, bound: Number) -> Any:
+    """The gradient where |x| > bound, else zero: nine rounds. Exact."""
+    return gradient * _outside(x, bound)
+
+
+@implements(aten.hardsigmoid_backward.default, scale=of_session)
+def hardsigmoid_backward(gradient: Any, x: Any) -> Any:
+    """A sixth of the gradient where −3 < x < 3, else zero: eleven rounds."""
+    return at_session_scale((gradient * within(x, -3.0, 3.0)) * (1.0 / 6.0))
+
+
+@implements(aten.hardswish_backward.default, scale=of_session)
+def hardswish_backward(gradient: Any, x: Any) -> Any:
+    """gradient·(x / 3 + 1/2) where −3 < x < 3, below zero, above the gradient: fourteen rounds."""
+    bits = torch.stack([x + 3.0, 3.0 - x]) > 0
+    slope = torch.where(bits[1], x * (1.0 / 3.0) + 0.5, 1.0) * bits[0]
+    return at_session_scale(gradient * slope)
+
+
+@implements(aten.leaky_relu_backward.default, scale=of_session)
+def leaky_relu_backward(gradient: Any, x: Any, slope: Number, _is_result: bool) -> Any:
+    """The gradient where x > 0, else slope times it: ten rounds."""
+    return at_session_scale(torch.where(x > 0, gradient, gradient * slope))
+
+
+@implements(aten._prelu_kernel_backward.default, scale=of_session)
+def prelu_backward(gradient: Any, x: Any, weight: Any) -> tuple[Any, Any]:
+    """Of x as in a leaky ReLU, of the weight gradient·min(x, 0): ten rounds."""
+    positive = x > 0
+    of_x = torch.where(positive, gradient, gradient * weight)
+    of_weight = (gradient * x) * ~positive
+    return at_session_scale(of_x), at_session_scale(of_weight)
+
+
+@implements(aten.elu_backward.default, scale=of_session)
+def elu_backward(
+    gradient: Any, alpha: Number, scale: Number, input_scale: Number, is_result: bool, x: Any
+) -> Any:
+    """scale·gradient where x > 0, else scale·α·input_scale·e^(input_scale·x) times it."""
+    positive = x > 0
+    below = x * ~positive
+    if is_result:
+        slope = (below + alpha * scale) * float(input_scale)
+    else:
+        slope = torch.exp(below * float(input_scale)) * float(alpha * scale * input_scale)
+    return at_session_scale(gradient * torch.where(positive, float(scale), slope))

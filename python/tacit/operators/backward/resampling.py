@@ -1,0 +1,61 @@
+"""Gradients of interpolation, which is a product by a public matrix along each dimension: a product by the
+transposed ones. Two rounds for each dimension that changes; of the nearest none, but for adding up."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+
+from tacit.operators.backward.results import at_session_scale
+from tacit.operators.scales import of_session
+from tacit.operators.table import implements
+
+aten = torch.ops.aten
+
+#: A plain form of one dimension: (images, size, corners, scale).
+Form = Callable[[torch.Tensor, int, bool, float | None], torch.Tensor]
+
+
+def _linear(rows: torch.Tensor, size: int, corners: bool, scale: float | None) -> torch.Tensor:
+    return aten.upsample_linear1d(rows, [size], corners, scale)
+
+
+def _cubic(rows: torch.Tensor, size: int, corners: bool, scale: float | None) -> torch.Tensor:
+    return aten.upsample_bicubic2d(rows.unsqueeze(2), [1, size], corners, None, scale).squeeze(2)
+
+
+def _nearest(rows: torch.Tensor, size: int, _: bool, scale: float | None) -> torch.Tensor:
+    return aten.upsample_nearest1d(rows, [size], scale)
+
+
+def _exact(rows: torch.Tensor, size: int, _: bool, scale: float | None) -> torch.Tensor:
+    return aten._upsample_nearest_exact1d(rows, [size], scale)
+
+
+@cache
+def _matrix(form: Form, have: int, size: int, corners: bool, scale: float | None) -> torch.Tensor:
+    """(size, have): what each output takes of each input; whole numbers are integers, which cost nothing."""
+    eye = torch.eye(have, dtype=torch.float64).unsqueeze(1)
+    matrix = form(eye, size, corners, scale).squeeze(1).T.contiguous()
+    return matrix.to(torch.int64) if bool((matrix == matrix.round()).all()) else matrix
+
+
+def _enter(overload: Any, form: Form, has_corners: bool) -> None:
+    @implements(overload, scale=of_session)
+    def backward(gradient: Any, sizes: Sequence[int], shape: Sequence[int], *args: Any) -> Any:
+        """The gradient of the images, by the transposed matrix along each dimension."""
+        corners, given = (bool(args[0]), args[1:]) if has_corners else (False, args)
+        scales = [*given, *[None] * (len(sizes) - len(given))]
+        for at, (size, scale) in enumerate(zip(sizes, scales, strict=True)):
+            dim = at + 2
+            matrix = _matrix(form, shape[dim], size, corners, scale)
+            gradient = (gradient.movedim(dim, -1) @ matrix).movedim(-1, dim)
+        return at_session_scale(gradient)
+
+
+for _dimensions, _smooth in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):
+    _enter(getattr(aten, f"upsample_{_smooth}_backward").default, _linear, True)
+    _enter(getattr(aten, f"upsample_nearest{_dimensions}d_backward").default, _nearest, False)
+    _enter(getattr(aten, f"_upsample_nearest_exact{_dimensions}d_backward").default, _exact, False)
+_enter(aten.upsample_bicubic2d_backward.default, _cubic, True)

@@ -1,0 +1,35 @@
+"""What several gradients need."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tacit.operators.operands import rescaled
+from tacit.tensor import SecretTensor
+
+
+def at_session_scale(x: Any) -> Any:
+    """A gradient at the session's scale; one that is public stays as it is."""
+    return rescaled(x, x._session.scale) if isinstance(x, SecretTensor) else x
+
+
+def weighted(x: Any, gradient: Any, factor: float) -> Any:
+    """x·gradient·factor for a public factor that may be small, as in the mean of a loss over many: it comes
+    last, or is one with a public gradient, so that no bits are lost before."""
+    if isinstance(gradient, SecretTensor):
+        return at_session_scale((x * gradient) * factor)
+    return at_session_scale(x * (gradient.to(torch.float64) * factor))
+
+
+def dots(x: Any, y: Any, dims: Sequence[int]) -> Any:
+    """Sums of x·y along the last dimensions from ``dims``, which stay with size 1: as products of rows and
+    columns, truncated once. Two rounds."""
+    rest = [dim for dim in range(x.dim()) if dim not in dims]
+    order = [*rest, *dims]
+    size, count = (math.prod(x.shape[dim] for dim in group) for group in (dims, rest))
+    rows = x.permute(order).reshape(count, 1, size)
+    columns = y.permute(order).reshape(count, size, 1)
+    shape = [1 if dim in dims else extent for dim, extent in enumerate(x.shape)]
+    return torch.bmm(rows, columns).reshape(shape)

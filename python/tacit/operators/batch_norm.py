@@ -1,0 +1,98 @@
+"""Batch normalisation, by running statistics or, in training, by those of the batch, which are worked into
+the running ones: all of them may be secret."""
+
+import math
+from typing import Any
+
+import torch
+
+from tacit.operators.approximation import rsqrt
+from tacit.operators.arithmetic import add, mul, sub
+from tacit.operators.averages import mean as mean_along
+from tacit.operators.normalization import FACTOR_SCALE, by_channel, normalise
+from tacit.operators.operands import rescaled
+from tacit.operators.reduction import mean_of_squares
+from tacit.operators.scales import of_session
+from tacit.operators.table import assign, implements, unsupported
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+Normalised = tuple[SecretTensor, torch.Tensor, torch.Tensor]
+
+
+@implements(aten.native_batch_norm.default, aten._native_batch_norm_legit.default, scale=of_session)
+def native_batch_norm(
+    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, eps: float
+) -> Normalised:
+    """The normalised batch; in training the batch's means and 1 / √(variance + ε) besides, for the gradient,
+    and empty tensors otherwise."""
+    if training or mean is None or variance is None:
+        return _by_own_statistics(x, weight, bias, mean, variance, momentum, eps)
+    empty = torch.empty(0)
+    return normalise(x, weight, bias, mean, variance, eps), empty, empty
+
+
+@implements(aten._native_batch_norm_legit.no_stats, scale=of_session)
+def legit_no_stats(x: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> Normalised:
+    """The same without running statistics."""
+    return native_batch_norm(x, weight, bias, None, None, training, momentum, eps)
+
+
+@implements(aten._native_batch_norm_legit_no_training.default, scale=of_session)
+def legit_no_training(
+    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
+) -> Normalised:
+    """The same by running statistics."""
+    return native_batch_norm(x, weight, bias, mean, variance, False, momentum, eps)
+
+
+@implements(aten._batch_norm_with_update.default, scale=of_session)
+def with_update(
+    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
+) -> tuple[Any, ...]:
+    """The same in training; nothing is reserved for the gradient."""
+    normalised = native_batch_norm(x, weight, bias, mean, variance, True, momentum, eps)
+    return *normalised, torch.empty(0, dtype=torch.uint8)
+
+
+def _by_own_statistics(
+    x: Any, weight: Any, bias: Any, running_mean: Any, running_variance: Any, momentum: float, eps: float
+) -> Normalised:
+    """(x − mean)·weight / √(variance + ε) + bias by the batch's mean and variance: the rounds of an inverse
+    square root and at most sixteen. The variance is below 2^30 at the default scale."""
+    if not isinstance(x, SecretTensor):
+        unsupported("batch normalisation in training of public data by secret weights", "share the data")
+    dims = [dim for dim in range(x.dim()) if dim != 1]
+    count = math.prod(x.shape[dim] for dim in dims)
+    if not count:
+        unsupported("batch normalisation of no elements", "give it at least one")
+    mean = mean_along(x, dims, True)
+    deviations = sub(x, mean)
+    variance = mean_of_squares(deviations, dims, count, False)
+    mean = mean.reshape(-1)
+    _track(running_mean, mean, momentum)
+    _track(running_variance, variance, momentum, count / max(count - 1, 1))
+    inverse = rsqrt(add(variance, eps), positive=True, scale=FACTOR_SCALE)
+    session = x._session
+    factor = inverse
+    if weight is not None:
+        # Products keep as many fraction bits as factors have.
+        with session.at_scale(FACTOR_SCALE):
+            factor = mul(inverse, weight)
+    result = by_channel(factor, deviations)
+    if bias is not None:
+        result = add(result, bias.reshape((1, -1) + (1,) * (x.dim() - 2)))
+    return rescaled(result, session.scale), mean, rescaled(inverse, session.scale)
+
+
+def _track(running: Any, present: SecretTensor, momentum: float, correction: float = 1.0) -> None:
+    """running + momentum·(correction·present − running), written in place."""
+    if running is None:
+        return
+    if not isinstance(running, SecretTensor):
+        unsupported(
+            "writing the statistics of secret data into plain running statistics",
+            "share the module, or set track_running_stats=False",
+        )
+    assign(running, add(mul(running, 1.0 - momentum), mul(present, momentum * correction)))

@@ -1,0 +1,93 @@
+"""Operators that PyTorch itself composes of others, by its registry of decompositions.
+
+Not every decomposition is sound in fixed point: one may take the exponential of what is large, or add
+numbers that are lost among larger ones. So each stands here by name, once its composition was looked at and
+its samples in PyTorch's database came out right; all others are refused. Rounds are those of its parts.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._decomp import decomposition_table
+
+from tacit.operators.operands import rescaled
+from tacit.operators.scales import Rule, kept, of_session, scale_of_call
+from tacit.operators.table import implements
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+#: Moves, sums and choices alone, which are exact: the scale is that of the operands.
+EXACT = (
+    aten._chunk_cat.default,
+    aten._unsafe_masked_index.default,
+    aten._unsafe_masked_index_put_accumulate.default,
+    aten.aminmax.default,  # both extrema
+    aten.block_diag.default,
+    aten.copysign.Scalar,  # a choice between |x| and −|x|
+    aten.copysign.Tensor,
+    aten.count_nonzero.default,
+    aten.count_nonzero.dim_IntList,
+    aten.heaviside.default,
+    aten.nan_to_num.default,  # chooses by NaN and infinities, which there are none of
+    aten.nansum.default,
+)
+
+#: Sums of products by public numbers and of secrets, chosen by comparisons; means.
+POLYNOMIAL = (
+    aten.deg2rad.default,
+    aten.grid_sampler_2d.default,  # weights follow from the grid, which is public or has few products itself
+    aten.hardshrink.default,
+    aten.huber_loss.default,  # what is not chosen may leave the range: it is multiplied by zero
+    aten.linalg_cross.default,
+    aten.mse_loss.default,
+    aten.multi_margin_loss.default,
+    aten.multilabel_margin_loss_forward.default,
+    aten.nll_loss2d_forward.default,  # classes are public indices
+    aten.nll_loss_forward.default,
+    aten.rad2deg.default,
+    aten.smooth_l1_loss.default,
+    aten.softshrink.default,
+)
+
+#: Of functions that are approximated, at arguments in their domain wherever x is in range.
+APPROXIMATED = (
+    aten._weight_norm_interface.default,  # v·(g / |v|)
+    aten.binary_cross_entropy.default,  # logarithms, held above −100
+    aten.binary_cross_entropy_with_logits.default,  # by log_sigmoid
+    aten.celu.default,  # what is not chosen may be saturated
+    aten.dist.default,  # a norm of the difference
+    aten.glu.default,
+    aten.ldexp.Tensor,  # a product by a power of two
+    aten.norm.Scalar,
+    aten.norm.ScalarOpt_dim,
+    aten.norm.ScalarOpt_dim_dtype,
+    aten.renorm.default,
+    aten.std.correction,
+    aten.std_mean.correction,
+    aten.var_mean.correction,
+)
+
+
+def _enter(overload: Any, rule: Rule) -> None:
+    """Enters an operator as PyTorch composes it; fractions that come out are brought to the rule's scale."""
+    compose: Callable[..., Any] = decomposition_table[overload]
+
+    @implements(overload, scale=rule)
+    def composed(*args: Any, **kwargs: Any) -> Any:
+        result = compose(*args, **kwargs)
+        if isinstance(result, torch.Tensor):
+            return finished(result, args, kwargs)
+        return tuple(finished(one, args, kwargs) for one in result)
+
+    def finished(one: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+        if not isinstance(one, SecretTensor) or not one.dtype.is_floating_point:
+            return one
+        return rescaled(one, scale_of_call(rule, one._session.scale, overload, args, kwargs))
+
+
+for _overload in EXACT:
+    _enter(_overload, kept)
+for _overload in (*POLYNOMIAL, *APPROXIMATED):
+    _enter(_overload, of_session)

@@ -1,0 +1,106 @@
+"""The gradients of convolutions, which are convolutions: of the input a transposed one (or the other way
+about), of the weights one of the images with the incoming gradient as filters."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tacit.fixed import Scale
+from tacit.operators.convolution import convolution, each
+from tacit.operators.operands import moved, operand_scale, rescaled, session_of
+from tacit.operators.scales import of_convolution_gradient
+from tacit.operators.table import implements
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+@implements(aten.convolution_backward.default, scale=of_convolution_gradient)
+def convolution_backward(
+    gradient: Any,
+    x: Any,
+    weight: Any,
+    bias_sizes: Sequence[int] | None,  # noqa: ARG001
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],  # noqa: ARG001
+    groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[Any, Any, Any]:
+    """The gradients of input, weights and bias, of those that are wanted: a convolution each for the first
+    two, at most two rounds, and sums for the last."""
+    dims = x.dim() - 2
+    steps = [each(values, dims) for values in (stride, padding, dilation)]
+    session = session_of(gradient, x, weight)
+    scale = of_convolution_gradient(
+        session.scale, *(operand_scale(operand, session.scale) for operand in (gradient, x, weight))
+    )
+    of_input, of_weight, of_bias = None, None, None
+    if output_mask[0]:
+        of_input = _of_input(gradient, weight, x.shape[2:], steps, transposed, groups)
+    if output_mask[1]:
+        images, filters = (gradient, x) if transposed else (x, gradient)
+        of_weight = _of_weight(images, filters, weight.shape[2:], steps, groups)
+    if output_mask[2]:
+        rest = [0, *range(2, gradient.dim())]
+        of_bias = moved(gradient, lambda part: part.sum(rest))
+    return tuple(_at_scale(result, scale) for result in (of_input, of_weight, of_bias))
+
+
+def _at_scale(result: Any, scale: Scale) -> Any:
+    return rescaled(result, scale) if isinstance(result, SecretTensor) else result
+
+
+def _any_convolution(x: Any, weight: Any, *settings: Any) -> Any:
+    """A convolution that may be of two public operands."""
+    if isinstance(x, SecretTensor) or isinstance(weight, SecretTensor):
+        return convolution(x, weight, None, *settings)
+    return aten.convolution(x, weight, None, *settings)
+
+
+def _of_input(
+    gradient: Any,
+    weight: Any,
+    sizes: Sequence[int],
+    steps: Sequence[Sequence[int]],
+    transposed: bool,
+    groups: int,
+) -> Any:
+    stride, padding, dilation = steps
+    if transposed:
+        result = _any_convolution(gradient, weight, *steps, False, [0] * len(sizes), groups)
+        return moved(result, lambda part: _cropped(part, sizes).contiguous())
+    # What the strides of the convolution left over at the end.
+    more = [
+        size - ((out - 1) * step - 2 * pad + far * (kernel - 1) + 1)
+        for size, out, step, pad, far, kernel in zip(
+            sizes, gradient.shape[2:], stride, padding, dilation, weight.shape[2:], strict=True
+        )
+    ]
+    return _any_convolution(gradient, weight, *steps, True, more, groups)
+
+
+def _of_weight(
+    images: Any, filters: Any, sizes: Sequence[int], steps: Sequence[Sequence[int]], groups: int
+) -> Any:
+    """Of filters (B, A / groups, ...) that take images (N, A, ...) to (N, B, ...): channels become the batch,
+    and what was summed over, the batch, becomes channels. Strides and dilations change places."""
+    stride, padding, dilation = steps
+
+    def turn(part: torch.Tensor) -> torch.Tensor:
+        # (N, groups·a, ...) to (a, groups·N, ...)
+        return aten.unflatten.int(part, 1, [groups, -1]).transpose(0, 2).flatten(1, 2)
+
+    images, filters = moved(images, turn), moved(filters, lambda part: part.transpose(0, 1))
+    none = [0] * len(sizes)
+    result = _any_convolution(images, filters, dilation, padding, stride, False, none, groups)
+    return moved(result, lambda part: _cropped(part, sizes).transpose(0, 1).contiguous())
+
+
+def _cropped(part: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+    for dim, size in enumerate(sizes, 2):
+        part = part.narrow(dim, 0, size)
+    return part

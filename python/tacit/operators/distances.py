@@ -1,0 +1,49 @@
+"""Distances between rows: norms of all their differences."""
+
+from typing import Any
+
+import torch
+
+from tacit.operators.arithmetic import mul, sub
+from tacit.operators.operands import Number, moved, rescaled
+from tacit.operators.scales import of_session
+from tacit.operators.table import implements, unsupported
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+def _differences(x: Any, y: Any) -> SecretTensor:
+    """(..., rows of x, rows of y, columns)."""
+    return sub(moved(x, lambda part: part.unsqueeze(-2)), moved(y, lambda part: part.unsqueeze(-3)))
+
+
+@implements(aten._cdist_forward.default, aten._euclidean_dist.default, scale=of_session)
+def cdist(x: Any, y: Any, p: Number = 2, compute_mode: int | None = None) -> SecretTensor:  # noqa: ARG001
+    """Of each row of x from each of y: as the norm of that order."""
+    differences = _differences(x, y)
+    norms: SecretTensor = aten.linalg_vector_norm.default(differences, p, [-1])
+    return rescaled(norms, norms._session.scale)
+
+
+@implements(aten._pdist_forward.default, scale=of_session)
+def pdist(x: SecretTensor, p: Number = 2) -> SecretTensor:
+    """Of each row from each that follows: as the norm of that order."""
+    first, second = torch.triu_indices(len(x), len(x), 1)
+    differences = sub(moved(x, lambda part: part[first]), moved(x, lambda part: part[second]))
+    norms: SecretTensor = aten.linalg_vector_norm.default(differences, p, [-1])
+    return rescaled(norms, norms._session.scale)
+
+
+@implements(aten._cdist_backward.default, scale=of_session)
+def cdist_backward(gradient: Any, x: Any, y: Any, p: Number, distances: Any) -> SecretTensor:
+    """The gradient of x, of distances of order 1 and 2; 0 between equal rows."""
+    differences = _differences(x, y)
+    if p == 1:
+        slopes = mul(aten.sign.default(differences), moved(gradient, lambda part: part.unsqueeze(-1)))
+    elif p == 2:
+        ratio = torch.div(gradient, distances)
+        slopes = mul(differences, moved(ratio, lambda part: part.unsqueeze(-1)))
+    else:
+        unsupported(f"the gradient of distances of order {p}", "use order 1 or 2")
+    return rescaled(moved(slopes, lambda part: part.sum(-2)), slopes._session.scale)

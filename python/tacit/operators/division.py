@@ -1,0 +1,105 @@
+"""Quotients that are rounded, and remainders: exact, of integers and of fractions as they are encoded. A
+divisor of 0 is refused where it is public; where it is secret it counts as the smallest number of its scale
+in the quotient, and the remainder is x."""
+
+from typing import Any
+
+import torch
+
+from tacit import fixed, shares
+from tacit.operators.approximation import division
+from tacit.operators.arithmetic import div
+from tacit.operators.operands import (
+    aligned,
+    common_scale,
+    is_loose,
+    public,
+    rescaled,
+    result_dtype,
+    session_of,
+    shifted,
+    together,
+)
+from tacit.operators.scales import of_session
+from tacit.operators.table import implements, unsupported
+from tacit.session import Session
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+def _quotient(x: Any, y: Any, to_zero: bool) -> tuple[Parts, Parts, Parts]:
+    """Both operands as words of their common scale, and their whole quotient."""
+    session, scale = session_of(x, y), common_scale(x, y)
+    left, right = together(*aligned(x, y)[:2])
+    if isinstance(y, SecretTensor):
+        return left, right, division.by_secret(session, left, right, to_zero=to_zero)
+    words = fixed.encode(public(y), scale)
+    if bool((words == 0).any()):
+        unsupported("division by zero", "divide by other numbers")
+    lowest, highest = (int(bound) for bound in words.aminmax())
+    if lowest != highest:
+        # Each divisor would need a truncation of its own.
+        return left, right, division.by_secret(session, left, right, to_zero=to_zero)
+    return left, right, _by_number(session, left, highest, to_zero)
+
+
+def _by_number(session: Session, x: Parts, divisor: int, to_zero: bool) -> Parts:
+    x = x if divisor > 0 else shares.negate(x)
+    if to_zero:
+        # The floor of what is raised by almost the divisor where it is negative.
+        negative = shares.bit_to_ring(session, shares.sign(session, x, 64))
+        x = tuple(part + (abs(divisor) - 1) * less for part, less in zip(x, negative, strict=True))
+    return division.by_public(session, x, abs(divisor))
+
+
+def _whole(x: Any, y: Any, to_zero: bool) -> SecretTensor:
+    session, scale, dtype = session_of(x, y), common_scale(x, y), result_dtype(x, y)
+    _, _, quotient = _quotient(x, y, to_zero)
+    parts = shifted(session, quotient, 0, scale.bits)
+    return SecretTensor(parts, scale, session, dtype, loose=is_loose(dtype))
+
+
+def _remainder(x: Any, y: Any, to_zero: bool) -> SecretTensor:
+    session, scale, dtype = session_of(x, y), common_scale(x, y), result_dtype(x, y)
+    left, right, quotient = _quotient(x, y, to_zero)
+    if isinstance(y, SecretTensor):
+        multiple = shares.multiply(session, quotient, right, 0)
+    else:
+        words = fixed.encode(public(y), scale)
+        multiple = tuple(part * words for part in quotient)
+    return SecretTensor(shares.subtract(left, multiple), scale, session, dtype)
+
+
+@implements(aten.floor_divide.default, aten.floor_divide.Scalar)
+def floor_divide(x: Any, y: Any) -> SecretTensor:
+    """⌊x / y⌋, exact. By a public number: |words| below 2^62, about 15 rounds. By secrets, or several public
+    numbers: as ``approximation.division.by_secret``."""
+    return _whole(x, y, to_zero=False)
+
+
+@implements(
+    aten.div.Tensor_mode,
+    aten.div.Scalar_mode,
+    scale=of_session,
+)
+def div_mode(x: Any, y: Any, *, rounding_mode: str | None) -> SecretTensor:
+    """x / y, rounded down or towards zero: as ``floor_divide``."""
+    if rounding_mode is None:
+        return div(x, y)
+    result = _whole(x, y, to_zero=rounding_mode == "trunc")
+    return rescaled(result, result._session.scale) if result.dtype.is_floating_point else result
+
+
+@implements(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)
+def remainder(x: Any, y: Any) -> SecretTensor:
+    """x − y·⌊x / y⌋, which has the sign of y: as ``floor_divide``, and a round by secrets."""
+    return _remainder(x, y, to_zero=False)
+
+
+@implements(aten.fmod.Tensor, aten.fmod.Scalar)
+def fmod(x: Any, y: Any) -> SecretTensor:
+    """x less the multiple of y towards zero, which has the sign of x: as ``floor_divide``, and a round by
+    secrets."""
+    return _remainder(x, y, to_zero=True)

@@ -1,0 +1,386 @@
+"""Elementary functions: what ``approximation`` offers, under PyTorch's names, and what follows from it."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tacit import shares
+from tacit.operators import approximation
+from tacit.operators.activation import absolute
+from tacit.operators.arithmetic import add, mul, multiply_public, neg, power, sub
+from tacit.operators.choice import where
+from tacit.operators.comparison import gt, lt
+from tacit.operators.extremum import maximum, minimum
+from tacit.operators.operands import Number, common_scale, rescaled, result_dtype
+from tacit.operators.scales import of_inverse_root, of_power, of_session
+from tacit.operators.table import implements, unsupported
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+def _both(
+    function: Callable[[SecretTensor], SecretTensor], x: SecretTensor, y: SecretTensor
+) -> list[SecretTensor]:
+    """A function of two numbers of one shape, side by side."""
+    scale = common_scale(x, y)
+    x, y = rescaled(x, scale), rescaled(y, scale)
+    result = function(x.like(shares.stacked(x._parts, y._parts)))
+    return [result.like(parts) for parts in shares.unstacked(result._parts)]
+
+
+# Exponentials and logarithms ---------------------------------------------------------------------------
+
+
+@implements(aten.exp.default, scale=of_session)
+def exp(x: SecretTensor) -> SecretTensor:
+    """e^x: see ``approximation.exp``."""
+    return approximation.exp(x)
+
+
+@implements(aten.exp2.default, scale=of_session)
+def exp2(x: SecretTensor) -> SecretTensor:
+    """2^x: see ``approximation.exp``."""
+    return approximation.exp(x, base=2.0)
+
+
+@implements(aten.expm1.default, scale=of_session)
+def expm1(x: SecretTensor) -> SecretTensor:
+    """e^x − 1: see ``approximation.exp``; near 0 its error is absolute."""
+    return sub(approximation.exp(x), 1.0)
+
+
+@implements(aten.log.default, scale=of_session)
+def log(x: SecretTensor) -> SecretTensor:
+    """ln x: see ``approximation.log``."""
+    return approximation.log(x)
+
+
+@implements(aten.log2.default, scale=of_session)
+def log2(x: SecretTensor) -> SecretTensor:
+    """log2 x: see ``approximation.log``."""
+    return approximation.log(x, base=2.0)
+
+
+@implements(aten.log10.default, scale=of_session)
+def log10(x: SecretTensor) -> SecretTensor:
+    """log10 x: see ``approximation.log``."""
+    return approximation.log(x, base=10.0)
+
+
+@implements(aten.log1p.default, scale=of_session)
+def log1p(x: SecretTensor) -> SecretTensor:
+    """ln(1 + x): see ``approximation.log``; near 0 its error is absolute."""
+    return approximation.log(add(approximation.fraction(x), 1.0))
+
+
+@implements(aten.logaddexp.default, scale=of_session)
+def logaddexp(x: Any, y: Any) -> SecretTensor:
+    """ln(e^x + e^y) = max(x, y) + ln(1 + e^−|x − y|)."""
+    return _logaddexp(x, y, 1.0)
+
+
+@implements(aten.logaddexp2.default, scale=of_session)
+def logaddexp2(x: Any, y: Any) -> SecretTensor:
+    """log2(2^x + 2^y)."""
+    return _logaddexp(x, y, math.log(2.0))
+
+
+def _logaddexp(x: Any, y: Any, unit: float) -> SecretTensor:
+    # softplus(d) = max(d, 0) + ln(1 + e^−|d|)
+    d = x - y
+    rest = multiply_public(approximation.softplus(multiply_public(d, unit)), 1.0 / unit)
+    return add(y, rest)
+
+
+@implements(aten.xlogy.Tensor, aten.xlogy.Scalar_Other, aten.xlogy.Scalar_Self, scale=of_session)
+def xlogy(x: Any, y: Any) -> SecretTensor:
+    """x·ln y, 0 where x = 0: ln 0 is finite."""
+    if isinstance(y, SecretTensor):
+        return mul(approximation.log(y), x)
+    logarithm = torch.xlogy(torch.ones((), dtype=torch.float64), y)
+    return mul(x, logarithm.clamp(min=_LEAST_LOGARITHM))
+
+
+@implements(
+    aten.special_xlog1py.default,
+    aten.special_xlog1py.other_scalar,
+    aten.special_xlog1py.self_scalar,
+    scale=of_session,
+)
+def xlog1py(x: Any, y: Any) -> SecretTensor:
+    """x·ln(1 + y), 0 where x = 0."""
+    return xlogy(x, y + 1.0)
+
+
+#: In the place of −∞ in products, which 0 makes 0.
+_LEAST_LOGARITHM = -1e4
+
+
+@implements(aten.special_entr.default, scale=of_session)
+def entr(x: SecretTensor) -> SecretTensor:
+    """−x·ln x, 0 for 0; for negative x, where PyTorch has −∞, x·11.09 (ln of the smallest number)."""
+    return neg(mul(approximation.log(x), x))
+
+
+# Quotients and roots -----------------------------------------------------------------------------------
+
+
+@implements(aten.reciprocal.default, scale=of_session)
+def reciprocal(x: SecretTensor) -> SecretTensor:
+    """1 / x: see ``approximation.reciprocal``."""
+    return approximation.reciprocal(x)
+
+
+@implements(aten.rsqrt.default, scale=of_inverse_root)
+def rsqrt(x: SecretTensor) -> SecretTensor:
+    """1 / √x, with eight fraction bits more than the session (at most 24), as it is a factor of numbers as
+    large as √x: see ``approximation.rsqrt``."""
+    return approximation.rsqrt(x, scale=of_inverse_root(x._session.scale, x._scale))
+
+
+@implements(aten.sqrt.default, scale=of_session)
+def sqrt(x: SecretTensor) -> SecretTensor:
+    """√x: see ``approximation.sqrt``."""
+    return approximation.sqrt(x)
+
+
+@implements(aten.addcdiv.default, scale=of_session)
+def addcdiv(x: Any, first: Any, second: Any, value: Number = 1) -> SecretTensor:
+    """x + value·first/second."""
+    result = add(x, torch.div(first, second), value)
+    return rescaled(result, result._session.scale)
+
+
+@implements(aten.hypot.default, scale=of_session)
+def hypot(x: Any, y: Any) -> SecretTensor:
+    """√(x² + y²) = greater·√(1 + (smaller/greater)²), in range wherever the result is."""
+    x, y = (absolute(v) if isinstance(v, SecretTensor) else abs(v) for v in (x, y))
+    greater, smaller = maximum(x, y), minimum(x, y)
+    ratio = approximation.divide(smaller, greater, bounded=True)
+    return mul(greater, approximation.sqrt(add(mul(ratio, ratio), 1.0), positive=True))
+
+
+@implements(
+    aten.pow.Tensor_Tensor,
+    aten.pow.Scalar,
+    aten.float_power.Tensor_Tensor,
+    aten.float_power.Scalar,
+    scale=of_session,
+)
+def power_of_secret(x: Any, exponent: Any) -> SecretTensor:
+    """x^y = e^(y·ln x) for x ≥ 0; a negative base counts as 0, whatever its exponent."""
+    if isinstance(x, SecretTensor):
+        logarithm: Any = approximation.log(x)
+    else:
+        plain = torch.as_tensor(x, dtype=torch.float64)
+        if not bool((plain > 0).all()):
+            unsupported("a power of a public number that is not positive", "use positive bases")
+        logarithm = torch.log(plain)
+    return approximation.exp(mul(logarithm, exponent))
+
+
+@implements(aten.pow.Tensor_Scalar, aten.float_power.Tensor_Scalar, scale=of_power)
+def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
+    """x^n. Whole n from 1 to 64 by squaring, negative ones of their reciprocal; ±1/2 by roots; all else as
+    e^(n·ln x), for which a negative base counts as 0."""
+    if exponent == int(exponent) and 1 <= abs(exponent) <= 64:
+        if exponent > 0:
+            return power(x, int(exponent))
+        return approximation.reciprocal(power(approximation.fraction(x), -int(exponent)))
+    if exponent == 0:
+        ones = torch.ones(x.shape, dtype=result_dtype(x, exponent))
+        return add(mul(x, 0), ones)
+    if abs(exponent) == 0.5:
+        return approximation.sqrt(x) if exponent > 0 else approximation.rsqrt(x)
+    return approximation.exp(multiply_public(approximation.log(x), exponent))
+
+
+# Sigmoids and what looks like them -----------------------------------------------------------------------
+
+
+@implements(aten.sigmoid.default, scale=of_session)
+def sigmoid(x: SecretTensor) -> SecretTensor:
+    """1 / (1 + e^−x): see ``approximation.sigmoid``."""
+    return approximation.sigmoid(x)
+
+
+@implements(aten.tanh.default, scale=of_session)
+def tanh(x: SecretTensor) -> SecretTensor:
+    """tanh x: see ``approximation.tanh``."""
+    return approximation.tanh(x)
+
+
+@implements(aten.erf.default, aten.special_erf.default, scale=of_session)
+def erf(x: SecretTensor) -> SecretTensor:
+    """The error function: see ``approximation.erf``."""
+    return approximation.erf(x)
+
+
+@implements(aten.erfc.default, scale=of_session)
+def erfc(x: SecretTensor) -> SecretTensor:
+    """1 − erf x."""
+    return sub(1.0, approximation.erf(x))
+
+
+@implements(aten.gelu.default, scale=of_session)
+def gelu(x: SecretTensor, *, approximate: str = "none") -> SecretTensor:
+    """x·Φ(x), or by tanh: see ``approximation.gelu``."""
+    return approximation.gelu(x, by_tanh=approximate == "tanh")
+
+
+@implements(aten.silu.default, scale=of_session)
+def silu(x: SecretTensor) -> SecretTensor:
+    """x / (1 + e^−x): see ``approximation.silu``."""
+    return approximation.silu(x)
+
+
+@implements(aten.softplus.default, scale=of_session)
+def softplus(x: SecretTensor, beta: Number = 1, threshold: Number = 20) -> SecretTensor:
+    """ln(1 + e^(βx)) / β: see ``approximation.softplus``, which is x from 7.5 on; a smaller threshold, beyond
+    which it is x, costs a comparison more."""
+    inner = x if beta == 1 else multiply_public(x, beta)
+    result = approximation.softplus(inner)
+    result = result if beta == 1 else multiply_public(result, 1.0 / beta)
+    return result if threshold >= 7.5 else where(gt(inner, threshold), rescaled(x, result._scale), result)
+
+
+@implements(aten.log_sigmoid_forward.default, scale=of_session)
+def log_sigmoid(x: SecretTensor) -> tuple[SecretTensor, torch.Tensor]:
+    """−ln(1 + e^−x); what PyTorch's backward keeps of it is empty."""
+    return neg(approximation.softplus(neg(x))), torch.empty(0)
+
+
+@implements(aten.mish.default, scale=of_session)
+def mish(x: SecretTensor) -> SecretTensor:
+    """x·tanh(ln(1 + e^x))."""
+    return mul(x, approximation.tanh(approximation.softplus(x)))
+
+
+@implements(aten.elu.default, scale=of_session)
+def elu(x: SecretTensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> SecretTensor:
+    """scale·x from 0 on, else scale·α·(e^(x·input_scale) − 1)."""
+    negative = minimum(x, 0.0)
+    inner = negative if input_scale == 1 else multiply_public(negative, input_scale)
+    below = multiply_public(sub(approximation.exp(inner, nonpositive=True), 1.0), float(alpha * scale))
+    above = sub(x, negative)
+    return add(above if scale == 1 else multiply_public(above, float(scale)), below)
+
+
+# Circular and hyperbolic -------------------------------------------------------------------------------
+
+
+@implements(aten.sin.default, scale=of_session)
+def sin(x: SecretTensor) -> SecretTensor:
+    """sin x: see ``approximation.sin``."""
+    return approximation.sin(x)
+
+
+@implements(aten.cos.default, scale=of_session)
+def cos(x: SecretTensor) -> SecretTensor:
+    """cos x: see ``approximation.cos``."""
+    return approximation.cos(x)
+
+
+@implements(aten.tan.default, scale=of_session)
+def tan(x: SecretTensor) -> SecretTensor:
+    """sin x / cos x. Near a pole it is off by 2^−15·tan² x: relative to itself 2^−10 at 2^5, all at 2^15."""
+    return approximation.divide(approximation.sin(x), approximation.cos(x))
+
+
+@implements(aten.sinc.default, scale=of_session)
+def sinc(x: SecretTensor) -> SecretTensor:
+    """sin(πx) / πx, 1 at 0."""
+    angle = multiply_public(x, math.pi)
+    quotient = approximation.divide(approximation.sin(angle), angle)
+    return where(gt(absolute(angle), 2.0**-7), quotient, 1.0)
+
+
+@implements(aten.atan.default, scale=of_session)
+def atan(x: SecretTensor) -> SecretTensor:
+    """arctan x: see ``approximation.arctan``."""
+    return approximation.arctan(x)
+
+
+@implements(aten.angle.default, scale=of_session)
+def angle(x: SecretTensor) -> SecretTensor:
+    """π for negative numbers, else 0."""
+    return where(lt(x, 0), math.pi, torch.zeros((), dtype=torch.float64))
+
+
+@implements(aten.atan2.default, scale=of_session)
+def atan2(y: Any, x: Any) -> SecretTensor:
+    """The angle of (x, y): arctan(y/x), and half a turn more where x < 0, towards the side of y."""
+    y, x = y + (x * 0), x + (y * 0)
+    angle = approximation.arctan(approximation.divide(y, x))
+    behind = where(gt(0.0, y), -math.pi, math.pi)
+    return add(angle, mul(gt(0.0, x), behind))
+
+
+@implements(aten.asin.default, scale=of_session)
+def asin(x: SecretTensor) -> SecretTensor:
+    """arcsin x = arctan(x / √(1 − x²)). Domain: |x| ≤ 1; beyond as at ±1. Error: 2^−7 at ±1, where its slope
+    is infinite, 2^−11 up to ±0.99."""
+    root = approximation.sqrt(sub(1.0, mul(x, x)))
+    return approximation.arctan(approximation.divide(x, root))
+
+
+@implements(aten.acos.default, scale=of_session)
+def acos(x: SecretTensor) -> SecretTensor:
+    """π/2 − arcsin x."""
+    return sub(math.pi / 2, asin(x))
+
+
+@implements(aten.sinh.default, scale=of_session)
+def sinh(x: SecretTensor) -> SecretTensor:
+    """(e^x − e^−x) / 2."""
+    x = approximation.fraction(x)
+    up, down = _both(approximation.exp, x, neg(x))
+    return multiply_public(sub(up, down), 0.5)
+
+
+@implements(aten.cosh.default, scale=of_session)
+def cosh(x: SecretTensor) -> SecretTensor:
+    """(e^x + e^−x) / 2."""
+    x = approximation.fraction(x)
+    up, down = _both(approximation.exp, x, neg(x))
+    return multiply_public(add(up, down), 0.5)
+
+
+@implements(aten.asinh.default, scale=of_session)
+def asinh(x: SecretTensor) -> SecretTensor:
+    """±ln(|x| + √(x² + 1)). Domain: |x| < 2^14."""
+    size = absolute(approximation.fraction(x))
+    root = approximation.sqrt(add(mul(size, size), 1.0), positive=True)
+    result = approximation.log(add(size, root), positive=True)
+    return where(gt(0.0, x), neg(result), result)
+
+
+@implements(aten.acosh.default, scale=of_session)
+def acosh(x: SecretTensor) -> SecretTensor:
+    """ln(x + √(x² − 1)). Domain: 1 ≤ x < 2^14."""
+    x = approximation.fraction(x)
+    return approximation.log(add(x, approximation.sqrt(sub(mul(x, x), 1.0))))
+
+
+@implements(aten.atanh.default, scale=of_session)
+def atanh(x: SecretTensor) -> SecretTensor:
+    """(ln(1 + x) − ln(1 − x)) / 2. Domain: |x| < 1."""
+    x = approximation.fraction(x)
+    up, down = _both(approximation.log, add(x, 1.0), sub(1.0, x))
+    return multiply_public(sub(up, down), 0.5)
+
+
+# By other names of the same ----------------------------------------------------------------------------
+
+
+@implements(aten.logit.default, scale=of_session)
+def logit(x: SecretTensor, eps: float | None = None) -> SecretTensor:
+    """ln(x / (1 − x)); with ``eps`` x is brought between eps and 1 − eps first."""
+    x = approximation.fraction(x)
+    if eps is not None:
+        x = where(lt(x, eps), eps, minimum(x, 1.0 - eps))
+    up, down = _both(approximation.log, x, sub(1.0, x))
+    return sub(up, down)

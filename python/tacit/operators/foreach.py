@@ -1,0 +1,144 @@
+"""Operators on lists of tensors, as optimisers use them (``torch._foreach_*``): all tensors of a list as one,
+so that a list takes the rounds of a single tensor. New tensors have the session's scale."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from tacit.operators.operands import rescaled
+from tacit.operators.scales import of_session
+from tacit.operators.table import assign, at_scale_of, implements, unsupported
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+Operator = Callable[..., Any]
+
+#: PyTorch's operator of that name on every tensor.
+SAME = (
+    "abs",
+    "add",
+    "clamp_max",
+    "clamp_min",
+    "div",
+    "exp",
+    "lerp",
+    "log",
+    "maximum",
+    "minimum",
+    "mul",
+    "neg",
+    "pow",
+    "reciprocal",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sqrt",
+    "sub",
+    "tanh",
+)
+
+
+def _addcmul(x: Any, first: Any, second: Any, value: Any = 1) -> Any:
+    return torch.addcmul(x, first, second, value=value)
+
+
+def _addcdiv(x: Any, first: Any, second: Any, value: Any = 1) -> Any:
+    return torch.addcdiv(x, first, second, value=value)
+
+
+def _each(
+    operator: Operator, tensors: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> list[Any]:
+    """What the operator gives for each tensor; of lists among the arguments each takes its own element."""
+    lists = [list(arg) for arg in args if isinstance(arg, list | tuple)]
+    if _may_join([list(tensors), *lists]):
+        joined = [_joined(arg) if isinstance(arg, list | tuple) else arg for arg in args]
+        result = operator(_joined(tensors), *joined, **kwargs)
+        pieces = result.split([tensor.numel() for tensor in tensors])
+        return [piece.reshape(tensor.shape) for piece, tensor in zip(pieces, tensors, strict=True)]
+    own = ([arg[at] if isinstance(arg, list | tuple) else arg for arg in args] for at in range(len(tensors)))
+    return [operator(tensor, *chosen, **kwargs) for tensor, chosen in zip(tensors, own, strict=True)]
+
+
+def _may_join(lists: list[list[Any]]) -> bool:
+    """Whether all tensors are secret fractions of one dtype and of the same shapes in all lists, and all
+    numbers of a list are one."""
+    first = lists[0]
+    for members in lists:
+        if not isinstance(members[0], torch.Tensor):
+            if any(number != members[0] for number in members):
+                return False
+        elif not all(
+            isinstance(member, SecretTensor) and member.dtype == first[0].dtype and member.shape == own.shape
+            for member, own in zip(members, first, strict=True)
+        ):
+            return False
+    return bool(first[0].dtype.is_floating_point)
+
+
+def _joined(members: Sequence[Any]) -> Any:
+    if not isinstance(members[0], torch.Tensor):
+        return members[0]
+    return torch.cat([member.reshape(-1) for member in members])
+
+
+def _new(overload: Any, operator: Operator) -> None:
+    @implements(overload, scale=of_session)
+    def new(tensors: Sequence[Any], *args: Any, **kwargs: Any) -> list[Any]:
+        """A new tensor for each."""
+        results = _each(operator, tensors, args, kwargs)
+        return [
+            rescaled(result, result._session.scale) if isinstance(result, SecretTensor) else result
+            for result in results
+        ]
+
+
+def _in_place(overload: Any, operator: Operator) -> None:
+    @implements(overload)
+    def write(tensors: Sequence[Any], *args: Any, **kwargs: Any) -> None:
+        """Written into each."""
+        targets = _targets(tensors)
+        with at_scale_of(*targets):
+            results = _each(operator, targets, args, kwargs)
+        for target, result in zip(targets, results, strict=True):
+            assign(target, result)
+
+
+def _targets(tensors: Sequence[Any]) -> list[SecretTensor]:
+    if not all(isinstance(tensor, SecretTensor) for tensor in tensors):
+        unsupported(
+            "an in-place operation that would put secrets into plain tensors of a list",
+            "use the form that returns new tensors",
+        )
+    return list(tensors)
+
+
+def _enter(name: str, operator: Operator) -> None:
+    new, in_place = (getattr(aten, f"_foreach_{name}{ending}") for ending in ("", "_"))
+    for overload in new.overloads():
+        if not overload.endswith("out") and overload != "ScalarAndTensor":
+            _new(getattr(new, overload), operator)
+    for overload in in_place.overloads():
+        _in_place(getattr(in_place, overload), operator)
+
+
+for _name in SAME:
+    _enter(_name, getattr(torch, _name))
+_enter("addcmul", _addcmul)
+_enter("addcdiv", _addcdiv)
+
+
+@implements(aten._foreach_zero_.default)
+def zero_(tensors: Sequence[Any]) -> None:
+    """Zeros written into each; no interaction."""
+    for target in _targets(tensors):
+        target.zero_()
+
+
+@implements(aten._foreach_copy_.default)
+def copy_(tensors: Sequence[Any], values: Sequence[Any], non_blocking: bool = False) -> None:  # noqa: ARG001
+    """Each written into its target; truncations of at most two rounds where scales differ."""
+    for target, value in zip(_targets(tensors), values, strict=True):
+        assign(target, value)

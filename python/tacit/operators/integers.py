@@ -1,0 +1,185 @@
+"""Bitwise logic and shifts of integers: they are taken apart into bits, which are put together again with the
+weights that they have afterwards. All is exact modulo 2^64, or within the dtype."""
+
+from typing import Any
+
+import torch
+
+from tacit import shares
+from tacit.fixed import WHOLE
+from tacit.operators import logical
+from tacit.operators.approximation.normal import power_of_two
+from tacit.operators.operands import (
+    as_words,
+    is_loose,
+    lifted,
+    result_dtype,
+    session_of,
+    together,
+)
+from tacit.operators.table import implements, unsupported
+from tacit.session import Session
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+#: Bits that say how far integers of 64 bits are shifted.
+_DISTANCE = 6
+
+
+def _dtype(x: Any, y: Any) -> torch.dtype:
+    """The dtype of both together, which must be integers."""
+    dtype = result_dtype(x, y)
+    if dtype.is_floating_point:
+        unsupported("bitwise logic on fractions", "it is for integers and booleans")
+    return dtype
+
+
+def _weights(dtype: torch.dtype, down: int = 0) -> torch.Tensor:
+    """What the bits of an integer are worth, lowest first, after a shift to the right."""
+    limits = torch.iinfo(dtype)
+    worth = [1 << place >> down for place in range(limits.bits)]
+    if limits.min < 0:
+        # The sign fills what is left free.
+        worth[-1] = -max(1, worth[-1])
+    return torch.tensor([value if value < 1 << 63 else -(1 << 63) for value in worth])
+
+
+def _put_together(session: Session, bits: Parts, weights: torch.Tensor) -> Parts:
+    """The sum of bits, along the first dimension, times what they are worth; at most two rounds."""
+    places = shares.bit_to_ring(session, bits)
+    shape = (len(weights),) + (1,) * (places[0].dim() - weights.dim()) + tuple(weights.shape[1:])
+    return tuple((part * weights.reshape(shape)).sum(0) for part in places)
+
+
+# Logic ----------------------------------------------------------------------------------------------
+
+
+def _conjunction(x: Any, y: Any, dtype: torch.dtype) -> tuple[Parts, Parts, Parts]:
+    """x, y and x AND y as words."""
+    session = session_of(x, y)
+    left, right = together(lifted(session, x, WHOLE), lifted(session, y, WHOLE))
+    width = torch.iinfo(dtype).bits
+    if isinstance(x, SecretTensor) and isinstance(y, SecretTensor):
+        binary = shares.binary(session, shares.stacked(left, right), width)
+        both = shares.and_bits(session, *(tuple(part[:, i] for part in binary) for i in (0, 1)))
+        return left, right, _put_together(session, both, _weights(dtype))
+    secret, plain = (left, y) if isinstance(x, SecretTensor) else (right, x)
+    mask = torch.as_tensor(plain, dtype=torch.int64)
+    lowest, highest = (int(bound) for bound in mask.aminmax()) if mask.numel() else (0, 0)
+    # A mask that is not negative looks at no more bits than it has.
+    needed = width if lowest < 0 else min(width, max(1, highest.bit_length()))
+    kept = _bits(mask, needed) * _weights(dtype)[:needed].reshape(-1, *(1,) * mask.dim())
+    return left, right, _put_together(session, shares.binary(session, secret, needed), kept)
+
+
+def _bits(values: torch.Tensor, width: int) -> torch.Tensor:
+    return torch.stack([values >> place & 1 for place in range(width)])
+
+
+def _logic(name: str, combine: Any, of_booleans: Any) -> None:
+    overloads = [getattr(getattr(aten, name), form) for form in ("Tensor", "Scalar", "Scalar_Tensor")]
+
+    @implements(*overloads)
+    def bitwise(x: Any, y: Any) -> SecretTensor:
+        """Of integers: by their bits, 11 rounds at most; a public mask that is not negative takes as many
+        bits as it has. Of booleans as ``logical`` has it."""
+        dtype = _dtype(x, y)
+        if dtype == torch.bool:
+            return of_booleans(x, y)
+        left, right, both = _conjunction(x, y, dtype)
+        parts = tuple(combine(*words) for words in zip(left, right, both, strict=True))
+        return SecretTensor(parts, WHOLE, session_of(x, y), dtype)
+
+
+_logic("bitwise_and", lambda _x, _y, both: both + 0, logical.logical_and)
+_logic("bitwise_or", lambda x, y, both: x + y - both, logical.logical_or)
+_logic("bitwise_xor", lambda x, y, both: x + y - 2 * both, logical.logical_xor)
+
+
+@implements(aten.bitwise_not.default)
+def bitwise_not(x: SecretTensor) -> SecretTensor:
+    """The opposite of all bits: −1 − x for dtypes with a sign, the greatest number − x for others; no
+    interaction."""
+    if x.dtype == torch.bool:
+        return logical.logical_not(x)
+    if x.dtype.is_floating_point:
+        unsupported("bitwise logic on fractions", "it is for integers and booleans")
+    limits = torch.iinfo(x.dtype)
+    most = shares.trivial(x._session, torch.tensor(limits.max + limits.min))
+    return x.like(tuple(whole - part for whole, part in zip(most, x._parts, strict=True)), loose=x._loose)
+
+
+# Shifts ---------------------------------------------------------------------------------------------
+
+
+@implements(
+    aten.bitwise_left_shift.Tensor,
+    aten.bitwise_left_shift.Tensor_Scalar,
+    aten.bitwise_left_shift.Scalar_Tensor,
+    aten.__lshift__.Tensor,
+    aten.__lshift__.Scalar,
+)
+def left_shift(x: Any, distance: Any) -> SecretTensor:
+    """x·2^distance, modulo 2^64. By public distances no interaction; by secret ones about 15 rounds, and
+    they count modulo 64."""
+    session, dtype = session_of(x, distance), _dtype(x, distance)
+    words = lifted(session, x, WHOLE)
+    if isinstance(distance, SecretTensor):
+        places = shares.unstacked(shares.bit_to_ring(session, _distance(distance)))
+        words, power = together(words, power_of_two(session, places))
+        parts = shares.multiply(session, words, power, 0)
+    else:
+        far = torch.as_tensor(distance, dtype=torch.int64)
+        is_out = (far < 0) | (far >= torch.iinfo(dtype).bits)
+        parts = tuple(torch.where(is_out, 0, part << far.clamp(0, 63)) for part in words)
+    return SecretTensor(parts, WHOLE, session, dtype, loose=is_loose(dtype))
+
+
+@implements(
+    aten.bitwise_right_shift.Tensor,
+    aten.bitwise_right_shift.Tensor_Scalar,
+    aten.bitwise_right_shift.Scalar_Tensor,
+    aten.__rshift__.Tensor,
+    aten.__rshift__.Scalar,
+)
+def right_shift(x: Any, distance: Any) -> SecretTensor:
+    """The floor of x / 2^distance: 10 rounds at most by public distances; by secret ones, which count modulo
+    64, a choice for each of their six bits besides."""
+    session, dtype = session_of(x, distance), _dtype(x, distance)
+    width = torch.iinfo(dtype).bits
+    words = lifted(session, x, WHOLE)
+    if isinstance(distance, SecretTensor):
+        words, by = together(words, as_words(distance)._parts)
+        bits = shares.binary(session, words, width)
+        bits = _shifted(session, bits, shares.binary(session, by, _DISTANCE), torch.iinfo(dtype).min < 0)
+        return SecretTensor(_put_together(session, bits, _weights(dtype)), WHOLE, session, dtype)
+    far = torch.as_tensor(distance, dtype=torch.int64)
+    # PyTorch shifts by too much as by all bits but the sign.
+    far = torch.where((far < 0) | (far >= width), width - (torch.iinfo(dtype).min < 0), far)
+    table = torch.stack([_weights(dtype, places) for places in range(width + 1)])
+    weights = table[far].movedim(-1, 0)
+    words, _ = together(words, shares.trivial(session, torch.zeros_like(far)))
+    return SecretTensor(
+        _put_together(session, shares.binary(session, words, width), weights), WHOLE, session, dtype
+    )
+
+
+def _distance(distance: SecretTensor) -> Parts:
+    return shares.binary(distance._session, as_words(distance)._parts, _DISTANCE)
+
+
+def _shifted(session: Session, bits: Parts, distance: Parts, is_signed: bool) -> Parts:
+    """Bits, lowest first, moved down by a secret distance that has these bits."""
+    width = bits[0].shape[0]
+    for place in range(distance[0].shape[0]):
+        step = min(1 << place, width)
+        fill = [part[-1:] if is_signed else torch.zeros_like(part[-1:]) for part in bits]
+        filled = zip(bits, fill, strict=True)
+        moved = tuple(torch.cat([part[step:], end.expand(step, *end.shape[1:])]) for part, end in filled)
+        change = tuple(a ^ b for a, b in zip(bits, moved, strict=True))
+        by = tuple(part[place].expand(bits[0].shape) for part in distance)
+        change = shares.and_bits(session, by, change)
+        bits = tuple(a ^ b for a, b in zip(bits, change, strict=True))
+    return bits

@@ -1,0 +1,195 @@
+"""Max pooling in two and three dimensions (PyTorch makes one of two), its gradients, and what undoes it.
+Maxima are tournaments along one dimension after the other, in which no padding takes part. Indices are worked
+out when somebody uses them; the gradient needs none."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from tacit.fixed import WHOLE
+from tacit.operators.average_pooling import covering, each
+from tacit.operators.operands import as_words, compared, lifted, moved, operand_scale
+from tacit.operators.scales import of_target
+from tacit.operators.table import implements, unsupported
+from tacit.operators.tournaments import Tournament, Windows
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+class _Indices:
+    """Indices of a max pooling that nobody has asked for yet."""
+
+    def __init__(self, tournament: Tournament, dims: int) -> None:
+        self.tournament = tournament
+        self._dims = dims
+
+    def parts(self) -> Parts:
+        """The components; two rounds for each level of the tournament."""
+        return self.tournament.positions(self._dims)
+
+
+def _pooled(x: SecretTensor, stages: list[Windows], dims: int) -> tuple[SecretTensor, SecretTensor]:
+    x = as_words(x)
+    tournament = Tournament(x._session, x._parts, stages, compared(x._session, x._scale))
+    values = x.like(tournament.winners)
+    later = _Indices(tournament, dims)
+    return values, SecretTensor((), WHOLE, x._session, torch.int64, shape=values.shape, later=later)
+
+
+# The operators ------------------------------------------------------------------------------------------
+
+
+def _max_pool(overload: Any, dims: int, plain: Any) -> None:
+    @implements(overload)
+    def max_pool(
+        x: SecretTensor,
+        kernel_size: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        dilation: Sequence[int] = (1,),
+        ceil_mode: bool = False,
+    ) -> tuple[SecretTensor, SecretTensor]:
+        """Maxima over windows and their indices."""
+        kernel = each(kernel_size, dims)
+        steps = [each(stride, dims, kernel), each(padding, dims), each(dilation, dims)]
+        # The shape, and PyTorch's own checks of the arguments.
+        shape = plain(torch.empty(x.shape, device="meta"), kernel, *steps, ceil_mode).shape
+        stages = []
+        for axis in reversed(range(dims)):
+            dim = axis - dims
+            taps = _taps(x.shape[dim], shape[dim], kernel[axis], *(step[axis] for step in steps))
+            stages.append(Windows(dim, x.shape[dim], taps))
+        return _pooled(x, stages, dims)
+
+
+_max_pool(aten.max_pool2d_with_indices.default, 2, functional.max_pool2d)
+_max_pool(aten.max_pool3d_with_indices.default, 3, functional.max_pool3d)
+
+
+def _taps(size: int, outputs: int, kernel: int, stride: int, padding: int, dilation: int) -> torch.Tensor:
+    """For each place of the window the index that it takes at each output; places in the padding take
+    an index of the same window instead, which changes no maximum."""
+    starts = torch.arange(outputs) * stride - padding
+    indices = starts.unsqueeze(0) + (torch.arange(kernel) * dilation).unsqueeze(1)
+    inside = (indices >= 0) & (indices < size)
+    first_inside = indices.gather(0, inside.int().argmax(0, keepdim=True))
+    return torch.where(inside, indices, first_inside)
+
+
+@implements(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
+def adaptive_max_pool(x: SecretTensor, output_size: Sequence[int]) -> tuple[SecretTensor, SecretTensor]:
+    """Maxima over windows that cover the image evenly, and their indices."""
+    dims, stages = len(output_size), []
+    for dim in range(-1, -dims - 1, -1):
+        starts, ends = covering(x.shape[dim], output_size[dim])
+        widest = int((ends - starts).max()) if len(starts) else 1
+        # Narrower windows take their last element again.
+        taps = torch.minimum(starts + torch.arange(widest).unsqueeze(1), ends - 1)
+        stages.append(Windows(dim, x.shape[dim], taps))
+    return _pooled(x, stages, dims)
+
+
+@implements(aten.fractional_max_pool2d.default, aten.fractional_max_pool3d.default, scale=of_target)
+def fractional_max_pool(
+    x: SecretTensor, kernel_size: Sequence[int], output_size: Sequence[int], samples: torch.Tensor
+) -> tuple[SecretTensor, SecretTensor]:
+    """Maxima over windows at places that public random numbers say, for each channel its own."""
+    if isinstance(samples, SecretTensor) or not isinstance(x, SecretTensor):
+        unsupported("fractional pooling by secret random numbers", "draw them in public")
+    dims = len(output_size)
+    kernel, sizes = each(kernel_size, dims), x.shape[-dims:]
+    # (rows, outputs, places) of numbers of elements.
+    numbers = torch.zeros(1, 1, 1, dtype=torch.int64)
+    for axis in range(dims):
+        # The last dimension has the first sample.
+        sample = samples.flatten(0, -2)[:, dims - 1 - axis]
+        starts = _starts(sample, sizes[axis], output_size[axis], kernel[axis])
+        along = starts.unsqueeze(-1) + torch.arange(kernel[axis])
+        numbers = numbers[:, :, None, :, None] * sizes[axis] + along[:, None, :, None, :]
+        numbers = numbers.flatten(3, 4).flatten(1, 2)
+    flat = x.like(tuple(part.reshape(-1, sizes.numel()) for part in x._parts), loose=x._loose)
+    windows = Windows(-1, sizes.numel(), numbers.movedim(-1, 0).contiguous())
+    values, indices = _pooled(flat, [windows], 1)
+    shape = (*x.shape[:-dims], *output_size)
+    return values.reshape(shape), indices.view(shape)
+
+
+def _starts(sample: torch.Tensor, size: int, outputs: int, kernel: int) -> torch.Tensor:
+    """(rows, outputs): where PyTorch has windows begin, computed in the samples' own precision."""
+    if outputs == 1:
+        return torch.full((len(sample), 1), size - kernel)
+    alpha = sample.new_tensor(size - kernel) / sample.new_tensor(outputs - 1)
+    steps = torch.arange(outputs - 1, dtype=sample.dtype)
+    sample = sample.unsqueeze(1)
+    starts = ((steps + sample) * alpha).to(torch.int64) - (sample * alpha).to(torch.int64)
+    return torch.cat([starts, torch.full((len(starts), 1), size - kernel)], 1)
+
+
+# Back -------------------------------------------------------------------------------------------------
+
+
+def _gradient(overload: Any, dims: int) -> None:
+    @implements(overload, scale=of_target)
+    def max_pool_backward(gradient: Any, x: torch.Tensor, *settings: Any) -> Any:
+        """The gradient of each maximum at the element that it was: by secret indices two rounds for each
+        level of the tournament, by public ones none."""
+        indices = settings[-1]
+        if not isinstance(indices, SecretTensor):
+            return _scattered(gradient, indices, x.shape, dims, torch.scatter_add)
+        return _given_back(gradient, _tournament(indices), x.shape)
+
+
+for _overload, _dims in (
+    (aten.max_pool2d_with_indices_backward.default, 2),
+    (aten.max_pool3d_with_indices_backward.default, 3),
+    (aten.adaptive_max_pool2d_backward.default, 2),
+    (aten.adaptive_max_pool3d_backward.default, 3),
+    (aten.fractional_max_pool2d_backward.default, 2),
+    (aten.fractional_max_pool3d_backward.default, 3),
+):
+    _gradient(_overload, _dims)
+
+
+@implements(aten.max_unpool2d.default, aten.max_unpool3d.default, scale=of_target)
+def max_unpool(x: Any, indices: Any, output_size: Sequence[int], *_: Any) -> Any:
+    """Values at the indices of a max pooling, zeros elsewhere: by secret indices two rounds for each level of
+    its tournament, by public ones none."""
+    dims = len(output_size)
+    shape = torch.Size((*x.shape[:-dims], *output_size))
+    if not isinstance(indices, SecretTensor):
+        return _scattered(x, indices, shape, dims, torch.scatter)
+    tournament = _tournament(indices)
+    if tournament.shape.numel() != shape.numel() or tournament.shape[-dims:] != shape[-dims:]:
+        unsupported("unpooling by secret indices to another size", "give the size that was pooled")
+    if tournament.overlaps:
+        unsupported("unpooling by secret indices of windows that overlap", "pool with the kernel as stride")
+    return _given_back(x, tournament, shape)
+
+
+def _tournament(indices: SecretTensor) -> Tournament:
+    if not isinstance(indices._later, _Indices):
+        unsupported("max pooling undone by secret indices that no pooling gave", "use public ones")
+    return indices._later.tournament
+
+
+def _given_back(values: Any, tournament: Tournament, shape: torch.Size) -> SecretTensor:
+    session = tournament.session
+    scale = operand_scale(values, session.scale)
+    outputs = tournament.winners[0].shape
+    parts = tournament.given_back(tuple(part.reshape(outputs) for part in lifted(session, values, scale)))
+    return SecretTensor(tuple(part.reshape(shape) for part in parts), scale, session, values.dtype)
+
+
+def _scattered(x: Any, indices: torch.Tensor, shape: torch.Size, dims: int, scatter: Any) -> Any:
+    """Values at public indices among the elements of the last dimensions, of a tensor of that shape."""
+    positions, sizes = indices.flatten(-dims), (*shape[:-dims], shape[-dims:].numel())
+
+    def place(part: torch.Tensor) -> torch.Tensor:
+        placed: torch.Tensor = scatter(part.new_zeros(sizes), -1, positions, part.flatten(-dims))
+        return placed.reshape(shape)
+
+    return moved(x, place)

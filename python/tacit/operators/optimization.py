@@ -1,0 +1,158 @@
+"""Steps of ``torch.optim`` on secret parameters: PyTorch's own, in a setting in which their numbers fit.
+
+Averages of squared gradients need more bits than gradients have: of a gradient of 2^−10 Adam adds 2^−30 to
+its average. So while an optimiser that divides by the root of such averages (each has an ε) makes its step:
+
+- Its states, and what it computes of them, have ``AVERAGES`` fraction bits, and are below 2^6; the sums of
+  Adagrad, which grow, have ``SUMS`` and stop at ``MOST_SUM``. Parameters keep their scale.
+- Elements of gradients beyond ±``LIMIT`` count as that, so that no square leaves the range. Gradients
+  themselves stay as they are.
+- An ε of less than ``LEAST_EPS`` counts as that, since below it squares are less than one unit: what the
+  usual 1e-8 is for, that nothing is divided by zero, holds all the same, and gradients near 2^−15, which are
+  two units themselves, make smaller steps.
+
+A closure is called once, before the step. Where the optimiser leaves it open, tensors are computed as one
+list (``foreach``): a step takes the rounds of one tensor, not of all.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from typing import Any
+
+import torch
+from torch.optim import LBFGS, Adagrad, Optimizer
+
+from tacit.fixed import Scale
+from tacit.operators.operands import lifted, rescaled
+from tacit.session import Session
+from tacit.tensor import SecretTensor
+
+#: Fraction bits of moving averages, whose squares come with a factor of a thousandth or more.
+AVERAGES = Scale(40)
+
+#: Fraction bits of sums of squares, and where they stop growing: they stay below 2^14.
+SUMS = Scale(32)
+MOST_SUM = 2.0**13
+
+#: Elements of gradients count up to this magnitude, with which squares of what weight decay adds fit too.
+LIMIT = 4.0
+
+#: ε is at least this: the root of a unit of an average, over that of the factor of a thousandth.
+LEAST_EPS = 2.0**-15
+
+Step = Callable[..., Any]
+
+
+def _wrapped(step: Step) -> Step:
+    @wraps(step)
+    def secret_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
+        session = _session_of(optimizer)
+        if session is None or isinstance(optimizer, LBFGS):
+            return step(optimizer, closure, **kwargs) if closure is not None else step(optimizer, **kwargs)
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        with torch.no_grad(), _setting(optimizer, session):
+            step(optimizer, **kwargs)
+        return loss
+
+    secret_step._is_tacit = True  # type: ignore[attr-defined]
+    return secret_step
+
+
+def _session_of(optimizer: Optimizer) -> Session | None:
+    parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
+    return next((each._session for each in parameters if isinstance(each, SecretTensor)), None)
+
+
+@contextmanager
+def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
+    """What the head of this file says; afterwards all is as it was."""
+    before, session.is_optimizing = session.is_optimizing, True
+    scale = SUMS if isinstance(optimizer, Adagrad) else AVERAGES
+    try:
+        with ExitStack() as stack:
+            for group in optimizer.param_groups:
+                _as_one(group, stack)
+                if "eps" in group:
+                    _replace(group, "eps", max(group["eps"], LEAST_EPS), stack)
+                    _limit(group, stack)
+                    _lift_states(optimizer, group, scale)
+            if any("eps" in group for group in optimizer.param_groups):
+                stack.enter_context(session.at_scale(scale))
+            yield
+            if isinstance(optimizer, Adagrad):
+                _stop_sums(optimizer)
+    finally:
+        session.is_optimizing = before
+
+
+def _replace(group: dict[str, Any], name: str, value: Any, stack: ExitStack) -> None:
+    stack.callback(group.__setitem__, name, group[name])
+    group[name] = value
+
+
+def _as_one(group: dict[str, Any], stack: ExitStack) -> None:
+    """``foreach`` where neither it nor what excludes it was chosen."""
+    chosen = group.get("foreach", False) is not None or group.get("fused") or group.get("differentiable")
+    if not chosen and all(isinstance(parameter, SecretTensor) for parameter in group["params"]):
+        _replace(group, "foreach", True, stack)
+
+
+def _with_gradients(group: dict[str, Any]) -> list[SecretTensor]:
+    return [
+        parameter
+        for parameter in group["params"]
+        if isinstance(parameter, SecretTensor) and parameter.grad is not None
+    ]
+
+
+def _limit(group: dict[str, Any], stack: ExitStack) -> None:
+    """Gradients that go into the step: all elements of all of them, side by side."""
+    parameters = _with_gradients(group)
+    if not parameters:
+        return
+    gradients: list[Any] = [parameter.grad for parameter in parameters]
+    flat = torch.cat([gradient.reshape(-1) for gradient in gradients]).clamp(-LIMIT, LIMIT)
+    pieces = torch.split(flat, [gradient.numel() for gradient in gradients])
+    for parameter, gradient, piece in zip(parameters, gradients, pieces, strict=True):
+        stack.callback(setattr, parameter, "grad", gradient)
+        parameter.grad = piece.reshape(gradient.shape)
+
+
+def _lift_states(optimizer: Optimizer, group: dict[str, Any], scale: Scale) -> None:
+    """States that were made before any step, as Adagrad's are, or came with fewer bits."""
+    for parameter in _with_gradients(group):
+        state = optimizer.state[parameter]
+        for name, value in state.items():
+            if isinstance(value, SecretTensor):
+                state[name] = rescaled(value, scale)
+            elif isinstance(value, torch.Tensor) and value.shape == parameter.shape and name != "step":
+                session = parameter._session
+                state[name] = SecretTensor(lifted(session, value, scale), scale, session, value.dtype)
+
+
+def _stop_sums(optimizer: Optimizer) -> None:
+    for group in optimizer.param_groups:
+        sums = [optimizer.state[parameter]["sum"] for parameter in _with_gradients(group)]
+        if sums:
+            torch._foreach_clamp_max_(sums, MOST_SUM)
+
+
+def _install() -> None:
+    """Every optimiser's class is looked at when the first of it is made, as PyTorch itself does for its
+    hooks, which could not undo a setting where a step fails."""
+    original = Optimizer._patch_step_function
+
+    def patch(optimizer: Optimizer) -> None:
+        original(optimizer)
+        kind = type(optimizer)
+        if not hasattr(kind.step, "_is_tacit"):
+            kind.step = _wrapped(kind.step)  # type: ignore[method-assign]
+
+    Optimizer._patch_step_function = patch  # type: ignore[method-assign, assignment]
+
+
+_install()

@@ -1,0 +1,204 @@
+"""Sorting, and what is found by it: the greatest k, the k-th, medians.
+
+By a sorting network (``network``). Comparators of one stage share their rounds; n elements take
+log2(n)·(log2(n) + 1)/2 stages, less where only some places are asked for. What is done depends on n alone,
+and nothing is opened. To shuffle first (``tacit.shuffle``) and then open n·log2(n) comparisons would save up
+to half of the rounds and bytes, but show comparisons of shuffled values, and take steps that depend on them;
+a radix sort needs a shuffle for every bit, which is cheap only where a protocol permutes at a blow.
+
+A value and its index stand in one word, value·2^k + index, as long as that has room: so equal values keep
+their order, no two are equal, and a comparator is one maximum. Otherwise values and indices are compared and
+moved side by side.
+"""
+
+from typing import Any
+
+import torch
+
+from tacit import shares
+from tacit.fixed import ENCODED, WHOLE
+from tacit.operators.network import Network, network
+from tacit.operators.operands import as_words, compared
+from tacit.operators.table import implements, unsupported
+from tacit.session import Session
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+#: Bits of a word that hold value and index, which truncation takes apart again.
+ROOM = 63
+
+
+def ordered(
+    x: SecretTensor, dim: int, descending: bool, first: int = 0, last: int | None = None
+) -> tuple[SecretTensor, SecretTensor]:
+    """What stands at the places from ``first`` to before ``last`` of x sorted along a dimension, and where it
+    was. Equal values keep their order. Exact.
+
+    Rounds: eight for each stage of the network, and at most eleven; fourteen for each stage where values and
+    indices do not fit in a word (integers of 64 bits, more than 2^15 fractions).
+
+    Fractions are sorted rightly below their scale's limit, and within the comparison width.
+    """
+    if not x.dim():
+        return x, x.like(shares.trivial(x._session, torch.zeros((), dtype=torch.int64)), WHOLE, torch.int64)
+    session, size = x._session, x.shape[dim]
+    words = tuple(part.movedim(dim, 0) for part in as_words(x)._parts)
+    if descending:
+        words = shares.negate(words)
+    places = torch.arange(size).reshape(size, *[1] * (x.dim() - 1)).expand(words[0].shape)
+    index = shares.trivial(session, places)
+    comparisons = network(size, first, size if last is None else last)
+    width, bits = difference_width(x), max(1, (size - 1).bit_length())
+    if width + bits <= ROOM:
+        keys = tuple((word << bits) + place for word, place in zip(words, index, strict=True))
+        keys = _sorted(session, keys, comparisons, width + bits)
+        index = shares.low_bits(session, keys, bits)
+        # Nothing is dropped but zeros, so that this is exact.
+        words = shares.truncate(session, shares.subtract(keys, index), bits)
+    else:
+        words, index = _sorted_with(session, words, index, comparisons, width)
+    if descending:
+        words = shares.negate(words)
+    words, index = (tuple(part.movedim(0, dim) for part in parts) for parts in (words, index))
+    return restored(x, words), x.like(index, WHOLE, torch.int64)
+
+
+def difference_width(x: SecretTensor) -> int:
+    """Bits that differences of values need."""
+    own = compared(x._session, x._scale)
+    if x.dtype.is_floating_point:
+        return min(own, ENCODED + 2)
+    if x.dtype == torch.int64:
+        return own
+    return min(own, 2 if x.dtype == torch.bool else torch.iinfo(x.dtype).bits + 1)
+
+
+def restored(x: SecretTensor, words: Parts) -> SecretTensor:
+    """Sorted words as what they were before."""
+    if x.dtype != torch.bool:
+        return x.like(words)
+    return x.like(shares.complement(x._session, shares.equal_zero(x._session, words, 2)))
+
+
+def _sorted(session: Session, x: Parts, comparisons: Network, width: int) -> Parts:
+    """What was asked for of words sorted along the first dimension."""
+    x = tuple(part.contiguous().clone() for part in x)
+    for low, high in comparisons.stages:
+        left, right = (tuple(part.index_select(0, places) for part in x) for places in (low, high))
+        greater = shares.maximum(session, left, right, width)
+        for part, one, other, more in zip(x, left, right, greater, strict=True):
+            part.index_copy_(0, high, more)
+            part.index_copy_(0, low, one + other - more)
+    return tuple(part.index_select(0, comparisons.places) for part in x)
+
+
+def _sorted_with(
+    session: Session, x: Parts, index: Parts, comparisons: Network, width: int
+) -> tuple[Parts, Parts]:
+    """The same with their indices beside them, by which equal ones are told apart."""
+    both = tuple(torch.stack(pair) for pair in zip(x, index, strict=True))
+    for low, high in comparisons.stages:
+        left, right = (tuple(part.index_select(1, places) for part in both) for places in (low, high))
+        change = shares.subtract(right, left)
+        # Whether the left one is greater, is less, and is the later one.
+        asked = tuple(torch.stack([part[0], -part[0], part[1]]) for part in change)
+        greater, less, later = _unstacked(shares.sign(session, asked, width))
+        equal = shares.complement(session, _xor(greater, less))
+        swaps = _xor(greater, shares.and_bits(session, equal, later))
+        swaps = tuple(bit.expand(2, *bit.shape) for bit in swaps)
+        change = shares.bit_multiply(session, swaps, change)
+        for part, one, other, moved in zip(both, left, right, change, strict=True):
+            part.index_copy_(1, low, one + moved)
+            part.index_copy_(1, high, other - moved)
+    both = tuple(part.index_select(1, comparisons.places) for part in both)
+    return tuple(part[0] for part in both), tuple(part[1] for part in both)
+
+
+def _unstacked(parts: Parts) -> list[Parts]:
+    return [tuple(part[at] for part in parts) for at in range(parts[0].shape[0])]
+
+
+def _xor(x: Parts, y: Parts) -> Parts:
+    return tuple(a ^ b for a, b in zip(x, y, strict=True))
+
+
+# Operators -----------------------------------------------------------------------------------------------
+
+
+@implements(aten.sort.default)
+def sort(x: SecretTensor, dim: int = -1, descending: bool = False) -> tuple[SecretTensor, SecretTensor]:
+    """Sorted values and where they were; equal ones keep their order. Rounds as ``ordered``."""
+    return ordered(x, dim, descending)
+
+
+@implements(aten.sort.stable)
+def sort_stable(
+    x: SecretTensor,
+    *,
+    stable: bool | None = None,  # noqa: ARG001
+    dim: int = -1,
+    descending: bool = False,
+) -> tuple[SecretTensor, SecretTensor]:
+    """The same: it is always stable."""
+    return ordered(x, dim, descending)
+
+
+@implements(aten.topk.default)
+def topk(
+    x: SecretTensor,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,  # noqa: A002, ARG001
+) -> tuple[SecretTensor, SecretTensor]:
+    """The k greatest (or least), sorted, and where they are; the first of equals. Rounds as ``ordered``."""
+    return ordered(x, dim, largest, 0, k if x.dim() else None)
+
+
+@implements(aten.kthvalue.default)
+def kthvalue(
+    x: SecretTensor, k: int, dim: int = -1, keepdim: bool = False
+) -> tuple[SecretTensor, SecretTensor]:
+    """The k-th least along a dimension, and where it is. Rounds as ``ordered``."""
+    if not x.dim():
+        return ordered(x, 0, False)
+    values, index = ordered(x, dim, False, k - 1, k)
+    return (values, index) if keepdim else (_squeezed(values, dim), _squeezed(index, dim))
+
+
+def _squeezed(x: SecretTensor, dim: int) -> SecretTensor:
+    return x.like(tuple(part.squeeze(dim) for part in x._parts))
+
+
+@implements(aten.median.dim, aten.nanmedian.dim)
+def median_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[SecretTensor, SecretTensor]:
+    """Medians along a dimension, the lesser of two, and where they are. Rounds as ``ordered``."""
+    size = x.shape[dim] if x.dim() else 1
+    if not size:
+        unsupported("the median of no elements", "give it at least one")
+    return kthvalue(x, (size + 1) // 2, dim, keepdim)
+
+
+@implements(aten.median.default, aten.nanmedian.default)
+def median(x: SecretTensor) -> SecretTensor:
+    """The median of all, the lesser of two. Rounds as ``ordered``."""
+    flat = x.like(tuple(part.reshape(-1) for part in x._parts), loose=x._loose)
+    return median_dim(flat, 0)[0]
+
+
+def _depends_on_values(overload: Any, what: str) -> None:
+    @implements(overload)
+    def refused(*_args: Any, **_kwargs: Any) -> SecretTensor:
+        """How many come out would tell about the values."""
+        unsupported(f"{what}, whose size depends on the values,", "sort, and compare neighbours")
+
+
+for _overload, _what in (
+    (aten._unique.default, "unique"),
+    (aten._unique2.default, "unique"),
+    (aten.unique_dim.default, "unique along a dimension"),
+    (aten.unique_consecutive.default, "unique_consecutive"),
+):
+    _depends_on_values(_overload, _what)

@@ -1,0 +1,110 @@
+"""Products along dimensions: trees of log2(n) levels. Each product on the way must be in range, not the last
+alone."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from tacit import shares
+from tacit.fixed import WHOLE, Scale
+from tacit.operators.arithmetic import mul
+from tacit.operators.averages import reduced
+from tacit.operators.conversion import to_copy
+from tacit.operators.operands import as_words, moved, rescaled
+from tacit.operators.reduction import sum_dims
+from tacit.operators.scales import of_power, of_session
+from tacit.operators.table import implements
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+def of_products(session: Scale, x: Scale, *_: Scale, **__: Scale) -> Scale:
+    """Of products of any number of factors."""
+    return of_power(session, x, WHOLE)
+
+
+def _factors(x: SecretTensor, dtype: torch.dtype | None) -> SecretTensor:
+    """What is multiplied: PyTorch makes 64 bits of smaller integers first."""
+    if dtype is None:
+        dtype = x.dtype if x.dtype.is_floating_point else torch.int64
+    return as_words(to_copy(x, dtype=dtype))
+
+
+def product(x: SecretTensor) -> SecretTensor:
+    """Of the elements along the first dimension; at most two rounds for each level."""
+    session, scale = x._session, of_products(x._session.scale, x._scale)
+    if not x.shape[0]:
+        ones = shares.trivial(session, torch.ones(x.shape[1:], dtype=torch.int64) << scale.bits)
+        return x.like(ones, scale)
+    while (size := x.shape[0]) > 1:
+        half = size // 2
+        left, right, odd = (
+            _slice(x, start, end) for start, end in ((0, half), (half, 2 * half), (2 * half, size))
+        )
+        joined = rescaled(mul(left, right), scale), rescaled(odd, scale)
+        parts = zip(*(one._parts for one in joined), strict=True)
+        x = x.like(tuple(torch.cat(pair) for pair in parts), scale)
+    return rescaled(moved(x, lambda part: part[0]), scale)
+
+
+def _slice(x: SecretTensor, start: int, end: int) -> SecretTensor:
+    return x.like(tuple(part[start:end] for part in x._parts))
+
+
+@implements(aten.prod.default, scale=of_products)
+def prod_all(x: SecretTensor, *, dtype: torch.dtype | None = None) -> SecretTensor:
+    """The product of all elements; at most two rounds for each of log2(n) levels."""
+    return product(moved(_factors(x, dtype), lambda part: part.reshape(-1)))
+
+
+@implements(aten.prod.dim_int, scale=of_products)
+def prod_dim(
+    x: SecretTensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> SecretTensor:
+    """Products along a dimension; at most two rounds for each of log2(n) levels."""
+    if not x.dim():
+        return prod_all(x, dtype=dtype)
+    result = product(moved(_factors(x, dtype), lambda part: part.movedim(dim, 0)))
+    return moved(result, lambda part: part.reshape(reduced(x.shape, [dim % x.dim()], keepdim)))
+
+
+@implements(aten.cumprod.default, scale=of_products)
+def cumprod(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> SecretTensor:
+    """The products so far along a dimension, by doubling: at most two rounds for each of log2(n) levels."""
+    x = _factors(x, dtype)
+    x = rescaled(x, of_products(x._session.scale, x._scale))
+    if not x.dim():
+        return x
+    x, distance = moved(x, lambda part: part.movedim(dim, 0)), 1
+    while distance < x.shape[0]:
+        earlier, later = _slice(x, 0, len(x) - distance), _slice(x, distance, len(x))
+        pairs = zip(x._parts, mul(earlier, later)._parts, strict=True)
+        x = x.like(tuple(torch.cat([part[:distance], more]) for part, more in pairs))
+        distance *= 2
+    return moved(x, lambda part: part.movedim(0, dim))
+
+
+@implements(aten._trilinear.default, scale=of_session)
+def trilinear(
+    first: Any,
+    second: Any,
+    third: Any,
+    expand_first: Sequence[int],
+    expand_second: Sequence[int],
+    expand_third: Sequence[int],
+    sum_dim: Sequence[int],
+    unroll_dim: int = 1,  # noqa: ARG001
+) -> SecretTensor:
+    """Sums of products of three: at most four rounds."""
+    operands = []
+    for operand, dims in ((first, expand_first), (second, expand_second), (third, expand_third)):
+        for dim in dims:
+            operand = moved(operand, partial(torch.unsqueeze, dim=dim))
+        operands.append(operand)
+    secret = sorted(operands, key=lambda operand: isinstance(operand, SecretTensor))
+    # Public ones first: their product costs nothing.
+    both = secret[0] * secret[1] if not isinstance(secret[1], SecretTensor) else mul(secret[0], secret[1])
+    return rescaled(sum_dims(mul(both, secret[2]), sum_dim), secret[2]._session.scale)

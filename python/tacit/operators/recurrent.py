@@ -1,0 +1,150 @@
+"""Recurrent layers. PyTorch composes RNN, GRU and cells of other operators by itself; what it has fused for
+processors is the LSTM layer, which is here composed of steps that take as few rounds as they can.
+
+PyTorch adds a step's secret input in place to what it makes of the state, which is plain at first if weights
+are public: a hook gives such a layer a secret state to begin with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.nn.functional import linear
+from torch.nn.modules import module as hooks
+from torch.overrides import enable_reentrant_dispatch
+
+from tacit.operators.operands import rescaled, secret_of
+from tacit.operators.scales import of_session
+from tacit.operators.table import implements, unsupported
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+#: The number that PyTorch's fused layers give to LSTM.
+LSTM = 2
+
+
+def lstm_layer(
+    x: Any, weights: Sequence[Any], state: Any, memory: Any, reverse: bool
+) -> tuple[Any, Any, Any]:
+    """All outputs of one direction of a layer, and the last state and memory. x is (steps, batch, features),
+    weights are of inputs and of states, and a bias of each. A step has the rounds of a product, a sigmoid, a
+    product, a tanh and a product."""
+    of_input, of_state, *biases = weights
+    given = linear(x, of_input)
+    for bias in biases:
+        given = given + bias
+    outputs = []
+    for gates in reversed(given.unbind(0)) if reverse else given.unbind(0):
+        gates = gates + linear(state, of_state)
+        entering, kept, candidate, leaving = gates.chunk(4, -1)
+        # tanh x = 2·sigmoid(2x) − 1, so that there is one function for all.
+        smooth = torch.sigmoid(torch.cat([entering, kept, leaving, 2 * candidate], -1))
+        entering, kept, leaving, candidate = smooth.chunk(4, -1)
+        both = torch.stack([kept, entering]) * torch.stack(
+            [memory + torch.zeros_like(kept), 2 * candidate - 1]
+        )
+        memory = both[0] + both[1]
+        state = leaving * torch.tanh(memory)
+        outputs.append(state)
+    return torch.stack(outputs[::-1] if reverse else outputs), state, memory
+
+
+@implements(aten.mkldnn_rnn_layer.default, scale=of_session)
+def fused_layer(
+    x: Any,
+    of_input: Any,
+    of_state: Any,
+    bias_of_input: Any,
+    bias_of_state: Any,
+    state: Any,
+    memory: Any,
+    reverse: bool,
+    batch_sizes: Sequence[int],
+    mode: int,
+    _hidden_size: int,
+    _num_layers: int,
+    has_biases: bool,
+    *_: bool,
+) -> tuple[Any, ...]:
+    """``nn.LSTM``'s layers; nothing is kept for the gradient."""
+    _check(mode, batch_sizes)
+    weights = [of_input, of_state, *([bias_of_input, bias_of_state] if has_biases else [])]
+    found = lstm_layer(x, weights, state, memory, reverse)
+    scale = secret_of(*found)._session.scale
+    finished = [rescaled(one, scale) if isinstance(one, SecretTensor) else one for one in found]
+    return *finished, torch.empty(0, dtype=torch.uint8)
+
+
+@implements(aten.mkldnn_rnn_layer_backward.default, scale=of_session)
+def fused_layer_backward(
+    x: Any,
+    of_input: Any,
+    of_state: Any,
+    bias_of_input: Any,
+    bias_of_state: Any,
+    state: Any,
+    memory: Any,
+    _outputs: Any,
+    _last_state: Any,
+    _last_memory: Any,
+    *rest: Any,
+) -> tuple[Any, ...]:
+    """The gradients of all of these: the layer is computed once more, and PyTorch goes back through its
+    steps."""
+    gradients, (reverse, mode, *_, batch_sizes, _first, _workspace) = rest[:3], rest[3:]
+    has_biases = rest[6]
+    _check(mode, batch_sizes)
+    operands = [x, of_input, of_state, bias_of_input, bias_of_state, state, memory]
+    with enable_reentrant_dispatch(), torch.enable_grad():
+        leaves = [operand.detach().requires_grad_() for operand in operands]
+        weights, start = leaves[1 : 5 if has_biases else 3], leaves[5:]
+        found = lstm_layer(leaves[0], weights, start[0], start[1], reverse)
+        known = [pair for pair in zip(found, gradients, strict=True) if pair[1] is not None]
+        outputs, given = zip(*known, strict=True)
+        made = torch.autograd.grad(outputs, leaves, given, allow_unused=True)
+    pairs = zip(made, operands, strict=True)
+    scale = secret_of(*operands, *gradients)._session.scale
+    return tuple(
+        torch.zeros_like(operand)
+        if one is None
+        else rescaled(one, scale)
+        if isinstance(one, SecretTensor)
+        else one
+        for one, operand in pairs
+    )
+
+
+def _check(mode: int, batch_sizes: Sequence[int]) -> None:
+    if mode != LSTM or len(batch_sizes):
+        unsupported("a fused layer of packed sequences", "pad them, and mask what is beyond their ends")
+
+
+def _begin(module: torch.nn.Module, args: Any) -> Any:
+    """The arguments of a layer of public weights with a secret state, where the input is."""
+    if not isinstance(module, torch.nn.RNNBase | torch.nn.RNNCellBase) or not args:
+        return None
+    x, given = args[0], args[1] if len(args) > 1 else None
+    if not isinstance(x, SecretTensor) or any(isinstance(one, SecretTensor) for one in module.parameters()):
+        return None
+    is_lstm = isinstance(module, torch.nn.LSTM | torch.nn.LSTMCell)
+    state, memory = given if is_lstm and given is not None else (given, None)
+    size = getattr(module, "proj_size", 0) or module.hidden_size
+    state = _secret_state(module, x, size, state)
+    return x, (state, _secret_state(module, x, module.hidden_size, memory)) if is_lstm else state
+
+
+def _secret_state(module: Any, x: SecretTensor, size: int, given: Any) -> torch.Tensor:
+    """A state that is given, or zeros, as a secret tensor; no interaction."""
+    if isinstance(given, SecretTensor):
+        return given
+    if isinstance(module, torch.nn.RNNCellBase):
+        shape = [*x.shape[:-1], size]
+    else:
+        batch = [x.shape[0 if module.batch_first else 1]] if x.dim() == 3 else []
+        shape = [module.num_layers * (1 + module.bidirectional), *batch, size]
+    # Secret tensors that are to be written into begin with zeros.
+    state = x.new_empty(shape)
+    return state if given is None else state.copy_(given)
+
+
+hooks.register_module_forward_pre_hook(_begin)

@@ -1,0 +1,34 @@
+"""What can be written in the place of an operator that secret tensors do not have."""
+
+from typing import Any
+
+#: Where nothing better is known.
+OTHERWISE = "replace it in the model, or apply it to plain tensors"
+
+PLAIN_MATRIX = "compute it of the plain matrix, before it is shared"
+TWO_TENSORS = "keep the real and the imaginary part as two tensors"
+FIXED_POINT = "leave it out: secret numbers are fixed point already"
+
+#: By the beginning of the operator's name, the first that fits.
+REWRITES = {
+    "_fft_": "multiply by the real and the imaginary part of the public matrix torch.fft.fft(torch.eye(n))",
+    "nonzero": "keep the shape: torch.where(mask, x, 0); mask.sum() counts",
+    "_linalg_": PLAIN_MATRIX,
+    "linalg_": PLAIN_MATRIX,
+    "geqrf": PLAIN_MATRIX,
+    "lu_": PLAIN_MATRIX,
+    "complex": TWO_TENSORS,
+    "view_as_": TWO_TENSORS,
+    "polar": TWO_TENSORS,
+    "to_sparse": "keep it dense",
+    "_to_sparse": "keep it dense",
+    "quantize": FIXED_POINT,
+    "fake_quantize": FIXED_POINT,
+    "special_": "approximate it by a polynomial, or by several and torch.where",
+}
+
+
+def rewrite(func: Any) -> str:
+    """What can be done instead of the operator."""
+    name = func._schema.name.removeprefix("aten::")
+    return next((remedy for start, remedy in REWRITES.items() if name.startswith(start)), OTHERWISE)

@@ -1,0 +1,87 @@
+"""Fractions rounded to whole numbers: what stands after the point is the low bits of a word, and exact.
+
+Integers are whole already; nothing happens to them.
+"""
+
+from typing import Any
+
+import torch
+
+from tacit import shares
+from tacit.operators.operands import compared, times_public
+from tacit.operators.scales import of_session
+from tacit.operators.table import implements, unsupported
+from tacit.session import Session
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+def _fraction(session: Session, x: Parts, bits: int) -> Parts:
+    """What stands after the point, from 0: x modulo 2^bits."""
+    return shares.low_bits(session, x, bits)
+
+
+@implements(aten.floor.default)
+def floor(x: SecretTensor) -> SecretTensor:
+    """The greatest whole number up to x; ten rounds at most."""
+    if not x._scale.bits:
+        return x
+    return x.like(shares.subtract(x._parts, _fraction(x._session, x._parts, x._scale.bits)))
+
+
+@implements(aten.ceil.default)
+def ceil(x: SecretTensor) -> SecretTensor:
+    """The least whole number from x on; ten rounds at most."""
+    down = floor(x.like(shares.negate(x._parts), loose=x._loose))
+    return down.like(shares.negate(down._parts), loose=x._loose)
+
+
+@implements(aten.trunc.default)
+def trunc(x: SecretTensor) -> SecretTensor:
+    """The whole number next to x towards zero: the floor of what is raised by almost one where it is
+    negative. A comparison and twelve rounds at most."""
+    bits = x._scale.bits
+    if not bits:
+        return x
+    negative = shares.sign(x._session, x._parts, compared(x._session, x._scale))
+    almost = tuple(part * ((1 << bits) - 1) for part in shares.bit_to_ring(x._session, negative))
+    return floor(x.like(shares.add(x._parts, almost)))
+
+
+@implements(aten.frac.default)
+def frac(x: SecretTensor) -> SecretTensor:
+    """x less its whole part, with the sign of x; as ``trunc``."""
+    return x.like(shares.subtract(x._parts, trunc(x)._parts))
+
+
+@implements(aten.round.default)
+def round_(x: SecretTensor) -> SecretTensor:
+    """The nearest whole number, of two the even one; about twenty rounds."""
+    bits, session = x._scale.bits, x._session
+    if not bits:
+        return x
+    half = shares.trivial(session, torch.tensor(1 << (bits - 1)))
+    raised = tuple(part + more for part, more in zip(x._parts, half, strict=True))
+    binary = shares.binary(session, raised, bits + 1)
+    places = shares.bit_to_ring(session, binary)
+    weights = torch.tensor([1 << place for place in range(bits)])
+    after = tuple(torch.tensordot(weights, part[:bits], 1) for part in places)
+    # Halfway between two, the odd one above is one too many.
+    halfway = shares.equal_zero(session, after, bits + 1)
+    excess = shares.and_bits(session, halfway, tuple(part[bits] for part in binary))
+    excess = tuple(part << bits for part in shares.bit_to_ring(session, excess))
+    return x.like(shares.subtract(shares.subtract(raised, after), excess))
+
+
+@implements(aten.round.decimals, scale=of_session)
+def round_decimals(x: SecretTensor, *, decimals: int) -> SecretTensor:
+    """The nearest multiple of 10^−decimals: a product by 10^decimals, which must stay in range, rounded and
+    divided again. What is a unit of x's scale from halfway may go either way."""
+    if not x.dtype.is_floating_point:
+        unsupported("rounding integers to decimals", "make them fractions")
+    power = 10.0 ** abs(decimals)
+    factors: list[Any] = [torch.tensor(factor, dtype=torch.float64) for factor in (power, 1.0 / power)]
+    up, down = factors if decimals >= 0 else reversed(factors)
+    return times_public(round_(times_public(x, up, x.dtype)), down, x.dtype)

@@ -1,0 +1,105 @@
+"""What stands at each place after those before it: prefix maxima, and lengths of runs. By doubling: log2(n)
+levels, after each of which a place knows of twice as many before it."""
+
+import torch
+
+from tacit import shares
+from tacit.fixed import WHOLE
+from tacit.operators.extremum import tournament
+from tacit.operators.operands import as_words
+from tacit.operators.ordering import difference_width, ordered, restored
+from tacit.operators.table import implements, unsupported
+from tacit.session import Session
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+@implements(aten.cummax.default)
+def cummax(x: SecretTensor, dim: int) -> tuple[SecretTensor, SecretTensor]:
+    """The greatest so far along a dimension, and where it is: the last of equals. Eight rounds for each of
+    log2(n) levels. Exact."""
+    return _extrema(x, dim, 1)
+
+
+@implements(aten.cummin.default)
+def cummin(x: SecretTensor, dim: int) -> tuple[SecretTensor, SecretTensor]:
+    """The least so far along a dimension, and where it is: the last of equals. Eight rounds for each of
+    log2(n) levels. Exact."""
+    return _extrema(x, dim, -1)
+
+
+def _extrema(x: SecretTensor, dim: int, factor: int) -> tuple[SecretTensor, SecretTensor]:
+    """The greatest of factor·x so far, and the last index of it."""
+    session, own = x._session, tuple(part.reshape(part.shape or (1,)) for part in as_words(x)._parts)
+    words = tuple(part.movedim(dim, 0) * factor for part in own)
+    size = words[0].shape[0]
+    places = torch.arange(size).reshape(size, *[1] * (words[0].dim() - 1)).expand(words[0].shape)
+    index = shares.trivial(session, places)
+    both = tuple(torch.stack(pair, 1) for pair in zip(words, index, strict=True))
+    distance = 1
+    while distance < size:
+        earlier = tuple(part[:-distance] for part in both)
+        gain = shares.subtract(earlier, tuple(part[distance:] for part in both))
+        # The later one loses only if it is less.
+        loses = shares.sign(session, tuple(-part[:, 0] for part in gain), difference_width(x))
+        loses = tuple(bit.unsqueeze(1).expand(gain[0].shape) for bit in loses)
+        both = _added_from(both, distance, shares.bit_multiply(session, loses, gain))
+        distance *= 2
+    words = tuple((part[:, 0] * factor).movedim(0, dim).reshape(x.shape) for part in both)
+    index = tuple(part[:, 1].movedim(0, dim).reshape(x.shape) for part in both)
+    return restored(x, words), x.like(index, WHOLE, torch.int64)
+
+
+def _added_from(parts: Parts, first: int, change: Parts) -> Parts:
+    """What is added to all places from one on."""
+    return tuple(
+        torch.cat([part[:first], part[first:] + more]) for part, more in zip(parts, change, strict=True)
+    )
+
+
+@implements(aten.mode.default)
+def mode(x: SecretTensor, dim: int = -1, keepdim: bool = False) -> tuple[SecretTensor, SecretTensor]:
+    """The most frequent along a dimension, the least of several, and where it is last. Rounds: as
+    ``ordered``, six, and at most nine for each of log2(n) levels of counting and as many of choosing."""
+    if not x.dim():
+        return ordered(x, 0, False)
+    if not x.shape[dim]:
+        unsupported("the mode of no elements", "give it at least one")
+    session = x._session
+    values, index = ordered(x, dim, False)
+    words, places = (tuple(part.movedim(dim, 0) for part in as_words(v)._parts) for v in (values, index))
+    counts = _runs(session, words, difference_width(x))
+    # The longest run that ends somewhere, the first of equals; what stands there comes along.
+    width = max(2, x.shape[dim].bit_length() + 1)
+    _, best = tournament(session, tuple(part.movedim(0, -1) for part in counts), width)
+    chosen = x.like(best, WHOLE, torch.int64).unsqueeze(0) == torch.arange(x.shape[dim]).reshape(
+        -1, *[1] * (x.dim() - 1)
+    )
+    both = tuple(torch.stack(pair) for pair in zip(words, places, strict=True))
+    chosen_bits = tuple(bit.expand(both[0].shape) for bit in chosen._parts)
+    both = tuple(part.sum(1) for part in shares.bit_multiply(session, chosen_bits, both))
+    if keepdim:
+        both = tuple(part.unsqueeze(dim + 1 if dim >= 0 else dim) for part in both)
+    least = restored(x, tuple(part[0] for part in both))
+    return least, x.like(tuple(part[1] for part in both), WHOLE, torch.int64)
+
+
+def _runs(session: Session, x: Parts, width: int) -> Parts:
+    """Of sorted words how many up to each place are equal to it."""
+    counts = shares.trivial(session, torch.ones_like(x[0]))
+    if x[0].shape[0] == 1:
+        return counts
+    same = shares.equal_zero(session, tuple(part[1:] - part[:-1] for part in x), width)
+    # Whether all of a window are equal; before the first nothing is.
+    same = tuple(torch.cat([torch.zeros_like(bit[:1]), bit]) for bit in same)
+    distance = 1
+    while distance < x[0].shape[0]:
+        later = tuple(bit[distance:] for bit in same)
+        earlier = tuple(part[:-distance] for part in counts)
+        counts = _added_from(counts, distance, shares.bit_multiply(session, later, earlier))
+        both = shares.and_bits(session, later, tuple(bit[:-distance] for bit in same))
+        same = tuple(torch.cat([bit[:distance], new]) for bit, new in zip(same, both, strict=True))
+        distance *= 2
+    return counts

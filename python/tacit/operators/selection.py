@@ -1,0 +1,151 @@
+"""Secret indices: as one-hot vectors, by which elements are read, added to, and written.
+
+An index becomes the bits that tell its values apart (``patterns``): its low bits, multiplied with each other
+in halves, so that a value takes one AND and not a comparison; and whether it is in range at all. As ring
+elements they are multiplied with what is read, which is exact. Where an index is out of range nothing is read
+but zeros, and nothing is written: PyTorch's error would tell.
+"""
+
+from typing import Any
+
+import torch
+
+from tacit import fixed, patterns, shares
+from tacit.fixed import WHOLE
+from tacit.operators.operands import (
+    as_words,
+    bits_of,
+    compared,
+    lifted,
+    lifted_bits,
+    operand_scale,
+    public,
+    session_of,
+)
+from tacit.operators.ordering import restored
+from tacit.operators.table import unsupported
+from tacit.session import Session
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+#: What one-hot vectors hold, as ring elements, at a time.
+ENTRIES = 1 << 24
+
+
+def one_hot(index: SecretTensor, classes: int) -> SecretTensor:
+    """Secret integers as booleans along a new last dimension: which of 0 to ``classes`` − 1 it is; none where
+    it is none of them. At most 6 rounds, those of the bits of the index, and a round for each doubling of
+    their number."""
+    return bits_of(index._session, positions(index, classes))
+
+
+def positions(index: Any, size: int, *, wraps: bool = False) -> Parts:
+    """The same as components; with ``wraps`` −1 is the last one, and so on down to −size."""
+    if index.dtype == torch.bool or index.dtype.is_floating_point:
+        unsupported(f"an index of dtype {index.dtype}", "index by integers; torch.where chooses by booleans")
+    session, words = index._session, as_words(index)._parts
+    count = 2 * size if wraps else size
+    words = shares.add(words, shares.trivial(session, torch.tensor(count - size)))
+    # In range is what is not negative and less than the count: of both differences one is negative.
+    ends = shares.trivial(session, torch.tensor([0, count]).reshape(2, *[1] * index.dim()))
+    signs = shares.sign(session, shares.subtract(words, ends), compared(session, WHOLE))
+    valid = tuple(bit[0] ^ bit[1] for bit in signs)
+    bits = shares.binary(session, words, max(1, (count - 1).bit_length()))
+    hot = patterns.one_hot(session, bits, count, valid)
+    return tuple(part[..., :size] ^ part[..., size:] for part in hot) if wraps else hot
+
+
+def read(session: Session, hot: Parts, table: Any) -> Parts:
+    """What stands in tables [batch, size, columns] where one-hot vectors [batch, n, size] say, as words: of a
+    secret table's components, or of public words without more than the vectors' way into the ring. At most
+    three rounds for every 2^24 of what the vectors hold."""
+    batch, count, size = hot[0].shape
+    step = max(1, ENTRIES // max(1, batch * size))
+    blocks = [
+        _read(session, tuple(part[:, at : at + step] for part in hot), table)
+        for at in range(0, max(1, count), step)
+    ]
+    return tuple(torch.cat(parts, 1) for parts in zip(*blocks, strict=True))
+
+
+def _read(session: Session, hot: Parts, table: Any) -> Parts:
+    chosen = shares.bit_to_ring(session, hot)
+    if isinstance(table, torch.Tensor):
+        return tuple(shares.ring_product(part, table) for part in chosen)
+    return shares.matmul(session, chosen, table, 0)
+
+
+def added(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
+    """Tables with values [batch, n, columns] added where one-hot vectors say. At most three rounds."""
+    chosen = tuple(part.mT for part in shares.bit_to_ring(session, hot))
+    return shares.add(table, shares.matmul(session, chosen, values, 0))
+
+
+def written(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
+    """Tables with values in the place of what stands where one-hot vectors say, the last one if there are
+    several. At most four rounds, and one for each of log2(n) levels that find the last."""
+    chosen = tuple(part.mT for part in shares.bit_to_ring(session, _last(session, hot)))
+    is_written = tuple(part.sum(-1, keepdim=True).expand(table[0].shape) for part in chosen)
+    kept = shares.subtract(table, shares.multiply(session, is_written, table, 0))
+    return shares.add(kept, shares.matmul(session, chosen, values, 0))
+
+
+def _last(session: Session, hot: Parts) -> Parts:
+    """One-hot vectors without those that a later one repeats."""
+    size = hot[0].shape[1]
+    # Whether any from here on, of ever more, is there.
+    any_of, distance = hot, 1
+    while distance < size:
+        early, late = (
+            tuple(part[:, rows] for part in any_of) for rows in (slice(-distance), slice(distance, None))
+        )
+        either = zip(early, late, shares.and_bits(session, early, late), strict=True)
+        any_of = tuple(
+            torch.cat([a ^ b ^ both, part[:, -distance:]], 1)
+            for (a, b, both), part in zip(either, any_of, strict=True)
+        )
+        distance *= 2
+    if size < 2:
+        return hot
+    repeated = shares.and_bits(
+        session, tuple(part[:, :-1] for part in hot), tuple(part[:, 1:] for part in any_of)
+    )
+    return tuple(
+        torch.cat([part[:, :-1] ^ again, part[:, -1:]], 1) for part, again in zip(hot, repeated, strict=True)
+    )
+
+
+# What is read and written ----------------------------------------------------------------------------------
+
+
+def table_of(x: Any, session: Session) -> Any:
+    """What is read as components of words, or as public words."""
+    if isinstance(x, SecretTensor):
+        return as_words(x)._parts if x.dtype == torch.bool else x._parts
+    plain = public(x)
+    return fixed.encode(plain, fixed.of_dtype(session.scale, plain.dtype))
+
+
+def found(x: Any, session: Session, words: Parts) -> SecretTensor:
+    """Words that were read as what is kept in x."""
+    if not isinstance(x, SecretTensor):
+        x = target(x.reshape(-1)[:0], session)
+    return restored(x, words) if x.dtype == torch.bool else x.like(words, loose=x._loose)
+
+
+def target(x: Any, session: Session) -> SecretTensor:
+    """What is written to in a copy, as a secret tensor."""
+    if isinstance(x, SecretTensor):
+        return x
+    if x.dtype == torch.bool:
+        return bits_of(session, lifted_bits(session, x))
+    scale = operand_scale(x, session.scale)
+    return SecretTensor(lifted(session, x, scale), scale, session, x.dtype)
+
+
+def session_of_all(*operands: Any) -> Session:
+    """The session of the secret ones, in lists too."""
+    flat = [
+        each for operand in operands for each in (operand if isinstance(operand, list | tuple) else [operand])
+    ]
+    return session_of(*flat)

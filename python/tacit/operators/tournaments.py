@@ -1,0 +1,136 @@
+"""Maxima over windows, and which elements won: bits, one for each comparison, from which indices are worked
+out and along which gradients go back. Nobody who does not ask for either pays for more than the maxima."""
+
+from dataclasses import dataclass
+
+import torch
+
+from tacit import shares
+from tacit.session import Session
+from tacit.shares import Parts
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Which elements meet: for each place of a window the index along a dimension (from the end) that each
+    output takes there. (places, outputs), or (places, rows, outputs) where each row has its own.
+
+    Where several windows or places take the same element, the earlier place is the one that counts.
+    """
+
+    dim: int
+    size: int
+    taps: torch.Tensor
+
+    @property
+    def overlap(self) -> bool:
+        """Whether an element is in the windows of several outputs."""
+        taps = self.taps if self.taps.dim() == 3 else self.taps.unsqueeze(1)
+        _, rows, outputs = taps.shape
+        is_in = torch.zeros(rows, outputs, self.size, dtype=torch.bool)
+        is_in.scatter_(2, taps.permute(1, 2, 0), True)
+        return bool((is_in.sum(1) > 1).any())
+
+    def taken(self, parts: Parts) -> Parts:
+        """(places, ..., outputs, ...) of components."""
+        return tuple(map(self._taken, parts))
+
+    def _taken(self, part: torch.Tensor) -> torch.Tensor:
+        if self.taps.dim() == 3:
+            return torch.stack([part.gather(self.dim, tap) for tap in self.taps])
+        places = part.index_select(self.dim, self.taps.flatten())
+        return torch.ops.aten.unflatten.int(places, self.dim, self.taps.shape).movedim(self.dim - 1, 0)
+
+    def given_back(self, parts: Parts) -> Parts:
+        """What is added up at each element: the adjoint of ``taken``."""
+        return tuple(map(self._given_back, parts))
+
+    def _given_back(self, part: torch.Tensor) -> torch.Tensor:
+        shape = list(part.shape[1:])
+        shape[self.dim] = self.size
+        back = part.new_zeros(shape)
+        for tap, given in zip(self.taps, part, strict=True):
+            if self.taps.dim() == 3:
+                back.scatter_add_(self.dim, tap, given)
+            else:
+                back.index_add_(self.dim, tap, given)
+        return back
+
+
+class Tournament:
+    """Maxima over windows along one dimension after another; among equals the first wins, as in PyTorch."""
+
+    def __init__(self, session: Session, x: Parts, stages: list[Windows], width: int) -> None:
+        """Plays it: for each level a comparison of that width and a choice, 8 rounds."""
+        self.session = session
+        #: Of what was played for.
+        self.shape = x[0].shape
+        self._stages: list[tuple[Windows, list[Parts]]] = []
+        for windows in stages:
+            places, levels = windows.taken(x), []
+            while places[0].shape[0] > 1:
+                left, right, rest = _neighbours(places)
+                # The left one is the earlier; it loses only when it is less.
+                lost = shares.sign(session, shares.subtract(left, right), width)
+                levels.append(lost)
+                places = _joined(self._chosen(lost, left, right), rest)
+            x = tuple(part[0] for part in places)
+            self._stages.append((windows, levels))
+        self.winners = x
+        self._positions: Parts = ()
+
+    def _chosen(self, lost: Parts, left: Parts, right: Parts) -> Parts:
+        return shares.add(left, shares.bit_multiply(self.session, lost, shares.subtract(right, left)))
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether an element is in several windows."""
+        return any(windows.overlap for windows, _ in self._stages)
+
+    def of_winners(self, values: Parts) -> Parts:
+        """Other values of all elements, at those that won; for each level a choice, two rounds."""
+        for windows, levels in self._stages:
+            places = windows.taken(values)
+            for lost in levels:
+                left, right, rest = _neighbours(places)
+                places = _joined(self._chosen(lost, left, right), rest)
+            values = tuple(part[0] for part in places)
+        return values
+
+    def given_back(self, values: Parts) -> Parts:
+        """Values of outputs, each added to the element that won it; for each level a choice, two rounds."""
+        for windows, levels in reversed(self._stages):
+            places = tuple(part.unsqueeze(0) for part in values)
+            for lost in reversed(levels):
+                won, rest = (
+                    tuple(part[half] for part in places)
+                    for half in (slice(len(lost[0])), slice(len(lost[0]), None))
+                )
+                right = shares.bit_multiply(self.session, lost, won)
+                left = shares.subtract(won, right)
+                pairs = zip(left, right, strict=True)
+                places = _joined(tuple(torch.stack(pair, 1).flatten(0, 1) for pair in pairs), rest)
+            values = windows.given_back(places)
+        return values
+
+    def positions(self, dims: int) -> Parts:
+        """The numbers of the winners, among the elements of the last dimensions; worked out once."""
+        if not self._positions:
+            sizes = self.shape[len(self.shape) - dims :]
+            numbers = shares.trivial(self.session, torch.arange(sizes.numel()).reshape(sizes))
+            everywhere = tuple(part.expand(self.shape) for part in numbers)
+            self._positions = self.of_winners(everywhere)
+        return self._positions
+
+
+def _neighbours(places: Parts) -> tuple[Parts, Parts, Parts]:
+    """Those that meet, and the last if it meets none."""
+    even = places[0].shape[0] // 2 * 2
+    left, right = (tuple(part[side:even:2] for part in places) for side in (0, 1))
+    return left, right, tuple(part[even:] for part in places)
+
+
+def _joined(first: Parts, rest: Parts) -> Parts:
+    if not len(rest[0]):
+        return first
+    return tuple(torch.cat(pair) for pair in zip(first, rest, strict=True))

@@ -1,0 +1,284 @@
+"""A module on plain and on secret tensors, side by side: how exact it is, and what room its numbers leave."""
+
+import copy
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils import _pytree as pytree
+
+from tacit import fixed
+from tacit.errors import EncodingError, MisuseError, PrecisionWarning, RangeWarning
+from tacit.launch import launch
+from tacit.rehearsal.lenient import shown
+from tacit.rehearsal.subject import Subject, arguments, program_of
+from tacit.session import fraction_bits, session
+
+#: Normalised squared error from which numbers do not match.
+TOLERANCE = 1e-3
+
+#: Errors below this are the resolution's own.
+RESOLUTION = 2.0**-13
+
+#: What comes out of these is what came out of the last module inside.
+CONTAINERS = (torch.nn.Sequential,)
+
+#: Bits of range that an advised scale leaves for data larger than the example.
+MARGIN = 2
+
+#: Scales that are advised.
+LEAST, MOST = 8, fixed.RANGE // 2 - 1
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A module that ran."""
+
+    name: str
+    """Its path; of the whole, the name of its class."""
+    type: str
+    low: float
+    high: float
+    """The range of what came out on plain tensors."""
+    error: float
+    """The largest difference of what came out on secret ones."""
+    normalised: float
+    """The squared norm of all differences, by that of what came out on plain ones."""
+    headroom: float | None
+    """Bits of range that its largest number, or product before it is truncated, left; below 0 it is wrong.
+    None where it computes nothing itself."""
+
+    @property
+    def diverges(self) -> bool:
+        """Whether its numbers do not match."""
+        return (self.normalised > TOLERANCE and self.error > RESOLUTION) or (self.headroom or 0) < 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What ``tacit.compare`` found."""
+
+    scale: int
+    """Fraction bits that it was run with."""
+    layers: list[Layer]
+    """In the order in which they were through; the last is the whole."""
+    overflows: list[str]
+    """What left its range, with operator and module."""
+    losses: list[str]
+    """Weights that are too small for their scale."""
+    advised_scale: int | None
+    """Fraction bits with which the example stays in range and is most exact; None if none do."""
+    advised_error: float | None
+    """The normalised squared error with these."""
+
+    @property
+    def first_divergence(self) -> Layer | None:
+        """The first layer whose numbers do not match, or that left its range."""
+        return next((layer for layer in self.layers if layer.diverges), None)
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing left its range, and the result matches."""
+        return not self.overflows and not self.layers[-1].diverges
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name."""
+        first = self.first_divergence
+        found = {**asdict(self), "passed": self.passed, "first_divergence": first and first.name}
+        # JSON has no infinity: an error without measure is null.
+        return pytree.tree_map(lambda leaf: leaf if _is_measured(leaf) else None, found)
+
+    def __str__(self) -> str:
+        return "\n".join([*_table(self.layers), *_summary(self)])
+
+
+def compare(module: Subject, example: Any, *, scale: int = fixed.DEFAULT.bits) -> Comparison:
+    """Runs a module on plain tensors, and on secret ones under the reference, where values can be looked at,
+    and holds what comes out of every layer side by side. Nothing that leaves its range escapes it.
+
+    Weights and inputs are taken to be secret. Errors are those of any protocol, but for the last bit of
+    each truncation, which falls at random. What draws random numbers, such as dropout in training, does
+    not match.
+
+    Args:
+        module: an ordinary module.
+        example: of its inputs: a tensor, a tuple of the arguments, or a mapping of them by name.
+        scale: fraction bits.
+
+    Raises:
+        UnsupportedOperatorError: secret tensors do not have an operator; ``tacit.check`` lists all.
+
+    Warns:
+        RangeWarning: a value or a product left its range.
+    """
+    if not isinstance(module, torch.nn.Module):
+        raise MisuseError("compare takes a module and an example of its inputs: a program has no plain twin")
+    args, kwargs = arguments(example)
+    twin = copy.deepcopy(module)
+    with torch.no_grad(), _recorded(twin) as plain:
+        twin(*args, **kwargs)
+    run = _run(module, example, scale)
+    layers = _layers(plain, run)
+    advised: tuple[int | None, float | None] = scale, layers[-1].normalised
+    if run.overflows or layers[-1].diverges:
+        advised = _advice(module, example, plain, run, scale, layers[-1].normalised)
+    return Comparison(scale, layers, run.overflows, run.losses, *advised)
+
+
+def _is_measured(leaf: Any) -> bool:
+    return not isinstance(leaf, float) or math.isfinite(leaf)
+
+
+class _Output(NamedTuple):
+    """What came out of a module."""
+
+    name: str
+    type: str
+    tensors: list[torch.Tensor]
+
+
+class _Run(NamedTuple):
+    """On secret tensors."""
+
+    outputs: list[_Output]
+    headroom: dict[tuple[str, str], float]
+    overflows: list[str]
+    losses: list[str]
+
+    def left(self, kind: str) -> float:
+        """The least headroom of all modules."""
+        return min((bits for (_, of), bits in self.headroom.items() if of == kind), default=math.inf)
+
+
+@contextmanager
+def _recorded(module: torch.nn.Module) -> Iterator[list[_Output]]:
+    """Within it, what comes out of each module inside is kept, as plain tensors."""
+    outputs: list[_Output] = []
+
+    def record(name: str) -> Any:
+        def hook(part: torch.nn.Module, _args: Any, result: Any) -> None:
+            leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+            # Another module may write into what came out.
+            outputs.append(_Output(name, type(part).__name__, [shown(leaf).clone() for leaf in leaves]))
+
+        return hook
+
+    handles = [
+        part.register_forward_hook(record(name or type(module).__name__))
+        for name, part in module.named_modules()
+        if not name or not isinstance(part, CONTAINERS)
+    ]
+    try:
+        yield outputs
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _run(module: torch.nn.Module, example: Any, scale: int) -> _Run:
+    program = program_of(module, example)
+
+    def recorded() -> _Run:
+        current = session()
+        current.headroom = {}
+        with fraction_bits(scale), _recorded(module) as outputs:
+            program()
+        overflows = [f"{where} has {what}" for where, what in current.reported.items()]
+        return _Run(outputs, current.headroom, overflows, [])
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run: _Run = launch(recorded, parties=2, protocol="plain")[0]
+    losses = [str(each.message) for each in caught if each.category is PrecisionWarning]
+    for each in caught:
+        if each.category is not PrecisionWarning:
+            warnings.warn(each.message, each.category, stacklevel=3)
+    return run._replace(losses=losses)
+
+
+def _layers(plain: list[_Output], run: _Run) -> list[Layer]:
+    return [_layer(expected, found, run.headroom) for expected, found in zip(plain, run.outputs, strict=True)]
+
+
+def _layer(plain: _Output, found: _Output, headroom: dict[tuple[str, str], float]) -> Layer:
+    expected, other = (
+        torch.cat([torch.zeros(0), *(tensor.to(torch.float64).reshape(-1) for tensor in output.tensors)])
+        for output in (plain, found)
+    )
+    errors = (other - expected).nan_to_num(math.inf, math.inf, -math.inf)
+    squares, norm = float(errors.square().sum()), float(expected.square().sum())
+    left = [bits for (module, _), bits in headroom.items() if module == plain.name]
+    some = expected.numel() > 0
+    return Layer(
+        plain.name,
+        plain.type,
+        float(expected.min()) if some else 0.0,
+        float(expected.max()) if some else 0.0,
+        float(errors.abs().max()) if some else 0.0,
+        squares / norm if norm else math.inf if squares else 0.0,
+        min(left, default=None),
+    )
+
+
+def _advice(
+    module: torch.nn.Module, example: Any, plain: list[_Output], run: _Run, scale: int, error: float
+) -> tuple[int | None, float | None]:
+    """The scale with which numbers stay in range and are most exact, and the error then; tried out."""
+    value, product = run.left("value") - MARGIN, run.left("product") - MARGIN
+    # A product has the bits of both its operands.
+    most = scale + math.floor(min(value, product / 2)) if math.isfinite(min(value, product)) else MOST
+    for bits in range(min(most, MOST), LEAST - 1, -1):
+        if bits == scale:
+            return (None, None) if run.overflows else (scale, error)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RangeWarning)
+                other = _run(module, example, bits)
+        except EncodingError:
+            continue
+        if not other.overflows:
+            better = _layers(plain, other)[-1].normalised
+            return (bits, better) if run.overflows or better < error else (scale, error)
+    return None, None
+
+
+def _table(layers: list[Layer]) -> list[str]:
+    width = max(len("layer"), *(len(layer.name) for layer in layers))
+    kind = max(len("type"), *(len(layer.type) for layer in layers))
+    lines = [
+        f"{'layer':<{width}}  {'type':<{kind}}  {'plain range':>23}  {'error':>8}  {'normalised':>10}  room"
+    ]
+    for layer in layers:
+        room = "" if layer.headroom is None else f"{layer.headroom:.1f}"
+        lines.append(
+            f"{layer.name:<{width}}  {layer.type:<{kind}}  {f'{layer.low:.4g} … {layer.high:.4g}':>23}  "
+            f"{layer.error:>8.1e}  {layer.normalised:>10.1e}  {room:>4}{'  <--' if layer.diverges else ''}"
+        )
+    return lines
+
+
+def _summary(found: Comparison) -> list[str]:
+    lines = [
+        "(error: the largest; normalised: the squared error by the squared norm; room: bits of range left)",
+        *(f"OVERFLOW: {overflow}" for overflow in found.overflows),
+        *found.losses,
+    ]
+    first = found.first_divergence
+    if first is None:
+        lines.append("All layers match.")
+    else:
+        lines.append(f"The first that does not match is {first.name}.")
+    if found.advised_scale is None:
+        lines.append(f"No scale of {LEAST} to {MOST} fraction bits holds these numbers: scale the data down.")
+    elif found.advised_scale == found.scale:
+        lines.append(f"Advised: {found.scale} fraction bits, as it ran with.")
+    else:
+        lines.append(
+            f"Advised: {found.advised_scale} fraction bits, with a normalised error of "
+            f"{found.advised_error:.1e}; `with tacit.fraction_bits({found.advised_scale}):`"
+        )
+    return lines

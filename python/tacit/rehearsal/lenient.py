@@ -1,0 +1,163 @@
+"""An operator that secret tensors do not have is noted, and what PyTorch computes of the plain values takes
+its place: so a run goes on, and finds all there is. Under the reference alone, where values can be looked
+at."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import tacit
+from tacit import fixed, shares
+from tacit.errors import EncodingError, MisuseError, NetworkError, PeerError, UnsupportedOperatorError
+from tacit.fixed import WHOLE
+from tacit.operators.rewrites import OTHERWISE, rewrite
+from tacit.operators.table import REVEALING, assign
+from tacit.session import Session
+from tacit.tensor import INSTEAD, SecretTensor
+
+#: Whose lines are nobody's model: tacit's own, PyTorch's, and those with which a party's thread begins.
+OURS = (*(f"{Path(package.__file__ or '').parent}{os.sep}" for package in (tacit, torch)), threading.__file__)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What a program wants of secret tensors, and they do not have."""
+
+    what: str
+    """The operator, or what was tried."""
+    module: str
+    """Path of the module in which it was wanted; empty outside any."""
+    line: str
+    """File and line of the program, as close as there is one to the operator."""
+    remedy: str
+    """What can be done instead."""
+
+
+class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While it is entered, secret tensors of a session of the reference lack nothing; ``gaps`` holds how
+    often each thing was wanted that they lack."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        assert session.is_plain, "values are looked at under the reference alone"
+        self._session = session
+        self.gaps: dict[Gap, int] = {}
+        self.operators: set[str] = set()
+
+    def __enter__(self) -> "Lenient":
+        self._session.rehearsal = self
+        return super().__enter__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if not any(issubclass(kind, SecretTensor) for kind in types):
+            return func(*args, **kwargs)
+        self.operators.add(str(func))
+        if func in REVEALING:
+            remedy = rewrite(func)
+            self._note(REVEALING[func], INSTEAD if remedy == OTHERWISE else remedy)
+            return func(*pytree.tree_map(shown, args), **pytree.tree_map(shown, kwargs))
+        try:
+            # An operator that is made of others lacks what these lack.
+            with self:
+                return SecretTensor.dispatcher(func, args, kwargs)
+        except (PeerError, NetworkError):
+            raise
+        except Exception as error:
+            try:
+                result = self._substituted(func, args, kwargs)
+            except Exception:
+                # It does not work on plain tensors either.
+                raise error from None
+            self._note_error(func, error)
+            return result
+
+    def withheld(self, what: str, show: Callable[[torch.Tensor], Any], secret: torch.Tensor) -> Any:
+        """What ``show`` gives of the plain tensor."""
+        self._note(what, INSTEAD)
+        return show(shown(secret))
+
+    def _note_error(self, func: Any, error: Exception) -> None:
+        if isinstance(error, UnsupportedOperatorError) and error.what:
+            self._note(error.what.removeprefix("the operator "), error.remedy)
+        elif isinstance(error, EncodingError | MisuseError):
+            self._note(str(func), str(error))
+        else:
+            self._note(str(func), f"tacit fails: {type(error).__name__}: {error}"[:200])
+
+    def _note(self, what: str, remedy: str) -> None:
+        labels = self._session.modules.labels
+        gap = Gap(what, labels[-1] if labels else "", _line(sys._getframe()), remedy)
+        self.gaps[gap] = self.gaps.get(gap, 0) + 1
+
+    def _substituted(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The operator on plain tensors; what it writes into secret ones, and what it returns, is secret."""
+        plain = pytree.tree_map(shown, args), pytree.tree_map(shown, kwargs)
+        result = func(*plain[0], **plain[1])
+        written = {}
+        for at, argument in enumerate(func._schema.arguments):
+            if argument.alias_info is None or not argument.alias_info.is_write:
+                continue
+            given, computed = (
+                values[0][at] if at < len(values[0]) else values[1].get(argument.name)
+                for values in ((args, kwargs), plain)
+            )
+            if isinstance(given, SecretTensor):
+                assign(given, computed)
+                written[id(computed)] = given
+
+        def secret(value: Any) -> Any:
+            if not isinstance(value, torch.Tensor):
+                return value
+            return written[id(value)] if id(value) in written else hidden(self._session, value)
+
+        return pytree.tree_map(secret, result)
+
+
+def shown(value: Any) -> Any:
+    """A secret tensor of the reference as a plain one; anything else as it is."""
+    if not isinstance(value, SecretTensor):
+        return value
+    words = value._parts[0]
+    return (
+        words.to(torch.bool) if value.dtype == torch.bool else fixed.decode(words, value._scale, value.dtype)
+    )
+
+
+def hidden(session: Session, value: torch.Tensor) -> SecretTensor:
+    """A plain tensor as a secret one of the reference; what cannot be encoded is brought into range."""
+    if value.dtype == torch.bool:
+        return SecretTensor(shares.trivial_bits(session, value.to(torch.uint8)), WHOLE, session, torch.bool)
+    scale = fixed.of_dtype(session.scale, value.dtype)
+    most = scale.limit / 2
+    if value.is_floating_point():
+        value = torch.nan_to_num(value).clamp(-most, most)
+    words = fixed.encode(value, scale) if value.is_floating_point() else value.to(torch.int64)
+    return SecretTensor(shares.trivial(session, words), scale, session, value.dtype)
+
+
+def _line(frame: FrameType | None) -> str:
+    """Where the program is, that is the innermost frame that is neither PyTorch's nor tacit's; empty
+    if there is none."""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith(OURS) and Path(path).is_file():
+            return f"{_short(path)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def _short(path: str) -> str:
+    file = Path(path)
+    return str(file.relative_to(Path.cwd())) if file.is_relative_to(Path.cwd()) else path

@@ -1,0 +1,111 @@
+"""What is rehearsed: a module with an example of its inputs, or a whole program."""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from tacit import paths
+from tacit.errors import MisuseError, NoSessionError
+from tacit.module import share_module
+from tacit.session import session
+from tacit.sharing import share
+
+#: Who owns what, of a module with an example.
+MODEL_OWNER, DATA_OWNER = 0, 1
+
+#: Names of what a module with an example does outside its layers.
+SHARING_MODEL, SHARING_INPUTS, REVEALING = "(sharing the model)", "(sharing the inputs)", "(revealing)"
+
+#: A module, or what every party runs.
+Subject = torch.nn.Module | Callable[[], Any]
+
+
+def program_of(subject: Subject, example: Any) -> Callable[[], Any]:
+    """What every party runs: the subject itself, or a module on secret inputs by secret weights, of which the
+    inputs' owner learns what comes out."""
+    if not isinstance(subject, torch.nn.Module):
+        if example is not None:
+            raise MisuseError("an example of inputs belongs to a module; a program has its own")
+        return subject
+    args, kwargs = arguments(example)
+
+    def program() -> Any:
+        with paths.labelled(SHARING_MODEL):
+            share_module(subject, owner=MODEL_OWNER)
+        with paths.labelled(SHARING_INPUTS):
+            secret_args, secret_kwargs = pytree.tree_map(_shared, (args, kwargs))
+        with torch.no_grad():
+            result = subject(*secret_args, **secret_kwargs)
+        with paths.labelled(REVEALING):
+            return pytree.tree_map(_revealed, result)
+
+    return program
+
+
+def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """An example as a call's arguments: a tuple has them by position, a mapping by name; anything else is
+    the only one."""
+    if example is None:
+        raise MisuseError("a module needs an example of its inputs: a tensor, a tuple of them, or a dict")
+    if isinstance(example, Mapping):
+        return (), dict(example)
+    return tuple(example) if isinstance(example, tuple | list) else (example,), {}
+
+
+def _shared(leaf: Any) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    return share(leaf if session().party == DATA_OWNER else None, owner=DATA_OWNER)
+
+
+def _revealed(leaf: Any) -> Any:
+    return leaf.reveal(to=DATA_OWNER) if hasattr(leaf, "reveal") else leaf
+
+
+def load(text: str) -> tuple[Subject, Any]:
+    """What ``FILE:CALLABLE`` names, a function without arguments: what it returns, a pair of a module and
+    an example of its inputs; or the function itself, if it shares tensors and so is a program.
+
+    Raises:
+        MisuseError: there is no such file or function, or it returns something else.
+    """
+    path, colon, name = text.rpartition(":")
+    if not colon or not name:
+        raise MisuseError(f"{text!r} names no function: FILE:CALLABLE is wanted, such as model.py:build")
+    function = _function(Path(path), name)
+    try:
+        made = function()
+    except NoSessionError:
+        # It shares by itself.
+        return function, None
+    if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], torch.nn.Module):
+        return made
+    raise MisuseError(
+        f"{text} returns {type(made).__name__}: a pair is wanted of a module and an example of its inputs, "
+        "or a program that shares tensors itself"
+    )
+
+
+def _function(path: Path, name: str) -> Callable[[], Any]:
+    if not path.is_file():
+        raise MisuseError(f"there is no file {path}")
+    # No module that there is takes this name, and who copies what the file defines finds it there.
+    spec = spec_from_file_location(f"rehearsed:{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise MisuseError(f"{path} is no Python file")
+    module = module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (SyntaxError, ImportError) as error:
+        raise MisuseError(f"{path}: {error}") from None
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise MisuseError(f"{path} has no function {name!r}")
+    return function

@@ -1,0 +1,119 @@
+"""What a party does, recorded while it runs: modules, the operators in them, sharing and revealing, each with
+its time, bytes, rounds and waiting. All of that follows from shapes and from the clock; no value is
+recorded."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tacit.errors import MisuseError
+from tacit.session import Session, session
+
+#: Operators that are recorded at most; modules always are.
+MOST_OPERATORS = 20_000
+
+#: What is measured of each span, after its start and end in seconds.
+MEASURES = ("bytes_sent", "rounds", "waiting_seconds")
+
+
+class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """The spans of a party, as they nest; recorded while it is entered."""
+
+    def __init__(self, current: Session) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._session = current
+        self._started = time.perf_counter()
+        self._root = self._begun("", "program")
+        self._open = [self._root]
+        self._operators = 0
+
+    def enter(self, name: str, kind: str) -> None:
+        """Something begins."""
+        span = self._begun(name, kind)
+        self._open[-1]["inside"].append(span)
+        self._open.append(span)
+
+    def leave(self) -> None:
+        """What began last ends."""
+        self._end(self._open.pop())
+
+    @contextmanager
+    def span(self, name: str, kind: str) -> Iterator[None]:
+        """Within it, that is what happens."""
+        self.enter(name, kind)
+        try:
+            yield
+        finally:
+            self.leave()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if not types or self._operators >= MOST_OPERATORS:
+            return func(*args, **(kwargs or {}))
+        self._operators += 1
+        with self.span(func._schema.name.removeprefix("aten::"), "operator"):
+            return func(*args, **(kwargs or {}))
+
+    def finished(self) -> dict[str, Any]:
+        """All that was recorded, and what it stands under, for a page."""
+        while self._open:
+            self.leave()
+        current, made = self._session, self._session.meter.correlations
+        return {
+            "party": current.party,
+            "parties": current.parties,
+            "protocol": current.protocol,
+            "source": current.core.source,
+            "transport": current.transport,
+            "threat_model": current.threat_model,
+            "correlation_bytes_sent": made.bytes_sent,
+            "correlation_bytes_received": made.bytes_received,
+            "waited_for_correlations": current.meter.waited_for_correlations,
+            "complete": self._operators < MOST_OPERATORS,
+            "spans": self._root,
+        }
+
+    def _begun(self, name: str, kind: str) -> dict[str, Any]:
+        totals = self._session.core.totals()
+        measured = {measure: totals[measure] for measure in MEASURES}
+        return {"name": name, "kind": kind, "start": self._now(), "end": 0.0, **measured, "inside": []}
+
+    def _end(self, span: dict[str, Any]) -> None:
+        totals = self._session.core.totals()
+        span["end"] = self._now()
+        for measure in MEASURES:
+            span[measure] = totals[measure] - span[measure]
+
+    def _now(self) -> float:
+        return time.perf_counter() - self._started
+
+
+@contextmanager
+def recording() -> Iterator[Trace]:
+    """Within it, what the current session does is recorded.
+
+    Raises:
+        NoSessionError: there is no session.
+        MisuseError: it is recorded already.
+    """
+    current = session()
+    if current.trace is not None:
+        raise MisuseError("this session is recorded already")
+    trace = Trace(current)
+    current.trace = trace
+    try:
+        with trace:
+            yield trace
+    finally:
+        current.trace = None
+
+
+def recorded(fn: Callable[..., Any], *args: Any) -> tuple[Any, dict[str, Any]]:
+    """What ``fn(*args)`` returns, and what was recorded of it."""
+    with recording() as trace:
+        value = fn(*args)
+    return value, trace.finished()

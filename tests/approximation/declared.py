@@ -1,0 +1,120 @@
+"""What is declared of each approximation: where it holds, and how far off it may be."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tacit.operators import approximation as secret
+
+#: What is off by less than this is not held against a relative error: the resolution of the default scale.
+ALLOWED = 2.0**-13
+
+#: Numbers far outside of every interval.
+FAR = torch.tensor([0.0, 1.0, 30.0, 1e3, 3e4, 1e6, 1e9], dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function, where it is measured, and its declared error there."""
+
+    name: str
+    domain: str
+    approximate: Callable[[Any], Any]
+    exact: Callable[[torch.Tensor], torch.Tensor]
+    grid: torch.Tensor
+    error: float
+    relative: bool = False
+
+    def off(self, found: torch.Tensor) -> float:
+        """The largest error on the grid, of numbers as they are encoded."""
+        plain = self.exact(encoded(self.grid))
+        errors = (found.double() - plain).abs()
+        if self.relative:
+            errors = torch.where(errors < ALLOWED, torch.zeros(()), errors / plain.abs())
+        return float(errors.max())
+
+
+def encoded(x: torch.Tensor) -> torch.Tensor:
+    """The numbers that 16 fraction bits make of others."""
+    return (x * 2.0**16).round() * 2.0**-16
+
+
+def line(low: float, high: float, points: int = 4001) -> torch.Tensor:
+    """Evenly spaced."""
+    return torch.linspace(low, high, points, dtype=torch.float64)
+
+
+def powers(low: int, high: int, points: int = 4001) -> torch.Tensor:
+    """Evenly spaced by magnitude, from 2^low to 2^high."""
+    return torch.logspace(low, high, points, base=2, dtype=torch.float64)
+
+
+def everywhere(cutoff: float) -> torch.Tensor:
+    """Around 0 and up to the largest numbers, on both sides."""
+    return torch.cat([line(-2 * cutoff, 2 * cutoff), FAR, -FAR])
+
+
+def both_signs(x: torch.Tensor) -> torch.Tensor:
+    """x and −x."""
+    return torch.cat([x, -x])
+
+
+gelu = torch.nn.functional.gelu
+
+FUNCTIONS = [
+    Function("exp", "[−16, 20.5]", secret.exp, torch.exp, line(-16, 20.5), 2**-12, relative=True),
+    Function(
+        "exp, not positive",
+        "(−2^30, 0]",
+        lambda x: secret.exp(x, nonpositive=True),
+        torch.exp,
+        torch.cat([line(-16, 0), -FAR]),
+        2**-13,
+    ),
+    Function("2^x", "[−16, 29]", lambda x: secret.exp(x, base=2.0), torch.exp2, line(-16, 29), 2**-12, True),
+    Function("log", "[2^−16, 2^30)", secret.log, torch.log, powers(-16, 29), 2**-14),
+    Function("log2", "[2^−16, 2^30)", lambda x: secret.log(x, base=2.0), torch.log2, powers(-16, 29), 2**-14),
+    Function(
+        "reciprocal",
+        "±[2^−16, 2^30)",
+        secret.reciprocal,
+        torch.reciprocal,
+        both_signs(powers(-16, 29)),
+        2**-13,
+        relative=True,
+    ),
+    Function("rsqrt", "[2^−16, 2^30)", secret.rsqrt, torch.rsqrt, powers(-16, 29), 2**-13, relative=True),
+    Function("sqrt", "[0, 2^30)", secret.sqrt, torch.sqrt, torch.cat([FAR, powers(-16, 29)]), 2**-13, True),
+    Function(
+        "divide",
+        "quotients below 2^30",
+        lambda x: secret.divide(x, 3.0 - x),
+        lambda x: x / (3.0 - x),
+        both_signs(powers(-10, 28)),
+        2**-12,
+        relative=True,
+    ),
+    Function("sigmoid", "all", secret.sigmoid, torch.sigmoid, everywhere(7.5), 2**-10.7),
+    Function("tanh", "all", secret.tanh, torch.tanh, everywhere(4.0), 2**-10.4),
+    Function("erf", "all", secret.erf, torch.erf, everywhere(2.75), 2**-12),
+    Function("gelu", "all", secret.gelu, gelu, everywhere(3.75), 2**-10.7),
+    Function(
+        "gelu by tanh",
+        "all",
+        lambda x: secret.gelu(x, by_tanh=True),
+        lambda x: gelu(x, approximate="tanh"),
+        everywhere(3.75),
+        2**-10.7,
+    ),
+    Function("silu", "all", secret.silu, torch.nn.functional.silu, everywhere(9.25), 2**-10),
+    Function("softplus", "all", secret.softplus, torch.nn.functional.softplus, everywhere(7.5), 2**-10.7),
+    Function("sin", "[−64, 64]", secret.sin, torch.sin, line(-64, 64), 2**-13),
+    Function("cos", "[−64, 64]", secret.cos, torch.cos, line(-64, 64), 2**-13),
+    Function("arctan", "all", secret.arctan, torch.arctan, everywhere(4.0), 2**-13),
+]
+
+#: exp(20.79...) is the largest that can be encoded.
+LARGEST = 2.0**30 * math.exp(-0.03)

@@ -1,0 +1,146 @@
+"""Approximations are as exact as is declared of them, and stay in range outside of their domains."""
+
+from pathlib import Path
+from typing import Any
+
+import declared
+import pytest
+import torch
+
+import tacit
+from tacit.fixed import Scale
+from tacit.operators import approximation
+
+FUNCTIONS = declared.FUNCTIONS
+
+NAMES = [function.name for function in FUNCTIONS]
+
+
+def everything(grids: list[torch.Tensor]) -> list[torch.Tensor]:
+    """In a party: what each function gives."""
+    return [
+        function.approximate(tacit.share(grid, owner=0)).reveal()
+        for function, grid in zip(FUNCTIONS, grids, strict=True)
+    ]
+
+
+@pytest.fixture(scope="module")
+def on_the_reference() -> dict[str, torch.Tensor]:
+    """What each function gives on its whole grid; nothing may leave its range."""
+    grids = [function.grid for function in FUNCTIONS]
+    return dict(zip(NAMES, tacit.launch(everything, grids, parties=2, protocol="plain")[0], strict=True))
+
+
+@pytest.mark.filterwarnings("error::tacit.RangeWarning")
+@pytest.mark.parametrize("function", FUNCTIONS, ids=NAMES)
+def test_error_on_a_dense_grid(
+    function: declared.Function, on_the_reference: dict[str, torch.Tensor]
+) -> None:
+    assert function.off(on_the_reference[function.name]) <= function.error
+
+
+@pytest.mark.parametrize(
+    "setting", [("replicated", 3, None), ("additive", 3, "dealer"), ("additive", 2, "ot")], ids=str
+)
+def test_error_on_shares(setting: tuple[str, int, str | None]) -> None:
+    protocol, parties, source = setting
+    # Every hundredth point, always others than the rest.
+    grids = [function.grid[at % 100 :: 100] for at, function in enumerate(FUNCTIONS)]
+    found = tacit.launch(everything, grids, parties=parties, protocol=protocol, source=source)[0]
+    for function, grid, values in zip(FUNCTIONS, grids, found, strict=True):
+        plain = function.exact(declared.encoded(grid))
+        errors = (values.double() - plain).abs()
+        if function.relative:
+            errors = torch.where(errors < declared.ALLOWED, torch.zeros(()), errors / plain.abs())
+        assert float(errors.max()) <= function.error, function.name
+
+
+def outside(x: torch.Tensor) -> dict[str, Any]:
+    """In a party: functions outside of their domains."""
+    secret = tacit.share(x, owner=0)
+    zero = tacit.share(torch.zeros(3), owner=1)
+    return {
+        "exp": approximation.exp(secret).reveal(),
+        "log": approximation.log(secret).reveal(),
+        "sqrt": approximation.sqrt(secret).reveal(),
+        "rsqrt": approximation.rsqrt(secret).reveal(),
+        "quotient": approximation.divide(secret, zero).reveal(),
+        "large": approximation.divide(secret * 1e6, zero + 1e-3).reveal(),
+    }
+
+
+@pytest.mark.parametrize("setting", [("plain", 2), ("replicated", 3)])
+def test_outside_of_their_domains_is_what_is_documented(setting: tuple[str, int]) -> None:
+    protocol, parties = setting
+    x = torch.tensor([-1000.0, 0.0, 1000.0])
+    found = tacit.launch(outside, x, parties=parties, protocol=protocol)[0]
+    assert found["exp"][0] == 0.0
+    assert declared.LARGEST < found["exp"][2] < 2.0**30
+    assert torch.allclose(found["log"][:2], torch.tensor(-11.0904), atol=1e-3)
+    assert torch.equal(found["sqrt"][:2], torch.zeros(2))
+    assert torch.allclose(found["rsqrt"][:2], torch.tensor(256.0), rtol=1e-3)
+    assert torch.allclose(found["quotient"], torch.tensor([-1000.0, 0.0, 1000.0]) * 2.0**16, rtol=1e-3)
+    assert torch.allclose(found["large"], torch.tensor([-(2.0**30), 0.0, 2.0**30]), rtol=1e-2)
+
+
+#: The results of exp, which are below 2^13, leave room for them.
+SCALES = (12, 20, 24, 28)
+
+
+def at_scales(x: torch.Tensor) -> list[list[torch.Tensor]]:
+    """In a party: functions of numbers of other scales, with results of other scales."""
+    found = []
+    for bits in SCALES:
+        with tacit.fraction_bits(bits):
+            secret = tacit.share(x, owner=0)
+            found.append(
+                [
+                    function(secret).reveal()
+                    for function in (
+                        approximation.exp,
+                        approximation.log,
+                        approximation.sqrt,
+                        approximation.reciprocal,
+                        approximation.sigmoid,
+                        approximation.gelu,
+                        approximation.sin,
+                        approximation.arctan,
+                    )
+                ]
+            )
+    return found
+
+
+@pytest.mark.filterwarnings("error::tacit.RangeWarning")
+def test_other_scales() -> None:
+    # Encodable at all of them, and so are the results.
+    x = (torch.linspace(0.05, 9, 301) * 2.0**12).round() * 2.0**-12
+    plain = [
+        torch.exp(x),
+        torch.log(x),
+        torch.sqrt(x),
+        torch.reciprocal(x),
+        torch.sigmoid(x),
+        torch.nn.functional.gelu(x),
+        torch.sin(x),
+        torch.arctan(x),
+    ]
+    for bits, found in zip(SCALES, tacit.launch(at_scales, x, parties=2, protocol="plain")[0], strict=True):
+        for at, (mine, exact) in enumerate(zip(found, plain, strict=True)):
+            tolerance = 2.0 ** -min(10, bits - 4)
+            assert torch.allclose(mine, exact, rtol=2.0**-11, atol=tolerance), (bits, at)
+
+
+def test_a_result_may_have_another_scale() -> None:
+    def program() -> float:
+        x = tacit.share(torch.tensor([3000.0]), owner=0)
+        return float(approximation.reciprocal(x, positive=True, scale=Scale(30)).reveal())
+
+    found = tacit.launch(program, parties=2, protocol="plain")[0]
+    assert found == pytest.approx(1 / 3000, rel=2.0**-12)
+
+
+def test_the_page_has_a_row_for_each() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/accuracy.md").read_text()
+    rows = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")]
+    assert rows[2:] == NAMES

@@ -1,0 +1,116 @@
+"""A program: runs PyTorch's operator database on the reference and writes what came out, which are the list
+of what works (python/tacit/coverage.py) and the page made of it (docs/operators.md). Nothing is written if
+anything is wrong."""
+
+import argparse
+import json
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import gaps
+import harness
+
+import tacit
+from tacit import coverage
+from tacit.commands import operators as command
+
+ROOT = Path(__file__).resolve().parents[2]
+
+HEAD = '''"""What of PyTorch's operator database works on secret tensors, written by tests/operators/survey.py
+and held against a run by the tests: each operator that takes a float32 tensor, by name and variant."""
+
+'''
+
+
+class Verdict:
+    """What the samples of an operator gave."""
+
+    def __init__(self, key: str) -> None:
+        self.refusals: list[str] = []
+        self.wrong: list[str] = []
+        self.right = 0
+        name, _, variant = key.partition("/")
+        samples = harness.samples(name, variant)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            outcomes = tacit.launch(harness.attempt, samples, parties=2, protocol="plain")[0]
+            for sample, found in zip(samples, outcomes, strict=True):
+                self._add(key, sample, found)
+
+    def _add(self, key: str, sample: harness.Sample, found: object) -> None:
+        place = f"{key}, sample {sample.at}, all secret: {sample.all_secret}"
+        if isinstance(found, tacit.MisuseError):
+            self.refusals.append(str(found))
+        elif isinstance(found, Exception):
+            self.wrong.append(f"{place}: {found}")
+        elif wrong := harness.wrong(sample, found, key not in gaps.UNDEFINED):
+            self.wrong.append(f"{place}: {wrong}")
+        else:
+            self.right += 1
+
+    @property
+    def reason(self) -> str:
+        """What most refusals say, as short as it is unmistakable."""
+        reasons = [_reason(refusal) for refusal in self.refusals]
+        return max(sorted(set(reasons)), key=reasons.count)
+
+
+def _reason(refusal: str) -> str:
+    if named := re.match(r"the operator ([\w.:]+) is not supported", refusal):
+        return named[1].removesuffix(".default")
+    return re.split(r" is not supported| is not computed|, which|; |: ", refusal)[0][:70]
+
+
+def survey(keys: list[str]) -> tuple[dict[str, Verdict], list[str]]:
+    """All verdicts, and all that is wrong."""
+    verdicts = {key: Verdict(key) for key in keys}
+    return verdicts, [wrong for verdict in verdicts.values() for wrong in verdict.wrong]
+
+
+def written(whole: list[str], partly: dict[str, str], refused: dict[str, str]) -> str:
+    """The module of that contents."""
+    lines = ["#: All forms that the database has work.", "WHOLE: tuple[str, ...] = ("]
+    lines += [f"    {json.dumps(key)}," for key in sorted(whole)]
+    for about, name, reasons in (
+        ("Some forms work; the others say this.", "PARTLY", partly),
+        ("No form works; all say this.", "REFUSED", refused),
+    ):
+        closing = ")" if name == "PARTLY" else "}"
+        lines += [closing, "", f"#: {about}", f"{name}: dict[str, str] = {{"]
+        lines += [f"    {json.dumps(key)}: {json.dumps(reason)}," for key, reason in sorted(reasons.items())]
+    return HEAD + "\n".join([*lines, "}"]) + "\n"
+
+
+def main() -> int:
+    """1 if anything is wrong, which is printed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="OPERATOR", help="as the database has it: name/variant")
+    chosen = parser.parse_args().names
+    everything = [f"{name}/{variant}" if variant else name for name, variant in harness.operators()]
+    keys = [key for key in everything if key not in gaps.NO_INPUT | gaps.ELSEWHERE]
+    verdicts, wrong = survey([key for key in keys if key in chosen] if chosen else keys)
+    if wrong:
+        print("\n".join(wrong))
+        return 1
+    partly, refused = dict(coverage.PARTLY), dict(coverage.REFUSED)
+    for key, verdict in verdicts.items():
+        partly.pop(key, None)
+        refused.pop(key, None)
+        if verdict.refusals:
+            (partly if verdict.right else refused)[key] = verdict.reason
+    partly = {key: reason for key, reason in partly.items() if key in keys}
+    refused = {key: reason for key, reason in refused.items() if key in keys}
+    whole = [key for key in keys if key not in partly and key not in refused]
+    place = ROOT / "python" / "tacit" / "coverage.py"
+    place.write_text(written(whole, partly, refused))
+    for name, value in (("WHOLE", tuple(sorted(whole))), ("PARTLY", partly), ("REFUSED", refused)):
+        setattr(coverage, name, value)
+    (ROOT / "docs" / "operators.md").write_text(command.page())
+    print(f"{len(whole)} wholly, {len(partly)} partly, {len(refused)} refused, of {len(keys)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

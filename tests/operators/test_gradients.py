@@ -1,0 +1,67 @@
+"""The gradient of every operator in PyTorch's database: it is that of plain tensors, or the operator stands
+in the list of gaps and says so."""
+
+import gradients
+import pytest
+
+from tacit import gradient_coverage as coverage
+
+#: What training is made of, on shares too and not only on the reference.
+ON_SHARES = [
+    "addmm",
+    "amax",
+    "bmm",
+    "cat",
+    "clamp",
+    "cumsum",
+    "index_select",
+    "masked_fill",
+    "matmul",
+    "mean",
+    "mul",
+    "nn.functional.embedding",
+    "nn.functional.hardtanh",
+    "nn.functional.interpolate/nearest",
+    "nn.functional.leaky_relu",
+    "nn.functional.linear",
+    "nn.functional.pad/reflect",
+    "nn.functional.prelu",
+    "nn.functional.relu",
+    "sum",
+    "var",
+    "where",
+]
+
+
+def check(key: str, protocol: str, parties: int) -> None:
+    """Holds an operator's gradients against the lists."""
+    verdict = gradients.verdict(key, protocol, parties)
+    assert verdict.is_empty == (key in coverage.NONE)
+    assert not verdict.wrong, verdict.wrong[0]
+    refused = coverage.PARTLY.get(key, coverage.REFUSED.get(key))
+    assert bool(verdict.right) == (key in coverage.WHOLE or key in coverage.PARTLY)
+    if refused is None:
+        assert not verdict.refusals, verdict.refusals[0]
+    else:
+        assert any(refused in refusal for refusal in verdict.refusals), "survey_gradients.py writes the lists"
+
+
+@pytest.mark.parametrize("key", gradients.KEYS)
+def test_gradient(key: str) -> None:
+    check(key, "plain", 2)
+
+
+@pytest.mark.parametrize("key", ON_SHARES)
+def test_gradient_on_shares(key: str) -> None:
+    check(key, "replicated", 3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", sorted({*coverage.WHOLE, *coverage.PARTLY} - set(ON_SHARES)))
+def test_every_other_gradient_on_shares(key: str) -> None:
+    check(key, "replicated", 3)
+
+
+def test_the_lists_name_every_operator_once() -> None:
+    listed = [*coverage.NONE, *coverage.WHOLE, *coverage.PARTLY, *coverage.REFUSED]
+    assert sorted(listed) == sorted(gradients.KEYS)

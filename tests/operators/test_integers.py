@@ -1,0 +1,113 @@
+"""Integers: bits, shifts, division; and fractions that are rounded. All are exact."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import tacit
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "plain": {"protocol": "plain"},
+    "replicated": {},
+    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
+}
+
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+WORDS = torch.tensor([0, 1, -1, 5, -7, 2**40 + 3, -(2**55) - 1, HIGHEST, LOWEST])
+OTHERS = torch.tensor([3, -1, 12, -6, HIGHEST, 2**35, 2**40 - 1, LOWEST, 0])
+SMALL = torch.tensor([-128, -3, 0, 77, 127], dtype=torch.int8)
+UNSIGNED = torch.tensor([0, 1, 128, 200, 255], dtype=torch.uint8)
+NUMBERS = torch.tensor([0, 1, -1, 7, -7, 100, -(2**29), 2**29 + 5, 2**40 + 1])
+DIVISORS = torch.tensor([3, -1, 2, -3, 7, -(2**20), 1, 3, 2**30 - 3])
+FRACTIONS = torch.tensor(
+    [0.0, 0.5, -0.5, 1.5, 2.5, -2.5, -0.25, 7.99999, -7.99999, 1000.5, -(2.0**14) + 0.125]
+)
+
+Call = Callable[..., Any]
+
+#: Of one operand that is secret, and public numbers.
+ALONE: dict[str, tuple[torch.Tensor, Call]] = {
+    "not": (WORDS, lambda x: ~x),
+    "not, no sign": (UNSIGNED, lambda x: ~x),
+    "and a mask": (WORDS, lambda x: x & 0xFF0),
+    "and a negative mask": (WORDS, lambda x: x & -16),
+    "or": (WORDS, lambda x: x | 5),
+    "reversed xor": (WORDS, lambda x: 12 ^ x),
+    "tensor": (WORDS, lambda x: x & OTHERS),
+    "left": (WORDS, lambda x: x << 3),
+    "left by several": (SMALL, lambda x: x << torch.tensor([0, 1, 5, 7, 9], dtype=torch.int8)),
+    "right": (WORDS, lambda x: x >> 3),
+    "right by several": (WORDS, lambda x: x >> torch.arange(9) * 9),
+    "right, small": (SMALL, lambda x: x >> 2),
+    "right, no sign": (UNSIGNED, lambda x: x >> 2),
+    "logical not": (WORDS, torch.logical_not),
+    "logical xor": (WORDS, lambda x: torch.logical_xor(x, OTHERS)),
+    "floor of a quotient": (NUMBERS, lambda x: x // 7),
+    "by a negative number": (NUMBERS, lambda x: torch.div(x, -7, rounding_mode="trunc")),
+    "by a large number": (WORDS[:-2], lambda x: torch.div(x, 2**55, rounding_mode="floor")),
+    "of large numbers": (WORDS[:-2], lambda x: torch.remainder(x, 10)),
+    "fmod": (NUMBERS, lambda x: torch.fmod(x, -6)),
+    "floor": (FRACTIONS, torch.floor),
+    "ceil": (FRACTIONS, torch.ceil),
+    "trunc": (FRACTIONS, torch.trunc),
+    "frac": (FRACTIONS[:-2], torch.frac),
+    "round": (FRACTIONS, torch.round),
+    "long": (FRACTIONS, lambda x: x.long()),
+    "char": (FRACTIONS[:-2], lambda x: x.to(torch.int8)),
+    "fractions by a fraction": (FRACTIONS, lambda x: torch.div(x, 0.75, rounding_mode="floor")),
+    "remainder of fractions": (FRACTIONS, lambda x: x % -2.5),
+    "integers as fractions": (NUMBERS, lambda x: x.double() + 0),
+}
+
+#: Of two operands, both secret.
+BETWEEN: dict[str, tuple[torch.Tensor, torch.Tensor, Call]] = {
+    "and": (WORDS, OTHERS, torch.bitwise_and),
+    "or": (WORDS, OTHERS, torch.bitwise_or),
+    "xor": (WORDS, OTHERS, torch.bitwise_xor),
+    "small xor": (SMALL, SMALL.flip(0), torch.bitwise_xor),
+    "and of two kinds": (SMALL, UNSIGNED, torch.bitwise_and),
+    "logical or": (WORDS, OTHERS, torch.logical_or),
+    "left": (WORDS, torch.tensor([0, 1, 63, 3, 40, 5, 8, 1, 62]), torch.bitwise_left_shift),
+    "right": (WORDS, torch.tensor([0, 1, 63, 3, 40, 5, 8, 1, 62]), torch.bitwise_right_shift),
+    "right, no sign": (UNSIGNED, torch.tensor([0, 1, 3, 7, 5], dtype=torch.uint8), torch.bitwise_right_shift),
+    "floor": (NUMBERS, DIVISORS, torch.floor_divide),
+    "towards zero": (NUMBERS, DIVISORS, lambda x, y: torch.div(x, y, rounding_mode="trunc")),
+    "remainder": (NUMBERS, DIVISORS, torch.remainder),
+    "fmod": (NUMBERS, DIVISORS, torch.fmod),
+    "remainder of fractions": (FRACTIONS, FRACTIONS.flip(0) + 3.25, torch.remainder),
+}
+
+
+@pytest.mark.parametrize("protocol", SETTINGS)
+def test_integers_and_rounding_are_exact(protocol: str) -> None:
+    def program() -> list[torch.Tensor]:
+        found = [call(tacit.share(x, owner=0)) for x, call in ALONE.values()]
+        found += [call(tacit.share(x, owner=0), tacit.share(y, owner=1)) for x, y, call in BETWEEN.values()]
+        return [value.reveal() for value in found]
+
+    plain = [call(x) for x, call in ALONE.values()] + [call(x, y) for x, y, call in BETWEEN.values()]
+    names = [*ALONE, *BETWEEN]
+    for name, mine, theirs in zip(names, tacit.launch(program, **SETTINGS[protocol])[0], plain, strict=True):
+        assert mine.dtype == theirs.dtype, name
+        tolerance = 2e-5 * (theirs.dtype.is_floating_point)
+        assert torch.allclose(mine, theirs, rtol=0, atol=tolerance), (name, mine, theirs)
+
+
+def test_domains() -> None:
+    def program() -> list[torch.Tensor]:
+        x, zero = tacit.share(torch.tensor([7, -7]), owner=0), tacit.share(torch.tensor([0, 0]), owner=1)
+        for divide in (lambda: x // 0, lambda: x % torch.tensor([0, 3])):
+            with pytest.raises(tacit.UnsupportedOperatorError, match="division by zero"):
+                divide()
+        with pytest.raises(tacit.UnsupportedOperatorError, match="bitwise logic on fractions"):
+            x.double() & 3
+        decimals = tacit.share(torch.tensor([1.23456, -1234.5]), owner=0)
+        results = [x // zero, x % zero, decimals.round(decimals=2), decimals.round(decimals=-2)]
+        return [value.reveal() for value in results]
+
+    quotient, rest, fine, coarse = tacit.launch(program, protocol="plain")[0]
+    assert quotient.tolist() == rest.tolist() == [7, -7]
+    assert torch.allclose(fine, torch.tensor([1.23, -1234.5]), atol=2e-5)
+    assert torch.allclose(coarse, torch.tensor([0.0, -1200.0]), atol=1e-3)

@@ -1,0 +1,102 @@
+"""Secret permutations: what they do to all kinds of tensors, how they are routed, and if they are uniform."""
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+
+import tacit
+from tacit.shuffling import _drawn, columns, routed
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "plain": {"parties": 2, "protocol": "plain"},
+    "replicated": {},
+    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
+}
+
+
+def through(switches: torch.Tensor, size: int) -> torch.Tensor:
+    """What stands where after the network."""
+    x, at = torch.arange(size), 0
+    for low, high in columns(size):
+        swaps = switches[at : at + low.numel()].bool()
+        at += low.numel()
+        left, right = x[low], x[high]
+        x[low], x[high] = torch.where(swaps, right, left), torch.where(swaps, left, right)
+    assert at == switches.numel()
+    return x
+
+
+def test_every_permutation_is_routed() -> None:
+    for size in range(7):
+        for permutation in itertools.permutations(range(size)):
+            target = torch.tensor(permutation, dtype=torch.int64)
+            assert torch.equal(through(routed(target), size)[target], torch.arange(size))
+    for size in (17, 1000):
+        target = _drawn(size)
+        assert torch.equal(through(routed(target), size)[target], torch.arange(size))
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_slices_stay_whole_and_together(setting: str) -> None:
+    rows = torch.arange(-26.0, 26.0).reshape(2, 13, 2)
+    labels = torch.arange(13) * 1_000_003
+    marks = torch.arange(13) % 3 == 0
+
+    def program() -> list[Any]:
+        x, y, z = (tacit.share(each, owner=0) for each in (rows, labels, marks))
+        together = tacit.shuffle(x.transpose(0, 1), y, z)
+        alone = tacit.shuffle(x, dim=1), tacit.shuffle(z), tacit.shuffle(y[:1]), tacit.shuffle(y[:0])
+        return [each.reveal() for each in (*together, *alone)]
+
+    (x, y, z, alone, bits, one, none), *others = tacit.launch(program, **SETTINGS[setting])
+    order = y // 1_000_003
+    assert torch.equal(order.sort().values, torch.arange(13))
+    assert torch.equal(x, rows.transpose(0, 1)[order])
+    assert torch.equal(z, marks[order])
+    assert torch.equal(alone[0].sort(0).values, rows[0])
+    assert torch.equal(alone[1], alone[0] + 26)
+    assert (bits.sum(), one, none.shape) == (marks.sum(), labels[:1], (0,))
+    assert all(torch.equal(mine, order * 1_000_003) for _, mine, *_ in others)
+
+
+def test_orders_are_uniform() -> None:
+    # Of 10^5 elements how many go from each tenth to each: the margins are known, so 81 degrees of freedom.
+    size, tenths = 100_000, 10
+
+    def program() -> torch.Tensor:
+        return tacit.shuffle(tacit.share(torch.arange(size), owner=0)).reveal()
+
+    order = tacit.launch(program, **SETTINGS["plain"])[0]
+    part = size // tenths
+    counts = torch.bincount(order // part * tenths + torch.arange(size) // part, minlength=tenths**2)
+    expected = size / tenths**2
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    # Below this with probability 1 − 10^-7, above the least with as much.
+    assert 31.1 < statistic < 165.3
+
+
+def test_every_order_comes_as_often() -> None:
+    found = torch.stack([_drawn(3) for _ in range(6000)])
+    counts = torch.bincount(found @ torch.tensor([9, 3, 1]), minlength=27)
+    # 5 degrees of freedom: below this with probability 1 − 10^-7.
+    statistic = float(((counts[counts > 0] - 1000.0) ** 2 / 1000).sum())
+    assert (counts > 0).sum() == 6
+    assert statistic < 40.9
+
+
+def test_mistakes_are_named() -> None:
+    def program() -> None:
+        x, y = tacit.share(torch.ones(4, 2), owner=0), tacit.share(torch.ones(3), owner=0)
+        for wrong, says in (
+            (lambda: tacit.shuffle(x, y), "the same size"),
+            (lambda: tacit.shuffle(torch.ones(4)), "takes secret tensors"),
+            (lambda: tacit.shuffle(x, 1), "by name"),
+            (lambda: tacit.shuffle(x, dim=2), "no such dimension"),
+            (lambda: tacit.shuffle(x.requires_grad_()), "gradients do not pass"),
+        ):
+            with pytest.raises(tacit.MisuseError, match=says):
+                wrong()
+
+    tacit.launch(program, **SETTINGS["plain"])

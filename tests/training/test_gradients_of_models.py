@@ -1,0 +1,144 @@
+"""One step of training: losses and gradients of whole models, against plain ones."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import tacit
+
+Loss = Callable[[torch.Tensor, Any], torch.Tensor]
+
+
+def relative_errors(
+    model: nn.Module, x: torch.Tensor, y: Any, loss: Loss, bits: int = 16, **setting: Any
+) -> dict[str, float]:
+    """Of the loss and of each parameter's gradient, by norm; data and targets are secret."""
+
+    def program() -> dict[str, torch.Tensor]:
+        with tacit.fraction_bits(bits):
+            secret = tacit.share_module(copy.deepcopy(model), owner=0, trainable=True)
+            value = loss(secret(tacit.share(x, owner=1)), tacit.share(y, owner=1))
+            value.backward()
+        found = {name: parameter.grad for name, parameter in secret.named_parameters()}
+        return {name: each.reveal() for name, each in [("loss", value.detach()), *found.items()]}
+
+    plain = copy.deepcopy(model)
+    value = loss(plain(x), y)
+    value.backward()
+    expected = {name: parameter.grad for name, parameter in plain.named_parameters()} | {
+        "loss": value.detach()
+    }
+    found = tacit.launch(program, **setting)[0]
+    assert found.keys() == expected.keys()
+    norm = torch.stack([each.norm() for name, each in expected.items() if name != "loss"]).norm()
+    total = torch.stack([(found[n] - expected[n]).norm() for n in expected if n != "loss"]).norm() / norm
+    errors = {
+        n: float((found[n] - expected[n]).norm() / expected[n].norm().clamp(min=1e-6)) for n in expected
+    }
+    return errors | {"all gradients": float(total)}
+
+
+def classes(count: int, size: int) -> torch.Tensor:
+    """Class numbers."""
+    return torch.arange(size) * 7 % count
+
+
+def logistic() -> tuple[nn.Module, torch.Tensor, torch.Tensor, Loss]:
+    return (
+        nn.Linear(12, 1),
+        torch.randn(16, 12),
+        (torch.arange(16) % 2).float().reshape(16, 1),
+        (nn.functional.binary_cross_entropy_with_logits),
+    )
+
+
+def perceptron() -> tuple[nn.Module, torch.Tensor, torch.Tensor, Loss]:
+    model = nn.Sequential(nn.Linear(20, 16), nn.ReLU(), nn.Linear(16, 5))
+    return model, torch.randn(16, 20), classes(5, 16), nn.functional.cross_entropy
+
+
+def lenet(activation: Callable[[], nn.Module], pool: Callable[[int], nn.Module]) -> Any:
+    model = nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2),
+        activation(),
+        pool(2),
+        nn.Conv2d(6, 16, 5),
+        activation(),
+        pool(2),
+        nn.Flatten(),
+        nn.Linear(400, 120),
+        activation(),
+        nn.Linear(120, 84),
+        activation(),
+        nn.Linear(84, 10),
+    )
+    return model, torch.rand(8, 1, 28, 28), classes(10, 8), nn.functional.cross_entropy
+
+
+MODELS = {
+    "logistic regression": logistic,
+    "perceptron": perceptron,
+    "LeNet with tanh": lambda: lenet(nn.Tanh, nn.AvgPool2d),
+    "LeNet with ReLU": lambda: lenet(nn.ReLU, nn.MaxPool2d),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_of_a_step(name: str) -> None:
+    torch.manual_seed(11)
+    errors = relative_errors(*MODELS[name]())
+    assert errors["loss"] < 5e-3
+    assert errors["all gradients"] < 0.02, errors
+
+
+@pytest.mark.parametrize("name", ["logistic regression", "perceptron"])
+def test_gradients_of_a_step_by_additive_sharing(name: str) -> None:
+    torch.manual_seed(11)
+    errors = relative_errors(*MODELS[name](), parties=2, protocol="additive", source="dealer")
+    assert errors["all gradients"] < 0.02, errors
+
+
+def alexnet() -> Any:
+    """For images of CIFAR-10's shape, as in Falcon (Wagh and others 2020)."""
+    model = nn.Sequential(
+        *(nn.Conv2d(3, 96, 11, stride=4, padding=9), nn.MaxPool2d(3, 2), nn.ReLU(), nn.BatchNorm2d(96)),
+        *(nn.Conv2d(96, 256, 5, padding=1), nn.MaxPool2d(2, 1), nn.ReLU(), nn.BatchNorm2d(256)),
+        *(nn.Conv2d(256, 384, 3, padding=1), nn.ReLU()),
+        *(nn.Conv2d(384, 384, 3, padding=1), nn.ReLU()),
+        *(nn.Conv2d(384, 256, 3, padding=1), nn.ReLU()),
+        *(nn.Flatten(), nn.LazyLinear(256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)),
+    )
+    x = torch.randn(4, 3, 32, 32)
+    with torch.no_grad():
+        model(x)
+    return model, x, classes(10, 4), nn.functional.cross_entropy
+
+
+def vgg16() -> Any:
+    """For images of CIFAR-10's shape."""
+    from torchvision.models import vgg16
+
+    model = vgg16(num_classes=10, dropout=0.0)
+    model.avgpool = nn.Identity()
+    model.classifier = nn.Sequential(
+        nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)
+    )
+    return model, torch.randn(4, 3, 32, 32), classes(10, 4), nn.functional.cross_entropy
+
+
+#: With fraction bits: of sixteen layers the last see small numbers, where noise of a unit decides what a ReLU
+#: lets through and a pooling takes.
+LARGE = {"AlexNet": (alexnet, 16), "VGG-16": (vgg16, 18)}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LARGE)
+def test_gradients_of_a_step_of_large_models(name: str) -> None:
+    torch.manual_seed(11)
+    make, bits = LARGE[name]
+    errors = relative_errors(*make(), bits, protocol="plain", parties=2)
+    assert errors["all gradients"] < 0.02, errors

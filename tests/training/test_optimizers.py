@@ -1,0 +1,235 @@
+"""PyTorch's optimisers on secret parameters, against the same on plain ones."""
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import tacit
+from tacit.operators import optimization
+
+torch.manual_seed(6)
+SHAPES = [(4, 3), (5,), ()]
+WEIGHTS = [torch.randn(shape) for shape in SHAPES]
+
+#: Gradients of some steps, of magnitudes from a few units of fixed point to beyond one.
+GRADIENTS = [[torch.randn(shape) * 10.0**-exponent for shape in SHAPES] for exponent in (0, 1, 1, 2, 3)]
+
+Make = Callable[[list[torch.Tensor]], torch.optim.Optimizer]
+
+OPTIMIZERS: dict[str, Make] = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1),
+    "SGD, momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, dampening=0.2),
+    "SGD, Nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+    "Adam": lambda p: torch.optim.Adam(p, lr=0.01),
+    "Adam, weight decay": lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1),
+    "Adam, amsgrad": lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True, betas=(0.8, 0.99)),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, lr=0.01),
+    "RMSprop, centred": lambda p: torch.optim.RMSprop(p, lr=0.001, centered=True, momentum=0.5, eps=1e-3),
+    "Adagrad": lambda p: torch.optim.Adagrad(p, lr=0.05, lr_decay=0.1),
+    "Adagrad, from a sum": lambda p: torch.optim.Adagrad(p, lr=0.05, initial_accumulator_value=0.5),
+}
+
+
+def stepped(
+    make: Make, secretly: bool, foreach: bool | None, gradients: Any = GRADIENTS
+) -> list[torch.Tensor]:
+    """Parameters after some steps, secret or plain."""
+    parameters: list[torch.Tensor] = []
+    for weight in WEIGHTS:
+        parameters.append((tacit.share(weight, owner=0) if secretly else weight.clone()).requires_grad_())
+    optimizer = make(parameters)
+    for group in optimizer.param_groups:
+        group["foreach"] = foreach
+    for step in gradients:
+        for parameter, gradient in zip(parameters, step, strict=True):
+            parameter.grad = tacit.share(gradient, owner=1) if secretly else gradient.clone()
+        optimizer.step()
+    return [each.detach().reveal() if secretly else each.detach() for each in parameters]
+
+
+def changes(after: list[torch.Tensor]) -> torch.Tensor:
+    return torch.cat([(each - before).reshape(-1) for each, before in zip(after, WEIGHTS, strict=True)])
+
+
+def check(found: list[torch.Tensor], make: Make, gradients: Any = GRADIENTS) -> None:
+    """All parameters changed as plain ones did."""
+    mine, plain = changes(found), changes(stepped(make, False, False, gradients))
+    assert float((mine - plain).norm() / plain.norm()) < 0.02
+    assert torch.allclose(mine, plain, atol=5e-4, rtol=0.05)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("foreach", [None, False])
+def test_steps(name: str, foreach: bool | None) -> None:
+    make = OPTIMIZERS[name]
+    check(tacit.launch(stepped, make, True, foreach, protocol="plain", parties=2)[0], make)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "parties", "source"), [("replicated", 3, None), ("additive", 2, "dealer")]
+)
+def test_steps_on_shares(protocol: str, parties: int, source: str | None) -> None:
+    names = ("SGD, Nesterov", "AdamW", "RMSprop", "Adagrad")
+
+    def program() -> list[list[torch.Tensor]]:
+        return [stepped(OPTIMIZERS[name], True, None) for name in names]
+
+    found = tacit.launch(program, protocol=protocol, parties=parties, source=source)[0]
+    for name, parameters in zip(names, found, strict=True):
+        check(parameters, OPTIMIZERS[name])
+
+
+def test_a_step_of_many_tensors_takes_the_rounds_of_one() -> None:
+    def program(count: int) -> int:
+        parameters = [tacit.share(torch.ones(3), owner=0).requires_grad_() for _ in range(count)]
+        optimizer = torch.optim.Adam(parameters)
+        for parameter in parameters:
+            parameter.grad = tacit.share(torch.ones(3), owner=1)
+        before = tacit.session().meter.total
+        optimizer.step()
+        assert optimizer.param_groups[0]["foreach"] is None
+        return (tacit.session().meter.total - before).rounds
+
+    assert max(tacit.launch(program, 1)) == max(tacit.launch(program, 7))
+
+
+@pytest.mark.parametrize("name", ["Adam", "RMSprop", "Adagrad"])
+def test_gradients_at_the_limit_and_beyond_it(name: str) -> None:
+    """Elements beyond the limit count as the limit, for as many steps as averages take to reach it."""
+    limit = optimization.LIMIT
+    many = 60 if name == "RMSprop" else 12
+    beyond = [[torch.full(shape, 1000.0) for shape in SHAPES]] * many
+    at = [[torch.full(shape, limit) for shape in SHAPES]] * many
+    found = tacit.launch(stepped, OPTIMIZERS[name], True, None, beyond, protocol="plain", parties=2)[0]
+    check(found, OPTIMIZERS[name], at)
+
+
+def test_sums_of_squares_stop_where_they_have_to() -> None:
+    def program() -> tuple[float, float]:
+        weight = tacit.share(torch.zeros(1), owner=0).requires_grad_()
+        optimizer = torch.optim.Adagrad(
+            [weight], lr=1.0, initial_accumulator_value=optimization.MOST_SUM - 20
+        )
+        for _ in range(3):
+            weight.grad = tacit.share(torch.full((1,), optimization.LIMIT), owner=1)
+            optimizer.step()
+        return float(optimizer.state[weight]["sum"].reveal()), float(weight.detach().reveal())
+
+    total, weight = tacit.launch(program, protocol="plain", parties=2)[0]
+    assert total == optimization.MOST_SUM
+    assert math.isclose(weight, -3 * optimization.LIMIT / math.sqrt(optimization.MOST_SUM), rel_tol=0.01)
+
+
+def test_gradients_of_a_unit_do_not_leap() -> None:
+    """Where squares are below a unit, a step is no longer than the rate, though never far from it above."""
+    for units in (1, 2, 8, 64):
+        gradients = [[torch.full(shape, units * 2.0**-16) for shape in SHAPES]] * 3
+        found = tacit.launch(stepped, OPTIMIZERS["Adam"], True, None, gradients, protocol="plain", parties=2)[
+            0
+        ]
+        steps = changes(found) / -0.03
+        assert float(steps.max()) < 1.2
+        assert float(steps.mean()) > 0.2
+    assert float(steps.mean()) > 0.9
+
+
+def test_zero_gradients_move_nothing() -> None:
+    gradients = [[torch.zeros(shape) for shape in SHAPES]] * 2
+    for name in ("Adam", "RMSprop", "Adagrad"):
+        found = tacit.launch(stepped, OPTIMIZERS[name], True, None, gradients, protocol="plain", parties=2)[0]
+        assert float(changes(found).abs().max()) < 2.0**-15
+
+
+def test_a_step_that_fails_leaves_everything_as_it_was() -> None:
+    def program() -> None:
+        session = tacit.session()
+        weight = tacit.share(torch.ones(2), owner=0).requires_grad_()
+        optimizer = torch.optim.Adam([weight], fused=None)
+        optimizer.param_groups[0]["betas"] = ("wrong", 0.999)
+        weight.grad = gradient = tacit.share(torch.full((2,), 9.0), owner=1)
+        before = dict(optimizer.param_groups[0])
+        with pytest.raises(TypeError):
+            optimizer.step()
+        assert session.scale == tacit.fixed.DEFAULT
+        assert not session.is_optimizing
+        assert weight.grad is gradient
+        assert optimizer.param_groups[0] == before
+
+    tacit.launch(program, protocol="plain", parties=2)
+
+
+def test_schedules_and_closures() -> None:
+    def trained(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        schedules = [
+            torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5),
+            torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 4),
+        ]
+        losses = []
+
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            return loss
+
+        for _ in range(4):
+            losses.append(optimizer.step(closure).detach())
+            for schedule in schedules:
+                schedule.step()
+        return losses
+
+    model, x, y = nn.Linear(3, 2), torch.randn(6, 3), torch.randn(6, 2)
+
+    def program() -> list[torch.Tensor]:
+        secret = tacit.share_module(copy.deepcopy(model), owner=0, trainable=True)
+        return [loss.reveal() for loss in trained(secret, tacit.share(x, owner=1), tacit.share(y, owner=2))]
+
+    found = tacit.launch(program)[0]
+    for mine, plain in zip(found, trained(copy.deepcopy(model), x, y), strict=True):
+        assert torch.allclose(mine, plain, rtol=5e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("largest", [0.5, 100.0])
+def test_clipping(largest: float) -> None:
+    gradients = [torch.randn(4, 3), torch.randn(5) * 3]
+
+    def clipped(parameters: list[torch.Tensor], which: str) -> Any:
+        if which == "norm":
+            return torch.nn.utils.clip_grad_norm_(parameters, largest)
+        return torch.nn.utils.clip_grad_value_(parameters, largest)
+
+    def program(which: str) -> tuple[Any, list[torch.Tensor]]:
+        parameters = [tacit.share(torch.zeros(each.shape), owner=0).requires_grad_() for each in gradients]
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = tacit.share(gradient, owner=1)
+        norm = clipped(parameters, which)
+        return norm if norm is None else norm.reveal(), [each.grad.reveal() for each in parameters]
+
+    for which in ("norm", "value"):
+        plain = [torch.zeros(each.shape, requires_grad=True) for each in gradients]
+        for parameter, gradient in zip(plain, gradients, strict=True):
+            parameter.grad = gradient.clone()
+        norm = clipped(plain, which)
+        found_norm, found = tacit.launch(program, which)[0]
+        if norm is not None:
+            assert torch.allclose(found_norm, norm, rtol=2e-3)
+        for mine, parameter in zip(found, plain, strict=True):
+            assert torch.allclose(mine, parameter.grad, rtol=5e-3, atol=1e-3)
+
+
+def test_clipping_that_would_show_whether_a_norm_is_finite_is_refused_or_shows_nothing() -> None:
+    def program() -> torch.Tensor:
+        weight = tacit.share(torch.zeros(2), owner=0).requires_grad_()
+        weight.grad = tacit.share(torch.tensor([3.0, 4.0]), owner=1)
+        # All fixed-point numbers are finite, which is public.
+        torch.nn.utils.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)
+        return weight.grad.reveal()
+
+    assert torch.allclose(tacit.launch(program)[0], torch.tensor([0.6, 0.8]), atol=2e-3)
