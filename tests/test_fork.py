@@ -94,6 +94,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "low_bits": lambda: session.low_bits(words, 8, out),
         "to_binary": lambda: session.to_binary(words, 1, flags),
         "leading_zeros": lambda: session.leading_zeros(words, 2, planes),
+        "series": lambda: session.series(words, 20, [[1, 1], [1, 1]], out),
         "relu": lambda: session.relu(words, 64, out),
         "maximum": lambda: session.maximum(words, other, 64, out),
         "and_bits": lambda: session.and_bits(bits, [part.copy() for part in bits], flags),

@@ -48,7 +48,7 @@ INSIDE = {
         ["group", "operand"],
         ["correlations", "cost", "tree"],
         ["protocol"],
-        ["additive", "functions", "plain", "replicated"],
+        ["additive", "functions", "plain", "replicated", "series"],
         ["providers"],
         ["open"],
         ["making"],

@@ -222,6 +222,15 @@ def equal_zero(session: Session, x: Parts, width: int) -> Parts:
     return out
 
 
+def series(session: Session, x: Parts, argument: int, remainders: list[list[int]]) -> Parts:
+    """A Chebyshev series at x in [−1, 1] of so many fraction bits, by its remainders of division by T_k: the
+    coefficients of T_0 to T_k, that of T_0 with as many fraction bits more as the argument has."""
+    out, arrays = _words(session, x[0].shape)
+    if arrays[0].size:
+        session.core.series(_arrays(x), argument, remainders, arrays)
+    return out
+
+
 def relu(session: Session, x: Parts, width: int) -> Parts:
     """max(x, 0), for numbers of that many bits."""
     out, arrays = _words(session, x[0].shape)

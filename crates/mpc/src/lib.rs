@@ -13,7 +13,8 @@
 //! may lie in anybody's memory. A *binary sharing* ([`Bits`]) is held as packed bit planes.
 //!
 //! Public operands that must be equal in all parties are compared in private ([`agreement`]).
-//! Correlations may come from files made ahead ([`making`], [`sealed`]). [`functions`] builds what every protocol can do (ReLU, maximum, ...) from the trait alone.
+//! Correlations may come from files made ahead ([`making`], [`sealed`]). [`functions`] and [`series`] build what every protocol can do (ReLU, maximum,
+//! approximations) from the trait alone.
 
 pub mod additive;
 pub mod agreement;
@@ -35,6 +36,7 @@ mod protocol;
 mod providers;
 pub mod replicated;
 pub mod sealed;
+pub mod series;
 mod threat_model;
 mod tree;
 

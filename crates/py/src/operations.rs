@@ -6,6 +6,7 @@ use crate::kernels::{Convolution, expect_length, product_of};
 use crate::operands::{length, packed};
 use crate::session::Session;
 use ::session::limits::{comparison_width, low_width, truncation};
+use mpc::series::Series;
 use mpc::{Bilinear, Name, Operand, functions};
 use pyo3::prelude::*;
 
@@ -242,6 +243,23 @@ impl Session {
         let operation = self.operation().words("the input", &x, n)?;
         operation.into_bits(py, out, product_of(&[planes, n])?, |protocol, operands| {
             functions::leading_zeros(protocol, operands.words(0), width)
+        })
+    }
+
+    /// A Chebyshev series, by its remainders, at words of so many fraction bits.
+    fn series(
+        &self,
+        py: Python<'_>,
+        x: Vec<Words>,
+        argument: u32,
+        remainders: Vec<Vec<i64>>,
+        out: Vec<Words>,
+    ) -> PyResult<()> {
+        let series = Series::new(argument, remainders).map_err(raise)?;
+        let n = length("the output", &out)?;
+        let operation = self.operation().words("the input", &x, n)?;
+        operation.into_words(py, out, n, |protocol, operands, out| {
+            series.evaluate(protocol, operands.words(0), out)
         })
     }
 

@@ -6,6 +6,7 @@ pub mod cost;
 pub mod functions;
 pub mod inputs;
 pub mod products;
+pub mod series;
 pub mod truncation;
 
 use ring::planes::words_of;

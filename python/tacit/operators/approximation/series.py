@@ -1,9 +1,4 @@
-"""Chebyshev series of secret numbers.
-
-p(x) = r0(x) + T_k(x)·(r1(x) + T_k(x)·(...)), where each r is a combination of T_0..T_k (Paterson and
-Stockmeyer 1973, in Chebyshev's basis, in which coefficients stay small). Combinations are local; T_2..T_k and
-each T_k·(...) take a product.
-"""
+"""Chebyshev series of secret numbers: how one is divided, to be put together by crates/mpc/src/series.rs."""
 
 import math
 from collections.abc import Sequence
@@ -31,18 +26,7 @@ def evaluate(session: Session, x: Parts, series: Sequence[float]) -> Parts:
     The error is a few units of 2^−ARGUMENT, and what is left out of the series. Degree 4: five rounds; 6 and
     9: seven and nine; 12: nine.
     """
-    block, remainders = _divided(tuple(series))
-    basis = _polynomials(session, x, block)
-    total = _combination(session, basis, remainders[-1])
-    for place in range(len(remainders) - 2, -1, -1):
-        rest = _combination(session, basis, remainders[place])
-        if place:
-            total = shares.add(shares.multiply(session, basis[-1], total, ARGUMENT), rest)
-        else:
-            # Truncated by the caller, with whatever he adds.
-            product = shares.multiply(session, basis[-1], total, 0)
-            total = tuple(a + (b << ARGUMENT) for a, b in zip(product, rest, strict=True))
-    return total
+    return shares.series(session, x, ARGUMENT, _divided(tuple(series)))
 
 
 def constant(session: Session, number: float, bits: int) -> Parts:
@@ -55,36 +39,9 @@ def plus(session: Session, x: Parts, number: float, bits: int) -> Parts:
     return shares.add(x, constant(session, number, bits))
 
 
-def _polynomials(session: Session, x: Parts, block: int) -> list[Parts]:
-    """T_1 to T_block at x: T_2n = 2·T_n² − 1 and T_2n+1 = 2·T_n·T_n+1 − x."""
-    basis = [x]
-    while len(basis) < block:
-        known = len(basis)
-        wanted = range(known + 1, min(2 * known, block) + 1)
-        left = shares.stacked(*(basis[n // 2 - 1] for n in wanted))
-        right = shares.stacked(*(basis[(n + 1) // 2 - 1] for n in wanted))
-        # One bit less is dropped: the double.
-        products = shares.multiply(session, left, right, ARGUMENT - 1)
-        for n, product in zip(wanted, shares.unstacked(products), strict=True):
-            basis.append(shares.subtract(product, x) if n % 2 else plus(session, product, -1.0, ARGUMENT))
-    return basis
-
-
-def _combination(session: Session, basis: Sequence[Parts], coefficients: Sequence[float]) -> Parts:
-    """Σ c_n·T_n at ARGUMENT + _COEFFICIENT fraction bits; local."""
-    first, *others = coefficients
-    words = [round(c * 2.0**_COEFFICIENT) for c in others]
-    total: Parts | None = None
-    for polynomial, word in zip(basis, words, strict=False):
-        term = tuple(part * word for part in polynomial)
-        total = term if total is None else shares.add(total, term)
-    assert total is not None
-    return plus(session, total, first, ARGUMENT + _COEFFICIENT)
-
-
 @cache
-def _divided(series: tuple[float, ...]) -> tuple[int, list[list[float]]]:
-    """How many polynomials are wanted, and the series divided by the last of them again and again."""
+def _divided(series: tuple[float, ...]) -> list[list[int]]:
+    """The series divided by one T_k again and again, the one that takes least work; coefficients as words."""
     degree = len(series) - 1
 
     def work(block: int) -> tuple[int, int]:
@@ -105,4 +62,7 @@ def _divided(series: tuple[float, ...]) -> tuple[int, list[list[float]]]:
     remainders.append(rest)
     assert len(remainders) > 1, "a series is longer than its basis"
     assert all(sum(map(abs, r)) < 2.0 ** (fixed.RANGE - 1 - RESULT) for r in remainders), "out of range"
-    return block, remainders
+    return [
+        [round(first * 2.0 ** (ARGUMENT + _COEFFICIENT)), *(round(c * 2.0**_COEFFICIENT) for c in others)]
+        for first, *others in remainders
+    ]
