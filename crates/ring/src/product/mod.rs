@@ -7,9 +7,14 @@
 //! unfolds its image while packing and never stores the unfolded copy. The terms follow each other
 //! along the depth, as if they were one product.
 //!
+//! Where the processor multiplies tiles of bytes and they are well filled, words are taken apart into bytes and
+//! packed for that instead ([`amx`]).
+//!
 //! **Limit.** One multiply-add of a vector takes one multiplication and one addition (AVX-512), or
 //! two of each (AVX2, which has 32-bit multiplications only).
 
+#[cfg(avx512)]
+mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(avx512)]
@@ -73,6 +78,8 @@ pub(crate) struct Left<'a> {
     /// Columns of one term.
     columns: usize,
     terms: &'a [&'a [u64]],
+    /// Whether tiles of bytes are used where they are well filled.
+    by_bytes: bool,
 }
 
 impl<'a> Left<'a> {
@@ -84,6 +91,24 @@ impl<'a> Left<'a> {
             rows: m,
             columns: k,
             terms,
+            by_bytes: has_tiles_of_bytes(backend),
+        }
+    }
+
+    /// The term and its row of the right operand, or column of the left one, that a depth is.
+    fn place(&self, depth: usize) -> (usize, usize) {
+        (depth / self.columns, depth % self.columns)
+    }
+
+    /// Writes a row at depths from `start` on.
+    #[cfg(avx512)]
+    fn write_row(&self, row: usize, start: usize, out: &mut [u64]) {
+        let (mut start, mut out) = (start, out);
+        while !out.is_empty() {
+            let (term, column) = self.place(start);
+            let (now, later) = out.split_at_mut((self.columns - column).min(out.len()));
+            now.copy_from_slice(&self.terms[term][row * self.columns + column..][..now.len()]);
+            (start, out) = (start + now.len(), later);
         }
     }
 
@@ -96,7 +121,7 @@ impl<'a> Left<'a> {
         }
         let (mut start, mut out) = (start, out);
         while !out.is_empty() {
-            let (term, column) = (start / self.columns, start % self.columns);
+            let (term, column) = self.place(start);
             let depth = (self.columns - column).min(out.len() / height);
             let (now, later) = out.split_at_mut(depth * height);
             for row in 0..rows {
@@ -117,22 +142,41 @@ impl<'a> Left<'a> {
             return out.fill(0);
         }
         let out = SharedSlice::new(out);
+        #[cfg(avx512)]
+        if self.by_bytes && amx::fits(self.rows, depth, n) {
+            return self.divide(n, amx::BLOCK, amx::SIDE, |columns, bands| {
+                amx::block(self, &out, n, columns, bands, right);
+            });
+        }
+        self.divide(n, BLOCK, tile(self.backend).rows, |columns, panels| {
+            self.block(&out, n, columns, panels, right);
+        });
+    }
+
+    /// Calls `work` for blocks of so many columns and ranges of panels of so many rows, on all threads where that
+    /// pays.
+    fn divide(
+        &self,
+        n: usize,
+        block: usize,
+        height: usize,
+        work: impl Fn(Range<usize>, Range<usize>) + Sync,
+    ) {
         // Few wide blocks leave threads idle, so that then the rows are divided as well.
-        let blocks = n.div_ceil(BLOCK);
-        let panels = self.rows.div_ceil(tile(self.backend).rows);
+        let blocks = n.div_ceil(block);
+        let panels = self.rows.div_ceil(height);
         let bands = (2 * rayon::current_num_threads())
             .div_ceil(blocks.max(1))
             .clamp(1, panels.div_ceil(4).max(1));
-        let work = |task: usize| {
+        let task = |task: usize| {
             let (columns, band) = (task / bands, task % bands);
-            let columns = columns * BLOCK..n.min((columns + 1) * BLOCK);
-            let rows = panels * band / bands..panels * (band + 1) / bands;
-            self.block(&out, n, columns, rows, right);
+            let columns = columns * block..n.min((columns + 1) * block);
+            work(columns, panels * band / bands..panels * (band + 1) / bands);
         };
-        if self.rows * depth * n < PARALLEL_FROM {
-            (0..blocks * bands).for_each(work);
+        if self.rows * self.columns * self.terms.len() * n < PARALLEL_FROM {
+            (0..blocks * bands).for_each(task);
         } else {
-            (0..blocks * bands).into_par_iter().for_each(work);
+            (0..blocks * bands).into_par_iter().for_each(task);
         }
     }
 
@@ -149,7 +193,7 @@ impl<'a> Left<'a> {
             rows: height,
             columns: width,
         } = tile(self.backend);
-        let (per_term, all) = (self.columns, self.columns * self.terms.len());
+        let all = self.columns * self.terms.len();
         let wide = columns.len().div_ceil(width);
         let mut packed = vec![0; wide * width * DEPTH.min(all)];
         let mut a = vec![0; height * DEPTH.min(all)];
@@ -157,7 +201,7 @@ impl<'a> Left<'a> {
         for start in (0..all).step_by(DEPTH) {
             let depth = DEPTH.min(all - start);
             for at in 0..depth {
-                let (term, of_term) = ((start + at) / per_term, (start + at) % per_term);
+                let (term, of_term) = self.place(start + at);
                 right[term].write_row(of_term, columns.clone(), &mut row[..columns.len()]);
                 for (panel, words) in row.chunks_exact(width).enumerate() {
                     packed[(panel * depth + at) * width..][..width].copy_from_slice(words);
@@ -191,6 +235,18 @@ impl<'a> Left<'a> {
             }
         }
     }
+}
+
+/// Whether a backend comes with tiles of bytes here.
+#[cfg(avx512)]
+fn has_tiles_of_bytes(backend: Backend) -> bool {
+    backend == Backend::Avx512 && amx::is_available()
+}
+
+/// As above: not in this build.
+#[cfg(not(avx512))]
+fn has_tiles_of_bytes(_: Backend) -> bool {
+    false
 }
 
 /// The tile of two panels: `a` is depth × rows, `b` depth × columns.

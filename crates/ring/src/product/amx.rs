@@ -1,0 +1,514 @@
+//! Products of 32×32 words by the processor's tiles of bytes (Intel AMX, int8).
+//!
+//! A word is eight bytes, and Σ a·b mod 2^64 = Σ_d 2^(8d)·Σ_(i+j=d) a_i·b_j for d < 8: 36 products of byte planes,
+//! which one instruction each sums up for 16×64 by 64×16 bytes, exactly, in 32 bits. What a pair of planes adds to a
+//! sum is below 64·255², and eight pairs of a block's depth stay below 2^32.
+//!
+//! **Limit.** 16,384 products of bytes in 16 cycles: 28 of words in a cycle, five times as many as `vpmullq`.
+
+#![allow(
+    clippy::incompatible_msrv,
+    reason = "the build script checked the compiler"
+)]
+
+use super::{Left, Right};
+use crate::shared_slice::SharedSlice;
+use std::arch::asm;
+use std::arch::x86_64::{
+    __cpuid, __cpuid_count, __m512i, _mm256_loadu_si256, _mm512_add_epi64, _mm512_cvtepu32_epi64,
+    _mm512_loadu_si512, _mm512_permutexvar_epi8, _mm512_setzero_si512, _mm512_shuffle_i64x2,
+    _mm512_slli_epi64, _mm512_storeu_si512, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
+};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Bytes of a word, each a plane.
+const PLANES: usize = 8;
+
+/// Rows of a left tile, columns of a right one.
+const TILE: usize = 16;
+
+/// Rows and columns of a result: two tiles each.
+pub(super) const SIDE: usize = 2 * TILE;
+
+/// Depth of a tile.
+const CHUNK: usize = 64;
+
+/// Bytes of a tile, and of two side by side.
+const BYTES: usize = TILE * CHUNK;
+const PAIR: usize = 2 * BYTES;
+
+/// Depth of a block: sums of its products fit 32 bits with room to spare.
+const DEPTH: usize = 512;
+const _: () = assert!(PLANES * DEPTH * 255 * 255 < 1 << 32);
+
+/// Columns of a block; its planes stay in the second-level cache.
+pub(super) const BLOCK: usize = 256;
+
+/// Tiles may be this many times larger than what they hold, and still be faster.
+const MOST_PADDING: usize = 2;
+
+/// Whether tiles are well filled by an m×k by k×n product.
+pub(super) fn fits(m: usize, k: usize, n: usize) -> bool {
+    let padded = m.next_multiple_of(TILE) * k.next_multiple_of(CHUNK) * n.next_multiple_of(SIDE);
+    m > 0 && padded <= MOST_PADDING * m * k * n
+}
+
+/// Whether processor and operating system have tiles of bytes; asks the latter for leave to use them.
+pub(super) fn is_available() -> bool {
+    static AVAILABLE: OnceLock<bool> = OnceLock::new();
+    *AVAILABLE.get_or_init(|| {
+        is_x86_feature_detected!("avx512vbmi") && processor_has_tiles() && may_use_tiles()
+    })
+}
+
+/// AMX-TILE and AMX-INT8, and an operating system that saves their state.
+fn processor_has_tiles() -> bool {
+    const OSXSAVE: u32 = 1 << 27;
+    const TILE_AND_INT8: u32 = 1 << 24 | 1 << 25;
+    const TILE_STATE: u32 = 1 << 17 | 1 << 18;
+    if __cpuid(0).eax < 7 || __cpuid(1).ecx & OSXSAVE == 0 {
+        return false;
+    }
+    let saved: u32;
+    // SAFETY: OSXSAVE says that this instruction may be used; it reads a register of the processor.
+    unsafe {
+        asm!("xgetbv", in("ecx") 0, out("eax") saved, out("edx") _, options(nomem, nostack));
+    }
+    __cpuid_count(7, 0).edx & TILE_AND_INT8 == TILE_AND_INT8 && saved & TILE_STATE == TILE_STATE
+}
+
+/// Linux gives the state of tiles to processes that ask for it.
+#[cfg(target_os = "linux")]
+fn may_use_tiles() -> bool {
+    const ARCH_PRCTL: i64 = 158;
+    const REQUEST_PERMISSION: u64 = 0x1023;
+    const TILE_DATA: u64 = 18;
+    let refused: i64;
+    // SAFETY: the call reads and writes no memory of this process; `syscall` changes these registers alone.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") ARCH_PRCTL => refused,
+            in("rdi") REQUEST_PERMISSION,
+            in("rsi") TILE_DATA,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    refused == 0
+}
+
+#[cfg(not(target_os = "linux"))]
+fn may_use_tiles() -> bool {
+    false
+}
+
+/// Tiles of this thread, of 16 rows of 64 bytes, until it is dropped; then nothing of what they held is left.
+struct Tiles;
+
+#[repr(C, align(64))]
+struct Configuration {
+    palette: u8,
+    start: u8,
+    reserved: [u8; 14],
+    bytes: [u16; 16],
+    rows: [u8; 16],
+}
+
+impl Tiles {
+    /// # Safety
+    /// The machine has tiles of bytes.
+    unsafe fn new() -> Self {
+        let mut configuration = Configuration {
+            palette: 1,
+            start: 0,
+            reserved: [0; 14],
+            bytes: [0; 16],
+            rows: [0; 16],
+        };
+        configuration.bytes[..8].fill(CHUNK as u16);
+        configuration.rows[..8].fill(TILE as u8);
+        // SAFETY: the machine has the instruction, and a configuration is 64 bytes.
+        unsafe { asm!("ldtilecfg [{}]", in(reg) &configuration, options(nostack, readonly)) };
+        Self
+    }
+
+    /// The sums of one diagonal, of four tiles of the result one after another: over the chunks, left planes
+    /// 0..=diagonal by right planes diagonal..=0. Without `both`, of the upper two tiles alone.
+    ///
+    /// # Safety
+    /// `left` and `right` are valid for reads of so many chunks.
+    unsafe fn diagonal(
+        &self,
+        diagonal: usize,
+        left: *const u8,
+        right: *const u8,
+        chunks: usize,
+        both: bool,
+        sums: &mut [u32; 4 * TILE * TILE],
+    ) {
+        debug_assert!(chunks > 0 && diagonal < PLANES);
+        macro_rules! run {
+            ($($upper:literal)*; $($load:literal)*; $($lower:literal)*; $($store:literal)*) => {
+                // SAFETY: the caller's word for what is read; four tiles are written to `sums`, which holds them.
+                unsafe { asm!(
+                    $($upper,)*
+                    "2:",
+                    "mov {a}, {left}",
+                    "mov {b}, {right}",
+                    "mov {pairs}, {pairs_of_chunk}",
+                    "3:",
+                    "tileloadd tmm4, [{a} + {stride}]",
+                    "tileloadd tmm6, [{b} + {stride}]",
+                    "tdpbuud tmm0, tmm4, tmm6",
+                    "tileloadd tmm7, [{b} + {stride} + 1024]",
+                    "tdpbuud tmm1, tmm4, tmm7",
+                    $($load,)*
+                    $($lower,)*
+                    "add {a}, 2048",
+                    "sub {b}, 2048",
+                    "dec {pairs}",
+                    "jnz 3b",
+                    "add {left}, 16384",
+                    "add {right}, 16384",
+                    "dec {chunks}",
+                    "jnz 2b",
+                    "tilestored [{sums} + {stride}], tmm0",
+                    "tilestored [{sums} + {stride} + 1024], tmm1",
+                    $($store,)*
+                    left = inout(reg) left => _,
+                    right = inout(reg) right.add(diagonal * PAIR) => _,
+                    chunks = inout(reg) chunks => _,
+                    pairs_of_chunk = in(reg) diagonal + 1,
+                    stride = in(reg) CHUNK,
+                    sums = in(reg) sums.as_mut_ptr(),
+                    a = out(reg) _,
+                    b = out(reg) _,
+                    pairs = out(reg) _,
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                    options(nostack),
+                ) }
+            };
+        }
+        if both {
+            run!(
+                "tilezero tmm0" "tilezero tmm1" "tilezero tmm2" "tilezero tmm3";
+                "tileloadd tmm5, [{a} + {stride} + 1024]";
+                "tdpbuud tmm2, tmm5, tmm6" "tdpbuud tmm3, tmm5, tmm7";
+                "tilestored [{sums} + {stride} + 2048], tmm2" "tilestored [{sums} + {stride} + 3072], tmm3"
+            );
+        } else {
+            run!("tilezero tmm0" "tilezero tmm1"; ; ; );
+        }
+    }
+}
+
+impl Drop for Tiles {
+    fn drop(&mut self) {
+        // SAFETY: there are tiles, since they were configured.
+        unsafe { asm!("tilerelease", options(nostack, nomem)) };
+    }
+}
+
+/// Some columns of the result, for some bands of `SIDE` rows.
+pub(super) fn block(
+    left: &Left,
+    out: &SharedSlice<'_, u64>,
+    n: usize,
+    columns: Range<usize>,
+    bands: Range<usize>,
+    right: &[&impl Right],
+) {
+    assert!(is_available(), "this machine has no tiles of bytes");
+    let all = left.columns * left.terms.len();
+    let most = DEPTH.min(all).div_ceil(CHUNK);
+    let panels = columns.len().div_ceil(SIDE);
+    let mut b = vec![0; panels * most * PLANES * PAIR];
+    let mut a = vec![0; most * PLANES * PAIR];
+    let mut rows = vec![0; 4 * panels * SIDE];
+    // SAFETY: there are tiles, as was asserted.
+    let tiles = unsafe { Tiles::new() };
+    for start in (0..all).step_by(DEPTH) {
+        let depth = DEPTH.min(all - start);
+        let chunks = depth.div_ceil(CHUNK);
+        let of_panel = chunks * PLANES * PAIR;
+        let b = &mut b[..panels * of_panel];
+        for at in (0..chunks * CHUNK).step_by(4) {
+            for (row, words) in rows.chunks_exact_mut(panels * SIDE).enumerate() {
+                let words = &mut words[..columns.len()];
+                if at + row < depth {
+                    let (term, row) = left.place(start + at + row);
+                    right[term].write_row(row, columns.clone(), words);
+                } else {
+                    words.fill(0);
+                }
+            }
+            // SAFETY: the machine has AVX-512 with VBMI, since it has tiles.
+            unsafe { pack_right(&rows, at, of_panel, b) };
+        }
+        for band in bands.clone() {
+            let height = SIDE.min(left.rows - band * SIDE);
+            let a = &mut a[..chunks * PLANES * PAIR];
+            pack_left(left, band * SIDE..band * SIDE + height, start, depth, a);
+            for (panel, b) in b.chunks_exact(of_panel).enumerate() {
+                let first = columns.start + panel * SIDE;
+                let mut sums = [[0; 4 * TILE * TILE]; PLANES];
+                for (diagonal, sums) in sums.iter_mut().enumerate() {
+                    let (a, b) = (a.as_ptr(), b.as_ptr());
+                    // SAFETY: both have as many chunks.
+                    unsafe { tiles.diagonal(diagonal, a, b, chunks, height > TILE, sums) };
+                }
+                for row in 0..height {
+                    let place = (band * SIDE + row) * n + first;
+                    // SAFETY: blocks of columns and bands of rows are disjoint between the tasks.
+                    let out = unsafe { out.part(place..place + SIDE.min(columns.end - first)) };
+                    // SAFETY: as for `pack_right`.
+                    unsafe { write_row(&sums, row, out, start > 0) };
+                }
+            }
+        }
+    }
+}
+
+/// Planes of some rows of the left operand at depths from `start` on: chunk after chunk, each plane as two tiles of
+/// 16 rows of 64 bytes. Missing rows and depths are zeros.
+fn pack_left(left: &Left, rows: Range<usize>, start: usize, depth: usize, out: &mut [u8]) {
+    if rows.len() < SIDE {
+        out.fill(0);
+    }
+    for (at, row) in rows.enumerate() {
+        for (chunk, out) in out.chunks_exact_mut(PLANES * PAIR).enumerate() {
+            let mut words = [0; CHUNK];
+            let used = CHUNK.min(depth - chunk * CHUNK);
+            left.write_row(row, start + chunk * CHUNK, &mut words[..used]);
+            // SAFETY: as for `pack_right`.
+            let planes = unsafe { planes(&words, &BY_PLANE) };
+            for (plane, out) in planes.iter().zip(out.chunks_exact_mut(PAIR)) {
+                out[at * CHUNK..][..CHUNK].copy_from_slice(plane);
+            }
+        }
+    }
+}
+
+/// Byte p of word w to byte w of group p: within eight words.
+const BY_PLANE: [u8; 64] = {
+    let mut places = [0; 64];
+    let mut at = 0;
+    while at < 64 {
+        places[at] = (at % 8 * 8 + at / 8) as u8;
+        at += 1;
+    }
+    places
+};
+
+/// Byte n of row k, of four rows of 16, to byte k of group n: as the right tile wants them.
+const BY_COLUMN: [u8; 64] = {
+    let mut places = [0; 64];
+    let mut at = 0;
+    while at < 64 {
+        places[at] = (at % 4 * 16 + at / 4) as u8;
+        at += 1;
+    }
+    places
+};
+
+/// Packs four rows of the right operand, at a depth that is a multiple of four from the block's start on: for each
+/// panel of `SIDE` columns chunk after chunk, each plane as two tiles of 16 rows of four depths by 16 columns.
+///
+/// # Safety
+/// The processor has AVX-512 F, BW and VBMI.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+unsafe fn pack_right(rows: &[u64], depth: usize, of_panel: usize, out: &mut [u8]) {
+    let width = rows.len() / 4;
+    let (chunk, line) = (depth / CHUNK, depth % CHUNK / 4);
+    for first in (0..width).step_by(TILE) {
+        let mut words = [0; CHUNK];
+        for (row, words) in words.chunks_exact_mut(TILE).enumerate() {
+            words.copy_from_slice(&rows[row * width + first..][..TILE]);
+        }
+        // SAFETY: as for this function; 64 bytes are loaded from, and stored to, arrays of 64.
+        let planes = unsafe { planes(&words, &BY_PLANE) };
+        let place = first / SIDE * of_panel + chunk * PLANES * PAIR + first % SIDE / TILE * BYTES;
+        for (at, plane) in planes.iter().enumerate() {
+            let out: &mut [u8; 64] = (&mut out[place + at * PAIR + line * 64..][..64])
+                .try_into()
+                .expect("64 bytes");
+            // SAFETY: as above.
+            unsafe {
+                let turned = _mm512_permutexvar_epi8(load(&BY_COLUMN), load(plane));
+                _mm512_storeu_si512(out.as_mut_ptr().cast(), turned);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The processor has AVX-512 F.
+#[target_feature(enable = "avx512f")]
+unsafe fn load(bytes: &[u8; 64]) -> __m512i {
+    // SAFETY: an unaligned load of 64 bytes.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+/// The eight planes of 64 words: byte p of each, in order.
+///
+/// # Safety
+/// The processor has AVX-512 F, BW and VBMI.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+unsafe fn planes(words: &[u64; CHUNK], by_plane: &[u8; 64]) -> [[u8; 64]; PLANES] {
+    // SAFETY: loads of eight words each, and stores of 64 bytes.
+    unsafe {
+        let by_plane = load(by_plane);
+        let z: [__m512i; 8] = std::array::from_fn(|at| {
+            let words = _mm512_loadu_si512(words.as_ptr().add(8 * at).cast());
+            _mm512_permutexvar_epi8(by_plane, words)
+        });
+        // 8×8 groups of eight bytes, transposed: pairs of rows, then halves, then quarters.
+        let [a0, a2, a4, a6] =
+            std::array::from_fn(|at| _mm512_unpacklo_epi64(z[2 * at], z[2 * at + 1]));
+        let [a1, a3, a5, a7] =
+            std::array::from_fn(|at| _mm512_unpackhi_epi64(z[2 * at], z[2 * at + 1]));
+        let quarters = |a: __m512i, b: __m512i, c: __m512i, d: __m512i| {
+            let (low, high) = (
+                _mm512_shuffle_i64x2::<0x88>(a, b),
+                _mm512_shuffle_i64x2::<0xdd>(a, b),
+            );
+            let (low_2, high_2) = (
+                _mm512_shuffle_i64x2::<0x88>(c, d),
+                _mm512_shuffle_i64x2::<0xdd>(c, d),
+            );
+            [
+                _mm512_shuffle_i64x2::<0x88>(low, low_2),
+                _mm512_shuffle_i64x2::<0x88>(high, high_2),
+                _mm512_shuffle_i64x2::<0xdd>(low, low_2),
+                _mm512_shuffle_i64x2::<0xdd>(high, high_2),
+            ]
+        };
+        let even = quarters(a0, a2, a4, a6);
+        let odd = quarters(a1, a3, a5, a7);
+        let mut planes = [[0; 64]; PLANES];
+        for (at, plane) in planes.iter_mut().enumerate() {
+            let groups = if at % 2 == 0 { even } else { odd }[at / 2];
+            _mm512_storeu_si512(plane.as_mut_ptr().cast(), groups);
+        }
+        planes
+    }
+}
+
+/// Writes or adds a row of the result: Σ_d 2^(8d) times the sums of diagonal d.
+///
+/// # Safety
+/// The processor has AVX-512 F.
+#[target_feature(enable = "avx512f")]
+unsafe fn write_row(
+    sums: &[[u32; 4 * TILE * TILE]; PLANES],
+    row: usize,
+    out: &mut [u64],
+    add: bool,
+) {
+    let mut words = [0_u64; SIDE];
+    for (group, words) in words.chunks_exact_mut(8).enumerate() {
+        // Tiles follow each other: two of the upper rows, two of the lower.
+        let place = (row / TILE * 2 + group / 2) * TILE * TILE + row % TILE * TILE + group % 2 * 8;
+        let mut total = _mm512_setzero_si512();
+        for sums in sums.iter().rev() {
+            let sums: &[u32; 8] = sums[place..place + 8].try_into().expect("eight sums");
+            // SAFETY: an unaligned load of eight sums.
+            let sums = unsafe { _mm256_loadu_si256(sums.as_ptr().cast()) };
+            total = _mm512_add_epi64(_mm512_slli_epi64::<8>(total), _mm512_cvtepu32_epi64(sums));
+        }
+        // SAFETY: an unaligned store of eight words.
+        unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), total) };
+    }
+    for (out, word) in out.iter_mut().zip(words) {
+        *out = if add { out.wrapping_add(word) } else { word };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dispatch::Backend;
+
+    struct Matrix<'a>(&'a [u64], usize);
+
+    impl Right for Matrix<'_> {
+        fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]) {
+            out.copy_from_slice(&self.0[row * self.1..][columns]);
+        }
+    }
+
+    /// Otherwise nothing here would be compared. What the processor has is asked of the operating system.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn tiles_are_found_where_the_processor_has_them() {
+        let text = std::fs::read_to_string("/proc/cpuinfo").expect("the processor's description");
+        let has = |flag: &str| text.split_whitespace().any(|word| word == flag);
+        let expected = has("amx_tile") && has("amx_int8") && has("avx512_vbmi") | has("avx512vbmi");
+        println!("tiles of bytes: {expected}");
+        assert_eq!(is_available(), expected);
+    }
+
+    /// The largest words at every depth up to beyond a block, half-empty tiles, and terms that end within a chunk.
+    #[test]
+    fn agree_with_words_bit_for_bit() {
+        if !is_available() {
+            return;
+        }
+        let mut state = 1_u64;
+        let mut random = |n: usize| -> Vec<u64> {
+            let mut next = || {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
+                state ^ state >> 31
+            };
+            (0..n).map(|_| next()).collect()
+        };
+        for [m, k, n] in [
+            [16, 64, 32],
+            [32, 40, 31],
+            [31, 100, 50],
+            [15, 63, 64],
+            [33, 512, 32],
+            [70, 513, 300],
+            [64, 2000, 257],
+        ] {
+            for largest in [true, false] {
+                let mut operand = |n: usize| {
+                    if largest {
+                        vec![u64::MAX; n]
+                    } else {
+                        random(n)
+                    }
+                };
+                let a = [operand(m * k), operand(m * k)];
+                let b = [operand(k * n), operand(k * n)];
+                let right = [Matrix(&b[0], n), Matrix(&b[1], n)];
+                let (a, right) = ([&a[0][..], &a[1]], [&right[0], &right[1]]);
+                let mut left = Left::new(Backend::Avx512, m, k, &a);
+                assert!(left.by_bytes && fits(m, 2 * k, n), "{m}×{k}×{n}");
+                let (mut found, mut expected) = (vec![3; m * n], vec![5; m * n]);
+                left.multiply(&mut found, n, &right);
+                left.by_bytes = false;
+                left.multiply(&mut expected, n, &right);
+                assert!(found == expected, "{m}×{k}×{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_would_leave_tiles_empty_does_not_fit() {
+        for [m, k, n] in [
+            [0, 64, 32],
+            [7, 64, 32],
+            [16, 31, 32],
+            [16, 64, 15],
+            [1, 1, 1],
+        ] {
+            assert!(!fits(m, k, n), "{m}×{k}×{n}");
+        }
+        assert!(fits(16, 64, 32) && fits(14, 55, 110));
+    }
+}
