@@ -94,7 +94,7 @@ def test_no_file_shows_a_value(tmp_path: Path) -> None:
     assert all((share.abs() > 1 << 40).any() for share in shares)
     plain = tacit.launch(lambda: tacit.reveal_module(make()[0]), protocol="plain")[0]["0.weight"]
     assert sum(shares).abs().max() < 1 << 20
-    assert (sum(shares).double() / 2**16 - plain.double()).abs().max() < 0.5
+    assert (sum(shares).double() / 2**20 - plain.double()).abs().max() < 0.5
 
 
 def test_the_owner_alone_is_given_the_weights() -> None:

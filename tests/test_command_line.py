@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from commands import Command, tacit
+from tacit import cli
 from tacit.bench.cases import CASES
 from tacit.bench.rounds import rounds_by_parties
 from tacit.bench.run import chosen
@@ -164,12 +165,18 @@ def test_bench_of_additive_sharing(parties: int, source: str, tmp_path: Path) ->
     assert ("sharing, oblivious transfer, TCP" in said) == (source == "ot")
 
 
-def test_bench_runs_once_what_is_costly_by_transfer() -> None:
+def test_bench_runs_once_what_is_costly_by_transfer(capsys: pytest.CaptureFixture[str]) -> None:
     once = [name for name, case in CASES.items() if case.runs("ot") == (0, 1)]
     layers = ["matmul_512", "conv_64x56x56", "transformer_block"]
-    assert once == [*layers, "lenet_128", "lenet_training_128", "resnet18_1"]
+    large = [name for name, case in CASES.items() if case.only_by_name]
+    assert once == [*layers, "lenet_128", "lenet_training_128", "resnet18_1", *large]
     assert all(case.runs("dealer") == case.runs(None) == (1, case.repetitions) for case in CASES.values())
-    assert chosen([]) == list(CASES)
+    assert chosen([]) + large == list(CASES)
+    assert chosen(large[:1]) == large[:1]
+    with pytest.raises(SystemExit):
+        cli.main(["bench", "--help"])
+    said = capsys.readouterr().out
+    assert all(name in said for name in large)
 
 
 def test_rounds_do_not_grow_with_the_number_of_parties() -> None:

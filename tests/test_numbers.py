@@ -384,6 +384,42 @@ def test_weights_with_a_scale_of_their_own_keep_their_digits(on_shares: OnShares
     assert (on_shares(program) - plain).norm() / plain.norm() < 1e-3
 
 
+def test_weights_that_are_trained_have_the_bits_of_gradients(on_shares: OnShares) -> None:
+    def model(trained: bool = True) -> nn.Module:
+        linear = nn.Linear(2, 1)
+        linear.weight.data, linear.bias.data = torch.tensor([[1024.0, 2.0**-20]]), torch.tensor([0.25])
+        return linear.requires_grad_(trained)
+
+    def program() -> Any:
+        scales = []
+        for trained, trainable, scale in ((True, True, None), (True, False, None), (False, True, None)):
+            secret = tacit.share_module(model(trained), owner=0, trainable=trainable, scale=scale)
+            scales.append((secret.weight._scale.bits, secret.bias._scale.bits))
+        for scale in (18, {"weight": 24}):
+            secret = tacit.share_module(model(), owner=0, trainable=True, scale=scale)
+            scales.append((secret.weight._scale.bits, secret.bias._scale.bits))
+        with tacit.fraction_bits(30):
+            scales.append(tacit.share_module(model(), owner=0, trainable=True).weight._scale.bits)
+        secret = tacit.share_module(model(), owner=0, trainable=True)
+        # Up to the limit of a product of 16 and 20 bits.
+        x = tacit.share(torch.tensor([[65535.0, 0.0], [0.0, 1024.0]]), owner=1)
+        result = secret(x)
+        (result * 2.0**-16).sum().backward()
+        torch.optim.SGD(secret.parameters(), lr=2.0**-4).step()
+        revealed = result.detach(), secret.weight.detach(), secret.bias.detach()
+        return scales, result._scale.bits, [each.reveal().double() for each in revealed]
+
+    scales, bits, (result, weight, bias) = on_shares(program)
+    assert scales == [(20, 16), (16, 16), (16, 16), (18, 18), (24, 16), 30]
+    assert bits == 16
+    # In single precision, the first of them has no digits after the point.
+    assert (result - double([[65535.0 * 1024], [2.0**-10 + 0.25]])).abs().max() <= 2 * UNIT
+    # The gradients are the sums of the data, divided by 2^16, with 20 bits.
+    moved = double([[1024.0, 2.0**-20]]) - double([[65535.0, 1024.0]]) * 2.0**-20
+    assert (weight - moved).abs().max() <= 2.0**-18
+    assert (bias - 0.25).abs() <= 2 * UNIT
+
+
 def test_a_scale_for_a_weight_that_is_not_there() -> None:
     with pytest.raises(tacit.MisuseError, match="scale names 'weigth', which the module does not have"):
         tacit.launch(lambda: tacit.share_module(nn.Linear(2, 2), owner=0, scale={"weigth": 20}))
@@ -400,6 +436,16 @@ OVERFLOWS: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "a public factor": (lambda x: x * 1e6, "aten.mul"),
     "a sum": (lambda x: (x * 4000).sum() + 2.0**29, "aten."),
+    # What is left of these modulo 2^64 is small.
+    "a product by an integer": (lambda x: x * x.long() ** 3, "aten.mul.Tensor"),
+    "a product by a whole number": (lambda x: (x / 8).floor() * 2.0**34, "aten.mul.Tensor"),
+    "an integer among fractions": (lambda x: x.long() ** 3 + 0.5, "aten.add.Tensor"),
+    "a norm": (lambda x: x.norm(), "aten.linalg_vector_norm"),
+    "a sum of many": (lambda x: ((x / 8).floor() * 2.0**15).expand(2**18, 2).sum(), "aten.sum"),
+    "a sum so far": (lambda x: ((x / 8).floor() * 2.0**15).expand(2**18, 2).cumsum(0), "aten.cumsum"),
+    "a dividend": (lambda x: (x.long() ** 3 << 11) // 10, "aten.floor_divide"),
+    "a quotient": (lambda x: x.long() ** 2 * 2 // x.long().clamp(max=1), "aten.floor_divide"),
+    "a comparison": (lambda x: (x.long() << 45) < -(x.long() << 45), "aten.lt.Tensor"),
 }
 
 

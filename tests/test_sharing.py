@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import tacit
+from tacit.sharing import GROUP, grouped
 
 
 def everywhere(fn: Any, *args: Any, **options: Any) -> list[Any]:
@@ -311,3 +312,9 @@ def test_views_in_inference_mode_of_what_was_shared_before() -> None:
     assert written.equal(plain)
     plain[0] += 1
     assert after.equal(plain)
+
+
+def test_small_tensors_are_grouped_into_messages() -> None:
+    sizes = [GROUP, 1, 0, GROUP - 1, 2 * GROUP, 3]
+    assert [sizes[group] for group in grouped(sizes)] == [[GROUP], [1, 0, GROUP - 1], [2 * GROUP], [3]]
+    assert list(grouped([])) == []

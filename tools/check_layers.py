@@ -98,7 +98,6 @@ OPERATORS = [
     [
         "arithmetic",
         "average_pooling",
-        "backward",
         "choice",
         "comparison",
         "composed",
@@ -110,7 +109,6 @@ OPERATORS = [
         "ordering",
         "recurrent",
         "rounding",
-        "writing",
     ],
     [
         "activation",
@@ -134,8 +132,9 @@ OPERATORS = [
         "losses",
         "reduction",
         "scanning",
+        "writing",
     ],
-    ["convolution_gradient", "counting", "indexing", "normalization", "products", "softmax"],
+    ["backward", "convolution_gradient", "counting", "indexing", "normalization", "products", "softmax"],
     ["attention", "bags", "batch_norm", "grouping"],
     ["transformer"],
     ["__init__"],

@@ -3,7 +3,7 @@ that goes on from them shares them anew."""
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,8 @@ from tacit.checkpoint_files import CheckpointFile, Tensors, find, read, remove_o
 from tacit.errors import MisuseError, PeerError
 from tacit.fixed import Scale
 from tacit.session import Session, session
-from tacit.sharing import DTYPES, announcement
+from tacit.sharing import DTYPES, announcement, grouped
 from tacit.tensor import SecretTensor, check_party
-
-#: Words that are shared in one message.
-GROUP = 1 << 22
 
 #: Bytes of what tells one checkpoint from all others.
 IDENTIFIER = 16
@@ -251,29 +248,16 @@ def _restored(current: Session, file: CheckpointFile) -> dict[str, torch.Tensor]
     tensors = {name: file.tensors[name] for name, kind in kinds.items() if kind[2] is None}
     secrets = [name for name, kind in kinds.items() if kind[2] is not None]
     for is_bits in (False, True):
-        for group in _groups([name for name in secrets if (kinds[name][0] == "bool") == is_bits], kinds):
-            parts = _shared_anew(current, [file.tensors[name] for name in group], is_bits)
-            sizes = [file.tensors[name].numel() for name in group]
-            pieces = zip(*(torch.split(part, sizes) for part in parts), strict=True)
-            for name, piece in zip(group, pieces, strict=True):
+        names = [name for name in secrets if (kinds[name][0] == "bool") == is_bits]
+        sizes = [file.tensors[name].numel() for name in names]
+        for group in grouped(sizes):
+            parts = _shared_anew(current, [file.tensors[name] for name in names[group]], is_bits)
+            pieces = zip(*(torch.split(part, sizes[group]) for part in parts), strict=True)
+            for name, piece in zip(names[group], pieces, strict=True):
                 dtype, shape, bits = kinds[name]
                 own = tuple(part.reshape(shape).clone() for part in piece)
                 tensors[name] = SecretTensor(own, Scale(bits), current, DTYPES[dtype])
     return tensors
-
-
-def _groups(names: Iterable[str], kinds: Mapping[str, Any]) -> Iterable[list[str]]:
-    group: list[str] = []
-    size = 0
-    for name in names:
-        elements = torch.Size(kinds[name][1]).numel()
-        if group and size + elements > GROUP:
-            yield group
-            group, size = [], 0
-        group.append(name)
-        size += elements
-    if group:
-        yield group
 
 
 def _shared_anew(current: Session, own: Tensors, is_bits: bool) -> shares.Parts:
@@ -286,7 +270,7 @@ def _shared_anew(current: Session, own: Tensors, is_bits: bool) -> shares.Parts:
     ]
     total = parts[0]
     for other in parts[1:]:
-        total = tuple(a ^ b if is_bits else a + b for a, b in zip(total, other, strict=True))
+        total = (shares.xor if is_bits else shares.add)(total, other)
     return total
 
 

@@ -7,7 +7,8 @@ secret tensor, and this module alone says which one a result has:
   number to a greater one is free.
 - *Products* have the sum of both scales, and what is truncated lands at the session's scale, whatever
   the operands had.
-- *Gradients* are computed as if the session's scale had four bits more: they are small.
+- *Gradients* are computed as if the session's scale had four bits more: they are small. Weights that are
+  trained have as many.
 - *Integers* have scale 0. A product by them has the other's scale, and needs no truncation.
 - *Public numbers* have a scale by their kind, never by their values: integers and booleans 0, fractions the
   session's. So results of public factors do too. The factors themselves get as many bits as the range leaves,

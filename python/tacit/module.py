@@ -13,15 +13,12 @@ from tacit import fixed, paths, shares
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning
 from tacit.fixed import Scale
 from tacit.operators.normalization import FACTOR_SCALE, fold, keep
+from tacit.operators.operands import is_secret
 from tacit.session import Session, session
-from tacit.sharing import announcement
+from tacit.sharing import announcement, grouped
 from tacit.tensor import SecretTensor, check_party
 
 Module = TypeVar("Module", bound=torch.nn.Module)
-
-#: Words that are shared in one message, so that small tensors cost no rounds of their own.
-GROUP = 1 << 22
-
 
 #: What encoding may lose of a tensor, relative to it, before its owner is warned.
 MUCH = 0.01
@@ -57,8 +54,10 @@ def share_module(
         scale: fraction bits of all weights, or of those that are named as in ``state_dict``, the same in
             every party; those of the session if not given. Small weights want more: a product of a weight at
             scale s with data at the session's 16 is right below 2^(46 − s).
-        trainable: whether parameters that required gradients still do. ``requires_grad_()`` afterwards does
-            the same for all.
+        trainable: whether parameters that required gradients still do. Those of two dimensions and more,
+            which data are multiplied by, then have four fraction bits more unless ``scale`` says how many:
+            as many as gradients. ``requires_grad_()`` afterwards makes all parameters trainable at the scale
+            that they have.
 
     Raises:
         EncodingError: a weight is NaN, infinite or too large; the message names it.
@@ -73,10 +72,10 @@ def share_module(
     wanting = {id(parameter) for parameter in module.parameters() if parameter.requires_grad and trainable}
     module.requires_grad_(False)
     tensors = {id(tensor): tensor for tensor in module.state_dict(keep_vars=True).values()}
-    if any(isinstance(tensor, SecretTensor) for tensor in tensors.values()):
+    if is_secret(*tensors.values()):
         raise MisuseError("this module is shared already")
     floating = [(name, tensor) for name, tensor in _floating(module) if id(tensor) in tensors]
-    scales = _scales(current, [name for name, _ in floating], scale)
+    scales = _scales(current, floating, wanting, scale)
     entries = {id(tensor): _Entry(name, tensor, scales[name]) for name, tensor in floating}
     normalizations = list(_normalizations(module))
     folded = [
@@ -102,16 +101,30 @@ def share_module(
     return module
 
 
-def _scales(current: Session, names: list[str], scale: int | Mapping[str, int] | None) -> dict[str, Scale]:
-    if scale is None:
-        return dict.fromkeys(names, current.scale)
-    if not isinstance(scale, Mapping):
-        return dict.fromkeys(names, fixed.scale_of(scale))
-    if unknown := sorted(set(scale) - set(names)):
+def _scales(
+    current: Session,
+    floating: list[tuple[str, torch.Tensor]],
+    wanting: set[int],
+    chosen: int | Mapping[str, int] | None,
+) -> dict[str, Scale]:
+    """By name, the scale of each tensor: as chosen, or else by its kind."""
+    if chosen is not None and not isinstance(chosen, Mapping):
+        return dict.fromkeys((name for name, _ in floating), fixed.scale_of(chosen))
+    scales = {name: _by_kind(current, tensor, id(tensor) in wanting) for name, tensor in floating}
+    chosen = chosen or {}
+    if unknown := sorted(set(chosen) - set(scales)):
         raise MisuseError(
-            f"scale names {unknown[0]!r}, which the module does not have; it has {', '.join(names)}"
+            f"scale names {unknown[0]!r}, which the module does not have; it has {', '.join(scales)}"
         )
-    return {name: fixed.scale_of(scale[name]) if name in scale else current.scale for name in names}
+    return scales | {name: fixed.scale_of(bits) for name, bits in chosen.items()}
+
+
+def _by_kind(current: Session, tensor: torch.Tensor, is_trained: bool) -> Scale:
+    """The session's scale. Factors that are trained have the scale of gradients: what rounding changes in a
+    small weight decides in each layer which units of a ReLU are on, and an error in few of these is a great
+    one in the gradient; and steps are small. What is added, such as a bias, would bring its bits to all
+    results, and range is lost by that."""
+    return fixed.of_gradients(current.scale) if is_trained and tensor.dim() > 1 else current.scale
 
 
 def _warn_of_small(entries: list[_Entry], words: list[torch.Tensor]) -> None:
@@ -181,22 +194,16 @@ def _described(entry: Any) -> str:
 def _share(current: Session, owner: int, entries: list[_Entry], words: list[torch.Tensor] | None) -> None:
     """Shares all tensors, small ones together; each has a storage of its own then, so that a write to one
     makes nothing of another forgotten."""
-    start = 0
-    while start < len(entries):
-        end, size = start + 1, entries[start].value.numel()
-        while end < len(entries) and size + entries[end].value.numel() <= GROUP:
-            size += entries[end].value.numel()
-            end += 1
-        group = entries[start:end]
-        plain = torch.cat(words[start:end]) if words is not None else None
-        parts = shares.share(current, plain, owner, (size,))
-        pieces = [torch.split(part, [entry.value.numel() for entry in group]) for part in parts]
-        for place, entry in enumerate(group):
-            own = tuple(piece[place].reshape(entry.value.shape).clone() for piece in pieces)
+    sizes = [entry.value.numel() for entry in entries]
+    for group in grouped(sizes):
+        plain = torch.cat(words[group]) if words is not None else None
+        parts = shares.share(current, plain, owner, (sum(sizes[group]),))
+        pieces = zip(*(torch.split(part, sizes[group]) for part in parts), strict=True)
+        for entry, piece in zip(entries[group], pieces, strict=True):
+            own = tuple(part.reshape(entry.value.shape).clone() for part in piece)
             current.storages.add(own[0])
             dtype = entry.value.dtype if entry.value.dtype != torch.float64 else torch.get_default_dtype()
             entry.secret = SecretTensor(own, entry.scale, current, dtype)
-        start = end
 
 
 def _replace(module: torch.nn.Module, entries: dict[int, _Entry], wanting: set[int]) -> None:

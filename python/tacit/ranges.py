@@ -21,18 +21,60 @@ def check_product(
     y: NDArray[np.int64],
     summands: int,
     product: Callable[..., torch.Tensor],
+    *,
+    truncated: bool = True,
 ) -> None:
-    """Reports a product of words, of which a result takes that many, that truncation cannot take."""
+    """Reports a product of words, of which a result takes that many, that truncation cannot take, or no
+    word."""
     bound = float(_core.greatest_magnitude(x)) * _core.greatest_magnitude(y) * summands
-    if bound < 2.0**fixed.RANGE and session.headroom is None:
+    if bound < 2.0**fixed.RANGE and (session.headroom is None or not truncated):
         return
     exact = product(*(torch.from_numpy(words).to(torch.float64) for words in (x, y)))
     greatest = float(exact.abs().max())
-    _note_headroom(session, "product", fixed.RANGE, greatest)
-    if greatest >= 2.0**fixed.RANGE:
+    if truncated:
+        _note_headroom(session, "product", fixed.RANGE, greatest)
+    _check_word(session, "product", greatest)
+
+
+def check_sum(session: Session, words: torch.Tensor, added: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Reports a sum of words, of all of them at most, that no word holds."""
+    if words.numel() and float(_greatest(words)) * words.numel() >= 2.0**fixed.RANGE:
+        _check_word(session, "sum", float(added(words.to(torch.float64)).abs().max()))
+
+
+def check_shift(session: Session, words: torch.Tensor, bits: int) -> None:
+    """Reports numbers that have no word with so many more fraction bits."""
+    if words.numel():
+        _check_word(session, "number", float(_greatest(words)) * 2.0**bits)
+
+
+def check_difference(session: Session, x: torch.Tensor, y: torch.Tensor, width: int) -> None:
+    """Reports differences that need more bits than they are compared with."""
+    if not (x.numel() and y.numel()) or float(_greatest(x)) + _greatest(y) < 2.0 ** (width - 1):
+        return
+    greatest = float((x.to(torch.float64) - y.to(torch.float64)).abs().max())
+    if greatest >= 2.0 ** (width - 1):
         _report(
             session,
-            f"a product of 2^{math.log2(greatest):.1f} as a word, where less than 2^{fixed.RANGE} is right: "
+            f"a difference of 2^{math.log2(greatest):.1f} as a word, where less than 2^{width - 1} is "
+            "compared rightly",
+        )
+
+
+def check_quotient(session: Session, x: torch.Tensor, y: torch.Tensor, limit: int, quotients: int) -> None:
+    """Reports words that cannot be divided, or quotients that are not found: those of more bits than that."""
+    if x.numel():
+        wide, divisors = x.to(torch.float64), y.to(torch.float64).abs().clamp(min=1)
+        _check_word(session, "dividend", float(wide.abs().max()), limit)
+        _check_word(session, "divisor", float(divisors.max()), limit)
+        _check_word(session, "quotient", float((wide.abs() / divisors).max()), quotients)
+
+
+def _check_word(session: Session, what: str, greatest: float, limit: int = fixed.RANGE) -> None:
+    if greatest >= 2.0**limit:
+        _report(
+            session,
+            f"a {what} of 2^{math.log2(greatest):.1f} as a word, where less than 2^{limit} is right: "
             "it is wrong from here on",
         )
 

@@ -38,21 +38,15 @@ def bits(session: Session, shape: tuple[int, ...]) -> Parts:
     found: Parts = ()
     for party in range(session.parties):
         theirs = shares.share_bits(session, own if party == session.party else None, party, shape)
-        found = _xor(found, theirs) if found else theirs
+        found = shares.xor(found, theirs) if found else theirs
     return found
-
-
-def _xor(x: Parts, y: Parts) -> Parts:
-    return tuple(a ^ b for a, b in zip(x, y, strict=True))
 
 
 def number(session: Session, x: Parts, *, signed: bool = False) -> Parts:
     """Bits along dimension 0, the lowest first, as words; the last one counts −2^j if signed. Two rounds."""
-    words = shares.bit_to_ring(session, x)
     top = x[0].shape[0] - 1
     powers = [-1 << at if signed and at == top else 1 << at for at in range(top + 1)]
-    factors = torch.tensor(powers, dtype=torch.int64).reshape(-1, *[1] * (x[0].dim() - 1))
-    return tuple((word * factors).sum(0) for word in words)
+    return shares.from_binary(session, x, torch.tensor(powers, dtype=torch.int64))
 
 
 def happens(session: Session, probability: torch.Tensor, shape: tuple[int, ...]) -> Parts:
@@ -80,7 +74,7 @@ def _less(session: Session, less: Parts, same: Parts) -> Parts:
     while (width := less[0].shape[0]) > 1:
         even = 2 * (width // 2)
         above = tuple(part[1:even:2] for part in same)
-        below = tuple(torch.stack([a[:even:2], b[:even:2]]) for a, b in zip(less, same, strict=True))
+        below = shares.stacked(*(tuple(part[:even:2] for part in bits) for bits in (less, same)))
         both = shares.and_bits(session, tuple(part.expand(2, *part.shape) for part in above), below)
         less = tuple(
             torch.cat([part[1:even:2] ^ new[0], part[even:]]) for part, new in zip(less, both, strict=True)
@@ -116,10 +110,12 @@ def _digits(session: Session, table: torch.Tensor, shape: tuple[int, ...]) -> Pa
     )
     drawn = bits(session, (PRECISION, *shape))
     less = shares.and_bits(session, shares.complement(session, drawn), threshold)
-    same = shares.complement(session, _xor(drawn, threshold))
+    same = shares.complement(session, shares.xor(drawn, threshold))
     stays = _less(session, less, same)
-    change = shares.and_bits(session, tuple(bit.expand(own[0].shape) for bit in stays), _xor(own, other))
-    return _xor(other, change)
+    change = shares.and_bits(
+        session, tuple(bit.expand(own[0].shape) for bit in stays), shares.xor(own, other)
+    )
+    return shares.xor(other, change)
 
 
 def _looked_up(hot: torch.Tensor, table: torch.Tensor) -> torch.Tensor:

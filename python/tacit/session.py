@@ -56,9 +56,9 @@ class Session:
         self.is_plain = core.protocol == "plain"
         #: The operator that is carried out, for reports; and what was reported of each in each module.
         self.operator = ""
+        self.reported: dict[str, str] = {}
         #: Whether an optimiser's step is carried out, in which what is made like a secret is one.
         self.is_optimizing = False
-        self.reported: dict[str, str] = {}
         #: Under the reference alone, where it is wanted: the bits that the largest value and the largest
         #: product of each module leave of their range, by module and by which of the two.
         self.headroom: dict[tuple[str, str], float] | None = None

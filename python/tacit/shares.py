@@ -130,41 +130,50 @@ def reveal(session: Session, x: Parts, to: int | None) -> torch.Tensor | None:
     return out
 
 
-def multiply(session: Session, x: Parts, y: Parts, truncate: int) -> Parts:
-    """x·y / 2^truncate of equal shapes."""
+def multiply(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: bool = False) -> Parts:
+    """x·y / 2^truncate of equal shapes. What is not truncated is exact modulo 2^64, unless it is to be in
+    range, as fractions are: the reference looks."""
     out, arrays = _words(session, x[0].shape)
     if arrays[0].size:
         left, right = _arrays(x), _arrays(y)
-        if truncate and session.is_plain:
-            ranges.check_product(session, left[0], right[0], 1, torch.mul)
+        if (truncate or in_range) and session.is_plain:
+            ranges.check_product(session, left[0], right[0], 1, torch.mul, truncated=truncate > 0)
         session.core.multiply(left, right, arrays, truncate, _names(session, x, y))
     return out
 
 
-def matmul(session: Session, x: Parts, y: Parts, truncate: int) -> Parts:
-    """(batch, m, k) by (batch, k, n), each / 2^truncate."""
+def matmul(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: bool = False) -> Parts:
+    """(batch, m, k) by (batch, k, n), each / 2^truncate; ranges as in ``multiply``."""
     (batch, m, k), n = x[0].shape, y[0].shape[2]
     out, arrays = _words(session, (batch, m, n))
     if arrays[0].size and not k:
         return tuple(part.zero_() for part in out)
     if arrays[0].size:
         left, right = _arrays(x), _arrays(y)
-        if truncate and session.is_plain:
-            ranges.check_product(session, left[0], right[0], k, torch.bmm)
+        if (truncate or in_range) and session.is_plain:
+            ranges.check_product(session, left[0], right[0], k, torch.bmm, truncated=truncate > 0)
         session.core.matmul(left, right, arrays, batch, m, k, n, truncate, _names(session, x, y))
     return out
 
 
 def convolution(
-    session: Session, x: Parts, w: Parts, geometry: Geometry, shape: Sequence[int], truncate: int
+    session: Session,
+    x: Parts,
+    w: Parts,
+    geometry: Geometry,
+    shape: Sequence[int],
+    truncate: int,
+    *,
+    in_range: bool = False,
 ) -> Parts:
-    """Images by weights, each / 2^truncate, in the output's shape."""
+    """Images by weights, each / 2^truncate, in the output's shape; ranges as in ``multiply``."""
     out, arrays = _words(session, shape)
     if arrays[0].size:
         images, weights = _arrays(x), _arrays(w)
-        if truncate and session.is_plain:
+        if (truncate or in_range) and session.is_plain:
             convolve = partial(convolved, geometry=geometry)
-            ranges.check_product(session, images[0], weights[0], w[0][0].numel(), convolve)
+            summands = w[0][0].numel()
+            ranges.check_product(session, images[0], weights[0], summands, convolve, truncated=truncate > 0)
         session.core.convolution(images, weights, arrays, geometry.core, truncate, _names(session, x, w))
     return out
 
@@ -287,6 +296,15 @@ def binary(session: Session, x: Parts, width: int) -> Parts:
     return out
 
 
+def from_binary(session: Session, bits: Parts, weights: torch.Tensor) -> Parts:
+    """Words of bits along the first dimension: the sum of what these are worth, which may differ between
+    elements. At most two rounds."""
+    places = bit_to_ring(session, bits)
+    ones = (1,) * (places[0].dim() - weights.dim())
+    weights = weights.reshape(len(weights), *ones, *weights.shape[1:])
+    return tuple((part * weights).sum(0) for part in places)
+
+
 def leading_zeros(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
     """How far x, 0 ≤ x < 2^width, is from filling the width of at least 2 bits: the number of its leading
     zeros in binary, lowest bit first along a new first dimension, and whether it is zero. Zero has as many
@@ -321,6 +339,11 @@ def add(x: Parts, y: Parts) -> Parts:
 def subtract(x: Parts, y: Parts) -> Parts:
     """x − y; no interaction."""
     return tuple(a - b for a, b in zip(x, y, strict=True))
+
+
+def xor(x: Parts, y: Parts) -> Parts:
+    """x XOR y of bits; no interaction."""
+    return tuple(a ^ b for a, b in zip(x, y, strict=True))
 
 
 def negate(x: Parts) -> Parts:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -35,6 +35,9 @@ MOST_ELEMENTS = 1 << 27
 
 #: Dimensions at most, as in PyTorch.
 MOST_DIMENSIONS = 64
+
+#: Words of small tensors that are shared in one message, so that these cost no rounds of their own.
+GROUP = 1 << 22
 
 
 @paths.step("share")
@@ -101,6 +104,18 @@ def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:
 def _is_small(sizes: Sequence[int]) -> bool:
     """Whether a tensor of these sizes may be shared; an empty one's strides must be possible too."""
     return math.prod(max(size, 1) for size in sizes) <= MOST_ELEMENTS
+
+
+def grouped(sizes: Sequence[int]) -> Iterator[slice]:
+    """Tensors of these sizes in groups of neighbours, each for one message."""
+    start = together = 0
+    for at, size in enumerate(sizes):
+        if at > start and together + size > GROUP:
+            yield slice(start, at)
+            start, together = at, 0
+        together += size
+    if sizes:
+        yield slice(start, len(sizes))
 
 
 def _announce(

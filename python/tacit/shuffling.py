@@ -116,7 +116,7 @@ def _switched(session: Session, x: Parts, bits: Parts) -> Parts:
         at += low.numel()
         left, right = (tuple(part.index_select(0, places) for part in x) for places in (low, high))
         if of_bits:
-            change = shares.and_bits(session, here, tuple(a ^ b for a, b in zip(left, right, strict=True)))
+            change = shares.and_bits(session, here, shares.xor(left, right))
         else:
             change = shares.bit_multiply(session, here, shares.subtract(right, left))
         for part, one, other, moved in zip(x, left, right, change, strict=True):

@@ -1,10 +1,10 @@
 """What is known of tensors that last, such as weights, for as long as nobody writes to them.
 
 A protocol that masks its operands masks those that are used again once, under a *name* for each view. And
-what an operator worked out from several tensors, such as the factor of a normalisation, can be kept
-(*derived*). Both stand for storages in one state: when one of these is written to, or freed, all that was
-known of it is forgotten. Operators that write say so (``written``): below autograd, where they run, PyTorch
-counts no versions.
+what an operator worked out from several tensors, such as the factor of a normalisation, or beside a result,
+such as the bits of a ReLU for its gradient, can be kept (*derived*). Both stand for storages in one state:
+when one of these is written to, or freed, all that was known of it is forgotten. Operators that write say so
+(``written``): below autograd, where they run, PyTorch counts no versions.
 """
 
 from collections.abc import Sequence
@@ -29,6 +29,8 @@ class _Lasting:
         self.reference = reference
         self.names: dict[Geometry, int] = {}
         self.derived: set[Any] = set()
+        #: Whether its views have names.
+        self.is_named = False
 
 
 class Storages:
@@ -46,7 +48,7 @@ class Storages:
     def add(self, tensor: torch.Tensor) -> None:
         """Whoever multiplies by this tensor, or a view of it, will do so again."""
         self._drop_freed()
-        self._entry(tensor)
+        self._entry(tensor).is_named = True
 
     def name(self, tensor: torch.Tensor) -> int | None:
         """The name of this view, if its storage lasts."""
@@ -57,7 +59,7 @@ class Storages:
             # Repeated along a dimension: as large as what it multiplies, and seldom twice of one size.
             return None
         lasting = self._lasting.get(tensor.untyped_storage()._cdata)
-        if lasting is None:
+        if lasting is None or not lasting.is_named:
             return None
         self._drop_freed()
         geometry = (tensor.storage_offset(), tuple(tensor.shape), strides)

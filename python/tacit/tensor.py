@@ -68,6 +68,10 @@ class SecretTensor(_Tensor):
         that it shows; without components a tensor of that shape whose values are computed later. Use
         ``tacit.share``."""
         assert dtype.is_floating_point or scale == fixed.WHOLE, "integers and booleans have no fraction bits"
+        if parts:
+            assert (parts[0].dtype == torch.uint8) == (dtype == torch.bool), (
+                "booleans alone are shared as bits"
+            )
         # A view made in inference mode of what was made outside shares its count of versions, which tensors
         # of inference mode do not have.
         if torch.is_inference_mode_enabled():

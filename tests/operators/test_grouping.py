@@ -48,6 +48,11 @@ def multiplied(x: Any, integers: Any) -> list[Any]:
     return [*found, y.grad]
 
 
+def integers_grouped(x: Any, values: Any) -> list[Any]:
+    index = torch.tensor([[0, 1, 1], [0, 0, 1]])
+    return [x.scatter_reduce(0, index, values, reduce) for reduce in ("sum", "prod", "amax", "amin")]
+
+
 def strided(x: Any) -> list[Any]:
     view = torch.as_strided(x.clone(), (2, 3), (1, 4), 1)
     written = x.clone()
@@ -66,12 +71,14 @@ def test_as_on_plain_tensors(protocol: str) -> None:
     def program() -> list[torch.Tensor]:
         x, values = tacit.share(X, owner=0), tacit.share(VALUES, owner=1)
         found = [*grouped(x, values), *grouped(x, VALUES), *grouped(X, values)[:-5], *strided(x)]
-        found += [*multiplied(x, tacit.share(INTEGERS, owner=0)), *distant(x, values)]
+        integers = tacit.share(INTEGERS, owner=0)
+        found += [*multiplied(x, integers), *distant(x, values)]
+        found += [*integers_grouped(INTEGERS, integers), *integers_grouped(integers, INTEGERS)]
         return [v.reveal() if isinstance(v, tacit.SecretTensor) else v for v in found]
 
     more = {"parties": 2, "source": "dealer"} if protocol == "additive" else {}
     plain = [*grouped(X, VALUES) * 2, *grouped(X, VALUES)[:-5], *strided(X), *multiplied(X, INTEGERS)]
-    plain += distant(X, VALUES)
+    plain += [*distant(X, VALUES), *integers_grouped(INTEGERS, INTEGERS) * 2]
     for at, (mine, theirs) in enumerate(
         zip(tacit.launch(program, protocol=protocol, **more)[0], plain, strict=True)
     ):
@@ -88,3 +95,15 @@ def test_what_was_not_shared_is_not_read() -> None:
             x.as_strided((2, 2), (1, 11), 1)
 
     tacit.launch(program, protocol="plain")
+
+
+def test_the_gradient_of_products_so_far_may_meet_zeros() -> None:
+    x = torch.tensor([1.0, 0.0, 3.0, 0.0, 2.0])
+
+    def gradient(x: Any) -> Any:
+        x.requires_grad_()
+        x.cumprod(0).sum().backward()
+        return x.grad
+
+    found = tacit.launch(lambda: gradient(tacit.share(x, owner=0)).reveal(), protocol="plain", parties=2)[0]
+    assert torch.allclose(found, gradient(x.clone()), atol=1e-3)

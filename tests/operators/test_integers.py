@@ -8,12 +8,6 @@ import torch
 
 import tacit
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "plain": {"protocol": "plain"},
-    "replicated": {},
-    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
-}
-
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 WORDS = torch.tensor([0, 1, -1, 5, -7, 2**40 + 3, -(2**55) - 1, HIGHEST, LOWEST])
 OTHERS = torch.tensor([3, -1, 12, -6, HIGHEST, 2**35, 2**40 - 1, LOWEST, 0])
@@ -58,6 +52,7 @@ ALONE: dict[str, tuple[torch.Tensor, Call]] = {
     "char": (FRACTIONS[:-2], lambda x: x.to(torch.int8)),
     "fractions by a fraction": (FRACTIONS, lambda x: torch.div(x, 0.75, rounding_mode="floor")),
     "remainder of fractions": (FRACTIONS, lambda x: x % -2.5),
+    "lists": (WORDS, lambda x: torch.cat(torch._foreach_add(torch._foreach_mul([x, x], [x, x]), [2, 3]))),
     "integers as fractions": (NUMBERS, lambda x: x.double() + 0),
 }
 
@@ -80,8 +75,7 @@ BETWEEN: dict[str, tuple[torch.Tensor, torch.Tensor, Call]] = {
 }
 
 
-@pytest.mark.parametrize("protocol", SETTINGS)
-def test_integers_and_rounding_are_exact(protocol: str) -> None:
+def test_integers_and_rounding_are_exact(everywhere: Callable[..., Any]) -> None:
     def program() -> list[torch.Tensor]:
         found = [call(tacit.share(x, owner=0)) for x, call in ALONE.values()]
         found += [call(tacit.share(x, owner=0), tacit.share(y, owner=1)) for x, y, call in BETWEEN.values()]
@@ -89,7 +83,7 @@ def test_integers_and_rounding_are_exact(protocol: str) -> None:
 
     plain = [call(x) for x, call in ALONE.values()] + [call(x, y) for x, y, call in BETWEEN.values()]
     names = [*ALONE, *BETWEEN]
-    for name, mine, theirs in zip(names, tacit.launch(program, **SETTINGS[protocol])[0], plain, strict=True):
+    for name, mine, theirs in zip(names, everywhere(program), plain, strict=True):
         assert mine.dtype == theirs.dtype, name
         tolerance = 2e-5 * (theirs.dtype.is_floating_point)
         assert torch.allclose(mine, theirs, rtol=0, atol=tolerance), (name, mine, theirs)

@@ -10,19 +10,6 @@ import torch
 import tacit
 from tacit.operators.network import network
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "plain": {"parties": 2, "protocol": "plain"},
-    "replicated": {},
-    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
-}
-
-
-@pytest.fixture(params=SETTINGS)
-def everywhere(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Runs a program under each protocol: what party 0 finds."""
-    return lambda fn, *args: tacit.launch(fn, *args, **SETTINGS[request.param])[0]
-
-
 generator = torch.Generator().manual_seed(5)
 #: Many ties.
 TIED = torch.randint(-6, 6, (5, 7, 3), generator=generator) / 4
@@ -117,7 +104,7 @@ def test_words_with_no_room_for_an_index() -> None:
     # Fractions have room for as many as 2^15.
     x = torch.randint(-50, 50, (2**15 + 1,), generator=generator) / 4
     found = tacit.launch(
-        lambda: [each.reveal() for each in tacit.share(x, owner=0).sort()], **SETTINGS["plain"]
+        lambda: [each.reveal() for each in tacit.share(x, owner=0).sort()], parties=2, protocol="plain"
     )[0]
     for mine, plain in zip(found, x.sort(stable=True), strict=True):
         assert torch.equal(mine, plain)
@@ -173,4 +160,4 @@ def test_sizes_that_would_tell_are_refused() -> None:
             ):
                 refused()
 
-    tacit.launch(program, **SETTINGS["plain"])
+    tacit.launch(program, parties=2, protocol="plain")

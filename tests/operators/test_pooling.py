@@ -9,12 +9,6 @@ from torch.nn import functional
 
 import tacit
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "plain": {"protocol": "plain"},
-    "replicated": {},
-    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
-}
-
 #: Where the first of equal elements must win.
 IMAGES = torch.tensor([-2.0, 1.0, 1.0, 0.5, 1.0, -1.0]).repeat(40)[: 2 * 2 * 6 * 7].reshape(2, 2, 6, 7)
 IMAGES = IMAGES + 0.25 * (torch.arange(IMAGES.numel()) % 11 == 0).reshape(IMAGES.shape)
@@ -60,14 +54,13 @@ def with_gradient(pool: Callable[[Any], Any], x: Any) -> list[torch.Tensor]:
     return [shown(value.detach()) for value in (*found, x.grad)]
 
 
-@pytest.mark.parametrize("protocol", SETTINGS)
-def test_values_indices_and_gradients(protocol: str) -> None:
+def test_values_indices_and_gradients(everywhere: Callable[..., Any]) -> None:
     cases = [*MAXIMA.values(), *AVERAGES.values()]
 
     def program() -> list[Any]:
         return [with_gradient(pool, tacit.share(x, owner=0)) for x, pool in cases]
 
-    for found, (x, pool) in zip(tacit.launch(program, **SETTINGS[protocol])[0], cases, strict=True):
+    for found, (x, pool) in zip(everywhere(program), cases, strict=True):
         for mine, plain in zip(found, with_gradient(pool, x.clone()), strict=True):
             assert mine.dtype == plain.dtype
             tolerance = 0 if len(found) == 3 and plain.dtype == torch.int64 else 4e-4
@@ -99,8 +92,7 @@ def test_indices_cost_nothing_until_they_are_used() -> None:
     assert backward == first_use
 
 
-@pytest.mark.parametrize("protocol", ["replicated", "additive"])
-def test_unpooling_by_secret_indices(protocol: str) -> None:
+def test_unpooling_by_secret_indices(everywhere: Callable[..., Any]) -> None:
     def unpooled(x: Any) -> Any:
         values, indices = functional.max_pool2d(x, 2, return_indices=True)
         return functional.max_unpool2d(2 * values, indices, 2, output_size=x.shape)
@@ -114,4 +106,4 @@ def test_unpooling_by_secret_indices(protocol: str) -> None:
             functional.max_unpool2d(values, indices + 0, 3, 1)
         return unpooled(x).reveal()
 
-    assert torch.equal(tacit.launch(program, **SETTINGS[protocol])[0], unpooled(IMAGES))
+    assert torch.equal(everywhere(program), unpooled(IMAGES))

@@ -10,19 +10,6 @@ from torch import nn
 import tacit
 from tacit.operators.selection import one_hot
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "plain": {"parties": 2, "protocol": "plain"},
-    "replicated": {},
-    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
-}
-
-
-@pytest.fixture(params=SETTINGS)
-def everywhere(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Runs a program under each protocol: what party 0 finds."""
-    return lambda fn, *args: tacit.launch(fn, *args, **SETTINGS[request.param])[0]
-
-
 generator = torch.Generator().manual_seed(5)
 
 
@@ -63,6 +50,12 @@ CASES: dict[str, Case] = {
     "embedding": (WIDE, below(7, 2, 3), X, lambda x, i, _: nn.functional.embedding(i, x)),
     "one class": (drawn(1, 3), below(1, 2), X, lambda x, i, _: x[i]),
     "no index": (X, below(4, 0), X, lambda x, i, _: x[i]),
+    "index_select of a number": (X[0, 0, 0], below(1, 1), X, lambda x, i, _: x.index_select(0, i)),
+    "index_select by a number": (X, below(4), X, lambda x, i, _: x.index_select(0, i)),
+    "take of a number": (X[0, 0, 0], below(1), X, lambda x, i, _: x.take(i)),
+    "take by a number": (X, below(9), X, lambda x, i, _: x.take(i)),
+    "index_add to a number": (X[0, 0, 0], below(1, 1), X[0, 0, 1], lambda x, i, v: x.index_add(0, i, v)),
+    "index_copy into a number": (X[0, 0, 0], below(1, 1), X[0, 0, 1], lambda x, i, v: x.index_copy(0, i, v)),
     "index_add": (X, below(5, 6), drawn(4, 6, 3), lambda x, i, v: x.index_add(1, i, v)),
     "index_add of a part": (X, below(5, 6), drawn(4, 6, 3), lambda x, i, v: x.index_add(1, i, v, alpha=-2)),
     "index_copy": (X, UNIQUE, drawn(4, 3, 3), lambda x, i, v: x.index_copy(1, i, v)),
@@ -157,7 +150,7 @@ def test_one_hot_vectors_of_every_size() -> None:
         ways = [one_hot(index, size).reveal() for size in range(1, 19)]
         return [*ways, nn.functional.one_hot(index[2:], 20).reveal()]
 
-    *ways, plain = tacit.launch(program, **SETTINGS["plain"])[0]
+    *ways, plain = tacit.launch(program, parties=2, protocol="plain")[0]
     for size, found in enumerate(ways, 1):
         assert torch.equal(found, torch.arange(-2, 20)[:, None] == torch.arange(size))
     assert torch.equal(plain, torch.eye(20, dtype=torch.int64)[:20])
@@ -244,4 +237,4 @@ def test_what_is_no_index_is_refused() -> None:
             with pytest.raises(tacit.MisuseError):
                 wrong()
 
-    tacit.launch(program, **SETTINGS["plain"])
+    tacit.launch(program, parties=2, protocol="plain")

@@ -119,3 +119,47 @@ def test_a_model_that_is_copied_trains_on() -> None:
         return bool((model.weight.detach().reveal() - other.weight.detach().reveal() - 1).abs().max() < 1e-3)
 
     assert all(tacit.launch(program))
+
+
+@pytest.mark.parametrize("setting", [{}, {"parties": 2, "protocol": "additive", "source": "dealer"}])
+def test_the_gradient_of_relu_compares_nothing_again(setting: dict[str, Any]) -> None:
+    x = torch.tensor([[-1.5, 0.0, 2.0**-16, 3.25] * 100])
+    weights = torch.arange(400.0).reshape(1, 400) + 1
+
+    def program(inplace: bool, written: bool) -> tuple[torch.Tensor, torch.Tensor, int]:
+        secret = tacit.share(x, owner=0).requires_grad_()
+        result = nn.ReLU(inplace)(secret * 1)
+        if written:
+            # As an operator that writes to it would.
+            tacit.session().storages.written(result._parts[0])
+        before = tacit.session().meter.total
+        result.backward(weights)
+        spent = (tacit.session().meter.total - before).payload_bytes
+        return result.detach().reveal(), secret.grad.reveal(), spent
+
+    spent = {}
+    for inplace, written in ((False, False), (True, False), (False, True)):
+        outcomes = tacit.launch(program, inplace, written, **setting)
+        spent[inplace, written] = sum(each for _, _, each in outcomes)
+        assert torch.equal(outcomes[0][0], x.relu())
+        assert torch.equal(outcomes[0][1], weights * (x > 0))
+    assert spent[False, False] == spent[True, False]
+    # After a write it has to be found out again.
+    assert 2 * spent[False, False] < spent[False, True]
+
+
+def test_what_a_relu_keeps_goes_with_its_result() -> None:
+    def program() -> list[int]:
+        layer, counts = nn.Linear(3, 3), []
+        tacit.share_module(layer, owner=0, trainable=True)
+        kept = tacit.session().storages._derived
+        for _ in range(3):
+            torch.relu(layer(torch.relu(layer(tacit.share(torch.ones(2, 3), owner=1))))).sum().backward()
+            counts.append(len(kept))
+        with torch.no_grad():
+            torch.relu(layer(tacit.share(torch.ones(2, 3), owner=1)))
+        counts.append(len(kept))
+        return counts
+
+    counts = tacit.launch(program)[0]
+    assert max(counts) <= 4, counts

@@ -121,3 +121,30 @@ def test_secret_targets_on_shares(protocol: str, parties: int, source: str | Non
     found = tacit.launch(secret_step, names, protocol=protocol, parties=parties, source=source)[0]
     for name, results in zip(names, found, strict=True):
         check(name, results)
+
+
+def test_the_mean_of_many_losses_has_gradients_to_a_unit() -> None:
+    torch.manual_seed(4)
+    x, y = torch.randn(5000, 3), torch.randint(0, 3, (5000,))
+
+    def program() -> tuple[torch.Tensor, torch.Tensor, int, int]:
+        meter = tacit.session().meter
+        secret, targets = tacit.share(x, owner=0).requires_grad_(), tacit.share(y, owner=1)
+        logarithms = torch.log_softmax(secret, 1)
+        before = meter.total
+        loss = functional.nll_loss(logarithms, targets)
+        between = meter.total
+        gradient = torch.autograd.grad(loss, logarithms)[0]
+        spent = meter.total - between
+        compared = between - before
+        return loss.detach().reveal(), gradient.reveal(), spent.payload_bytes, compared.payload_bytes
+
+    plain = x.requires_grad_().log_softmax(1)
+    loss = functional.nll_loss(plain, y)
+    expected = torch.autograd.grad(loss, plain)[0]
+    found, gradient, spent, compared = tacit.launch(program)[0]
+    assert abs(found - loss) < 2**-12
+    # A unit of the scale of gradients, of which a target's share has 210.
+    assert (gradient - expected).norm() < 0.005 * expected.norm()
+    # Targets are compared once.
+    assert 2 * spent < compared

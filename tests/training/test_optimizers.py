@@ -42,7 +42,10 @@ def stepped(
     """Parameters after some steps, secret or plain."""
     parameters: list[torch.Tensor] = []
     for weight in WEIGHTS:
-        parameters.append((tacit.share(weight, owner=0) if secretly else weight.clone()).requires_grad_())
+        # As share_module makes parameters that are trained.
+        bits = 20 if weight.dim() > 1 else 16
+        made = tacit.share(weight, owner=0, scale=bits) if secretly else weight.clone()
+        parameters.append(made.requires_grad_())
     optimizer = make(parameters)
     for group in optimizer.param_groups:
         group["foreach"] = foreach
@@ -87,7 +90,8 @@ def test_steps_on_shares(protocol: str, parties: int, source: str | None) -> Non
 
 def test_a_step_of_many_tensors_takes_the_rounds_of_one() -> None:
     def program(count: int) -> int:
-        parameters = [tacit.share(torch.ones(3), owner=0).requires_grad_() for _ in range(count)]
+        scales = [(20, 16)[at % 2] for at in range(count)]
+        parameters = [tacit.share(torch.ones(3), owner=0, scale=bits).requires_grad_() for bits in scales]
         optimizer = torch.optim.Adam(parameters)
         for parameter in parameters:
             parameter.grad = tacit.share(torch.ones(3), owner=1)
@@ -96,7 +100,9 @@ def test_a_step_of_many_tensors_takes_the_rounds_of_one() -> None:
         assert optimizer.param_groups[0]["foreach"] is None
         return (tacit.session().meter.total - before).rounds
 
-    assert max(tacit.launch(program, 1)) == max(tacit.launch(program, 7))
+    # Of one of each scale, that is.
+    assert max(tacit.launch(program, 2)) == max(tacit.launch(program, 7))
+    assert max(tacit.launch(program, 1)) + 2 >= max(tacit.launch(program, 2))
 
 
 @pytest.mark.parametrize("name", ["Adam", "RMSprop", "Adagrad"])

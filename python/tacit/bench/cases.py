@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import tacit
-from tacit.errors import SetupError
+from tacit.bench import models
 
 Work = Callable[[], Any]
 
@@ -21,6 +21,8 @@ class Case:
     repetitions: int = 5
     costly_by_transfer: bool = False
     """Whether its matrix products or convolutions take gigabytes of oblivious transfers."""
+    only_by_name: bool = False
+    """Whether it is measured only where it is named: it takes long, or much memory."""
 
     def runs(self, source: str | None) -> tuple[int, int]:
         """How often it is run to warm up, and how often to be measured."""
@@ -106,34 +108,24 @@ def _latency() -> Work:
     return work
 
 
-def lenet() -> nn.Module:
-    """LeNet-5 with max pooling, for 28×28 images."""
-    return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(400, 120),
-        nn.ReLU(),
-        nn.Linear(120, 84),
-        nn.ReLU(),
-        nn.Linear(84, 10),
-    )
+def _of_model(make: Callable[[], models.Example]) -> Work:
+    """Inference: the model is party 0's, what goes in party 1's."""
+    module, x = make()
+    secret = tacit.share(x, owner=1)
+    tacit.share_module(module.eval(), owner=0)
+
+    def work() -> Any:
+        with torch.inference_mode():
+            return module(secret)
+
+    return work
 
 
-def _transformer_block() -> nn.Module:
-    """Of BERT-base."""
-    return nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu", batch_first=True)
-
-
-def _lenet_training() -> Work:
+def _training(make: Callable[[], nn.Module], *shape: int) -> Work:
     """A step of SGD: forward, loss, backward, update."""
-    x = _secret(128, 1, 28, 28)
-    targets = tacit.share(torch.arange(128) % 10 if tacit.session().party == 0 else None, owner=0)
-    module = tacit.share_module(lenet(), owner=0, trainable=True)
+    x = _secret(*shape)
+    targets = tacit.share(torch.arange(shape[0]) % 10 if tacit.session().party == 0 else None, owner=0)
+    module = tacit.share_module(make(), owner=0, trainable=True)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
 
     def work() -> Any:
@@ -145,13 +137,8 @@ def _lenet_training() -> Work:
     return work
 
 
-def _resnet18() -> nn.Module:
-    try:
-        from torchvision.models import resnet18
-    except ImportError:
-        raise SetupError("this case needs torchvision: pip install 'tacit[demo]'") from None
-    model: nn.Module = resnet18(weights=None)
-    return model
+def _large(prepare: Callable[[], Work]) -> Case:
+    return Case(prepare, 2, costly_by_transfer=True, only_by_name=True)
 
 
 CASES: dict[str, Case] = {
@@ -170,10 +157,18 @@ CASES: dict[str, Case] = {
     "gelu_1e6": Case(_gelu, 3),
     "layernorm_128x768": Case(lambda: _module(nn.LayerNorm(768), 128, 768)),
     "sort_1e4": Case(_sort),
-    "transformer_block": Case(lambda: _module(_transformer_block(), 1, 128, 768), 3, costly_by_transfer=True),
-    "lenet_1": Case(lambda: _module(lenet(), 1, 1, 28, 28)),
-    "lenet_128": Case(lambda: _module(lenet(), 128, 1, 28, 28), 3, costly_by_transfer=True),
-    "lenet_training_128": Case(_lenet_training, 3, costly_by_transfer=True),
-    "resnet18_1": Case(lambda: _module(_resnet18(), 1, 3, 224, 224), 3, costly_by_transfer=True),
+    "transformer_block": Case(
+        lambda: _module(models.transformer_block(), 1, 128, 768), 3, costly_by_transfer=True
+    ),
+    "lenet_1": Case(lambda: _module(models.lenet(), 1, 1, 28, 28)),
+    "lenet_128": Case(lambda: _module(models.lenet(), 128, 1, 28, 28), 3, costly_by_transfer=True),
+    "lenet_training_128": Case(lambda: _training(models.lenet, 128, 1, 28, 28), 3, costly_by_transfer=True),
+    "resnet18_1": Case(lambda: _of_model(models.resnet18), 3, costly_by_transfer=True),
     "latency_mul_1000": Case(_latency, 3),
+    "alexnet_training_32": _large(lambda: _training(models.alexnet, 32, 3, 32, 32)),
+    "vgg16_training_32": _large(lambda: _training(models.vgg16, 32, 3, 32, 32)),
+    "bert_base_128": _large(lambda: _of_model(models.bert_base)),
+    "vit_b16_1": _large(lambda: _of_model(models.vit_b16)),
+    "text_sentiment_32": _large(lambda: _of_model(models.text_sentiment)),
+    "wav2letter": _large(lambda: _of_model(models.wav2letter)),
 }

@@ -19,7 +19,7 @@ TIMEOUT_OF_TRANSFER = 1800.0
 
 
 def chosen(names: list[str]) -> list[str]:
-    """The names, or all if there are none.
+    """The names; if there are none, all but those that are measured only where they are named.
 
     Raises:
         MisuseError: a name is unknown.
@@ -27,7 +27,7 @@ def chosen(names: list[str]) -> list[str]:
     for name in names:
         if name not in CASES:
             raise MisuseError(f"no benchmark is called {name!r}; there are {', '.join(CASES)}")
-    return names or list(CASES)
+    return names or [name for name, case in CASES.items() if not case.only_by_name]
 
 
 def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[dict[str, Any], int]:

@@ -15,11 +15,16 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "bench",
         help="measure the protocols between processes",
-        description="Measures the protocols between processes: without any option under four settings, "
+        description="Measures the protocols between processes: without any option under five settings, "
         "or else under the one that the options name.",
     )
     add_setting(parser)
-    parser.add_argument("--only", metavar="NAME,..", help="these cases only")
+    parser.add_argument(
+        "--only",
+        metavar="NAME,..",
+        help="these cases only; without it all but the largest models: bert_base_128, vit_b16_1, "
+        "text_sentiment_32, wav2letter, alexnet_training_32, vgg16_training_32",
+    )
     parser.add_argument(
         "--threads", type=positive, metavar="N", help="threads of each party; cores / parties if not given"
     )

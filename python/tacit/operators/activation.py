@@ -1,5 +1,6 @@
 """Piecewise linear activations, absolute value, clamping: sign bits and choices."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,8 +12,10 @@ from tacit.operators.comparison import gt
 from tacit.operators.operands import (
     Number,
     as_words,
+    bits_of,
     common_scale,
     compared,
+    is_loose,
     lifted,
     rescaled,
     result_dtype,
@@ -20,8 +23,8 @@ from tacit.operators.operands import (
     times_public,
     together,
 )
-from tacit.operators.scales import of_interpolation, of_session
-from tacit.operators.table import implements, unsupported
+from tacit.operators.scales import of_interpolation, of_session, of_target
+from tacit.operators.table import assign, implements, unsupported
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -29,18 +32,59 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
+#: The kind of what is kept of results of ReLU: bits, whether they are positive.
+_POSITIVE = "positive"
+
+
 @implements(aten.relu.default)
 def relu(x: SecretTensor) -> SecretTensor:
-    """max(x, 0)."""
+    """max(x, 0). Where there will be a gradient the comparison's bits are kept for it."""
+    if not x.requires_grad:
+        return _maximum_with_zero(x)
+    result, positive = _with_bits(x)
+    x._session.storages.derive(_POSITIVE, [result._parts[0]], positive)
+    return result
+
+
+@implements(aten.relu_.default, scale=of_target)
+def relu_(x: SecretTensor) -> SecretTensor:
+    """The same, written in place."""
+    if not x.requires_grad:
+        return assign(x, _maximum_with_zero(x))
+    result, positive = _with_bits(x)
+    assign(x, result)
+    x._session.storages.derive(_POSITIVE, [x._parts[0]], positive)
+    return x
+
+
+def positive_of(result: Any) -> SecretTensor | None:
+    """Booleans: whether numbers are positive, if they are what a ReLU gave in its present state."""
+    if not isinstance(result, SecretTensor):
+        return None
+    session = result._session
+    kept = session.storages.derived(_POSITIVE, [result._parts[0]])
+    return None if kept is None else bits_of(session, kept)
+
+
+def _maximum_with_zero(x: SecretTensor) -> SecretTensor:
     x = as_words(x)
     return x.like(shares.relu(x._session, x._parts, compared(x._session, x._scale)))
+
+
+def _with_bits(x: SecretTensor) -> tuple[SecretTensor, Parts]:
+    """max(x, 0) and whether that is positive, for the messages of the maximum alone."""
+    session, width = x._session, compared(x._session, x._scale)
+    positive = shares.sign(session, shares.negate(x._parts), width)
+    return x.like(shares.bit_multiply(session, positive, x._parts)), positive
 
 
 @implements(aten.leaky_relu.default, scale=of_session)
 def leaky_relu(x: SecretTensor, negative_slope: Number = 0.01) -> SecretTensor:
     """slope·x + (1 − slope)·max(x, 0), truncated together."""
     both = torch.tensor([negative_slope, 1 - negative_slope], dtype=torch.float64)
-    pair = x.like(tuple(torch.stack(halves, -1) for halves in zip(x._parts, relu(x)._parts, strict=True)))
+    pair = x.like(
+        tuple(torch.stack(halves, -1) for halves in zip(x._parts, _maximum_with_zero(x)._parts, strict=True))
+    )
     # Of the two summands, which have one sign, none is greater than the result, or than x.
     return times_public(pair, both, x.dtype, apply=_mixed, gain=float(both.abs().sum() / both.abs().max()))
 
@@ -54,7 +98,7 @@ def threshold(x: SecretTensor, bound: Number, value: Number) -> SecretTensor:
     """x where x > bound, else the value."""
     x = rescaled(x, common_scale(x, bound, value))
     if bound == 0 and value == 0:
-        return relu(x)
+        return _maximum_with_zero(x)
     return where(gt(x, bound), x, value)
 
 
@@ -62,11 +106,13 @@ def threshold(x: SecretTensor, bound: Number, value: Number) -> SecretTensor:
 def absolute(x: SecretTensor) -> SecretTensor:
     """2·max(x, 0) − x."""
     x = as_words(x)
-    return x.like(tuple((2 * a) - b for a, b in zip(relu(x)._parts, x._parts, strict=True)))
+    parts = tuple((2 * a) - b for a, b in zip(_maximum_with_zero(x)._parts, x._parts, strict=True))
+    # The least of small integers has no opposite among them.
+    return x.like(parts, loose=is_loose(x.dtype) and torch.iinfo(x.dtype).min < 0)
 
 
 @implements(aten.clamp.default, aten.clamp.Tensor)
-def clamp(x: SecretTensor, low: Any = None, high: Any = None) -> SecretTensor:
+def clamp(x: Any, low: Any = None, high: Any = None) -> SecretTensor:
     """x between bounds: low + max(x − low, 0) − max(x − high, 0), both side by side; for low > high it
     is high, as in PyTorch."""
     bounds = [bound for bound in (low, high) if bound is not None]
@@ -77,19 +123,20 @@ def clamp(x: SecretTensor, low: Any = None, high: Any = None) -> SecretTensor:
     dtype = x.dtype
     for bound in bounds:
         dtype = result_dtype(torch.empty((1,) * x.dim(), dtype=dtype), bound)
+    made = partial(SecretTensor, scale=scale, session=session, dtype=dtype)
     parts, width = lifted(session, x, scale), compared(session, scale)
     if high is None:
-        return x.like(_at_least(session, width, parts, lifted(session, low, scale)), scale, dtype)
+        return made(_at_least(session, width, parts, lifted(session, low, scale)))
     if low is None:
-        return x.like(_at_most(session, width, parts, lifted(session, high, scale)), scale, dtype)
+        return made(_at_most(session, width, parts, lifted(session, high, scale)))
     lowest, highest = lifted(session, low, scale), lifted(session, high, scale)
     if isinstance(low, int | float) and isinstance(high, int | float) and low <= high:
         parts, lowest, highest = together(parts, lowest, highest)
         above = tuple(torch.stack([x - lo, x - hi]) for x, lo, hi in zip(parts, lowest, highest, strict=True))
         above = shares.relu(session, above, width)
-        return x.like(tuple(lo + a[0] - a[1] for lo, a in zip(lowest, above, strict=True)), scale, dtype)
+        return made(tuple(lo + a[0] - a[1] for lo, a in zip(lowest, above, strict=True)))
     at_least = _at_least(session, width, parts, lowest)
-    return x.like(_at_most(session, width, at_least, highest), scale, dtype)
+    return made(_at_most(session, width, at_least, highest))
 
 
 def _at_least(session: Session, width: int, x: Parts, bound: Parts) -> Parts:
@@ -102,20 +149,22 @@ def _at_most(session: Session, width: int, x: Parts, bound: Parts) -> Parts:
 
 
 @implements(aten.clamp_min.default, aten.clamp_min.Tensor)
-def clamp_min(x: SecretTensor, low: Any) -> SecretTensor:
+def clamp_min(x: Any, low: Any) -> SecretTensor:
     """The greater of x and a bound."""
     return clamp(x, low, None)
 
 
 @implements(aten.clamp_max.default, aten.clamp_max.Tensor)
-def clamp_max(x: SecretTensor, high: Any) -> SecretTensor:
+def clamp_max(x: Any, high: Any) -> SecretTensor:
     """The smaller of x and a bound."""
     return clamp(x, None, high)
 
 
 @implements(aten.hardtanh.default)
 def hardtanh(x: SecretTensor, low: Number = -1, high: Number = 1) -> SecretTensor:
-    """x between low and high (ReLU6: 0 and 6)."""
+    """x between low and high (ReLU6: 0 and 6); integers stay integers."""
+    if not x.dtype.is_floating_point:
+        low, high = int(low), int(high)
     return clamp(x, low, high)
 
 
@@ -136,7 +185,7 @@ def prelu(x: Any, weight: Any) -> SecretTensor:
     """max(x, 0) + weight·min(x, 0)."""
     if not isinstance(x, SecretTensor):
         return add(mul(torch.clamp(x, max=0), weight), torch.clamp(x, min=0))
-    positive = relu(x)
+    positive = _maximum_with_zero(x)
     negative = x.like(shares.subtract(x._parts, positive._parts))
     return add(positive, mul(negative, weight))
 

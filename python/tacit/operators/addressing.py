@@ -27,11 +27,6 @@ from tacit.tensor import SecretTensor
 Move = Callable[[torch.Tensor], torch.Tensor]
 
 
-def is_secret(*indices: Any) -> bool:
-    """Whether any index is secret."""
-    return any(isinstance(index, SecretTensor) for index in indices)
-
-
 def _apply(move: Move, x: Any) -> Any:
     return move(x) if isinstance(x, torch.Tensor) else tuple(map(move, x))
 
@@ -39,6 +34,8 @@ def _apply(move: Move, x: Any) -> Any:
 def read_rows(x: Any, dim: int, index: SecretTensor, *, wraps: bool = False) -> SecretTensor:
     """Slices of x along a dimension, which the dimensions of the index take the place of."""
     session = index._session
+    if not x.dim():
+        return read_rows(x.reshape(1), 0, index.reshape(()), wraps=wraps)
     size, rest = x.shape[dim], _without(x.shape, dim)
     table = _apply(lambda part: part.movedim(dim, 0).reshape(1, size, math.prod(rest)), table_of(x, session))
     hot = tuple(part.reshape(1, index.numel(), size) for part in positions(index, size, wraps=wraps))
@@ -55,7 +52,7 @@ def _without(shape: Sequence[int], dim: int) -> list[int]:
 
 def _spread(part: torch.Tensor, front: Sequence[int], rest: Sequence[int], at: int) -> torch.Tensor:
     """Rows of columns as a tensor in which the rows' dimensions begin at a place."""
-    part = part.reshape(*front, *rest)
+    part = part.reshape([*front, *rest])
     return part.movedim(list(range(len(front))), list(range(at, at + len(front))))
 
 
@@ -65,6 +62,9 @@ def write_rows(
     """A copy of x, with values added to or written into its slices along a dimension."""
     session = session_of_all(x, index, values)
     x = target(x, session)
+    if not x.dim():
+        one = write_rows(x.reshape(1), 0, index.reshape(1), values, change, wraps=wraps)
+        return one.reshape(())
     size, rest = x.shape[dim], _without(x.shape, dim)
     at = dim % x.dim()
     shape = [*x.shape[:at], *index.shape, *x.shape[at + 1 :]]

@@ -11,7 +11,11 @@ from tacit.operators.operands import (
     Number,
     aligned,
     as_words,
+    at_session_scale,
+    conjunction,
+    disjunction,
     is_loose,
+    is_secret,
     lifted,
     operand_scale,
     public,
@@ -43,9 +47,11 @@ FEWER = fixed.Scale(24)
 
 @implements(aten.add.Tensor, aten.add.Scalar, scale=of_sum_with_product)
 def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
-    """x + alpha·y; no interaction (at most two rounds if a boolean is among them)."""
-    left, right, scale = aligned(x, scaled(y, alpha))
+    """x + alpha·y; no interaction (at most two rounds if a boolean is among them). Booleans: x OR y."""
     dtype = result_dtype(x, y)
+    if dtype == torch.bool:
+        return disjunction(x, scaled(y, alpha))
+    left, right, scale = aligned(x, scaled(y, alpha))
     return secret_of(x, y).like(shares.add(left, right), scale, dtype, loose=is_loose(dtype))
 
 
@@ -97,7 +103,8 @@ def mul(x: Any, y: Any) -> SecretTensor:
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
     if x._scale.bits + y._scale.bits > MOST_IN_PRODUCT:
         return mul(_fewer_bits(x), _fewer_bits(y))
-    return x.like(shares.multiply(session, left, right, drop), scale, dtype, loose=is_loose(dtype))
+    parts = shares.multiply(session, left, right, drop, in_range=dtype.is_floating_point)
+    return x.like(parts, scale, dtype, loose=is_loose(dtype))
 
 
 def _fewer_bits(x: SecretTensor) -> SecretTensor:
@@ -111,6 +118,8 @@ def _of_kind(x: SecretTensor, dtype: torch.dtype) -> SecretTensor:
 
 def multiply_public(x: SecretTensor, y: torch.Tensor | Number) -> SecretTensor:
     """x·y for public y."""
+    if result_dtype(x, y) == torch.bool:
+        return conjunction(x, y)
     return times_public(x, public(y), result_dtype(x, y))
 
 
@@ -144,7 +153,7 @@ def power(x: SecretTensor, exponent: int) -> SecretTensor:
         remaining >>= 1
         if not remaining and result is not None:
             if x._scale != WHOLE:
-                result = rescaled(result, x._session.scale)
+                result = at_session_scale(result)
             return result.like(result._parts, dtype=result_dtype(x, exponent), loose=result._loose)
         base = mul(base, base)
 
@@ -152,14 +161,15 @@ def power(x: SecretTensor, exponent: int) -> SecretTensor:
 @implements(aten.addcmul.default, scale=of_sum_with_product)
 def addcmul(x: Any, first: Any, second: Any, value: Number = 1) -> SecretTensor:
     """x + value·first·second."""
-    return add(x, _any_product(first, second), value)
+    return add(x, any_product(first, second), value)
 
 
 @implements(aten.lerp.Scalar, aten.lerp.Tensor, scale=of_interpolation)
 def lerp(start: Any, end: Any, weight: Any) -> SecretTensor:
     """start + weight·(end − start)."""
-    return add(start, _any_product(end - start, weight))
+    return add(start, any_product(end - start, weight))
 
 
-def _any_product(x: Any, y: Any) -> Any:
-    return mul(x, y) if isinstance(x, SecretTensor) or isinstance(y, SecretTensor) else x * y
+def any_product(x: Any, y: Any) -> Any:
+    """x·y, of which both may be public."""
+    return mul(x, y) if is_secret(x, y) else x * y

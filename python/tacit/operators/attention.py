@@ -9,7 +9,7 @@ import torch
 from tacit.fixed import Scale
 from tacit.operators.arithmetic import mul
 from tacit.operators.choice import masked_fill
-from tacit.operators.operands import rescaled, secret_of
+from tacit.operators.operands import at_session_scale, rescaled
 from tacit.operators.scales import of_session
 from tacit.operators.softmax import Exponentials, exponentials
 from tacit.operators.table import implements, unsupported
@@ -137,8 +137,4 @@ def flash_attention_backward(
     of_query = torch.matmul(of_scores, key)
     of_key = _summed(torch.matmul(of_scores.transpose(-2, -1), query), heads[0])
     of_value = _summed(of_value, heads[1])
-    session = secret_of(of_query, of_key, of_value)._session
-    return tuple(
-        rescaled(one, session.scale) if isinstance(one, SecretTensor) else one
-        for one in (of_query, of_key, of_value)
-    )
+    return tuple(map(at_session_scale, (of_query, of_key, of_value)))

@@ -8,18 +8,17 @@ import torch
 from torch.nn import functional
 
 from tacit.operators.averages import as_fractions, averaged
-from tacit.operators.operands import times_public
+from tacit.operators.operands import each, times_public
 from tacit.operators.scales import of_session
-from tacit.operators.table import implements
+from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
 
-def each(values: Sequence[int], dims: int, default: Sequence[int] = ()) -> list[int]:
-    """A value for each dimension, of which one may stand for all."""
-    values = list(values) or list(default)
-    return values * dims if len(values) == 1 else values
+def _check_fractions(x: SecretTensor) -> None:
+    if not x.dtype.is_floating_point:
+        unsupported("averages of integers", "make them fractions")
 
 
 def _average_pool(forward: Any, backward: Any, plain: Any, dims: int) -> None:
@@ -43,6 +42,7 @@ def _average_pool(forward: Any, backward: Any, plain: Any, dims: int) -> None:
         divisor_override: int | None = None,
     ) -> SecretTensor:
         """Averages over windows; at most six rounds."""
+        _check_fractions(x)
         kernel = each(kernel_size, dims)
         windows = (kernel, each(stride, dims, kernel), each(padding, dims), ceil_mode)
         flat = (part.reshape(-1, 1, *x.shape[-dims:]) for part in x._parts)
@@ -113,6 +113,7 @@ def _reciprocals(sizes: Sequence[int], outputs: Sequence[int]) -> tuple[torch.Te
 def adaptive_average_pool(x: SecretTensor, output_size: Sequence[int]) -> SecretTensor:
     """Averages over windows that cover the image evenly: differences of prefix sums, then one product; at
     most six rounds."""
+    _check_fractions(x)
     parts, dims = x._parts, len(output_size)
     for dim in range(-dims, 0):
         starts, ends = covering(x.shape[dim], output_size[dim])

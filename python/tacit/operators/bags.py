@@ -7,7 +7,7 @@ import torch
 from tacit import shares
 from tacit.operators.arithmetic import mul
 from tacit.operators.indexing import embedding, embedding_dense_backward
-from tacit.operators.operands import rescaled, session_of
+from tacit.operators.operands import is_secret, rescaled, session_of
 from tacit.operators.scales import of_session
 from tacit.operators.selection import target
 from tacit.operators.table import implements, unsupported
@@ -42,7 +42,7 @@ def embedding_bag(
     ends = offsets[1:] if include_last else torch.cat([offsets[1:], offsets.new_tensor([index.numel()])])
     sizes = ends - (offsets[:-1] if include_last else offsets)
     bags = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
-    rows = target(embedding(weight, index) if _is_secret(weight, index) else weight[index], session)
+    rows = target(embedding(weight, index) if is_secret(weight, index) else weight[index], session)
     if sample_weights is not None:
         rows = mul(rows, sample_weights.unsqueeze(-1))
     zeros = shares.trivial(session, torch.zeros(len(sizes), rows.shape[1], dtype=torch.int64))
@@ -51,10 +51,6 @@ def embedding_bag(
         summed = mul(summed, 1 / sizes.clamp(min=1).to(torch.float64).unsqueeze(-1))
     summed = rescaled(summed, session.scale)
     return summed.like(summed._parts, dtype=weight.dtype), bags, sizes, torch.empty(0, dtype=torch.int64)
-
-
-def _is_secret(*operands: Any) -> bool:
-    return any(isinstance(operand, SecretTensor) for operand in operands)
 
 
 @implements(aten._embedding_bag_backward.default, scale=of_session)

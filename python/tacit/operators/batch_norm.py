@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 
+from tacit.fixed import of_sum
 from tacit.operators.approximation import rsqrt
 from tacit.operators.arithmetic import add, mul, sub
 from tacit.operators.averages import mean as mean_along
+from tacit.operators.layer_norm import VARIANCE_SCALE
 from tacit.operators.normalization import FACTOR_SCALE, by_channel, normalise
 from tacit.operators.operands import rescaled
 from tacit.operators.reduction import mean_of_squares
@@ -60,7 +62,7 @@ def _by_own_statistics(
     x: Any, weight: Any, bias: Any, running_mean: Any, running_variance: Any, momentum: float, eps: float
 ) -> Normalised:
     """(x − mean)·weight / √(variance + ε) + bias by the batch's mean and variance: the rounds of an inverse
-    square root and at most sixteen. The variance is below 2^30 at the default scale."""
+    square root and at most sixteen. Variances have 24 fraction bits, and are below 2^22."""
     if not isinstance(x, SecretTensor):
         unsupported("batch normalisation in training of public data by secret weights", "share the data")
     dims = [dim for dim in range(x.dim()) if dim != 1]
@@ -69,12 +71,13 @@ def _by_own_statistics(
         unsupported("batch normalisation of no elements", "give it at least one")
     mean = mean_along(x, dims, True)
     deviations = sub(x, mean)
-    variance = mean_of_squares(deviations, dims, count, False)
+    session = x._session
+    with session.at_scale(of_sum([VARIANCE_SCALE, session.scale])):
+        variance = mean_of_squares(deviations, dims, count, False)
     mean = mean.reshape(-1)
     _track(running_mean, mean, momentum)
     _track(running_variance, variance, momentum, count / max(count - 1, 1))
     inverse = rsqrt(add(variance, eps), positive=True, scale=FACTOR_SCALE)
-    session = x._session
     factor = inverse
     if weight is not None:
         # Products keep as many fraction bits as factors have.

@@ -30,9 +30,8 @@ def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
         if not isinstance(condition, SecretTensor):
             return bits_of(session, _by_component(condition, chosen, other))
         condition_parts, chosen, other = together(condition._parts, chosen, other)
-        flips = tuple(a ^ b for a, b in zip(chosen, other, strict=True))
-        flips = shares.and_bits(session, condition_parts, flips)
-        return bits_of(session, tuple(a ^ b for a, b in zip(flips, other, strict=True)))
+        flips = shares.and_bits(session, condition_parts, shares.xor(chosen, other))
+        return bits_of(session, shares.xor(flips, other))
     scale = common_scale(condition, x, y)
     chosen, other = lifted(session, x, scale), lifted(session, y, scale)
     if not isinstance(condition, SecretTensor):

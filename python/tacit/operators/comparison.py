@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from tacit import shares
+from tacit import ranges, shares
 from tacit.operators.operands import (
     aligned,
     as_words,
@@ -21,11 +21,14 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
-def _difference(x: Any, y: Any) -> tuple[Session, Parts, int]:
-    """Session, x − y, and the width at which it is compared."""
+def _difference(x: Any, y: Any, more: int = 0) -> tuple[Session, Parts, int]:
+    """Session, x − y, and the width at which it is compared; by how many bits it may be wider than that."""
     session = session_of(x, y)
     left, right, scale = aligned(x, y)
-    return session, shares.subtract(left, right), compared(session, scale)
+    width = compared(session, scale)
+    if session.is_plain:
+        ranges.check_difference(session, left[0], right[0], width + more)
+    return session, shares.subtract(left, right), width
 
 
 @implements(aten.lt.Tensor, aten.lt.Scalar)
@@ -57,7 +60,8 @@ def le(x: Any, y: Any) -> SecretTensor:
 @implements(aten.eq.Tensor, aten.eq.Scalar)
 def eq(x: Any, y: Any) -> SecretTensor:
     """x = y, exactly as they are encoded."""
-    session, difference, width = _difference(x, y)
+    # Modulo 2^width only zero is none, if there is no sign.
+    session, difference, width = _difference(x, y, more=1)
     return bits_of(session, shares.equal_zero(session, difference, width))
 
 
@@ -70,7 +74,9 @@ def ne(x: Any, y: Any) -> SecretTensor:
 
 @implements(aten.sign.default, aten.sgn.default)
 def sign(x: SecretTensor) -> SecretTensor:
-    """−1, 0 or 1: both comparisons side by side."""
+    """−1, 0 or 1: both comparisons side by side; booleans as they are."""
+    if x.dtype == torch.bool:
+        return x
     session, x = x._session, as_words(x)
     stacked = tuple(torch.stack([part, -part]) for part in x._parts)
     ones = shares.bit_to_ring(session, shares.sign(session, stacked, compared(session, x._scale)))

@@ -44,8 +44,6 @@ POLYNOMIAL = (
     aten.mse_loss.default,
     aten.multi_margin_loss.default,
     aten.multilabel_margin_loss_forward.default,
-    aten.nll_loss2d_forward.default,  # classes are public indices
-    aten.nll_loss_forward.default,
     aten.rad2deg.default,
     aten.smooth_l1_loss.default,
     aten.softshrink.default,
@@ -64,17 +62,14 @@ APPROXIMATED = (
     aten.norm.ScalarOpt_dim,
     aten.norm.ScalarOpt_dim_dtype,
     aten.renorm.default,
-    aten.std.correction,
-    aten.std_mean.correction,
     aten.var_mean.correction,
 )
 
 
-def _enter(overload: Any, rule: Rule) -> None:
-    """Enters an operator as PyTorch composes it; fractions that come out are brought to the rule's scale."""
+def as_composed(overload: Any, rule: Rule) -> Callable[..., Any]:
+    """An operator as PyTorch composes it; fractions that come out are brought to the rule's scale."""
     compose: Callable[..., Any] = decomposition_table[overload]
 
-    @implements(overload, scale=rule)
     def composed(*args: Any, **kwargs: Any) -> Any:
         result = compose(*args, **kwargs)
         if isinstance(result, torch.Tensor):
@@ -86,8 +81,10 @@ def _enter(overload: Any, rule: Rule) -> None:
             return one
         return rescaled(one, scale_of_call(rule, one._session.scale, overload, args, kwargs))
 
+    return composed
+
 
 for _overload in EXACT:
-    _enter(_overload, kept)
+    implements(_overload, scale=kept)(as_composed(_overload, kept))
 for _overload in (*POLYNOMIAL, *APPROXIMATED):
-    _enter(_overload, of_session)
+    implements(_overload, scale=of_session)(as_composed(_overload, of_session))

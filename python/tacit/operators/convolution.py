@@ -11,13 +11,16 @@ import torch
 from tacit import fixed, shares
 from tacit.operators.arithmetic import add
 from tacit.operators.linear import gain
-from tacit.operators.operands import as_words, is_loose, moved, public, result_dtype, times_public
+from tacit.operators.operands import as_words, each, is_loose, moved, public, result_dtype, times_public
 from tacit.operators.scales import of_convolution
 from tacit.operators.table import implements, unsupported
 from tacit.shares import Geometry
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
+
+#: Stride, padding and dilation, each a value for every dimension.
+Steps = Sequence[Sequence[int]]
 
 
 @implements(aten.convolution.default, scale=of_convolution)
@@ -36,23 +39,25 @@ def convolution(
     dims = x.dim() - 2
     if dims not in (1, 2, 3):
         unsupported(f"a convolution in {dims} dimensions", "use Conv1d, Conv2d or Conv3d")
-    stride, padding, dilation, more = (
-        each(values, dims) for values in (stride, padding, dilation, output_padding)
-    )
+    steps: Steps = [each(values, dims) for values in (stride, padding, dilation)]
     if transposed:
-        margins = [step * (size - 1) for step, size in zip(dilation, weight.shape[2:], strict=True)]
-        x = moved(x, partial(_spread, stride=stride, margins=margins, padding=padding, more=more))
-        weight, stride, padding = _turned(weight, groups), [1] * dims, [0] * dims
-    result = _forward(x, weight, stride, padding, dilation, groups)
+        x, weight, steps = _untransposed(x, weight, steps, each(output_padding, dims), groups)
+    result = _forward(x, weight, steps, groups)
     return result if bias is None else add(result, bias.reshape((1, -1) + (1,) * dims))
 
 
-def each(values: Sequence[int], dims: int) -> list[int]:
-    """A value for each dimension, of which one may stand for all."""
-    return list(values) * dims if len(values) == 1 else list(values)
-
-
 # Transposed ----------------------------------------------------------------------------------------
+
+
+def _untransposed(
+    x: Any, weight: Any, steps: Steps, more: Sequence[int], groups: int
+) -> tuple[Any, Any, Steps]:
+    """Images, filters and steps of the convolution that a transposed one is."""
+    stride, padding, dilation = steps
+    margins = [step * (size - 1) for step, size in zip(dilation, weight.shape[2:], strict=True)]
+    x = moved(x, partial(_spread, stride=stride, margins=margins, padding=padding, more=more))
+    dims = len(stride)
+    return x, _turned(weight, groups), [[1] * dims, [0] * dims, dilation]
 
 
 def _spread(
@@ -101,26 +106,20 @@ def _turned(weight: Any, groups: int) -> Any:
 # Any number of dimensions as images ----------------------------------------------------------------------
 
 
-def _forward(
-    x: Any,
-    weight: Any,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-) -> SecretTensor:
+def _forward(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
     dims = x.dim() - 2
     if dims == 1:
         x, weight = (moved(operand, lambda part: part.unsqueeze(2)) for operand in (x, weight))
-        result = _images(x, weight, [1, *stride], [0, *padding], [1, *dilation], groups)
-        return moved(result, lambda part: part.squeeze(2))
+        steps = [[none, *values] for none, values in zip((1, 0, 1), steps, strict=True)]
+        return moved(_images(x, weight, steps, groups), lambda part: part.squeeze(2))
     if dims == 2:
-        return _images(x, weight, stride, padding, dilation, groups)
+        return _images(x, weight, steps, groups)
     batch = x.shape[0]
-    depth = partial(_depth_as_channels, stride=stride[0], padding=padding[0], dilation=dilation[0])
-    x = moved(x, partial(depth, kernel=weight.shape[2]))
+    stride, padding, dilation = (values[0] for values in steps)
+    slices = partial(_depth_as_channels, stride=stride, padding=padding, dilation=dilation)
+    x = moved(x, partial(slices, kernel=weight.shape[2]))
     weight = moved(weight, lambda part: part.flatten(1, 2))
-    result = _images(x, weight, stride[1:], padding[1:], dilation[1:], groups)
+    result = _images(x, weight, [values[1:] for values in steps], groups)
     return moved(result, lambda part: aten.unflatten.int(part, 0, [batch, -1]).transpose(1, 2))
 
 
@@ -134,22 +133,15 @@ def _depth_as_channels(
     return slices
 
 
-def _images(
-    x: Any,
-    weight: Any,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-) -> SecretTensor:
+def _images(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
     """(N, C, H, W) with (O, C / groups, h, w)."""
-    steps = [(values[0], values[1]) for values in (stride, padding, dilation)]
     geometry, shape = _geometry(tuple(x.shape), tuple(weight.shape), steps, groups)
     dtype = result_dtype(x, weight)
     if isinstance(x, SecretTensor) and isinstance(weight, SecretTensor):
         session, x, weight = x._session, as_words(x), as_words(weight)
         drop, scale = fixed.of_product(x._scale, weight._scale, session.scale)
-        parts = shares.convolution(session, x._parts, weight._parts, geometry, shape, drop)
+        in_range = dtype.is_floating_point
+        parts = shares.convolution(session, x._parts, weight._parts, geometry, shape, drop, in_range=in_range)
         return x.like(parts, scale, dtype, loose=is_loose(dtype))
     secret, plain = (x, weight) if isinstance(x, SecretTensor) else (weight, x)
     values = public(plain)
@@ -162,9 +154,9 @@ def _images(
 
 
 def _geometry(
-    image: tuple[int, ...], weight: tuple[int, ...], steps: Sequence[tuple[int, int]], groups: int
+    image: tuple[int, ...], weight: tuple[int, ...], steps: Steps, groups: int
 ) -> tuple[Geometry, tuple[int, ...]]:
-    stride, padding, dilation = steps
+    stride, padding, dilation = ((values[0], values[1]) for values in steps)
     size = [
         (image[2 + i] + 2 * padding[i] - dilation[i] * (weight[2 + i] - 1) - 1) // stride[i] + 1
         for i in (0, 1)

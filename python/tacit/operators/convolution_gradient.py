@@ -6,12 +6,10 @@ from typing import Any
 
 import torch
 
-from tacit.fixed import Scale
-from tacit.operators.convolution import convolution, each
-from tacit.operators.operands import moved, operand_scale, rescaled, session_of
+from tacit.operators.convolution import Steps, convolution
+from tacit.operators.operands import each, is_secret, moved, operand_scale, rescaled, session_of
 from tacit.operators.scales import of_convolution_gradient
 from tacit.operators.table import implements
-from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
@@ -47,16 +45,12 @@ def convolution_backward(
     if output_mask[2]:
         rest = [0, *range(2, gradient.dim())]
         of_bias = moved(gradient, lambda part: part.sum(rest))
-    return tuple(_at_scale(result, scale) for result in (of_input, of_weight, of_bias))
-
-
-def _at_scale(result: Any, scale: Scale) -> Any:
-    return rescaled(result, scale) if isinstance(result, SecretTensor) else result
+    return tuple(rescaled(result, scale) for result in (of_input, of_weight, of_bias))
 
 
 def _any_convolution(x: Any, weight: Any, *settings: Any) -> Any:
     """A convolution that may be of two public operands."""
-    if isinstance(x, SecretTensor) or isinstance(weight, SecretTensor):
+    if is_secret(x, weight):
         return convolution(x, weight, None, *settings)
     return aten.convolution(x, weight, None, *settings)
 
@@ -65,7 +59,7 @@ def _of_input(
     gradient: Any,
     weight: Any,
     sizes: Sequence[int],
-    steps: Sequence[Sequence[int]],
+    steps: Steps,
     transposed: bool,
     groups: int,
 ) -> Any:
@@ -83,9 +77,7 @@ def _of_input(
     return _any_convolution(gradient, weight, *steps, True, more, groups)
 
 
-def _of_weight(
-    images: Any, filters: Any, sizes: Sequence[int], steps: Sequence[Sequence[int]], groups: int
-) -> Any:
+def _of_weight(images: Any, filters: Any, sizes: Sequence[int], steps: Steps, groups: int) -> Any:
     """Of filters (B, A / groups, ...) that take images (N, A, ...) to (N, B, ...): channels become the batch,
     and what was summed over, the batch, becomes channels. Strides and dilations change places."""
     stride, padding, dilation = steps

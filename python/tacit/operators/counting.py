@@ -13,7 +13,7 @@ from tacit.operators.comparison import eq, ge, lt
 from tacit.operators.conversion import to_copy
 from tacit.operators.extremum import max_all, min_all
 from tacit.operators.logical import logical_not, logical_xor
-from tacit.operators.operands import Number, common_scale, rescaled, session_of
+from tacit.operators.operands import Number, common_scale, is_secret, rescaled, session_of
 from tacit.operators.reduction import any_of, sum_dims
 from tacit.operators.selection import one_hot, target
 from tacit.operators.table import implements, unsupported
@@ -72,7 +72,7 @@ def isin(elements: Any, tested: Any, *, assume_unique: bool = False, invert: boo
 def _members(x: SecretTensor, edges: Any) -> SecretTensor:
     """Booleans, in which bin each value is, along a new first dimension. A bin has its lower edge, the last
     one its upper edge too."""
-    if not _is_secret(edges) and x._scale != WHOLE:
+    if not is_secret(edges) and x._scale != WHOLE:
         # Rounded as the values are, so that one on an edge stays there.
         edges = fixed.decode(fixed.encode(edges, x._scale), x._scale, torch.float64)
     flat = x.reshape(-1)
@@ -148,7 +148,7 @@ def histogram(
     low, high = range or (0.0, 0.0)
     x = target(x, session_of(x, weight))
     edges, scale = _edges(x, bins, low, high, 0.5), _scale(x, weight)
-    edges = rescaled(edges, scale) if _is_secret(edges) else edges.to(x.dtype)
+    edges = rescaled(edges, scale) if is_secret(edges) else edges.to(x.dtype)
     return _counted(_members(x, edges), weight, x.dtype, scale), edges
 
 
@@ -161,11 +161,7 @@ def histogram_between(
     x = target(x, session_of(x, bins, weight))
     scale = _scale(x, bins, weight)
     members = _members(x, bins)
-    return _counted(members, weight, x.dtype, scale), rescaled(bins, scale) if _is_secret(bins) else bins
-
-
-def _is_secret(x: Any) -> bool:
-    return isinstance(x, SecretTensor)
+    return _counted(members, weight, x.dtype, scale), rescaled(bins, scale) if is_secret(bins) else bins
 
 
 @implements(aten.bincount.default)

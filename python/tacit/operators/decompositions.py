@@ -165,15 +165,20 @@ def qr(x: SecretTensor, mode: str = "reduced") -> tuple[Any, Any]:
     return (torch.empty(0, dtype=x.dtype), found[1]) if mode == "r" else found
 
 
+def _diagonal(x: Any) -> tuple[Any, int]:
+    """R's diagonal, and the sign that the reflections together have."""
+    steps = max(0, x.shape[-1] - 1)
+    return _reflected(x, steps).diagonal(dim1=-2, dim2=-1), (-1) ** steps
+
+
 @implements(aten._linalg_det.default, scale=of_session)
 def det(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor]:
     """The determinant: the product of R's diagonal, and a sign for each reflection. Its gradient is
     not supported."""
 
     def determinant(x: Any) -> Any:
-        steps = max(0, x.shape[-1] - 1)
-        diagonal = _reflected(x, steps).diagonal(dim1=-2, dim2=-1)
-        return diagonal.prod(-1) * (-1) ** steps
+        diagonal, sign = _diagonal(x)
+        return diagonal.prod(-1) * sign
 
     return _finely(determinant, x), *_unfactored(x, _Factors(_fine(x, x._session)))
 
@@ -183,10 +188,9 @@ def slogdet(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor, 
     """The determinant's sign, and the logarithm of its magnitude as a sum of those of R's diagonal."""
 
     def parts(x: Any) -> tuple[Any, Any]:
-        steps = max(0, x.shape[-1] - 1)
-        diagonal = _reflected(x, steps).diagonal(dim1=-2, dim2=-1)
-        sign = (1.0 - 2.0 * (diagonal < 0).to(x.dtype)).prod(-1) * (-1) ** steps
-        return sign, diagonal.abs().log().sum(-1)
+        diagonal, sign = _diagonal(x)
+        signs = 1.0 - 2.0 * (diagonal < 0).to(x.dtype)
+        return signs.prod(-1) * sign, diagonal.abs().log().sum(-1)
 
     # PyTorch factors the transpose of what is contiguous, and its gradient counts on that.
     factored = x.mT if x.is_contiguous() else x

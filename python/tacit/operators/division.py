@@ -6,15 +6,16 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, shares
+from tacit import fixed, ranges, shares
 from tacit.operators.approximation import division
 from tacit.operators.arithmetic import div
 from tacit.operators.operands import (
     aligned,
+    alike,
+    at_session_scale,
     common_scale,
     is_loose,
     public,
-    rescaled,
     result_dtype,
     session_of,
     shifted,
@@ -28,24 +29,30 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
+#: Bits that quotients by secrets have at most.
+QUOTIENTS = 30
+
 
 def _quotient(x: Any, y: Any, to_zero: bool) -> tuple[Parts, Parts, Parts]:
     """Both operands as words of their common scale, and their whole quotient."""
     session, scale = session_of(x, y), common_scale(x, y)
     left, right = together(*aligned(x, y)[:2])
-    if isinstance(y, SecretTensor):
-        return left, right, division.by_secret(session, left, right, to_zero=to_zero)
-    words = fixed.encode(public(y), scale)
-    if bool((words == 0).any()):
-        unsupported("division by zero", "divide by other numbers")
-    lowest, highest = (int(bound) for bound in words.aminmax())
-    if lowest != highest:
-        # Each divisor would need a truncation of its own.
-        return left, right, division.by_secret(session, left, right, to_zero=to_zero)
-    return left, right, _by_number(session, left, highest, to_zero)
+    if not isinstance(y, SecretTensor):
+        words = fixed.encode(public(y), scale)
+        if bool((words == 0).any()):
+            unsupported("division by zero", "divide by other numbers")
+        divisors = words.reshape(-1)
+        if divisors.numel() and bool((divisors == divisors[0]).all()):
+            return left, right, _by_number(session, left, int(divisors[0]), to_zero)
+    # Each of several divisors would need a truncation of its own.
+    if session.is_plain:
+        ranges.check_quotient(session, left[0], right[0], fixed.ENCODED, QUOTIENTS)
+    return left, right, division.by_secret(session, left, right, to_zero=to_zero)
 
 
 def _by_number(session: Session, x: Parts, divisor: int, to_zero: bool) -> Parts:
+    if session.is_plain:
+        ranges.check_quotient(session, x[0], torch.tensor(1), fixed.RANGE, fixed.RANGE)
     x = x if divisor > 0 else shares.negate(x)
     if to_zero:
         # The floor of what is raised by almost the divisor where it is negative.
@@ -56,6 +63,7 @@ def _by_number(session: Session, x: Parts, divisor: int, to_zero: bool) -> Parts
 
 def _whole(x: Any, y: Any, to_zero: bool) -> SecretTensor:
     session, scale, dtype = session_of(x, y), common_scale(x, y), result_dtype(x, y)
+    x, y = alike(x, y)
     _, _, quotient = _quotient(x, y, to_zero)
     parts = shifted(session, quotient, 0, scale.bits)
     return SecretTensor(parts, scale, session, dtype, loose=is_loose(dtype))
@@ -63,6 +71,7 @@ def _whole(x: Any, y: Any, to_zero: bool) -> SecretTensor:
 
 def _remainder(x: Any, y: Any, to_zero: bool) -> SecretTensor:
     session, scale, dtype = session_of(x, y), common_scale(x, y), result_dtype(x, y)
+    x, y = alike(x, y)
     left, right, quotient = _quotient(x, y, to_zero)
     if isinstance(y, SecretTensor):
         multiple = shares.multiply(session, quotient, right, 0)
@@ -89,7 +98,7 @@ def div_mode(x: Any, y: Any, *, rounding_mode: str | None) -> SecretTensor:
     if rounding_mode is None:
         return div(x, y)
     result = _whole(x, y, to_zero=rounding_mode == "trunc")
-    return rescaled(result, result._session.scale) if result.dtype.is_floating_point else result
+    return at_session_scale(result)
 
 
 @implements(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)

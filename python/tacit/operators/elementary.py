@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -12,13 +12,24 @@ from tacit.operators.activation import absolute
 from tacit.operators.arithmetic import add, mul, multiply_public, neg, power, sub
 from tacit.operators.choice import where
 from tacit.operators.comparison import gt, lt
+from tacit.operators.conversion import to_copy
 from tacit.operators.extremum import maximum, minimum
-from tacit.operators.operands import Number, common_scale, rescaled, result_dtype
+from tacit.operators.operands import (
+    Number,
+    at_session_scale,
+    common_scale,
+    public,
+    rescaled,
+    result_dtype,
+)
 from tacit.operators.scales import of_inverse_root, of_power, of_session
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
+
+#: Public exponents that are told apart; by more of them all is a power of e.
+FEW_EXPONENTS = 8
 
 
 def _both(
@@ -151,7 +162,7 @@ def sqrt(x: SecretTensor) -> SecretTensor:
 def addcdiv(x: Any, first: Any, second: Any, value: Number = 1) -> SecretTensor:
     """x + value·first/second."""
     result = add(x, torch.div(first, second), value)
-    return rescaled(result, result._session.scale)
+    return at_session_scale(result)
 
 
 @implements(aten.hypot.default, scale=of_session)
@@ -171,7 +182,14 @@ def hypot(x: Any, y: Any) -> SecretTensor:
     scale=of_session,
 )
 def power_of_secret(x: Any, exponent: Any) -> SecretTensor:
-    """x^y = e^(y·ln x) for x ≥ 0; a negative base counts as 0, whatever its exponent."""
+    """x^y = e^(y·ln x) for x ≥ 0; a negative base counts as 0, whatever its exponent. By few public exponents
+    as by each of them."""
+    if isinstance(x, SecretTensor) and not isinstance(exponent, SecretTensor):
+        several = public(exponent).unique()  # type: ignore[no-untyped-call]
+        if 0 < several.numel() <= FEW_EXPONENTS:
+            return _power_by_several(x, public(exponent), several.tolist())
+    if not result_dtype(x, exponent).is_floating_point:
+        unsupported("a power of integers by secret or many exponents", "make them fractions")
     if isinstance(x, SecretTensor):
         logarithm: Any = approximation.log(x)
     else:
@@ -182,10 +200,26 @@ def power_of_secret(x: Any, exponent: Any) -> SecretTensor:
     return approximation.exp(mul(logarithm, exponent))
 
 
+def _power_by_several(x: SecretTensor, exponent: torch.Tensor, several: list[Number]) -> SecretTensor:
+    """Powers by public exponents that have few values."""
+    dtype = result_dtype(x, exponent)
+    if not dtype.is_floating_point and min(several) < 0:
+        unsupported("a negative power of integers", "make them fractions")
+    x = x if dtype == x.dtype else to_copy(x, dtype=dtype)
+    found: Any = 1
+    for each in several:
+        own = exponent == each
+        # Where it is not wanted it is a power of 1, which is in range.
+        found = where(own, at_session_scale(power_by_public(where(own, x, 1), each)), found)
+    return cast(SecretTensor, found)
+
+
 @implements(aten.pow.Tensor_Scalar, aten.float_power.Tensor_Scalar, scale=of_power)
 def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
     """x^n. Whole n from 1 to 64 by squaring, negative ones of their reciprocal; ±1/2 by roots; all else as
     e^(n·ln x), for which a negative base counts as 0."""
+    if isinstance(exponent, float) and not x.dtype.is_floating_point:
+        x = to_copy(x, dtype=result_dtype(x, exponent))
     if exponent == int(exponent) and 1 <= abs(exponent) <= 64:
         if exponent > 0:
             return power(x, int(exponent))
@@ -255,7 +289,9 @@ def log_sigmoid(x: SecretTensor) -> tuple[SecretTensor, torch.Tensor]:
 
 @implements(aten.mish.default, scale=of_session)
 def mish(x: SecretTensor) -> SecretTensor:
-    """x·tanh(ln(1 + e^x))."""
+    """x·tanh(ln(1 + e^x)), of the greater of x and −16, below which it is 0: a large factor would magnify
+    the error."""
+    x = maximum(x, -16.0)
     return mul(x, approximation.tanh(approximation.softplus(x)))
 
 

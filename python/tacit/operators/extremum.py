@@ -6,10 +6,19 @@ from typing import Any
 
 import torch
 
-from tacit import shares
+from tacit import ranges, shares
 from tacit.fixed import WHOLE
-from tacit.operators.arithmetic import neg
-from tacit.operators.operands import aligned, as_words, compared, result_dtype, session_of, together
+from tacit.operators.operands import (
+    aligned,
+    as_words,
+    compared,
+    conjunction,
+    disjunction,
+    result_dtype,
+    session_of,
+    together,
+)
+from tacit.operators.ordering import restored
 from tacit.operators.table import implements, unsupported
 from tacit.session import Session
 from tacit.shares import Parts
@@ -56,8 +65,6 @@ def tournament(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
 
 def _along(x: SecretTensor, dim: int | None) -> tuple[Parts, int]:
     """The components with that dimension, or all of them flattened, last; and the width of comparisons."""
-    if x.dtype == torch.bool:
-        unsupported("an extremum of booleans", "use any() or all()")
     parts = as_words(x)._parts
     if dim is None or not x.dim():
         parts = tuple(part.reshape(-1) for part in parts)
@@ -65,7 +72,11 @@ def _along(x: SecretTensor, dim: int | None) -> tuple[Parts, int]:
         parts = tuple(part.movedim(dim, -1) for part in parts)
     if not parts[0].shape[-1]:
         unsupported("an extremum of no elements", "give it at least one")
-    return parts, compared(x._session, x._scale)
+    width = compared(x._session, x._scale)
+    if x._session.is_plain and parts[0].numel():
+        lowest, highest = parts[0].aminmax()
+        ranges.check_difference(x._session, highest, lowest, width)
+    return parts, width
 
 
 def _restored(x: SecretTensor, parts: Parts, dim: int | None, keepdim: bool) -> Parts:
@@ -76,19 +87,27 @@ def _restored(x: SecretTensor, parts: Parts, dim: int | None, keepdim: bool) -> 
     return tuple(part.unsqueeze(dim) if x.dim() else part for part in parts)
 
 
+def _opposite(x: SecretTensor) -> SecretTensor:
+    """−x for comparisons alone: of small integers as words that may stand outside their dtype, of booleans
+    NOT x."""
+    if x.dtype == torch.bool:
+        return x.like(shares.complement(x._session, x._parts))
+    return x.like(shares.negate(as_words(x)._parts))
+
+
 @implements(aten.max.dim)
 def max_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[SecretTensor, SecretTensor]:
     """Values and indices of the greatest along a dimension."""
     values, indices = tournament(x._session, *_along(x, dim))
     values, indices = _restored(x, values, dim, keepdim), _restored(x, indices, dim, keepdim)
-    return x.like(values), x.like(indices, WHOLE, torch.int64)
+    return restored(x, values), x.like(indices, WHOLE, torch.int64)
 
 
 @implements(aten.min.dim)
 def min_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[SecretTensor, SecretTensor]:
     """Values and indices of the least along a dimension."""
-    values, indices = max_dim(neg(x), dim, keepdim)
-    return neg(values), indices
+    values, indices = max_dim(_opposite(x), dim, keepdim)
+    return _opposite(values), indices
 
 
 @implements(aten.argmax.default)
@@ -101,50 +120,59 @@ def argmax(x: SecretTensor, dim: int | None = None, keepdim: bool = False) -> Se
 @implements(aten.argmin.default)
 def argmin(x: SecretTensor, dim: int | None = None, keepdim: bool = False) -> SecretTensor:
     """Indices of the least."""
-    return argmax(neg(x), dim, keepdim)
+    return argmax(_opposite(x), dim, keepdim)
 
 
 @implements(aten.amax.default)
 def amax(x: SecretTensor, dim: Sequence[int] = (), keepdim: bool = False) -> SecretTensor:
     """The greatest along dimensions, without indices."""
-    parts = x._parts
     if not x.dim():
         return x
+    words = as_words(x)
     for d in sorted({d % x.dim() for d in dim} if dim else range(x.dim()), reverse=True):
-        parts = greatest(x._session, *_along(x.like(parts, loose=x._loose), d))
-        parts = tuple(part.unsqueeze(d) for part in parts) if keepdim else parts
-    return x.like(parts)
+        parts = greatest(x._session, *_along(words, d))
+        words = words.like(tuple(part.unsqueeze(d) for part in parts) if keepdim else parts)
+    return restored(x, words._parts)
 
 
 @implements(aten.amin.default)
 def amin(x: SecretTensor, dim: Sequence[int] = (), keepdim: bool = False) -> SecretTensor:
     """The least along dimensions, without indices."""
-    return neg(amax(neg(x), dim, keepdim))
+    return _opposite(amax(_opposite(x), dim, keepdim))
 
 
 @implements(aten.max.default)
 def max_all(x: SecretTensor) -> SecretTensor:
     """The greatest of all."""
-    return x.like(greatest(x._session, *_along(x, None)))
+    return restored(x, greatest(x._session, *_along(x, None)))
 
 
 @implements(aten.min.default)
 def min_all(x: SecretTensor) -> SecretTensor:
     """The least of all."""
-    return neg(max_all(neg(x)))
+    return _opposite(max_all(_opposite(x)))
 
 
 @implements(aten.maximum.default, aten.fmax.default)
 def maximum(x: Any, y: Any) -> SecretTensor:
     """The greater, element by element; there is no NaN."""
-    session = session_of(x, y)
-    left, right, scale = aligned(x, y)
-    left, right = together(left, right)
-    parts = shares.maximum(session, left, right, compared(session, scale))
-    return SecretTensor(parts, scale, session, result_dtype(x, y))
+    return _extremum(x, y, least=False)
 
 
 @implements(aten.minimum.default, aten.fmin.default)
 def minimum(x: Any, y: Any) -> SecretTensor:
     """The smaller, element by element."""
-    return neg(maximum(-x, -y))
+    return _extremum(x, y, least=True)
+
+
+def _extremum(x: Any, y: Any, *, least: bool) -> SecretTensor:
+    session, dtype = session_of(x, y), result_dtype(x, y)
+    if dtype == torch.bool:
+        return conjunction(x, y) if least else disjunction(x, y)
+    left, right, scale = aligned(x, y)
+    left, right = together(*((shares.negate(side) if least else side) for side in (left, right)))
+    width = compared(session, scale)
+    if session.is_plain:
+        ranges.check_difference(session, left[0], right[0], width)
+    parts = shares.maximum(session, left, right, width)
+    return SecretTensor(shares.negate(parts) if least else parts, scale, session, dtype)

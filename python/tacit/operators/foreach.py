@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from tacit.operators.operands import rescaled
+from tacit.fixed import Scale
+from tacit.operators.operands import at_session_scale, rescaled
 from tacit.operators.scales import of_session
 from tacit.operators.table import assign, at_scale_of, implements, unsupported
 from tacit.tensor import SecretTensor
@@ -88,11 +89,7 @@ def _new(overload: Any, operator: Operator) -> None:
     @implements(overload, scale=of_session)
     def new(tensors: Sequence[Any], *args: Any, **kwargs: Any) -> list[Any]:
         """A new tensor for each."""
-        results = _each(operator, tensors, args, kwargs)
-        return [
-            rescaled(result, result._session.scale) if isinstance(result, SecretTensor) else result
-            for result in results
-        ]
+        return list(map(at_session_scale, _each(operator, tensors, args, kwargs)))
 
 
 def _in_place(overload: Any, operator: Operator) -> None:
@@ -102,8 +99,23 @@ def _in_place(overload: Any, operator: Operator) -> None:
         targets = _targets(tensors)
         with at_scale_of(*targets):
             results = _each(operator, targets, args, kwargs)
-        for target, result in zip(targets, results, strict=True):
-            assign(target, result)
+        _assign_all(targets, results)
+
+
+def _assign_all(targets: Sequence[SecretTensor], results: Sequence[SecretTensor]) -> None:
+    """Each result written into its target; those that lose as many fraction bits lose them as one."""
+    written = list(results)
+    too_fine: dict[tuple[Scale, Scale], list[int]] = {}
+    for at, (target, result) in enumerate(zip(targets, results, strict=True)):
+        if result._scale.bits > target._scale.bits:
+            too_fine.setdefault((result._scale, target._scale), []).append(at)
+    for (_, scale), places in too_fine.items():
+        joined = rescaled(_joined([results[at] for at in places]), scale)
+        pieces = joined.split([results[at].numel() for at in places])
+        for at, piece in zip(places, pieces, strict=True):
+            written[at] = piece.reshape(results[at].shape)
+    for target, result in zip(targets, written, strict=True):
+        assign(target, result)
 
 
 def _targets(tensors: Sequence[Any]) -> list[SecretTensor]:

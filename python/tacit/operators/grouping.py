@@ -7,10 +7,22 @@ import torch
 
 from tacit import shares
 from tacit.operators.arithmetic import multiply_public
+from tacit.operators.comparison import ne
+from tacit.operators.conversion import to_copy
 from tacit.operators.extremum import amax, amin
-from tacit.operators.operands import as_kind_of, moved, public, rescaled, session_of
+from tacit.operators.operands import (
+    as_kind_of,
+    at_session_scale,
+    is_loose,
+    moved,
+    public,
+    rescaled,
+    session_of,
+    within,
+)
 from tacit.operators.products import product
 from tacit.operators.scales import of_session
+from tacit.operators.selection import target
 from tacit.operators.table import implements, unsupported
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -23,11 +35,17 @@ def scatter_reduce(
     x: Any, dim: int, index: torch.Tensor, values: Any, reduce: str, *, include_self: bool = True
 ) -> SecretTensor:
     """A copy of x, in which values at public indices along a dimension are made one. Sums: no interaction;
-    means: as other public products; greatest, least and products: trees over the most that meet anywhere."""
+    means: as other public products; greatest, least and products: trees over the most that meet anywhere.
+    Booleans as integers, of which it is asked whether they are not zero."""
     if isinstance(index, SecretTensor):
         unsupported("scattering at secret indices with a reduction", "add them: scatter_add")
     session = session_of(x, values)
-    x = _secret(x, session)
+    x = within(target(x, session))
+    if x.dtype == torch.bool:
+        numbers = (to_copy(target(one, session), dtype=torch.int64) for one in (x, values))
+        return ne(
+            scatter_reduce(next(numbers), dim, index, next(numbers), reduce, include_self=include_self), 0
+        )
     values = as_kind_of(values, x)
     if not x.dim():
         x, values, index = (moved(operand, lambda part: part.reshape(1)) for operand in (x, values, index))
@@ -41,23 +59,7 @@ def scatter_reduce(
         result = _added(own, places, flat, reduce == "mean", include_self)
     else:
         result = _reduced(own, places, flat, reduce, include_self)
-    return rescaled(moved(result, lambda part: part.reshape(x.shape)), _scale_of(x))
-
-
-def _scale_of(x: SecretTensor) -> Any:
-    return x._session.scale if x.dtype.is_floating_point else x._scale
-
-
-def _secret(x: Any, session: Any) -> SecretTensor:
-    if isinstance(x, SecretTensor):
-        return x
-    template = SecretTensor(
-        shares.trivial(session, torch.zeros(x.shape, dtype=torch.int64)),
-        session.scale if x.dtype.is_floating_point else of_session(session.scale, session.scale),
-        session,
-        x.dtype,
-    )
-    return as_kind_of(x, template)
+    return at_session_scale(moved(result, lambda part: part.reshape(x.shape)))
 
 
 def _added(
@@ -66,7 +68,7 @@ def _added(
     counts = torch.bincount(places, minlength=x.numel())
     own = x._parts if include_self else tuple(part.masked_fill(counts > 0, 0) for part in x._parts)
     pairs = zip(own, values._parts, strict=True)
-    result = x.like(tuple(part.index_add(0, places, more) for part, more in pairs), loose=x._loose)
+    result = x.like(tuple(part.index_add(0, places, more) for part, more in pairs), loose=is_loose(x.dtype))
     if not is_mean:
         return result
     if not x.dtype.is_floating_point:
@@ -78,7 +80,7 @@ def _reduced(
     x: SecretTensor, places: torch.Tensor, values: SecretTensor, reduce: str, include_self: bool
 ) -> SecretTensor:
     """By a table: of each place that is written to, a row of those that meet there."""
-    x = rescaled(x, _scale_of(x)) if reduce == "prod" else x
+    x = at_session_scale(x) if reduce == "prod" else x
     values = rescaled(values, x._scale)
     counts = torch.bincount(places, minlength=x.numel())
     hit = counts.nonzero().reshape(-1)
@@ -97,7 +99,7 @@ def _reduced(
         made = (amax if reduce == "amax" else amin)(met, [1])
     else:
         unsupported(f"the reduction {reduce!r}", "use sum, mean, prod, amax or amin")
-    return x.like(_written(x._parts, hit, made._parts))
+    return x.like(_written(x._parts, hit, made._parts), loose=made._loose)
 
 
 def _table(

@@ -9,9 +9,8 @@ import torch
 
 from tacit import shares
 from tacit.operators import addressing
-from tacit.operators.addressing import is_secret
 from tacit.operators.arithmetic import scaled
-from tacit.operators.operands import Number, as_kind_of, is_loose, session_of
+from tacit.operators.operands import Number, as_kind_of, is_loose, is_secret, session_of
 from tacit.operators.scales import of_target
 from tacit.operators.selection import added, target, written
 from tacit.operators.table import assign, implements, unsupported, writable
@@ -34,7 +33,7 @@ def index(x: Any, indices: Sequence[torch.Tensor | None]) -> SecretTensor:
 def index_select(x: Any, dim: int, index: torch.Tensor) -> SecretTensor:
     """Slices at indices."""
     if isinstance(index, SecretTensor):
-        return addressing.read_rows(x, dim, index)
+        return addressing.read_rows(x, dim, index.reshape(-1))
     return x.like(tuple(part.index_select(dim, index) for part in x._parts), loose=x._loose)
 
 
@@ -124,16 +123,54 @@ def _check_target(x: Any, accumulate: bool) -> None:
 
 
 def _put(parts: Parts, indices: Sequence[torch.Tensor | None], values: Parts, accumulate: bool) -> None:
+    if accumulate or not _repeat(indices, parts[0].shape):
+        for part, new in zip(parts, values, strict=True):
+            part.index_put_(tuple(indices), new, accumulate)
+        return
+    # PyTorch's threads may write one value in one component, and another in the next.
+    shape = parts[0].shape
+    places = torch.arange(shape.numel()).reshape(shape)[tuple(indices)]
+    last = _last(places.reshape(-1), shape.numel()).reshape(shape)
     for part, new in zip(parts, values, strict=True):
-        part.index_put_(tuple(indices), new, accumulate)
+        part.copy_(torch.where(last < 0, part, new.expand(places.shape).reshape(-1)[last]))
+
+
+def _repeat(indices: Sequence[torch.Tensor | None], shape: Sequence[int]) -> bool:
+    """Whether any place stands among indices more than once."""
+    number, dim = torch.zeros((), dtype=torch.int64), 0
+    for index in indices:
+        if index is None:
+            dim += 1
+            continue
+        is_mask = index.dtype in (torch.bool, torch.uint8)
+        for column in index.nonzero(as_tuple=True) if is_mask else (index,):
+            number = number * shape[dim] + column % max(shape[dim], 1)
+            dim += 1
+    distinct: torch.Tensor = number.unique()  # type: ignore[no-untyped-call]
+    return distinct.numel() < number.numel()
+
+
+def _last(places: torch.Tensor, size: int) -> torch.Tensor:
+    """For each place the last that is written there, −1 for none."""
+    numbers = torch.arange(places.numel())
+    return torch.full((size,), -1).scatter_reduce(0, places, numbers, "amax")
+
+
+def index_copy(x: torch.Tensor, dim: int, index: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """PyTorch's, with the last of several for one place."""
+    if x.dim() and _repeat([index], [x.shape[dim]]):
+        last = _last(index.reshape(-1) % x.shape[dim], x.shape[dim])
+        index = (last >= 0).nonzero().reshape(-1)
+        values = values.index_select(dim, last[index])
+    return x.index_copy(dim, index, values)
 
 
 @implements(aten.index_put.default, aten._unsafe_index_put.default, scale=of_target)
 def index_put(
     x: Any, indices: Sequence[torch.Tensor | None], values: Any, accumulate: bool = False
 ) -> SecretTensor:
-    """A copy with values written (or added) at indices: at secret ones the last of several, and −1 is the
-    last place."""
+    """A copy with values written (or added) at indices: of several for one place the last, and −1 is the last
+    place."""
     if is_secret(*indices):
         return addressing.index_put(x, indices, values, accumulate)
     x = target(x, session_of(x, values))
@@ -182,7 +219,7 @@ def _writes_at_indices(overload: Any, in_words: Any, secretly: Any, adds: bool =
 
     @implements(overload, scale=of_target)
     def write(x: Any, dim: int, index: torch.Tensor, values: Any, *, alpha: Number = 1) -> SecretTensor:
-        """A copy of x, written at indices; at secret ones the last of several."""
+        """A copy of x, written at indices: of several for one place the last."""
         values = scaled(values, alpha)
         if isinstance(index, SecretTensor):
             return secretly(x, dim, index, values, added if adds else written)
@@ -194,7 +231,7 @@ def _writes_at_indices(overload: Any, in_words: Any, secretly: Any, adds: bool =
 
 
 for _overload, _in_words in (
-    (aten.index_copy.default, aten.index_copy.default),
+    (aten.index_copy.default, index_copy),
     (aten.index_fill.int_Scalar, aten.index_fill.int_Tensor),
     (aten.index_fill.int_Tensor, aten.index_fill.int_Tensor),
 ):

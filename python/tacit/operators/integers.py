@@ -46,13 +46,6 @@ def _weights(dtype: torch.dtype, down: int = 0) -> torch.Tensor:
     return torch.tensor([value if value < 1 << 63 else -(1 << 63) for value in worth])
 
 
-def _put_together(session: Session, bits: Parts, weights: torch.Tensor) -> Parts:
-    """The sum of bits, along the first dimension, times what they are worth; at most two rounds."""
-    places = shares.bit_to_ring(session, bits)
-    shape = (len(weights),) + (1,) * (places[0].dim() - weights.dim()) + tuple(weights.shape[1:])
-    return tuple((part * weights.reshape(shape)).sum(0) for part in places)
-
-
 # Logic ----------------------------------------------------------------------------------------------
 
 
@@ -64,14 +57,14 @@ def _conjunction(x: Any, y: Any, dtype: torch.dtype) -> tuple[Parts, Parts, Part
     if isinstance(x, SecretTensor) and isinstance(y, SecretTensor):
         binary = shares.binary(session, shares.stacked(left, right), width)
         both = shares.and_bits(session, *(tuple(part[:, i] for part in binary) for i in (0, 1)))
-        return left, right, _put_together(session, both, _weights(dtype))
+        return left, right, shares.from_binary(session, both, _weights(dtype))
     secret, plain = (left, y) if isinstance(x, SecretTensor) else (right, x)
     mask = torch.as_tensor(plain, dtype=torch.int64)
     lowest, highest = (int(bound) for bound in mask.aminmax()) if mask.numel() else (0, 0)
     # A mask that is not negative looks at no more bits than it has.
     needed = width if lowest < 0 else min(width, max(1, highest.bit_length()))
     kept = _bits(mask, needed) * _weights(dtype)[:needed].reshape(-1, *(1,) * mask.dim())
-    return left, right, _put_together(session, shares.binary(session, secret, needed), kept)
+    return left, right, shares.from_binary(session, shares.binary(session, secret, needed), kept)
 
 
 def _bits(values: torch.Tensor, width: int) -> torch.Tensor:
@@ -154,7 +147,7 @@ def right_shift(x: Any, distance: Any) -> SecretTensor:
         words, by = together(words, as_words(distance)._parts)
         bits = shares.binary(session, words, width)
         bits = _shifted(session, bits, shares.binary(session, by, _DISTANCE), torch.iinfo(dtype).min < 0)
-        return SecretTensor(_put_together(session, bits, _weights(dtype)), WHOLE, session, dtype)
+        return SecretTensor(shares.from_binary(session, bits, _weights(dtype)), WHOLE, session, dtype)
     far = torch.as_tensor(distance, dtype=torch.int64)
     # PyTorch shifts by too much as by all bits but the sign.
     far = torch.where((far < 0) | (far >= width), width - (torch.iinfo(dtype).min < 0), far)
@@ -162,7 +155,7 @@ def right_shift(x: Any, distance: Any) -> SecretTensor:
     weights = table[far].movedim(-1, 0)
     words, _ = together(words, shares.trivial(session, torch.zeros_like(far)))
     return SecretTensor(
-        _put_together(session, shares.binary(session, words, width), weights), WHOLE, session, dtype
+        shares.from_binary(session, shares.binary(session, words, width), weights), WHOLE, session, dtype
     )
 
 
@@ -178,8 +171,6 @@ def _shifted(session: Session, bits: Parts, distance: Parts, is_signed: bool) ->
         fill = [part[-1:] if is_signed else torch.zeros_like(part[-1:]) for part in bits]
         filled = zip(bits, fill, strict=True)
         moved = tuple(torch.cat([part[step:], end.expand(step, *end.shape[1:])]) for part, end in filled)
-        change = tuple(a ^ b for a, b in zip(bits, moved, strict=True))
         by = tuple(part[place].expand(bits[0].shape) for part in distance)
-        change = shares.and_bits(session, by, change)
-        bits = tuple(a ^ b for a, b in zip(bits, change, strict=True))
+        bits = shares.xor(bits, shares.and_bits(session, by, shares.xor(bits, moved)))
     return bits

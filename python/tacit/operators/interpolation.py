@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from tacit.operators.linear import mm
-from tacit.operators.operands import rescaled
+from tacit.operators.operands import at_session_scale
 from tacit.operators.scales import of_session
-from tacit.operators.table import implements
+from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -48,13 +48,15 @@ def _enter(overload: Any, dims: int) -> None:
     def interpolate(
         x: SecretTensor, output_size: Sequence[int], align_corners: bool, *scales: float | None
     ) -> SecretTensor:
+        if not x.dtype.is_floating_point:
+            unsupported("integers interpolated", "make them fractions, or take the nearest")
         result, places = x, [*scales, *[None] * (dims - len(scales))]
         for at in range(dims):
             size = x.shape[2 + at]
             weights = _weights(overload, at, dims, size, output_size[at], align_corners, *places)
             if not (size == output_size[at] and weights.equal(torch.eye(size, dtype=torch.float64))):
                 result = _along(result, 2 + at, weights)
-        return rescaled(result, x._session.scale)
+        return at_session_scale(result)
 
 
 for _overload, _dims in (

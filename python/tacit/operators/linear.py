@@ -9,7 +9,7 @@ import torch
 
 from tacit import fixed, shares
 from tacit.operators.arithmetic import add, scaled
-from tacit.operators.operands import Number, as_words, is_loose, public, result_dtype, times_public
+from tacit.operators.operands import Number, as_words, is_loose, is_secret, public, result_dtype, times_public
 from tacit.operators.scales import of_product, of_sum_with_product
 from tacit.operators.table import implements
 from tacit.shares import Parts
@@ -28,17 +28,19 @@ def bmm(x: Any, y: Any) -> SecretTensor:
     session, dtype = x._session, result_dtype(x, y)
     x, y = as_words(x), as_words(y)
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
-    return x.like(_products(session, x._parts, y._parts, drop), scale, dtype, loose=is_loose(dtype))
+    parts = _products(session, x._parts, y._parts, drop, dtype.is_floating_point)
+    return x.like(parts, scale, dtype, loose=is_loose(dtype))
 
 
-def _products(session: Any, x: Parts, y: Parts, drop: int) -> Parts:
+def _products(session: Any, x: Parts, y: Parts, drop: int, in_range: bool) -> Parts:
     """A right operand that lies transposed, as weights do, is not copied: (AB)ᵀ = BᵀAᵀ."""
     turned = tuple(part.transpose(1, 2) for part in y)
     if not y[0].is_contiguous() and turned[0].is_contiguous():
-        product = shares.matmul(session, turned, tuple(part.transpose(1, 2) for part in x), drop)
+        left = tuple(part.transpose(1, 2) for part in x)
+        product = shares.matmul(session, turned, left, drop, in_range=in_range)
         # It lies as PyTorch's does, so that models can view it.
         return tuple(part.transpose(1, 2).contiguous() for part in product)
-    return shares.matmul(session, x, y, drop)
+    return shares.matmul(session, x, y, drop, in_range=in_range)
 
 
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -102,6 +104,9 @@ def _reshaped(x: SecretTensor, reshape: Callable[[torch.Tensor], torch.Tensor]) 
 
 
 def _sum(bias: Any, product: Any, beta: Number, alpha: Number) -> SecretTensor:
+    if not product.dtype.is_floating_point:
+        # As PyTorch has it.
+        beta, alpha = int(beta), int(alpha)
     if beta == 0 and not isinstance(bias, SecretTensor):
         # PyTorch does not look at it then: it may be NaN.
         bias = torch.zeros_like(bias)
@@ -110,7 +115,7 @@ def _sum(bias: Any, product: Any, beta: Number, alpha: Number) -> SecretTensor:
 
 def _product(multiply: Any, x: Any, y: Any) -> Any:
     """A product that may be of two public operands."""
-    if isinstance(x, SecretTensor) or isinstance(y, SecretTensor):
+    if is_secret(x, y):
         return multiply(x, y)
     return torch.matmul(x, y)
 

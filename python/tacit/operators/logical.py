@@ -7,9 +7,16 @@ import torch
 
 from tacit import shares
 from tacit.operators.comparison import eq, ne
-from tacit.operators.operands import bits_of, lifted_bits, public, session_of, together
+from tacit.operators.operands import (
+    bits_of,
+    conjunction,
+    disjunction,
+    lifted_bits,
+    public,
+    session_of,
+    together,
+)
 from tacit.operators.table import implements
-from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -22,18 +29,10 @@ def _truth(x: Any) -> Any:
     return public(x) != 0
 
 
-def _result(x: Any, y: Any, parts: Parts) -> SecretTensor:
-    return bits_of(session_of(x, y), parts)
-
-
 @implements(aten.logical_and.default)
 def logical_and(x: Any, y: Any) -> SecretTensor:
     """x AND y; one round between secrets."""
-    x, y = _truth(x), _truth(y)
-    if isinstance(x, SecretTensor) and isinstance(y, SecretTensor):
-        return _result(x, y, shares.and_bits(x._session, *together(x._parts, y._parts)))
-    secret, plain = (x, y) if isinstance(x, SecretTensor) else (y, x)
-    return _result(x, y, tuple(part & plain.to(torch.uint8) for part in secret._parts))
+    return conjunction(_truth(x), _truth(y))
 
 
 @implements(aten.logical_xor.default)
@@ -41,14 +40,13 @@ def logical_xor(x: Any, y: Any) -> SecretTensor:
     """x XOR y; no interaction."""
     session, x, y = session_of(x, y), _truth(x), _truth(y)
     left, right = together(lifted_bits(session, x), lifted_bits(session, y))
-    return _result(x, y, tuple(a ^ b for a, b in zip(left, right, strict=True)))
+    return bits_of(session, shares.xor(left, right))
 
 
 @implements(aten.logical_or.default)
 def logical_or(x: Any, y: Any) -> SecretTensor:
-    """x OR y = x XOR y XOR (x AND y); one round between secrets."""
-    x, y = _truth(x), _truth(y)
-    return logical_xor(logical_xor(x, y), logical_and(x, y))
+    """x OR y; one round between secrets."""
+    return disjunction(_truth(x), _truth(y))
 
 
 @implements(aten.logical_not.default)

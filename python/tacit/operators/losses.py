@@ -6,7 +6,8 @@ import torch
 
 from tacit.operators import approximation
 from tacit.operators.arithmetic import mul, neg
-from tacit.operators.operands import rescaled
+from tacit.operators.composed import as_composed
+from tacit.operators.operands import as_words, at_session_scale, lifted
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
@@ -14,7 +15,10 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 #: PyTorch's numbers for what becomes of many losses.
-MEAN, SUM = 1, 2
+NONE, MEAN, SUM = 0, 1, 2
+
+#: The kind of what is kept for the gradient: the classes of targets.
+_CLASSES = "classes"
 
 
 @implements(aten.soft_margin_loss.default, scale=of_session)
@@ -25,4 +29,67 @@ def soft_margin_loss(x: Any, target: Any, reduction: int = MEAN) -> SecretTensor
         losses = losses.mean()
     elif reduction == SUM:
         losses = losses.sum()
-    return rescaled(losses, losses._session.scale)
+    return at_session_scale(losses)
+
+
+def classes_of(target: Any, x: Any, ignored: int) -> Any:
+    """Booleans like x: whether a class is the one of the target. None where that is to be ignored, or no
+    class."""
+    dim = _dimension(x)
+    numbers = torch.arange(x.shape[dim]).reshape(_along(x, -1))
+    ones = target.unsqueeze(dim) == numbers
+    return ones & (numbers != ignored) if 0 <= ignored < x.shape[dim] else ones
+
+
+def kept_classes(total: Any) -> Any:
+    """The same, as the loss that counted this total of weights had them; else ``None``."""
+    if not isinstance(total, SecretTensor):
+        return None
+    return total._session.storages.derived(_CLASSES, [total._parts[0]])
+
+
+def times_weights(ones: Any, weight: Any, x: Any) -> Any:
+    """Booleans like x, each times the weight of its class, if there are any."""
+    return ones if weight is None else ones * weight.reshape(_along(x, -1))
+
+
+def _dimension(x: Any) -> int:
+    """In which x has classes: the first of one example, else the second."""
+    return 0 if x.dim() == 1 else 1
+
+
+def _along(x: Any, size: int) -> list[int]:
+    shape = [1] * x.dim()
+    shape[_dimension(x)] = size
+    return shape
+
+
+def _nll_loss(overload: Any) -> None:
+    of_public_targets = as_composed(overload, of_session)
+
+    @implements(overload, scale=of_session)
+    def nll_loss_forward(
+        x: Any, target: Any, weight: Any, reduction: int, ignore_index: int
+    ) -> tuple[Any, Any]:
+        """−weight·x of each target's class, and the sum of the weights. Of a secret target all classes are
+        compared with it, side by side: nine rounds, and 35 of a division for a mean, 55 of one by weights. A
+        target that is no class counts as ignored; a mean of none is zero."""
+        if not isinstance(target, SecretTensor):
+            return of_public_targets(x, target, weight, reduction, ignore_index)
+        ones = classes_of(target, x, ignore_index)
+        weights = as_words(ones) if weight is None else times_weights(ones, weight, x)
+        losses = -(weights * x).sum(_dimension(x))
+        if reduction == NONE:
+            return at_session_scale(losses), torch.zeros((), dtype=x.dtype)
+        session, scale = losses._session, losses._session.scale
+        total = SecretTensor(lifted(session, weights.sum(), scale), scale, session, x.dtype)
+        if x.requires_grad:
+            session.storages.derive(_CLASSES, [total._parts[0]], ones)
+        loss = losses.sum()
+        if reduction == MEAN:
+            loss = approximation.divide(loss, total, bounded=weight is None)
+        return at_session_scale(loss), total
+
+
+for _overload in (aten.nll_loss_forward.default, aten.nll_loss2d_forward.default):
+    _nll_loss(_overload)

@@ -9,8 +9,8 @@ import torch
 from torch.nn import functional
 
 from tacit.fixed import WHOLE
-from tacit.operators.average_pooling import covering, each
-from tacit.operators.operands import as_words, compared, lifted, moved, operand_scale
+from tacit.operators.average_pooling import covering
+from tacit.operators.operands import as_words, compared, each, lifted, moved, operand_scale
 from tacit.operators.scales import of_target
 from tacit.operators.table import implements, unsupported
 from tacit.operators.tournaments import Tournament, Windows
@@ -76,6 +76,8 @@ def _taps(size: int, outputs: int, kernel: int, stride: int, padding: int, dilat
     starts = torch.arange(outputs) * stride - padding
     indices = starts.unsqueeze(0) + (torch.arange(kernel) * dilation).unsqueeze(1)
     inside = (indices >= 0) & (indices < size)
+    if not bool(inside.any(0).all()):
+        unsupported("a maximum over a window that lies in the padding", "pad less, or dilate less")
     first_inside = indices.gather(0, inside.int().argmax(0, keepdim=True))
     return torch.where(inside, indices, first_inside)
 

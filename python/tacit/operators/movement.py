@@ -10,6 +10,7 @@ from tacit.fixed import WHOLE, Scale
 from tacit.operators.operands import (
     Number,
     common_scale,
+    is_secret,
     lifted,
     lifted_bits,
     result_dtype,
@@ -136,7 +137,7 @@ def _at_one_scale(tensors: Sequence[Any], scale: Scale) -> tuple[list[Parts], Sc
 def cat(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
     """Tensors one after another; public ones among them stay free of interaction."""
     filled = [tensor for tensor in tensors if tensor.dim() != 1 or tensor.numel()] or list(tensors)
-    if not any(isinstance(tensor, SecretTensor) for tensor in filled):
+    if not is_secret(*filled):
         unsupported("joining public tensors and an empty secret one", "leave the empty one out")
     parts, scale, dtype = _at_one_scale(filled, common_scale(*tensors))
     joined = tuple(torch.cat(list(same), dim) for same in zip(*parts, strict=True))

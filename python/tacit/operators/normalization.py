@@ -15,9 +15,9 @@ import torch
 
 from tacit.fixed import Scale
 from tacit.operators.approximation import rsqrt
-from tacit.operators.arithmetic import add, mul, neg
+from tacit.operators.arithmetic import add, any_product, mul, neg
 from tacit.operators.convolution import convolution
-from tacit.operators.operands import lifted, public, rescaled
+from tacit.operators.operands import at_session_scale, is_secret, lifted, public
 from tacit.tensor import SecretTensor
 
 #: Fraction bits of factors, which products with x drop: results are right below 2^22. Chosen once: a scale
@@ -58,13 +58,13 @@ def normalise(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: flo
     """By statistics that are given."""
     shape = (1, -1) + (1,) * (x.dim() - 2)
     statistics = (weight, bias, mean, variance)
-    if not any(isinstance(tensor, SecretTensor) for tensor in statistics):
+    if not is_secret(*statistics):
         factor, offset = fold(weight, bias, public(mean), public(variance), eps)
         return add(mul(x, factor.reshape(shape)), offset.reshape(shape))
     factor, offset = _folded(statistics, eps)
     result = add(by_channel(factor, x), offset.reshape(shape))
     # The offset may have been worked out under another scale of the session.
-    return rescaled(result, result._session.scale)
+    return at_session_scale(result)
 
 
 def _folded(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, SecretTensor]:
@@ -93,16 +93,12 @@ def _worked_out(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, Se
         inverse = 1.0 / torch.sqrt(public(variance).to(torch.float64) + eps)
     # Products keep as many fraction bits as factors have.
     with session.at_scale(FACTOR_SCALE):
-        factor = inverse if weight is None else _product(weight, inverse)
+        factor = inverse if weight is None else any_product(weight, inverse)
         if not isinstance(factor, SecretTensor):
             parts = lifted(session, factor, FACTOR_SCALE)
             factor = SecretTensor(parts, FACTOR_SCALE, session, torch.get_default_dtype())
     offset = neg(mul(mean, factor))
     return factor, offset if bias is None else add(offset, bias)
-
-
-def _product(x: Any, y: Any) -> Any:
-    return mul(x, y) if isinstance(x, SecretTensor) or isinstance(y, SecretTensor) else x * y
 
 
 def by_channel(factor: SecretTensor, x: Any) -> SecretTensor:

@@ -10,7 +10,7 @@ from tacit import fixed, shares
 from tacit.fixed import Scale
 from tacit.operators import approximation
 from tacit.operators.averages import as_fractions, last, reduced
-from tacit.operators.operands import Number, rescaled
+from tacit.operators.operands import Number, at_session_scale, rescaled
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
@@ -45,7 +45,7 @@ def vector_norm(
     result: Any
     if ord == 0:
         counts = (x != 0).to(x.dtype)
-        return rescaled(counts.sum(dims, keepdim) if dims else counts, x._session.scale)
+        return at_session_scale(counts.sum(dims, keepdim) if dims else counts)
     if math.isinf(ord):
         extremum = torch.amax if ord > 0 else torch.amin
         result = extremum(x.abs(), dims, keepdim)
@@ -54,7 +54,7 @@ def vector_norm(
     else:
         # Its gradient divides by powers that are lost among units, or out of range.
         unsupported(f"the norm of order {ord}", "use 0, 1, 2, or plus or minus infinity")
-    return rescaled(result, x._session.scale)
+    return at_session_scale(result)
 
 
 def euclidean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
@@ -68,8 +68,9 @@ def euclidean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTens
     if x._scale.bits > MOST_SQUARED.bits:
         x = rescaled(x, MOST_SQUARED)
     count = math.prod(x.shape[d] for d in dims)
-    rows = tuple(last(part, dims).reshape(-1, 1, count) for part in x._parts)
-    sums = shares.matmul(session, rows, tuple(part.mT for part in rows), 0)
+    others = math.prod(reduced(x.shape, dims, False))
+    rows = tuple(last(part, dims).reshape(others, 1, count) for part in x._parts)
+    sums = shares.matmul(session, rows, tuple(part.mT for part in rows), 0, in_range=True)
     sums = tuple(part.reshape(-1) for part in sums)
     coarse = shares.truncate(session, sums, DROPPED)
     limit = shares.trivial(session, torch.tensor(1 << (fixed.ENCODED - DROPPED)))

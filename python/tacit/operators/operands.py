@@ -1,8 +1,8 @@
 """What operators do with their arguments before they compute: scales, public values, broadcasting."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, overload
 
 import torch
 
@@ -24,6 +24,11 @@ def session_of(*operands: Any) -> Session:
 def secret_of(*operands: Any) -> SecretTensor:
     """The first secret operand."""
     return next(operand for operand in operands if isinstance(operand, SecretTensor))
+
+
+def is_secret(*operands: Any) -> bool:
+    """Whether any operand is secret."""
+    return any(isinstance(operand, SecretTensor) for operand in operands)
 
 
 def result_dtype(x: Any, y: Any) -> torch.dtype:
@@ -63,6 +68,12 @@ def moved(x: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     return x.like(tuple(map(move, x._parts)), loose=x._loose)
 
 
+def each(values: Sequence[int], dims: int, default: Sequence[int] = ()) -> list[int]:
+    """A value for each dimension, of which one may stand for all."""
+    values = list(values) or list(default)
+    return values * dims if len(values) == 1 else values
+
+
 # Words ---------------------------------------------------------------------------------------------
 
 
@@ -86,6 +97,15 @@ def within(x: SecretTensor) -> SecretTensor:
     return x.like(tuple(part + low for part, low in zip(bits, lowest, strict=True)))
 
 
+def alike(x: Any, y: Any) -> tuple[Any, Any]:
+    """Both operands, a public one of them within the dtype of both together: of a byte and −1 PyTorch takes
+    255."""
+    if not is_loose(dtype := result_dtype(x, y)):
+        return x, y
+    x, y = (one if isinstance(one, SecretTensor) else public(one).to(dtype) for one in (x, y))
+    return x, y
+
+
 def is_loose(dtype: torch.dtype) -> bool:
     """Whether sums and products of this dtype may leave it, where PyTorch's wrap around."""
     return not dtype.is_floating_point and dtype not in (torch.int64, torch.bool)
@@ -97,6 +117,8 @@ def is_loose(dtype: torch.dtype) -> bool:
 def shifted(session: Session, parts: Parts, have: int, want: int) -> Parts:
     """Components with other fraction bits: a local product upward, a truncation downward."""
     if want >= have:
+        if session.is_plain and want > have:
+            ranges.check_shift(session, parts[0], want - have)
         return parts if want == have else tuple(part << (want - have) for part in parts)
     return shares.truncate(session, parts, have - want)
 
@@ -121,6 +143,22 @@ def lifted_bits(session: Session, value: Any) -> Parts:
     if isinstance(value, SecretTensor):
         return value._parts
     return shares.trivial_bits(session, public(value).to(torch.uint8))
+
+
+def conjunction(x: Any, y: Any) -> SecretTensor:
+    """x AND y of booleans; one round between secrets."""
+    session = session_of(x, y)
+    if isinstance(x, SecretTensor) and isinstance(y, SecretTensor):
+        return bits_of(session, shares.and_bits(session, *together(x._parts, y._parts)))
+    secret, plain = (x, y) if isinstance(x, SecretTensor) else (y, x)
+    return bits_of(session, tuple(part & public(plain).to(torch.uint8) for part in secret._parts))
+
+
+def disjunction(x: Any, y: Any) -> SecretTensor:
+    """x OR y = x XOR y XOR (x AND y) of booleans; one round between secrets."""
+    session = session_of(x, y)
+    one_alone = shares.xor(*together(lifted_bits(session, x), lifted_bits(session, y)))
+    return bits_of(session, shares.xor(one_alone, conjunction(x, y)._parts))
 
 
 def as_kind_of(value: Any, target: SecretTensor) -> SecretTensor:
@@ -161,16 +199,40 @@ def common_scale(*operands: Any) -> Scale:
     return fixed.of_sum([operand_scale(operand, session) for operand in operands])
 
 
-def rescaled(x: SecretTensor, scale: Scale) -> SecretTensor:
-    """The same numbers with other fraction bits, as ``shifted`` gives them."""
-    if x._scale == scale:
+@overload
+def rescaled(x: SecretTensor, scale: Scale) -> SecretTensor: ...
+
+
+@overload
+def rescaled(x: Any, scale: Scale) -> Any: ...
+
+
+def rescaled(x: Any, scale: Scale) -> Any:
+    """The same numbers with other fraction bits, as ``shifted`` gives them; what is public stays as it is."""
+    if not isinstance(x, SecretTensor) or x._scale == scale:
         return x
     return x.like(shifted(x._session, x._parts, x._scale.bits, scale.bits), scale, loose=x._loose)
 
 
+@overload
+def at_session_scale(x: SecretTensor) -> SecretTensor: ...
+
+
+@overload
+def at_session_scale(x: Any) -> Any: ...
+
+
+def at_session_scale(x: Any) -> Any:
+    """Secret fractions at the session's scale; integers and what is public stay as they are."""
+    if not isinstance(x, SecretTensor) or not x.dtype.is_floating_point:
+        return x
+    return rescaled(x, x._session.scale)
+
+
 def aligned(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
-    """Both operands as components at one scale."""
+    """Both operands, made alike, as components at one scale."""
     session, scale = session_of(x, y), common_scale(x, y)
+    x, y = alike(x, y)
     return lifted(session, x, scale), lifted(session, y, scale), scale
 
 
@@ -217,20 +279,22 @@ def times_public(
     session, x = x._session, as_words(x)
     _, scale = fixed.of_product(x._scale, operand_scale(values, session.scale), session.scale)
     factor = fixed.factor(values, x._scale, scale, gain)
-    parts, bits = _sum_of_terms(session, x._parts, factor, apply, check or apply)
+    in_range = check or apply if session.is_plain and dtype.is_floating_point else None
+    parts, bits = _sum_of_terms(session, x._parts, factor, apply, in_range)
     parts = shifted(session, parts, bits + x._scale.bits, scale.bits)
     return x.like(parts, scale, dtype, loose=is_loose(dtype))
 
 
 def _sum_of_terms(
-    session: Session, x: Parts, factor: Factor, apply: Apply, check: Apply
+    session: Session, x: Parts, factor: Factor, apply: Apply, check: Apply | None
 ) -> tuple[Parts, int]:
     parts: Parts = ()
     bits = 0
     for term in reversed(factor.terms):
-        if session.is_plain and term.bits:
+        if check is not None:
             words, factors = shares.array(x[0]), shares.array(term.words)
-            ranges.check_product(session, words, factors, x[0].numel(), check)
+            summands, truncated = x[0].numel(), term.bits > 0
+            ranges.check_product(session, words, factors, summands, check, truncated=truncated)
         product = tuple(apply(part, term.words) for part in x)
         if parts:
             product = shares.add(shares.truncate(session, parts, bits - term.bits), product)

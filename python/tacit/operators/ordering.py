@@ -98,30 +98,23 @@ def _sorted_with(
     session: Session, x: Parts, index: Parts, comparisons: Network, width: int
 ) -> tuple[Parts, Parts]:
     """The same with their indices beside them, by which equal ones are told apart."""
-    both = tuple(torch.stack(pair) for pair in zip(x, index, strict=True))
+    both = shares.stacked(x, index)
     for low, high in comparisons.stages:
         left, right = (tuple(part.index_select(1, places) for part in both) for places in (low, high))
         change = shares.subtract(right, left)
         # Whether the left one is greater, is less, and is the later one.
         asked = tuple(torch.stack([part[0], -part[0], part[1]]) for part in change)
-        greater, less, later = _unstacked(shares.sign(session, asked, width))
-        equal = shares.complement(session, _xor(greater, less))
-        swaps = _xor(greater, shares.and_bits(session, equal, later))
+        greater, less, later = shares.unstacked(shares.sign(session, asked, width))
+        equal = shares.complement(session, shares.xor(greater, less))
+        swaps = shares.xor(greater, shares.and_bits(session, equal, later))
         swaps = tuple(bit.expand(2, *bit.shape) for bit in swaps)
         change = shares.bit_multiply(session, swaps, change)
         for part, one, other, moved in zip(both, left, right, change, strict=True):
             part.index_copy_(1, low, one + moved)
             part.index_copy_(1, high, other - moved)
     both = tuple(part.index_select(1, comparisons.places) for part in both)
-    return tuple(part[0] for part in both), tuple(part[1] for part in both)
-
-
-def _unstacked(parts: Parts) -> list[Parts]:
-    return [tuple(part[at] for part in parts) for at in range(parts[0].shape[0])]
-
-
-def _xor(x: Parts, y: Parts) -> Parts:
-    return tuple(a ^ b for a, b in zip(x, y, strict=True))
+    words, index = shares.unstacked(both)
+    return words, index
 
 
 # Operators -----------------------------------------------------------------------------------------------

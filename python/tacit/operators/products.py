@@ -1,5 +1,5 @@
-"""Products along dimensions: trees of log2(n) levels. Each product on the way must be in range, not the last
-alone."""
+"""Products along dimensions: trees of log2(n) levels. Each product of neighbours on the way must be in range,
+not the last alone; and one that is nearer to 0 than a unit of the scale makes all that has it 0."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,7 +12,7 @@ from tacit.fixed import WHOLE, Scale
 from tacit.operators.arithmetic import mul
 from tacit.operators.averages import reduced
 from tacit.operators.conversion import to_copy
-from tacit.operators.operands import as_words, moved, rescaled
+from tacit.operators.operands import as_words, at_session_scale, is_loose, moved, rescaled
 from tacit.operators.reduction import sum_dims
 from tacit.operators.scales import of_power, of_session
 from tacit.operators.table import implements
@@ -46,12 +46,12 @@ def product(x: SecretTensor) -> SecretTensor:
         )
         joined = rescaled(mul(left, right), scale), rescaled(odd, scale)
         parts = zip(*(one._parts for one in joined), strict=True)
-        x = x.like(tuple(torch.cat(pair) for pair in parts), scale)
+        x = x.like(tuple(torch.cat(pair) for pair in parts), scale, loose=is_loose(x.dtype))
     return rescaled(moved(x, lambda part: part[0]), scale)
 
 
 def _slice(x: SecretTensor, start: int, end: int) -> SecretTensor:
-    return x.like(tuple(part[start:end] for part in x._parts))
+    return moved(x, lambda part: part[start:end])
 
 
 @implements(aten.prod.default, scale=of_products)
@@ -82,7 +82,8 @@ def cumprod(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> S
     while distance < x.shape[0]:
         earlier, later = _slice(x, 0, len(x) - distance), _slice(x, distance, len(x))
         pairs = zip(x._parts, mul(earlier, later)._parts, strict=True)
-        x = x.like(tuple(torch.cat([part[:distance], more]) for part, more in pairs))
+        parts = tuple(torch.cat([part[:distance], more]) for part, more in pairs)
+        x = x.like(parts, loose=is_loose(x.dtype))
         distance *= 2
     return moved(x, lambda part: part.movedim(0, dim))
 
@@ -107,4 +108,4 @@ def trilinear(
     secret = sorted(operands, key=lambda operand: isinstance(operand, SecretTensor))
     # Public ones first: their product costs nothing.
     both = secret[0] * secret[1] if not isinstance(secret[1], SecretTensor) else mul(secret[0], secret[1])
-    return rescaled(sum_dims(mul(both, secret[2]), sum_dim), secret[2]._session.scale)
+    return at_session_scale(sum_dims(mul(both, secret[2]), sum_dim))

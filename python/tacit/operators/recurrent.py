@@ -12,7 +12,7 @@ from torch.nn.functional import linear
 from torch.nn.modules import module as hooks
 from torch.overrides import enable_reentrant_dispatch
 
-from tacit.operators.operands import rescaled, secret_of
+from tacit.operators.operands import at_session_scale, is_secret
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
@@ -21,6 +21,9 @@ aten = torch.ops.aten
 
 #: The number that PyTorch's fused layers give to LSTM.
 LSTM = 2
+
+#: Tensors that such a layer takes: input, two weights, two biases, state and memory.
+OPERANDS = 7
 
 
 def lstm_layer(
@@ -50,68 +53,38 @@ def lstm_layer(
 
 
 @implements(aten.mkldnn_rnn_layer.default, scale=of_session)
-def fused_layer(
-    x: Any,
-    of_input: Any,
-    of_state: Any,
-    bias_of_input: Any,
-    bias_of_state: Any,
-    state: Any,
-    memory: Any,
-    reverse: bool,
-    batch_sizes: Sequence[int],
-    mode: int,
-    _hidden_size: int,
-    _num_layers: int,
-    has_biases: bool,
-    *_: bool,
-) -> tuple[Any, ...]:
+def fused_layer(*arguments: Any) -> tuple[Any, ...]:
     """``nn.LSTM``'s layers; nothing is kept for the gradient."""
+    operands, (reverse, batch_sizes, mode, _, _, has_biases, *_) = arguments[:OPERANDS], arguments[OPERANDS:]
     _check(mode, batch_sizes)
-    weights = [of_input, of_state, *([bias_of_input, bias_of_state] if has_biases else [])]
-    found = lstm_layer(x, weights, state, memory, reverse)
-    scale = secret_of(*found)._session.scale
-    finished = [rescaled(one, scale) if isinstance(one, SecretTensor) else one for one in found]
-    return *finished, torch.empty(0, dtype=torch.uint8)
+    found = _layer(operands, reverse, has_biases)
+    return *map(at_session_scale, found), torch.empty(0, dtype=torch.uint8)
 
 
 @implements(aten.mkldnn_rnn_layer_backward.default, scale=of_session)
-def fused_layer_backward(
-    x: Any,
-    of_input: Any,
-    of_state: Any,
-    bias_of_input: Any,
-    bias_of_state: Any,
-    state: Any,
-    memory: Any,
-    _outputs: Any,
-    _last_state: Any,
-    _last_memory: Any,
-    *rest: Any,
-) -> tuple[Any, ...]:
-    """The gradients of all of these: the layer is computed once more, and PyTorch goes back through its
+def fused_layer_backward(*arguments: Any) -> tuple[Any, ...]:
+    """The gradients of all operands: the layer is computed once more, and PyTorch goes back through its
     steps."""
-    gradients, (reverse, mode, *_, batch_sizes, _first, _workspace) = rest[:3], rest[3:]
-    has_biases = rest[6]
+    # What came out, of which nothing is needed, stands before its gradients.
+    operands, gradients = arguments[:OPERANDS], arguments[OPERANDS + 3 : OPERANDS + 6]
+    reverse, mode, _, _, has_biases, *_, batch_sizes, _, _ = arguments[OPERANDS + 6 :]
     _check(mode, batch_sizes)
-    operands = [x, of_input, of_state, bias_of_input, bias_of_state, state, memory]
     with enable_reentrant_dispatch(), torch.enable_grad():
         leaves = [operand.detach().requires_grad_() for operand in operands]
-        weights, start = leaves[1 : 5 if has_biases else 3], leaves[5:]
-        found = lstm_layer(leaves[0], weights, start[0], start[1], reverse)
+        found = _layer(leaves, reverse, has_biases)
         known = [pair for pair in zip(found, gradients, strict=True) if pair[1] is not None]
         outputs, given = zip(*known, strict=True)
         made = torch.autograd.grad(outputs, leaves, given, allow_unused=True)
-    pairs = zip(made, operands, strict=True)
-    scale = secret_of(*operands, *gradients)._session.scale
     return tuple(
-        torch.zeros_like(operand)
-        if one is None
-        else rescaled(one, scale)
-        if isinstance(one, SecretTensor)
-        else one
-        for one, operand in pairs
+        torch.zeros_like(operand) if one is None else at_session_scale(one)
+        for one, operand in zip(made, operands, strict=True)
     )
+
+
+def _layer(operands: Sequence[Any], reverse: bool, has_biases: bool) -> tuple[Any, Any, Any]:
+    """Of a fused layer's operands."""
+    x, *weights, state, memory = operands
+    return lstm_layer(x, weights if has_biases else weights[:2], state, memory, reverse)
 
 
 def _check(mode: int, batch_sizes: Sequence[int]) -> None:
@@ -124,7 +97,7 @@ def _begin(module: torch.nn.Module, args: Any) -> Any:
     if not isinstance(module, torch.nn.RNNBase | torch.nn.RNNCellBase) or not args:
         return None
     x, given = args[0], args[1] if len(args) > 1 else None
-    if not isinstance(x, SecretTensor) or any(isinstance(one, SecretTensor) for one in module.parameters()):
+    if not isinstance(x, SecretTensor) or is_secret(*module.parameters()):
         return None
     is_lstm = isinstance(module, torch.nn.LSTM | torch.nn.LSTMCell)
     state, memory = given if is_lstm and given is not None else (given, None)

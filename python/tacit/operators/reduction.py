@@ -5,13 +5,15 @@ from collections.abc import Sequence
 
 import torch
 
-from tacit import shares
+from tacit import fixed, ranges, shares
+from tacit.fixed import Scale
 from tacit.operators.arithmetic import sub
 from tacit.operators.averages import last, mean, reduced
 from tacit.operators.conversion import to_copy
 from tacit.operators.linear import bmm
 from tacit.operators.logical import logical_not
-from tacit.operators.operands import Number, as_words, times_public
+from tacit.operators.norms import euclidean
+from tacit.operators.operands import Number, as_words, moved, times_public
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
@@ -41,6 +43,8 @@ def sum_dims(
     own = x.dtype if x.dtype.is_floating_point else torch.int64
     x = as_words(x)
     dims = _dims(x, dim)
+    if dims and x._session.is_plain and own.is_floating_point:
+        ranges.check_sum(x._session, x._parts[0], lambda words: words.sum(dims))
     result = x.like(tuple(part.sum(dims, keepdim=keepdim) if dims else part for part in x._parts), dtype=own)
     return result if dtype is None else to_copy(result, dtype=dtype)
 
@@ -78,22 +82,63 @@ def variance(
 ) -> SecretTensor:
     """Variances along dimensions: the sum of squares of deviations / √count, in range wherever the variance
     is, and truncated once. At most twelve rounds."""
+    deviations, dims, count = _deviations(x, dim, correction)
+    return mean_of_squares(deviations, dims, count, keepdim)
+
+
+@implements(aten.std.correction, scale=of_session)
+def deviation(
+    x: SecretTensor,
+    dim: Sequence[int] | None = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool = False,
+) -> SecretTensor:
+    """Standard deviations along dimensions: norms of deviations / √count, as ``euclidean`` has them, so that
+    small ones are as exact as others. Domain: below 2^15."""
+    deviations, dims, count = _deviations(x, dim, correction)
+    root = torch.tensor(1.0 / math.sqrt(count), dtype=torch.float64)
+    return euclidean(times_public(deviations, root, x.dtype, gain=2.0), dims, keepdim)
+
+
+@implements(aten.std_mean.correction, scale=of_session)
+def deviation_and_mean(
+    x: SecretTensor,
+    dim: Sequence[int] | None = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool = False,
+) -> tuple[SecretTensor, SecretTensor]:
+    """Both; the rounds of the first."""
+    return deviation(x, dim, correction=correction, keepdim=keepdim), mean_dims(x, dim, keepdim)
+
+
+def _deviations(
+    x: SecretTensor, dim: Sequence[int] | None, correction: Number | None
+) -> tuple[SecretTensor, list[int], Number]:
+    """From the mean; the dimensions; and how many numbers count."""
     dims = _dims(x, dim)
     elements = math.prod(x.shape[d] for d in dims)
     count = elements - (1 if correction is None else correction)
     if count <= 0:
         unsupported("the variance of so few elements", "give it more elements than the correction")
-    return mean_of_squares(sub(x, mean(x, dims, True)), dims, count, keepdim)
+    return sub(x, mean(x, dims, True)), dims, count
 
 
 def mean_of_squares(
     deviations: SecretTensor, dims: Sequence[int], count: Number, keepdim: bool
 ) -> SecretTensor:
-    """Σ (deviation / √count)² along dimensions. At most six rounds."""
+    """Σ (deviation / √count)² along dimensions, in range wherever it is of the session's scale. At most six
+    rounds."""
+    session = deviations._session
+    # Squares have twice the bits, before they are truncated.
+    most = (fixed.RANGE - fixed.ENCODED + session.scale.bits) // 2
     elements = math.prod(deviations.shape[d] for d in dims)
     # A deviation may have a bit more than a value.
     root = torch.tensor(1.0 / math.sqrt(count), dtype=torch.float64)
-    whole, deviations = deviations.shape, times_public(deviations, root, deviations.dtype, gain=2.0)
+    whole = deviations.shape
+    with session.at_scale(Scale(min(session.scale.bits, most))):
+        deviations = times_public(deviations, root, deviations.dtype, gain=2.0)
     rows = tuple(last(part, dims).reshape(-1, 1, elements) for part in deviations._parts)
     squares = bmm(deviations.like(rows), deviations.like(tuple(part.mT for part in rows)))
     shape = reduced(whole, dims, keepdim)
@@ -105,6 +150,8 @@ def cumsum(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> Se
     """Prefix sums; no interaction (at most two rounds for booleans)."""
     own = x.dtype if x.dtype.is_floating_point else torch.int64
     x = as_words(x)
+    if x._session.is_plain and own.is_floating_point:
+        ranges.check_sum(x._session, x._parts[0], lambda words: words.cumsum(dim))
     result = x.like(tuple(part.cumsum(dim) for part in x._parts), dtype=own)
     return result if dtype is None else to_copy(result, dtype=dtype)
 
@@ -112,22 +159,25 @@ def cumsum(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> Se
 @implements(aten.trace.default)
 def trace(x: SecretTensor) -> SecretTensor:
     """The sum of the diagonal; no interaction."""
-    return sum_all(x.like(tuple(part.diagonal() for part in x._parts)))
+    return sum_all(moved(x, torch.diagonal))
 
 
 @implements(aten.any.default, aten.any.dim, aten.any.dims)
 def any_of(x: SecretTensor, dim: Sequence[int] | int | None = None, keepdim: bool = False) -> SecretTensor:
     """Whether any element is true, or not zero: how many are is compared with zero, at the width that the
     count needs."""
-    x = to_copy(x, dtype=torch.bool)
+    truths = to_copy(x, dtype=torch.bool)
     dims = _dims(x, dim)
     most = math.prod(x.shape[d] for d in dims)
-    counts = sum_dims(x, dims, keepdim)
+    counts = sum_dims(truths, dims, keepdim)
     none = shares.equal_zero(x._session, counts._parts, max(2, most.bit_length()))
-    return logical_not(x.like(none))
+    found = logical_not(truths.like(none))
+    # PyTorch gives bytes for bytes.
+    return to_copy(found, dtype=torch.uint8) if x.dtype == torch.uint8 else found
 
 
 @implements(aten.all.default, aten.all.dim, aten.all.dims)
 def all_of(x: SecretTensor, dim: Sequence[int] | int | None = None, keepdim: bool = False) -> SecretTensor:
     """Whether all elements are true, or not zero: none of their opposites is."""
-    return logical_not(any_of(logical_not(to_copy(x, dtype=torch.bool)), dim, keepdim))
+    found = logical_not(any_of(logical_not(to_copy(x, dtype=torch.bool)), dim, keepdim))
+    return to_copy(found, dtype=torch.uint8) if x.dtype == torch.uint8 else found

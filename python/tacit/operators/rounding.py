@@ -65,9 +65,8 @@ def round_(x: SecretTensor) -> SecretTensor:
     half = shares.trivial(session, torch.tensor(1 << (bits - 1)))
     raised = tuple(part + more for part, more in zip(x._parts, half, strict=True))
     binary = shares.binary(session, raised, bits + 1)
-    places = shares.bit_to_ring(session, binary)
     weights = torch.tensor([1 << place for place in range(bits)])
-    after = tuple(torch.tensordot(weights, part[:bits], 1) for part in places)
+    after = shares.from_binary(session, tuple(part[:bits] for part in binary), weights)
     # Halfway between two, the odd one above is one too many.
     halfway = shares.equal_zero(session, after, bits + 1)
     excess = shares.and_bits(session, halfway, tuple(part[bits] for part in binary))

@@ -77,7 +77,7 @@ def mode(x: SecretTensor, dim: int = -1, keepdim: bool = False) -> tuple[SecretT
     chosen = x.like(best, WHOLE, torch.int64).unsqueeze(0) == torch.arange(x.shape[dim]).reshape(
         -1, *[1] * (x.dim() - 1)
     )
-    both = tuple(torch.stack(pair) for pair in zip(words, places, strict=True))
+    both = shares.stacked(words, places)
     chosen_bits = tuple(bit.expand(both[0].shape) for bit in chosen._parts)
     both = tuple(part.sum(1) for part in shares.bit_multiply(session, chosen_bits, both))
     if keepdim:

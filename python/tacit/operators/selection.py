@@ -49,7 +49,7 @@ def positions(index: Any, size: int, *, wraps: bool = False) -> Parts:
     # In range is what is not negative and less than the count: of both differences one is negative.
     ends = shares.trivial(session, torch.tensor([0, count]).reshape(2, *[1] * index.dim()))
     signs = shares.sign(session, shares.subtract(words, ends), compared(session, WHOLE))
-    valid = tuple(bit[0] ^ bit[1] for bit in signs)
+    valid = shares.xor(*shares.unstacked(signs))
     bits = shares.binary(session, words, max(1, (count - 1).bit_length()))
     hot = patterns.one_hot(session, bits, count, valid)
     return tuple(part[..., :size] ^ part[..., size:] for part in hot) if wraps else hot
@@ -99,10 +99,9 @@ def _last(session: Session, hot: Parts) -> Parts:
         early, late = (
             tuple(part[:, rows] for part in any_of) for rows in (slice(-distance), slice(distance, None))
         )
-        either = zip(early, late, shares.and_bits(session, early, late), strict=True)
+        either = shares.xor(shares.xor(early, late), shares.and_bits(session, early, late))
         any_of = tuple(
-            torch.cat([a ^ b ^ both, part[:, -distance:]], 1)
-            for (a, b, both), part in zip(either, any_of, strict=True)
+            torch.cat([bit, part[:, -distance:]], 1) for bit, part in zip(either, any_of, strict=True)
         )
         distance *= 2
     if size < 2:

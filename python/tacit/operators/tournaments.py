@@ -2,6 +2,7 @@
 out and along which gradients go back. Nobody who does not ask for either pays for more than the maxima."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -31,6 +32,16 @@ class Windows:
         is_in.scatter_(2, taps.permute(1, 2, 0), True)
         return bool((is_in.sum(1) > 1).any())
 
+    @cached_property
+    def _strides(self) -> list[tuple[int, int, int]]:
+        """For each place start, end and step of its indices, if they are equally far from each other."""
+        outputs = self.taps.shape[-1]
+        step = int(self.taps[0, 1] - self.taps[0, 0]) if outputs > 1 else 1
+        starts = self.taps[:, :1]
+        if step < 1 or not self.taps.equal(starts + torch.arange(outputs) * step):
+            return []
+        return [(start, start + (outputs - 1) * step + 1, step) for start in starts.flatten().tolist()]
+
     def taken(self, parts: Parts) -> Parts:
         """(places, ..., outputs, ...) of components."""
         return tuple(map(self._taken, parts))
@@ -38,6 +49,9 @@ class Windows:
     def _taken(self, part: torch.Tensor) -> torch.Tensor:
         if self.taps.dim() == 3:
             return torch.stack([part.gather(self.dim, tap) for tap in self.taps])
+        if self._strides:
+            # As index_select does it, in a fraction of the time.
+            return torch.stack([torch.ops.aten.slice(part, self.dim, *stride) for stride in self._strides])
         places = part.index_select(self.dim, self.taps.flatten())
         return torch.ops.aten.unflatten.int(places, self.dim, self.taps.shape).movedim(self.dim - 1, 0)
 

@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import gelu, layer_norm, linear, relu
 
 from tacit.operators.attention import scores, weights
-from tacit.operators.operands import rescaled
+from tacit.operators.operands import at_session_scale
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
@@ -56,8 +56,8 @@ def multi_head_attention(
     shown = None
     if need_weights:
         shown = weighing.mean(1) if average_attn_weights else weighing
-    projection: Any = linear(result, proj_weight, proj_bias)
-    return rescaled(projection, projection._session.scale), shown
+    projection = linear(result, proj_weight, proj_bias)
+    return at_session_scale(projection), shown
 
 
 @implements(aten._transformer_encoder_layer_fwd.default, scale=of_session)
@@ -107,4 +107,4 @@ def encoder_layer(
     else:
         x = first_norm(x + attended(x))
         x = second_norm(x + fed_forward(x))
-    return rescaled(x, x._session.scale)
+    return at_session_scale(x)

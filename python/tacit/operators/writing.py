@@ -4,8 +4,9 @@ from typing import Any
 
 import torch
 
-from tacit.operators.operands import as_kind_of
+from tacit.operators.operands import as_kind_of, session_of
 from tacit.operators.scales import of_target
+from tacit.operators.selection import target
 from tacit.operators.table import assign, implements, unsupported, writable
 from tacit.tensor import SecretTensor
 
@@ -29,8 +30,7 @@ def fill_(target: SecretTensor, value: Any) -> SecretTensor:
 @implements(aten.fill.Scalar, aten.fill.Tensor, scale=of_target)
 def fill(x: Any, value: Any) -> SecretTensor:
     """A tensor like x that has one value everywhere."""
-    if not isinstance(x, SecretTensor):
-        return value.like(tuple(part.expand(x.shape).clone() for part in value._parts), dtype=x.dtype)
+    x = target(x, session_of(x, value))
     value = as_kind_of(value, x)
     return x.like(tuple(part.expand(x.shape).clone() for part in value._parts))
 

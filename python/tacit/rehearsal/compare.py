@@ -247,8 +247,8 @@ def _advice(
 
 
 def _table(layers: list[Layer]) -> list[str]:
-    width = max(len("layer"), *(len(layer.name) for layer in layers))
-    kind = max(len("type"), *(len(layer.type) for layer in layers))
+    width = max(map(len, ["layer", *(layer.name for layer in layers)]))
+    kind = max(map(len, ["type", *(layer.type for layer in layers)]))
     lines = [
         f"{'layer':<{width}}  {'type':<{kind}}  {'plain range':>23}  {'error':>8}  {'normalised':>10}  room"
     ]

@@ -187,7 +187,7 @@ def _lines(found: list[_Metered]) -> dict[str, Line]:
 
 
 def _table(found: Cost) -> list[str]:
-    width = max(len("(outside)"), *(len(label) for label in found.layers))
+    width = max(map(len, ["(outside)", *found.layers]))
     lines = [f"{'layer':<{width}} {'MB':>10} {'rounds':>7} {'network s':>10}"]
     for label, line in found.layers.items():
         seconds = found.network.seconds(line.rounds, line.bytes_sent)

@@ -5,15 +5,19 @@ from typing import Any
 
 import torch
 
-from tacit.operators.backward.results import at_session_scale, weighted
+from tacit.fixed import Scale
+from tacit.operators.approximation import divide, reciprocal
+from tacit.operators.backward.results import weighted
+from tacit.operators.losses import MEAN, NONE, classes_of, kept_classes, times_weights
+from tacit.operators.operands import at_session_scale
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: ``at::Reduction``.
-NONE, MEAN = 0, 1
+#: Of the reciprocal of how many targets there are.
+FINE = Scale(24)
 
 #: What the divisor in the gradient of a binary cross entropy is at least: a unit of fixed point.
 LEAST_DIVISOR = 2.0**-16
@@ -74,18 +78,16 @@ def nll_loss_backward(
     total_weight: Any,
 ) -> Any:
     """−weight of the class at the place of the target, of what counts. Public if gradient, weights and
-    targets are. For secret class numbers all classes are compared with each, side by side."""
-    has_batch = x.dim() > target.dim() and x.dim() > 1
-    classes = 1 if has_batch else 0
-    chosen = _one_hot(target, x.shape[classes], classes, ignore_index)
-    if weight is not None:
-        shape = [1] * x.dim()
-        shape[classes] = -1
-        chosen = chosen * weight.reshape(shape)
+    targets are. For secret targets by the comparisons of the loss, which are kept; of a mean the rounds of a
+    reciprocal and four, or of a division where the gradient of the loss is secret."""
+    chosen = kept_classes(total_weight)
+    if chosen is None:
+        chosen = classes_of(target, x, ignore_index)
+    chosen = times_weights(chosen, weight, x)
     if reduction == NONE:
-        return at_session_scale(chosen * -gradient.unsqueeze(classes))
+        return at_session_scale(chosen * -gradient.unsqueeze(0 if x.dim() == 1 else 1))
     if reduction == MEAN and isinstance(total_weight, SecretTensor):
-        gradient = gradient / total_weight
+        gradient = _divided(gradient, total_weight, weight is None)
     elif reduction == MEAN:
         gradient = gradient / total_weight if not isinstance(gradient, SecretTensor) else gradient
         if isinstance(gradient, SecretTensor):
@@ -93,10 +95,8 @@ def nll_loss_backward(
     return at_session_scale(chosen * -gradient)
 
 
-def _one_hot(target: Any, classes: int, dim: int, ignored: int) -> Any:
-    """Ones at the classes; none where the target is to be ignored."""
-    shape = [1] * (target.dim() + 1)
-    shape[dim] = classes
-    numbers = torch.arange(classes).reshape(shape)
-    ones = target.unsqueeze(dim) == numbers
-    return ones & (numbers != ignored) if 0 <= ignored < classes else ones
+def _divided(gradient: Any, total: SecretTensor, is_count: bool) -> Any:
+    """The share of a target in the gradient of a mean, which is small where they are many."""
+    if isinstance(gradient, SecretTensor):
+        return divide(gradient, total, bounded=is_count)
+    return gradient * reciprocal(total, positive=is_count, scale=FINE)

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from tacit.operators.backward.results import at_session_scale, dots
+from tacit.operators.backward.results import dots
+from tacit.operators.operands import at_session_scale
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 
@@ -23,9 +24,18 @@ def _of_input(g: Any, normal: Any, rstd: Any, dims: Sequence[int]) -> Any:
     return (g - g.mean(list(dims), keepdim=True) - normal * along) * rstd
 
 
-def _summed(x: Any, dims: Sequence[int], shape: Sequence[int]) -> Any:
-    """Sums along dimensions, of which there may be none."""
-    return (x.sum(list(dims)) if dims else x).reshape(list(shape))
+def _of_parameters(
+    gradient: Any, normal: Any, dims: Sequence[int], shape: Sequence[int], wanted: Sequence[bool]
+) -> tuple[Any, Any]:
+    """Of weight and bias: sums of gradient·x̂, two rounds, and of the gradient, along the dimensions in which
+    they are the same; there may be none of these."""
+    of_weight = of_bias = None
+    if wanted[1]:
+        of_weight = at_session_scale(dots(gradient, normal, dims).reshape(list(shape)))
+    if wanted[2]:
+        sums = gradient.sum(list(dims)) if dims else gradient
+        of_bias = at_session_scale(sums.reshape(list(shape)))
+    return of_weight, of_bias
 
 
 @implements(aten.native_layer_norm_backward.default, scale=of_session)
@@ -45,12 +55,7 @@ def layer_norm_backward(
     normal = (x - mean) * rstd
     g = gradient if weight is None else gradient * weight
     of_x = at_session_scale(_of_input(g, normal, rstd, dims)) if wanted[0] else None
-    of_weight = of_bias = None
-    if wanted[1]:
-        of_weight = at_session_scale(dots(gradient, normal, batch).reshape(list(normalized_shape)))
-    if wanted[2]:
-        of_bias = at_session_scale(_summed(gradient, batch, normalized_shape))
-    return of_x, of_weight, of_bias
+    return of_x, *_of_parameters(gradient, normal, batch, normalized_shape, wanted)
 
 
 @implements(aten.native_group_norm_backward.default, scale=of_session)
@@ -72,14 +77,8 @@ def group_norm_backward(
     rstd = rstd.reshape(batch, groups, 1, 1)
     normal = (x.reshape(shape) - mean.reshape(batch, groups, 1, 1)) * rstd
     g = rows if weight is None else rows * weight.reshape(1, groups, channels // groups, 1)
-    of_x = of_weight = of_bias = None
-    if wanted[0]:
-        of_x = at_session_scale(_of_input(g, normal, rstd, [2, 3]).reshape(x.shape))
-    if wanted[1]:
-        of_weight = at_session_scale(dots(rows, normal, [0, 3]).reshape(channels))
-    if wanted[2]:
-        of_bias = at_session_scale(rows.sum([0, 3]).reshape(channels))
-    return of_x, of_weight, of_bias
+    of_x = at_session_scale(_of_input(g, normal, rstd, [2, 3]).reshape(x.shape)) if wanted[0] else None
+    return of_x, *_of_parameters(rows, normal, [0, 3], [channels], wanted)
 
 
 @implements(aten.native_batch_norm_backward.default, scale=of_session)
@@ -103,12 +102,8 @@ def batch_norm_backward(
         mean, rstd = running_mean, torch.rsqrt(running_variance + eps)
     rstd = rstd.reshape(shape)
     normal = (x - mean.reshape(shape)) * rstd if training or wanted[1] else None
-    of_x = of_weight = of_bias = None
+    of_x = None
     if wanted[0]:
         g = gradient if weight is None else gradient * weight.reshape(shape)
         of_x = at_session_scale(_of_input(g, normal, rstd, dims) if training else g * rstd)
-    if wanted[1]:
-        of_weight = at_session_scale(dots(gradient, normal, dims).reshape(-1))
-    if wanted[2]:
-        of_bias = at_session_scale(gradient.sum(dims))
-    return of_x, of_weight, of_bias
+    return of_x, *_of_parameters(gradient, normal, dims, [-1], wanted)

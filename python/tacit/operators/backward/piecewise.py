@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from tacit.operators.backward.results import at_session_scale
-from tacit.operators.operands import Number
+from tacit.operators.activation import positive_of
+from tacit.operators.operands import Number, at_session_scale
 from tacit.operators.scales import of_session, of_target
 from tacit.operators.table import implements
 
@@ -27,8 +27,9 @@ def _outside(x: Any, bound: Number) -> Any:
 
 @implements(aten.threshold_backward.default, scale=of_target)
 def threshold_backward(gradient: Any, x: Any, bound: Number) -> Any:
-    """The gradient where x > bound, else zero: eight rounds. Exact."""
-    return gradient * (x > bound)
+    """The gradient where x > bound, else zero: eight rounds, two if x is what a ReLU gave. Exact."""
+    known = positive_of(x) if bound == 0 else None
+    return gradient * (x > bound if known is None else known)
 
 
 @implements(aten.hardtanh_backward.default, scale=of_target)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tacit.operators.backward.results import at_session_scale
+from tacit.operators.operands import at_session_scale
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 

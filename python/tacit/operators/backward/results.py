@@ -6,13 +6,8 @@ from typing import Any
 
 import torch
 
-from tacit.operators.operands import rescaled
+from tacit.operators.operands import at_session_scale
 from tacit.tensor import SecretTensor
-
-
-def at_session_scale(x: Any) -> Any:
-    """A gradient at the session's scale; one that is public stays as it is."""
-    return rescaled(x, x._session.scale) if isinstance(x, SecretTensor) else x
 
 
 def weighted(x: Any, gradient: Any, factor: float) -> Any:

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from tacit.operators.backward.results import at_session_scale, dots
-from tacit.operators.operands import Number
+from tacit.operators.backward.results import dots
+from tacit.operators.operands import Number, at_session_scale
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 

@@ -1,0 +1,119 @@
+"""The models that are measured, as PyTorch, torchvision and transformers have them, each with an example of
+what goes in. Weights are random."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from tacit.errors import SetupError
+
+Example = tuple[nn.Module, torch.Tensor]
+
+
+def _torchvision(name: str, **options: Any) -> nn.Module:
+    try:
+        from torchvision.models import get_model
+    except ImportError:
+        raise SetupError("this case needs torchvision: pip install 'tacit[demo]'") from None
+    model: nn.Module = get_model(name, weights=None, **options)
+    return model
+
+
+def lenet() -> nn.Module:
+    """LeNet-5 with max pooling, for 28×28 images."""
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(400, 120),
+        nn.ReLU(),
+        nn.Linear(120, 84),
+        nn.ReLU(),
+        nn.Linear(84, 10),
+    )
+
+
+def transformer_block() -> nn.Module:
+    """Of BERT-base."""
+    return nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu", batch_first=True)
+
+
+def resnet18() -> Example:
+    """torchvision's, of an image of ImageNet's size."""
+    return _torchvision("resnet18"), torch.randn(1, 3, 224, 224)
+
+
+def vit_b16() -> Example:
+    """torchvision's, of an image of ImageNet's size; its head, which begins with zeros, is drawn."""
+    model = _torchvision("vit_b_16")
+    nn.init.normal_(model.heads.head.weight, std=0.02)  # type: ignore[union-attr, arg-type]
+    return model, torch.randn(1, 3, 224, 224)
+
+
+def bert_base() -> Example:
+    """BERT-base as Hugging Face has it, from the numbers of 128 tokens to the states of its last layer."""
+    try:
+        from transformers import BertConfig, BertModel
+    except ImportError:
+        raise SetupError("this case needs transformers: pip install transformers") from None
+    configuration = BertConfig()
+    model: nn.Module = BertModel(configuration, add_pooling_layer=False)
+    return model, torch.randint(0, configuration.vocab_size, (1, 128))
+
+
+def alexnet() -> nn.Module:
+    """AlexNet for images of CIFAR-10's shape, as in Falcon (Wagh and others 2020)."""
+    return nn.Sequential(
+        *(nn.Conv2d(3, 96, 11, stride=4, padding=9), nn.MaxPool2d(3, 2), nn.ReLU(), nn.BatchNorm2d(96)),
+        *(nn.Conv2d(96, 256, 5, padding=1), nn.MaxPool2d(2, 1), nn.ReLU(), nn.BatchNorm2d(256)),
+        *(nn.Conv2d(256, 384, 3, padding=1), nn.ReLU()),
+        *(nn.Conv2d(384, 384, 3, padding=1), nn.ReLU()),
+        *(nn.Conv2d(384, 256, 3, padding=1), nn.ReLU()),
+        *(nn.Flatten(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()),
+        nn.Linear(256, 10),
+    )
+
+
+def vgg16() -> nn.Module:
+    """torchvision's convolutions for images of CIFAR-10's shape, of which one pixel is left, and three
+    linear layers."""
+    model = _torchvision("vgg16")
+    model.avgpool = nn.Identity()
+    model.classifier = nn.Sequential(
+        nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)
+    )
+    return model
+
+
+#: Of CrypTen's benchmark (Knott and others 2021, section 6.1): words, and the size of their embeddings.
+WORDS, EMBEDDING = 519_820, 32
+
+
+def text_sentiment() -> Example:
+    """A linear layer on the sum of the embeddings of a review's words, which is a product of the counts of
+    all words with all embeddings; 32 reviews of 130 words or so."""
+    model = nn.Sequential(nn.Linear(WORDS, EMBEDDING, bias=False), nn.Linear(EMBEDDING, 1))
+    nn.init.normal_(model[0].weight)  # type: ignore[arg-type]
+    return model, torch.poisson(torch.full((32, WORDS), 130 / WORDS))
+
+
+def wav2letter() -> Example:
+    """Wav2Letter (Collobert and others 2016) on a waveform, with the sizes that torchaudio gives it, and a
+    second of audio."""
+    sizes = [
+        *((1, 250, 250, 160, 45), (250, 250, 48, 2, 23)),
+        *[(250, 250, 7, 1, 3)] * 7,
+        *((250, 2000, 32, 1, 16), (2000, 2000, 1, 1, 0), (2000, 29, 1, 1, 0)),
+    ]
+    layers: list[nn.Module] = []
+    for size in sizes:
+        convolution = nn.Conv1d(*size)
+        # By PyTorch's own start hardly anything would be left of a signal after twelve layers.
+        nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
+        layers += [convolution, nn.ReLU()]
+    return nn.Sequential(*layers, nn.LogSoftmax(1)), torch.randn(1, 1, 16_000)

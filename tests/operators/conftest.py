@@ -1,0 +1,20 @@
+"""The sessions that operators are tried in."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tacit
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "plain": {"parties": 2, "protocol": "plain"},
+    "replicated": {},
+    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
+}
+
+
+@pytest.fixture(params=SETTINGS)
+def everywhere(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Runs a program under each protocol: what party 0 finds."""
+    return lambda fn, *args: tacit.launch(fn, *args, **SETTINGS[request.param])[0]
