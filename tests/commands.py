@@ -55,7 +55,9 @@ class Command:
 def tacit(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Runs a command. Those that start parties themselves run in this process, whose fork server they use."""
     words = list(map(str, arguments))
-    ended = _here(words) if words[0] in ("bench", "demo") else Command(*words, folder=folder).ended()
+    ended = (
+        _here(words) if words[0] in ("bench", "demo", "federated") else Command(*words, folder=folder).ended()
+    )
     return subprocess.CompletedProcess(words, *ended)
 
 

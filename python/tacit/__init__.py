@@ -25,6 +25,7 @@ from tacit.errors import (
     PeerError,
     PrecisionWarning,
     RangeWarning,
+    RefusedError,
     SetupError,
     TacitError,
     UnsupportedOperatorError,
@@ -57,6 +58,7 @@ __all__ = [
     "PrecisionWarning",
     "RangeWarning",
     "Reading",
+    "RefusedError",
     "SecretTensor",
     "Session",
     "SetupError",
@@ -124,8 +126,8 @@ class _Package(ModuleType):
 if not TYPE_CHECKING:  # which would take any name for one of ours
 
     def __getattr__(name: str) -> Any:
-        if name == "random":
-            return import_module("tacit.random")
+        if name in ("federated", "random"):
+            return import_module(f"tacit.{name}")
         if name not in _HOMES:
             raise AttributeError(f"module 'tacit' has no attribute {name!r}")
         globals().update({each: getattr(import_module(home), each) for each, home in _HOMES.items()})

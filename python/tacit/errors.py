@@ -1,6 +1,14 @@
 """What tacit raises, by blame."""
 
-from tacit._core import DesyncError, MisuseError, NetworkError, PeerError, SetupError, TacitError
+from tacit._core import (
+    DesyncError,
+    MisuseError,
+    NetworkError,
+    PeerError,
+    RefusedError,
+    SetupError,
+    TacitError,
+)
 
 __all__ = [
     "DesyncError",
@@ -11,6 +19,7 @@ __all__ = [
     "PeerError",
     "PrecisionWarning",
     "RangeWarning",
+    "RefusedError",
     "SetupError",
     "TacitError",
     "UnsupportedOperatorError",

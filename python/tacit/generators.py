@@ -46,7 +46,7 @@ DRAWING = (
 #: Where the parties compute.
 CPU = torch._C.DispatchKey.CPU
 
-#: Bytes of a coin.
+#: Bytes of the coin that PyTorch's generator is seeded with.
 COIN = 8
 
 _own: ContextVar[torch.Generator | None] = ContextVar("tacit_generator", default=None)
@@ -126,6 +126,22 @@ def _diverted(form: torch._ops.OpOverload) -> Callable[..., Any]:
     return draw
 
 
+def public_coin(size: int) -> bytes:
+    """So many bytes that every party knows, and none before this. One round.
+
+    Party 0 draws them and tells them to all. A party that follows the protocol, as all are assumed to,
+    draws them uniformly.
+
+    Raises:
+        PeerError: party 0 failed, or told something else.
+    """
+    current = session()
+    told = current.core.broadcast(0, os.urandom(size) if current.party == 0 else None)
+    if len(told) != size:
+        raise PeerError("party 0 told what is not a coin")
+    return told
+
+
 @contextmanager
 def public_random() -> Iterator[int]:
     """Within it, ``torch.rand`` and all else that draws from PyTorch's default generator give the same values
@@ -136,18 +152,13 @@ def public_random() -> Iterator[int]:
     is public too, where it is otherwise drawn so that nobody knows it. It gives the coin itself, 64 bits that
     every party knows: for other libraries' generators (``numpy.random.default_rng(coin)``).
 
-    Party 0 draws the coin and tells it to all. A party that follows the protocol, as all are assumed to,
-    draws it uniformly. Nothing secret may rest on it.
+    The coin is ``public_coin``'s. Nothing secret may rest on it.
 
     Raises:
         MisuseError: outside of a session.
         PeerError: party 0 failed, or told something else.
     """
-    current = session()
-    told = current.core.broadcast(0, os.urandom(COIN) if current.party == 0 else None)
-    if len(told) != COIN:
-        raise PeerError("party 0 told what is not a coin")
-    coin = int.from_bytes(told, "little")
+    coin = int.from_bytes(public_coin(COIN), "little")
     generator = _generator()
     state = generator.get_state()
     generator.manual_seed(coin)

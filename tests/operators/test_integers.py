@@ -40,6 +40,11 @@ ALONE: dict[str, tuple[torch.Tensor, Call]] = {
     "logical xor": (WORDS, lambda x: torch.logical_xor(x, OTHERS)),
     "floor of a quotient": (NUMBERS, lambda x: x // 7),
     "by a negative number": (NUMBERS, lambda x: torch.div(x, -7, rounding_mode="trunc")),
+    "by few": (
+        WORDS[:-2],
+        lambda x: torch.stack([torch.div(x, by, rounding_mode="floor") for by in (1, 2, 3, -3, 4, 5)]),
+    ),
+    "rest of few": (WORDS[:-2], lambda x: torch.stack([x % by for by in (1, -1, 2, 3, 4)])),
     "by a large number": (WORDS[:-2], lambda x: torch.div(x, 2**55, rounding_mode="floor")),
     "of large numbers": (WORDS[:-2], lambda x: torch.remainder(x, 10)),
     "fmod": (NUMBERS, lambda x: torch.fmod(x, -6)),

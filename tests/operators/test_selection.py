@@ -50,6 +50,7 @@ CASES: dict[str, Case] = {
     "embedding": (WIDE, below(7, 2, 3), X, lambda x, i, _: nn.functional.embedding(i, x)),
     "one class": (drawn(1, 3), below(1, 2), X, lambda x, i, _: x[i]),
     "no index": (X, below(4, 0), X, lambda x, i, _: x[i]),
+    "gather of nothing": (X[0, 0], below(3, 2, 0), X, lambda x, i, _: x.gather(0, i)),
     "index_select of a number": (X[0, 0, 0], below(1, 1), X, lambda x, i, _: x.index_select(0, i)),
     "index_select by a number": (X, below(4), X, lambda x, i, _: x.index_select(0, i)),
     "take of a number": (X[0, 0, 0], below(1), X, lambda x, i, _: x.take(i)),

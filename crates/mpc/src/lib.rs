@@ -13,7 +13,8 @@
 //! may lie in anybody's memory. A *binary sharing* ([`Bits`]) is held as packed bit planes.
 //!
 //! Public operands that must be equal in all parties are compared in private ([`agreement`]).
-//! Correlations may come from files made ahead ([`making`], [`sealed`]). [`functions`] and [`series`] build what every protocol can do (ReLU, maximum,
+//! Vectors may come from clients outside of the session ([`submission`]). Correlations may come from files made
+//! ahead ([`making`], [`sealed`]). [`functions`] and [`series`] build what every protocol can do (ReLU, maximum,
 //! approximations) from the trait alone.
 
 pub mod additive;
@@ -25,6 +26,7 @@ pub mod correlations;
 mod cost;
 mod dense;
 pub mod functions;
+pub mod gaussian;
 mod group;
 mod keys;
 mod leaves;
@@ -37,6 +39,7 @@ mod providers;
 pub mod replicated;
 pub mod sealed;
 pub mod series;
+pub mod submission;
 mod threat_model;
 mod tree;
 
@@ -50,4 +53,5 @@ pub use protocol::{Correlated, Protocol};
 #[cfg(feature = "mutation")]
 pub use providers::open_exactly;
 pub use providers::{Needs, SourceProvider};
+pub use submission::Federated;
 pub use threat_model::{ThreatModel, Trust};

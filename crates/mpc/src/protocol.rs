@@ -2,8 +2,8 @@
 
 use crate::correlations::Demand;
 use crate::{
-    Bilinear, Bits, Cost, Join, Name, Operand, Operation, Parts, PartsMut, Recipient, Result,
-    Shift, ThreatModel,
+    Bilinear, Bits, Cost, Federated, Join, Name, Operand, Operation, Parts, PartsMut, Recipient,
+    Result, Shift, ThreatModel,
 };
 use net::{Channel, Reading};
 use std::time::Duration;
@@ -99,6 +99,11 @@ pub trait Protocol: Send {
 
     /// Each bit as the ring element 0 or 1, for a binary sharing of one plane.
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()>;
+
+    /// What the servers of a federation need, where the protocol has it.
+    fn federated(&mut self) -> Option<&mut dyn Federated> {
+        None
+    }
 
     /// What concerns the correlations that the protocol consumes, where it does.
     fn correlated(&mut self) -> Option<&mut dyn Correlated> {

@@ -288,7 +288,10 @@ fn check_address(address: &str) -> std::result::Result<(), String> {
 }
 
 /// A private key, which nobody but its owner may read.
-fn read_key(path: &Path) -> Result<String> {
+///
+/// # Errors
+/// `Setup` for a file that cannot be read, or can be by others.
+pub fn read_key(path: &Path) -> Result<String> {
     let text = read_file(path)?;
     let Some(mode) = open_mode(path) else {
         return Ok(text);

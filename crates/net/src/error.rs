@@ -73,6 +73,14 @@ pub enum Error {
         /// The first step whose public values were not compared before.
         step: String,
     },
+    /// A server does not take what this client asks or hands in.
+    #[error("server {server} refused: {reason}")]
+    Refused {
+        /// Which of them.
+        server: usize,
+        /// Why, in its words.
+        reason: String,
+    },
     /// The network itself failed.
     #[error("network: {reason}")]
     Network {
@@ -124,6 +132,7 @@ impl Error {
     pub fn cause(&self) -> String {
         match self {
             Self::Peer { reason, .. }
+            | Self::Refused { reason, .. }
             | Self::Network { reason }
             | Self::Setup { reason }
             | Self::Misuse { reason } => reason.clone(),

@@ -6,6 +6,7 @@
 //! | [`memory`] | links between threads of one process |
 //! | [`tcp`] | links between processes: TCP with TLS 1.3 and mutual, pinned certificates |
 //! | [`certificates`], [`config`] | making certificates, reading `parties.toml` |
+//! | [`door`] | how clients outside of the mesh hand vectors to three servers |
 //! | [`frame`] | the wire format and its decoder |
 //!
 //! **Rules.** Sending never waits for the receiver. Every message carries the step it belongs to, so
@@ -19,6 +20,7 @@ pub mod bytes;
 pub mod certificates;
 mod channel;
 pub mod config;
+pub mod door;
 mod error;
 pub mod frame;
 mod inbox;

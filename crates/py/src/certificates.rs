@@ -16,3 +16,9 @@ pub fn generate_certificate(party: usize, days: u32) -> PyResult<(String, String
 pub fn write_certificates(names: Vec<String>, directory: &str) -> PyResult<()> {
     net::certificates::write(&names, directory.as_ref()).map_err(raise)
 }
+
+/// A private key, which nobody but its owner may read.
+#[pyfunction]
+pub fn read_private_key(path: &str) -> PyResult<String> {
+    net::config::read_key(path.as_ref()).map_err(raise)
+}

@@ -26,6 +26,12 @@ create_exception!(
 );
 create_exception!(
     tacit._core,
+    RefusedError,
+    TacitError,
+    "A server does not take what a client asks or hands in."
+);
+create_exception!(
+    tacit._core,
     NetworkError,
     TacitError,
     "The links between the parties failed."
@@ -49,6 +55,7 @@ pub fn raise(error: mpc::Error) -> PyErr {
     match error {
         mpc::Error::Peer { .. } => PeerError::new_err(message),
         mpc::Error::Desync { .. } | mpc::Error::Differ { .. } => DesyncError::new_err(message),
+        mpc::Error::Refused { .. } => RefusedError::new_err(message),
         mpc::Error::Network { .. } => NetworkError::new_err(message),
         mpc::Error::Setup { .. } => SetupError::new_err(message),
         mpc::Error::Misuse { .. } => MisuseError::new_err(message),
@@ -96,6 +103,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TacitError", py.get_type::<TacitError>())?;
     module.add("PeerError", py.get_type::<PeerError>())?;
     module.add("DesyncError", py.get_type::<DesyncError>())?;
+    module.add("RefusedError", py.get_type::<RefusedError>())?;
     module.add("NetworkError", py.get_type::<NetworkError>())?;
     module.add("SetupError", py.get_type::<SetupError>())?;
     module.add("MisuseError", py.get_type::<MisuseError>())

@@ -7,11 +7,13 @@
 //! | `operands`, `buffer` | Python's arrays as operands of the protocol |
 //! | `kernels` | local products by public operands |
 //! | `making`, `certificates`, `doctor` | files of correlations, keys, what keeps a session from being possible |
+//! | `door` | the clients' door: its two ends, and what came through it |
 //! | `errors` | exceptions by blame |
 
 mod buffer;
 mod certificates;
 mod doctor;
+mod door;
 mod errors;
 mod kernels;
 mod making;
@@ -31,6 +33,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::Session>()?;
     module.add_class::<opening::Listener>()?;
     module.add_class::<kernels::Convolution>()?;
+    module.add_class::<door::Door>()?;
+    module.add_class::<door::Submissions>()?;
+    module.add_class::<door::Client>()?;
+    module.add_class::<door::Task>()?;
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;
     module.add_function(wrap_pyfunction!(opening::refuse, module)?)?;
     module.add_function(wrap_pyfunction!(doctor::examine, module)?)?;
@@ -42,6 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module
     )?)?;
     module.add_function(wrap_pyfunction!(certificates::write_certificates, module)?)?;
+    module.add_function(wrap_pyfunction!(certificates::read_private_key, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_matmul, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_convolution, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::greatest_magnitude, module)?)?;

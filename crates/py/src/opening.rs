@@ -37,7 +37,7 @@ impl Listener {
 }
 
 impl Listener {
-    fn take(&self) -> PyResult<tcp::Listener> {
+    pub(crate) fn take(&self) -> PyResult<tcp::Listener> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner
             .take()

@@ -8,6 +8,7 @@
 //! | [`limits`] | what an operation may be asked for |
 //! | [`configured`] | the members of a `parties.toml`: parties, the dealer, makers of files |
 //! | [`doctor`] | whether a session is possible, before it is tried |
+//! | [`submissions`] | what clients outside of the session handed in, as operands |
 //! | [`local`] | members in other processes of this machine, and in this one |
 //!
 //! `examples/party.rs` is a whole program.
@@ -18,6 +19,7 @@ pub mod limits;
 pub mod local;
 pub mod options;
 mod session;
+pub mod submissions;
 
 pub use mpc::{Error, Result};
 pub use options::{Options, use_threads};

@@ -10,9 +10,23 @@ from tacit.commands import (
     dealer,
     demo,
     doctor,
+    federated,
     operators,
     run,
 )
 
 #: In the order in which ``tacit --help`` shows them.
-COMMANDS = (demo, check, compare, cost, bench, run, dealer, correlations, doctor, operators, certificates)
+COMMANDS = (
+    demo,
+    check,
+    compare,
+    cost,
+    bench,
+    federated,
+    run,
+    dealer,
+    correlations,
+    doctor,
+    operators,
+    certificates,
+)

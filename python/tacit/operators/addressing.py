@@ -115,6 +115,9 @@ def _hot(index: SecretTensor, dim: int, size: int) -> Parts:
 def gather(x: Any, dim: int, index: SecretTensor) -> SecretTensor:
     """Elements at secret indices along a dimension."""
     session, shape = index._session, index.shape or (1,)
+    if not index.numel():
+        # PyTorch lets it have other dimensions then.
+        return found(x, session, index._parts)
     size = x.shape[dim] if x.dim() else 1
     words = read(session, _hot(index, dim, size), _rows(table_of(x, session), dim, shape))
     back = _without(shape, dim)

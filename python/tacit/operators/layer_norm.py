@@ -106,7 +106,7 @@ def _transformed(x: Any, weight: Optional, bias: Optional) -> Any:
 def layer_norm(
     x: Any, normalized_shape: Sequence[int], weight: Optional, bias: Optional, eps: float
 ) -> Normalised:
-    """By the statistics of the last dimensions; those of public data are public."""
+    """By the statistics of the last dimensions; those of public data are public. Variances are below 2^22."""
     if isinstance(x, SecretTensor):
         kept = x.shape[: x.dim() - len(normalized_shape)]
         found = _of_rows(x, math.prod(kept), [*kept, *[1] * len(normalized_shape)], eps)
@@ -126,7 +126,7 @@ def group_norm(
     groups: int,
     eps: float,
 ) -> Normalised:
-    """By the statistics of groups of channels; those of public data are public."""
+    """By the statistics of groups of channels; those of public data are public. Variances are below 2^22."""
     if isinstance(x, SecretTensor):
         found = _of_rows(x, batch * groups, [batch, groups], eps)
     else:

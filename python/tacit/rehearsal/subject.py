@@ -74,10 +74,7 @@ def load(text: str) -> tuple[Subject, Any]:
     Raises:
         MisuseError: there is no such file or function, or it returns something else.
     """
-    path, colon, name = text.rpartition(":")
-    if not colon or not name:
-        raise MisuseError(f"{text!r} names no function: FILE:CALLABLE is wanted, such as model.py:build")
-    function = _function(Path(path), name)
+    function = function_of(text)
     try:
         made = function()
     except NoSessionError:
@@ -91,7 +88,16 @@ def load(text: str) -> tuple[Subject, Any]:
     )
 
 
-def _function(path: Path, name: str) -> Callable[[], Any]:
+def function_of(text: str) -> Callable[..., Any]:
+    """The function that ``FILE:CALLABLE`` names.
+
+    Raises:
+        MisuseError: there is no such file or function.
+    """
+    file, colon, name = text.rpartition(":")
+    if not colon or not name:
+        raise MisuseError(f"{text!r} names no function: FILE:CALLABLE is wanted, such as model.py:build")
+    path = Path(file)
     if not path.is_file():
         raise MisuseError(f"there is no file {path}")
     # No module that there is takes this name, and who copies what the file defines finds it there.
@@ -105,7 +111,8 @@ def _function(path: Path, name: str) -> Callable[[], Any]:
         spec.loader.exec_module(module)
     except (SyntaxError, ImportError) as error:
         raise MisuseError(f"{path}: {error}") from None
-    function = getattr(module, name, None)
-    if not callable(function):
+    found = getattr(module, name, None)
+    if not callable(found):
         raise MisuseError(f"{path} has no function {name!r}")
+    function: Callable[..., Any] = found
     return function

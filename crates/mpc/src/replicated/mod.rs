@@ -28,14 +28,16 @@ mod bit_products;
 pub mod cost;
 mod inputs;
 mod leaves;
+mod noise;
 mod products;
 mod roles;
 mod sign;
+pub mod submissions;
 mod truncation;
 
 use crate::{
-    Bilinear, Bits, Cost, Error, Join, Operand, Operation, Parts, PartsMut, Protocol, Recipient,
-    Result, Shift, ThreatModel, Trust, keys,
+    Bilinear, Bits, Cost, Error, Federated, Join, Operand, Operation, Parts, PartsMut, Protocol,
+    Recipient, Result, Shift, ThreatModel, Trust, keys,
 };
 use net::Channel;
 use ring::stream::Stream;
@@ -244,5 +246,9 @@ impl Protocol for Replicated {
 
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
         self.bit_as_word(bit, pair_mut(out))
+    }
+
+    fn federated(&mut self) -> Option<&mut dyn Federated> {
+        Some(self)
     }
 }

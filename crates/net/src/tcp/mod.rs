@@ -11,11 +11,11 @@ mod hello;
 mod incoming;
 mod meeting;
 mod outgoing;
-mod pinned;
+pub(crate) mod pinned;
 mod refusal;
 #[cfg(test)]
 mod tests;
-mod tls;
+pub(crate) mod tls;
 
 use crate::MOST_PARTIES;
 pub use crate::certificates::Identity;
@@ -85,6 +85,11 @@ impl Listener {
             Error::setup(format!("cannot listen on {address}: {cause}; {remedy}"))
         })?;
         Ok(Self { socket, address })
+    }
+
+    /// The socket itself, and host and port that it listens on.
+    pub(crate) fn into_parts(self) -> (TcpListener, String) {
+        (self.socket, self.address.to_string())
     }
 
     /// Host and port that it listens on.

@@ -13,7 +13,7 @@ use webpki::{EndEntityCert, KeyUsage};
 
 /// The certificates of all members.
 #[derive(Debug)]
-pub(super) struct Pinned {
+pub(crate) struct Pinned {
     certificates: Vec<CertificateDer<'static>>,
     names: Vec<String>,
     provider: Arc<CryptoProvider>,
@@ -22,7 +22,22 @@ pub(super) struct Pinned {
 impl Pinned {
     /// The certificates by member, and what the members are called. Each must be valid now, and be of one
     /// member alone.
-    pub(super) fn new(
+    pub(crate) fn new(
+        certificates: Vec<CertificateDer<'static>>,
+        names: Vec<String>,
+        provider: Arc<CryptoProvider>,
+    ) -> crate::Result<Self> {
+        let pinned = Self::distinct(certificates, names, provider)?;
+        for of in 0..pinned.certificates.len() {
+            pinned
+                .check_period(of, UnixTime::now())
+                .map_err(crate::Error::setup)?;
+        }
+        Ok(pinned)
+    }
+
+    /// The certificates by member, each of one member alone. One that is not valid is refused when it is shown.
+    pub(crate) fn distinct(
         certificates: Vec<CertificateDer<'static>>,
         names: Vec<String>,
         provider: Arc<CryptoProvider>,
@@ -33,9 +48,6 @@ impl Pinned {
             provider,
         };
         for of in 0..pinned.certificates.len() {
-            pinned
-                .check_period(of, UnixTime::now())
-                .map_err(crate::Error::setup)?;
             let owner = pinned.owner(&pinned.certificates[of]);
             if let Some(other) = owner.filter(|owner| *owner != of) {
                 let (one, other) = (&pinned.names[other], &pinned.names[of]);
@@ -47,11 +59,15 @@ impl Pinned {
         Ok(pinned)
     }
 
-    pub(super) fn chain(&self, party: usize) -> Vec<CertificateDer<'static>> {
+    pub(crate) fn certificate(&self, member: usize) -> &CertificateDer<'static> {
+        &self.certificates[member]
+    }
+
+    pub(crate) fn chain(&self, party: usize) -> Vec<CertificateDer<'static>> {
         vec![self.certificates[party].clone()]
     }
 
-    pub(super) fn owner(&self, certificate: &CertificateDer<'_>) -> Option<usize> {
+    pub(crate) fn owner(&self, certificate: &CertificateDer<'_>) -> Option<usize> {
         self.certificates
             .iter()
             .position(|pinned| pinned == certificate)
@@ -112,7 +128,7 @@ fn check(
 }
 
 /// When a certificate is valid, which the verifier tells who asks for a time before and after.
-pub(super) fn period(certificate: &CertificateDer<'_>) -> Option<Period> {
+pub(crate) fn period(certificate: &CertificateDer<'_>) -> Option<Period> {
     let provider = rustls::crypto::ring::default_provider();
     let at = |seconds| UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
     let not_before = match check(certificate, at(0), &provider) {
@@ -154,13 +170,13 @@ fn no_tls12() -> rustls::Error {
 
 /// Accepts the certificate of one party.
 #[derive(Debug)]
-pub(super) struct OnePeer {
+pub(crate) struct OnePeer {
     pinned: Arc<Pinned>,
     peer: usize,
 }
 
 impl OnePeer {
-    pub(super) fn new(pinned: &Arc<Pinned>, peer: usize) -> Self {
+    pub(crate) fn new(pinned: &Arc<Pinned>, peer: usize) -> Self {
         Self {
             pinned: Arc::clone(pinned),
             peer,
@@ -224,23 +240,26 @@ impl ServerCertVerifier for OnePeer {
     }
 }
 
-/// Accepts the certificate of every party. Who presents none is heard, and proves nothing.
+/// Accepts the certificate of every party. Who presents none is heard, and proves nothing, unless that is
+/// mandatory.
 #[derive(Debug)]
-pub(super) struct AnyPeer {
+pub(crate) struct AnyPeer {
     pinned: Arc<Pinned>,
+    mandatory: bool,
 }
 
 impl AnyPeer {
-    pub(super) fn new(pinned: &Arc<Pinned>) -> Self {
+    pub(crate) fn new(pinned: &Arc<Pinned>, mandatory: bool) -> Self {
         Self {
             pinned: Arc::clone(pinned),
+            mandatory,
         }
     }
 }
 
 impl ClientCertVerifier for AnyPeer {
     fn client_auth_mandatory(&self) -> bool {
-        false
+        self.mandatory
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {

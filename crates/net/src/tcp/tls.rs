@@ -16,7 +16,7 @@ use rustls::{
     CertificateError, ClientConfig, ClientConnection, OtherError, ServerConfig, ServerConnection,
     StreamOwned,
 };
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
@@ -58,17 +58,12 @@ impl Tls {
                 client(OnePeer::new(&pinned, peer), Some(own)).map_err(unfit)
             })
             .collect::<Result<Vec<_>>>()?;
-        let mut server = ServerConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(unusable)?
-            .with_client_cert_verifier(Arc::new(AnyPeer::new(&pinned)))
-            .with_single_cert(pinned.chain(party), key(&whose, identity)?)
-            .map_err(unfit)?;
-        server.send_tls13_tickets = 0;
+        let verifier = AnyPeer::new(&pinned, false);
+        let server = listening(verifier, pinned.chain(party), &whose, identity)?;
         Ok(Self {
             pinned,
             clients,
-            server: Arc::new(server),
+            server,
         })
     }
 
@@ -116,8 +111,67 @@ pub(super) fn messenger(theirs: &str, own: Option<(&str, &str)>) -> Option<Arc<C
     pair.or_else(|| client(verifier(), None).ok())
 }
 
+/// How a server is called that listens for clients: by its certificate, and this client's pair.
+pub(crate) fn visitor(
+    server: CertificateDer<'static>,
+    identity: &Identity,
+    (theirs, whose): (String, String),
+) -> Result<Arc<ClientConfig>> {
+    let pinned = Arc::new(Pinned::new(vec![server], vec![theirs], provider())?);
+    let own = identity
+        .certificates
+        .first()
+        .and_then(|pem| certificate(pem));
+    let own = own.ok_or_else(|| {
+        Error::setup(format!(
+            "the certificate of {whose} is not a certificate in PEM; give its .pem file"
+        ))
+    })?;
+    let pair = Some((vec![own], key(&whose, identity)?));
+    client(OnePeer::new(&pinned, 0), pair).map_err(|_| unfit(&whose))
+}
+
+/// How a server listens for clients, each of whom must show its certificate.
+pub(crate) fn door(
+    whose: &str,
+    own: CertificateDer<'static>,
+    identity: &Identity,
+    clients: &Arc<Pinned>,
+) -> Result<Arc<ServerConfig>> {
+    // Its own certificate must be valid now, as that of any party.
+    Pinned::new(vec![own.clone()], vec![whose.to_owned()], provider())?;
+    listening(AnyPeer::new(clients, true), vec![own], whose, identity)
+}
+
+/// The certificates of clients, by number.
+pub(crate) fn clients(
+    certificates: Vec<CertificateDer<'static>>,
+    names: Vec<String>,
+) -> Result<Arc<Pinned>> {
+    Ok(Arc::new(Pinned::distinct(certificates, names, provider())?))
+}
+
+fn listening(
+    verifier: AnyPeer,
+    chain: Vec<CertificateDer<'static>>,
+    whose: &str,
+    identity: &Identity,
+) -> Result<Arc<ServerConfig>> {
+    let mut server = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(unusable)?
+        .with_client_cert_verifier(Arc::new(verifier))
+        .with_single_cert(chain, key(whose, identity)?)
+        .map_err(|_| unfit(whose))?;
+    server.send_tls13_tickets = 0;
+    Ok(Arc::new(server))
+}
+
 /// TLS as the calling side.
-pub(super) fn handshake(config: &Arc<ClientConfig>, mut socket: TcpStream) -> io::Result<Outgoing> {
+pub(crate) fn handshake<S: Read + Write>(
+    config: &Arc<ClientConfig>,
+    mut socket: S,
+) -> io::Result<StreamOwned<ClientConnection, S>> {
     let name = ServerName::try_from("tacit").map_err(io::Error::other)?;
     let mut connection =
         ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
@@ -152,12 +206,12 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 /// The certificate in a PEM text.
-pub(super) fn certificate(pem: &str) -> Option<CertificateDer<'static>> {
+pub(crate) fn certificate(pem: &str) -> Option<CertificateDer<'static>> {
     CertificateDer::from_pem_slice(pem.as_bytes()).ok()
 }
 
 /// The reason for which the other side or we refused; `None` for a connection that merely ended.
-pub(super) fn refusal(error: &io::Error) -> Option<String> {
+pub(crate) fn refusal(error: &io::Error) -> Option<String> {
     match inner(error) {
         Some(error) => Some(plain(error)),
         None if error.kind() == io::ErrorKind::InvalidData => Some(error.to_string()),

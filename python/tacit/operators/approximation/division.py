@@ -42,7 +42,9 @@ def _estimate(session: Session, x: Parts, divisor: int, ratio: float) -> tuple[P
     # As many bits less as the product needs to stay in range.
     drop = max(0, math.ceil(math.log2(ratio * divisor)) + _SIGNIFICANT + 1 - fixed.RANGE)
     product = tuple(part * factor for part in shares.truncate(session, x, drop))
-    missing = ratio * 2.0**-_SIGNIFICANT + 2.0 ** (drop + 1) / divisor + 1.0
+    # What is not dropped is not missing: a divisor of a few units would never come to an end.
+    dropped = 2.0 ** (drop + 1) / divisor if drop else 0.0
+    missing = ratio * 2.0**-_SIGNIFICANT + dropped + 1.0
     return rescaled_by(session, product, places - drop), missing
 
 

@@ -87,12 +87,9 @@ def nll_loss_backward(
     if reduction == NONE:
         return at_session_scale(chosen * -gradient.unsqueeze(0 if x.dim() == 1 else 1))
     if reduction == MEAN and isinstance(total_weight, SecretTensor):
-        gradient = _divided(gradient, total_weight, weight is None)
-    elif reduction == MEAN:
-        gradient = gradient / total_weight if not isinstance(gradient, SecretTensor) else gradient
-        if isinstance(gradient, SecretTensor):
-            return at_session_scale((chosen * gradient) * (-1.0 / float(total_weight)))
-    return at_session_scale(chosen * -gradient)
+        return at_session_scale(chosen * -_divided(gradient, total_weight, weight is None))
+    found = weighted(chosen, gradient, -1.0 / float(total_weight) if reduction == MEAN else -1.0)
+    return found if isinstance(found, SecretTensor) else found.to(x.dtype)
 
 
 def _divided(gradient: Any, total: SecretTensor, is_count: bool) -> Any:

@@ -1,0 +1,108 @@
+//! What clients outside of a session hand to its parties: vectors, shared by seeds.
+
+use crate::{Parts, PartsMut, Result};
+use net::Channel;
+use net::door::MOST_CLIENTS;
+use net::door::statement::{Hash, Piece};
+use ring::stream::Key;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Words by which a submission is told of: the client, and what stands for its statement.
+const LISTED: usize = 5;
+
+/// What one party has of one component of one client's vector.
+pub enum Component {
+    /// It is expanded from this.
+    Seed(Key),
+    /// It is here as it is, and is passed on to the party that was promised it.
+    Words(Piece),
+    /// Another party has it and passes it on; this is the client's commitment to it.
+    Promised(Hash),
+}
+
+/// One client's vector, as one party has it.
+pub struct Vector {
+    /// The client's number.
+    pub client: usize,
+    /// As many as a sharing has at a party.
+    pub components: Vec<Component>,
+}
+
+/// What a protocol does for the servers of a federation. Clients are the same in every party, in one order.
+pub trait Federated {
+    /// Sharings of all vectors, n words each, one after another. What one party passes on to another must be
+    /// what the client signed.
+    ///
+    /// # Errors
+    /// `Peer` for a party that passes on something else; what the links meet.
+    fn vectors(&mut self, vectors: Vec<Vector>, n: usize, out: PartsMut) -> Result<()>;
+
+    /// The sharing of their sum. What is passed on is a sum too, and cannot be compared with what each client
+    /// signed.
+    ///
+    /// # Errors
+    /// What the links meet.
+    fn sum(&mut self, vectors: Vec<Vector>, n: usize, out: PartsMut) -> Result<()>;
+
+    /// Writes what this party tells somebody outside of the session who is to learn x; whether it tells anything.
+    /// What all tell adds up to x, and says nothing else. No interaction.
+    ///
+    /// # Errors
+    /// What the links meet.
+    fn seal(&mut self, x: Parts, out: &mut [u64]) -> Result<bool>;
+
+    /// Adds noise that no party knows and none chooses: to each word discrete Gaussians, of which every party
+    /// lacks one of that variance, in squared units of the words. No interaction.
+    ///
+    /// # Errors
+    /// As [`crate::gaussian::Gaussian::new`].
+    fn noise(&mut self, variance: u64, x: PartsMut) -> Result<()>;
+}
+
+/// The clients whose submission every party has, where all have the same: what each has is told to all, by
+/// client and by what stands for the client's statement. In ascending order. Two rounds.
+///
+/// # Errors
+/// `Peer` for a party that says what cannot be; what the links meet.
+pub fn in_common(channel: &mut Channel, mine: &BTreeMap<usize, Hash>) -> Result<Vec<usize>> {
+    let me = channel.party();
+    let others = move |parties: usize| (0..parties).filter(move |party| *party != me);
+    let parties = channel.parties();
+    channel.begin("count submissions");
+    for peer in others(parties) {
+        channel.send(peer, vec![mine.len() as u64])?;
+    }
+    let mut counts = Vec::new();
+    for peer in others(parties) {
+        let count = channel.receive(peer, 1)?[0];
+        if count > MOST_CLIENTS as u64 {
+            return Err(channel.accuse(peer, format!("it claims to have {count} submissions")));
+        }
+        counts.push(count as usize);
+    }
+    channel.begin("compare submissions");
+    let listed: Vec<u64> = mine
+        .iter()
+        .flat_map(|(client, digest)| {
+            let number = *client as u64;
+            std::iter::once(number).chain(net::bytes::to_words(digest))
+        })
+        .collect();
+    for peer in others(parties).filter(|_| !listed.is_empty()) {
+        channel.send(peer, listed.clone())?;
+    }
+    let mut common = mine.clone();
+    for (peer, count) in others(parties).zip(counts) {
+        if count == 0 {
+            common.clear();
+            continue;
+        }
+        let theirs = channel.receive(peer, LISTED * count)?;
+        let theirs: BTreeSet<&[u64]> = theirs.chunks_exact(LISTED).collect();
+        let ours = listed.chunks_exact(LISTED);
+        for missing in ours.filter(|entry| !theirs.contains(entry)) {
+            common.remove(&(missing[0] as usize));
+        }
+    }
+    Ok(common.into_keys().collect())
+}

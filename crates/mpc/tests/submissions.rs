@@ -1,0 +1,331 @@
+//! Vectors of clients at three servers: what is opened, what is noticed, what each server sees; and noise.
+
+use mpc::replicated::Replicated;
+use mpc::replicated::submissions::{Drawn, split};
+use mpc::submission::{Component, Vector, in_common};
+use mpc::{Federated, Protocol, Recipient, Result};
+use net::door::statement::{Piece, SALT};
+use net::door::{HELD, REST};
+use ring::stream::{Key, random_key};
+use std::collections::BTreeMap;
+use testkit::{Leak, REPETITIONS, Random, Recorder, Shared, run, run_opened};
+
+const SECRETS: [u64; 3] = [0, u64::MAX, 0x0123_4567_89ab_cdef];
+
+/// What a server has of a client's pieces.
+fn vector(server: usize, client: usize, pieces: &[Piece; 3]) -> Vector {
+    let component = |piece: usize| {
+        let Piece { salt, words } = &pieces[piece];
+        if !HELD[server].contains(&piece) {
+            Component::Promised(pieces[piece].commitment())
+        } else if piece == REST {
+            Component::Words(Piece {
+                salt: *salt,
+                words: words.clone(),
+            })
+        } else {
+            Component::Seed(Key::from_words([words[0], words[1]]))
+        }
+    };
+    Vector {
+        client,
+        components: vec![component(server), component((server + 1) % 3)],
+    }
+}
+
+fn handed_in(vectors: &[Vec<u64>]) -> Vec<[Piece; 3]> {
+    let of = |words: &Vec<u64>| split(words, &Drawn::fresh().unwrap());
+    vectors.iter().map(of).collect()
+}
+
+fn federated(p: &mut dyn Protocol) -> &mut dyn Federated {
+    p.federated()
+        .expect("replicated sharing serves federations")
+}
+
+fn taken(p: &mut dyn Protocol, pieces: &[[Piece; 3]], n: usize, sum: bool) -> Result<Shared> {
+    let party = p.party();
+    let vectors = pieces.iter().enumerate();
+    let vectors: Vec<Vector> = vectors
+        .map(|(client, pieces)| vector(party, 10 * client, pieces))
+        .collect();
+    let words = if sum { n } else { n * vectors.len() };
+    Shared::made(p, words, |p, out| {
+        if sum {
+            federated(p).sum(vectors, n, out)
+        } else {
+            federated(p).vectors(vectors, n, out)
+        }
+    })
+}
+
+/// Opened to each party by itself, so that every pair of components is used.
+fn opened(p: &mut dyn Protocol, x: &Shared) -> Result<Vec<u64>> {
+    let mut found = None;
+    for to in 0..3 {
+        let one = p.reveal(&x.slices(), Recipient::One(to))?;
+        found = found.or(one);
+    }
+    Ok(found.expect("each party is a receiver once"))
+}
+
+#[test]
+fn what_clients_hand_in_is_shared() {
+    for (clients, n) in [(1, 1), (3, 7), (2, 5000), (17, 64)] {
+        let mut random = Random::new(n as u64);
+        let vectors: Vec<Vec<u64>> = (0..clients).map(|_| random.words(n)).collect();
+        let pieces = handed_in(&vectors);
+        let found = run("replicated", 3, |p| {
+            let before = p.channel().meter().totals();
+            let all = taken(p, &pieces, n, false)?;
+            let between = p.channel().meter().totals();
+            let sum = taken(p, &pieces, n, true)?;
+            let after = p.channel().meter().totals();
+            let sent = [
+                between.payload_bytes - before.payload_bytes,
+                after.payload_bytes - between.payload_bytes,
+            ];
+            Ok((opened(p, &all)?, opened(p, &sum)?, sent))
+        });
+        let all = vectors.concat();
+        let sum: Vec<u64> = (0..n)
+            .map(|at| {
+                vectors
+                    .iter()
+                    .fold(0_u64, |sum, of| sum.wrapping_add(of[at]))
+            })
+            .collect();
+        for (party, (vectors, total, sent)) in found.into_iter().enumerate() {
+            assert!(
+                vectors == all && total == sum,
+                "{clients} clients, {n} words"
+            );
+            let expected = if party == 1 {
+                [8 * clients * (n + SALT), 8 * n]
+            } else {
+                [0, 0]
+            };
+            assert_eq!(sent.map(|bytes| bytes as usize), expected, "party {party}");
+        }
+    }
+}
+
+#[test]
+fn what_is_passed_on_and_was_not_signed_is_noticed() {
+    let vectors = [vec![1; 100], vec![2; 100]];
+    let right = handed_in(&vectors);
+    let changes: [fn(&mut Piece); 3] = [
+        |rest| rest.words[99] ^= 1,
+        |rest| rest.salt[3] ^= 1,
+        |rest| rest.words.swap(0, 1),
+    ];
+    for change in changes {
+        let mut changed = handed_in(&vectors);
+        for (changed, right) in changed.iter_mut().zip(&right) {
+            changed.clone_from(right);
+        }
+        change(&mut changed[1][REST]);
+        let meshes = net::memory::mesh(3, std::time::Duration::from_secs(20));
+        let results: Vec<Result<Shared>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = meshes
+                .into_iter()
+                .map(|mesh| {
+                    let (right, changed) = (&right, &changed);
+                    scope.spawn(move || {
+                        let mut p = Replicated::new(mesh.channel(0))?;
+                        let pieces = if mesh.party() == 1 { changed } else { right };
+                        let taken = taken(&mut p, pieces, 100, false);
+                        match &taken {
+                            Ok(_) => drop(mesh.close()),
+                            Err(error) => mesh.abort(&error.to_string()),
+                        }
+                        taken
+                    })
+                })
+                .collect();
+            let ended = threads.into_iter().map(|thread| thread.join().unwrap());
+            ended.collect()
+        });
+        let error = results[0].as_ref().err().expect("party 0 notices");
+        let message = error.to_string();
+        assert!(
+            message.contains("party 1")
+                && message.contains("of client 10 is not what the client signed"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn servers_go_on_with_whom_all_have() {
+    // By server: what each has, by client and statement.
+    let lists = [
+        [(0, 5), (1, 6), (2, 7), (9, 1)],
+        [(0, 5), (1, 6), (3, 7), (9, 1)],
+        // Client 1 signed two statements.
+        [(0, 5), (1, 8), (2, 7), (9, 1)],
+    ];
+    let found = run("replicated", 3, |p| {
+        let mine = lists[p.party()];
+        let mine: BTreeMap<usize, [u8; 32]> = mine
+            .into_iter()
+            .map(|(client, digest)| (client, [digest; 32]))
+            .collect();
+        let none = in_common(p.channel(), &BTreeMap::new())?;
+        let one_sided = if p.party() == 0 {
+            mine.clone()
+        } else {
+            BTreeMap::new()
+        };
+        let alone = in_common(p.channel(), &one_sided)?;
+        assert!(none.is_empty() && alone.is_empty());
+        in_common(p.channel(), &mine)
+    });
+    assert_eq!(found, [[0, 9], [0, 9], [0, 9]]);
+}
+
+/// What a server sees of a client's vector, with all that it knows of the client's seeds set to zero: the rest,
+/// where it gets that, and the commitments to what it lacks. `muted` is what the client draws as zero besides.
+fn seen(server: usize, secret: u64, muted: Option<usize>) -> Option<Leak> {
+    const N: usize = 64;
+    let recorder = Recorder::default();
+    for _ in 0..REPETITIONS {
+        let mut drawn = Drawn::fresh().unwrap();
+        let zero = || Key::from_words([0, 0]);
+        for (at, component) in [0, 2].into_iter().enumerate() {
+            let known = HELD[server].contains(&component);
+            if known || muted == Some(at) {
+                drawn.seeds[at] = zero();
+            }
+        }
+        if muted == Some(2) {
+            drawn.salts = [[0; SALT]; 3];
+        }
+        let pieces = split(&[secret; N], &drawn);
+        recorder.repeat();
+        for (at, piece) in pieces.iter().enumerate() {
+            let passed_on = server == 0 && at == REST;
+            if at == REST && (passed_on || HELD[server].contains(&at)) {
+                recorder.record(&piece.words);
+            }
+            if !HELD[server].contains(&at) {
+                recorder.record(&net::bytes::to_words(&piece.commitment()));
+            }
+        }
+    }
+    recorder.transcript().leak()
+}
+
+#[test]
+fn what_a_server_sees_of_a_submission_is_uniform() {
+    for server in 0..3 {
+        for secret in SECRETS {
+            assert_eq!(seen(server, secret, None), None, "server {server}");
+        }
+    }
+}
+
+#[test]
+fn without_a_seed_or_a_salt_the_test_fails() {
+    // Server 0 lacks the second seed, server 1 the first; server 2 could try out guesses of the rest.
+    for (server, muted) in [(0, 1), (1, 0), (2, 2)] {
+        let noticed = SECRETS
+            .iter()
+            .any(|secret| seen(server, *secret, Some(muted)).is_some());
+        assert!(noticed, "server {server} sees nothing without {muted}");
+    }
+}
+
+#[test]
+fn every_party_lacks_one_part_of_the_noise() {
+    const N: usize = 100_000;
+    let variance = 10_000_u64;
+    let found = run_opened(
+        3,
+        None,
+        |mesh| Replicated::new(mesh.channel(0)),
+        |p| {
+            let mut x = Shared::made(p, N, |p, out| {
+                p.trivial(&vec![7; N], out);
+                Ok(())
+            })?;
+            let before = p.channel().meter().totals();
+            let mut parts: Vec<&mut [u64]> = x.0.iter_mut().map(|part| &mut part[..]).collect();
+            p.noise(variance, &mut parts)?;
+            assert_eq!(
+                p.channel().meter().totals().payload_bytes,
+                before.payload_bytes
+            );
+            let noisy = opened(p, &x)?;
+            Ok((x.0, noisy))
+        },
+    );
+    let spread = |words: &mut dyn Iterator<Item = i64>| {
+        words.map(|word| (word as f64).powi(2)).sum::<f64>() / N as f64 / variance as f64
+    };
+    let noise: Vec<i64> = found[0]
+        .1
+        .iter()
+        .map(|word| word.wrapping_sub(7) as i64)
+        .collect();
+    let all = spread(&mut noise.iter().copied());
+    assert!((all - 3.0).abs() < 0.07, "{all}");
+    for (party, (parts, opened)) in found.iter().enumerate() {
+        assert_eq!(*opened, found[0].1);
+        // Without what this party knows.
+        let known = |at: usize| {
+            let public = if party == 1 { 0 } else { 7 };
+            parts[0][at].wrapping_add(parts[1][at]).wrapping_sub(public) as i64
+        };
+        let lacking = spread(&mut (0..N).map(|at| noise[at] - known(at)));
+        assert!((lacking - 1.0).abs() < 0.04, "party {party}: {lacking}");
+    }
+}
+
+#[test]
+fn fresh_seeds_each_time() {
+    let (one, other) = (Drawn::fresh().unwrap(), Drawn::fresh().unwrap());
+    assert_ne!(one.seeds[0].as_bytes(), other.seeds[0].as_bytes());
+    assert_ne!(one.seeds[0].as_bytes(), one.seeds[1].as_bytes());
+    assert_ne!(one.salts, other.salts);
+    assert!(one.salts[0] != one.salts[1] && one.salts[1] != one.salts[2]);
+    assert_ne!(random_key().unwrap().as_bytes(), one.seeds[0].as_bytes());
+}
+
+#[test]
+fn what_is_sealed_is_told_by_two_and_uniform_but_for_its_sum() {
+    const N: usize = 64;
+    for secret in SECRETS {
+        for mute in [false, true] {
+            let told = run_opened(
+                3,
+                None,
+                |mesh| Replicated::new(mesh.channel(0)),
+                |p| {
+                    // The sharing's own mask, of k20, is zero, so that only those of sealing, of k01, hide x.
+                    let party = p.party();
+                    let [next, previous, _] = p.streams();
+                    next.mute(move |_| mute || party == 2);
+                    previous.mute(move |_| mute || party == 0);
+                    let x = Shared::input(p, 0, &[secret; N])?;
+                    let mut told = Vec::new();
+                    for _ in 0..REPETITIONS {
+                        let mut out = vec![0; N];
+                        if p.seal(&x.slices(), &mut out)? {
+                            told.push(out);
+                        }
+                    }
+                    Ok(told)
+                },
+            );
+            assert!(told[2].is_empty());
+            let recorder = Recorder::default();
+            for (one, other) in told[0].iter().zip(&told[1]) {
+                recorder.repeat();
+                recorder.record(one);
+                assert!((0..N).all(|at| one[at].wrapping_add(other[at]) == secret));
+            }
+            assert_eq!(recorder.transcript().leak().is_some(), mute);
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! A client's side of the door: the same question to all three servers, side by side.
+
+use super::socket::{PATIENCE, SILENCE, Socket};
+use super::statement::{Hash, PIECES, Piece, Statement, signer};
+use super::wire::{Reply, Request};
+use super::{Federation, HELD, MOST_CLIENTS, SERVERS};
+use crate::certificates::Identity;
+use crate::error::{Error, Result, cause, no_thread};
+use crate::interruption::is_interrupted;
+use crate::process::Process;
+use crate::tcp::tls;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a client tries to hand a submission to a server whose connection broke.
+const ATTEMPTS: u32 = 3;
+
+/// How long after the deadline a client waits for what the servers say of it.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Time between two attempts to reach a server that does not listen yet.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// How often who waits looks whether the user ends it.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Bytes of what is large that are read at a time.
+const CHUNK: usize = 1 << 20;
+
+type Stream = StreamOwned<ClientConnection, Socket>;
+
+/// A round as all servers tell of it.
+#[derive(Clone)]
+pub struct Task {
+    /// Its number.
+    pub round: u64,
+    /// Words of a vector.
+    pub words: u64,
+    /// What the round is about.
+    pub terms: Vec<u8>,
+    /// What to begin from.
+    pub model: Vec<u8>,
+    /// The earliest deadline of a server.
+    pub deadline: Instant,
+}
+
+/// One of a federation's clients.
+pub struct Client {
+    process: Process,
+    federation: Federation,
+    number: usize,
+    key: String,
+    servers: Vec<Server>,
+}
+
+/// A server as a client sees it.
+struct Server {
+    number: usize,
+    address: String,
+    tls: Arc<ClientConfig>,
+    connection: Mutex<Option<Stream>>,
+}
+
+/// How a question to a server ends without an answer.
+enum Failure {
+    /// The connection did; another may do.
+    Broken(io::Error),
+    /// The server says why, or says what cannot be.
+    Final(Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl Client {
+    /// A client by its number, with its certificate and private key in PEM, and where the servers are reached.
+    /// Nobody is called yet.
+    ///
+    /// # Errors
+    /// `Setup` for a certificate or key that cannot be used, `Misuse` for another number of addresses.
+    pub fn new(
+        federation: &Federation,
+        number: usize,
+        certificate: &str,
+        key: &str,
+        addresses: &[String],
+    ) -> Result<Self> {
+        if addresses.len() != SERVERS || number >= MOST_CLIENTS {
+            return Err(Error::misuse(format!(
+                "client {number} with {} servers' addresses: clients count from 0 to {}, and a federation has \
+                 {SERVERS} servers",
+                addresses.len(),
+                MOST_CLIENTS - 1
+            )));
+        }
+        signer(key)?;
+        let identity = Identity {
+            certificates: vec![certificate.to_owned()],
+            key: key.to_owned(),
+        };
+        let server = |(at, address): (usize, &String)| {
+            let names = (format!("server {at}"), format!("client {number}"));
+            let theirs = federation.certificates[at].clone();
+            Ok(Server {
+                number: at,
+                address: address.clone(),
+                tls: tls::visitor(theirs, &identity, names)?,
+                connection: Mutex::default(),
+            })
+        };
+        Ok(Self {
+            process: Process::this(),
+            federation: federation.clone(),
+            number,
+            key: key.to_owned(),
+            servers: addresses
+                .iter()
+                .enumerate()
+                .map(server)
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// Waits for a round later than `after` and learns what it is about.
+    ///
+    /// # Errors
+    /// `Peer` where a server is not reached in time or tells something else than the others, `Refused` where
+    /// one does not want this client.
+    pub fn join(&self, after: u64, timeout: Duration) -> Result<Task> {
+        let until = Instant::now() + timeout;
+        let mut after = after;
+        loop {
+            let told = self.ask(until, "join", |server, stream| {
+                let model = server.number == self.number % SERVERS;
+                let request = Request::Join {
+                    federation: self.federation.id(),
+                    after,
+                    model,
+                };
+                request.write(stream)?;
+                match Reply::read(stream)? {
+                    Reply::Task {
+                        round,
+                        words,
+                        milliseconds,
+                        model: hash,
+                        length,
+                        terms,
+                    } if (length == 0 || model) && round > after => {
+                        let deadline =
+                            Instant::now() + Duration::from_millis(milliseconds.min(1 << 40));
+                        let content = content(stream, length)?;
+                        let model = model.then_some(content);
+                        Ok(Some((round, words, terms, hash, model, deadline)))
+                    }
+                    Reply::NotYet => Ok(None),
+                    other => Err(unexpected(server, "join", other)),
+                }
+            })?;
+            // A server that has begun a round before the others is asked again with them.
+            let latest = told.iter().map(|told| told.0).max().unwrap_or(0);
+            if told.iter().any(|told| told.0 != latest) {
+                after = latest - 1;
+                continue;
+            }
+            let same = |at: usize| {
+                let (one, other) = (&told[at], &told[(at + 1) % SERVERS]);
+                (one.1, &one.2, one.3) == (other.1, &other.2, other.3)
+            };
+            self.unanimous("join", same)?;
+            let deadline = told.iter().map(|told| told.5).min().expect("three servers");
+            let (round, words, terms, hash, ..) = told[0].clone();
+            let model = told.into_iter().find_map(|told| told.4).unwrap_or_default();
+            self.check_content("join", &model, hash)?;
+            return Ok(Task {
+                round,
+                words,
+                terms,
+                model,
+                deadline,
+            });
+        }
+    }
+
+    /// Hands in the pieces of a vector; what the client signed, by its hash. Within one call all servers get
+    /// the same, as often as connections break.
+    ///
+    /// # Errors
+    /// `Refused` where a server does not take it, `Peer` where one is not reached.
+    pub fn submit(&self, task: &Task, pieces: &[Piece; PIECES]) -> Result<Hash> {
+        for (at, piece) in pieces.iter().enumerate() {
+            let (found, right) = (piece.words.len() as u64, super::words_of(at, task.words));
+            if found != right {
+                return Err(Error::misuse(format!(
+                    "round {} is about vectors of {} words; piece {at} has {found} in place of {right}",
+                    task.round, task.words
+                )));
+            }
+        }
+        let key = signer(&self.key)?;
+        let statement = Statement {
+            federation: self.federation.id(),
+            round: task.round,
+            client: self.number as u64,
+            words: task.words,
+            terms: *blake3::hash(&task.terms).as_bytes(),
+            pieces: std::array::from_fn(|at| pieces[at].commitment()),
+        };
+        let signature = key
+            .sign(&statement.to_bytes())
+            .map_err(|_| Error::setup("the private key of this client does not sign"))?;
+        let digest = statement.digest();
+        // What arrives after the deadline is refused by the servers, which say so.
+        let until = task.deadline + GRACE;
+        self.ask(until, "submit", |server, stream| {
+            let offer = Request::Offer {
+                statement: statement.clone(),
+                signature: signature.clone(),
+            };
+            offer.write(stream)?;
+            let mut reply = Reply::read(stream)?;
+            if reply == Reply::Go {
+                reply = hand_in(
+                    stream,
+                    HELD[server.number].iter().map(|piece| &pieces[*piece]),
+                )?;
+            }
+            match reply {
+                Reply::Receipt(received) if received == digest => Ok(Some(())),
+                other => Err(unexpected(server, "submit", other)),
+            }
+        })?;
+        Ok(digest)
+    }
+
+    /// Waits for what a round came to: one content that all servers have, or each server's part.
+    ///
+    /// # Errors
+    /// As [`Client::join`]; `Refused` with the reason for which it came to nothing.
+    pub fn outcome(&self, round: u64, timeout: Duration) -> Result<Vec<Vec<u8>>> {
+        let told = self.ask(Instant::now() + timeout, "result", |server, stream| {
+            let wanted = server.number == self.number % SERVERS;
+            let request = Request::Outcome {
+                federation: self.federation.id(),
+                round,
+                content: wanted,
+            };
+            request.write(stream)?;
+            match Reply::read(stream)? {
+                Reply::Outcome {
+                    hash,
+                    is_part,
+                    length,
+                } if length == 0 || wanted || is_part => {
+                    Ok(Some((is_part, hash, content(stream, length)?)))
+                }
+                Reply::NotYet => Ok(None),
+                other => Err(unexpected(server, "result", other)),
+            }
+        })?;
+        self.unanimous("result", |at| {
+            let (one, other) = (&told[at], &told[(at + 1) % SERVERS]);
+            one.0 == other.0 && (one.0 || one.1 == other.1)
+        })?;
+        let (is_part, hash, _) = told[0];
+        let mut contents: Vec<Vec<u8>> = told.into_iter().map(|told| told.2).collect();
+        if is_part {
+            return Ok(contents);
+        }
+        let whole = contents.swap_remove(self.number % SERVERS);
+        self.check_content("result", &whole, hash)?;
+        Ok(vec![whole])
+    }
+
+    /// Asks all servers side by side, each until it answers.
+    fn ask<T: Send>(
+        &self,
+        until: Instant,
+        step: &str,
+        question: impl Fn(&Server, &mut Stream) -> std::result::Result<Option<T>, Failure> + Sync,
+    ) -> Result<Vec<T>> {
+        self.process.check("this client")?;
+        let cut = Arc::new(AtomicBool::new(false));
+        let (tell, told) = mpsc::channel();
+        let (question, cutting) = (&question, &cut);
+        let mut answers: Vec<Option<T>> = self.servers.iter().map(|_| None).collect();
+        thread::scope(|scope| {
+            for server in &self.servers {
+                let tell = tell.clone();
+                thread::Builder::new()
+                    .spawn_scoped(scope, move || {
+                        let answer = server.ask(until, step, cutting, question);
+                        drop(tell.send((server.number, answer)));
+                    })
+                    .map_err(|_| no_thread("a client"))?;
+            }
+            drop(tell);
+            let mut failure = None;
+            loop {
+                match told.recv_timeout(LOOK) {
+                    Ok((at, Ok(answer))) => answers[at] = Some(answer),
+                    Ok((_, Err(error))) => {
+                        failure.get_or_insert(error);
+                    }
+                    Err(RecvTimeoutError::Disconnected) => break,
+                    Err(RecvTimeoutError::Timeout) if is_interrupted() => {
+                        cut.store(true, Ordering::Relaxed);
+                        failure = Some(Error::Interrupted);
+                    }
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+            }
+            failure.map_or(Ok(()), Err)
+        })?;
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// Whether all servers said the same, where `same` says it of each and the next.
+    fn unanimous(&self, step: &str, same: impl Fn(usize) -> bool) -> Result<()> {
+        let same: [bool; SERVERS] = std::array::from_fn(same);
+        // Of three of whom two agree, the odd one is the one that agrees with neither.
+        let odd = match same {
+            [true, true, _] => return Ok(()),
+            [true, false, false] => 2,
+            [false, true, false] => 0,
+            [false, false, true] => 1,
+            _ => {
+                return Err(Error::peer(
+                    self.servers[0].number,
+                    step,
+                    "all servers say different things of the round",
+                ));
+            }
+        };
+        Err(Error::peer(
+            odd,
+            step,
+            "it says something else of the round than the other servers",
+        ))
+    }
+
+    fn check_content(&self, step: &str, content: &[u8], hash: Hash) -> Result<()> {
+        if *blake3::Hasher::new()
+            .update_rayon(content)
+            .finalize()
+            .as_bytes()
+            == hash
+        {
+            return Ok(());
+        }
+        Err(Error::peer(
+            self.number % SERVERS,
+            step,
+            "what it sent is not what it and the other servers have the hash of",
+        ))
+    }
+}
+
+impl Server {
+    /// Its answer. A connection that breaks is made anew, a few times; one that cannot be made is tried until
+    /// time is over.
+    fn ask<T>(
+        &self,
+        until: Instant,
+        step: &str,
+        cut: &Arc<AtomicBool>,
+        question: &(impl Fn(&Self, &mut Stream) -> std::result::Result<Option<T>, Failure> + Sync),
+    ) -> Result<T> {
+        let mut kept = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut attempts = 0;
+        let failed = |reason: String| Error::peer(self.number, step, reason);
+        loop {
+            let mut stream = match kept.take() {
+                Some(stream) => stream,
+                None => self.dial(until, cut).map_err(failed)?,
+            };
+            stream.sock.again(until, PATIENCE + SILENCE, cut);
+            match question(self, &mut stream) {
+                Ok(answer) => {
+                    *kept = Some(stream);
+                    match answer {
+                        Some(answer) => return Ok(answer),
+                        None if Instant::now() < until => {}
+                        None => return Err(failed("nothing came within the timeout".to_owned())),
+                    }
+                }
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Broken(error)) => {
+                    attempts += 1;
+                    if attempts >= ATTEMPTS || Instant::now() >= until {
+                        let reason = tls::refusal(&error).unwrap_or_else(|| cause(&error));
+                        let (number, address) = (self.number, &self.address);
+                        return Err(failed(format!("server {number} at {address}: {reason}")));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Connects, again and again until the server listens.
+    fn dial(&self, until: Instant, cut: &Arc<AtomicBool>) -> std::result::Result<Stream, String> {
+        loop {
+            let reached = reach(&self.address).and_then(|socket| {
+                let limit = until.min(Instant::now() + SILENCE);
+                let socket = Socket::new(socket, limit, Arc::clone(cut))?;
+                tls::handshake(&self.tls, socket)
+            });
+            match reached {
+                Ok(stream) => return Ok(stream),
+                Err(error) => {
+                    if let Some(refusal) = tls::refusal(&error) {
+                        return Err(format!("at {}: {refusal}", self.address));
+                    }
+                    if Instant::now() + RETRY >= until || cut.load(Ordering::Relaxed) {
+                        return Err(format!(
+                            "it is not reached at {}: {}; check address and firewall, and whether it runs",
+                            self.address,
+                            cause(&error)
+                        ));
+                    }
+                    thread::sleep(RETRY);
+                }
+            }
+        }
+    }
+}
+
+fn reach(address: &str) -> io::Result<TcpStream> {
+    let mut result = Err(ErrorKind::AddrNotAvailable.into());
+    for address in address.to_socket_addrs()? {
+        result = TcpStream::connect_timeout(&address, SILENCE);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+/// Sends pieces; what the server says in the end, or in the middle.
+fn hand_in<'a>(
+    stream: &mut Stream,
+    mut pieces: impl Iterator<Item = &'a Piece>,
+) -> std::result::Result<Reply, Failure> {
+    let sent = pieces.try_for_each(|piece| {
+        stream.write_all(bytemuck::cast_slice(&piece.salt))?;
+        stream.write_all(bytemuck::cast_slice(&piece.words))
+    });
+    let sent = sent.and_then(|()| stream.flush());
+    match (sent, Reply::read(stream)) {
+        (_, Ok(reply)) => Ok(reply),
+        (Err(error), _) | (Ok(()), Err(error)) => Err(error.into()),
+    }
+}
+
+/// What follows a message; memory grows as it comes.
+fn content(stream: &mut Stream, length: u64) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(length).map_err(|_| ErrorKind::OutOfMemory)?;
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(length)
+        .map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
+    while bytes.len() < length {
+        let begin = bytes.len();
+        bytes.resize(length.min(begin + CHUNK), 0);
+        stream.read_exact(&mut bytes[begin..])?;
+    }
+    Ok(bytes)
+}
+
+fn unexpected(server: &Server, step: &str, reply: Reply) -> Failure {
+    Failure::Final(match reply {
+        Reply::Refusal(reason) => Error::Refused {
+            server: server.number,
+            reason,
+        },
+        _ => Error::peer(server.number, step, "it answered what was not asked"),
+    })
+}

@@ -1,0 +1,145 @@
+//! What all connections of a door share: the round, what the last one came to, and who is there.
+
+use super::round::Round;
+use super::statement::Hash;
+use crate::tcp::pinned::Pinned;
+use rustls::ServerConfig;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::TcpStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Connections of one client at a time.
+const MOST_CONNECTIONS: usize = 4;
+
+/// Connections at a time of those who have not said who they are.
+const MOST_STRANGERS: usize = 256;
+
+/// Reasons that are kept of refusals, for whoever asks.
+const MOST_REFUSALS: usize = 1024;
+
+/// Who was refused, and why.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Refused {
+    /// The client, where it is known.
+    pub client: Option<usize>,
+    /// Why.
+    pub reason: String,
+}
+
+/// What all threads of a door share.
+pub(super) struct Hall {
+    pub(super) federation: Hash,
+    pub(super) server: usize,
+    pub(super) clients: Arc<Pinned>,
+    pub(super) tls: Arc<ServerConfig>,
+    pub(super) lock: Mutex<State>,
+    pub(super) changed: Condvar,
+}
+
+/// What changes.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) is_closed: bool,
+    /// The latest round, and the hash of its model.
+    pub(super) round: Option<(Round, Hash)>,
+    /// What the latest round that is over came to.
+    pub(super) outcome: Option<(u64, Outcome)>,
+    /// Who has been told of it.
+    pub(super) told: BTreeSet<usize>,
+    /// Numbers count up.
+    pub(super) latest: u64,
+    pub(super) refused: BTreeMap<Refused, u64>,
+    pub(super) sockets: HashMap<u64, TcpStream>,
+    next_socket: u64,
+    strangers: usize,
+    present: HashMap<usize, usize>,
+}
+
+/// What a round came to, or why it came to nothing.
+pub(super) type Outcome = std::result::Result<Content, String>;
+
+/// What clients are told.
+#[derive(Clone)]
+pub(super) struct Content {
+    pub(super) bytes: Arc<[u8]>,
+    pub(super) hash: Hash,
+    pub(super) is_part: bool,
+}
+
+impl Hall {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn notify(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits until `ready` says something, or until then.
+    pub(super) fn wait<T>(
+        &self,
+        until: Instant,
+        mut ready: impl FnMut(&mut State) -> Option<T>,
+    ) -> Option<T> {
+        let mut state = self.state();
+        loop {
+            if let Some(found) = ready(&mut state) {
+                return Some(found);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || state.is_closed {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    pub(super) fn refused(&self, client: Option<usize>, reason: &str) {
+        let mut state = self.state();
+        let refused = Refused {
+            client,
+            reason: reason.to_owned(),
+        };
+        if state.refused.len() < MOST_REFUSALS || state.refused.contains_key(&refused) {
+            *state.refused.entry(refused).or_default() += 1;
+        }
+    }
+
+    /// Takes note of a connection, unless there are too many or the door is closed.
+    pub(super) fn enter(&self, socket: &TcpStream) -> Option<u64> {
+        let copy = socket.try_clone().ok()?;
+        let mut state = self.state();
+        if state.is_closed || state.strangers >= MOST_STRANGERS {
+            return None;
+        }
+        state.strangers += 1;
+        let id = state.next_socket;
+        state.next_socket += 1;
+        state.sockets.insert(id, copy);
+        Some(id)
+    }
+
+    /// A stranger is a client now. False where it has too many connections.
+    pub(super) fn is_known(&self, client: usize) -> bool {
+        let mut state = self.state();
+        state.strangers -= 1;
+        let present = state.present.entry(client).or_default();
+        *present += 1;
+        *present <= MOST_CONNECTIONS
+    }
+
+    pub(super) fn leave(&self, id: u64, client: Option<usize>) {
+        let mut state = self.state();
+        state.sockets.remove(&id);
+        match client {
+            None => state.strangers -= 1,
+            Some(client) => {
+                if let Some(present) = state.present.get_mut(&client) {
+                    *present -= 1;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The clients' door: how those who are no party of a session hand vectors to its three servers.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`statement`] | what a client signs, and commitments to the pieces of a vector |
+//! | [`wire`] | the messages, and their decoders |
+//! | [`round`] | who may submit what, and what is here |
+//! | [`Door`] | a server's side |
+//! | [`Client`] | a client's side |
+//!
+//! Clients connect; servers never do. TLS 1.3 as between parties, each side pinned: a client knows the three
+//! servers' certificates, a server the clients'. What a client's certificate says is the client's number.
+//!
+//! A vector comes as three pieces (two seeds, and what they leave of it). A client *offers* its signed
+//! statement first and sends pieces only to a server that wants them. A server has a submission *whole* when
+//! the pieces that it holds fit the commitments in the statement. Whether all servers have it, and whether the
+//! piece that one server passes on to another is the right one, they settle among themselves.
+
+mod client;
+mod hall;
+pub mod round;
+mod server;
+mod serving;
+mod socket;
+pub mod statement;
+#[cfg(test)]
+mod tests;
+pub mod wire;
+
+pub use client::{Client, Task};
+pub use hall::Refused;
+pub use server::Door;
+
+use crate::error::{Error, Result};
+use rustls::pki_types::CertificateDer;
+use statement::{Hash, PIECES};
+
+/// Servers of a federation.
+pub const SERVERS: usize = 3;
+
+/// Clients of a federation at most.
+pub const MOST_CLIENTS: usize = 4096;
+
+/// Words of a seed.
+pub const SEED: u64 = 2;
+
+/// Which piece is as long as the vector; the others are seeds.
+pub const REST: usize = 1;
+
+/// Which pieces each server is sent. The rest is of the first server too: it gets it from the second, so that
+/// a client sends it once.
+pub const HELD: [&[usize]; SERVERS] = [&[0], &[1, 2], &[2, 0]];
+
+/// Words of a piece of a vector of so many.
+#[must_use]
+pub fn words_of(piece: usize, words: u64) -> u64 {
+    if piece == REST { words } else { SEED }
+}
+
+/// Whom clients submit to.
+#[derive(Clone)]
+pub struct Federation {
+    id: Hash,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Federation {
+    /// By its name and the servers' certificates, PEM, in their order.
+    ///
+    /// # Errors
+    /// `Setup` for what is no certificate; `Misuse` for another number of servers.
+    pub fn new(name: &str, servers: &[String]) -> Result<Self> {
+        if servers.len() != SERVERS {
+            let count = servers.len();
+            return Err(Error::misuse(format!(
+                "a federation has {SERVERS} servers, not {count}"
+            )));
+        }
+        let certificates = certificates(servers, |at| format!("server {at}"))?;
+        let mut hasher = blake3::Hasher::new_derive_key("tacit federation, version 1");
+        hasher.update(&(name.len() as u64).to_le_bytes());
+        hasher.update(name.as_bytes());
+        for certificate in &certificates {
+            hasher.update(&(certificate.len() as u64).to_le_bytes());
+            hasher.update(certificate);
+        }
+        Ok(Self {
+            id: *hasher.finalize().as_bytes(),
+            certificates,
+        })
+    }
+
+    /// What stands for it in statements: equal where name and servers are.
+    #[must_use]
+    pub fn id(&self) -> Hash {
+        self.id
+    }
+}
+
+/// Certificates from their PEM texts.
+fn certificates(
+    texts: &[String],
+    name: impl Fn(usize) -> String,
+) -> Result<Vec<CertificateDer<'static>>> {
+    let read = |(at, pem): (usize, &String)| {
+        crate::tcp::tls::certificate(pem).ok_or_else(|| {
+            Error::setup(format!(
+                "the certificate of {} is not a certificate in PEM; give its .pem file",
+                name(at)
+            ))
+        })
+    };
+    texts.iter().enumerate().map(read).collect()
+}
+
+const _: () = assert!(HELD.len() == SERVERS && REST < PIECES);

@@ -1,0 +1,221 @@
+//! One round at one server: who may submit what until when, and what is here.
+//!
+//! A refusal never ends a round. Each client has its own limits, so that none can use up another's.
+
+use super::statement::{Hash, Piece, Statement};
+use super::wire::{LARGEST, LONGEST_TERMS, MOST_WORDS};
+use super::{HELD, words_of};
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How often a client may begin to send its pieces in a round: connections break.
+pub const ATTEMPTS: u32 = 4;
+
+/// What a round is about.
+#[derive(Clone)]
+pub struct Terms {
+    /// Its number: greater than those of all rounds before.
+    pub number: u64,
+    /// Words of a client's vector.
+    pub words: u64,
+    /// For the clients, who sign a hash of them.
+    pub terms: Vec<u8>,
+    /// What clients begin from.
+    pub model: Arc<[u8]>,
+    /// Nothing counts that is not whole by then.
+    pub deadline: Instant,
+}
+
+impl Terms {
+    /// Whether such a round can be.
+    ///
+    /// # Errors
+    /// `Misuse`.
+    pub fn check(&self) -> Result<()> {
+        let wrong = if self.words == 0 || self.words > MOST_WORDS {
+            format!("a vector has 1 to {MOST_WORDS} words, not {}", self.words)
+        } else if self.terms.len() > LONGEST_TERMS {
+            format!("the terms of a round have at most {LONGEST_TERMS} bytes")
+        } else if self.model.len() as u64 > LARGEST {
+            format!("a model has at most {LARGEST} bytes")
+        } else {
+            return Ok(());
+        };
+        Err(Error::misuse(wrong))
+    }
+
+    /// What clients sign of them.
+    #[must_use]
+    pub fn hash(&self) -> Hash {
+        *blake3::hash(&self.terms).as_bytes()
+    }
+}
+
+/// A submission that is here, as far as it is this server's.
+pub struct Submission {
+    /// What the client signed.
+    pub statement: Statement,
+    /// The pieces that this server holds, as [`HELD`] lists them.
+    pub pieces: Vec<Piece>,
+}
+
+/// What becomes of an offer.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// Its pieces may be sent.
+    Wanted,
+    /// They are here.
+    Here,
+}
+
+/// An open round.
+pub struct Round {
+    /// What it is about.
+    pub terms: Terms,
+    hash: Hash,
+    federation: Hash,
+    server: usize,
+    attempts: BTreeMap<usize, u32>,
+    whole: BTreeMap<usize, Submission>,
+}
+
+impl Round {
+    /// A round of a federation at one of its servers.
+    #[must_use]
+    pub fn new(terms: Terms, federation: Hash, server: usize) -> Self {
+        Self {
+            hash: terms.hash(),
+            terms,
+            federation,
+            server,
+            attempts: BTreeMap::new(),
+            whole: BTreeMap::new(),
+        }
+    }
+
+    /// Who is here whole.
+    #[must_use]
+    pub fn whole(&self) -> &BTreeMap<usize, Submission> {
+        &self.whole
+    }
+
+    /// What is here, for whoever computes with it.
+    #[must_use]
+    pub fn into_whole(self) -> BTreeMap<usize, Submission> {
+        self.whole
+    }
+
+    /// What a client offers whose signature is right; the client is whom its certificate says.
+    ///
+    /// # Errors
+    /// The reason for which it is refused.
+    pub fn offer(
+        &mut self,
+        client: usize,
+        statement: &Statement,
+        now: Instant,
+    ) -> std::result::Result<Answer, String> {
+        self.fits(client, statement)?;
+        if let Some(here) = self.whole.get(&client) {
+            return if here.statement == *statement {
+                Ok(Answer::Here)
+            } else {
+                Err(format!(
+                    "client {client} has submitted something else in round {}; one submission counts",
+                    self.terms.number
+                ))
+            };
+        }
+        self.in_time(now)?;
+        let attempts = self.attempts.entry(client).or_default();
+        if *attempts >= ATTEMPTS {
+            return Err(format!(
+                "client {client} has begun {ATTEMPTS} submissions in round {} and finished none; \
+                 it may take part in the next",
+                self.terms.number
+            ));
+        }
+        *attempts += 1;
+        Ok(Answer::Wanted)
+    }
+
+    /// Takes pieces that fit their commitments.
+    ///
+    /// # Errors
+    /// The reason for which they are refused.
+    pub fn take(
+        &mut self,
+        client: usize,
+        submission: Submission,
+        now: Instant,
+    ) -> std::result::Result<(), String> {
+        self.fits(client, &submission.statement)?;
+        self.in_time(now)?;
+        match self.whole.get(&client) {
+            Some(here) if here.statement != submission.statement => Err(format!(
+                "client {client} has submitted something else in round {}; one submission counts",
+                self.terms.number
+            )),
+            _ => {
+                self.whole.insert(client, submission);
+                Ok(())
+            }
+        }
+    }
+
+    /// Words that each of this server's pieces has.
+    #[must_use]
+    pub fn lengths(&self) -> Vec<u64> {
+        HELD[self.server]
+            .iter()
+            .map(|piece| words_of(*piece, self.terms.words))
+            .collect()
+    }
+
+    fn in_time(&self, now: Instant) -> std::result::Result<(), String> {
+        if now < self.terms.deadline {
+            return Ok(());
+        }
+        let round = self.terms.number;
+        Err(format!(
+            "the deadline of round {round} is over; submit sooner in the next"
+        ))
+    }
+
+    fn fits(&self, client: usize, statement: &Statement) -> std::result::Result<(), String> {
+        let Terms { number, words, .. } = self.terms;
+        if statement.federation != self.federation {
+            return Err(
+                "the submission is for another federation: name and servers' certificates must be the same in \
+                 all configurations"
+                    .to_owned(),
+            );
+        }
+        if statement.client != client as u64 {
+            return Err(format!(
+                "the submission is of client {}, the certificate of client {client}",
+                statement.client
+            ));
+        }
+        if statement.round != number {
+            return Err(format!(
+                "the submission is for round {}, and round {number} is open; join it first",
+                statement.round
+            ));
+        }
+        if statement.words != words {
+            return Err(format!(
+                "the vector has {} words, and round {number} is about {words}",
+                statement.words
+            ));
+        }
+        if statement.terms != self.hash {
+            return Err(format!(
+                "the submission is for other terms than those of round {number}; join it again"
+            ));
+        }
+        Ok(())
+    }
+}

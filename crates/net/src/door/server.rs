@@ -1,0 +1,275 @@
+//! A server's side of the clients' door.
+
+use super::hall::{Content, Hall, Refused, State};
+use super::round::{Round, Submission, Terms};
+use super::serving::serve;
+use super::{Federation, MOST_CLIENTS, SERVERS, certificates};
+use crate::certificates::Identity;
+use crate::error::{Error, Result, cause, no_thread};
+use crate::interruption::is_interrupted;
+use crate::process::Process;
+use crate::tcp::Listener;
+use crate::tcp::tls;
+use std::collections::BTreeMap;
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often who waits looks whether the user ends it.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Where clients of a federation hand in their vectors to one of its servers.
+pub struct Door {
+    process: Process,
+    hall: Arc<Hall>,
+    address: String,
+}
+
+impl Door {
+    /// Opens it: from now on clients are answered. `key` is the server's private key, `clients` are the
+    /// certificates of all clients, by number, all PEM.
+    ///
+    /// # Errors
+    /// `Setup` for certificates or a key that cannot be used; `Misuse` for a server that there is not.
+    pub fn open(
+        listener: Listener,
+        federation: &Federation,
+        server: usize,
+        key: &str,
+        clients: &[String],
+    ) -> Result<Self> {
+        if server >= SERVERS || clients.is_empty() || clients.len() > MOST_CLIENTS {
+            let count = clients.len();
+            return Err(Error::misuse(format!(
+                "server {server} with {count} clients: a federation has servers 0 to {} and 1 to {MOST_CLIENTS} \
+                 clients",
+                SERVERS - 1
+            )));
+        }
+        let name = |at: usize| format!("client {at}");
+        let names = (0..clients.len()).map(name).collect();
+        let clients = tls::clients(certificates(clients, name)?, names)?;
+        let own = federation.certificates[server].clone();
+        let identity = Identity {
+            certificates: Vec::new(),
+            key: key.to_owned(),
+        };
+        let tls = tls::door(&format!("server {server}"), own, &identity, &clients)?;
+        let (socket, address) = listener.into_parts();
+        let failed = |error: std::io::Error| {
+            Error::network(format!("cannot accept connections: {}", cause(&error)))
+        };
+        socket.set_nonblocking(true).map_err(failed)?;
+        let hall = Arc::new(Hall {
+            federation: federation.id(),
+            server,
+            clients,
+            tls,
+            lock: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let accepting = Arc::clone(&hall);
+        thread::Builder::new()
+            .name("clients' door".to_owned())
+            .spawn(move || {
+                while !accepting.state().is_closed {
+                    match socket.accept() {
+                        Ok((socket, _)) => admit(&accepting, socket),
+                        // Nobody there, or gone again.
+                        Err(_) => thread::sleep(Duration::from_millis(2)),
+                    }
+                }
+            })
+            .map_err(|_| no_thread("the clients' door"))?;
+        Ok(Self {
+            process: Process::this(),
+            hall,
+            address,
+        })
+    }
+
+    /// Host and port that it listens on.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Begins a round. What an earlier one left is forgotten, but for what it came to.
+    ///
+    /// # Errors
+    /// `Misuse` for a round that cannot be, or whose number was there before.
+    pub fn begin(&self, terms: Terms) -> Result<()> {
+        self.process.check("this door")?;
+        terms.check()?;
+        let model = *blake3::Hasher::new()
+            .update_rayon(&terms.model)
+            .finalize()
+            .as_bytes();
+        let mut state = self.hall.state();
+        if terms.number <= state.latest {
+            return Err(Error::misuse(format!(
+                "round {} is not later than round {}; rounds count up",
+                terms.number, state.latest
+            )));
+        }
+        state.latest = terms.number;
+        state.refused.clear();
+        let round = Round::new(terms, self.hall.federation, self.hall.server);
+        state.round = Some((round, model));
+        drop(state);
+        self.hall.notify();
+        Ok(())
+    }
+
+    /// Waits until so many clients are here whole, for the deadline, or that long; whether it was one of the
+    /// former two, so that there is nothing to wait for any more.
+    ///
+    /// # Errors
+    /// `Interrupted` by the user; `Misuse` where no round is open.
+    pub fn wait(&self, enough: usize, most: Duration) -> Result<bool> {
+        self.process.check("this door")?;
+        let until = Instant::now() + most;
+        loop {
+            let look = until.min(Instant::now() + LOOK);
+            let over = self.hall.wait(look, |state| match state.round.as_ref() {
+                None => Some(Err(no_round())),
+                Some((round, _)) => {
+                    let full = round.whole().len() >= enough;
+                    (full || Instant::now() >= round.terms.deadline).then_some(Ok(()))
+                }
+            });
+            if let Some(over) = over {
+                return over.map(|()| true);
+            }
+            if is_interrupted() {
+                return Err(Error::Interrupted);
+            }
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Ends the round for submissions and gives out what is here whole, by client.
+    ///
+    /// # Errors
+    /// `Misuse` where no round is open.
+    pub fn end(&self) -> Result<BTreeMap<usize, Submission>> {
+        self.process.check("this door")?;
+        let round = self.hall.state().round.take();
+        Ok(round.ok_or_else(no_round)?.0.into_whole())
+    }
+
+    /// Who was refused in this round, why, and how often.
+    #[must_use]
+    pub fn refused(&self) -> Vec<(Refused, u64)> {
+        let state = self.hall.state();
+        let all = state.refused.iter();
+        all.map(|(refused, times)| (refused.clone(), *times))
+            .collect()
+    }
+
+    /// What a round came to, for the clients that ask: content, or why there is none. What is told as a part
+    /// differs between servers, and a client gets that of each.
+    ///
+    /// # Errors
+    /// `Misuse` for content that is too large.
+    pub fn tell(
+        &self,
+        round: u64,
+        outcome: std::result::Result<Vec<u8>, String>,
+        is_part: bool,
+    ) -> Result<()> {
+        self.process.check("this door")?;
+        if outcome
+            .as_ref()
+            .is_ok_and(|content| content.len() as u64 > super::wire::LARGEST)
+        {
+            return Err(Error::misuse(format!(
+                "a round's result has at most {} bytes",
+                super::wire::LARGEST
+            )));
+        }
+        let hashed = outcome.map(|content| {
+            let hash = *blake3::Hasher::new()
+                .update_rayon(&content)
+                .finalize()
+                .as_bytes();
+            Content {
+                bytes: Arc::from(content),
+                hash,
+                is_part,
+            }
+        });
+        let mut state = self.hall.state();
+        state.outcome = Some((round, hashed));
+        state.told.clear();
+        drop(state);
+        self.hall.notify();
+        Ok(())
+    }
+
+    /// Waits until these clients know what the last round came to, or that long: whoever is about to close the
+    /// door would leave them without it.
+    ///
+    /// # Errors
+    /// `Interrupted` by the user.
+    pub fn see_off(&self, clients: &[usize], most: Duration) -> Result<()> {
+        self.process.check("this door")?;
+        let until = Instant::now() + most;
+        while Instant::now() < until && !is_interrupted() {
+            let look = until.min(Instant::now() + LOOK);
+            let all = |state: &mut State| clients.iter().all(|client| state.told.contains(client));
+            if self
+                .hall
+                .wait(look, |state| all(state).then_some(()))
+                .is_some()
+            {
+                return Ok(());
+            }
+        }
+        if is_interrupted() {
+            return Err(Error::Interrupted);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        if !self.process.is_this() {
+            return;
+        }
+        let mut state = self.hall.state();
+        state.is_closed = true;
+        for socket in state.sockets.values() {
+            // One that has ended by itself cannot be shut.
+            drop(socket.shutdown(Shutdown::Both));
+        }
+        drop(state);
+        self.hall.notify();
+    }
+}
+
+/// A thread for a connection; one that cannot be is dropped, and its client tries again.
+fn admit(hall: &Arc<Hall>, socket: TcpStream) {
+    let Some(id) = hall.enter(&socket) else {
+        return;
+    };
+    let serving = Arc::clone(hall);
+    let started = thread::Builder::new()
+        .name("a client".to_owned())
+        .stack_size(1 << 20)
+        .spawn(move || {
+            let client = serve(&serving, socket);
+            serving.leave(id, client);
+        });
+    if started.is_err() {
+        hall.leave(id, None);
+    }
+}
+
+fn no_round() -> Error {
+    Error::misuse("no round is open at this door; begin one")
+}

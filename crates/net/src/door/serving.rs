@@ -1,0 +1,323 @@
+//! One connection of a client, from its handshake to its end.
+
+use super::hall::Hall;
+use super::round::{Answer, Submission};
+use super::socket::{PATIENCE, SILENCE, Socket};
+use super::statement::{Committing, Piece, SALT, Statement, is_signed};
+use super::wire::{Reply, Request};
+use super::{HELD, REST};
+use rustls::{ServerConnection, StreamOwned};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a client may say nothing between two requests.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// How long a model may take on its way to a client.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// Words that are read, and hashed, at a time.
+const CHUNK: usize = 1 << 14;
+
+type Stream = StreamOwned<ServerConnection, Socket>;
+
+/// Why a connection ends.
+enum End {
+    /// By itself, or with garbage.
+    Broken(io::Error),
+    /// The client was told why.
+    Refused(String),
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+/// Answers a connection until it ends; whose it was, if it came so far.
+pub(super) fn serve(hall: &Hall, socket: TcpStream) -> Option<usize> {
+    let (client, mut stream) = match welcome(hall, socket) {
+        Ok(welcome) => welcome,
+        Err(error) => {
+            hall.refused(None, &refusal(&error));
+            return None;
+        }
+    };
+    if !hall.is_known(client) {
+        end(
+            hall,
+            client,
+            &mut stream,
+            "too many connections of one client; close some",
+        );
+        return Some(client);
+    }
+    loop {
+        (stream.sock.until, stream.sock.silence) = (Instant::now() + IDLE, IDLE);
+        match Request::read(&mut stream)
+            .map_err(End::from)
+            .and_then(|request| answer(hall, client, &mut stream, request))
+        {
+            Ok(()) => {}
+            Err(End::Refused(reason)) => {
+                end(hall, client, &mut stream, &reason);
+                return Some(client);
+            }
+            Err(End::Broken(error)) => {
+                if error.kind() == ErrorKind::InvalidData {
+                    end(hall, client, &mut stream, &refusal(&error));
+                }
+                return Some(client);
+            }
+        }
+    }
+}
+
+/// The handshake, and whose certificate it is.
+fn welcome(hall: &Hall, socket: TcpStream) -> io::Result<(usize, Stream)> {
+    let mut socket = Socket::new(socket, Instant::now() + SILENCE, Arc::default())?;
+    let mut connection = ServerConnection::new(Arc::clone(&hall.tls)).map_err(io::Error::other)?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut socket)?;
+    }
+    let presented = connection.peer_certificates().and_then(<[_]>::first);
+    let client = presented.and_then(|certificate| hall.clients.owner(certificate));
+    let client = client.ok_or(ErrorKind::PermissionDenied)?;
+    Ok((client, StreamOwned::new(connection, socket)))
+}
+
+/// Tells the client why its connection ends.
+fn end(hall: &Hall, client: usize, stream: &mut Stream, reason: &str) {
+    hall.refused(Some(client), reason);
+    // Who has gone does not hear it.
+    if Reply::Refusal(reason.to_owned()).write(stream).is_ok() {
+        stream.sock.part();
+    }
+}
+
+fn refusal(error: &io::Error) -> String {
+    crate::tcp::tls::refusal(error).unwrap_or_else(|| crate::error::cause(error))
+}
+
+fn answer(hall: &Hall, client: usize, stream: &mut Stream, request: Request) -> Result<(), End> {
+    match request {
+        Request::Join {
+            federation,
+            after,
+            model,
+        } => {
+            known(hall, &federation)?;
+            join(hall, stream, after, model)?;
+        }
+        Request::Offer {
+            statement,
+            signature,
+        } => {
+            if !is_signed(
+                hall.clients.certificate(client),
+                &statement.to_bytes(),
+                &signature,
+            ) {
+                return Err(End::Refused(format!(
+                    "the submission is not signed by the key of client {client}'s certificate"
+                )));
+            }
+            submit(hall, client, stream, statement)?;
+        }
+        Request::Outcome {
+            federation,
+            round,
+            content,
+        } => {
+            known(hall, &federation)?;
+            tell(hall, client, stream, round, content)?;
+        }
+    }
+    Ok(())
+}
+
+fn known(hall: &Hall, federation: &super::statement::Hash) -> Result<(), End> {
+    if *federation == hall.federation {
+        return Ok(());
+    }
+    Err(End::Refused(
+        "this server is of another federation: name and servers' certificates must be the same in all \
+         configurations"
+            .to_owned(),
+    ))
+}
+
+/// Tells of the next round that can still be joined.
+fn join(hall: &Hall, stream: &mut Stream, after: u64, wanted: bool) -> io::Result<()> {
+    let found = hall.wait(Instant::now() + PATIENCE, |state| {
+        let (round, hash) = state.round.as_ref()?;
+        let left = round
+            .terms
+            .deadline
+            .checked_duration_since(Instant::now())?;
+        let terms = &round.terms;
+        (terms.number > after).then(|| (terms.clone(), *hash, left))
+    });
+    let Some((terms, hash, left)) = found else {
+        return Reply::NotYet.write(stream);
+    };
+    let reply = Reply::Task {
+        round: terms.number,
+        words: terms.words,
+        milliseconds: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
+        model: hash,
+        length: if wanted { terms.model.len() as u64 } else { 0 },
+        terms: terms.terms,
+    };
+    stream.sock.until = Instant::now() + LONGEST;
+    reply.write(stream)?;
+    if wanted {
+        stream.write_all(&terms.model)?;
+    }
+    stream.flush()
+}
+
+/// Tells what a round came to.
+fn tell(
+    hall: &Hall,
+    client: usize,
+    stream: &mut Stream,
+    round: u64,
+    wanted: bool,
+) -> Result<(), End> {
+    let found = hall.wait(Instant::now() + PATIENCE, |state| {
+        let (told, outcome) = state.outcome.as_ref()?;
+        (*told >= round).then(|| (*told, outcome.clone()))
+    });
+    let Some((told, outcome)) = found else {
+        return Ok(Reply::NotYet.write(stream)?);
+    };
+    if told > round {
+        return Err(End::Refused(format!(
+            "round {round} is over and forgotten; round {told} is the last"
+        )));
+    }
+    let content = outcome.map_err(|reason| {
+        is_told(hall, client);
+        End::Refused(reason)
+    })?;
+    let is_sent = wanted || content.is_part;
+    stream.sock.until = Instant::now() + LONGEST;
+    let reply = Reply::Outcome {
+        hash: content.hash,
+        is_part: content.is_part,
+        length: if is_sent {
+            content.bytes.len() as u64
+        } else {
+            0
+        },
+    };
+    reply.write(stream)?;
+    if is_sent {
+        stream.write_all(&content.bytes)?;
+    }
+    stream.flush()?;
+    is_told(hall, client);
+    Ok(())
+}
+
+fn is_told(hall: &Hall, client: usize) {
+    hall.state().told.insert(client);
+    hall.notify();
+}
+
+/// An offer with a right signature; then the pieces, where they are wanted.
+fn submit(
+    hall: &Hall,
+    client: usize,
+    stream: &mut Stream,
+    statement: Statement,
+) -> Result<(), End> {
+    let (answer, lengths, deadline) = {
+        let mut state = hall.state();
+        let Some((round, _)) = state.round.as_mut() else {
+            return Err(End::Refused(format!(
+                "round {} is not open at this server",
+                statement.round
+            )));
+        };
+        let answer = round.offer(client, &statement, Instant::now());
+        let answer = answer.map_err(End::Refused)?;
+        (answer, round.lengths(), round.terms.deadline)
+    };
+    let receipt = Reply::Receipt(statement.digest());
+    if answer == Answer::Here {
+        return Ok(receipt.write(stream)?);
+    }
+    Reply::Go.write(stream)?;
+    (stream.sock.until, stream.sock.silence) = (deadline, SILENCE);
+    let pieces = receive(hall, stream, &statement, &lengths).map_err(|error| match error {
+        End::Broken(error) if error.kind() == ErrorKind::TimedOut => End::Refused(format!(
+            "the submission of client {client} was not whole in time"
+        )),
+        End::Broken(error) => {
+            hall.refused(
+                Some(client),
+                "its connection ended in the middle of a submission",
+            );
+            End::Broken(error)
+        }
+        refused @ End::Refused(_) => refused,
+    })?;
+    let submission = Submission { statement, pieces };
+    {
+        let mut state = hall.state();
+        let taken = match state.round.as_mut() {
+            Some((round, _)) => round.take(client, submission, Instant::now()),
+            None => Err(format!(
+                "the round ended before the submission of client {client} was whole"
+            )),
+        };
+        taken.map_err(End::Refused)?;
+    }
+    hall.notify();
+    Ok(receipt.write(stream)?)
+}
+
+/// This server's pieces, as the statement commits to them. Memory grows as they come.
+fn receive(
+    hall: &Hall,
+    stream: &mut Stream,
+    statement: &Statement,
+    lengths: &[u64],
+) -> Result<Vec<Piece>, End> {
+    let mut pieces = Vec::new();
+    for (piece, length) in HELD[hall.server].iter().zip(lengths) {
+        let mut salt = [0; SALT];
+        stream.read_exact(bytemuck::cast_slice_mut(&mut salt))?;
+        let mut committing = Committing::new(&salt);
+        let length = usize::try_from(*length).map_err(io::Error::other)?;
+        // Address space alone: a page becomes memory when something comes for it.
+        let mut words: Vec<u64> = Vec::new();
+        words
+            .try_reserve_exact(length)
+            .map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
+        while words.len() < length {
+            let begin = words.len();
+            words.resize(length.min(begin + CHUNK), 0);
+            let chunk = &mut words[begin..];
+            stream.read_exact(bytemuck::cast_slice_mut(chunk))?;
+            committing.update(chunk);
+        }
+        if committing.end() != statement.pieces[*piece] {
+            let what = if *piece == REST {
+                "its vector"
+            } else {
+                "a seed"
+            };
+            return Err(End::Refused(format!(
+                "what came for {what} is not what the client signed"
+            )));
+        }
+        pieces.push(Piece { salt, words });
+    }
+    Ok(pieces)
+}

@@ -1,0 +1,92 @@
+//! A socket that is not waited for without limit, whatever the other side does.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longest silence within a message.
+pub(super) const SILENCE: Duration = Duration::from_secs(10);
+
+/// How long a server keeps a client waiting before it tells it to ask again.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often a socket that waits looks at the clock.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A connection's socket: what is waited for ends at some instant, and after some silence.
+pub(super) struct Socket {
+    socket: TcpStream,
+    /// Whoever uses it is wanted no more.
+    cut: Arc<AtomicBool>,
+    /// Reading and writing end then, however little has come until then.
+    pub(super) until: Instant,
+    /// Longest time in which nothing comes.
+    pub(super) silence: Duration,
+}
+
+impl Socket {
+    pub(super) fn new(socket: TcpStream, until: Instant, cut: Arc<AtomicBool>) -> io::Result<Self> {
+        socket.set_nonblocking(false)?;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(LOOK))?;
+        socket.set_write_timeout(Some(SILENCE))?;
+        Ok(Self {
+            socket,
+            cut,
+            until,
+            silence: SILENCE,
+        })
+    }
+
+    /// Says that nothing more is sent, and takes what still comes for a moment: who is in the middle of
+    /// sending would lose what was said last otherwise.
+    pub(super) fn part(&mut self) {
+        drop(self.socket.shutdown(Shutdown::Write));
+        let until = Instant::now() + Duration::from_secs(1);
+        let mut dropped = [0; 1 << 14];
+        while Instant::now() < until {
+            match self.socket.read(&mut dropped) {
+                Ok(0) => return,
+                Err(error) if error.kind() != ErrorKind::WouldBlock => return,
+                _ => {}
+            }
+        }
+    }
+
+    /// Serves another question.
+    pub(super) fn again(&mut self, until: Instant, silence: Duration, cut: &Arc<AtomicBool>) {
+        (self.until, self.silence, self.cut) = (until, silence, Arc::clone(cut));
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.until || self.cut.load(Ordering::Relaxed)
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let silent = Instant::now() + self.silence;
+        while !self.is_over() && Instant::now() < silent {
+            match self.socket.read(into) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+        }
+        Err(ErrorKind::TimedOut.into())
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_over() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}

@@ -1,0 +1,438 @@
+//! Hostile clients at the door, and decoders on whatever arrives.
+
+use super::round::{ATTEMPTS, Terms};
+use super::statement::{Hash, Piece, STATEMENT, Statement, signer};
+use super::wire::{LONGEST_TERMS, Reply, Request};
+use super::{Door, Federation, HELD, SEED, SERVERS};
+use crate::certificates::{self, Generated, Identity};
+use crate::tcp::{Listener, tls};
+use proptest::prelude::*;
+use rustls::{ClientConnection, StreamOwned};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const WORDS: u64 = 300;
+const LONG: Duration = Duration::from_secs(60);
+
+type Stream = StreamOwned<ClientConnection, TcpStream>;
+
+/// The door of server 1, which gets the rest and a seed, and a client that says what it likes.
+struct Raw {
+    federation: Federation,
+    door: Door,
+    client: Generated,
+}
+
+impl Raw {
+    fn new() -> Self {
+        let made = |number| certificates::generate(number, 1).unwrap();
+        let servers: Vec<Generated> = (0..SERVERS).map(made).collect();
+        let client = made(9);
+        let pems: Vec<String> = servers
+            .iter()
+            .map(|server| server.certificate_pem.clone())
+            .collect();
+        let federation = Federation::new("test", &pems).unwrap();
+        let listener = Listener::bind("127.0.0.1:0").unwrap();
+        let clients = [client.certificate_pem.clone()];
+        let door = Door::open(listener, &federation, 1, &servers[1].key_pem, &clients).unwrap();
+        let terms = Terms {
+            number: 1,
+            words: WORDS,
+            terms: vec![],
+            model: Arc::from(vec![]),
+            deadline: Instant::now() + LONG,
+        };
+        door.begin(terms).unwrap();
+        Self {
+            federation,
+            door,
+            client,
+        }
+    }
+
+    fn dial(&self) -> TcpStream {
+        let socket = TcpStream::connect(self.door.address()).unwrap();
+        socket.set_read_timeout(Some(LONG)).unwrap();
+        socket
+    }
+
+    fn connect(&self) -> Stream {
+        let identity = Identity {
+            certificates: vec![self.client.certificate_pem.clone()],
+            key: self.client.key_pem.clone(),
+        };
+        let server = self.federation.certificates[1].clone();
+        let names = ("server 1".to_owned(), "client 0".to_owned());
+        let config = tls::visitor(server, &identity, names).unwrap();
+        tls::handshake(&config, self.dial()).unwrap()
+    }
+
+    fn statement(&self, pieces: &[Piece; 3]) -> Statement {
+        Statement {
+            federation: self.federation.id(),
+            round: 1,
+            client: 0,
+            words: WORDS,
+            terms: *blake3::hash(&[]).as_bytes(),
+            pieces: std::array::from_fn(|at| pieces[at].commitment()),
+        }
+    }
+
+    fn offer(&self, stream: &mut Stream, pieces: &[Piece; 3]) -> io::Result<Reply> {
+        let statement = self.statement(pieces);
+        let signature = signer(&self.client.key_pem).unwrap();
+        let signature = signature.sign(&statement.to_bytes()).unwrap();
+        let offer = Request::Offer {
+            statement,
+            signature,
+        };
+        offer.write(stream)?;
+        Reply::read(stream)
+    }
+
+    /// What the door counts as whole, and whether an honest submission still gets in.
+    fn takes_an_honest_one(&self) {
+        let mut stream = self.connect();
+        assert_eq!(self.offer(&mut stream, &pieces()).unwrap(), Reply::Go);
+        send(&mut stream, &pieces()).unwrap();
+        let digest = self.statement(&pieces()).digest();
+        assert_eq!(Reply::read(&mut stream).unwrap(), Reply::Receipt(digest));
+        assert!(self.door.wait(1, LONG).unwrap());
+    }
+
+    fn reasons(&self) -> String {
+        let reasons = self.door.refused().into_iter();
+        let reasons: Vec<String> = reasons.map(|(refused, _)| refused.reason).collect();
+        reasons.join("; ")
+    }
+
+    fn reason(&self, expected: &str) {
+        let until = Instant::now() + LONG;
+        while !self.reasons().contains(expected) {
+            assert!(Instant::now() < until, "{}", self.reasons());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn pieces() -> [Piece; 3] {
+    [SEED, WORDS, SEED].map(|words| Piece {
+        salt: [1, 2, 3, words],
+        words: (0..words).collect(),
+    })
+}
+
+fn send(stream: &mut Stream, pieces: &[Piece; 3]) -> io::Result<()> {
+    for piece in HELD[1] {
+        stream.write_all(bytemuck::cast_slice(&pieces[*piece].salt))?;
+        stream.write_all(bytemuck::cast_slice(&pieces[*piece].words))?;
+    }
+    stream.flush()
+}
+
+#[test]
+fn pieces_that_were_not_signed_are_refused_and_have_an_end() {
+    let raw = Raw::new();
+    for attempt in 0..ATTEMPTS - 1 {
+        let mut stream = raw.connect();
+        assert_eq!(raw.offer(&mut stream, &pieces()).unwrap(), Reply::Go);
+        let mut other = pieces();
+        match attempt {
+            0 => other[1].words[WORDS as usize - 1] ^= 1,
+            1 => other[1].salt[0] ^= 1,
+            _ => other[2].words[1] ^= 1,
+        }
+        send(&mut stream, &other).unwrap();
+        let Reply::Refusal(reason) = Reply::read(&mut stream).unwrap() else {
+            panic!("taken");
+        };
+        let what = if attempt < 2 { "its vector" } else { "a seed" };
+        assert_eq!(
+            reason,
+            format!("what came for {what} is not what the client signed")
+        );
+    }
+    raw.takes_an_honest_one();
+}
+
+#[test]
+fn unfinished_submissions_are_counted() {
+    let raw = Raw::new();
+    for _ in 0..ATTEMPTS {
+        let mut stream = raw.connect();
+        assert_eq!(raw.offer(&mut stream, &pieces()).unwrap(), Reply::Go);
+        stream.write_all(&[0; 100]).unwrap();
+        drop(stream.sock.shutdown(Shutdown::Both));
+    }
+    raw.reason("its connection ended in the middle of a submission");
+    let Reply::Refusal(reason) = raw.offer(&mut raw.connect(), &pieces()).unwrap() else {
+        panic!("wanted");
+    };
+    assert!(reason.contains("has begun 4 submissions"), "{reason}");
+}
+
+#[test]
+fn a_submission_that_dies_half_way_can_be_begun_again() {
+    let raw = Raw::new();
+    let mut stream = raw.connect();
+    assert_eq!(raw.offer(&mut stream, &pieces()).unwrap(), Reply::Go);
+    stream.write_all(&[0; 100]).unwrap();
+    drop(stream);
+    raw.takes_an_honest_one();
+}
+
+#[test]
+fn only_the_client_signs_for_itself() {
+    let raw = Raw::new();
+    let statement = raw.statement(&pieces());
+    let right = signer(&raw.client.key_pem).unwrap();
+    let right = right.sign(&statement.to_bytes()).unwrap();
+    let another = certificates::generate(9, 1).unwrap();
+    let another = signer(&another.key_pem).unwrap();
+    let mut changed = statement.clone();
+    changed.pieces[0][0] ^= 1;
+    let cases = [
+        (
+            statement.clone(),
+            another.sign(&statement.to_bytes()).unwrap(),
+        ),
+        (changed, right.clone()),
+        (statement.clone(), vec![]),
+        (statement, right[..right.len() - 1].to_vec()),
+    ];
+    for (statement, signature) in cases {
+        let mut stream = raw.connect();
+        let offer = Request::Offer {
+            statement,
+            signature,
+        };
+        offer.write(&mut stream).unwrap();
+        let Reply::Refusal(reason) = Reply::read(&mut stream).unwrap() else {
+            panic!("wanted");
+        };
+        assert!(
+            reason.contains("is not signed by the key of client 0"),
+            "{reason}"
+        );
+    }
+    raw.takes_an_honest_one();
+}
+
+#[test]
+fn strangers_and_garbage_do_not_disturb() {
+    let raw = Raw::new();
+    // No TLS; nothing at all; garbage within TLS; a body that is announced too long.
+    raw.dial().write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    drop(raw.dial());
+    let silent = raw.dial();
+    for bytes in [
+        &b"garbage of more than a head"[..],
+        b"tcd\x01\x02\0\0\0\xff\xff\xff\xff\0\0\0\0",
+    ] {
+        let mut stream = raw.connect();
+        stream.write_all(bytes).unwrap();
+        let Reply::Refusal(reason) = Reply::read(&mut stream).unwrap() else {
+            panic!("answered");
+        };
+        assert_eq!(
+            reason,
+            "it sent what is no message of tacit's clients and servers"
+        );
+    }
+    raw.takes_an_honest_one();
+    drop(silent);
+}
+
+#[test]
+fn a_client_has_so_many_connections() {
+    let raw = Raw::new();
+    let question = Request::Join {
+        federation: raw.federation.id(),
+        after: 0,
+        model: false,
+    };
+    let mut streams: Vec<Stream> = Vec::new();
+    for _ in 0..4 {
+        let mut stream = raw.connect();
+        question.write(&mut stream).unwrap();
+        assert!(matches!(
+            Reply::read(&mut stream).unwrap(),
+            Reply::Task { .. }
+        ));
+        streams.push(stream);
+    }
+    let mut fifth = raw.connect();
+    assert_eq!(
+        Reply::read(&mut fifth).unwrap(),
+        Reply::Refusal("too many connections of one client; close some".to_owned())
+    );
+    streams.clear();
+    raw.takes_an_honest_one();
+}
+
+#[test]
+fn without_a_certificate_nobody_is_heard() {
+    let raw = Raw::new();
+    let stranger = certificates::generate(9, 1).unwrap();
+    let day = 86_400;
+    let old = certificates::generate_for_period(9, day, 2 * day).unwrap();
+    for own in [stranger, old] {
+        let identity = Identity {
+            certificates: vec![own.certificate_pem],
+            key: own.key_pem,
+        };
+        let names = ("server 1".to_owned(), "client 0".to_owned());
+        let server = raw.federation.certificates[1].clone();
+        let config = tls::visitor(server, &identity, names).unwrap();
+        let heard =
+            tls::handshake(&config, raw.dial()).and_then(|mut stream| stream.read_exact(&mut [0]));
+        let reason = tls::refusal(&heard.unwrap_err()).unwrap();
+        assert!(
+            reason.contains("it refused this party's certificate"),
+            "{reason}"
+        );
+    }
+    raw.takes_an_honest_one();
+}
+
+fn hashes() -> impl Strategy<Value = Hash> {
+    any::<Hash>()
+}
+
+fn requests() -> impl Strategy<Value = Request> {
+    let statement = (hashes(), any::<[u64; 3]>(), hashes(), any::<[Hash; 3]>()).prop_map(
+        |(federation, [round, client, words], terms, pieces)| Statement {
+            federation,
+            round,
+            client,
+            words,
+            terms,
+            pieces,
+        },
+    );
+    let signature = prop::collection::vec(any::<u8>(), 0..80);
+    prop_oneof![
+        (hashes(), any::<u64>(), any::<bool>()).prop_map(|(federation, after, model)| {
+            Request::Join {
+                federation,
+                after,
+                model,
+            }
+        }),
+        (statement, signature).prop_map(|(statement, signature)| Request::Offer {
+            statement,
+            signature
+        }),
+        (hashes(), any::<u64>(), any::<bool>()).prop_map(|(federation, round, content)| {
+            Request::Outcome {
+                federation,
+                round,
+                content,
+            }
+        }),
+    ]
+}
+
+fn replies() -> impl Strategy<Value = Reply> {
+    let terms = prop::collection::vec(any::<u8>(), 0..200);
+    let task = (any::<[u32; 4]>(), hashes(), terms).prop_map(|(numbers, model, terms)| {
+        let [round, words, milliseconds, length] = numbers.map(u64::from);
+        Reply::Task {
+            round,
+            words: words >> 6,
+            milliseconds,
+            model,
+            length: length >> 2,
+            terms,
+        }
+    });
+    prop_oneof![
+        task,
+        Just(Reply::Go),
+        hashes().prop_map(Reply::Receipt),
+        (hashes(), any::<bool>(), 0_u64..1 << 30).prop_map(|(hash, is_part, length)| {
+            Reply::Outcome {
+                hash,
+                is_part,
+                length,
+            }
+        }),
+        Just(Reply::NotYet),
+        "[a-zé ]{0,200}".prop_map(Reply::Refusal),
+    ]
+}
+
+fn written(write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(&mut bytes).unwrap();
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(request in requests(), reply in replies()) {
+        let bytes = written(|to| request.write(to));
+        prop_assert_eq!(Request::read(&mut &bytes[..]).unwrap(), request);
+        for end in 0..bytes.len() {
+            prop_assert!(Request::read(&mut &bytes[..end]).is_err());
+        }
+        let bytes = written(|to| reply.write(to));
+        prop_assert_eq!(Reply::read(&mut &bytes[..]).unwrap(), reply);
+        for end in 0..bytes.len() {
+            prop_assert!(Reply::read(&mut &bytes[..end]).is_err());
+        }
+    }
+
+    #[test]
+    fn changed_bytes_are_read_as_something_that_is_written_so(
+        request in requests(), reply in replies(), at in any::<prop::sample::Index>(), change in 1_u8..
+    ) {
+        let mut bytes = written(|to| request.write(to));
+        let place = at.index(bytes.len());
+        bytes[place] ^= change;
+        if let Ok(read) = Request::read(&mut &bytes[..]) {
+            let again = written(|to| read.write(to));
+            prop_assert_eq!(&again[..], &bytes[..again.len()]);
+        }
+        let mut bytes = written(|to| reply.write(to));
+        let place = at.index(bytes.len());
+        bytes[place] ^= change;
+        if let Ok(read) = Reply::read(&mut &bytes[..]) {
+            let again = written(|to| read.write(to));
+            prop_assert!(again.len() <= bytes.len());
+        }
+    }
+
+    #[test]
+    fn anything_at_all_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600), kind in 0_u8..8) {
+        drop(Request::read(&mut &bytes[..]));
+        drop(Reply::read(&mut &bytes[..]));
+        // Under a right head the bodies themselves are tried.
+        let mut headed = b"tcd\x01".to_vec();
+        headed.extend([kind, 0, 0, 0]);
+        headed.extend((bytes.len() as u64).to_le_bytes());
+        headed.extend(&bytes);
+        drop(Request::read(&mut &headed[..]));
+        drop(Reply::read(&mut &headed[..]));
+    }
+
+    #[test]
+    fn long_bodies_are_refused_before_they_come(kind in any::<u8>(), length in (LONGEST_TERMS as u64 + 65)..) {
+        let mut head = b"tcd\x01".to_vec();
+        head.extend([kind, 0, 0, 0]);
+        head.extend(length.to_le_bytes());
+        let kinds = [Request::read(&mut &head[..]).map(drop), Reply::read(&mut &head[..]).map(drop)];
+        for read in kinds {
+            prop_assert_eq!(read.unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
+    }
+}
+
+#[test]
+fn statements_have_the_length_that_is_said() {
+    let statement = Raw::new().statement(&pieces());
+    assert_eq!(statement.to_bytes().len(), STATEMENT);
+}

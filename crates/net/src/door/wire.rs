@@ -1,0 +1,333 @@
+//! What clients and servers say to each other. Every message is a head of 16 bytes and a body, little endian:
+//!
+//! | bytes | field |
+//! | --- | --- |
+//! | 0..3 | magic `tcd` |
+//! | 3 | version, 1 |
+//! | 4 | kind |
+//! | 5..8 | zero |
+//! | 8..16 | bytes of body |
+//!
+//! Whatever arrives is hostile until checked: a body's length is compared with what its kind allows before
+//! anything is allocated. What is large follows after a message, in a length that both ends know by then.
+
+use super::statement::{Hash, LONGEST_SIGNATURE, STATEMENT, Statement};
+use crate::frame::LONGEST_REASON;
+use std::io::{self, Read, Write};
+
+/// Bytes of a round's terms at most.
+pub const LONGEST_TERMS: usize = 1 << 16;
+
+/// Words of a vector at most.
+pub const MOST_WORDS: u64 = 1 << 27;
+
+/// Bytes of a model or of a round's outcome at most.
+pub const LARGEST: u64 = 1 << 30;
+
+const HEAD: usize = 16;
+const MAGIC: [u8; 4] = *b"tcd\x01";
+
+/// What a client asks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// For a round later than that one; with the model, or its hash alone.
+    Join {
+        /// Whose rounds.
+        federation: Hash,
+        /// The latest round that the client knows.
+        after: u64,
+        /// Whether the model itself is wanted.
+        model: bool,
+    },
+    /// Whether it may submit.
+    Offer {
+        /// What it would submit.
+        statement: Statement,
+        /// Of the statement, by the key of the client's certificate.
+        signature: Vec<u8>,
+    },
+    /// For what a round came to; with the content, or its hash alone.
+    Outcome {
+        /// Whose rounds.
+        federation: Hash,
+        /// Which of them.
+        round: u64,
+        /// Whether the content itself is wanted.
+        content: bool,
+    },
+}
+
+/// What a server answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// A round; the model follows where it was asked for.
+    Task {
+        /// Its number.
+        round: u64,
+        /// Words of a vector.
+        words: u64,
+        /// Until the deadline.
+        milliseconds: u64,
+        /// Of the model.
+        model: Hash,
+        /// Bytes of the model that follow.
+        length: u64,
+        /// What the round is about; the server does not look into them.
+        terms: Vec<u8>,
+    },
+    /// The pieces may be sent.
+    Go,
+    /// The submission with that statement is here, whole.
+    Receipt(Hash),
+    /// What a round came to; the content follows where it was asked for, or is a part.
+    Outcome {
+        /// Of the content.
+        hash: Hash,
+        /// Whether it is this server's part of what no server knows.
+        is_part: bool,
+        /// Bytes that follow.
+        length: u64,
+    },
+    /// There is nothing to say yet; the client may ask again.
+    NotYet,
+    /// Why not.
+    Refusal(String),
+}
+
+/// Bytes that are taken apart one after another.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, bytes: usize) -> io::Result<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(bytes).ok_or_else(malformed)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        self.take(N)?.try_into().map_err(|_| malformed())
+    }
+
+    fn number(&mut self) -> io::Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn flag(&mut self) -> io::Result<bool> {
+        match self.array()? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            _ => Err(malformed()),
+        }
+    }
+
+    fn rest(&mut self, most: usize) -> io::Result<Vec<u8>> {
+        if self.0.len() > most {
+            return Err(malformed());
+        }
+        Ok(std::mem::take(&mut self.0).to_vec())
+    }
+
+    fn end(&self) -> io::Result<()> {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(malformed())
+        }
+    }
+}
+
+fn malformed() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "it sent what is no message of tacit's clients and servers",
+    )
+}
+
+fn write(to: &mut impl Write, kind: u8, body: &[&[u8]]) -> io::Result<()> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend([kind, 0, 0, 0]);
+    let length: usize = body.iter().map(|field| field.len()).sum();
+    bytes.extend((length as u64).to_le_bytes());
+    bytes.extend(body.concat());
+    to.write_all(&bytes)?;
+    to.flush()
+}
+
+/// Kind and body; `most` says for a kind how long its body may be, or that there is no such kind.
+fn read(from: &mut impl Read, most: impl Fn(u8) -> Option<usize>) -> io::Result<(u8, Vec<u8>)> {
+    let mut head = [0; HEAD];
+    from.read_exact(&mut head)?;
+    let mut fields = Fields(&head);
+    if fields.array()? != MAGIC {
+        return Err(malformed());
+    }
+    let [kind, zeros @ ..] = fields.array::<4>()?;
+    let length = fields.number()?;
+    let most = most(kind).ok_or_else(malformed)?;
+    if zeros != [0; 3] || length > most as u64 {
+        return Err(malformed());
+    }
+    let mut body = vec![0; length as usize];
+    from.read_exact(&mut body)?;
+    Ok((kind, body))
+}
+
+impl Request {
+    /// Sends it.
+    ///
+    /// # Errors
+    /// What `to` meets.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        match self {
+            Self::Join {
+                federation,
+                after,
+                model,
+            } => write(
+                to,
+                1,
+                &[federation, &after.to_le_bytes(), &[u8::from(*model)]],
+            ),
+            Self::Offer {
+                statement,
+                signature,
+            } => write(to, 2, &[&statement.to_bytes(), signature]),
+            Self::Outcome {
+                federation,
+                round,
+                content,
+            } => write(
+                to,
+                3,
+                &[federation, &round.to_le_bytes(), &[u8::from(*content)]],
+            ),
+        }
+    }
+
+    /// The next request of a stream.
+    ///
+    /// # Errors
+    /// `InvalidData` for what is none; what `from` meets.
+    pub fn read(from: &mut impl Read) -> io::Result<Self> {
+        let (kind, body) = read(from, |kind| match kind {
+            1 | 3 => Some(41),
+            2 => Some(STATEMENT + LONGEST_SIGNATURE),
+            _ => None,
+        })?;
+        let mut fields = Fields(&body);
+        let request = match kind {
+            1 => Self::Join {
+                federation: fields.array()?,
+                after: fields.number()?,
+                model: fields.flag()?,
+            },
+            2 => Self::Offer {
+                statement: Statement::from_bytes(&fields.array()?).ok_or_else(malformed)?,
+                signature: fields.rest(LONGEST_SIGNATURE)?,
+            },
+            _ => Self::Outcome {
+                federation: fields.array()?,
+                round: fields.number()?,
+                content: fields.flag()?,
+            },
+        };
+        fields.end()?;
+        Ok(request)
+    }
+}
+
+impl Reply {
+    /// Sends it. Reasons are cut where they are too long; what is not printable becomes blanks.
+    ///
+    /// # Errors
+    /// What `to` meets.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        match self {
+            Self::Task {
+                round,
+                words,
+                milliseconds,
+                model,
+                length,
+                terms,
+            } => {
+                let numbers =
+                    [round, words, milliseconds, length].map(|number| number.to_le_bytes());
+                write(to, 1, &[numbers.as_flattened(), model, terms])
+            }
+            Self::Go => write(to, 2, &[]),
+            Self::Receipt(digest) => write(to, 3, &[digest]),
+            Self::Outcome {
+                hash,
+                is_part,
+                length,
+            } => write(to, 4, &[hash, &[u8::from(*is_part)], &length.to_le_bytes()]),
+            Self::NotYet => write(to, 5, &[]),
+            Self::Refusal(reason) => write(to, 6, &[printable(reason).as_bytes()]),
+        }
+    }
+
+    /// The next reply of a stream.
+    ///
+    /// # Errors
+    /// `InvalidData` for what is none; what `from` meets.
+    pub fn read(from: &mut impl Read) -> io::Result<Self> {
+        let (kind, body) = read(from, |kind| match kind {
+            1 => Some(64 + LONGEST_TERMS),
+            2 | 5 => Some(0),
+            3 => Some(32),
+            4 => Some(41),
+            6 => Some(LONGEST_REASON),
+            _ => None,
+        })?;
+        let mut fields = Fields(&body);
+        let reply = match kind {
+            1 => {
+                let [round, words, milliseconds, length] = [
+                    fields.number()?,
+                    fields.number()?,
+                    fields.number()?,
+                    fields.number()?,
+                ];
+                Self::Task {
+                    round,
+                    words,
+                    milliseconds,
+                    length,
+                    model: fields.array()?,
+                    terms: fields.rest(LONGEST_TERMS)?,
+                }
+            }
+            2 => Self::Go,
+            3 => Self::Receipt(fields.array()?),
+            4 => Self::Outcome {
+                hash: fields.array()?,
+                is_part: fields.flag()?,
+                length: fields.number()?,
+            },
+            5 => Self::NotYet,
+            _ => {
+                let text = String::from_utf8(fields.rest(LONGEST_REASON)?);
+                Self::Refusal(printable(&text.map_err(|_| malformed())?))
+            }
+        };
+        fields.end()?;
+        match reply {
+            Self::Task { words, length, .. } if words > MOST_WORDS || length > LARGEST => {
+                Err(malformed())
+            }
+            Self::Outcome { length, .. } if length > LARGEST => Err(malformed()),
+            reply => Ok(reply),
+        }
+    }
+}
+
+/// A reason as it may be shown.
+fn printable(reason: &str) -> String {
+    let blank = |c: char| if c.is_control() { ' ' } else { c };
+    let mut text: String = reason.chars().map(blank).collect();
+    while text.len() > LONGEST_REASON {
+        text.pop();
+    }
+    text
+}

@@ -1,0 +1,298 @@
+//! The clients' door: what is taken, what is refused and why, over real connections.
+
+mod links;
+
+use links::SetUp;
+use net::door::round::Terms;
+use net::door::statement::{Hash, Piece, Statement};
+use net::door::{Client, Door, Federation, HELD, SEED, SERVERS, Task};
+use net::tcp::Listener;
+use net::{Error, Result};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LONG: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_millis(600);
+const WORDS: u64 = 5000;
+
+struct World {
+    federation: Federation,
+    addresses: Vec<String>,
+    clients: SetUp,
+    doors: Vec<Door>,
+}
+
+impl World {
+    fn new(clients: usize) -> Self {
+        let (servers, clients) = (SetUp::new(SERVERS), SetUp::new(clients));
+        let federation = Federation::new("test", &servers.certificates).unwrap();
+        let open = |server| {
+            let listener = Listener::bind("127.0.0.1:0").unwrap();
+            let key = &servers.keys[server];
+            Door::open(listener, &federation, server, key, &clients.certificates).unwrap()
+        };
+        let doors: Vec<Door> = (0..SERVERS).map(open).collect();
+        Self {
+            addresses: doors.iter().map(|door| door.address().to_owned()).collect(),
+            federation,
+            clients,
+            doors,
+        }
+    }
+
+    fn begin(&self, number: u64, time: Duration) {
+        for door in &self.doors {
+            door.begin(terms(number, time)).unwrap();
+        }
+    }
+
+    fn client(&self, number: usize) -> Client {
+        self.client_as(number, number)
+    }
+
+    /// One that says it is another than its certificate does.
+    fn client_as(&self, certificate: usize, number: usize) -> Client {
+        let (pem, key) = (
+            &self.clients.certificates[certificate],
+            &self.clients.keys[certificate],
+        );
+        Client::new(&self.federation, number, pem, key, &self.addresses).unwrap()
+    }
+
+    /// Whom each server has whole.
+    fn whole(&self) -> Vec<Vec<usize>> {
+        let of = |door: &Door| door.end().unwrap().into_keys().collect();
+        self.doors.iter().map(of).collect()
+    }
+}
+
+fn terms(number: u64, time: Duration) -> Terms {
+    Terms {
+        number,
+        words: WORDS,
+        terms: b"terms".to_vec(),
+        model: Arc::from(&b"a model"[..]),
+        deadline: Instant::now() + time,
+    }
+}
+
+fn pieces(words: u64) -> [Piece; 3] {
+    [SEED, words, SEED].map(|words| Piece {
+        salt: [1, 2, 3, words],
+        words: (0..words).collect(),
+    })
+}
+
+fn refused(result: Result<Hash>) -> String {
+    match result {
+        Err(Error::Refused { reason, .. }) => reason,
+        other => panic!("{:?}", other.map(|_| "taken")),
+    }
+}
+
+#[test]
+fn three_clients_hand_in_their_vectors() {
+    let world = World::new(3);
+    let joined = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| world.client(0).join(0, LONG).unwrap());
+        world.begin(7, LONG);
+        waiting.join().unwrap()
+    });
+    assert_eq!((joined.round, joined.words), (7, WORDS));
+    assert_eq!(
+        (&joined.terms[..], &joined.model[..]),
+        (&b"terms"[..], &b"a model"[..])
+    );
+    let mut digests = Vec::new();
+    for number in 0..3 {
+        let client = world.client(number);
+        let task = client.join(0, LONG).unwrap();
+        digests.push(client.submit(&task, &pieces(WORDS)).unwrap());
+    }
+    for (server, door) in world.doors.iter().enumerate() {
+        assert!(door.wait(3, LONG).unwrap());
+        let whole = door.end().unwrap();
+        for (number, submission) in whole {
+            assert_eq!(submission.statement.digest(), digests[number]);
+            let sent = pieces(WORDS);
+            let held = HELD[server].iter().map(|piece| &sent[*piece].words);
+            assert!(submission.pieces.iter().map(|piece| &piece.words).eq(held));
+        }
+        door.tell(7, Ok(b"a result".to_vec()), false).unwrap();
+        assert_eq!(door.refused(), []);
+    }
+    for number in 0..3 {
+        let told = world.client(number).outcome(7, LONG).unwrap();
+        assert_eq!(told, [b"a result".to_vec()]);
+    }
+    // What differs by server is told by each.
+    for (server, door) in world.doors.iter().enumerate() {
+        door.tell(7, Ok(vec![server as u8; server]), true).unwrap();
+    }
+    let told = world.client(0).outcome(7, LONG).unwrap();
+    assert_eq!(told, [vec![], vec![1], vec![2, 2]]);
+    // A server that says something else than the others is named, by whoever asks it.
+    for (server, door) in world.doors.iter().enumerate() {
+        let content = if server == 1 { b"lies" } else { b"true" };
+        door.tell(7, Ok(content.to_vec()), false).unwrap();
+    }
+    for number in 0..3 {
+        match world.client(number).outcome(7, LONG).err().unwrap() {
+            Error::Peer {
+                party: 1, reason, ..
+            } => {
+                assert!(reason.contains("something else of the round than the other servers"));
+            }
+            other => panic!("{other}"),
+        }
+    }
+    let all: Vec<usize> = (0..3).collect();
+    world.doors[0].see_off(&all, LONG).unwrap();
+    for door in &world.doors {
+        door.tell(7, Err("it came to nothing".to_owned()), false)
+            .unwrap();
+    }
+    let nothing = world.client(0).outcome(7, LONG).map(|_| [0; 32]);
+    assert_eq!(refused(nothing), "it came to nothing");
+}
+
+#[test]
+fn the_same_again_counts_once_and_something_else_is_refused() {
+    let world = World::new(1);
+    world.begin(1, LONG);
+    let client = world.client(0);
+    let task = client.join(0, LONG).unwrap();
+    let first = client.submit(&task, &pieces(WORDS)).unwrap();
+    assert_eq!(client.submit(&task, &pieces(WORDS)).unwrap(), first);
+    let mut other = pieces(WORDS);
+    other[1].words[7] ^= 1;
+    let reason = refused(client.submit(&task, &other));
+    assert!(reason.contains("has submitted something else"), "{reason}");
+    assert_eq!(world.whole(), [[0], [0], [0]]);
+}
+
+#[test]
+fn what_does_not_fit_the_round_is_refused_and_the_round_goes_on() {
+    let world = World::new(3);
+    world.begin(4, LONG);
+    let client = world.client(0);
+    let task = client.join(0, LONG).unwrap();
+    let another = |change: &dyn Fn(&mut Task)| {
+        let mut changed = task.clone();
+        change(&mut changed);
+        changed
+    };
+    for (changed, words, expected) in [
+        (
+            another(&|task| task.round = 3),
+            WORDS,
+            "is for round 3, and round 4 is open",
+        ),
+        (
+            another(&|task| task.round = 5),
+            WORDS,
+            "is for round 5, and round 4 is open",
+        ),
+        (
+            another(&|task| task.words = 9),
+            9,
+            "has 9 words, and round 4 is about 5000",
+        ),
+        (
+            another(&|task| task.terms.push(0)),
+            WORDS,
+            "is for other terms",
+        ),
+    ] {
+        let reason = refused(client.submit(&changed, &pieces(words)));
+        assert!(reason.contains(expected), "{reason}");
+    }
+    let reason = refused(world.client_as(1, 2).submit(&task, &pieces(WORDS)));
+    assert!(
+        reason.contains("is of client 2, the certificate of client 1"),
+        "{reason}"
+    );
+    let elsewhere = Federation::new("elsewhere", &SetUp::new(3).certificates);
+    assert_ne!(elsewhere.unwrap().id(), world.federation.id());
+    world.client(2).submit(&task, &pieces(WORDS)).unwrap();
+    assert_eq!(world.whole(), [[2], [2], [2]]);
+    let (refusal, times) = world.doors[0].refused().swap_remove(0);
+    assert_eq!((refusal.client, times), (Some(0), 1));
+}
+
+#[test]
+fn a_client_of_another_federation_is_told_so() {
+    let world = World::new(1);
+    world.begin(1, LONG);
+    // The same servers under another name.
+    let mut other = World::new(1);
+    other.federation = world.federation.clone();
+    other.addresses = world.addresses.clone();
+    let error = other.client(0).join(0, LONG).err().unwrap();
+    assert!(
+        error
+            .to_string()
+            .contains("it refused this party's certificate"),
+        "{error}"
+    );
+    assert!(!world.doors[0].refused().is_empty());
+}
+
+#[test]
+fn who_is_late_is_told_so() {
+    let world = World::new(2);
+    world.begin(1, SHORT);
+    let (early, late) = (world.client(0), world.client(1));
+    let task = early.join(0, LONG).unwrap();
+    early.submit(&task, &pieces(WORDS)).unwrap();
+    for door in &world.doors {
+        assert!(door.wait(2, LONG).unwrap());
+    }
+    let reason = refused(late.submit(&task, &pieces(WORDS)));
+    assert!(
+        reason.contains("the deadline of round 1 is over"),
+        "{reason}"
+    );
+    assert_eq!(world.whole(), [[0], [0], [0]]);
+    let reason = refused(late.submit(&task, &pieces(WORDS)));
+    assert!(
+        reason.contains("round 1 is not open at this server"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let mut world = World::new(1);
+    world.begin(1, SHORT);
+    let client = world.client(0);
+    let task = client.join(0, LONG).unwrap();
+    // It has gone: the two others have the submission, and the servers will not count it.
+    let gone = world.doors.remove(2);
+    gone.end().unwrap();
+    drop(gone);
+    match client.submit(&task, &pieces(WORDS)).err().unwrap() {
+        Error::Peer { party: 2, step, .. } => assert_eq!(step, "submit"),
+        other => panic!("{other}"),
+    }
+    assert_eq!(world.whole(), [[0], [0]]);
+}
+
+#[test]
+fn statements_are_read_as_written_and_nothing_else_is_one() {
+    let statement = Statement {
+        federation: [1; 32],
+        round: 2,
+        client: 3,
+        words: 4,
+        terms: [5; 32],
+        pieces: [[6; 32], [7; 32], [8; 32]],
+    };
+    let bytes = statement.to_bytes();
+    assert_eq!(Statement::from_bytes(&bytes).unwrap(), statement);
+    for at in 0..32 {
+        let mut other = bytes;
+        other[at] ^= 1;
+        assert!(Statement::from_bytes(&other).is_none());
+    }
+}

@@ -1,0 +1,285 @@
+//! The clients' door for Python: a server's end, a client's end, and what came through it.
+
+use crate::buffer::{Bytes, Words};
+use crate::errors::{misuse, raise};
+use crate::opening::Listener;
+use crate::session::Session;
+use ::session::options::seconds;
+use ::session::submissions;
+use net::door::round::Terms;
+use net::door::{self, Federation};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// Where clients hand in vectors to one of a federation's servers.
+#[pyclass(frozen, module = "tacit._core")]
+pub struct Door {
+    inner: door::Door,
+    server: usize,
+    words: Mutex<u64>,
+}
+
+#[pymethods]
+impl Door {
+    #[new]
+    fn new(
+        listener: &Listener,
+        federation: &str,
+        servers: Vec<String>,
+        server: usize,
+        key: &str,
+        clients: Vec<String>,
+    ) -> PyResult<Self> {
+        let federation = Federation::new(federation, &servers).map_err(raise)?;
+        let inner = door::Door::open(listener.take()?, &federation, server, key, &clients);
+        Ok(Self {
+            inner: inner.map_err(raise)?,
+            server,
+            words: Mutex::new(0),
+        })
+    }
+
+    /// Host and port that it listens on.
+    #[getter]
+    fn address(&self) -> &str {
+        self.inner.address()
+    }
+
+    /// Begins a round about vectors of so many words, with so many seconds for clients.
+    fn begin(
+        &self,
+        py: Python<'_>,
+        number: u64,
+        words: u64,
+        terms: Vec<u8>,
+        model: Bytes,
+        timeout: f64,
+    ) -> PyResult<()> {
+        let deadline = Instant::now() + seconds(timeout).map_err(raise)?;
+        let terms = Terms {
+            number,
+            words,
+            terms,
+            model: Arc::from(model.bytes()),
+            deadline,
+        };
+        py.detach(|| self.inner.begin(terms)).map_err(raise)?;
+        *self.words.lock().unwrap_or_else(PoisonError::into_inner) = words;
+        Ok(())
+    }
+
+    /// Waits until so many clients are here whole, for the deadline, or so many seconds; whether it was one of
+    /// the former two.
+    fn wait(&self, py: Python<'_>, enough: usize, most: f64) -> PyResult<bool> {
+        let most = seconds(most).map_err(raise)?;
+        py.detach(|| self.inner.wait(enough, most)).map_err(raise)
+    }
+
+    /// Ends the round for submissions and gives out what is here whole.
+    fn end(&self, py: Python<'_>) -> PyResult<Submissions> {
+        let whole = py.detach(|| self.inner.end()).map_err(raise)?;
+        let words = *self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = usize::try_from(words).map_err(|_| misuse("a vector is too long"))?;
+        let inner = submissions::Submissions::new(self.server, words, whole);
+        Ok(Submissions {
+            inner: Mutex::new(inner),
+        })
+    }
+
+    /// Waits until these clients know what the last round came to, or so many seconds.
+    fn see_off(&self, py: Python<'_>, clients: Vec<usize>, most: f64) -> PyResult<()> {
+        let most = seconds(most).map_err(raise)?;
+        py.detach(|| self.inner.see_off(&clients, most))
+            .map_err(raise)
+    }
+
+    /// Who was refused in this round, why, and how often; a client that is not known is None.
+    fn refused(&self) -> Vec<(Option<usize>, String, u64)> {
+        let refused = self.inner.refused().into_iter();
+        refused
+            .map(|(refused, times)| (refused.client, refused.reason, times))
+            .collect()
+    }
+
+    /// What a round came to: content, or why there is none.
+    #[pyo3(signature = (round, content=None, reason="", is_part=false))]
+    fn tell(
+        &self,
+        py: Python<'_>,
+        round: u64,
+        content: Option<Bytes>,
+        reason: &str,
+        is_part: bool,
+    ) -> PyResult<()> {
+        let outcome = match content {
+            Some(content) => Ok(content.bytes().to_vec()),
+            None => Err(reason.to_owned()),
+        };
+        py.detach(|| self.inner.tell(round, outcome, is_part))
+            .map_err(raise)
+    }
+}
+
+/// The submissions that one server has whole.
+#[pyclass(frozen, module = "tacit._core")]
+pub struct Submissions {
+    inner: Mutex<submissions::Submissions>,
+}
+
+impl Submissions {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut submissions::Submissions) -> mpc::Result<T> + Send,
+    ) -> PyResult<T> {
+        let locked = || work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner));
+        py.detach(locked).map_err(raise)
+    }
+}
+
+#[pymethods]
+impl Submissions {
+    /// Whose they are, in the order in which they are taken.
+    #[getter]
+    fn clients(&self) -> Vec<usize> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.clients()
+    }
+
+    /// Drops those that not every server of the session has whole; who is left.
+    fn agree(&self, py: Python<'_>, session: &Session) -> PyResult<Vec<usize>> {
+        self.with(py, |inner| inner.agree(&session.inner))
+    }
+
+    /// Writes sharings of all vectors, one after another.
+    fn vectors(&self, py: Python<'_>, session: &Session, mut out: Vec<Words>) -> PyResult<()> {
+        let mut out = Words::outputs(&mut out, &[])?;
+        self.with(py, |inner| inner.vectors(&session.inner, &mut out))
+    }
+
+    /// Writes the sharing of their sum.
+    fn sum(&self, py: Python<'_>, session: &Session, mut out: Vec<Words>) -> PyResult<()> {
+        let mut out = Words::outputs(&mut out, &[])?;
+        self.with(py, |inner| inner.sum(&session.inner, &mut out))
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// Writes what this party tells the clients of a sharing that no party is to see: what all tell adds up to
+    /// it. Whether it tells anything.
+    fn seal(&self, py: Python<'_>, x: Vec<Words>, mut out: Vec<Words>) -> PyResult<bool> {
+        let read: Vec<_> = x.iter().map(Words::addresses).collect();
+        let mut out = Words::outputs(&mut out, &read)?;
+        let x: Vec<&[u64]> = x.iter().map(Words::words).collect();
+        py.detach(|| submissions::seal(&self.inner, &x, &mut out))
+            .map_err(raise)
+    }
+
+    /// Adds discrete Gaussians, of which every party lacks one of that variance, to a sharing in place.
+    fn add_noise(&self, py: Python<'_>, mut x: Vec<Words>, variance: u64) -> PyResult<()> {
+        let mut x = Words::outputs(&mut x, &[])?;
+        py.detach(|| submissions::noise(&self.inner, variance, &mut x))
+            .map_err(raise)
+    }
+}
+
+/// One of a federation's clients.
+#[pyclass(frozen, module = "tacit._core")]
+pub struct Client {
+    inner: door::Client,
+}
+
+/// A round as all servers tell of it.
+#[pyclass(frozen, module = "tacit._core")]
+pub struct Task {
+    inner: door::Task,
+}
+
+#[pymethods]
+impl Client {
+    #[new]
+    fn new(
+        federation: &str,
+        servers: Vec<String>,
+        addresses: Vec<String>,
+        number: usize,
+        certificate: &str,
+        key: &str,
+    ) -> PyResult<Self> {
+        let federation = Federation::new(federation, &servers).map_err(raise)?;
+        let inner = door::Client::new(&federation, number, certificate, key, &addresses);
+        Ok(Self {
+            inner: inner.map_err(raise)?,
+        })
+    }
+
+    /// Waits for a round later than that one.
+    fn join(&self, py: Python<'_>, after: u64, timeout: f64) -> PyResult<Task> {
+        let join = || self.inner.join(after, seconds(timeout)?);
+        let inner = py.detach(join).map_err(raise)?;
+        Ok(Task { inner })
+    }
+
+    /// Hands in a vector of words; what stands for the signed statement.
+    fn submit<'py>(
+        &self,
+        py: Python<'py>,
+        task: &Task,
+        words: Words,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let submit = || {
+            let pieces = submissions::split(words.words())?;
+            self.inner.submit(&task.inner, &pieces)
+        };
+        let digest = py.detach(submit).map_err(raise)?;
+        Ok(PyBytes::new(py, &digest))
+    }
+
+    /// Waits for what a round came to: one content, or a part of each server.
+    fn outcome<'py>(
+        &self,
+        py: Python<'py>,
+        round: u64,
+        timeout: f64,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let outcome = || self.inner.outcome(round, seconds(timeout)?);
+        let contents = py.detach(outcome).map_err(raise)?;
+        Ok(contents
+            .iter()
+            .map(|content| PyBytes::new(py, content))
+            .collect())
+    }
+}
+
+#[pymethods]
+impl Task {
+    #[getter]
+    fn round(&self) -> u64 {
+        self.inner.round
+    }
+
+    #[getter]
+    fn words(&self) -> u64 {
+        self.inner.words
+    }
+
+    #[getter]
+    fn terms(&self) -> &[u8] {
+        &self.inner.terms
+    }
+
+    #[getter]
+    fn model(&self) -> &[u8] {
+        &self.inner.model
+    }
+
+    /// Seconds until the deadline.
+    #[getter]
+    fn left(&self) -> f64 {
+        let left = self.inner.deadline.checked_duration_since(Instant::now());
+        left.map_or(0.0, |left| left.as_secs_f64())
+    }
+}

@@ -1,0 +1,15 @@
+"""``tacit federated``: learning together, without anybody seeing an update."""
+
+from typing import Any
+
+from tacit.commands import federated_certificates, federated_demo, federated_experiment, federated_serve
+
+#: The commands of ``tacit federated``, each a file.
+COMMANDS = (federated_demo, federated_experiment, federated_certificates, federated_serve)
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("federated", help="federated learning whose updates nobody sees")
+    inner = parser.add_subparsers(title="commands", required=True)
+    for command in COMMANDS:
+        command.add(inner)

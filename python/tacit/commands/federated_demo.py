@@ -1,0 +1,59 @@
+"""``tacit federated demo``: three servers, clients with digits of their own, one model."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tacit.commands.options import positive, write_json
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "demo", help="learn handwritten digits from clients' updates, on this machine"
+    )
+    add_federation(parser)
+    parser.add_argument("--rounds", type=positive, default=20, metavar="N", help="how many (20)")
+    parser.add_argument(
+        "--aggregator",
+        default="fedavg",
+        metavar="NAME|FILE:FUNCTION",
+        help="how vectors become one: fedavg, fltrust, krum, multi-krum, geometric-median, norm-clipping, "
+        "median, trimmed-mean, or a function of your own",
+    )
+    parser.add_argument(
+        "--attack", metavar="KIND:FRACTION", help="what a part of the clients does, such as label-flip:0.25"
+    )
+    parser.add_argument("--noise", type=float, metavar="SIGMA", help="noise, as a multiple of the bound")
+    parser.add_argument(
+        "--delta", type=float, default=1e-5, metavar="D", help="δ of the privacy account (1e-5)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcome there as JSON")
+    parser.set_defaults(command=run)
+
+
+def add_federation(parser: argparse.ArgumentParser) -> None:
+    """What demonstration and experiments have in common."""
+    parser.add_argument("--clients", type=positive, default=16, metavar="N", help="how many (16)")
+
+
+def run(parsed: argparse.Namespace) -> None:
+    from rich.console import Console
+
+    from tacit.federated.attacks import Attack
+    from tacit.federated.demo import demonstrate
+    from tacit.federated.presets import federation
+    from tacit.federated.report import print_report, write_report
+
+    chosen = federation(
+        clients=parsed.clients,
+        rounds=parsed.rounds,
+        aggregator=parsed.aggregator,
+        attack=None if parsed.attack is None else Attack.of(parsed.attack),
+        noise=parsed.noise,
+        delta=parsed.delta,
+    )
+    console = Console()
+    outcome = demonstrate(console, chosen)
+    print_report(console, outcome)
+    write_json(parsed.json, outcome.as_json())
+    console.print(f"Report: {write_report(Path('federated-demo'), outcome)}")

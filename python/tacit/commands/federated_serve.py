@@ -1,0 +1,102 @@
+"""``tacit federated serve``: one of the three servers of a federation."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.commands.options import positive
+from tacit.errors import MisuseError, SetupError
+
+if TYPE_CHECKING:
+    import torch
+
+    from tacit.federated.server import Report
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "serve", help="be one of the three servers", description="Is one of the servers of a federation."
+    )
+    parser.add_argument(
+        "--config", required=True, metavar="federation.toml", help="who takes part, and where"
+    )
+    parser.add_argument(
+        "--server", required=True, type=int, metavar="I", help="which of them this is, from 0"
+    )
+    parser.add_argument("--rounds", type=positive, default=1, metavar="N", help="how many; 1 if not given")
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="FILE",
+        help="the parameters to begin from, as torch.save writes a tensor or a module's state_dict(); the "
+        "same at all servers",
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write there, after each round, the parameters in a row"
+    )
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="of this process; all cores if not given"
+    )
+    parser.set_defaults(command=run)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    from tacit.federated.server import Server
+
+    model = _model(Path(parsed.model))
+    with Server.open(parsed.config, parsed.server, parsed.threads) as server:
+        print(f"tacit: server {server.number}; {server.threat_model}", file=sys.stderr)
+        print(f"tacit: clients reach it at {server.address}", file=sys.stderr)
+        for _ in range(parsed.rounds):
+            report = server.round(model)
+            print(_line(report), flush=True)
+            model = report.model
+            if parsed.out is not None:
+                _write(parsed.out, model)
+
+
+def _model(path: Path) -> "torch.Tensor":
+    import torch
+
+    from tacit.federated.client import in_a_row
+
+    try:
+        loaded = torch.load(path, weights_only=True)
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {error.strerror}") from None
+    except Exception as error:
+        raise SetupError(
+            f"{path} holds no parameters that torch.save wrote ({type(error).__name__})"
+        ) from None
+    if not isinstance(loaded, torch.Tensor | dict):
+        raise MisuseError(
+            f"{path} holds a {type(loaded).__name__}; it holds a tensor, or a module's state_dict()"
+        )
+    return in_a_row(loaded)
+
+
+def _write(path: Path, model: "torch.Tensor") -> None:
+    import torch
+
+    written = path.with_name(path.name + ".new")
+    try:
+        torch.save(model, written)
+        written.replace(path)
+    except OSError as error:
+        raise SetupError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _line(report: "Report") -> str:
+    """A line of a round."""
+    if report.failure is not None:
+        result = f"nothing: {report.failure}"
+    else:
+        result = f"{len(report.accepted)} clients in {report.seconds:.2f} s"
+    reasons = [
+        f"client {'unknown' if client is None else client}: {reason}"
+        + (f" ({times} times)" if times > 1 else "")
+        for client, reason, times in report.refused
+    ]
+    reasons += [f"client {client}: not whole at all servers" for client in report.dropped]
+    return "\n  refused ".join([f"round {report.round}: {result}", *reasons])

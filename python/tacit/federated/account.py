@@ -1,0 +1,190 @@
+"""The privacy that a federation has spent, and what it may spend.
+
+The unit is a client: results are compared with those without it. Every round adds Gaussian noise to a sum
+that one client changes by one bound at most. Two accounts are kept of the same rounds, at one δ:
+
+- *against a server*, which sees who takes part, so that chance in choosing clients hides nobody from it, and
+  which
+  knows all of the noise but what it lacks;
+- *against those who see models only*: all the noise counts, and where clients are drawn independently, each
+  with a
+  probability that is the same in all rounds (Poisson sampling), so does that.
+
+Both are composed by privacy loss distributions (dp-accounting) and checked by Rényi's divergence, which may
+only give more. The account lies in a file that is written whole before a round reveals anything: a round that
+fails has spent its part, and none is free. A round that would overspend is refused.
+"""
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from tacit.errors import MisuseError, SetupError
+
+#: Steps of the grid of privacy losses, which are rounded up to it; of one Gaussian relative to ε.
+GRID = 1e-4
+
+#: Orders of Rényi's divergence.
+ORDERS = (*range(2, 65), 128, 256, 512, 1024)
+
+#: By how much the ε of privacy loss distributions may be above Rényi's: their grid rounds losses up.
+TOLERANCE = 1.01
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """What is the same in every round."""
+
+    #: Standard deviation of the noise in bounds: what a server lacks of it, and all of it.
+    noise_to_server: float
+    noise_to_others: float
+    #: The probability with which a client is drawn.
+    sampling: float
+    delta: float
+
+    @staticmethod
+    def of(noise: float, parts: int = 3, sampling: float = 1.0, delta: float = 1e-5) -> "Mechanism":
+        """Noise of ``parts`` of that standard deviation each, of which a server counts as lacking one.
+
+        Raises:
+            MisuseError: a value that cannot be.
+        """
+        if not (0 < noise < math.inf and 0 < sampling <= 1 and 0 < delta < 1):
+            raise MisuseError(
+                f"noise {noise}, sampling {sampling}, δ {delta}: noise is positive, sampling above 0 and up "
+                "to 1, δ between 0 and 1"
+            )
+        return Mechanism(noise, noise * math.sqrt(parts), sampling, delta)
+
+
+@dataclass(frozen=True)
+class Epsilons:
+    """What has been spent, at the mechanism's δ."""
+
+    to_server: float
+    to_others: float
+
+
+def epsilons(mechanism: Mechanism, rounds: int) -> Epsilons:
+    """Both ε after so many rounds."""
+    return Epsilons(
+        epsilon(mechanism.noise_to_server, 1.0, rounds, mechanism.delta),
+        epsilon(mechanism.noise_to_others, mechanism.sampling, rounds, mechanism.delta),
+    )
+
+
+@lru_cache(maxsize=4096)
+def epsilon(noise: float, sampling: float, rounds: int, delta: float) -> float:
+    """The ε of so many rounds of the Gaussian mechanism of sensitivity 1 on a Poisson sample, at a δ; clients
+    come or leave.
+
+    Raises:
+        SetupError: dp-accounting is not installed, or its two ways contradict each other.
+    """
+    if not rounds:
+        return 0.0
+    try:
+        import dp_accounting
+        from dp_accounting import pld, rdp
+    except ImportError:
+        raise SetupError("noise needs dp-accounting: pip install 'tacit[federated]'") from None
+    if sampling < 1:
+        event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(noise))
+    else:
+        # Many Gaussians are one: on the sum of what they tell.
+        event, rounds = dp_accounting.GaussianDpEvent(noise / math.sqrt(rounds)), 1
+    by_renyi = float(rdp.RdpAccountant(ORDERS).compose(event, rounds).get_epsilon(delta))
+    grid = GRID if sampling < 1 else GRID * max(1.0, by_renyi)
+    accountant = pld.PLDAccountant(value_discretization_interval=grid)
+    by_losses = float(accountant.compose(event, rounds).get_epsilon(delta))
+    if not by_losses <= by_renyi * TOLERANCE:
+        raise SetupError(f"two ways to account contradict each other: ε of {by_losses} and {by_renyi}")
+    return by_losses
+
+
+class Account:
+    """What has been spent, in a file that lasts."""
+
+    def __init__(self, path: Path, mechanism: Mechanism, budget: float | None = None) -> None:
+        """Goes on with the file, if it is there.
+
+        Args:
+            path: of the file; every server has its own.
+            mechanism: of all rounds.
+            budget: the ε against a server that may be spent; any if not given.
+
+        Raises:
+            SetupError: the file cannot be read, or holds the account of another mechanism.
+        """
+        self.path, self.mechanism, self.budget = path, mechanism, budget
+        self.rounds = _read(path, mechanism)
+
+    @property
+    def spent(self) -> Epsilons:
+        """Both ε so far."""
+        return epsilons(self.mechanism, self.rounds)
+
+    def spend(self) -> None:
+        """Counts one more round, in the file too.
+
+        Raises:
+            MisuseError: it would overspend; nothing is counted then.
+            SetupError: the file cannot be written.
+        """
+        if self.budget is not None:
+            self._check(self.budget, epsilons(self.mechanism, self.rounds + 1))
+        _write(self.path, {"mechanism": asdict(self.mechanism), "rounds": self.rounds + 1})
+        self.rounds += 1
+
+    def _check(self, budget: float, after: Epsilons) -> None:
+        if not after.to_server <= budget:
+            raise MisuseError(
+                f"round {self.rounds + 1} would spend ε = {after.to_server:.4g} at δ = "
+                f"{self.mechanism.delta:g}, and the budget is {budget:g}: no more rounds"
+            )
+
+
+def _read(path: Path, mechanism: Mechanism) -> int:
+    if not path.exists():
+        return 0
+    try:
+        entries = json.loads(path.read_text())
+        rounds, kept = entries["rounds"], entries["mechanism"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SetupError(f"{path} is no account: {error}") from None
+    if not isinstance(rounds, int) or rounds < 0:
+        raise SetupError(f"{path} is no account: {rounds!r} rounds")
+    if kept != asdict(mechanism):
+        raise SetupError(
+            f"{path} is the account of {kept}, not of {asdict(mechanism)}: a federation keeps its noise"
+        )
+    return rounds
+
+
+def _write(path: Path, entries: object) -> None:
+    """Writes the file whole, and so that it lasts: what is found later is the old one or the new one."""
+    beside = path.with_name(path.name + ".new")
+    try:
+        with beside.open("w") as file:
+            file.write(json.dumps(entries, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        with _folder(path.parent) as folder:
+            os.fsync(folder)
+    except OSError as error:
+        raise SetupError(f"cannot write the account {path}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,85 @@
+"""Aggregators: how a round's vectors become one.
+
+Each is PyTorch on a tensor [clients, parameters], secret or plain; on plain tensors it is its own reference.
+Vectors are in units of the bound on their norm, see ``steps.Clip``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from tacit.errors import MisuseError
+from tacit.federated.aggregators.coordinates import median, trimmed_mean
+from tacit.federated.aggregators.geometric_median import geometric_median
+from tacit.federated.aggregators.krum import krum, multi_krum
+from tacit.federated.aggregators.mean import mean, norm_clipping
+from tacit.federated.aggregators.quotient import Quotient
+from tacit.federated.aggregators.trust import fltrust
+from tacit.rehearsal.subject import function_of
+
+__all__ = [
+    "AGGREGATORS",
+    "Aggregator",
+    "Quotient",
+    "aggregator",
+    "fltrust",
+    "geometric_median",
+    "krum",
+    "mean",
+    "median",
+    "multi_krum",
+    "norm_clipping",
+    "trimmed_mean",
+]
+
+#: A function of vectors and weights, and of the root's vector where there is one.
+Combine = Callable[..., torch.Tensor | Quotient]
+
+
+@dataclass(frozen=True)
+class Aggregator:
+    """A function that combines vectors, and what a round must know of it."""
+
+    name: str
+    combine: Combine
+    #: Whether only the sum of the vectors counts, which clients multiply by their weights.
+    is_sum: bool = False
+    #: Whether it is right only for norms up to 1, so that these have to be validated.
+    needs_bound: bool = True
+    #: Whether it takes the vector of somebody who is trusted.
+    needs_root: bool = False
+    #: By how many bounds at most its numerator changes when a client comes or leaves; ``None`` where that is
+    #: not proven.
+    sensitivity: float | None = None
+
+
+#: Those that come with tacit, by name.
+AGGREGATORS = {
+    each.name: each
+    for each in (
+        Aggregator("fedavg", mean, is_sum=True, needs_bound=False, sensitivity=1.0),
+        Aggregator("fltrust", fltrust, needs_root=True),
+        Aggregator("krum", krum),
+        Aggregator("multi-krum", multi_krum),
+        Aggregator("geometric-median", geometric_median),
+        Aggregator("norm-clipping", norm_clipping),
+        Aggregator("median", median),
+        Aggregator("trimmed-mean", trimmed_mean),
+    )
+}
+
+
+def aggregator(name: str) -> Aggregator:
+    """The aggregator of that name, or the function that ``FILE:FUNCTION`` names. Such a function takes
+    vectors and weights.
+
+    Raises:
+        MisuseError: there is none.
+    """
+    if name in AGGREGATORS:
+        return AGGREGATORS[name]
+    if ":" not in name:
+        known = ", ".join(AGGREGATORS)
+        raise MisuseError(f"no aggregator is called {name!r}; known are {known}, and FILE:FUNCTION")
+    return Aggregator(name, function_of(name))

@@ -1,0 +1,247 @@
+"""A client of a federation: one that trains on its own data, and shows nobody what it has learned.
+
+    client = tacit.federated.Client("federation.toml", number=7)
+    task = client.join()
+    receipt = client.submit(train(task.model), weight=len(data))
+    model = client.result()                                    # or go offline, and join the next round
+
+It needs no program of the servers' and no session: one connection out to each of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tacit import _core, fixed
+from tacit.errors import EncodingError, MisuseError, PeerError
+from tacit.federated.aggregators import AGGREGATORS
+from tacit.federated.config import Federation
+from tacit.federated.held import Update
+from tacit.federated.steps import Round, Settings
+from tacit.federated.terms import Terms
+from tacit.federated.validation import VECTOR_BITS
+
+#: What a client may submit: all parameters in a row, or a module or its state, whose floating-point tensors
+#: are taken in their order.
+State = torch.Tensor | torch.nn.Module | Mapping[str, torch.Tensor]
+
+#: Seconds to wait for a round, or for its result, where nobody says otherwise.
+PATIENCE = 3600.0
+
+
+#: Values that are encoded at a time.
+AT_ONCE = 1 << 17
+
+#: An aggregator for which clients do nothing.
+_NOTHING_TO_DO = "median"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A round that a client may take part in."""
+
+    round: int
+    #: The parameters to begin from, in a row.
+    model: torch.Tensor
+    settings: Settings
+    #: Seconds that were left for submissions when the client joined.
+    deadline: float
+
+    @property
+    def bound(self) -> float:
+        """The norm that an update, the difference from ``model``, may have."""
+        return self.settings.bound
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """All three servers have a submission whole. It counts unless they find it too long."""
+
+    round: int
+    #: Stands for what the client signed; the servers' reports name it too.
+    digest: str
+
+
+class Client:
+    """One of a federation's clients."""
+
+    def __init__(self, config: str | Path, number: int) -> None:
+        """Reads the configuration, and calls nobody yet.
+
+        Raises:
+            SetupError: configuration, certificates or key are wrong.
+            MisuseError: there is no client of that number.
+        """
+        federation = Federation.read(config)
+        certificate, key = federation.identity_of(number)
+        addresses = [server.clients for server in federation.servers]
+        certificates = federation.certificates_of_servers()
+        self.number = number
+        self._settings = federation.settings
+        self._core = _core.Client(federation.name, certificates, addresses, number, certificate, key)
+        self._latest = 0
+        #: Where servers do not know the model: what this client knows of it, and which round made it.
+        self._base = 0
+        self._model: torch.Tensor | None = None
+        self._task: tuple[_core.Task, Task] | None = None
+
+    def join(self, timeout: float = PATIENCE) -> Task:
+        """Waits for a round that this client has not joined before.
+
+        Raises:
+            PeerError: a server is not reached, or tells something else than the others.
+            RefusedError: a server does not want this client.
+        """
+        told = self._core.join(self._latest, timeout)
+        terms = Terms.from_bytes(told.terms)
+        self._check(terms.settings)
+        model = self._known(terms.base) if terms.base else _floats(told.model)
+        if told.words != terms.words or len(model) != terms.parameters:
+            raise PeerError("the servers told of a model that does not fit its own size")
+        task = Task(told.round, model, terms.settings, told.left)
+        self._latest, self._task = told.round, (told, task)
+        return task
+
+    def _check(self, settings: Settings) -> None:
+        """The rules are those that this client has agreed to."""
+        ours = vars(self._settings)
+        differing = [name for name, told in vars(settings).items() if told != ours[name]]
+        if differing:
+            name = differing[0]
+            raise PeerError(
+                f"the servers' rounds have {name} = {vars(settings)[name]!r}, this client's configuration "
+                f"{ours[name]!r}; the table [round] is the same for all"
+            )
+
+    def take_up(self, model: torch.Tensor, base: int) -> None:
+        """Goes on with the model that a round came to, from another client that has it: where servers do not
+        know the model (``result_to = "clients"``), one that missed a round cannot have it from them."""
+        self._base, self._model = base, model.detach().reshape(-1).to(torch.float32)
+
+    def _known(self, base: int) -> torch.Tensor:
+        if self._model is None or self._base != base:
+            raise MisuseError(
+                f"the model of this round is what round {base} came to, which servers do not know, and this "
+                "client was not there: take_up(model, round) it from a client that was"
+            )
+        return self._model
+
+    def submit(self, state: State, weight: float = 1.0) -> Receipt:
+        """Hands in what was trained: its difference from the task's model goes to the servers, in secret.
+
+        Args:
+            state: the trained parameters.
+            weight: the count of examples, where clients weigh unlike.
+
+        Raises:
+            EncodingError: a value is NaN, infinite or too far from the task's model, named with the limit.
+            MisuseError: no round was joined, or the state has another size than its model.
+            RefusedError: a server did not take it: late, or against the round's rules.
+            PeerError: a server was not reached; the submission does not count then.
+        """
+        if self._task is None:
+            raise MisuseError("no round was joined: call join() first")
+        core, task = self._task
+        update = vector_of(state, len(task.model)).sub_(task.model)
+        sent = _clients_half(task.settings).client(update, weight)
+        digest = self._core.submit(core, _words(sent).numpy())
+        return Receipt(task.round, digest.hex())
+
+    def result(self, timeout: float = PATIENCE) -> torch.Tensor:
+        """Waits for the model that the joined round came to.
+
+        Raises:
+            MisuseError: no round was joined.
+            RefusedError: the round came to nothing, and why.
+            PeerError: a server is not reached, or tells something else than the others.
+        """
+        if self._task is None:
+            raise MisuseError("no round was joined: call join() first")
+        _, task = self._task
+        told = self._core.outcome(task.round, timeout)
+        is_sealed = task.settings.result_to == "clients"
+        model = _unsealed(told, task) if is_sealed else _floats(told[0])
+        if is_sealed:
+            self.take_up(model, task.round)
+        if len(model) != len(task.model):
+            raise PeerError("the servers sent a model of another size")
+        return model
+
+
+def _clients_half(settings: Settings) -> Round:
+    """The steps that a client has a half of. Noise is the servers'; and an aggregator of one's own need not
+    be here, since clients do nothing for it."""
+    settings = replace(settings, noise=None, divisor=None)
+    if settings.aggregator not in AGGREGATORS:
+        settings = replace(settings, aggregator=_NOTHING_TO_DO)
+    return Round.of(settings)
+
+
+def _words(sent: Update) -> torch.Tensor:
+    """The vector and the weight as the servers take them; some at a time, so that no copy of all is made."""
+    scale, size = fixed.Scale(VECTOR_BITS), len(sent.vector)
+    words = torch.empty(size + 1, dtype=torch.int64)
+    for begin in range(0, size, AT_ONCE):
+        end = min(size, begin + AT_ONCE)
+        words[begin:end] = fixed.encode(sent.vector[begin:end], scale)
+    words[size:] = fixed.encode(torch.tensor([sent.weight], dtype=torch.float64), scale)
+    return words
+
+
+def _floats(told: bytes) -> torch.Tensor:
+    return torch.from_numpy(np.frombuffer(told, np.uint8)[: len(told) // 4 * 4].view(np.float32).copy())
+
+
+def _unsealed(told: Sequence[bytes], task: Task) -> torch.Tensor:
+    """The model after a round of which each server told a part.
+
+    Raises:
+        PeerError: the parts are no parts of one vector.
+    """
+    parts = [torch.from_numpy(np.frombuffer(part, np.int64).copy()) for part in told if len(part) % 8 == 0]
+    parts = [part for part in parts if len(part)]
+    size = len(task.model)
+    if len(parts) != 2 or len(parts[0]) != len(parts[1]) or len(parts[0]) not in (size, size + 1):
+        raise PeerError("the servers sent parts of what is no model of this size")
+    revealed = fixed.decode(parts[0] + parts[1], fixed.Scale(VECTOR_BITS), torch.float32)
+    settings = task.settings
+    unit = settings.bound if settings.noise is None else settings.bound / (settings.divisor or 1.0)
+    return task.model + Round((), unit).opened(revealed, size).to(torch.float32)
+
+
+def vector_of(state: State, size: int) -> torch.Tensor:
+    """All parameters in a row, as many as a model has.
+
+    Raises:
+        EncodingError: a value is no finite number; which, by its name.
+        MisuseError: there are more or fewer.
+    """
+    vector = in_a_row(state)
+    if len(vector) != size:
+        raise MisuseError(f"a state of {len(vector)} values; the model of this round has {size}")
+    return vector
+
+
+def in_a_row(state: State) -> torch.Tensor:
+    """All floating-point values in their order.
+
+    Raises:
+        EncodingError: a value is no finite number; which, by its name.
+    """
+    if isinstance(state, torch.Tensor):
+        named = {"the vector": state}
+    else:
+        entries = dict(state.named_parameters()) if isinstance(state, torch.nn.Module) else dict(state)
+        named = {name: value for name, value in entries.items() if value.is_floating_point()}
+    for name, value in named.items():
+        if not bool(torch.isfinite(value).all()):
+            raise EncodingError(f"{name} has a value that is NaN or infinite; only finite numbers are sent")
+    row = torch.empty(sum(value.numel() for value in named.values()), dtype=torch.float64)
+    begin = 0
+    for value in named.values():
+        row[begin : begin + value.numel()] = value.detach().reshape(-1)
+        begin += value.numel()
+    return row

@@ -1,0 +1,244 @@
+"""``federation.toml``: who the servers and clients are, and what a round does.
+
+    name = "digits"                            # all must have the same
+    timeout = 60                               # optional, seconds: longest wait for one message
+
+    [[server]]                                 # three of them; the order counts
+    address = "alice.example:7400"             # where the other servers reach it
+    clients = "alice.example:7500"             # where clients reach it
+    listen = "0.0.0.0:7400"                    # optional: where it listens, if elsewhere
+    listen_for_clients = "0.0.0.0:7500"        # optional
+    certificate = "server-0.pem"               # relative to this file
+    key = "server-0.key"                       # optional, needed by itself; by default beside the certificate
+
+    [clients]
+    count = 16                                 # clients are numbered from 0
+    certificate = "client-{number}.pem"        # optional; of each of them
+
+    [round]
+    seconds = 60                               # in which clients may submit
+    aggregator = "fedavg"                      # this and all that follows is optional: see ``steps.Settings``
+    bound = 3.0
+    minimum_clients = 2
+
+    [privacy]                                  # with noise
+    delta = 1e-5
+    sampling = 1.0
+    budget = 8.0                               # optional: the ε against a server that may be spent
+
+Servers need the certificates of all; a client needs those of the servers and its own, with its key.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tacit import _core
+from tacit.errors import MisuseError, SetupError
+from tacit.federated.steps import Settings
+
+#: Servers of a federation.
+SERVERS = 3
+
+#: Clients of a federation at most.
+MOST_CLIENTS = 4096
+
+#: Longest time that a round may give its clients, and longest timeout: a day.
+LONGEST = 86_400.0
+
+#: What a table may hold, and of what kind.
+Kinds = Mapping[str, type | tuple[type, ...]]
+
+_NUMBER = (int, float)
+_TOP: Kinds = {
+    "name": str,
+    "timeout": _NUMBER,
+    "server": list,
+    "clients": dict,
+    "round": dict,
+    "privacy": dict,
+}
+_SERVER: Kinds = {
+    "address": str,
+    "clients": str,
+    "listen": str,
+    "listen_for_clients": str,
+    "certificate": str,
+    "key": str,
+}
+_CLIENTS: Kinds = {"count": int, "certificate": str}
+_PRIVACY: Kinds = {"delta": _NUMBER, "sampling": _NUMBER, "budget": _NUMBER}
+_KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
+    "aggregator": str,
+    "check": str,
+    "result_to": str,
+    "minimum_clients": int,
+    "root": int,
+}
+_ROUND: Kinds = {
+    "seconds": _NUMBER,
+    **{each.name: _KINDS_OF_SETTINGS.get(each.name, _NUMBER) for each in fields(Settings)},
+}
+_NAMES = {str: "a text", int: "a whole number", _NUMBER: "a number", list: "tables", dict: "a table"}
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server as the file has it."""
+
+    address: str
+    clients: str
+    listen: str
+    listen_for_clients: str
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class Federation:
+    """A checked configuration."""
+
+    path: Path
+    name: str
+    timeout: float
+    servers: tuple[Server, ...]
+    clients: int
+    seconds: float
+    settings: Settings
+    delta: float
+    sampling: float
+    budget: float | None
+    _client: str
+
+    @staticmethod
+    def read(path: str | Path) -> "Federation":
+        """Reads and checks a file.
+
+        Raises:
+            SetupError: what is wrong with it, and where.
+        """
+        path = Path(path)
+        try:
+            document = tomllib.loads(path.read_text())
+        except OSError as error:
+            raise SetupError(f"cannot read {path}: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SetupError(f"{path}: {error}") from None
+        return _Reading(path).federation(document)
+
+    def certificates_of_servers(self) -> list[str]:
+        """PEM texts, in order."""
+        return [_text(server.certificate) for server in self.servers]
+
+    def certificates_of_clients(self) -> list[str]:
+        """PEM texts, by number."""
+        return [_text(self.certificate_of(number)) for number in range(self.clients)]
+
+    def certificate_of(self, client: int) -> Path:
+        """Where a client's certificate lies.
+
+        Raises:
+            MisuseError: there is no such client.
+        """
+        if not 0 <= client < self.clients:
+            raise MisuseError(f"client {client} does not exist: the clients are 0 to {self.clients - 1}")
+        return self.path.parent / self._client.replace("{number}", str(client))
+
+    def identity_of(self, client: int) -> tuple[str, str]:
+        """A client's own certificate and private key, PEM."""
+        certificate = self.certificate_of(client)
+        return _text(certificate), _core.read_private_key(str(certificate.with_suffix(".key")))
+
+    def server(self, number: int) -> Server:
+        """One of the servers.
+
+        Raises:
+            MisuseError: there is no such server.
+        """
+        if not 0 <= number < SERVERS:
+            raise MisuseError(f"server {number} does not exist: the servers are 0 to {SERVERS - 1}")
+        return self.servers[number]
+
+
+class _Reading:
+    """A file that is being checked."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def wrong(self, reason: str) -> SetupError:
+        return SetupError(f"{self.path}: {reason}")
+
+    def federation(self, document: dict[str, Any]) -> Federation:
+        top = self.table("the file", document, _TOP, ("name", "server", "clients"))
+        servers = tuple(self.server(number, each) for number, each in enumerate(top["server"]))
+        if len(servers) != SERVERS:
+            raise self.wrong(f"{len(servers)} [[server]] tables; a federation has {SERVERS}")
+        clients = self.table("[clients]", top["clients"], _CLIENTS, ("count",))
+        if not 1 <= clients["count"] <= MOST_CLIENTS:
+            raise self.wrong(f"[clients]: count = {clients['count']}; a federation has 1 to {MOST_CLIENTS}")
+        certificate = clients.get("certificate", "client-{number}.pem")
+        if clients["count"] > 1 and "{number}" not in certificate:
+            raise self.wrong('[clients]: certificate holds "{number}", which stands for each client\'s')
+        rounds = dict(self.table("[round]", top.get("round", {}), _ROUND))
+        privacy = self.table("[privacy]", top.get("privacy", {}), _PRIVACY)
+        seconds = rounds.pop("seconds", 60.0)
+        self.duration("[round]: seconds", seconds)
+        timeout = top.get("timeout", 60.0)
+        self.duration("timeout", timeout)
+        return Federation(
+            path=self.path,
+            name=top["name"],
+            timeout=float(timeout),
+            servers=servers,
+            clients=clients["count"],
+            seconds=float(seconds),
+            settings=Settings(**rounds),
+            delta=privacy.get("delta", 1e-5),
+            sampling=privacy.get("sampling", 1.0),
+            budget=privacy.get("budget"),
+            _client=certificate,
+        )
+
+    def table(self, where: str, found: Any, kinds: Kinds, needed: tuple[str, ...] = ()) -> dict[str, Any]:
+        """A table that holds what it may, of the right kinds, and what it must."""
+        if not isinstance(found, dict):
+            raise self.wrong(f"{where} is a table")
+        for name, value in found.items():
+            if name not in kinds:
+                raise self.wrong(f"{where} has no {name!r}; it may have {', '.join(kinds)}")
+            kind = kinds[name]
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise self.wrong(f"{where}: {name} = {value!r} is not {_NAMES[kind]}")
+        for name in needed:
+            if name not in found:
+                raise self.wrong(f"{where} lacks {name!r}")
+        return found
+
+    def server(self, number: int, found: Any) -> Server:
+        table = self.table(f"[[server]] {number}", found, _SERVER, ("address", "clients", "certificate"))
+        certificate = self.path.parent / table["certificate"]
+        return Server(
+            address=table["address"],
+            clients=table["clients"],
+            listen=table.get("listen", table["address"]),
+            listen_for_clients=table.get("listen_for_clients", table["clients"]),
+            certificate=certificate,
+            key=self.path.parent / table["key"] if "key" in table else certificate.with_suffix(".key"),
+        )
+
+    def duration(self, what: str, seconds: float) -> None:
+        if not 0 < seconds <= LONGEST:
+            raise self.wrong(
+                f"{what} = {seconds}; it is a number of seconds above 0 and at most {LONGEST:.0f}"
+            )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise SetupError(f"cannot read {path}: {reason}") from None

@@ -1,0 +1,16 @@
+"""Experiments, each a report with tables and plots: ``tacit federated experiment NAME --out DIR``."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from tacit.federated.experiments import accuracy, attacks, cost, privacy
+
+#: By name: each takes a console, which it tells how far it is, and a folder, and returns its report's path.
+EXPERIMENTS: dict[str, Callable[[Console, Path], Path]] = {
+    "accuracy": accuracy.run,
+    "attacks": attacks.run,
+    "privacy": privacy.run,
+    "cost": cost.run,
+}

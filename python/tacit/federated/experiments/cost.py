@@ -1,0 +1,139 @@
+"""What the servers' half of a round costs, by the number of clients and of parameters: three processes on
+this machine, over TLS, each with an equal part of its cores."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+import tacit
+from tacit.federated.aggregators import AGGREGATORS
+from tacit.federated.page import Table, folder, write_page
+from tacit.federated.plots import check_plots, lines
+from tacit.federated.simulation import HOST, hand_in
+from tacit.federated.steps import Round, Settings
+from tacit.starting import warm_up
+
+#: Numbers of parameters for 16 clients, and of clients for so many parameters.
+PARAMETERS = (1_000, 10_000, 100_000, 1_000_000)
+CLIENTS = (1, 4, 16, 64)
+USUAL_CLIENTS, USUAL_PARAMETERS = 16, 10_000
+
+TIMES = 3
+
+#: Longest wait for one message, in seconds.
+TIMEOUT = 600.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing to measure."""
+
+    aggregator: str
+    check: str
+    clients: int
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The median of several rounds: seconds of the slowest server, bytes of the one that sends most."""
+
+    seconds: float
+    bytes_sent: int
+    rounds: int
+
+
+def program(settings: list[Setting], times: int) -> list[list[Cost]]:
+    """What every server runs: each setting several times."""
+    return [[_once(setting) for _ in range(times + 1)][1:] for setting in settings]
+
+
+def _once(setting: Setting) -> Cost:
+    root = setting.clients if AGGREGATORS[setting.aggregator].needs_root else None
+    round_ = Round.of(Settings(aggregator=setting.aggregator, check=setting.check, root=root))
+    session = tacit.session()
+    updates = None
+    if session.party == HOST:
+        count = setting.clients + (root is not None)
+        vectors = torch.rand(count, setting.parameters, dtype=torch.float64) - 0.5
+        updates = {client: round_.client(vector) for client, vector in enumerate(vectors)}
+    submitted = hand_in(updates, setting.parameters)
+    before, started = session.meter.total, time.perf_counter()
+    round_.secret(submitted)
+    cost = session.meter.total - before
+    return Cost(time.perf_counter() - started, cost.bytes_sent, cost.rounds)
+
+
+def measured(settings: Sequence[Setting], times: int | None = None) -> list[Cost]:
+    """By setting."""
+    by_party = tacit.launch(program, list(settings), times or TIMES, transport="tcp", timeout=TIMEOUT)
+    found = []
+    for place in range(len(settings)):
+        tries = [
+            max(tried, key=lambda cost: cost.seconds)
+            for tried in zip(*(each[place] for each in by_party), strict=True)
+        ]
+        middle = sorted(tries, key=lambda cost: cost.seconds)[len(tries) // 2]
+        most = max(each[place][0].bytes_sent for each in by_party)
+        found.append(Cost(middle.seconds, most, max(each[place][0].rounds for each in by_party)))
+    return found
+
+
+def run(
+    console: Console,
+    path: Path,
+    *,
+    parameters: Sequence[int] = PARAMETERS,
+    clients: Sequence[int] = CLIENTS,
+    names: Sequence[str] = (),
+) -> Path:
+    """Tables and plots of seconds and bytes."""
+    check_plots()
+    folder(path)
+    warm_up()
+    names = names or list(AGGREGATORS)
+    kinds = [("fedavg", "none"), *((name, "refuse") for name in names)]
+    by_size = [Setting(*kind, USUAL_CLIENTS, size) for kind in kinds for size in parameters]
+    by_count = [Setting(*kind, count, USUAL_PARAMETERS) for kind in kinds for count in clients]
+    settings = list(dict.fromkeys([*by_size, *by_count]))
+    console.print(f"{len(settings)} settings, each several times ...")
+    costs = dict(zip(settings, measured(settings), strict=True))
+    tables = [
+        _table(f"{USUAL_CLIENTS} clients", by_size, costs),
+        _table(f"{USUAL_PARAMETERS} parameters", by_count, costs),
+    ]
+    plots = [
+        _plot(path / "parameters.png", "parameters", by_size, costs),
+        _plot(path / "clients.png", "clients", by_count, costs),
+    ]
+    words = ["The servers' half, from the clients' vectors at the servers to the new model there; medians."]
+    return write_page(path / "report.html", "What a round costs the servers", words, tables, plots)
+
+
+def _name(setting: Setting) -> str:
+    return setting.aggregator + ("" if setting.check == "refuse" else ", no bound")
+
+
+def _table(title: str, settings: Sequence[Setting], costs: dict[Setting, Cost]) -> Table:
+    rows = []
+    for setting in settings:
+        cost = costs[setting]
+        sizes = (str(setting.clients), str(setting.parameters))
+        rows.append(
+            [_name(setting), *sizes, f"{cost.seconds:.3f}", f"{cost.bytes_sent / 1e6:.3f}", str(cost.rounds)]
+        )
+    return Table(
+        title, ("aggregator", "clients", "parameters", "seconds", "MB sent by a server", "rounds"), rows
+    )
+
+
+def _plot(path: Path, what: str, settings: Sequence[Setting], costs: dict[Setting, Cost]) -> Path:
+    drawn = {}
+    for name in dict.fromkeys(map(_name, settings)):
+        own = [setting for setting in settings if _name(setting) == name]
+        drawn[name] = ([getattr(each, what) for each in own], [costs[each].seconds for each in own])
+    return lines(path, "Seconds a round", (what, "seconds"), drawn, log=True)

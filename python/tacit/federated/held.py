@@ -1,0 +1,92 @@
+"""What goes from step to step of a round."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import torch
+
+from tacit.errors import PeerError
+from tacit.federated.aggregators import Quotient
+
+
+class Update(NamedTuple):
+    """What a client sends: a vector [parameters], and its weight."""
+
+    vector: torch.Tensor
+    weight: float
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a server holds of a round between two steps: rows of clients, secret or, in the reference,
+    plain."""
+
+    clients: tuple[int, ...]
+    #: [clients, parameters]
+    vectors: torch.Tensor
+    #: [clients]
+    weights: torch.Tensor
+    #: By how much each vector is still to be multiplied, [clients].
+    factors: torch.Tensor | None = None
+    #: Clients that do not count, and why.
+    refused: dict[int, str] = field(default_factory=dict)
+    #: What the vectors were combined to.
+    combined: torch.Tensor | Quotient | None = None
+
+    def only(self, rows: Sequence[int]) -> "Held":
+        """The same with these rows."""
+        chosen = torch.tensor(list(rows), dtype=torch.long)
+        return replace(
+            self,
+            clients=tuple(self.clients[row] for row in rows),
+            vectors=self.vectors[chosen],
+            weights=self.weights[chosen],
+            factors=None if self.factors is None else self.factors[chosen],
+        )
+
+    def passed(self, good: torch.Tensor, reason: str) -> "Held":
+        """The same without the clients whose plain bit is not set."""
+        refused = {client: reason for client, is_good in zip(self.clients, good, strict=True) if not is_good}
+        kept = self if bool(good.all()) else self.only(good.nonzero().flatten().tolist())
+        return replace(kept, refused={**self.refused, **refused})
+
+    def check_enough(self, minimum: int) -> None:
+        """Goes on only with enough clients.
+
+        Raises:
+            PeerError: there are fewer.
+        """
+        if len(self.clients) < minimum:
+            raise PeerError(f"the vectors of {len(self.clients)} clients count, and a round needs {minimum}")
+
+
+class Outcome(NamedTuple):
+    """What a round ends with, in every server."""
+
+    #: The combined update, [parameters]; ``None`` where the servers do not see it.
+    vector: torch.Tensor | None
+    #: What stands for it where only clients see it: secret, to be opened to them.
+    sealed: torch.Tensor | None
+    #: The clients that it is made of.
+    accepted: tuple[int, ...]
+    #: The others, and why.
+    refused: dict[int, str]
+
+
+class Step:
+    """One step of a round: what a client does with its update before it is sent, what every server does, all
+    at the same time, and the same on plain tensors. What a step does not do in a half it inherits from
+    here."""
+
+    def client(self, update: Update) -> Update:
+        """A client's half."""
+        return update
+
+    def secret(self, held: Held) -> Held:
+        """The servers' half."""
+        return held
+
+    def plain(self, held: Held) -> Held:
+        """The reference of the servers' half."""
+        return self.secret(held)

@@ -1,0 +1,61 @@
+"""Federations as the demonstration and the experiments set them up."""
+
+from pathlib import Path
+
+from tacit.federated.aggregators import AGGREGATORS
+from tacit.federated.attacks import Attack
+from tacit.federated.simulation import Federation
+from tacit.federated.steps import Settings
+from tacit.federated.training import Training
+
+#: The norm that an update may have: about that of an honest one of the first rounds.
+BOUND = 3.0
+
+#: Examples beyond which a client does not count for more.
+GREATEST_WEIGHT = 256.0
+
+#: With noise, clients are held to less.
+BOUND_WITH_NOISE = 1.0
+
+
+def federation(
+    *,
+    clients: int = 16,
+    rounds: int = 20,
+    aggregator: str = "fedavg",
+    attack: Attack | None = None,
+    noise: float | None = None,
+    delta: float = 1e-5,
+    data: str = "digits",
+    partition: str = "skew:0.9",
+    check: str = "refuse",
+    sampling: float = 1.0,
+    seed: int = 0,
+) -> Federation:
+    """Clients count by their examples, with noise all alike; who is trusted comes after them."""
+    if aggregator not in AGGREGATORS and ":" in aggregator:
+        # Servers run in other folders than this one, perhaps.
+        file, _, name = aggregator.rpartition(":")
+        aggregator = f"{Path(file).resolve()}:{name}"
+    settings = Settings(
+        aggregator=aggregator,
+        bound=BOUND if noise is None else BOUND_WITH_NOISE,
+        check=check,
+        root=clients if aggregator == "fltrust" else None,
+        greatest_weight=GREATEST_WEIGHT if noise is None else 1.0,
+        noise=noise,
+        divisor=None if noise is None else sampling * clients,
+        minimum_clients=1 if noise is None else 0,
+    )
+    return Federation(
+        data=data,
+        partition=partition,
+        clients=clients,
+        rounds=rounds,
+        settings=settings,
+        training=Training(),
+        attack=attack,
+        sampling=sampling,
+        delta=delta,
+        seed=seed,
+    )

@@ -1,0 +1,263 @@
+"""A server of a federation: it takes what clients hand in, and combines it with the other two, in secret.
+
+    with Server.open("federation.toml", number=0) as server:
+        for _ in range(rounds):
+            report = server.round(model)
+            model = report.model
+
+All three run the same. A round has a number that was never there before; its clients hand in their vectors
+until its deadline. Then the servers compare, over their own links, whom each has whole, and go on with those
+whom all have.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tacit import _core, fixed, shares
+from tacit.errors import MisuseError, PeerError, TacitError
+from tacit.federated.account import Account, Mechanism
+from tacit.federated.aggregators import aggregator
+from tacit.federated.config import SERVERS, Federation
+from tacit.federated.held import Outcome
+from tacit.federated.steps import Round
+from tacit.federated.submission import Submitted
+from tacit.federated.terms import Terms, check_size
+from tacit.federated.validation import VECTOR_BITS
+from tacit.session import Session, running
+from tacit.tensor import SecretTensor
+
+#: The servers' protocol.
+PROTOCOL = "replicated"
+
+#: Seconds after which servers that wait for clients tell each other that they still do.
+TOGETHER = 5.0
+
+#: Seconds in which clients may ask why a round failed that ends its servers.
+PARTING = 5.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a round came to."""
+
+    round: int
+    #: The parameters after it; those before it, where it came to nothing or only clients learn the result.
+    model: torch.Tensor
+    #: The clients that count.
+    accepted: list[int]
+    #: Those whom this server has whole and another one has not.
+    dropped: list[int]
+    #: Who was refused, why, and how often. A client that is not known is None.
+    refused: list[tuple[int | None, str, int]]
+    #: Why it came to nothing, if it did.
+    failure: str | None
+    seconds: float
+
+
+class Server:
+    """One of the three, in its session with the others."""
+
+    def __init__(self, federation: Federation, number: int, session: Session, door: _core.Door) -> None:
+        """See :meth:`open`."""
+        self.federation = federation
+        self.number = number
+        self._session = session
+        self._door = door
+        self._latest = _Latest(federation.path.parent / f"server-{number}.round")
+        self._account = _account(federation, number)
+        #: The round that made the model which clients have and servers do not know; 0 for what all know.
+        self._base = 0
+        #: Clients whom the last round took, and who may still ask for its result.
+        self._waiting: list[int] = []
+        self._rules = Round.of(federation.settings, self._account)
+
+    @staticmethod
+    @contextmanager
+    def open(config: str | Path, number: int, threads: int | None = None) -> Iterator["Server"]:
+        """Meets the other servers, and opens the door to the clients.
+
+        Raises:
+            SetupError: configuration, addresses, certificates or key are wrong.
+            PeerError: another server does not come.
+        """
+        federation = Federation.read(config)
+        own = federation.server(number)
+        certificates = federation.certificates_of_servers()
+        key = _core.read_private_key(str(own.key))
+        for_clients = _core.Listener(own.listen_for_clients)
+        clients = federation.certificates_of_clients()
+        door = _core.Door(for_clients, federation.name, certificates, number, key, clients)
+        core = _core.Session.connect_local(
+            _core.Listener(own.listen),
+            number,
+            [server.address for server in federation.servers],
+            certificates,
+            key,
+            PROTOCOL,
+            federation.timeout,
+            threads,
+        )
+        with running(core) as session:
+            server = Server(federation, number, session, door)
+            yield server
+            door.see_off(server._waiting, federation.timeout)
+
+    @property
+    def threat_model(self) -> str:
+        """In one sentence, what is protected against whom."""
+        return self._session.threat_model
+
+    @property
+    def address(self) -> str:
+        """Where clients reach it, if at another port than the configuration's."""
+        return self._door.address
+
+    def round(self, model: torch.Tensor) -> Report:
+        """Asks the clients for their vectors and combines them.
+
+        Args:
+            model: the parameters that clients begin from, the same at all servers.
+
+        Raises:
+            PeerError: another server failed, or passed on what a client did not sign.
+        """
+        check_size(model.numel())
+        number = self._agree_on_number()
+        model = model.detach().reshape(-1).to(torch.float32)
+        terms = Terms(self.federation.settings, model.numel(), self._base)
+        # What servers are not to know, clients have.
+        content = _bytes(model if not self._base else model[:0])
+        told = terms.to_bytes()
+        self._session.core.note(told)
+        self._session.core.note_public("the model of a round", content)
+        self._latest.keep(number)
+        self._door.begin(number, terms.words, told, content, self.federation.seconds)
+        self._wait()
+        started = time.perf_counter()
+        submissions = self._door.end()
+        here = submissions.clients
+        common = submissions.agree(self._session.core)
+        self._waiting = common
+        try:
+            outcome, failure = self._combined(submissions, common, terms)
+        except TacitError as error:
+            self._door.tell(number, None, str(error))
+            self._door.see_off(common, PARTING)
+            raise
+        if outcome is not None and outcome.vector is not None:
+            model = model + outcome.vector.to(torch.float32)
+        self._tell(number, model, outcome, failure)
+        return Report(
+            round=number,
+            model=model,
+            accepted=[] if outcome is None else list(outcome.accepted),
+            dropped=[client for client in here if client not in common],
+            refused=self._refused(outcome),
+            failure=failure,
+            seconds=time.perf_counter() - started,
+        )
+
+    def _tell(self, number: int, model: torch.Tensor, outcome: Outcome | None, failure: str | None) -> None:
+        """What a round came to, to its clients."""
+        if outcome is None or failure is not None:
+            self._door.tell(number, None, failure or "")
+        elif outcome.sealed is None:
+            self._door.tell(number, _bytes(model))
+        else:
+            self._base = number
+            self._door.tell(number, _part(self._session, outcome.sealed), is_part=True)
+
+    def _agree_on_number(self) -> int:
+        """One more than any server has seen."""
+        core = self._session.core
+        own = str(self._latest.number).encode()
+        told = [core.broadcast(owner, own if owner == self.number else None) for owner in range(SERVERS)]
+        if not all(each.isdigit() and len(each) < 19 for each in told):
+            raise PeerError("a server announced what is no number of a round")
+        return max(map(int, told)) + 1
+
+    def _wait(self) -> None:
+        """Until every server has all clients whole, or its deadline is over; they hear of each other."""
+        is_over = False
+        while not is_over:
+            ready = self._door.wait(self.federation.clients, min(TOGETHER, self.federation.timeout / 4))
+            own = b"ready" if ready else b"waiting"
+            told = [
+                self._session.core.broadcast(owner, own if owner == self.number else None)
+                for owner in range(SERVERS)
+            ]
+            is_over = all(each == b"ready" for each in told)
+
+    def _combined(
+        self, submissions: _core.Submissions, clients: list[int], terms: Terms
+    ) -> tuple[Outcome | None, str | None]:
+        """What the round's steps make of it, or why there is nothing."""
+        minimum = max(1, self.federation.settings.minimum_clients)
+        if len(clients) < minimum:
+            return (
+                None,
+                f"the vectors of {len(clients)} clients are whole at all servers, and {minimum} are needed",
+            )
+        submitted = _taken(self._session, submissions, clients, terms)
+        return self._rules.secret(submitted), None
+
+    def _refused(self, outcome: Outcome | None) -> list[tuple[int | None, str, int]]:
+        found = {} if outcome is None else outcome.refused
+        return self._door.refused() + [(client, reason, 1) for client, reason in found.items()]
+
+
+def _taken(session: Session, submissions: _core.Submissions, clients: list[int], terms: Terms) -> Submitted:
+    """The clients' words as secret tensors. One round. Where nothing but their sum counts, that takes the
+    place of all rows, and less is passed on and held."""
+    settings = terms.settings
+    is_sum = settings.check == "none" and aggregator(settings.aggregator).is_sum
+    shape = (1 if is_sum else len(clients), terms.words)
+    parts = tuple(torch.from_numpy(np.empty(shape, np.int64)) for _ in range(session.core.parts))
+    take = submissions.sum if is_sum else submissions.vectors
+    take(session.core, [shares.array(part) for part in parts])
+    rows = SecretTensor(parts, fixed.Scale(VECTOR_BITS), session, torch.float32)
+    return Submitted(clients, rows[:, :-1], rows[:, -1])
+
+
+def _part(session: Session, sealed: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """What this server tells clients of what no server is to see."""
+    assert isinstance(sealed, SecretTensor)
+    words = np.empty(sealed.numel(), np.int64)
+    tells = session.core.seal([shares.array(part) for part in sealed._parts], [words])
+    return (words if tells else words[:0]).view(np.uint8)
+
+
+def _bytes(model: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    return model.contiguous().numpy().view(np.uint8)
+
+
+def _account(federation: Federation, number: int) -> Account | None:
+    """What is spent, where there is noise; beside the configuration."""
+    settings = federation.settings
+    if settings.noise is None:
+        return None
+    mechanism = Mechanism.of(settings.noise, SERVERS, federation.sampling, federation.delta)
+    return Account(federation.path.parent / f"server-{number}.account", mechanism, federation.budget)
+
+
+class _Latest:
+    """The latest round that a server has seen, in a file: numbers do not come again after a restart."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        text = path.read_text().strip() if path.exists() else "0"
+        if not (text.isdigit() and len(text) < 19):
+            raise MisuseError(f"{path} holds no number of a round; put the latest one there")
+        self.number = int(text)
+
+    def keep(self, number: int) -> None:
+        written = self._path.with_suffix(".round.new")
+        written.write_text(f"{number}\n")
+        written.replace(self._path)
+        self.number = number

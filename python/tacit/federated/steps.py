@@ -1,0 +1,358 @@
+"""A round as a list of steps, each with a client's half, a secret half and a plain reference.
+
+    round_ = Round.of(Settings(aggregator="fedavg", bound=5.0))
+    vector, weight = round_.client(update, count)           # at a client
+    outcome = round_.secret(submitted)                      # at every server, in a session
+    outcome = round_.plain(clients, vectors, weights)       # the same in the clear
+
+Both halves go through the steps in order. (To make rounds of steps is how apple/pfl-research composes its
+own.)
+
+Vectors travel in units of the bound on their norm, with 22 fraction bits, so that what is computed of them
+has a known size; the result is multiplied by the bound when it is plain. Weights are parts of the greatest
+that counts.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from tacit import fixed
+from tacit.errors import EncodingError, MisuseError, PeerError
+from tacit.federated import validation
+from tacit.federated.account import Account
+from tacit.federated.aggregators import Aggregator, Quotient, aggregator
+from tacit.federated.held import Held, Outcome, Step, Update
+from tacit.federated.noise import noise
+from tacit.federated.submission import Submitted
+from tacit.federated.validation import VECTOR_BITS
+from tacit.session import session
+from tacit.tensor import SecretTensor
+
+#: Why the secret check refuses a client, as reports say it.
+TOO_LONG = "norm"
+
+#: What is done about norms above the bound.
+CHECKS = ("none", "refuse", "clip")
+
+
+@dataclass(frozen=True)
+class Select(Step):
+    """A round goes on only with enough clients."""
+
+    minimum: int = 1
+
+    def secret(self, held: Held) -> Held:
+        """No interaction."""
+        held.check_enough(self.minimum)
+        return held
+
+
+@dataclass(frozen=True)
+class Clip(Step):
+    """A client brings its own vector into the bound, in units of it, and its count of examples to 0..1."""
+
+    bound: float
+    greatest_weight: float = 1.0
+    #: Whether longer vectors are shortened; if not, the bound is no more than a unit.
+    shortens: bool = True
+
+    def client(self, update: Update) -> Update:
+        """The norm that is left gives rounding its room.
+
+        Raises:
+            EncodingError: a value is NaN, infinite or beyond what can be sent.
+            MisuseError: the weight is not positive.
+        """
+        vector = update.vector.detach().to(torch.float64)
+        finite = torch.isfinite(vector)
+        if not bool(finite.all()):
+            place = int((~finite).nonzero()[0])
+            raise EncodingError(
+                f"value {place} of the update is {vector[place].item()}, which is no finite number"
+            )
+        if not 0 < update.weight < math.inf:
+            raise MisuseError(f"an update of weight {update.weight}: weights are positive")
+        room = 1.0 - math.sqrt(len(vector)) * 2.0 ** -(VECTOR_BITS + 1)
+        if self.shortens:
+            vector = vector * (room / max(float(vector.norm()), self.bound * room))
+        else:
+            vector = vector / self.bound
+        self._check_range(vector)
+        return Update(vector, min(update.weight, self.greatest_weight) / self.greatest_weight)
+
+    def _check_range(self, vector: torch.Tensor) -> None:
+        limit = fixed.Scale(VECTOR_BITS).limit
+        if len(vector) and float(vector.abs().max()) >= limit:
+            place = int(vector.abs().argmax())
+            raise EncodingError(
+                f"value {place} of the update is {float(vector[place]) * self.bound:g}; with a bound of "
+                f"{self.bound:g}, magnitudes below {limit * self.bound:g} are sent"
+            )
+
+
+@dataclass(frozen=True)
+class Validate(Step):
+    """What servers do about norms above the bound: see ``validation``."""
+
+    check: str
+    minimum: int = 1
+
+    def secret(self, held: Held) -> Held:
+        """Shows one bit of each client."""
+        if self.check == "none":
+            return held
+        assert isinstance(held.vectors, SecretTensor)
+        assert isinstance(held.weights, SecretTensor)
+        if self.check == "refuse":
+            return self._passed(held, validation.within_bound(held.vectors, held.weights))
+        good, factors = validation.clipped(held.vectors, held.weights)
+        return self._passed(replace(held, factors=factors), good)
+
+    def plain(self, held: Held) -> Held:
+        """By the norms themselves; of those to be shortened, 56 bounds stand for what the servers can still
+        tell."""
+        if self.check == "none":
+            return held
+        norms = held.vectors.norm(dim=1)
+        longest = 1 if self.check == "refuse" else validation.WIDEST / validation.UNIT
+        good = (held.weights >= 0) & (held.weights <= 1) & (norms <= longest)
+        if self.check == "refuse":
+            return self._passed(held, good)
+        return self._passed(
+            replace(held, factors=(1.0 - validation.margin(held.vectors.shape[1])) / norms.clamp(min=1.0)),
+            good,
+        )
+
+    def _passed(self, held: Held, good: torch.Tensor) -> Held:
+        held = held.passed(good, TOO_LONG)
+        held.check_enough(self.minimum)
+        return held
+
+
+@dataclass(frozen=True)
+class Combine(Step):
+    """An aggregator at work."""
+
+    aggregator: Aggregator
+    #: The client whose vector is the root, where the aggregator needs one.
+    root: int | None = None
+
+    def client(self, update: Update) -> Update:
+        """Where weights count, the vector is sent multiplied by its own."""
+        return Update(update.vector * update.weight, update.weight) if self.aggregator.is_sum else update
+
+    def secret(self, held: Held) -> Held:
+        """As the aggregator says."""
+        if held.factors is not None:
+            held = self._shortened(held, held.factors)
+        root, held = self._root(held)
+        return replace(held, combined=self.aggregator.combine(held.vectors, held.weights, *root))
+
+    def _shortened(self, held: Held, factors: torch.Tensor) -> Held:
+        """Where only the sum counts, one product gives it; otherwise each vector is multiplied."""
+        if self.aggregator.is_sum:
+            return replace(held, vectors=factors.unsqueeze(0) @ held.vectors, factors=None)
+        return replace(held, vectors=factors.unsqueeze(1) * held.vectors, factors=None)
+
+    def _root(self, held: Held) -> tuple[list[torch.Tensor], Held]:
+        if not self.aggregator.needs_root:
+            return [], held
+        if self.root not in held.clients:
+            raise PeerError(f"the vector of {self.root}, who is trusted, does not count in this round")
+        row = held.clients.index(self.root)
+        others = [other for other in range(len(held.clients)) if other != row]
+        return [held.vectors[row]], held.only(others)
+
+
+@dataclass(frozen=True)
+class Noise(Step):
+    """Gaussian noise on a sum of vectors. It is divided by a public number afterwards: neither the number of
+    clients nor the sum of their weights shows."""
+
+    #: In bounds, of each part of the noise, of which every server lacks one.
+    deviation: float
+
+    def secret(self, held: Held) -> Held:
+        """See ``noise``."""
+        total = _numerator(held)
+        assert isinstance(total, SecretTensor)
+        return replace(held, combined=noise(total, self.deviation))
+
+    def plain(self, held: Held) -> Held:
+        """What the result is but for the noise."""
+        return replace(held, combined=_numerator(held))
+
+
+def _numerator(held: Held) -> torch.Tensor:
+    assert isinstance(held.combined, Quotient)
+    return held.combined.numerator
+
+
+@dataclass(frozen=True)
+class Spend(Step):
+    """The account, before anything is revealed: it is written first, so that no failure makes a round
+    free."""
+
+    account: Account
+
+    def secret(self, held: Held) -> Held:
+        """Raises where the budget would be overspent."""
+        self.account.spend()
+        return held
+
+    def plain(self, held: Held) -> Held:
+        """The reference has no account."""
+        return held
+
+
+@dataclass(frozen=True)
+class Reveal(Step):
+    """The one vector of a round becomes plain; after it the divisor where there is a secret one."""
+
+    #: "all", or "clients": the servers keep it secret.
+    to: str = "all"
+
+    def secret(self, held: Held) -> Held:
+        """One round, or none."""
+        joined = _joined(held)
+        assert isinstance(joined, SecretTensor)
+        return replace(held, combined=joined.reveal() if self.to == "all" else joined)
+
+    def plain(self, held: Held) -> Held:
+        """All is plain."""
+        return replace(held, combined=_joined(held))
+
+
+def _joined(held: Held) -> torch.Tensor:
+    combined = held.combined
+    assert combined is not None
+    if isinstance(combined, Quotient):
+        return torch.cat([combined.numerator, combined.denominator.reshape(1)])
+    return combined
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a round does, as a federation agrees on it."""
+
+    aggregator: str = "fedavg"
+    #: The norm that a client's update may have.
+    bound: float = 1.0
+    #: What the servers do about longer ones: "none", "refuse" or "clip".
+    check: str = "refuse"
+    #: The count of examples beyond which a client does not weigh more.
+    greatest_weight: float = 1.0
+    minimum_clients: int = 1
+    #: The client whose update is the root of FLTrust.
+    root: int | None = None
+    #: The noise multiplier: standard deviation, in bounds, of what every server lacks of the noise.
+    noise: float | None = None
+    #: What a sum with noise is divided by: the expected sum of the weights.
+    divisor: float | None = None
+    result_to: str = "all"
+
+
+@dataclass(frozen=True)
+class Round:
+    """Steps, and by how much their result is to be multiplied."""
+
+    steps: Sequence[Step]
+    unit: float
+
+    @staticmethod
+    def of(settings: Settings, account: Account | None = None) -> "Round":
+        """The steps that settings ask for, in the order select, clip, validate, combine, noise, account,
+        reveal.
+
+        Raises:
+            MisuseError: settings that do not go together.
+        """
+        chosen = aggregator(settings.aggregator)
+        _check(settings, chosen, account)
+        minimum, has_bound = settings.minimum_clients, settings.check != "none"
+        steps: list[Step] = [
+            Select(minimum),
+            Clip(settings.bound, settings.greatest_weight, has_bound),
+            Validate(settings.check, minimum),
+            Combine(chosen, settings.root),
+        ]
+        unit = settings.bound
+        if settings.noise is not None and settings.divisor is not None and account is not None:
+            steps += [Noise(settings.noise), Spend(account)]
+            unit /= settings.divisor
+        return Round((*steps, Reveal(settings.result_to)), unit)
+
+    def client(self, vector: torch.Tensor, weight: float = 1.0) -> Update:
+        """What a client sends of its update [parameters] and its count of examples."""
+        update = Update(vector, weight)
+        for step in self.steps:
+            update = step.client(update)
+        return update
+
+    def secret(self, submitted: Submitted) -> Outcome:
+        """What every server does with what clients sent.
+
+        Raises:
+            MisuseError: the vectors have another scale than clients send.
+            PeerError: too few clients count.
+        """
+        scale = fixed.Scale(VECTOR_BITS)
+        if {submitted.vectors._scale, submitted.weights._scale} != {scale}:
+            raise MisuseError(f"clients' vectors and weights have {VECTOR_BITS} fraction bits")
+        held = Held(tuple(submitted.clients), submitted.vectors, submitted.weights)
+        with session().at_scale(scale):
+            for step in self.steps:
+                held = step.secret(held)
+        return self._outcome(held, submitted.vectors.shape[1])
+
+    def plain(self, clients: Sequence[int], vectors: torch.Tensor, weights: torch.Tensor) -> Outcome:
+        """The reference: the same on plain vectors and weights as clients send them, without noise."""
+        held = Held(tuple(clients), vectors, weights)
+        for step in self.steps:
+            held = step.plain(held)
+        return self._outcome(held, vectors.shape[1])
+
+    def _outcome(self, held: Held, parameters: int) -> Outcome:
+        combined = held.combined
+        assert isinstance(combined, torch.Tensor)
+        if isinstance(combined, SecretTensor):
+            return Outcome(None, combined, held.clients, held.refused)
+        return Outcome(self.opened(combined, parameters), None, held.clients, held.refused)
+
+    def opened(self, revealed: torch.Tensor, parameters: int) -> torch.Tensor:
+        """The combined update, of what was opened, by whoever sees it."""
+        if len(revealed) > parameters:
+            revealed = Quotient(revealed[:-1], revealed[-1]).divided()
+        return revealed * self.unit
+
+
+def _check(settings: Settings, chosen: Aggregator, account: Account | None) -> None:
+    if settings.check not in CHECKS:
+        raise MisuseError(f"check = {settings.check!r}: known are {', '.join(CHECKS)}")
+    if settings.result_to not in ("all", "clients"):
+        raise MisuseError(f'result_to = {settings.result_to!r}: known are "all" and "clients"')
+    if not (0 < settings.bound < math.inf and 0 < settings.greatest_weight < math.inf):
+        raise MisuseError("a bound and a greatest weight are positive")
+    if chosen.needs_bound and settings.check == "none":
+        raise MisuseError(
+            f'{chosen.name} takes vectors whose norms are validated: check = "refuse" or "clip"'
+        )
+    if chosen.needs_root and settings.root is None:
+        raise MisuseError(f"{chosen.name} needs a root: the number of the client that is trusted")
+    if settings.noise is not None:
+        _check_private(settings, chosen, account)
+
+
+def _check_private(settings: Settings, chosen: Aggregator, account: Account | None) -> None:
+    if chosen.sensitivity is None:
+        raise MisuseError(
+            f"{chosen.name} with noise: by how much one client changes its result is not proven, so that no "
+            "noise can be said to hide it; take fedavg"
+        )
+    if settings.check == "none":
+        raise MisuseError('noise hides a client whose norm is validated: check = "refuse" or "clip"')
+    if account is None or settings.divisor is None or not 0 < settings.divisor < math.inf:
+        raise MisuseError("noise goes with an account, and a public divisor that is positive")

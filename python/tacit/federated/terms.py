@@ -1,0 +1,68 @@
+"""What servers tell clients of a round, who sign it: the settings that their halves of the steps need."""
+
+import json
+from dataclasses import asdict, dataclass, fields
+
+from tacit.errors import MisuseError, PeerError
+from tacit.federated.steps import Settings
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a round is about."""
+
+    settings: Settings
+    #: Values of the model.
+    parameters: int
+    #: The round whose result the model is, which only clients have; 0 for a model that servers tell.
+    base: int = 0
+
+    @property
+    def words(self) -> int:
+        """What a client sends: its vector and its weight."""
+        return self.parameters + 1
+
+    def to_bytes(self) -> bytes:
+        """The same at every server, byte for byte."""
+        return json.dumps({**vars(self), "settings": asdict(self.settings)}, sort_keys=True).encode()
+
+    @staticmethod
+    def from_bytes(told: bytes) -> "Terms":
+        """Of what all three servers told alike.
+
+        Raises:
+            PeerError: it is not what servers of this release tell.
+        """
+        try:
+            entries = json.loads(told)
+            terms = Terms(**{**entries, "settings": Settings(**entries["settings"])})
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise _unreadable() from None
+        settings, defaults = terms.settings, Settings()
+        for each in fields(Settings):
+            given, usual = getattr(settings, each.name), getattr(defaults, each.name)
+            kinds = (int, float, type(None)) if usual is None or isinstance(usual, int | float) else str
+            if not isinstance(given, kinds) or isinstance(given, bool):
+                raise _unreadable()
+        numbers = terms.parameters, terms.base
+        if not all(type(number) is int for number in numbers) or not (
+            1 <= numbers[0] < 2**27 and numbers[1] >= 0
+        ):
+            raise _unreadable()
+        return terms
+
+
+def _unreadable() -> PeerError:
+    return PeerError(
+        "the servers told what is no round of this release; install the same release of tacit everywhere"
+    )
+
+
+def check_size(parameters: int) -> None:
+    """Whether a model of so many values can be learned.
+
+    Raises:
+        MisuseError: it has none, or too many.
+    """
+    if not 1 <= parameters < 2**27:
+        raise MisuseError(f"a model of {parameters} values; it has 1 to {2**27 - 1}")

@@ -1,0 +1,276 @@
+"""Rounds from clients' vectors to the new model at clients, over real links."""
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from worlds import LONG, Servers, written
+
+import tacit
+from tacit import _core, fixed, shares
+from tacit.errors import EncodingError, MisuseError, PeerError, RefusedError, SetupError
+from tacit.federated import Client
+from tacit.federated.config import Federation
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from commands import Command
+from commands import tacit as command
+
+
+def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
+    config = written(tmp_path, 3, rules="bound = 4.0\ngreatest_weight = 4.0\nminimum_clients = 3")
+    start = torch.arange(5.0)
+    updates = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(1)) / 4
+    weights = torch.tensor([1.0, 2.0, 4.0])
+
+    def learn(number: int) -> list[torch.Tensor]:
+        client = Client(config, number)
+        models = []
+        for at in range(2):
+            task = client.join(LONG)
+            assert task.bound == 4.0
+            assert task.round == at + 1
+            receipt = client.submit(task.model + updates[at, number], weight=float(weights[number]))
+            assert receipt.round == task.round
+            models += [task.model, client.result(LONG)]
+        return models
+
+    def two(server: tacit.federated.server.Server) -> list[tacit.federated.server.Report]:
+        first = server.round(start)
+        return [first, server.round(first.model)]
+
+    servers = Servers(config, two)
+    with ThreadPoolExecutor(3) as pool:
+        learned = list(pool.map(learn, range(3)))
+    reports = servers.ended()
+    means = [(weights @ update) / weights.sum() for update in updates]
+    for first, after, same, last in learned:
+        assert torch.equal(first, start)
+        assert torch.equal(after, same)
+        assert torch.allclose(after, start + means[0], atol=1e-5)
+        assert torch.allclose(last, after + means[1], atol=1e-5)
+        assert all(torch.equal(each[1].model, last) for each in reports)
+    for each in reports:
+        assert all(report.accepted == [0, 1, 2] and report.failure is None for report in each)
+        assert all(report.refused == [] and report.dropped == [] for report in each)
+    # A server that starts again goes on with the numbers.
+    assert (tmp_path / "server-0.round").read_text() == "2\n"
+
+
+def test_who_breaks_the_rules_is_refused_by_reason_and_the_round_goes_on(tmp_path: Path) -> None:
+    config = written(tmp_path, 4, seconds=6.0, rules="bound = 1.0")
+    start = torch.zeros(3)
+    servers = Servers(config, lambda server: server.round(start))
+    clients = [Client(config, number) for number in range(3)]
+    with pytest.raises(MisuseError, match="no round was joined"):
+        clients[0].submit(start)
+    tasks = [client.join(LONG) for client in clients]
+    for wrong in (torch.tensor([0.0, torch.nan, 0.0]), {"a": torch.zeros(2), "b": torch.tensor([torch.inf])}):
+        with pytest.raises(EncodingError, match="has a value that is NaN or infinite"):
+            clients[0].submit(wrong)
+    with pytest.raises(MisuseError, match="a state of 4 values; the model of this round has 3"):
+        clients[0].submit(torch.zeros(4))
+    clients[0].submit(tasks[0].model + 0.5)
+    with pytest.raises(RefusedError, match="client 0 has submitted something else in round 1"):
+        clients[0].submit(tasks[0].model + 0.5)
+    clients[1].submit(tasks[1].model - 0.25)
+    time.sleep(max(0.0, tasks[2].deadline + 0.2))
+    with pytest.raises(RefusedError, match=r"the deadline of round 1 is over|round 1 is not open"):
+        clients[2].submit(tasks[2].model)
+    for client in clients[:2]:
+        assert torch.allclose(client.result(LONG), torch.full((3,), 0.125), atol=1e-5)
+    for report in servers.ended():
+        assert report.accepted == [0, 1]
+        assert len([reason for client, reason, _ in report.refused if client == 0]) == 1
+
+
+def test_servers_that_are_not_to_know_the_model_do_not(tmp_path: Path) -> None:
+    config = written(tmp_path, 3, rules='bound = 4.0\nresult_to = "clients"')
+    start = torch.arange(5.0)
+    updates = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(2)) / 4
+
+    def learn(number: int) -> torch.Tensor:
+        client = Client(config, number)
+        for at in range(2):
+            task = client.join(LONG)
+            client.submit(task.model + updates[at, number])
+            model = client.result(LONG)
+        return model
+
+    servers = Servers(config, lambda server: [server.round(start), server.round(start)])
+    with ThreadPoolExecutor(3) as pool:
+        learned = list(pool.map(learn, range(3)))
+    expected = start + updates.mean(1).sum(0)
+    for model in learned:
+        assert torch.allclose(model, expected, atol=1e-4)
+    for first, second in servers.ended():
+        assert torch.equal(first.model, start)
+        assert torch.equal(second.model, start)
+        assert second.accepted == [0, 1, 2]
+
+
+def test_a_client_holds_servers_to_its_own_configuration(tmp_path: Path) -> None:
+    config = written(tmp_path, 1, seconds=3.0, rules="bound = 1.0")
+    servers = Servers(config, lambda server: server.round(torch.zeros(3)))
+    other = tmp_path / "other.toml"
+    other.write_text(config.read_text().replace("bound = 1.0", "bound = 2.0"))
+    with pytest.raises(PeerError, match=r"rounds have bound = 1\.0, this client's configuration 2\.0"):
+        Client(other, 0).join(LONG)
+    other.write_text(config.read_text().replace('name = "test"', 'name = "another"'))
+    with pytest.raises(RefusedError, match="this server is of another federation"):
+        Client(other, 0).join(LONG)
+    assert all(report.failure is not None for report in servers.ended())
+
+
+def test_where_only_the_sum_counts_it_is_the_same(tmp_path: Path) -> None:
+    config = written(tmp_path, 3, rules='bound = 4.0\ncheck = "none"')
+    updates = torch.randn(3, 50, generator=torch.Generator().manual_seed(3))
+
+    def learn(number: int) -> torch.Tensor:
+        client = Client(config, number)
+        client.submit(client.join(LONG).model + updates[number])
+        return client.result(LONG)
+
+    servers = Servers(config, lambda server: server.round(torch.zeros(50)))
+    with ThreadPoolExecutor(3) as pool:
+        learned = list(pool.map(learn, range(3)))
+    assert all(torch.allclose(model, updates.mean(0), atol=1e-5) for model in learned)
+    assert all(report.accepted == [0, 1, 2] for report in servers.ended())
+
+
+def test_who_reaches_two_servers_only_does_not_count(tmp_path: Path) -> None:
+    config = written(tmp_path, 2, seconds=4.0)
+    servers = Servers(config, lambda server: server.round(torch.zeros(3)))
+    whole, half = Client(config, 0), Client(config, 1)
+    whole.submit(whole.join(LONG).model + 0.5)
+    half.join(LONG)
+    # From here on the client does not find the third server.
+    elsewhere = tmp_path / "elsewhere.toml"
+    closed = _core.Listener("127.0.0.1:0").address
+    elsewhere.write_text(config.read_text().replace(Federation.read(config).servers[2].clients, closed))
+    lost = Client(elsewhere, 1)
+    lost._task = half._task
+    with pytest.raises(
+        PeerError, match=r'party 2 failed in step "submit": it is not reached at 127\.0\.0\.1'
+    ):
+        lost.submit(torch.ones(3))
+    assert torch.allclose(whole.result(LONG), torch.full((3,), 0.5), atol=1e-5)
+    reports = servers.ended()
+    assert [report.accepted for report in reports] == [[0], [0], [0]]
+    assert [report.dropped for report in reports] == [[1], [1], []]
+
+
+def test_noise_of_pairs_is_the_same_at_all_and_known_to_none() -> None:
+    count, deviation = 20_000, 3.0
+
+    def program() -> tuple[torch.Tensor, torch.Tensor]:
+        session = tacit.session()
+        x = tacit.share(torch.zeros(count), owner=0)
+        before = session.core.totals()["payload_bytes"]
+        parts = tuple(part.clone() for part in x._parts)
+        variance = round((deviation * 2.0**x._scale.bits) ** 2)
+        session.core.add_noise([shares.array(part) for part in parts], variance)
+        assert session.core.totals()["payload_bytes"] == before
+        noisy = x.like(parts)
+        known = sum(part for part in (noisy - x)._parts)
+        return noisy.reveal(), fixed.decode(known, x._scale, torch.float32)
+
+    found = tacit.launch(program)
+    revealed = found[0][0]
+    assert all(torch.equal(each[0], revealed) for each in found)
+    assert abs(float(revealed.std()) / (deviation * 3**0.5) - 1) < 0.03
+    # Each party lacks one part of three.
+    for _, known in found:
+        assert abs(float((revealed - known).std()) / deviation - 1) < 0.03
+
+
+def test_too_few_clients_come_to_nothing(tmp_path: Path) -> None:
+    config = written(tmp_path, 2, seconds=3.0, rules="minimum_clients = 2")
+    servers = Servers(config, lambda server: server.round(torch.zeros(3)))
+    client = Client(config, 1)
+    task = client.join(LONG)
+    client.submit(task.model + 0.1)
+    with pytest.raises(
+        RefusedError, match="the vectors of 1 clients are whole at all servers, and 2 are needed"
+    ):
+        client.result(LONG)
+    for report in servers.ended():
+        assert report.accepted == []
+        assert torch.equal(report.model, torch.zeros(3))
+
+
+def test_servers_and_clients_as_processes(tmp_path: Path) -> None:
+    config = written(tmp_path, 3, seconds=20.0)
+    model = torch.nn.Linear(4, 2)
+    torch.save(model.state_dict(), tmp_path / "start.pt")
+    serve = ["federated", "serve", "--config", config, "--model", tmp_path / "start.pt", "--threads", 1]
+    servers = [
+        Command(*serve, "--server", at, "--out", tmp_path / f"{at}.pt", "--rounds", 1) for at in range(3)
+    ]
+
+    def learn(number: int) -> torch.Tensor:
+        client = Client(config, number)
+        task = client.join(LONG)
+        trained = torch.nn.Linear(4, 2)
+        torch.nn.utils.vector_to_parameters(task.model + 0.1 * number, trained.parameters())
+        client.submit(trained)
+        return client.result(LONG)
+
+    with ThreadPoolExecutor(3) as pool:
+        learned = list(pool.map(learn, range(3)))
+    for at, server in enumerate(servers):
+        code, output, errors = server.ended()
+        assert code == 0, errors
+        assert output.startswith("round 1: 3 clients in ")
+        assert torch.equal(torch.load(tmp_path / f"{at}.pt"), learned[at])
+    expected = torch.nn.utils.parameters_to_vector(model.parameters()) + 0.1
+    assert torch.allclose(learned[0], expected, atol=1e-5)
+
+
+def test_certificates_are_made_by_a_command(tmp_path: Path) -> None:
+    made = command("federated", "certificates", "--servers", 3, "--clients", 2, "--out", tmp_path)
+    assert made.returncode == 0
+    assert len(list(tmp_path.iterdir())) == 10
+    assert (tmp_path / "client-1.key").stat().st_mode & 0o777 == 0o600
+    for wrong, message in (
+        (["--servers", 2], "a federation has 3 servers, not 2"),
+        (["--server", 3], "the servers are 0 to 2, not 3"),
+        ([], "say for whom"),
+    ):
+        refused = command("federated", "certificates", *wrong, "--out", tmp_path)
+        assert refused.returncode == 1
+        assert message in refused.stderr
+
+
+def test_a_configuration_is_checked(tmp_path: Path) -> None:
+    config = written(tmp_path, 2)
+    right = config.read_text()
+    assert Federation.read(config).clients == 2
+    for before, after, message in (
+        ('name = "test"', 'nam = "test"', r"the file has no 'nam'; it may have name, timeout"),
+        ('name = "test"', "", r"the file lacks 'name'"),
+        ("count = 2", "count = 0", r"\[clients\]: count = 0; a federation has 1 to 4096"),
+        ("count = 2", 'count = "2"', r"\[clients\]: count = '2' is not a whole number"),
+        ("seconds = 60.0", "seconds = -1", r"\[round\]: seconds = -1; it is a number of seconds above 0"),
+        ("seconds = 60.0", "bounds = 1", r"\[round\] has no 'bounds'"),
+        ("[[server]]\n", "[[servers]]\n", r"the file has no 'servers'"),
+        ('name = "test"', "name = ", r"federation.toml: .*line 1"),
+    ):
+        config.write_text(right.replace(before, after))
+        with pytest.raises(SetupError, match=message):
+            Federation.read(config)
+    config.write_text(right)
+    with pytest.raises(MisuseError, match="client 2 does not exist: the clients are 0 to 1"):
+        Client(config, 2)
+    (tmp_path / "client-0.key").chmod(0o644)
+    with pytest.raises(SetupError, match="can be read by other users"):
+        Client(config, 0)
+
+
+def test_servers_that_are_not_there_are_named(tmp_path: Path) -> None:
+    config = written(tmp_path, 1)
+    with pytest.raises(PeerError, match=r"it is not reached at 127\.0\.0\.1"):
+        Client(config, 0).join(0.5)

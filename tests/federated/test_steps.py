@@ -1,0 +1,225 @@
+"""Rounds: what clients send, what servers make of it, and what is refused."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import tacit
+from tacit.errors import EncodingError, MisuseError, PeerError
+from tacit.federated.account import Account, Mechanism
+from tacit.federated.held import Held, Outcome, Step
+from tacit.federated.steps import Clip, Round, Settings
+from tacit.federated.submission import Submitted
+from tacit.federated.validation import VECTOR_BITS
+
+CLIENTS = (3, 5, 8, 9)
+
+
+def updates() -> torch.Tensor:
+    """Of four clients, of norms from 1 to 3."""
+    x = torch.randn(4, 12, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    return x / x.norm(dim=1, keepdim=True) * torch.tensor([1.0, 1.5, 2.0, 3.0]).unsqueeze(1)
+
+
+def submitted(vectors: torch.Tensor, weights: torch.Tensor) -> Submitted:
+    """As servers get it."""
+    is_host = tacit.session().party == 0
+    with tacit.fraction_bits(VECTOR_BITS):
+        rows = tacit.share(vectors if is_host else None, owner=0)
+        counts = tacit.share(weights if is_host else None, owner=0)
+    return Submitted(list(CLIENTS), rows, counts)
+
+
+def round_of(settings: Settings, folder: Path) -> Round:
+    """With an account where there is noise."""
+    account = None
+    if settings.noise is not None:
+        account = Account(folder / "account", Mechanism.of(settings.noise))
+    return Round.of(settings, account)
+
+
+def both(
+    settings: Settings, vectors: torch.Tensor, weights: torch.Tensor, folder: Path
+) -> tuple[Outcome, Outcome]:
+    """In secret, the same in all servers, and in the clear."""
+
+    def program() -> Outcome:
+        own = folder / str(tacit.session().party)
+        own.mkdir(exist_ok=True)
+        return round_of(settings, own).secret(submitted(vectors, weights))
+
+    first, *others = tacit.launch(program)
+    for other in others:
+        assert torch.equal(other.vector, first.vector)
+        assert other[1:] == first[1:]
+    return first, round_of(settings, folder).plain(CLIENTS, vectors, weights)
+
+
+@pytest.mark.parametrize("check", ["none", "refuse", "clip"])
+def test_a_mean_is_of_what_clients_weigh(check: str, tmp_path: Path) -> None:
+    settings = Settings(bound=4.0, check=check, greatest_weight=200.0)
+    counts = [50.0, 100.0, 200.0, 999.0]
+    sent = [Round.of(settings).client(x, count) for x, count in zip(updates(), counts, strict=True)]
+    vectors, weights = (
+        torch.stack([each.vector for each in sent]),
+        torch.tensor([each.weight for each in sent]),
+    )
+    assert weights.tolist() == [0.25, 0.5, 1.0, 1.0]
+    secret, plain = both(settings, vectors, weights.double(), tmp_path)
+    expected = (updates() * weights.unsqueeze(1)).sum(0) / weights.sum()
+    torch.testing.assert_close(plain.vector, expected, rtol=0, atol=2e-3 if check == "clip" else 1e-6)
+    # Factors that shorten are off by as much as a root: 2^-13 of the bound.
+    torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=5e-4 if check == "clip" else 1e-5)
+    assert secret.accepted == plain.accepted == CLIENTS
+    assert secret.refused == {}
+
+
+@pytest.mark.parametrize("aggregator", ["fedavg", "geometric-median"])
+@pytest.mark.parametrize("check", ["refuse", "clip"])
+def test_who_does_not_keep_to_the_bound(check: str, aggregator: str, tmp_path: Path) -> None:
+    """Two clients send what is too long: one a little, the other beyond what can be shortened."""
+    settings = Settings(aggregator=aggregator, bound=2.0, check=check, minimum_clients=2)
+    vectors = updates() / 4
+    vectors[1] *= 5
+    vectors[2, 3] = 2.0**20
+    secret, plain = both(settings, vectors, torch.ones(4, dtype=torch.float64), tmp_path)
+    assert secret.refused == plain.refused == ({5: "norm", 8: "norm"} if check == "refuse" else {8: "norm"})
+    assert secret.accepted == plain.accepted == ((3, 9) if check == "refuse" else (3, 5, 9))
+    torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=2e-3)
+
+
+def test_a_root_takes_no_part_itself(tmp_path: Path) -> None:
+    settings = Settings(aggregator="fltrust", bound=4.0, root=5)
+    vectors = torch.stack([Round.of(settings).client(x).vector for x in updates().abs()])
+    secret, plain = both(settings, vectors, torch.ones(4, dtype=torch.float64), tmp_path)
+    assert secret.accepted == plain.accepted == (3, 8, 9)
+    torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=1e-3)
+    with pytest.raises(PeerError, match="the vector of 4, who is trusted, does not count in this round"):
+        Round.of(replace(settings, root=4)).plain(CLIENTS, vectors, torch.ones(4))
+
+
+def test_noise_has_its_deviation_and_is_counted(tmp_path: Path) -> None:
+    size, sigma = 20_000, 0.5
+    settings = Settings(bound=2.0, noise=sigma, divisor=8.0)
+    vectors = torch.zeros(4, size, dtype=torch.float64)
+    vectors[:, 0] = 0.75
+    secret, plain = both(settings, vectors, torch.ones(4, dtype=torch.float64), tmp_path)
+    assert secret.vector is not None
+    assert plain.vector is not None
+    assert plain.vector[0] == 2.0 * 3.0 / 8.0
+    # Three parts, of which every server lacks one.
+    deviation = 2.0 * sigma * math.sqrt(3) / 8.0
+    drawn = secret.vector - plain.vector
+    assert float(drawn.std()) == pytest.approx(deviation, rel=5 / math.sqrt(2 * size))
+    assert abs(float(drawn.mean())) < 5 * deviation / math.sqrt(size)
+    for party in range(3):
+        assert Account(tmp_path / str(party) / "account", Mechanism.of(sigma)).rounds == 1
+    assert not (tmp_path / "account").exists()
+
+
+def test_servers_need_not_see_the_result() -> None:
+    settings = Settings(result_to="clients", check="none")
+    vectors, weights = updates(), torch.tensor([1.0, 0.5, 0.5, 0.25], dtype=torch.float64)
+
+    def program() -> list[Any]:
+        outcome = Round.of(settings).secret(submitted(vectors, weights))
+        assert outcome.vector is None
+        assert isinstance(outcome.sealed, tacit.SecretTensor)
+        return [outcome.sealed.reveal(to=2)]
+
+    opened = tacit.launch(program)[2][0]
+    found = Round.of(settings).opened(opened, 12)
+    torch.testing.assert_close(found, vectors.sum(0) / weights.sum(), rtol=0, atol=1e-5)
+
+
+def test_a_client_sends_what_keeps_to_the_bound() -> None:
+    round_ = Round.of(Settings(bound=0.5, greatest_weight=10.0))
+    vector, weight = round_.client(torch.full((300,), 7.0), 20)
+    assert weight == 1.0
+    # Rounding to the numbers that are sent never leaves the bound.
+    rounded = (vector * 2.0**VECTOR_BITS).round() * 2.0**-VECTOR_BITS
+    assert 1 - 1e-5 < float(rounded.norm()) <= 1
+    vector, weight = round_.client(torch.full((4,), 0.1), 5)
+    torch.testing.assert_close(vector, torch.full((4,), 0.1, dtype=torch.float64) / 0.5 * 0.5)
+    assert weight == 0.5
+
+
+def test_what_a_client_cannot_send() -> None:
+    round_ = Round.of(Settings(bound=0.5, check="none"))
+    for value, message in [
+        (math.nan, "value 2 of the update is nan, which is no finite number"),
+        (-math.inf, "value 2 of the update is -inf, which is no finite number"),
+        (
+            1e9,
+            r"value 2 of the update is 1e\+09; with a bound of 0.5, magnitudes below 8.38861e\+06 are sent",
+        ),
+    ]:
+        vector = torch.zeros(4)
+        vector[2] = value
+        with pytest.raises(EncodingError, match=message):
+            round_.client(vector, 1)
+    for weight in (0, -1, math.nan, math.inf):
+        with pytest.raises(MisuseError, match="weights are positive"):
+            round_.client(torch.zeros(4), weight)
+
+
+def test_too_few_clients_end_a_round() -> None:
+    settings = Settings(minimum_clients=3)
+    with pytest.raises(PeerError, match="the vectors of 2 clients count, and a round needs 3"):
+        Round.of(settings).plain((1, 2), torch.zeros(2, 3), torch.ones(2))
+    vectors = torch.zeros(3, 3)
+    vectors[1] = 2.0
+    with pytest.raises(PeerError, match="the vectors of 2 clients count, and a round needs 3"):
+        Round.of(settings).plain((1, 2, 3), vectors, torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (Settings(check="shorten"), "check = 'shorten': known are none, refuse, clip"),
+        (Settings(result_to="servers"), "result_to = 'servers'"),
+        (Settings(bound=0.0), "a bound and a greatest weight are positive"),
+        (Settings(aggregator="krum", check="none"), "krum takes vectors whose norms are validated"),
+        (Settings(aggregator="fltrust"), "fltrust needs a root"),
+        (
+            Settings(aggregator="median", noise=1.0, divisor=1.0),
+            "by how much one client changes its result is not",
+        ),
+        (Settings(check="none", noise=1.0, divisor=1.0), "noise hides a client whose norm is validated"),
+        (Settings(noise=1.0), "noise goes with an account, and a public divisor"),
+    ],
+)
+def test_settings_that_do_not_go_together(settings: Settings, message: str) -> None:
+    with pytest.raises(MisuseError, match=message):
+        Round.of(settings)
+
+
+def test_vectors_of_another_scale() -> None:
+    def program() -> None:
+        x = tacit.share(torch.zeros(2, 3), owner=0)
+        Round.of(Settings()).secret(Submitted([1, 2], x, x[:, 0]))
+
+    with pytest.raises(MisuseError, match="clients' vectors and weights have 22 fraction bits"):
+        tacit.launch(program, protocol="plain")
+
+
+def test_a_step_of_ones_own() -> None:
+    """A round is the list of its steps."""
+
+    class Halve(Step):
+        def secret(self, held: Held) -> Held:
+            return replace(held, vectors=held.vectors * 0.5)
+
+    usual = Round.of(Settings(check="none"))
+    own = Round((usual.steps[0], Halve(), *usual.steps[1:]), usual.unit)
+    vectors, weights = updates(), torch.ones(4, dtype=torch.float64)
+    expected = usual.plain(CLIENTS, vectors, weights).vector
+    assert expected is not None
+    torch.testing.assert_close(own.plain(CLIENTS, vectors, weights).vector, expected / 2)
+    found = tacit.launch(lambda: own.secret(submitted(vectors, weights)).vector, protocol="plain")[0]
+    torch.testing.assert_close(found, expected / 2, rtol=0, atol=1e-5)
+    assert isinstance(usual.steps[1], Clip)

@@ -1,0 +1,56 @@
+"""Federations for the tests: their files, and servers as threads of this process."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tacit import _core
+from tacit.federated.server import Report, Server
+
+#: Seconds that nothing takes unless it fails.
+LONG = 60.0
+
+
+def written(folder: Path, clients: int, *, seconds: float = LONG, rules: str = "", rest: str = "") -> Path:
+    """The files of a federation on this machine, at ports that are free."""
+    _core.write_certificates([f"server-{number}" for number in range(3)], str(folder))
+    _core.write_certificates([f"client-{number}" for number in range(clients)], str(folder))
+    ports = [_core.Listener("127.0.0.1:0") for _ in range(6)]
+    tables = [
+        f'[[server]]\naddress = "{ports[at].address}"\nclients = "{ports[at + 3].address}"\n'
+        f'certificate = "server-{at}.pem"\n'
+        for at in range(3)
+    ]
+    path = folder / "federation.toml"
+    head = f'name = "test"\ntimeout = 20\n{rest}\n'
+    clients_table = f"[clients]\ncount = {clients}\n"
+    path.write_text("\n".join([head, *tables, clients_table, f"[round]\nseconds = {seconds}\n{rules}"]))
+    return path
+
+
+class Servers:
+    """Three servers in threads, each doing the same, and what each returned or raised."""
+
+    def __init__(self, config: Path, work: Callable[[Server], Any]) -> None:
+        self.found: list[Any] = [None] * 3
+        self._threads = [threading.Thread(target=self._run, args=(config, at, work)) for at in range(3)]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, config: Path, at: int, work: Callable[[Server], Any]) -> None:
+        try:
+            with Server.open(config, at, threads=1) as server:
+                self.found[at] = work(server)
+        except Exception as error:
+            self.found[at] = error
+
+    def ended(self) -> list[Report]:
+        """What each returned."""
+        for thread in self._threads:
+            thread.join(LONG)
+            assert not thread.is_alive()
+        for found in self.found:
+            if isinstance(found, Exception):
+                raise found
+        return self.found

@@ -1,0 +1,62 @@
+"""``tacit federated``: the demonstration and its mistakes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commands import tacit
+
+#: What the demonstration's JSON promises.
+KEYS = {
+    "clients",
+    "rounds",
+    "accuracy_plain",
+    "accuracy_secret",
+    "seconds_per_round",
+    "bytes_up_per_client",
+    "bytes_sent_per_server",
+    "epsilon",
+}
+
+
+def test_the_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ("--clients", 5, "--rounds", 2, "--json", "demo.json", "--noise", 2.0, "--delta", 1e-4)
+    done = tacit("federated", "demo", *options)
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(Path("demo.json").read_text())
+    assert outcome.keys() >= KEYS
+    assert (outcome["clients"], outcome["rounds"], len(outcome["table"])) == (5, 2, 2)
+    assert 0 < outcome["accuracy_secret"] < 1
+    assert outcome["epsilon"]["to_server"] > outcome["epsilon"]["to_others"] > 0
+    assert "report.html" in done.stdout
+    assert "accepted" in done.stdout
+    page = Path("federated-demo/report.html").read_text()
+    assert page.count("data:image/png;base64,") == 2
+    assert Path("federated-demo/accuracy.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--attack", "nothing:1"), "'nothing:1' is no attack"),
+        (("--aggregator", "average"), "no aggregator is called 'average'"),
+        (
+            ("--aggregator", "median", "--noise", "1"),
+            "by how much one client changes its result is not proven",
+        ),
+        (("--aggregator", "mine.py:combine"), "there is no file"),
+    ],
+)
+def test_the_demonstrations_mistakes(options: tuple[str, ...], message: str) -> None:
+    done = tacit("federated", "demo", "--clients", 2, "--rounds", 1, *options)
+    assert done.returncode == 1
+    assert message in " ".join(done.stderr.split())
+
+
+def test_an_experiments_mistakes() -> None:
+    with pytest.raises(SystemExit):
+        tacit("federated", "experiment", "accuracy")
+    with pytest.raises(SystemExit):
+        tacit("federated", "experiment", "speed", "--out", "report")
