@@ -274,3 +274,13 @@ def test_servers_that_are_not_there_are_named(tmp_path: Path) -> None:
     config = written(tmp_path, 1)
     with pytest.raises(PeerError, match=r"it is not reached at 127\.0\.0\.1"):
         Client(config, 0).join(0.5)
+
+
+def test_the_example_of_a_configuration_is_one() -> None:
+    federation = Federation.read(Path(__file__).resolve().parents[2] / "examples" / "federation.toml")
+    assert (federation.clients, federation.settings.bound, federation.servers[1].listen) == (
+        16,
+        3.0,
+        "bob.example:7400",
+    )
+    assert federation.certificate_of(7).name == "client-7.pem"
