@@ -7,6 +7,7 @@
 use crate::blocks::for_each;
 use crate::{Bilinear, Error, Operand, Parts, PartsMut, Protocol, Result, Shift};
 use std::borrow::Cow;
+use std::iter;
 use std::ops::RangeInclusive;
 
 /// Fraction bits that an argument may have: what a product of two polynomials drops is a [`Shift`].
@@ -61,6 +62,10 @@ impl Series {
     /// # Errors
     /// What the links meet.
     pub fn evaluate(&self, protocol: &mut dyn Protocol, x: Parts, out: PartsMut) -> Result<()> {
+        if x[0].is_empty() {
+            return Ok(());
+        }
+        protocol.channel().note(&self.to_bytes());
         let one = one(protocol);
         let basis = self.polynomials(protocol, x, &one)?;
         let leading = basis.last().expect("x at least");
@@ -85,6 +90,20 @@ impl Series {
         multiply(protocol, leading, &total, None, out)?;
         add(out, self.argument, &basis, &one, first);
         Ok(())
+    }
+
+    /// All coefficients, to be compared between the parties.
+    fn to_bytes(&self) -> Vec<u8> {
+        let lengths = self
+            .remainders
+            .iter()
+            .map(|remainder| remainder.len() as i64);
+        let words = lengths.chain(self.remainders.iter().flatten().copied());
+        let argument = i64::from(self.argument);
+        iter::once(argument)
+            .chain(words)
+            .flat_map(i64::to_le_bytes)
+            .collect()
     }
 
     /// T_1 to T_k at x: T_2n = 2·T_n² − 1 and T_2n+1 = 2·T_n·T_n+1 − x.
@@ -197,12 +216,15 @@ fn side_by_side<'a, 'b: 'a>(
 }
 
 /// A sharing as sharings of n elements each.
-fn apart(parts: Vec<Vec<u64>>, n: usize) -> Vec<Vec<Vec<u64>>> {
-    if parts[0].len() == n {
-        return vec![parts];
+fn apart(mut parts: Vec<Vec<u64>>, n: usize) -> Vec<Vec<Vec<u64>>> {
+    let mut pieces = Vec::new();
+    while parts[0].len() > n {
+        let at = parts[0].len() - n;
+        pieces.push(parts.iter_mut().map(|part| part.split_off(at)).collect());
     }
-    let piece = |at: usize| parts.iter().map(|part| part[at..at + n].to_vec()).collect();
-    (0..parts[0].len()).step_by(n.max(1)).map(piece).collect()
+    pieces.push(parts);
+    pieces.reverse();
+    pieces
 }
 
 #[cfg(test)]

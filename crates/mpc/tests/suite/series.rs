@@ -41,39 +41,40 @@ fn word(x: f64, bits: u32) -> i64 {
 }
 
 pub fn values(protocol: &str) {
-    // Both ends, the middle, and a number that is no multiple of anything.
-    let steps = 37;
-    let points: Vec<f64> = (0..=2 * steps)
-        .map(|i| f64::from(i - steps) / f64::from(steps))
+    // As many as take several pieces, of which each begins elsewhere; few; and none.
+    for lengths in [&[3, 2][..], &[5, 5, 5]] {
+        check(protocol, 20_000, lengths);
+        check(protocol, 0, lengths);
+    }
+    for lengths in [&[2, 2][..], &[3, 3, 3], &[4, 4, 2], &[8, 6]] {
+        check(protocol, 75, lengths);
+    }
+}
+
+fn check(protocol: &str, n: u32, lengths: &[usize]) {
+    // From end to end.
+    let points: Vec<f64> = (0..n)
+        .map(|i| f64::from(i) / f64::from(n - 1) * 2.0 - 1.0)
         .collect();
     let x: Vec<u64> = points.iter().map(|x| word(*x, ARGUMENT) as u64).collect();
-    for lengths in [
-        &[2, 2][..],
-        &[3, 2],
-        &[3, 3, 3],
-        &[4, 4, 2],
-        &[5, 5, 5],
-        &[8, 6],
-    ] {
-        let expected = remainders(lengths);
-        let words = expected.iter().map(|remainder| {
-            let places = [COEFFICIENT + ARGUMENT].into_iter().chain([COEFFICIENT; 8]);
-            let all = remainder.iter().zip(places);
-            all.map(|(c, bits)| word(*c, bits)).collect()
-        });
-        let series = Series::new(ARGUMENT, words.collect()).expect("of the right form");
-        let found = agreed(run(protocol, usual_parties(protocol), |p| {
-            let x = Shared::input(p, 0, &x)?;
-            Shared::made(p, x.0[0].len(), |p, out| {
-                series.evaluate(p, &x.slices(), out)
-            })?
-            .open(p)
-        }));
-        for (x, found) in points.iter().zip(found) {
-            let found = found as i64 as f64 / 2.0_f64.powi((COEFFICIENT + 2 * ARGUMENT) as i32);
-            let off = (found - plain(&expected, *x)).abs();
-            // Rounding of the coefficients, and some units of the argument for each level and polynomial.
-            assert!(off < 2.0_f64.powi(-14), "{lengths:?} at {x}: off by {off}");
-        }
+    let expected = remainders(lengths);
+    let words = expected.iter().map(|remainder| {
+        let places = [COEFFICIENT + ARGUMENT].into_iter().chain([COEFFICIENT; 8]);
+        let all = remainder.iter().zip(places);
+        all.map(|(c, bits)| word(*c, bits)).collect()
+    });
+    let series = Series::new(ARGUMENT, words.collect()).expect("of the right form");
+    let found = agreed(run(protocol, usual_parties(protocol), |p| {
+        let x = Shared::input(p, 0, &x)?;
+        Shared::made(p, x.0[0].len(), |p, out| {
+            series.evaluate(p, &x.slices(), out)
+        })?
+        .open(p)
+    }));
+    for (x, found) in points.iter().zip(found) {
+        let found = found as i64 as f64 / 2.0_f64.powi((COEFFICIENT + 2 * ARGUMENT) as i32);
+        let off = (found - plain(&expected, *x)).abs();
+        // Rounding of the coefficients, and some units of the argument for each level and polynomial.
+        assert!(off < 2.0_f64.powi(-14), "{lengths:?} at {x}: off by {off}");
     }
 }

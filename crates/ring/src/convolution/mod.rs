@@ -1,9 +1,10 @@
 //! 2-D convolutions mod 2^64.
 //!
-//! For each image and group, filters (out × taps) times the unfolded image (taps × pixels), where tap
+//! For each group, filters (out × taps) times the unfolded images (taps × pixels), where tap
 //! (channel, y, x) of a pixel is the image word that the filter's word (channel, y, x) meets. The
-//! blocked product ([`crate::product`]) asks for rows of the unfolded image as it packs them
-//! ([`Unfolded`]); it is never stored. Few filters a group, as in depthwise convolutions, do not repay
+//! blocked product ([`crate::product`]) asks for rows of the unfolded images as it packs them
+//! ([`SideBySide`]); they are never stored. Large images are multiplied one by one; of small ones several, whose
+//! pixels fill a block of columns. Few filters a group, as in depthwise convolutions, do not repay
 //! packing: their taps are summed up directly ([`few`]).
 
 mod few;
@@ -15,12 +16,15 @@ use crate::product::{Left, Right};
 use few::Phases;
 use rayon::prelude::*;
 use std::ops::Range;
-use unfolded::Unfolded;
+use unfolded::SideBySide;
 
 pub use shape::{Convolution, ShapeError};
 
 /// Filters of a group up to which taps are summed up directly.
 const FEW_FILTERS: usize = 3;
+
+/// Columns that images which are multiplied side by side have together, if they have not more by themselves.
+const COLUMNS: usize = 256;
 
 /// out = Σ convolution(images, filters) over the terms (images, filters): images are
 /// (batch, in_channels, height, width), filters (out_channels, in_channels / groups, kernel height,
@@ -60,16 +64,9 @@ pub fn unfold(
     if out.is_empty() {
         return;
     }
+    let all = SideBySide::new(shape, images, 0..shape.batch, group);
     for (tap, row) in taps.zip(out.chunks_exact_mut(columns.len())) {
-        let (mut column, mut rest) = (columns.start, row);
-        while !rest.is_empty() {
-            let (image, pixel) = (column / pixels, column % pixels);
-            let (now, later) = rest.split_at_mut(rest.len().min(pixels - pixel));
-            let unfolded = Unfolded::new(shape, images, image, group);
-            unfolded.write_row(tap, pixel..pixel + now.len(), now);
-            column += now.len();
-            rest = later;
-        }
+        all.write_row(tap, columns.clone(), row);
     }
 }
 
@@ -95,20 +92,57 @@ fn convolve_with(
             },
         );
     }
-    let taps = shape.in_channels / shape.groups * shape.kernel[0] * shape.kernel[1];
-    out.par_chunks_exact_mut(filters * pixels)
-        .enumerate()
-        .for_each(|(item, out)| {
+    let together = (COLUMNS / pixels).clamp(1, shape.batch);
+    if together == 1 {
+        let multiply = |(item, out): (usize, &mut [u64])| {
             let (image, group) = (item / shape.groups, item % shape.groups);
-            let words = group * filters * taps..(group + 1) * filters * taps;
-            let left: Vec<&[u64]> = terms.iter().map(|(_, all)| &all[words.clone()]).collect();
-            let unfolded: Vec<Unfolded> = terms
-                .iter()
-                .map(|(images, _)| Unfolded::new(shape, images, image, group))
-                .collect();
-            let right: Vec<&Unfolded> = unfolded.iter().collect();
-            Left::new(backend, filters, taps, &left).multiply(out, pixels, &right);
+            multiply_group(backend, shape, out, image..image + 1, group, terms);
+        };
+        return out
+            .par_chunks_exact_mut(filters * pixels)
+            .enumerate()
+            .for_each(multiply);
+    }
+    let of_image = shape.out_channels * pixels;
+    out.par_chunks_mut(together * of_image)
+        .enumerate()
+        .for_each(|(at, out)| {
+            let first = at * together;
+            let images = first..first + out.len() / of_image;
+            let columns = images.len() * pixels;
+            let mut block = vec![0; filters * columns];
+            for group in 0..shape.groups {
+                multiply_group(backend, shape, &mut block, images.clone(), group, terms);
+                for (image, out) in out.chunks_exact_mut(of_image).enumerate() {
+                    let planes = out[group * filters * pixels..].chunks_exact_mut(pixels);
+                    for (row, plane) in block.chunks_exact(columns).zip(planes) {
+                        plane.copy_from_slice(&row[image * pixels..][..pixels]);
+                    }
+                }
+            }
         });
+}
+
+/// Filters of a group by some images: (filters × pixels of all these images).
+fn multiply_group(
+    backend: Backend,
+    shape: &Convolution,
+    out: &mut [u64],
+    images: Range<usize>,
+    group: usize,
+    terms: &[(&[u64], &[u64])],
+) {
+    let filters = shape.out_channels / shape.groups;
+    let taps = shape.in_channels / shape.groups * shape.kernel[0] * shape.kernel[1];
+    let words = group * filters * taps..(group + 1) * filters * taps;
+    let left: Vec<&[u64]> = terms.iter().map(|(_, all)| &all[words.clone()]).collect();
+    let unfolded: Vec<SideBySide> = terms
+        .iter()
+        .map(|(all, _)| SideBySide::new(shape, all, images.clone(), group))
+        .collect();
+    let right: Vec<&SideBySide> = unfolded.iter().collect();
+    let columns = out.len() / filters;
+    Left::new(backend, filters, taps, &left).multiply(out, columns, &right);
 }
 
 fn check(shape: &Convolution, out: usize, terms: &[(&[u64], &[u64])]) {

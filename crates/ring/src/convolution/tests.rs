@@ -228,6 +228,23 @@ fn shapes() -> Vec<Convolution> {
             out_channels: 9,
             ..BASE
         },
+        // Small images side by side: more than one block of columns, the last one shorter.
+        Convolution {
+            batch: 300,
+            input: [3, 3],
+            in_channels: 7,
+            out_channels: 20,
+            ..BASE
+        },
+        Convolution {
+            batch: 19,
+            groups: 2,
+            input: [6, 5],
+            in_channels: 8,
+            out_channels: 34,
+            padding: [1, 1],
+            ..BASE
+        },
     ]
 }
 
@@ -258,7 +275,7 @@ fn random_shapes_agree_bit_for_bit() {
     while tried < 400 {
         let groups = 1 + below(3);
         let shape = Convolution {
-            batch: 1 + below(2),
+            batch: 1 + below(5),
             groups,
             in_channels: groups * (1 + below(4)),
             out_channels: groups * (1 + below(12)),

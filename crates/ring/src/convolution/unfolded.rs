@@ -1,11 +1,11 @@
-//! An image as the matrix (taps × pixels) that filters are multiplied by, written out row by row.
+//! Images as the matrix (taps × pixels) that filters are multiplied by, written out row by row.
 
 use super::Convolution;
 use crate::product::Right;
 use std::ops::Range;
 
 /// One group of one image.
-pub(super) struct Unfolded<'a> {
+struct Unfolded<'a> {
     shape: &'a Convolution,
     /// The group's channels.
     channels: &'a [u64],
@@ -13,12 +13,7 @@ pub(super) struct Unfolded<'a> {
 }
 
 impl<'a> Unfolded<'a> {
-    pub(super) fn new(
-        shape: &'a Convolution,
-        images: &'a [u64],
-        image: usize,
-        group: usize,
-    ) -> Self {
+    fn new(shape: &'a Convolution, images: &'a [u64], image: usize, group: usize) -> Self {
         let words = shape.in_channels / shape.groups * shape.input[0] * shape.input[1];
         let channels = &images[(image * shape.groups + group) * words..][..words];
         Self {
@@ -76,7 +71,8 @@ impl<'a> Unfolded<'a> {
     }
 }
 
-impl Right for Unfolded<'_> {
+impl Unfolded<'_> {
+    /// Writes some pixels of a tap's row.
     fn write_row(&self, tap: usize, pixels: Range<usize>, out: &mut [u64]) {
         let (mut pixel, mut rest) = (pixels.start, out);
         while !rest.is_empty() {
@@ -84,6 +80,42 @@ impl Right for Unfolded<'_> {
             let (now, later) = rest.split_at_mut(rest.len().min(self.width - first));
             self.write_line(tap, line, first, now);
             pixel += now.len();
+            rest = later;
+        }
+    }
+}
+
+/// One group of several images, the pixels of one image after those of another.
+pub(super) struct SideBySide<'a> {
+    images: Vec<Unfolded<'a>>,
+    pixels: usize,
+}
+
+impl<'a> SideBySide<'a> {
+    pub(super) fn new(
+        shape: &'a Convolution,
+        words: &'a [u64],
+        images: Range<usize>,
+        group: usize,
+    ) -> Self {
+        let [height, width] = shape.output();
+        Self {
+            images: images
+                .map(|image| Unfolded::new(shape, words, image, group))
+                .collect(),
+            pixels: height * width,
+        }
+    }
+}
+
+impl Right for SideBySide<'_> {
+    fn write_row(&self, tap: usize, columns: Range<usize>, out: &mut [u64]) {
+        let (mut column, mut rest) = (columns.start, out);
+        while !rest.is_empty() {
+            let (image, pixel) = (column / self.pixels, column % self.pixels);
+            let (now, later) = rest.split_at_mut(rest.len().min(self.pixels - pixel));
+            self.images[image].write_row(tap, pixel..pixel + now.len(), now);
+            column += now.len();
             rest = later;
         }
     }

@@ -19,6 +19,7 @@ use std::arch::x86_64::{
     _mm512_loadu_si512, _mm512_permutexvar_epi8, _mm512_setzero_si512, _mm512_shuffle_i64x2,
     _mm512_slli_epi64, _mm512_storeu_si512, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
 };
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -45,29 +46,35 @@ const _: () = assert!(PLANES * DEPTH * 255 * 255 < 1 << 32);
 /// Columns of a block; its planes stay in the second-level cache.
 pub(super) const BLOCK: usize = 256;
 
-/// Tiles may be this many times larger than what they hold, and still be faster.
+/// Tiles are less than this many times larger than what they hold, or left alone.
 const MOST_PADDING: usize = 2;
 
-/// Whether tiles are well filled by an m×k by k×n product.
+/// Whether tiles are so well filled by an m×k by k×n product that they are faster.
 pub(super) fn fits(m: usize, k: usize, n: usize) -> bool {
     let padded = m.next_multiple_of(TILE) * k.next_multiple_of(CHUNK) * n.next_multiple_of(SIDE);
-    m > 0 && padded <= MOST_PADDING * m * k * n
+    padded < MOST_PADDING * m * k * n
 }
 
-/// Whether processor and operating system have tiles of bytes; asks the latter for leave to use them.
+/// Whether processor and operating system have tiles of bytes; asks the latter for leave to use them, once.
 pub(super) fn is_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE.get_or_init(|| {
-        is_x86_feature_detected!("avx512vbmi") && processor_has_tiles() && may_use_tiles()
+        is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vbmi")
+            && processor_has_tiles()
+            && may_use_tiles()
     })
 }
 
 /// AMX-TILE and AMX-INT8, and an operating system that saves their state.
+#[allow(unused_unsafe, reason = "`cpuid` is safe from rustc 1.94 on")]
 fn processor_has_tiles() -> bool {
     const OSXSAVE: u32 = 1 << 27;
     const TILE_AND_INT8: u32 = 1 << 24 | 1 << 25;
     const TILE_STATE: u32 = 1 << 17 | 1 << 18;
-    if __cpuid(0).eax < 7 || __cpuid(1).ecx & OSXSAVE == 0 {
+    // SAFETY: every x86-64 processor has the instruction, and these leaves are asked for where there are so many.
+    let (leaves, features) = unsafe { (__cpuid(0).eax, __cpuid(1).ecx) };
+    if leaves < 7 || features & OSXSAVE == 0 {
         return false;
     }
     let saved: u32;
@@ -75,10 +82,13 @@ fn processor_has_tiles() -> bool {
     unsafe {
         asm!("xgetbv", in("ecx") 0, out("eax") saved, out("edx") _, options(nomem, nostack));
     }
-    __cpuid_count(7, 0).edx & TILE_AND_INT8 == TILE_AND_INT8 && saved & TILE_STATE == TILE_STATE
+    // SAFETY: as above.
+    let extended = unsafe { __cpuid_count(7, 0).edx };
+    extended & TILE_AND_INT8 == TILE_AND_INT8 && saved & TILE_STATE == TILE_STATE
 }
 
-/// Linux gives the state of tiles to processes that ask for it.
+/// Linux gives the state of tiles to processes that ask for it. From then on it wants stacks of signal handlers
+/// (`sigaltstack`) to hold that state, 11 KiB; and refuses while a thread has a smaller one.
 #[cfg(target_os = "linux")]
 fn may_use_tiles() -> bool {
     const ARCH_PRCTL: i64 = 158;
@@ -106,7 +116,7 @@ fn may_use_tiles() -> bool {
 }
 
 /// Tiles of this thread, of 16 rows of 64 bytes, until it is dropped; then nothing of what they held is left.
-struct Tiles;
+struct Tiles(PhantomData<*mut ()>);
 
 #[repr(C, align(64))]
 struct Configuration {
@@ -132,14 +142,15 @@ impl Tiles {
         configuration.rows[..8].fill(TILE as u8);
         // SAFETY: the machine has the instruction, and a configuration is 64 bytes.
         unsafe { asm!("ldtilecfg [{}]", in(reg) &configuration, options(nostack, readonly)) };
-        Self
+        Self(PhantomData)
     }
 
     /// The sums of one diagonal, of four tiles of the result one after another: over the chunks, left planes
     /// 0..=diagonal by right planes diagonal..=0. Without `both`, of the upper two tiles alone.
     ///
     /// # Safety
-    /// `left` and `right` are valid for reads of so many chunks.
+    /// `left` and `right` are valid for reads of so many chunks, of eight planes of two tiles each; no other
+    /// `Tiles` of this thread were dropped since these were made.
     unsafe fn diagonal(
         &self,
         diagonal: usize,
@@ -149,7 +160,7 @@ impl Tiles {
         both: bool,
         sums: &mut [u32; 4 * TILE * TILE],
     ) {
-        debug_assert!(chunks > 0 && diagonal < PLANES);
+        assert!(chunks > 0 && diagonal < PLANES, "chunks of planes");
         macro_rules! run {
             ($($upper:literal)*; $($load:literal)*; $($lower:literal)*; $($store:literal)*) => {
                 // SAFETY: the caller's word for what is read; four tiles are written to `sums`, which holds them.
@@ -229,6 +240,7 @@ pub(super) fn block(
     let mut b = vec![0; panels * most * PLANES * PAIR];
     let mut a = vec![0; most * PLANES * PAIR];
     let mut rows = vec![0; 4 * panels * SIDE];
+    let mut sums = [[0; 4 * TILE * TILE]; PLANES];
     // SAFETY: there are tiles, as was asserted.
     let tiles = unsafe { Tiles::new() };
     for start in (0..all).step_by(DEPTH) {
@@ -255,7 +267,6 @@ pub(super) fn block(
             pack_left(left, band * SIDE..band * SIDE + height, start, depth, a);
             for (panel, b) in b.chunks_exact(of_panel).enumerate() {
                 let first = columns.start + panel * SIDE;
-                let mut sums = [[0; 4 * TILE * TILE]; PLANES];
                 for (diagonal, sums) in sums.iter_mut().enumerate() {
                     let (a, b) = (a.as_ptr(), b.as_ptr());
                     // SAFETY: both have as many chunks.
@@ -285,7 +296,7 @@ fn pack_left(left: &Left, rows: Range<usize>, start: usize, depth: usize, out: &
             let used = CHUNK.min(depth - chunk * CHUNK);
             left.write_row(row, start + chunk * CHUNK, &mut words[..used]);
             // SAFETY: as for `pack_right`.
-            let planes = unsafe { planes(&words, &BY_PLANE) };
+            let planes = unsafe { planes(&words) };
             for (plane, out) in planes.iter().zip(out.chunks_exact_mut(PAIR)) {
                 out[at * CHUNK..][..CHUNK].copy_from_slice(plane);
             }
@@ -330,7 +341,7 @@ unsafe fn pack_right(rows: &[u64], depth: usize, of_panel: usize, out: &mut [u8]
             words.copy_from_slice(&rows[row * width + first..][..TILE]);
         }
         // SAFETY: as for this function; 64 bytes are loaded from, and stored to, arrays of 64.
-        let planes = unsafe { planes(&words, &BY_PLANE) };
+        let planes = unsafe { planes(&words) };
         let place = first / SIDE * of_panel + chunk * PLANES * PAIR + first % SIDE / TILE * BYTES;
         for (at, plane) in planes.iter().enumerate() {
             let out: &mut [u8; 64] = (&mut out[place + at * PAIR + line * 64..][..64])
@@ -358,10 +369,10 @@ unsafe fn load(bytes: &[u8; 64]) -> __m512i {
 /// # Safety
 /// The processor has AVX-512 F, BW and VBMI.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-unsafe fn planes(words: &[u64; CHUNK], by_plane: &[u8; 64]) -> [[u8; 64]; PLANES] {
+unsafe fn planes(words: &[u64; CHUNK]) -> [[u8; 64]; PLANES] {
     // SAFETY: loads of eight words each, and stores of 64 bytes.
     unsafe {
-        let by_plane = load(by_plane);
+        let by_plane = load(&BY_PLANE);
         let z: [__m512i; 8] = std::array::from_fn(|at| {
             let words = _mm512_loadu_si512(words.as_ptr().add(8 * at).cast());
             _mm512_permutexvar_epi8(by_plane, words)
@@ -441,15 +452,18 @@ mod tests {
         }
     }
 
-    /// Otherwise nothing here would be compared. What the processor has is asked of the operating system.
+    /// What the processor has is asked of the operating system; which may still refuse tiles.
     #[test]
     #[cfg(target_os = "linux")]
     fn tiles_are_found_where_the_processor_has_them() {
         let text = std::fs::read_to_string("/proc/cpuinfo").expect("the processor's description");
         let has = |flag: &str| text.split_whitespace().any(|word| word == flag);
-        let expected = has("amx_tile") && has("amx_int8") && has("avx512_vbmi") | has("avx512vbmi");
-        println!("tiles of bytes: {expected}");
-        assert_eq!(is_available(), expected);
+        let has_all = ["amx_tile", "amx_int8", "avx512bw", "avx512vbmi"]
+            .iter()
+            .all(|flag| has(flag));
+        println!("tiles of bytes: {}", is_available());
+        assert_eq!(processor_has_tiles(), has("amx_tile") && has("amx_int8"));
+        assert!(has_all || !is_available());
     }
 
     /// The largest words at every depth up to beyond a block, half-empty tiles, and terms that end within a chunk.
@@ -488,7 +502,7 @@ mod tests {
                 let right = [Matrix(&b[0], n), Matrix(&b[1], n)];
                 let (a, right) = ([&a[0][..], &a[1]], [&right[0], &right[1]]);
                 let mut left = Left::new(Backend::Avx512, m, k, &a);
-                assert!(left.by_bytes && fits(m, 2 * k, n), "{m}×{k}×{n}");
+                assert!(fits(m, 2 * k, n), "{m}×{k}×{n}");
                 let (mut found, mut expected) = (vec![3; m * n], vec![5; m * n]);
                 left.multiply(&mut found, n, &right);
                 left.by_bytes = false;

@@ -8,7 +8,7 @@
 //! along the depth, as if they were one product.
 //!
 //! Where the processor multiplies tiles of bytes and they are well filled, words are taken apart into bytes and
-//! packed for that instead ([`amx`]).
+//! packed for that instead (`amx`).
 //!
 //! **Limit.** One multiply-add of a vector takes one multiplication and one addition (AVX-512), or
 //! two of each (AVX2, which has 32-bit multiplications only).
@@ -31,6 +31,9 @@ const DEPTH: usize = 256;
 
 /// Columns of a block, a multiple of every tile's: the block stays in the second-level cache.
 const BLOCK: usize = 240;
+
+/// Rows that a task has at least, where there are as many: each packs its columns of the right operand.
+const BAND: usize = 32;
 
 /// Words of the largest tile.
 const LARGEST_TILE: usize = 8 * 24;
@@ -79,6 +82,7 @@ pub(crate) struct Left<'a> {
     columns: usize,
     terms: &'a [&'a [u64]],
     /// Whether tiles of bytes are used where they are well filled.
+    #[cfg(avx512)]
     by_bytes: bool,
 }
 
@@ -91,7 +95,8 @@ impl<'a> Left<'a> {
             rows: m,
             columns: k,
             terms,
-            by_bytes: has_tiles_of_bytes(backend),
+            #[cfg(avx512)]
+            by_bytes: backend == Backend::Avx512,
         }
     }
 
@@ -143,7 +148,7 @@ impl<'a> Left<'a> {
         }
         let out = SharedSlice::new(out);
         #[cfg(avx512)]
-        if self.by_bytes && amx::fits(self.rows, depth, n) {
+        if self.by_bytes && amx::fits(self.rows, depth, n) && amx::is_available() {
             return self.divide(n, amx::BLOCK, amx::SIDE, |columns, bands| {
                 amx::block(self, &out, n, columns, bands, right);
             });
@@ -167,7 +172,7 @@ impl<'a> Left<'a> {
         let panels = self.rows.div_ceil(height);
         let bands = (2 * rayon::current_num_threads())
             .div_ceil(blocks.max(1))
-            .clamp(1, panels.div_ceil(4).max(1));
+            .clamp(1, self.rows.div_ceil(BAND).max(1));
         let task = |task: usize| {
             let (columns, band) = (task / bands, task % bands);
             let columns = columns * block..n.min((columns + 1) * block);
@@ -235,18 +240,6 @@ impl<'a> Left<'a> {
             }
         }
     }
-}
-
-/// Whether a backend comes with tiles of bytes here.
-#[cfg(avx512)]
-fn has_tiles_of_bytes(backend: Backend) -> bool {
-    backend == Backend::Avx512 && amx::is_available()
-}
-
-/// As above: not in this build.
-#[cfg(not(avx512))]
-fn has_tiles_of_bytes(_: Backend) -> bool {
-    false
 }
 
 /// The tile of two panels: `a` is depth × rows, `b` depth × columns.
