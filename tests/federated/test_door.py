@@ -2,7 +2,9 @@
 
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from tacit import _core, fixed, shares
 from tacit.errors import EncodingError, MisuseError, PeerError, RefusedError, SetupError
 from tacit.federated import Client
 from tacit.federated.config import Federation
+from tacit.federated.server import Report
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from commands import Command
@@ -200,6 +203,62 @@ def test_too_few_clients_come_to_nothing(tmp_path: Path) -> None:
     for report in servers.ended():
         assert report.accepted == []
         assert torch.equal(report.model, torch.zeros(3))
+
+
+def beyond_the_bound(client: Client) -> None:
+    """Hands in what no honest client would."""
+    assert client._task is not None
+    told, task = client._task
+    unbounded = replace(task.settings, aggregator="fedavg", check="none")
+    client._task = told, replace(task, settings=unbounded)
+    client.submit(task.model + 10 * task.bound)
+    client._task = told, task
+
+
+def nothing_and_then_something(
+    config: Path, spoil: Callable[[Client], None], match: str
+) -> list[list[Report]]:
+    """Two rounds of three clients, of whom client 1 spoils the first; what servers report."""
+    start = torch.zeros(4)
+
+    def learn(number: int) -> torch.Tensor:
+        client = Client(config, number)
+        task = client.join(LONG)
+        if number == 1:
+            spoil(client)
+        else:
+            client.submit(task.model + 0.5)
+        with pytest.raises(RefusedError, match=match):
+            client.result(LONG)
+        client.submit(client.join(LONG).model + 0.25)
+        return client.result(LONG)
+
+    servers = Servers(config, lambda server: [server.round(start), server.round(start)])
+    with ThreadPoolExecutor(3) as pool:
+        learned = list(pool.map(learn, range(3)))
+    assert all(torch.allclose(model, torch.full((4,), 0.25), atol=2e-3) for model in learned)
+    return servers.ended()
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        ("minimum_clients = 3", "the vectors of 2 clients count, and a round needs 3"),
+        (
+            'aggregator = "fltrust"\nroot = 1\nminimum_clients = 2',
+            "the vector of 1, who is trusted, does not count in this round",
+        ),
+    ],
+)
+def test_who_is_refused_spoils_one_round_and_not_the_next(tmp_path: Path, rules: str, reason: str) -> None:
+    config = written(tmp_path, 3, rules=f"bound = 1.0\n{rules}")
+    for first, second in nothing_and_then_something(config, beyond_the_bound, reason):
+        assert first.failure == reason
+        assert first.accepted == []
+        assert (1, "norm", 1) in first.refused
+        assert torch.equal(first.model, torch.zeros(4))
+        assert second.failure is None
+        assert second.accepted == ([0, 1, 2] if "root" not in rules else [0, 2])
 
 
 def test_servers_and_clients_as_processes(tmp_path: Path) -> None:

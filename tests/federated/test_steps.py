@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import tacit
-from tacit.errors import EncodingError, MisuseError, PeerError
+from tacit.errors import EncodingError, MisuseError
 from tacit.federated.account import Account, Mechanism
-from tacit.federated.held import Held, Outcome, Step
+from tacit.federated.held import Held, Outcome, RoundError, Step
 from tacit.federated.steps import Clip, Round, Settings
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
@@ -98,8 +98,15 @@ def test_a_root_takes_no_part_itself(tmp_path: Path) -> None:
     secret, plain = both(settings, vectors, torch.ones(4, dtype=torch.float64), tmp_path)
     assert secret.accepted == plain.accepted == (3, 8, 9)
     torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=1e-3)
-    with pytest.raises(PeerError, match="the vector of 4, who is trusted, does not count in this round"):
+    with pytest.raises(RoundError, match="the vector of 4, who is trusted, does not count in this round"):
         Round.of(replace(settings, root=4)).plain(CLIENTS, vectors, torch.ones(4))
+    for minimum, refused in ((4, ()), (1, (0, 2, 3))):
+        rules, sent = replace(settings, minimum_clients=minimum), vectors.clone()
+        sent[list(refused)] = 2.0
+        left = 3 - len(refused)
+        with pytest.raises(RoundError, match=f"the vectors of {left} clients count, and a round") as failed:
+            Round.of(rules).plain(CLIENTS, sent, torch.ones(4))
+        assert failed.value.refused == {CLIENTS[row]: "norm" for row in refused}
 
 
 def test_noise_has_its_deviation_and_is_counted(tmp_path: Path) -> None:
@@ -169,11 +176,11 @@ def test_what_a_client_cannot_send() -> None:
 
 def test_too_few_clients_end_a_round() -> None:
     settings = Settings(minimum_clients=3)
-    with pytest.raises(PeerError, match="the vectors of 2 clients count, and a round needs 3"):
+    with pytest.raises(RoundError, match="the vectors of 2 clients count, and a round needs 3"):
         Round.of(settings).plain((1, 2), torch.zeros(2, 3), torch.ones(2))
     vectors = torch.zeros(3, 3)
     vectors[1] = 2.0
-    with pytest.raises(PeerError, match="the vectors of 2 clients count, and a round needs 3"):
+    with pytest.raises(RoundError, match="the vectors of 2 clients count, and a round needs 3"):
         Round.of(settings).plain((1, 2, 3), vectors, torch.ones(3))
 
 

@@ -1,13 +1,23 @@
 """What goes from step to step of a round."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
 
-from tacit.errors import PeerError
+from tacit.errors import TacitError
 from tacit.federated.aggregators import Quotient
+
+
+class RoundError(TacitError):
+    """A round comes to nothing for a reason that all servers see alike, so that they go on with the next:
+    nobody but clients is to blame, and none of them may end a federation."""
+
+    def __init__(self, reason: str, refused: Mapping[int, str] | None = None) -> None:
+        """With the clients that were refused until then, and why."""
+        super().__init__(reason)
+        self.refused = dict(refused or {})
 
 
 class Update(NamedTuple):
@@ -55,10 +65,12 @@ class Held:
         """Goes on only with enough clients.
 
         Raises:
-            PeerError: there are fewer.
+            RoundError: there are fewer.
         """
         if len(self.clients) < minimum:
-            raise PeerError(f"the vectors of {len(self.clients)} clients count, and a round needs {minimum}")
+            raise RoundError(
+                f"the vectors of {len(self.clients)} clients count, and a round needs {minimum}", self.refused
+            )
 
 
 class Outcome(NamedTuple):

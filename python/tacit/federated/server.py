@@ -24,7 +24,7 @@ from tacit.errors import MisuseError, PeerError, TacitError
 from tacit.federated.account import Account, Mechanism
 from tacit.federated.aggregators import aggregator
 from tacit.federated.config import SERVERS, Federation
-from tacit.federated.held import Outcome
+from tacit.federated.held import Outcome, RoundError
 from tacit.federated.steps import Round
 from tacit.federated.submission import Submitted
 from tacit.federated.terms import Terms, check_size
@@ -205,7 +205,10 @@ class Server:
                 f"the vectors of {len(clients)} clients are whole at all servers, and {minimum} are needed",
             )
         submitted = _taken(self._session, submissions, clients, terms)
-        return self._rules.secret(submitted), None
+        try:
+            return self._rules.secret(submitted), None
+        except RoundError as failed:
+            return Outcome(None, None, (), failed.refused), str(failed)
 
     def _refused(self, outcome: Outcome | None) -> list[tuple[int | None, str, int]]:
         found = {} if outcome is None else outcome.refused

@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 import torch
 
 from tacit import fixed
-from tacit.errors import EncodingError, MisuseError, PeerError
+from tacit.errors import EncodingError, MisuseError
 from tacit.federated import validation
 from tacit.federated.account import Account
 from tacit.federated.aggregators import Aggregator, Quotient, aggregator
-from tacit.federated.held import Held, Outcome, Step, Update
+from tacit.federated.held import Held, Outcome, RoundError, Step, Update
 from tacit.federated.noise import noise
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
@@ -139,6 +139,8 @@ class Combine(Step):
     aggregator: Aggregator
     #: The client whose vector is the root, where the aggregator needs one.
     root: int | None = None
+    #: Clients without the root, of whom there is always one at least.
+    minimum: int = 1
 
     def client(self, update: Update) -> Update:
         """Where weights count, the vector is sent multiplied by its own."""
@@ -161,10 +163,14 @@ class Combine(Step):
         if not self.aggregator.needs_root:
             return [], held
         if self.root not in held.clients:
-            raise PeerError(f"the vector of {self.root}, who is trusted, does not count in this round")
+            raise RoundError(
+                f"the vector of {self.root}, who is trusted, does not count in this round", held.refused
+            )
         row = held.clients.index(self.root)
         others = [other for other in range(len(held.clients)) if other != row]
-        return [held.vectors[row]], held.only(others)
+        root, held = held.vectors[row], held.only(others)
+        held.check_enough(max(1, self.minimum))
+        return [root], held
 
 
 @dataclass(frozen=True)
@@ -277,7 +283,7 @@ class Round:
             Select(minimum),
             Clip(settings.bound, settings.greatest_weight, has_bound),
             Validate(settings.check, minimum),
-            Combine(chosen, settings.root),
+            Combine(chosen, settings.root, minimum),
         ]
         unit = settings.bound
         if settings.noise is not None and settings.divisor is not None and account is not None:
@@ -297,7 +303,7 @@ class Round:
 
         Raises:
             MisuseError: the vectors have another scale than clients send.
-            PeerError: too few clients count.
+            RoundError: too few clients count, or not the root.
         """
         scale = fixed.Scale(VECTOR_BITS)
         if {submitted.vectors._scale, submitted.weights._scale} != {scale}:
