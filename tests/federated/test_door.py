@@ -145,7 +145,8 @@ def test_where_only_the_sum_counts_it_is_the_same(tmp_path: Path) -> None:
 
 
 def test_who_reaches_two_servers_only_does_not_count(tmp_path: Path) -> None:
-    config = written(tmp_path, 2, seconds=4.0)
+    alone = "minimum_clients = 1\nreveals_single = true"
+    config = written(tmp_path, 2, seconds=4.0, rules=alone)
     servers = Servers(config, lambda server: server.round(torch.zeros(3)))
     whole, half = Client(config, 0), Client(config, 1)
     whole.submit(whole.join(LONG).model + 0.5)
@@ -314,6 +315,12 @@ def test_a_configuration_is_checked(tmp_path: Path) -> None:
         ("count = 2", "count = 0", r"\[clients\]: count = 0; a federation has 1 to 4096"),
         ("count = 2", 'count = "2"', r"\[clients\]: count = '2' is not a whole number"),
         ("seconds = 60.0", "seconds = -1", r"\[round\]: seconds = -1; it is a number of seconds above 0"),
+        (
+            "seconds = 60.0",
+            "minimum_clients = 1",
+            r"\[round\]: minimum_clients = 1 without noise: a round of",
+        ),
+        ("seconds = 60.0", "reveals_single = 1", r"\[round\]: reveals_single = 1 is not true or false"),
         ("seconds = 60.0", "bounds = 1", r"\[round\] has no 'bounds'"),
         ("[[server]]\n", "[[servers]]\n", r"the file has no 'servers'"),
         ('name = "test"', "name = ", r"federation.toml: .*line 1"),

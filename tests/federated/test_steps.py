@@ -101,7 +101,8 @@ def test_a_root_takes_no_part_itself(tmp_path: Path) -> None:
     with pytest.raises(RoundError, match="the vector of 4, who is trusted, does not count in this round"):
         Round.of(replace(settings, root=4)).plain(CLIENTS, vectors, torch.ones(4))
     for minimum, refused in ((4, ()), (1, (0, 2, 3))):
-        rules, sent = replace(settings, minimum_clients=minimum), vectors.clone()
+        rules = replace(settings, minimum_clients=minimum, reveals_single=True)
+        sent = vectors.clone()
         sent[list(refused)] = 2.0
         left = 3 - len(refused)
         with pytest.raises(RoundError, match=f"the vectors of {left} clients count, and a round") as failed:
@@ -192,6 +193,10 @@ def test_too_few_clients_end_a_round() -> None:
         (Settings(bound=0.0), "a bound and a greatest weight are positive"),
         (Settings(aggregator="krum", check="none"), "krum takes vectors whose norms are validated"),
         (Settings(aggregator="fltrust"), "fltrust needs a root"),
+        (
+            Settings(minimum_clients=1),
+            "minimum_clients = 1 without noise: a round of one client reveals its update",
+        ),
         (
             Settings(aggregator="median", noise=1.0, divisor=1.0),
             "by how much one client changes its result is not",

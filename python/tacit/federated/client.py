@@ -173,8 +173,8 @@ class Client:
 
 def _clients_half(settings: Settings) -> Round:
     """The steps that a client has a half of. Noise is the servers'; and an aggregator of one's own need not
-    be here, since clients do nothing for it."""
-    settings = replace(settings, noise=None, divisor=None)
+    be here, since clients do nothing for it. What hides them was looked at in the client's configuration."""
+    settings = replace(settings, noise=None, divisor=None, reveals_single=True)
     if settings.aggregator not in AGGREGATORS:
         settings = replace(settings, aggregator=_NOTHING_TO_DO)
     return Round.of(settings)

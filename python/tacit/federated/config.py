@@ -37,7 +37,7 @@ from typing import Any
 
 from tacit import _core
 from tacit.errors import MisuseError, SetupError
-from tacit.federated.steps import Settings
+from tacit.federated.steps import Settings, check_hides
 
 #: Servers of a federation.
 SERVERS = 3
@@ -75,13 +75,21 @@ _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "check": str,
     "result_to": str,
     "minimum_clients": int,
+    "reveals_single": bool,
     "root": int,
 }
 _ROUND: Kinds = {
     "seconds": _NUMBER,
     **{each.name: _KINDS_OF_SETTINGS.get(each.name, _NUMBER) for each in fields(Settings)},
 }
-_NAMES = {str: "a text", int: "a whole number", _NUMBER: "a number", list: "tables", dict: "a table"}
+_NAMES = {
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    _NUMBER: "a number",
+    list: "tables",
+    dict: "a table",
+}
 
 
 @dataclass(frozen=True)
@@ -195,12 +203,21 @@ class _Reading:
             servers=servers,
             clients=clients["count"],
             seconds=float(seconds),
-            settings=Settings(**rounds),
+            settings=self.settings(rounds),
             delta=privacy.get("delta", 1e-5),
             sampling=privacy.get("sampling", 1.0),
             budget=privacy.get("budget"),
             _client=certificate,
         )
+
+    def settings(self, rounds: dict[str, Any]) -> Settings:
+        """What a round does, if that hides clients."""
+        settings = Settings(**rounds)
+        try:
+            check_hides(settings)
+        except MisuseError as error:
+            raise self.wrong(f"[round]: {error}") from None
+        return settings
 
     def table(self, where: str, found: Any, kinds: Kinds, needed: tuple[str, ...] = ()) -> dict[str, Any]:
         """A table that holds what it may, of the right kinds, and what it must."""
@@ -210,7 +227,8 @@ class _Reading:
             if name not in kinds:
                 raise self.wrong(f"{where} has no {name!r}; it may have {', '.join(kinds)}")
             kind = kinds[name]
-            if not isinstance(value, kind) or isinstance(value, bool):
+            # A bool is an int to Python.
+            if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
                 raise self.wrong(f"{where}: {name} = {value!r} is not {_NAMES[kind]}")
         for name in needed:
             if name not in found:

@@ -46,6 +46,8 @@ def federation(
         noise=noise,
         divisor=None if noise is None else sampling * clients,
         minimum_clients=1 if noise is None else 0,
+        # Clients that are simulated have nothing to hide.
+        reveals_single=True,
     )
     return Federation(
         data=data,

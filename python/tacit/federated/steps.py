@@ -251,7 +251,10 @@ class Settings:
     check: str = "refuse"
     #: The count of examples beyond which a client does not weigh more.
     greatest_weight: float = 1.0
-    minimum_clients: int = 1
+    #: Clients below which a round comes to nothing. A result hides a client only among those that count.
+    minimum_clients: int = 2
+    #: Whether, without noise, a round may reveal the update of a single client.
+    reveals_single: bool = False
     #: The client whose update is the root of FLTrust.
     root: int | None = None
     #: The noise multiplier: standard deviation, in bounds, of what every server lacks of the noise.
@@ -348,8 +351,22 @@ def _check(settings: Settings, chosen: Aggregator, account: Account | None) -> N
         )
     if chosen.needs_root and settings.root is None:
         raise MisuseError(f"{chosen.name} needs a root: the number of the client that is trusted")
+    check_hides(settings)
     if settings.noise is not None:
         _check_private(settings, chosen, account)
+
+
+def check_hides(settings: Settings) -> None:
+    """Whether a client is hidden in what a round reveals; looked at when a configuration is read, too.
+
+    Raises:
+        MisuseError: it is not, and the settings do not say so.
+    """
+    if settings.noise is None and settings.minimum_clients < 2 and not settings.reveals_single:
+        raise MisuseError(
+            f"minimum_clients = {settings.minimum_clients} without noise: a round of one client reveals its "
+            "update; take 2 or more, or say reveals_single = true"
+        )
 
 
 def _check_private(settings: Settings, chosen: Aggregator, account: Account | None) -> None:

@@ -41,8 +41,13 @@ class Terms:
         settings, defaults = terms.settings, Settings()
         for each in fields(Settings):
             given, usual = getattr(settings, each.name), getattr(defaults, each.name)
-            kinds = (int, float, type(None)) if usual is None or isinstance(usual, int | float) else str
-            if not isinstance(given, kinds) or isinstance(given, bool):
+            if isinstance(usual, bool) or isinstance(given, bool):
+                is_right = isinstance(usual, bool) and isinstance(given, bool)
+            elif usual is None or isinstance(usual, int | float):
+                is_right = isinstance(given, int | float | None)
+            else:
+                is_right = isinstance(given, str)
+            if not is_right:
                 raise _unreadable()
         numbers = terms.parameters, terms.base
         if not all(type(number) is int for number in numbers) or not (
