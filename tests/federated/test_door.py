@@ -13,8 +13,10 @@ from worlds import LONG, Servers, written
 
 import tacit
 from tacit import _core, fixed, shares
+from tacit.commands.federated_serve import _line
 from tacit.errors import EncodingError, MisuseError, PeerError, RefusedError, SetupError
 from tacit.federated import Client
+from tacit.federated.account import Epsilons
 from tacit.federated.config import Federation
 from tacit.federated.server import Report
 
@@ -262,6 +264,19 @@ def test_who_is_refused_spoils_one_round_and_not_the_next(tmp_path: Path, rules:
         assert second.accepted == ([0, 1, 2] if "root" not in rules else [0, 2])
 
 
+def test_rounds_with_noise_tell_clients_no_counts_and_servers_what_is_spent(tmp_path: Path) -> None:
+    rules = "bound = 1.0\nminimum_clients = 3\nnoise = 0.0005\ndivisor = 3.0\n[privacy]\nbudget = 1e9"
+    config = written(tmp_path, 3, rules=rules)
+    found = nothing_and_then_something(config, beyond_the_bound, "too few clients count in this round$")
+    for first, second in found:
+        assert first.failure == "the vectors of 2 clients count, and a round needs 3"
+        assert first.epsilons == Epsilons(0.0, 0.0)
+        assert second.epsilons is not None
+        assert 0 < second.epsilons.to_others < second.epsilons.to_server
+        spent = f"spent: ε {second.epsilons.to_server:.4g} against a server, {second.epsilons.to_others:.4g}"
+        assert spent in _line(second)
+
+
 def test_servers_and_clients_as_processes(tmp_path: Path) -> None:
     config = written(tmp_path, 3, seconds=20.0)
     model = torch.nn.Linear(4, 2)
@@ -321,6 +336,13 @@ def test_a_configuration_is_checked(tmp_path: Path) -> None:
             r"\[round\]: minimum_clients = 1 without noise: a round of",
         ),
         ("seconds = 60.0", "reveals_single = 1", r"\[round\]: reveals_single = 1 is not true or false"),
+        ("seconds = 60.0", "divisor = 2.0", r"\[round\]: a divisor is of a sum with noise, and there is no"),
+        ("seconds = 60.0", "[privacy]\ndelta = 1e-6", r"\[privacy\] without noise in \[round\]"),
+        (
+            "seconds = 60.0",
+            "noise = 1.0\ndivisor = 2.0\n[privacy]\nsampling = 0.5",
+            r"sampling = 0\.5; no client draws yet whether it takes part",
+        ),
         ("seconds = 60.0", "bounds = 1", r"\[round\] has no 'bounds'"),
         ("[[server]]\n", "[[servers]]\n", r"the file has no 'servers'"),
         ('name = "test"', "name = ", r"federation.toml: .*line 1"),

@@ -193,6 +193,7 @@ def test_too_few_clients_end_a_round() -> None:
         (Settings(bound=0.0), "a bound and a greatest weight are positive"),
         (Settings(aggregator="krum", check="none"), "krum takes vectors whose norms are validated"),
         (Settings(aggregator="fltrust"), "fltrust needs a root"),
+        (Settings(divisor=2.0), "a divisor is of a sum with noise, and there is no noise"),
         (
             Settings(minimum_clients=1),
             "minimum_clients = 1 without noise: a round of one client reveals its update",

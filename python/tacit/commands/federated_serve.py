@@ -93,6 +93,9 @@ def _line(report: "Report") -> str:
         result = f"nothing: {report.failure}"
     else:
         result = f"{len(report.accepted)} clients in {report.seconds:.2f} s"
+    if report.epsilons is not None:
+        to_server, to_others = report.epsilons.to_server, report.epsilons.to_others
+        result += f"; spent: ε {to_server:.4g} against a server, {to_others:.4g} against who sees models"
     reasons = [
         f"client {'unknown' if client is None else client}: {reason}"
         + (f" ({times} times)" if times > 1 else "")

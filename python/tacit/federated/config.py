@@ -21,9 +21,8 @@
     bound = 3.0
     minimum_clients = 2
 
-    [privacy]                                  # with noise
+    [privacy]                                  # only with noise and divisor in [round]
     delta = 1e-5
-    sampling = 1.0
     budget = 8.0                               # optional: the ε against a server that may be spent
 
 Servers need the certificates of all; a client needs those of the servers and its own, with its key.
@@ -116,7 +115,6 @@ class Federation:
     seconds: float
     settings: Settings
     delta: float
-    sampling: float
     budget: float | None
     _client: str
 
@@ -192,6 +190,7 @@ class _Reading:
             raise self.wrong('[clients]: certificate holds "{number}", which stands for each client\'s')
         rounds = dict(self.table("[round]", top.get("round", {}), _ROUND))
         privacy = self.table("[privacy]", top.get("privacy", {}), _PRIVACY)
+        self.privacy("privacy" in top, privacy, rounds)
         seconds = rounds.pop("seconds", 60.0)
         self.duration("[round]: seconds", seconds)
         timeout = top.get("timeout", 60.0)
@@ -205,10 +204,19 @@ class _Reading:
             seconds=float(seconds),
             settings=self.settings(rounds),
             delta=privacy.get("delta", 1e-5),
-            sampling=privacy.get("sampling", 1.0),
             budget=privacy.get("budget"),
             _client=certificate,
         )
+
+    def privacy(self, is_wanted: bool, privacy: dict[str, Any], rounds: dict[str, Any]) -> None:
+        """Whether there is what the account needs, and nothing is claimed that nobody does."""
+        if is_wanted and "noise" not in rounds:
+            raise self.wrong("[privacy] without noise in [round]: nothing would be hidden by it")
+        if privacy.get("sampling", 1.0) != 1.0:
+            raise self.wrong(
+                f"[privacy]: sampling = {privacy['sampling']}; no client draws yet whether it takes part, so "
+                "that chance hides nobody: only a simulation has it"
+            )
 
     def settings(self, rounds: dict[str, Any]) -> Settings:
         """What a round does, if that hides clients."""

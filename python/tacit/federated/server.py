@@ -21,7 +21,7 @@ import torch
 
 from tacit import _core, fixed, shares
 from tacit.errors import MisuseError, PeerError, TacitError
-from tacit.federated.account import Account, Mechanism
+from tacit.federated.account import Account, Epsilons, Mechanism
 from tacit.federated.aggregators import aggregator
 from tacit.federated.config import SERVERS, Federation
 from tacit.federated.held import Outcome, RoundError
@@ -37,6 +37,9 @@ PROTOCOL = "replicated"
 
 #: Seconds after which servers that wait for clients tell each other that they still do.
 TOGETHER = 5.0
+
+#: Why a round with noise comes to nothing, as clients hear it.
+UNCOUNTED = "too few clients count in this round"
 
 #: Seconds in which clients may ask why a round failed that ends its servers.
 PARTING = 5.0
@@ -58,6 +61,8 @@ class Report:
     #: Why it came to nothing, if it did.
     failure: str | None
     seconds: float
+    #: What has been spent so far, this round included; ``None`` where there is no noise and no account.
+    epsilons: Epsilons | None
 
 
 class Server:
@@ -161,17 +166,23 @@ class Server:
             refused=self._refused(outcome),
             failure=failure,
             seconds=time.perf_counter() - started,
+            epsilons=None if self._account is None else self._account.spent,
         )
 
     def _tell(self, number: int, model: torch.Tensor, outcome: Outcome | None, failure: str | None) -> None:
         """What a round came to, to its clients."""
         if outcome is None or failure is not None:
-            self._door.tell(number, None, failure or "")
+            self._door.tell(number, None, self._reason(failure or ""))
         elif outcome.sealed is None:
             self._door.tell(number, _bytes(model))
         else:
             self._base = number
             self._door.tell(number, _part(self._session, outcome.sealed), is_part=True)
+
+    def _reason(self, failure: str) -> str:
+        """Why a round came to nothing, as clients hear it: where there is noise, no count of clients is
+        told."""
+        return failure if self._account is None else UNCOUNTED
 
     def _agree_on_number(self) -> int:
         """One more than any server has seen."""
@@ -245,7 +256,7 @@ def _account(federation: Federation, number: int) -> Account | None:
     settings = federation.settings
     if settings.noise is None:
         return None
-    mechanism = Mechanism.of(settings.noise, SERVERS, federation.sampling, federation.delta)
+    mechanism = Mechanism.of(settings.noise, SERVERS, delta=federation.delta)
     return Account(federation.path.parent / f"server-{number}.account", mechanism, federation.budget)
 
 

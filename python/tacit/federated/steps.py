@@ -362,6 +362,8 @@ def check_hides(settings: Settings) -> None:
     Raises:
         MisuseError: it is not, and the settings do not say so.
     """
+    if settings.noise is None and settings.divisor is not None:
+        raise MisuseError("a divisor is of a sum with noise, and there is no noise: nothing is hidden by it")
     if settings.noise is None and settings.minimum_clients < 2 and not settings.reveals_single:
         raise MisuseError(
             f"minimum_clients = {settings.minimum_clients} without noise: a round of one client reveals its "
