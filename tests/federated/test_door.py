@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import torch
@@ -275,6 +276,63 @@ def test_rounds_with_noise_tell_clients_no_counts_and_servers_what_is_spent(tmp_
         assert 0 < second.epsilons.to_others < second.epsilons.to_server
         spent = f"spent: ε {second.epsilons.to_server:.4g} against a server, {second.epsilons.to_others:.4g}"
         assert spent in _line(second)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("seconds = 60.0", "seconds = 50.0"), ("client-{number}", "{number}/client")]
+)
+def test_servers_of_unlike_configurations_do_not_begin(tmp_path: Path, before: str, after: str) -> None:
+    config = written(tmp_path, 2)
+    config.write_text(
+        config.read_text().replace("count = 2", 'count = 2\ncertificate = "client-{number}.pem"')
+    )
+    other = tmp_path / "other.toml"
+    other.write_text(config.read_text().replace(before, after))
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        swapped = (tmp_path / f"client-{1 - number}.pem").read_text()
+        (tmp_path / str(number) / "client.pem").write_text(swapped)
+    failed = Servers(config, lambda server: server.round(torch.zeros(3)), last=other).failed()
+    assert all(isinstance(error, PeerError) for error in failed)
+    assert not (tmp_path / "server-0.round").exists()
+
+
+class NeverReady:
+    """A door that waits for ever."""
+
+    def __init__(self, door: _core.Door) -> None:
+        self._door = door
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._door, name)
+
+    def wait(self, _: int, most: float) -> bool:
+        time.sleep(most)
+        return False
+
+
+def test_a_server_that_is_never_ready_is_named_to_the_clients(tmp_path: Path) -> None:
+    config = written(tmp_path, 1, seconds=1.0)
+    config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
+
+    def work(server: tacit.federated.server.Server) -> Report:
+        if server.number == 2:
+            server._door = cast(_core.Door, NeverReady(server._door))
+        return server.round(torch.zeros(3))
+
+    servers = Servers(config, work)
+    client = Client(config, 0)
+    client.submit(client.join(LONG).model)
+    with pytest.raises((RefusedError, PeerError)):
+        client.result(LONG)
+    assert any("server 2 was not ready after the deadline" in str(error) for error in servers.failed())
+
+
+def test_a_server_may_not_be_far_ahead(tmp_path: Path) -> None:
+    config = written(tmp_path, 1)
+    (tmp_path / "server-1.round").write_text(str(2**21))
+    failed = Servers(config, lambda server: server.round(torch.zeros(3))).failed()
+    assert any("server 1 announced what is no number of a round" in str(error) for error in failed)
 
 
 def test_servers_and_clients_as_processes(tmp_path: Path) -> None:

@@ -30,11 +30,15 @@ def written(folder: Path, clients: int, *, seconds: float = LONG, rules: str = "
 
 
 class Servers:
-    """Three servers in threads, each doing the same, and what each returned or raised."""
+    """Three servers in threads, each doing the same, and what each returned or raised. The last one may have
+    another configuration."""
 
-    def __init__(self, config: Path, work: Callable[[Server], Any]) -> None:
+    def __init__(self, config: Path, work: Callable[[Server], Any], *, last: Path | None = None) -> None:
         self.found: list[Any] = [None] * 3
-        self._threads = [threading.Thread(target=self._run, args=(config, at, work)) for at in range(3)]
+        configs = [config, config, last or config]
+        self._threads = [
+            threading.Thread(target=self._run, args=(own, at, work)) for at, own in enumerate(configs)
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -44,6 +48,14 @@ class Servers:
                 self.found[at] = work(server)
         except Exception as error:
             self.found[at] = error
+
+    def failed(self) -> list[Exception]:
+        """What each raised."""
+        for thread in self._threads:
+            thread.join(LONG)
+            assert not thread.is_alive()
+        assert all(isinstance(found, Exception) for found in self.found)
+        return self.found
 
     def ended(self) -> list[Report]:
         """What each returned."""

@@ -10,6 +10,7 @@ until its deadline. Then the servers compare, over their own links, whom each ha
 whom all have.
 """
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,9 @@ TOGETHER = 5.0
 
 #: Why a round with noise comes to nothing, as clients hear it.
 UNCOUNTED = "too few clients count in this round"
+
+#: How many rounds a server may have seen more than another one.
+AHEAD = 1 << 20
 
 #: Seconds in which clients may ask why a round failed that ends its servers.
 PARTING = 5.0
@@ -80,6 +84,7 @@ class Server:
         self._base = 0
         #: Clients whom the last round took, and who may still ask for its result.
         self._waiting: list[int] = []
+        self._alike = _alike(federation)
         self._rules = Round.of(federation.settings, self._account)
 
     @staticmethod
@@ -130,9 +135,11 @@ class Server:
             model: the parameters that clients begin from, the same at all servers.
 
         Raises:
-            PeerError: another server failed, or passed on what a client did not sign.
+            PeerError: another server failed, has another configuration, or passed on what a client did not
+                sign.
         """
         check_size(model.numel())
+        self._session.core.note(self._alike)
         number = self._agree_on_number()
         model = model.detach().reshape(-1).to(torch.float32)
         terms = Terms(self.federation.settings, model.numel(), self._base)
@@ -143,17 +150,15 @@ class Server:
         self._session.core.note_public("the model of a round", content)
         self._latest.keep(number)
         self._door.begin(number, terms.words, told, content, self.federation.seconds)
-        self._wait()
-        started = time.perf_counter()
-        submissions = self._door.end()
-        here = submissions.clients
-        common = submissions.agree(self._session.core)
-        self._waiting = common
         try:
+            submissions = self._gathered()
+            started = time.perf_counter()
+            here = submissions.clients
+            common = self._waiting = submissions.agree(self._session.core)
             outcome, failure = self._combined(submissions, common, terms)
         except TacitError as error:
             self._door.tell(number, None, str(error))
-            self._door.see_off(common, PARTING)
+            self._door.see_off(self._waiting, PARTING)
             raise
         if outcome is not None and outcome.vector is not None:
             model = model + outcome.vector.to(torch.float32)
@@ -189,21 +194,41 @@ class Server:
         core = self._session.core
         own = str(self._latest.number).encode()
         told = [core.broadcast(owner, own if owner == self.number else None) for owner in range(SERVERS)]
-        if not all(each.isdigit() and len(each) < 19 for each in told):
-            raise PeerError("a server announced what is no number of a round")
+        for server, each in enumerate(told):
+            if not (each.isdigit() and len(each) < 19 and int(each) <= self._latest.number + AHEAD):
+                raise PeerError(
+                    f"server {server} announced what is no number of a round, or of one too far ahead"
+                )
         return max(map(int, told)) + 1
 
+    def _gathered(self) -> _core.Submissions:
+        """What is whole here in the end. The round is closed for clients then, also where a server fails."""
+        try:
+            self._wait()
+        finally:
+            submissions = self._door.end()
+            self._waiting = submissions.clients
+        return submissions
+
     def _wait(self) -> None:
-        """Until every server has all clients whole, or its deadline is over; they hear of each other."""
-        is_over = False
-        while not is_over:
+        """Until every server has all clients whole, or its deadline is over; they hear of each other.
+
+        Raises:
+            PeerError: a server is not ready long after the deadline.
+        """
+        until = time.monotonic() + self.federation.seconds + self.federation.timeout
+        while True:
             ready = self._door.wait(self.federation.clients, min(TOGETHER, self.federation.timeout / 4))
             own = b"ready" if ready else b"waiting"
             told = [
                 self._session.core.broadcast(owner, own if owner == self.number else None)
                 for owner in range(SERVERS)
             ]
-            is_over = all(each == b"ready" for each in told)
+            late = [server for server in range(SERVERS) if told[server] != b"ready"]
+            if not late:
+                return
+            if time.monotonic() > until:
+                raise PeerError(f"server {late[0]} was not ready after the deadline of the round")
 
     def _combined(
         self, submissions: _core.Submissions, clients: list[int], terms: Terms
@@ -249,6 +274,19 @@ def _part(session: Session, sealed: torch.Tensor) -> np.ndarray[tuple[int], np.d
 
 def _bytes(model: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return model.contiguous().numpy().view(np.uint8)
+
+
+def _alike(federation: Federation) -> bytes:
+    """What servers must have alike and no terms say; messages carry its hash. Line ends of certificates do not count."""
+    entries = {
+        "name": federation.name,
+        "seconds": federation.seconds,
+        "clients": federation.clients,
+        "certificates": [each.split() for each in federation.certificates_of_clients()],
+        "delta": federation.delta,
+        "budget": federation.budget,
+    }
+    return json.dumps(entries, sort_keys=True).encode()
 
 
 def _account(federation: Federation, number: int) -> Account | None:
