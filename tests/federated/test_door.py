@@ -408,6 +408,9 @@ def test_a_configuration_is_checked(tmp_path: Path) -> None:
         config.write_text(right.replace(before, after))
         with pytest.raises(SetupError, match=message):
             Federation.read(config)
+    config.write_text(right.replace("count = 2", "count = 65") + '\naggregator = "krum"')
+    with pytest.raises(SetupError, match="krum of 65 clients: its ranges hold for 64 at most"):
+        Federation.read(config)
     config.write_text(right)
     with pytest.raises(MisuseError, match="client 2 does not exist: the clients are 0 to 1"):
         Client(config, 2)

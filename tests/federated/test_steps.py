@@ -110,6 +110,16 @@ def test_a_root_takes_no_part_itself(tmp_path: Path) -> None:
         assert failed.value.refused == {CLIENTS[row]: "norm" for row in refused}
 
 
+@pytest.mark.parametrize("name", ["krum", "multi-krum", "geometric-median", "fltrust"])
+def test_too_many_clients_for_an_aggregator(name: str) -> None:
+    settings = Settings(aggregator=name, root=0 if name == "fltrust" else None)
+    count = 65 + (name == "fltrust")
+    message = f"{name} of 65 clients: its ranges hold for 64 at most"
+    with pytest.raises(MisuseError, match=message):
+        Round.of(settings).plain(range(count), torch.zeros(count, 3), torch.ones(count))
+    Round.of(settings).plain(range(count - 1), torch.ones(count - 1, 3) / 4, torch.ones(count - 1))
+
+
 def test_noise_has_its_deviation_and_is_counted(tmp_path: Path) -> None:
     size, sigma = 20_000, 0.5
     settings = Settings(bound=2.0, noise=sigma, divisor=8.0)

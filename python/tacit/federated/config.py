@@ -36,6 +36,7 @@ from typing import Any
 
 from tacit import _core
 from tacit.errors import MisuseError, SetupError
+from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.steps import Settings, check_hides
 
 #: Servers of a federation.
@@ -202,7 +203,7 @@ class _Reading:
             servers=servers,
             clients=clients["count"],
             seconds=float(seconds),
-            settings=self.settings(rounds),
+            settings=self.settings(rounds, clients["count"]),
             delta=privacy.get("delta", 1e-5),
             budget=privacy.get("budget"),
             _client=certificate,
@@ -218,10 +219,13 @@ class _Reading:
                 "that chance hides nobody: only a simulation has it"
             )
 
-    def settings(self, rounds: dict[str, Any]) -> Settings:
-        """What a round does, if that hides clients."""
+    def settings(self, rounds: dict[str, Any], clients: int) -> Settings:
+        """What a round does, if that hides clients and can be done for so many."""
         settings = Settings(**rounds)
+        chosen = AGGREGATORS.get(settings.aggregator)
         try:
+            if chosen is not None:
+                chosen.check_count(clients - chosen.needs_root)
             check_hides(settings)
         except MisuseError as error:
             raise self.wrong(f"[round]: {error}") from None

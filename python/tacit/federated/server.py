@@ -277,7 +277,8 @@ def _bytes(model: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 
 
 def _alike(federation: Federation) -> bytes:
-    """What servers must have alike and no terms say; messages carry its hash. Line ends of certificates do not count."""
+    """What servers must have alike and no terms say; messages carry its hash. Line ends of
+    certificates do not count."""
     entries = {
         "name": federation.name,
         "seconds": federation.seconds,

@@ -151,6 +151,7 @@ class Combine(Step):
         if held.factors is not None:
             held = self._shortened(held, held.factors)
         root, held = self._root(held)
+        self.aggregator.check_count(len(held.clients))
         return replace(held, combined=self.aggregator.combine(held.vectors, held.weights, *root))
 
     def _shortened(self, held: Held, factors: torch.Tensor) -> Held:
@@ -305,7 +306,7 @@ class Round:
         """What every server does with what clients sent.
 
         Raises:
-            MisuseError: the vectors have another scale than clients send.
+            MisuseError: the vectors have another scale than clients send, or are too many.
             RoundError: too few clients count, or not the root.
         """
         scale = fixed.Scale(VECTOR_BITS)

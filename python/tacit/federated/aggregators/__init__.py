@@ -52,17 +52,33 @@ class Aggregator:
     #: By how many bounds at most its numerator changes when a client comes or leaves; ``None`` where that is
     #: not proven.
     sensitivity: float | None = None
+    #: Of how many vectors at most its numbers stay in their range, a root aside; ``None`` for any number.
+    most_clients: int | None = None
 
+    def check_count(self, clients: int) -> None:
+        """Whether it can combine so many vectors.
+
+        Raises:
+            MisuseError: they are too many.
+        """
+        if self.most_clients is not None and clients > self.most_clients:
+            raise MisuseError(
+                f"{self.name} of {clients} clients: its ranges hold for {self.most_clients} at most"
+            )
+
+
+#: Vectors of which the sums that some aggregators make are known to stay in their range.
+MOST = 64
 
 #: Those that come with tacit, by name.
 AGGREGATORS = {
     each.name: each
     for each in (
         Aggregator("fedavg", mean, is_sum=True, needs_bound=False, sensitivity=1.0),
-        Aggregator("fltrust", fltrust, needs_root=True),
-        Aggregator("krum", krum),
-        Aggregator("multi-krum", multi_krum),
-        Aggregator("geometric-median", geometric_median),
+        Aggregator("fltrust", fltrust, needs_root=True, most_clients=MOST),
+        Aggregator("krum", krum, most_clients=MOST),
+        Aggregator("multi-krum", multi_krum, most_clients=MOST),
+        Aggregator("geometric-median", geometric_median, most_clients=MOST),
         Aggregator("norm-clipping", norm_clipping),
         Aggregator("median", median),
         Aggregator("trimmed-mean", trimmed_mean),
