@@ -23,7 +23,8 @@ TRIMMED = 0.25
 def median(vectors: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
     """The median of each coordinate (Yin et al. 2018); of an even number the mean of the middle two.
 
-    Reveals nothing but its result. Eight rounds at most for each stage of the network: 50 with 16 clients.
+    Reveals nothing but its result, whose coordinates are those of single clients. Eight rounds at most for
+    each stage of the network: 50 with 16 clients.
     Comparators for each coordinate: 16 with 8 clients, 52 with 16, 156 with 32.
 
     Domain: elements up to 1. Exact, but for half a unit with an even number.

@@ -13,8 +13,8 @@ def krum(vectors: torch.Tensor, weights: torch.Tensor, attackers: float = ATTACK
     """Krum (Blanchard et al. 2017): the one vector whose n - f - 2 nearest others are closest, the sum of
     their squared distances being least; f = ⌊attackers·n⌋. The first of equal ones.
 
-    Reveals nothing but its result. About 125 rounds with 16 clients; the products are n²·d, and one of [1, n]
-    by [n, d].
+    Reveals nothing but its result, which is one client's vector. About 125 rounds with 16 clients; the
+    products are n²·d, and one of [1, n] by [n, d].
 
     Domain: norms up to 1. Sums of squared distances that differ by less than n·2^-28 count as equal.
     """
