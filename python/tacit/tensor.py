@@ -31,6 +31,17 @@ class Later(Protocol):
         """The components, in order, of any shape."""
 
 
+class _LeftForLater:
+    """In the place of components until they are computed, when somebody first asks. They then hide it, and all
+    attributes are found as fast as without it, which a ``__getattr__`` would prevent."""
+
+    def __get__(self, tensor: "SecretTensor", owner: type) -> Parts:
+        if tensor._later is None:
+            raise AttributeError("a secret tensor without components")
+        tensor._parts = tuple(part.reshape(tensor.shape) for part in tensor._later.parts())
+        return tensor._parts
+
+
 class SecretTensor(_Tensor):
     """A secret-shared tensor. PyTorch's modules and functions work on it as on any other; ``reveal``
     alone shows its values.
@@ -40,7 +51,10 @@ class SecretTensor(_Tensor):
     less than 64 bits count modulo their dtype's 2^bits; words that may stand outside it are ``_loose``.
     """
 
-    _parts: Parts
+    if TYPE_CHECKING:
+        _parts: Parts
+    else:
+        _parts = _LeftForLater()
     _scale: Scale
     _session: Session
     _loose: bool
@@ -88,15 +102,6 @@ class SecretTensor(_Tensor):
     def is_computed(self) -> bool:
         """Whether there are components, or they were left for later."""
         return "_parts" in self.__dict__
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Components that were left for later."""
-            if name != "_parts" or self._later is None:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            self._parts = tuple(part.reshape(self.shape) for part in self._later.parts())
-            return self._parts
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]

@@ -50,7 +50,7 @@ class Call:
 def call_of(name: str, session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     """The call of the operator of that name, by the kinds of its arguments."""
     try:
-        kinds = tuple(map(_kind, args)), tuple(map(_kind, kwargs.items()))
+        kinds = tuple(map(_kind, args)), tuple(map(_kind, kwargs.items())) if kwargs else ()
         # The default dtype is what integers become in a division.
         key = name, session.scale.bits, kinds, torch.get_default_dtype()
         known = _known.get(key)
