@@ -100,6 +100,8 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "and_bits": lambda: session.and_bits(bits, [part.copy() for part in bits], flags),
         "bit_multiply": lambda: session.bit_multiply(bits, words, out),
         "bit_to_ring": lambda: session.bit_to_ring(bits, out),
+        "seal": lambda: session.seal(words, out[:1]),
+        "add_noise": lambda: session.add_noise(words, 1),
         "note": lambda: session.note(b"x"),
         "note_public": lambda: session.note_public("x", bits[0]),
         "set_label": lambda: session.set_label("x"),
