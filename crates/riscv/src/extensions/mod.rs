@@ -1,0 +1,59 @@
+//! The instruction set, one extension a file: how its instructions are written, and what they mean for any kind
+//! of word.
+//!
+//! | file | extension |
+//! | --- | --- |
+//! | [`base`] | I: sums, comparisons, bits, shifts, loads, stores, branches |
+//! | [`multiplication`] | M: products, quotients, remainders |
+//! | [`atomic`] | A: read, compute and write in one |
+//! | [`addresses`] | Zba: sums with a shifted summand |
+//! | [`bits`] | Zbb: counting, turning, choosing the greater |
+//! | [`single_bits`] | Zbs: one bit of a word |
+//! | [`conditional`] | Zicond: zero or not, by a condition |
+//! | [`control`] | Zicsr: control registers |
+//! | [`compressed`] | C: two bytes for what is frequent |
+
+pub mod addresses;
+pub mod atomic;
+pub mod base;
+pub mod bits;
+pub mod compressed;
+pub mod conditional;
+pub mod control;
+pub mod multiplication;
+pub mod single_bits;
+
+use crate::encoding::Encoding;
+use crate::operation::Function;
+use crate::words::Words;
+
+impl Function {
+    /// The result of a (and b, where it takes two).
+    #[inline]
+    pub fn compute<W: Words>(self, words: &mut W, a: &W::Word, b: &W::Word) -> W::Word {
+        match self {
+            Self::Base(function) => function.compute(words, a, b),
+            Self::Multiplication(function) => function.compute(words, a, b),
+            Self::Addresses(function) => function.compute(words, a, b),
+            Self::Bits(function) => function.compute(words, a, b),
+            Self::SingleBits(function) => function.compute(words, a, b),
+            Self::Conditional(function) => function.compute(words, a, b),
+        }
+    }
+}
+
+/// All ways to write instructions in four bytes.
+pub fn encodings() -> impl Iterator<Item = &'static Encoding> {
+    [
+        base::ENCODINGS,
+        multiplication::ENCODINGS,
+        atomic::ENCODINGS,
+        addresses::ENCODINGS,
+        bits::ENCODINGS,
+        single_bits::ENCODINGS,
+        conditional::ENCODINGS,
+        control::ENCODINGS,
+    ]
+    .into_iter()
+    .flatten()
+}

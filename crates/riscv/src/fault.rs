@@ -1,0 +1,54 @@
+//! Why a program stops before its end. Each cause says its remedy, and nothing of any secret.
+
+use thiserror::Error;
+
+/// A cause. What is said of an address or of a number is public.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum Fault {
+    #[error("the file is no program: {0}")]
+    NoProgram(String),
+    #[error(
+        "the program is linked at run time, and what it would be linked with is not here: compile it with -static"
+    )]
+    Dynamic,
+    #[error("the program wants {wanted} bytes of memory, and it may have {most}")]
+    TooLarge { wanted: u64, most: u64 },
+    #[error(
+        "{0:#010x} is no instruction of rv64imac_zicsr_zicond_zba_zbb_zbs: compile for that with -march"
+    )]
+    Unknown(u32),
+    #[error("there are no instructions at {0:#x}")]
+    NoCode(u64),
+    #[error("{bytes} bytes at {address:#x} are outside of the program's memory")]
+    Unmapped { address: u64, bytes: u64 },
+    #[error("{address:#x} is in memory that may only be read")]
+    ReadOnly { address: u64 },
+    #[error("{bytes} bytes at {address:#x} are not aligned, as atomic instructions want them")]
+    Misaligned { address: u64, bytes: u64 },
+    #[error("the stack is full: it has {0} bytes")]
+    StackFull(u64),
+    #[error("system call {0} is none that this machine has")]
+    UnknownCall(u64),
+    #[error("control register {0:#x} is none that a program has here")]
+    UnknownControl(u32),
+    #[error("{0} instructions were carried out, and more are not allowed")]
+    Limit(u64),
+    #[error("a breakpoint, as a failed assertion ends with")]
+    Breakpoint,
+    #[error(
+        "a branch depends on a secret: bound the loop by a public number, or select one of two values"
+    )]
+    SecretBranch,
+    #[error("a jump goes to a secret address: call functions by their names")]
+    SecretJump,
+    #[error("memory is read or written at a secret address: go over all places, and select")]
+    SecretAddress,
+    #[error("an argument of a system call is secret")]
+    SecretArgument,
+    #[error("there is no function {0} in the program: do not have it inlined or stripped")]
+    NoFunction(String),
+}
+
+/// What a step, or a look into memory, gives.
+pub type Result<T> = std::result::Result<T, Fault>;

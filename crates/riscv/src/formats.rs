@@ -1,0 +1,178 @@
+//! Where registers and constants lie in an instruction's four bytes: the formats of chapter 2.2 of the
+//! unprivileged manual (RISC-V International, 2024).
+
+use std::fmt;
+
+/// Where registers and constants lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// rd, rs1, rs2.
+    R,
+    /// rd, rs1.
+    Unary,
+    /// rd, rs1, a constant of 12 bits.
+    I,
+    /// rd, rs1, a shift of that many bits.
+    Shift(u8),
+    /// rd, an address rs1 + constant.
+    Load,
+    /// rs2, an address rs1 + constant.
+    S,
+    /// rs1, rs2, a distance.
+    B,
+    /// rd, the upper 20 bits of a word of 32.
+    U,
+    /// rd, a distance.
+    J,
+    /// Nothing.
+    Bare,
+    /// What is ordered before what.
+    Fence,
+    /// rd, a control register, rs1.
+    Control,
+    /// rd, a control register, a constant of 5 bits.
+    ControlImmediate,
+    /// rd, rs2, an address rs1.
+    Atomic,
+    /// rd, an address rs1.
+    Reserved,
+}
+
+/// Registers by their numbers, and a constant; 0 where an instruction has none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operands {
+    /// The register that is written.
+    pub rd: u8,
+    /// The first register that is read.
+    pub rs1: u8,
+    /// The second register that is read.
+    pub rs2: u8,
+    /// A constant, with its sign.
+    pub immediate: i32,
+}
+
+/// The names of the registers by their part in calls.
+const REGISTERS: [&str; 32] = [
+    "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", "a0", "a1", "a2", "a3", "a4",
+    "a5", "a6", "a7", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4",
+    "t5", "t6",
+];
+
+/// `bits` bits of a word from `low` on.
+pub const fn field(word: u32, low: u32, bits: u32) -> u32 {
+    (word >> low) & ((1 << bits) - 1)
+}
+
+/// The low `bits` bits as a number with a sign.
+pub const fn signed(value: u32, bits: u32) -> i32 {
+    ((value << (32 - bits)) as i32) >> (32 - bits)
+}
+
+impl Format {
+    /// What a word of this format works with.
+    pub fn decode(self, word: u32) -> Operands {
+        let register = |low| field(word, low, 5) as u8;
+        let (rd, rs1, rs2) = (register(7), register(15), register(20));
+        let immediate = self.immediate(word);
+        let (rd, rs1, rs2) = match self {
+            Self::R | Self::Atomic => (rd, rs1, rs2),
+            Self::Unary | Self::I | Self::Shift(_) | Self::Load => (rd, rs1, 0),
+            Self::Control | Self::Reserved | Self::Fence => (rd, rs1, 0),
+            Self::ControlImmediate | Self::U | Self::J => (rd, 0, 0),
+            Self::S | Self::B => (0, rs1, rs2),
+            Self::Bare => (0, 0, 0),
+        };
+        Operands {
+            rd,
+            rs1,
+            rs2,
+            immediate,
+        }
+    }
+
+    fn immediate(self, word: u32) -> i32 {
+        match self {
+            Self::R | Self::Unary | Self::Bare => 0,
+            Self::I | Self::Load => word as i32 >> 20,
+            Self::Shift(bits) => field(word, 20, bits.into()) as i32,
+            Self::S => (word as i32 >> 25) << 5 | field(word, 7, 5) as i32,
+            Self::B => {
+                let low =
+                    field(word, 8, 4) << 1 | field(word, 25, 6) << 5 | field(word, 7, 1) << 11;
+                (word as i32 >> 31) << 12 | low as i32
+            }
+            Self::U => (word & 0xffff_f000) as i32,
+            Self::J => {
+                let low =
+                    field(word, 21, 10) << 1 | field(word, 20, 1) << 11 | field(word, 12, 8) << 12;
+                (word as i32 >> 31) << 20 | low as i32
+            }
+            Self::Fence | Self::Control => field(word, 20, 12) as i32,
+            // The register's number and, above it, the constant.
+            Self::ControlImmediate => (field(word, 15, 5) << 12 | field(word, 20, 12)) as i32,
+            // Acquire and release.
+            Self::Atomic | Self::Reserved => field(word, 25, 2) as i32,
+        }
+    }
+
+    /// The bits of a word of this format that registers and a constant are; what does not fit
+    /// is cut off.
+    #[must_use]
+    pub fn encode(self, of: &Operands) -> u32 {
+        let [rd, rs1, rs2] = [(of.rd, 7), (of.rs1, 15), (of.rs2, 20)]
+            .map(|(register, low)| u32::from(register & 31) << low);
+        let immediate = of.immediate as u32;
+        let constant = match self {
+            Self::R | Self::Unary | Self::Bare => 0,
+            Self::I | Self::Load | Self::Fence | Self::Control => immediate << 20,
+            Self::Shift(bits) => field(immediate, 0, bits.into()) << 20,
+            Self::S => field(immediate, 5, 7) << 25 | field(immediate, 0, 5) << 7,
+            Self::B => {
+                let upper = field(immediate, 12, 1) << 31 | field(immediate, 5, 6) << 25;
+                upper | field(immediate, 1, 4) << 8 | field(immediate, 11, 1) << 7
+            }
+            Self::U => immediate & 0xffff_f000,
+            Self::J => {
+                let upper = field(immediate, 20, 1) << 31 | field(immediate, 1, 10) << 21;
+                upper | field(immediate, 11, 1) << 20 | field(immediate, 12, 8) << 12
+            }
+            Self::ControlImmediate => field(immediate, 0, 12) << 20 | field(immediate, 12, 5) << 15,
+            Self::Atomic | Self::Reserved => field(immediate, 0, 2) << 25,
+        };
+        rd | rs1 | rs2 | constant
+    }
+
+    /// Writes an instruction of this format as assembly, without aliases: `addi a0,a1,-1`.
+    pub fn show(self, name: &str, of: &Operands, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [rd, rs1, rs2] =
+            [of.rd, of.rs1, of.rs2].map(|register| REGISTERS[usize::from(register)]);
+        let immediate = of.immediate;
+        match self {
+            Self::R => write!(f, "{name} {rd},{rs1},{rs2}"),
+            Self::Unary => write!(f, "{name} {rd},{rs1}"),
+            Self::I => write!(f, "{name} {rd},{rs1},{immediate}"),
+            Self::Shift(_) => write!(f, "{name} {rd},{rs1},{immediate:#x}"),
+            Self::Load => write!(f, "{name} {rd},{immediate}({rs1})"),
+            Self::S => write!(f, "{name} {rs2},{immediate}({rs1})"),
+            Self::B => write!(f, "{name} {rs1},{rs2},{immediate:+}"),
+            Self::U => write!(f, "{name} {rd},{:#x}", (immediate as u32) >> 12),
+            Self::J => write!(f, "{name} {rd},{immediate:+}"),
+            Self::Bare | Self::Fence => f.write_str(name),
+            Self::Control => write!(f, "{name} {rd},{:#x},{rs1}", immediate),
+            Self::ControlImmediate => {
+                write!(
+                    f,
+                    "{name} {rd},{:#x},{}",
+                    immediate & 0xfff,
+                    immediate >> 12
+                )
+            }
+            Self::Atomic => write!(f, "{name}{} {rd},{rs2},({rs1})", ordering(immediate)),
+            Self::Reserved => write!(f, "{name}{} {rd},({rs1})", ordering(immediate)),
+        }
+    }
+}
+
+fn ordering(bits: i32) -> &'static str {
+    ["", ".rl", ".aq", ".aqrl"][bits as usize & 3]
+}

@@ -1,0 +1,38 @@
+//! A RISC-V machine whose words are public or secret. An ordinary compiler makes the program; what its
+//! instructions do is said once, over any kind of word.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`words`] | what registers hold: the operations on words, and plain numbers as their reference |
+//! | [`operation`], [`instruction`] | what instructions do, apart from how they are written |
+//! | [`formats`], [`encoding`], [`mod@decode`] | how they are written, and read |
+//! | [`extensions`] | the instruction set: encodings and meaning, one extension a file |
+//! | [`program`], [`code`] | a compiled program as its file has it, and its instructions |
+//! | [`memory`] | bytes that everybody knows, and pieces of words that nobody does |
+//! | [`machine`] | one hart: what each instruction does with registers and memory |
+//! | [`fault`] | why a program stops before its end |
+//!
+//! The sources are the RISC-V Instruction Set Manual, volume I (unprivileged, 2024), and the psABI of RISC-V for
+//! calls and for ELF.
+
+pub mod code;
+pub mod decode;
+pub mod encoding;
+pub mod extensions;
+pub mod fault;
+pub mod formats;
+pub mod instruction;
+pub mod machine;
+pub mod memory;
+pub mod operation;
+pub mod program;
+pub mod words;
+
+pub use decode::decode;
+pub use fault::Fault;
+pub use instruction::Instruction;
+pub use machine::{Machine, Stop};
+pub use memory::Memory;
+pub use operation::Operation;
+pub use program::Program;
+pub use words::{Plain, Signs, Words};

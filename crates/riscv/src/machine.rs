@@ -1,0 +1,312 @@
+//! One hart: registers, memory, and what each instruction does with them.
+
+use crate::code::Code;
+use crate::fault::{Fault, Result};
+use crate::formats::Operands;
+use crate::instruction::Instruction;
+use crate::memory::Memory;
+use crate::operation::{Atomic, AtomicChange, Control, ControlChange, Load, Operation};
+use crate::program::Program;
+use crate::words::{Signs, Words};
+use std::array;
+
+/// The bytes of the stack.
+pub const STACK: u64 = 1 << 23;
+
+/// Behind the stack, which grows downward.
+pub const STACK_END: u64 = 0x7fff_ffff_f000;
+
+/// Where a function that was called from outside returns to: there are no instructions.
+const RETURNED: u64 = 0;
+
+/// Registers by their part in calls.
+pub mod register {
+    /// Where a function returns to.
+    pub const RETURN_ADDRESS: usize = 1;
+    /// The end of the stack that is in use.
+    pub const STACK: usize = 2;
+    /// The first argument and the result.
+    pub const ARGUMENT: usize = 10;
+    /// The number of a system call.
+    pub const CALL: usize = 17;
+}
+
+/// The control registers that a program may read: cycles, time and instructions, all counted in instructions.
+const COUNTERS: [u32; 3] = [0xc00, 0xc01, 0xc02];
+
+/// A program that runs on words of some kind.
+pub struct Machine<W: Words> {
+    /// What computes.
+    pub words: W,
+    /// What lies in memory.
+    pub memory: Memory<W::Word>,
+    registers: [W::Word; 32],
+    pc: u64,
+    code: Code,
+    /// The address that an instruction of A keeps in mind.
+    reserved: Option<u64>,
+    carried_out: u64,
+    limit: u64,
+}
+
+/// How a run is interrupted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// The program asks the system; it goes on behind that.
+    Call,
+    /// It has come to the address that it was to return to.
+    Returned,
+}
+
+impl<W: Words> Machine<W> {
+    /// A program before its first instruction, which may carry out so many.
+    ///
+    /// # Errors
+    /// As [`Memory::map`].
+    pub fn new(mut words: W, program: &Program, limit: u64) -> Result<Self> {
+        let mut memory = Memory::new();
+        for segment in &program.segments {
+            memory.map(segment.start, segment.bytes.clone(), segment.writable)?;
+        }
+        memory.map(STACK_END - STACK, vec![0; STACK as usize], true)?;
+        let zero = words.constant(0);
+        let mut registers = array::from_fn(|_| zero.clone());
+        registers[register::STACK] = words.constant(STACK_END - 64);
+        Ok(Self {
+            words,
+            memory,
+            registers,
+            pc: program.entry,
+            code: Code::new(&program.segments),
+            reserved: None,
+            carried_out: 0,
+            limit,
+        })
+    }
+
+    /// What a register holds.
+    pub fn register(&self, number: usize) -> &W::Word {
+        &self.registers[number]
+    }
+
+    /// Writes a register; the first is always 0.
+    pub fn set_register(&mut self, number: usize, word: W::Word) {
+        if number != 0 {
+            self.registers[number] = word;
+        }
+    }
+
+    /// The address of the next instruction.
+    pub fn pc(&self) -> u64 {
+        self.pc
+    }
+
+    /// Goes on elsewhere.
+    pub fn jump(&mut self, address: u64) {
+        self.pc = address;
+    }
+
+    /// How many instructions were carried out.
+    pub fn carried_out(&self) -> u64 {
+        self.carried_out
+    }
+
+    /// Calls a function with up to eight words, and runs until it returns; its result.
+    ///
+    /// # Errors
+    /// As [`Machine::run`]; `UnknownCall` where the function asks the system.
+    pub fn call(&mut self, address: u64, arguments: &[W::Word]) -> Result<W::Word> {
+        let returned = self.words.constant(RETURNED);
+        self.set_register(register::RETURN_ADDRESS, returned);
+        for (number, argument) in arguments.iter().take(8).enumerate() {
+            self.set_register(register::ARGUMENT + number, argument.clone());
+        }
+        self.jump(address);
+        match self.run(Some(RETURNED))? {
+            Stop::Returned => Ok(self.register(register::ARGUMENT).clone()),
+            Stop::Call => Err(Fault::UnknownCall(
+                self.words
+                    .public(self.register(register::CALL))
+                    .unwrap_or(u64::MAX),
+            )),
+        }
+    }
+
+    /// Runs until the program asks the system, or comes to an address.
+    ///
+    /// # Errors
+    /// What an instruction meets; [`Machine::pc`] is its address.
+    pub fn run(&mut self, until: Option<u64>) -> Result<Stop> {
+        loop {
+            if until == Some(self.pc) {
+                return Ok(Stop::Returned);
+            }
+            let instruction = self.code.at(self.pc)?;
+            if self.carried_out == self.limit {
+                return Err(Fault::Limit(self.limit));
+            }
+            self.carried_out += 1;
+            let next = self.pc.wrapping_add(instruction.length.into());
+            if instruction.operation == Operation::EnvironmentCall {
+                self.pc = next;
+                return Ok(Stop::Call);
+            }
+            self.pc = self.carry_out(instruction, next)?;
+        }
+    }
+
+    /// Does what an instruction says; the address of the one after it.
+    #[inline]
+    fn carry_out(&mut self, instruction: Instruction, next: u64) -> Result<u64> {
+        let Operands {
+            rd,
+            rs1,
+            rs2,
+            immediate,
+        } = instruction.operands;
+        let (rd, rs1, rs2) = (usize::from(rd), usize::from(rs1), usize::from(rs2));
+        let offset = i64::from(immediate);
+        match instruction.operation {
+            Operation::Registers(function) => {
+                let (a, b) = (&self.registers[rs1], &self.registers[rs2]);
+                let result = function.compute(&mut self.words, a, b);
+                self.set_register(rd, result);
+            }
+            Operation::Immediate(function) => {
+                let b = self.words.constant(offset as u64);
+                let result = function.compute(&mut self.words, &self.registers[rs1], &b);
+                self.set_register(rd, result);
+            }
+            Operation::LoadUpper => self.set_public(rd, offset as u64),
+            Operation::AddUpper => self.set_public(rd, self.pc.wrapping_add_signed(offset)),
+            Operation::Load(load) => {
+                let address = self.address(rs1, offset)?;
+                let loaded = self.load(load, address)?;
+                self.set_register(rd, loaded);
+            }
+            Operation::Store(bytes) => {
+                let address = self.address(rs1, offset)?;
+                let word = &self.registers[rs2];
+                let stored = self.memory.store(&self.words, address, bytes.into(), word);
+                stored.map_err(|fault| in_stack(fault, address))?;
+            }
+            Operation::Branch(condition) => {
+                let (a, b) = (&self.registers[rs1], &self.registers[rs2]);
+                let holds = condition.holds(&mut self.words, a, b);
+                let holds = self.words.public(&holds).ok_or(Fault::SecretBranch)?;
+                if holds == 1 {
+                    return Ok(self.pc.wrapping_add_signed(offset));
+                }
+            }
+            Operation::Jump => {
+                let to = self.pc.wrapping_add_signed(offset);
+                self.set_public(rd, next);
+                return Ok(to);
+            }
+            Operation::JumpRegister => {
+                let to = self
+                    .words
+                    .public(&self.registers[rs1])
+                    .ok_or(Fault::SecretJump)?;
+                self.set_public(rd, next);
+                return Ok(to.wrapping_add_signed(offset) & !1);
+            }
+            Operation::Fence | Operation::FenceInstructions => {}
+            Operation::EnvironmentCall => unreachable!("a run stops there"),
+            Operation::Breakpoint => return Err(Fault::Breakpoint),
+            Operation::Control(control) => self.control(control, rd, rs1, immediate)?,
+            Operation::Atomic(atomic) => self.atomic(atomic, rd, rs1, rs2)?,
+        }
+        Ok(next)
+    }
+
+    fn set_public(&mut self, rd: usize, value: u64) {
+        let word = self.words.constant(value);
+        self.set_register(rd, word);
+    }
+
+    #[inline]
+    fn address(&self, rs1: usize, offset: i64) -> Result<u64> {
+        let start = self
+            .words
+            .public(&self.registers[rs1])
+            .ok_or(Fault::SecretAddress)?;
+        Ok(start.wrapping_add_signed(offset))
+    }
+
+    #[inline]
+    fn load(&mut self, load: Load, address: u64) -> Result<W::Word> {
+        let loaded = self
+            .memory
+            .load(&mut self.words, address, load.bytes.into());
+        let loaded = loaded.map_err(|fault| in_stack(fault, address))?;
+        if load.signs == Signs::Unsigned || load.bytes == 8 {
+            return Ok(loaded);
+        }
+        Ok(self
+            .words
+            .extend(&loaded, 8 * u32::from(load.bytes), Signs::Signed))
+    }
+
+    /// Counters are read, and nothing is written that a program can find again.
+    fn control(&mut self, control: Control, rd: usize, rs1: usize, immediate: i32) -> Result<()> {
+        let number = immediate as u32 & 0xfff;
+        let operand = if control.constant {
+            (immediate >> 12) as usize
+        } else {
+            rs1
+        };
+        let is_read_only = control.change != ControlChange::Write && operand == 0;
+        if !(COUNTERS.contains(&number) && is_read_only) {
+            return Err(Fault::UnknownControl(number));
+        }
+        self.set_public(rd, self.carried_out);
+        Ok(())
+    }
+
+    fn atomic(&mut self, atomic: Atomic, rd: usize, rs1: usize, rs2: usize) -> Result<()> {
+        let (address, bytes) = (self.address(rs1, 0)?, u64::from(atomic.bytes));
+        if address % bytes != 0 {
+            return Err(Fault::Misaligned { address, bytes });
+        }
+        let load = Load {
+            bytes: atomic.bytes,
+            signs: Signs::Signed,
+        };
+        let is_reserved = self.reserved == Some(address);
+        match atomic.change {
+            AtomicChange::Reserve => {
+                let old = self.load(load, address)?;
+                self.reserved = Some(address);
+                self.set_register(rd, old);
+                return Ok(());
+            }
+            AtomicChange::StoreIfReserved => {
+                if is_reserved {
+                    self.memory
+                        .store(&self.words, address, bytes, &self.registers[rs2])?;
+                }
+                self.reserved = None;
+                self.set_public(rd, (!is_reserved).into());
+                return Ok(());
+            }
+            _ => {}
+        }
+        let old = self.load(load, address)?;
+        let bits = 8 * u32::from(atomic.bytes);
+        let operand = self.words.extend(&self.registers[rs2], bits, Signs::Signed);
+        let new = atomic.change.compute(&mut self.words, &old, &operand);
+        self.memory.store(&self.words, address, bytes, &new)?;
+        self.set_register(rd, old);
+        Ok(())
+    }
+}
+
+/// What is missed right below the stack, the stack had no room for.
+fn in_stack(fault: Fault, address: u64) -> Fault {
+    let below = (STACK_END - STACK).wrapping_sub(address);
+    if matches!(fault, Fault::Unmapped { .. }) && below <= STACK {
+        return Fault::StackFull(STACK);
+    }
+    fault
+}

@@ -1,0 +1,196 @@
+//! What registers hold. What an instruction does is said once, over any kind of word: plain numbers are the
+//! reference of all others.
+
+/// How a word is read where that makes a difference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Signs {
+    /// From −2^63 on.
+    Signed,
+    /// From 0 on.
+    Unsigned,
+}
+
+/// Words of 64 bits and what is computed with them; the meaning of each is that of [`Plain`].
+pub trait Words {
+    /// A word. Copies are cheap.
+    type Word: Clone;
+
+    /// A word that everybody knows.
+    fn constant(&mut self, value: u64) -> Self::Word;
+
+    /// The value of a word that everybody knows.
+    fn public(&self, word: &Self::Word) -> Option<u64>;
+
+    /// Whether two words that nobody knows are one and the same, and not only equal.
+    fn are_one(&self, x: &Self::Word, y: &Self::Word) -> bool;
+
+    /// x + y modulo 2^64.
+    fn add(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
+
+    /// x − y modulo 2^64.
+    fn subtract(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
+
+    /// x·y modulo 2^64.
+    fn multiply(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
+
+    /// The upper half of x·y, each read as is said.
+    fn multiply_high(
+        &mut self,
+        x: &Self::Word,
+        y: &Self::Word,
+        signs: (Signs, Signs),
+    ) -> Self::Word;
+
+    /// x / y, toward zero; by zero all ones, and −2^63 / −1 is −2^63.
+    fn divide(&mut self, x: &Self::Word, y: &Self::Word, signs: Signs) -> Self::Word;
+
+    /// What x / y leaves, with the sign of x; by zero x.
+    fn remainder(&mut self, x: &Self::Word, y: &Self::Word, signs: Signs) -> Self::Word;
+
+    /// Bitwise.
+    fn and(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
+
+    /// Bitwise.
+    fn or(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
+
+    /// Bitwise.
+    fn xor(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
+
+    /// To the left, by the low six bits of the amount.
+    fn shift_left(&mut self, x: &Self::Word, amount: &Self::Word) -> Self::Word;
+
+    /// To the right, by the low six bits of the amount; what comes in from the left is the sign or zero.
+    fn shift_right(&mut self, x: &Self::Word, amount: &Self::Word, signs: Signs) -> Self::Word;
+
+    /// The low bits, 1 to 64, and before them their sign or zeros.
+    fn extend(&mut self, x: &Self::Word, bits: u32, signs: Signs) -> Self::Word;
+
+    /// 1 if x < y, else 0.
+    fn less(&mut self, x: &Self::Word, y: &Self::Word, signs: Signs) -> Self::Word;
+
+    /// 1 if x = 0, else 0.
+    fn is_zero(&mut self, x: &Self::Word) -> Self::Word;
+
+    /// x if the condition is 1, y if it is 0.
+    fn select(&mut self, condition: &Self::Word, x: &Self::Word, y: &Self::Word) -> Self::Word;
+
+    /// How many zeros stand before the highest one; 64 for zero.
+    fn leading_zeros(&mut self, x: &Self::Word) -> Self::Word;
+
+    /// How many bits are one.
+    fn population(&mut self, x: &Self::Word) -> Self::Word;
+}
+
+/// Numbers as they are.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Plain;
+
+impl Words for Plain {
+    type Word = u64;
+
+    fn constant(&mut self, value: u64) -> u64 {
+        value
+    }
+
+    fn public(&self, word: &u64) -> Option<u64> {
+        Some(*word)
+    }
+
+    fn are_one(&self, _: &u64, _: &u64) -> bool {
+        false
+    }
+
+    fn add(&mut self, x: &u64, y: &u64) -> u64 {
+        x.wrapping_add(*y)
+    }
+
+    fn subtract(&mut self, x: &u64, y: &u64) -> u64 {
+        x.wrapping_sub(*y)
+    }
+
+    fn multiply(&mut self, x: &u64, y: &u64) -> u64 {
+        x.wrapping_mul(*y)
+    }
+
+    fn multiply_high(&mut self, x: &u64, y: &u64, signs: (Signs, Signs)) -> u64 {
+        // A negative number is 2^64 less than its word says.
+        let high = ((u128::from(*x) * u128::from(*y)) >> 64) as u64;
+        let less = |negative: bool, other: u64| if negative { other } else { 0 };
+        high.wrapping_sub(less(is_negative(*x, signs.0), *y))
+            .wrapping_sub(less(is_negative(*y, signs.1), *x))
+    }
+
+    fn divide(&mut self, x: &u64, y: &u64, signs: Signs) -> u64 {
+        match (y, signs) {
+            (0, _) => u64::MAX,
+            (_, Signs::Unsigned) => x / y,
+            (_, Signs::Signed) => (*x as i64).wrapping_div(*y as i64) as u64,
+        }
+    }
+
+    fn remainder(&mut self, x: &u64, y: &u64, signs: Signs) -> u64 {
+        match (y, signs) {
+            (0, _) => *x,
+            (_, Signs::Unsigned) => x % y,
+            (_, Signs::Signed) => (*x as i64).wrapping_rem(*y as i64) as u64,
+        }
+    }
+
+    fn and(&mut self, x: &u64, y: &u64) -> u64 {
+        x & y
+    }
+
+    fn or(&mut self, x: &u64, y: &u64) -> u64 {
+        x | y
+    }
+
+    fn xor(&mut self, x: &u64, y: &u64) -> u64 {
+        x ^ y
+    }
+
+    fn shift_left(&mut self, x: &u64, amount: &u64) -> u64 {
+        x << (amount & 63)
+    }
+
+    fn shift_right(&mut self, x: &u64, amount: &u64, signs: Signs) -> u64 {
+        match signs {
+            Signs::Signed => (*x as i64 >> (amount & 63)) as u64,
+            Signs::Unsigned => x >> (amount & 63),
+        }
+    }
+
+    fn extend(&mut self, x: &u64, bits: u32, signs: Signs) -> u64 {
+        let above = 64 - bits;
+        match signs {
+            Signs::Signed => ((x << above) as i64 >> above) as u64,
+            Signs::Unsigned => (x << above) >> above,
+        }
+    }
+
+    fn less(&mut self, x: &u64, y: &u64, signs: Signs) -> u64 {
+        match signs {
+            Signs::Signed => ((*x as i64) < *y as i64).into(),
+            Signs::Unsigned => (x < y).into(),
+        }
+    }
+
+    fn is_zero(&mut self, x: &u64) -> u64 {
+        (*x == 0).into()
+    }
+
+    fn select(&mut self, condition: &u64, x: &u64, y: &u64) -> u64 {
+        if *condition == 1 { *x } else { *y }
+    }
+
+    fn leading_zeros(&mut self, x: &u64) -> u64 {
+        x.leading_zeros().into()
+    }
+
+    fn population(&mut self, x: &u64) -> u64 {
+        x.count_ones().into()
+    }
+}
+
+fn is_negative(word: u64, signs: Signs) -> bool {
+    signs == Signs::Signed && word >> 63 == 1
+}
