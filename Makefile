@@ -10,7 +10,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-long check format bench clean
+.PHONY: help setup demo docs test test-long check format bench riscv-programs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,11 @@ check: setup ## formatting, lints, types, and that layers import only those belo
 	$(BIN)/ruff check python tests tools examples
 	$(BIN)/mypy
 	$(BIN)/python tools/check_layers.py
+
+riscv-programs: ## compile the programs of crates/riscv anew, with gcc for riscv64
+	for source in crates/riscv/programs/*.c; do riscv64-linux-gnu-gcc -O2 -static -nostdlib -ffreestanding \
+		-march=rv64imac_zba_zbb_zbs -mabi=lp64 -Wl,--build-id=none -Wl,-z,noexecstack \
+		$$source -o $${source%.c}.elf && chmod 644 $${source%.c}.elf || exit 1; done
 
 format: setup ## format all sources
 	cargo fmt --all

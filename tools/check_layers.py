@@ -57,8 +57,8 @@ INSIDE = {
     "session": [["limits", "options", "session"], ["configured", "doctor", "local", "submissions"]],
     "riscv": [
         ["formats", "words"],
-        ["fault", "operation"],
-        ["encoding", "instruction", "memory"],
+        ["composed", "fault", "operation"],
+        ["encoding", "instruction", "memory", "secret"],
         ["extensions", "program"],
         ["decode"],
         ["code"],

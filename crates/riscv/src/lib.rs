@@ -4,6 +4,8 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`words`] | what registers hold: the operations on words, and plain numbers as their reference |
+//! | [`composed`] | what words compute of what they have: long division, upper halves of products |
+//! | [`secret`] | words that may be secret: a graph, computed when a value is wanted |
 //! | [`operation`], [`instruction`] | what instructions do, apart from how they are written |
 //! | [`formats`], [`encoding`], [`mod@decode`] | how they are written, and read |
 //! | [`extensions`] | the instruction set: encodings and meaning, one extension a file |
@@ -16,6 +18,7 @@
 //! calls and for ELF.
 
 pub mod code;
+pub mod composed;
 pub mod decode;
 pub mod encoding;
 pub mod extensions;
@@ -26,6 +29,7 @@ pub mod machine;
 pub mod memory;
 pub mod operation;
 pub mod program;
+pub mod secret;
 pub mod words;
 
 pub use decode::decode;
@@ -35,4 +39,5 @@ pub use machine::{Machine, Stop};
 pub use memory::Memory;
 pub use operation::Operation;
 pub use program::Program;
+pub use secret::Secret;
 pub use words::{Plain, Signs, Words};

@@ -116,11 +116,9 @@ impl<Word: Clone> Memory<Word> {
             let low = &public.to_le_bytes()[..bytes as usize];
             region.bytes[place..place + low.len()].copy_from_slice(low);
         } else {
-            let piece = Piece {
-                word: word.clone(),
-                from: 0,
-                bytes: bytes as u8,
-            };
+            let (word, from) = words.source(word, bytes as u32);
+            let (from, bytes) = (from as u8, bytes as u8);
+            let piece = Piece { word, from, bytes };
             region.pieces.insert(address, piece);
         }
         Ok(())

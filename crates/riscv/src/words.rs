@@ -24,6 +24,9 @@ pub trait Words {
     /// Whether two words that nobody knows are one and the same, and not only equal.
     fn are_one(&self, x: &Self::Word, y: &Self::Word) -> bool;
 
+    /// Of which word the low bytes of this one are some, and from which of its bytes on.
+    fn source(&self, word: &Self::Word, bytes: u32) -> (Self::Word, u32);
+
     /// x + y modulo 2^64.
     fn add(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
 
@@ -98,6 +101,10 @@ impl Words for Plain {
 
     fn are_one(&self, _: &u64, _: &u64) -> bool {
         false
+    }
+
+    fn source(&self, word: &u64, _: u32) -> (u64, u32) {
+        (*word, 0)
     }
 
     fn add(&mut self, x: &u64, y: &u64) -> u64 {

@@ -1,0 +1,261 @@
+//! A secret word: what it is computed from, what everybody knows of it, and its shares once they were computed.
+//!
+//! A word is shared in at most two forms. *Arithmetic*: components that add up to it modulo 2^64; sums and
+//! products by what is public are local. *Binary*: components that XOR to it; bitwise operations by what is
+//! public, shifts and extensions are local. Each form is computed when something first needs it, and kept.
+
+use crate::words::Signs;
+use std::cell::RefCell;
+use std::mem;
+use std::rc::Rc;
+
+/// Components of one word that this party holds; one that the protocol has not is 0.
+pub type Components = [u64; 2];
+
+/// A word that is public, or shared.
+#[derive(Clone)]
+pub enum Word {
+    /// Everybody knows it.
+    Public(u64),
+    /// Nobody does.
+    Secret(Rc<Node>),
+}
+
+/// A secret word. Deliberately without `Debug`: it holds shares.
+pub struct Node {
+    /// What is known of its value.
+    pub facts: Facts,
+    /// Which form is the first that it has.
+    pub native: Native,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// None once a form was computed: the other is made of that one.
+    origin: Option<Origin>,
+    arithmetic: Option<Components>,
+    binary: Option<Components>,
+}
+
+/// A form of sharing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Form {
+    /// Components add up.
+    Arithmetic,
+    /// Components XOR.
+    Binary,
+}
+
+/// Which form comes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Native {
+    /// That one; the other costs a conversion.
+    One(Form),
+    /// Both are there, or are as near.
+    Both,
+}
+
+/// What everybody knows of a secret word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Facts {
+    /// Bits that may be one; the others are zero.
+    pub ones: u64,
+    /// Its low bits, as many, say all, with their sign.
+    pub width: u32,
+}
+
+/// What a secret word is computed from. At least one operand of each is secret.
+pub enum Origin {
+    /// x + y.
+    Sum(Word, Word),
+    /// x − y.
+    Difference(Word, Word),
+    /// x + y of words that have no one in common, which is their XOR too.
+    Union(Word, Word),
+    /// x·y.
+    Product(Word, Word),
+    /// Bitwise.
+    And(Word, Word),
+    /// Bitwise.
+    Xor(Word, Word),
+    /// x·2^n.
+    ShiftLeft(Word, u32),
+    /// To the right, with zeros or the sign.
+    ShiftRight(Word, u32, Signs),
+    /// The low bits with zeros or their sign before them.
+    Extend(Word, u32, Signs),
+    /// All bits equal to the lowest.
+    Spread(Word),
+    /// The highest bit.
+    Sign(Word),
+    /// Whether it is 0.
+    IsZero(Word),
+    /// bit·x.
+    Choose(Word, Word),
+    /// How many bits are one.
+    Population(Word),
+}
+
+impl Facts {
+    /// Nothing is known.
+    pub const NONE: Self = Self {
+        ones: u64::MAX,
+        width: 64,
+    };
+
+    /// Below 2^bits.
+    #[must_use]
+    pub fn below(bits: u32) -> Self {
+        Self {
+            ones: low(bits),
+            width: (bits + 1).min(64),
+        }
+    }
+
+    /// These bits may be one.
+    #[must_use]
+    pub fn within(ones: u64) -> Self {
+        Self {
+            ones,
+            width: (65 - ones.leading_zeros()).min(64),
+        }
+    }
+
+    /// How many low bits there are before nothing but zeros.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        64 - self.ones.leading_zeros()
+    }
+}
+
+/// So many low ones.
+#[must_use]
+pub fn low(bits: u32) -> u64 {
+    if bits >= 64 {
+        u64::MAX
+    } else {
+        (1 << bits) - 1
+    }
+}
+
+impl Word {
+    /// What is known of it.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        match self {
+            Self::Public(value) => Facts::within(*value),
+            Self::Secret(node) => node.facts,
+        }
+    }
+
+    /// Whether its binary form is there without a conversion.
+    #[must_use]
+    pub fn has(&self, form: Form) -> bool {
+        match self {
+            Self::Public(_) => true,
+            Self::Secret(node) => node.native == Native::Both || node.native == Native::One(form),
+        }
+    }
+}
+
+impl Node {
+    /// A word to be computed.
+    #[must_use]
+    pub fn made(origin: Origin, facts: Facts, native: Native) -> Word {
+        let state = State {
+            origin: Some(origin),
+            ..State::default()
+        };
+        Word::Secret(Rc::new(Self {
+            facts,
+            native,
+            state: RefCell::new(state),
+        }))
+    }
+
+    /// A word in both forms.
+    #[must_use]
+    pub fn shared(arithmetic: Components, binary: Components) -> Word {
+        let state = State {
+            origin: None,
+            arithmetic: Some(arithmetic),
+            binary: Some(binary),
+        };
+        Word::Secret(Rc::new(Self {
+            facts: Facts::NONE,
+            native: Native::Both,
+            state: RefCell::new(state),
+        }))
+    }
+
+    /// Its components in a form, if they were computed.
+    #[must_use]
+    pub fn computed(&self, form: Form) -> Option<Components> {
+        let state = self.state.borrow();
+        match form {
+            Form::Arithmetic => state.arithmetic,
+            Form::Binary => state.binary,
+        }
+    }
+
+    /// Keeps its components in a form; what it was computed from is let go.
+    pub fn keep(&self, form: Form, components: Components) {
+        let mut state = self.state.borrow_mut();
+        match form {
+            Form::Arithmetic => state.arithmetic = Some(components),
+            Form::Binary => state.binary = Some(components),
+        }
+        let origin = state.origin.take();
+        drop(state);
+        release(origin);
+    }
+
+    /// Looks at what it is computed from, while it is not.
+    pub fn with_origin<T>(&self, look: impl FnOnce(Option<&Origin>) -> T) -> T {
+        look(self.state.borrow().origin.as_ref())
+    }
+}
+
+impl Origin {
+    fn into_words(self) -> [Option<Word>; 2] {
+        match self {
+            Self::Sum(x, y)
+            | Self::Difference(x, y)
+            | Self::Union(x, y)
+            | Self::Product(x, y)
+            | Self::And(x, y)
+            | Self::Xor(x, y)
+            | Self::Choose(x, y) => [Some(x), Some(y)],
+            Self::ShiftLeft(x, _)
+            | Self::ShiftRight(x, ..)
+            | Self::Extend(x, ..)
+            | Self::Spread(x)
+            | Self::Sign(x)
+            | Self::IsZero(x)
+            | Self::Population(x) => [Some(x), None],
+        }
+    }
+}
+
+/// Lets go of words one after another: each may be the last to hold a long chain of others, which as nested
+/// drops would fill the stack.
+fn release(origin: Option<Origin>) {
+    let mut left: Vec<Origin> = origin.into_iter().collect();
+    while let Some(origin) = left.pop() {
+        for word in origin.into_words().into_iter().flatten() {
+            if let Word::Secret(node) = word {
+                left.extend(
+                    Rc::into_inner(node)
+                        .and_then(|node| mem::take(&mut *node.state.borrow_mut()).origin),
+                );
+            }
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        release(self.state.get_mut().origin.take());
+    }
+}

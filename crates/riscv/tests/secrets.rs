@@ -1,0 +1,227 @@
+//! What is computed of secret words is what is computed of plain ones, whatever is public beside them.
+
+use mpc::Recipient;
+use riscv::extensions::encodings;
+use riscv::operation::{Function, Operation};
+use riscv::secret::Word;
+use riscv::secret::evaluation::{reveal, share};
+use riscv::{Fault, Machine, Memory, Plain, Program, Secret, Signs, Words};
+use testkit::{Random, run, usual_parties};
+
+/// Where signs, carries and widths matter.
+const EDGES: [u64; 10] = [
+    0,
+    1,
+    2,
+    63,
+    0x80,
+    0x8000_0000,
+    0xffff_ffff,
+    0x7fff_ffff_ffff_ffff,
+    0x8000_0000_0000_0000,
+    0xffff_ffff_ffff_ffff,
+];
+
+fn functions() -> impl Iterator<Item = (&'static str, Function)> {
+    encodings().filter_map(|encoding| match encoding.operation {
+        Operation::Registers(function) | Operation::Immediate(function) => {
+            Some((encoding.name, function))
+        }
+        _ => None,
+    })
+}
+
+/// Every so many of all pairs of edges, and as many others.
+fn pairs(every: usize, others: usize) -> Vec<(u64, u64)> {
+    let edges = EDGES.iter().flat_map(|&a| EDGES.map(|b| (a, b)));
+    let words = Random::new(7).words(2 * others);
+    let others = words.chunks(2).map(|pair| (pair[0], pair[1]));
+    edges.step_by(every).chain(others).collect()
+}
+
+fn check(protocol: &str, pairs: &[(u64, u64)]) {
+    let (left, right): (Vec<u64>, Vec<u64>) = pairs.iter().copied().unzip();
+    let results = run(protocol, usual_parties(protocol), |p| {
+        let own = |party, values| (p.party() == party).then_some(values);
+        let (own_left, own_right) = (own(0, left.as_slice()), own(1, right.as_slice()));
+        let (x, y) = (
+            share(p, 0, own_left, left.len())?,
+            share(p, 1, own_right, right.len())?,
+        );
+        let mut results = Vec::new();
+        for (_, function) in functions() {
+            // Both secret, or one of them.
+            let computed: Vec<Word> = (0..3 * left.len())
+                .map(|at| {
+                    let (public, at) = (at / left.len(), at % left.len());
+                    let (a, b) = match public {
+                        0 => (x[at].clone(), y[at].clone()),
+                        1 => (x[at].clone(), Word::Public(right[at])),
+                        _ => (Word::Public(left[at]), y[at].clone()),
+                    };
+                    function.compute(&mut Secret, &a, &b)
+                })
+                .collect();
+            results.push(reveal(p, &computed, Recipient::All)?.expect("all learn it"));
+        }
+        Ok(results)
+    });
+    for result in &results {
+        for ((name, function), got) in functions().zip(result) {
+            for (at, got) in got.iter().enumerate() {
+                let (a, b) = pairs[at % pairs.len()];
+                let expected = function.compute(&mut Plain, &a, &b);
+                assert_eq!(*got, expected, "{name} of {a:#x} and {b:#x}, {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn instructions_in_the_reference() {
+    check("plain", &pairs(3, 6));
+}
+
+#[test]
+fn instructions_by_replicated_sharing() {
+    check("replicated", &pairs(9, 6));
+}
+
+#[test]
+fn instructions_by_two_parties_and_a_dealer() {
+    check("additive_2_dealer", &pairs(9, 6));
+}
+
+/// A free place for what functions are given.
+const DATA: u64 = 0x1000_0000;
+
+fn program() -> Program {
+    Program::parse(include_bytes!("../programs/arrays.elf")).expect("it was compiled for this")
+}
+
+/// What a function gives for words that one party has, as each of all parties learns it.
+fn called(protocol: &str, name: &str, values: &[u64], bytes: u64) -> Vec<Result<u64, Fault>> {
+    let program = program();
+    run(protocol, usual_parties(protocol), |p| {
+        let own = (p.party() == 1).then_some(values);
+        let words = share(p, 1, own, values.len())?;
+        let mut machine = Machine::new(Secret, &program, 1 << 20).expect("it fits");
+        let memory = &mut machine.memory;
+        memory
+            .map(DATA, vec![0; 8 * values.len()], true)
+            .expect("nothing is there");
+        for (at, word) in (0..).zip(&words) {
+            memory
+                .store(&Secret, DATA + bytes * at, bytes, word)
+                .expect("it is mapped");
+        }
+        let function = program.function(name).expect("it is there");
+        let count = Word::Public(values.len() as u64);
+        match machine.call(function, &[Word::Public(DATA), count]) {
+            Ok(result) => {
+                let opened = reveal(p, &[result], Recipient::All)?;
+                Ok(Ok(opened.expect("all learn it")[0]))
+            }
+            Err(fault) => Ok(Err(fault)),
+        }
+    })
+}
+
+#[test]
+fn a_compiled_program_runs_on_what_nobody_knows() {
+    let values: Vec<u64> = Random::new(9)
+        .words(12)
+        .iter()
+        .map(|word| word >> 8)
+        .collect();
+    let mean = values.iter().sum::<u64>() / 12;
+    let text: Vec<u64> = b"123456789".map(u64::from).to_vec();
+    for protocol in ["replicated", "additive_2_dealer"] {
+        for result in called(protocol, "mean", &values, 8) {
+            assert_eq!(result, Ok(mean));
+        }
+        for result in called(protocol, "checksum", &text, 1) {
+            assert_eq!(result, Ok(0xcbf4_3926));
+        }
+    }
+}
+
+#[test]
+fn what_would_tell_of_a_secret_is_refused() {
+    for result in called("plain", "sort", &[3, 1, 2], 4) {
+        assert_eq!(result, Err(Fault::SecretBranch));
+    }
+}
+
+/// What is sent depends on no secret, and what is independent shares its messages.
+#[test]
+fn rounds_and_bits_are_those_of_the_longest_path() {
+    let sent = |values: &[u64], work: fn(&mut Secret, &Word, &Word) -> Word| {
+        let readings = run("replicated", 3, |p| {
+            let own = (p.party() == 0).then_some(values);
+            let words = share(p, 0, own, values.len())?;
+            let before = p.channel().meter().totals();
+            let results: Vec<Word> = words
+                .chunks(2)
+                .map(|pair| work(&mut Secret, &pair[0], &pair[1]))
+                .collect();
+            reveal(p, &results, Recipient::All)?;
+            let after = p.channel().meter().totals();
+            Ok((
+                after.rounds - before.rounds,
+                after.payload_bytes - before.payload_bytes,
+            ))
+        });
+        readings[0]
+    };
+    let random = Random::new(3).words(2000);
+    // One message of products, and one that opens them.
+    let products = |words: &mut Secret, x: &Word, y: &Word| words.multiply(x, y);
+    assert_eq!(sent(&random, products).0, 2);
+    // The smaller one, and what nobody asks for.
+    let least = |words: &mut Secret, x: &Word, y: &Word| {
+        words.remainder(x, y, Signs::Signed);
+        let less = words.less(x, y, Signs::Unsigned);
+        words.select(&less, x, y)
+    };
+    assert_eq!(sent(&random, least), sent(&[0; 2000], least));
+    assert_eq!(sent(&random, least).0, sent(&random[..2], least).0);
+}
+
+/// A word that was copied by bytes is the word: nothing is sent to put it together.
+#[test]
+fn pieces_in_order_are_the_word_again() {
+    run("replicated", 3, |p| {
+        let own = (p.party() == 0).then_some([0x0123_4567_89ab_cdef].as_slice());
+        let word = share(p, 0, own, 1)?.swap_remove(0);
+        // In arithmetic form alone, so that a shift would cost a conversion.
+        let doubled = Secret.add(&word, &word);
+        let mut memory = Memory::new();
+        memory
+            .map(DATA, vec![0xff; 32], true)
+            .expect("nothing is there");
+        memory
+            .store(&Secret, DATA, 8, &doubled)
+            .expect("it is mapped");
+        for byte in 0..8 {
+            let one = memory
+                .load(&mut Secret, DATA + byte, 1)
+                .expect("it is mapped");
+            memory
+                .store(&Secret, DATA + 16 + byte, 1, &one)
+                .expect("it is mapped");
+        }
+        // Over the half of it, a public one.
+        memory
+            .store(&Secret, DATA + 4, 4, &Word::Public(7))
+            .expect("it is mapped");
+        let half = memory.load(&mut Secret, DATA, 8).expect("it is mapped");
+        let copied = memory
+            .load(&mut Secret, DATA + 16, 8)
+            .expect("it is mapped");
+        assert!(Secret.are_one(&copied, &doubled));
+        let opened = reveal(p, &[half, copied], Recipient::All)?.expect("all learn it");
+        assert_eq!(opened, [0x7_1357_9bde, 0x0246_8acf_1357_9bde]);
+        Ok(())
+    });
+}
