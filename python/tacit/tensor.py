@@ -32,8 +32,8 @@ class Later(Protocol):
 
 
 class _LeftForLater:
-    """In the place of components until they are computed, when somebody first asks. They then hide it, and all
-    attributes are found as fast as without it, which a ``__getattr__`` would prevent."""
+    """In the place of components until they are computed, when somebody first asks. They then hide it, and
+    all attributes are found as fast as without it, which a ``__getattr__`` would prevent."""
 
     def __get__(self, tensor: "SecretTensor", owner: type) -> Parts:
         if tensor._later is None:
