@@ -60,3 +60,22 @@ def test_an_experiments_mistakes() -> None:
         tacit("federated", "experiment", "accuracy")
     with pytest.raises(SystemExit):
         tacit("federated", "experiment", "speed", "--out", "report")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("cost", "--rounds", "3"), "--rounds is not for cost"),
+        (("privacy", "--data", "."), "--data is not for privacy"),
+        (("accuracy", "--device", "cuda"), "--device goes with --data"),
+        (
+            ("accuracy", "--data", "nowhere"),
+            "there are no data in nowhere: it holds one of cifar-10-batches-py",
+        ),
+    ],
+)
+def test_an_experiments_options(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = tacit("federated", "experiment", *options, "--out", tmp_path / "report")
+    assert done.returncode == 1
+    assert message in " ".join(done.stderr.split())
+    assert not (tmp_path / "report").exists()

@@ -3,15 +3,21 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from scipy import optimize, special, stats
+from views import watch
 
 import tacit
 from tacit.errors import MisuseError, SetupError
-from tacit.federated.account import Account, Epsilons, Mechanism, epsilon, epsilons
+from tacit.federated.account import ORDERS, Account, Epsilons, Mechanism, epsilon, epsilons
 from tacit.federated.noise import noise, rounded_gaussian
+from tacit.federated.steps import Round, Settings
+from tacit.federated.submission import Submitted
+from tacit.federated.validation import VECTOR_BITS
 
 DELTA = 1e-5
 
@@ -42,6 +48,55 @@ def test_sampled_rounds_have_dp_accountings_own_figure() -> None:
     expected = pld.PLDAccountant().compose(event, 8).get_epsilon(DELTA)
     assert epsilon(1.5, 0.2, 8, DELTA) == pytest.approx(expected, rel=1e-9)
     assert expected < epsilon(1.5, 1.0, 8, DELTA) / 2
+
+
+def sampled_closed_form(sigma: float, sampling: float, delta: float) -> float:
+    """The ε of one round with a Poisson sample: where the privacy loss of the mixture is beyond ε, both for a
+    client that comes and one that leaves."""
+
+    def place(ratio: float) -> float:
+        """Where the mixture has that many times the density of the Gaussian without the client."""
+        within = (ratio - (1 - sampling)) / sampling
+        return sigma**2 * math.log(within) + 0.5 if within > 0 else -math.inf
+
+    def without(x: float) -> float:
+        return float(special.ndtr(x / sigma))
+
+    def mixture(x: float) -> float:
+        return (1 - sampling) * without(x) + sampling * float(special.ndtr((x - 1) / sigma))
+
+    def leaves(found: float) -> float:
+        x = place(math.exp(found))
+        return (1 - mixture(x)) - math.exp(found) * (1 - without(x)) - delta
+
+    def comes(found: float) -> float:
+        x = place(math.exp(-found))
+        return without(x) - math.exp(found) * mixture(x) - delta
+
+    return max(float(optimize.brentq(excess, 1e-9, 50)) for excess in (leaves, comes) if excess(1e-9) > 0)
+
+
+@pytest.mark.parametrize(("sigma", "sampling"), [(0.7, 0.1), (1.5, 0.5), (3.0, 0.9)])
+def test_a_sampled_round_has_the_closed_form(sigma: float, sampling: float) -> None:
+    exact = sampled_closed_form(sigma, sampling, DELTA)
+    found = epsilon(sigma, sampling, 1, DELTA)
+    assert exact <= found * (1 + 1e-9)
+    assert found == pytest.approx(exact, rel=2e-3, abs=2e-4)
+
+
+@pytest.mark.parametrize(("sigma", "rounds"), [(1.0, 1), (2.0, 30), (10.0, 5)])
+def test_renyis_divergence_gives_no_less(sigma: float, rounds: int) -> None:
+    """By its closed form, k·α/2σ² at the order α (Mironov 2017, corollary 3; the conversion of Canonne,
+    Kamath, Steinke 2020, proposition 12), and dp-accounting's of the same."""
+    from dp_accounting import GaussianDpEvent, rdp
+
+    orders = np.array(ORDERS, float)
+    spent = rounds * orders / (2 * sigma**2)
+    converted = spent + np.log1p(-1 / orders) - np.log(DELTA * orders) / (orders - 1)
+    least = max(0.0, float(converted.min()))
+    theirs = rdp.RdpAccountant(ORDERS).compose(GaussianDpEvent(sigma), rounds).get_epsilon(DELTA)
+    assert theirs == pytest.approx(least, rel=1e-9)
+    assert closed_form(sigma / math.sqrt(rounds), DELTA) <= epsilon(sigma, 1.0, rounds, DELTA) <= least
 
 
 def test_a_server_sees_more_than_those_who_see_models() -> None:
@@ -126,6 +181,37 @@ def test_noise_is_a_rounded_gaussian() -> None:
     assert float((large[1:] * large[:-1]).mean()) == pytest.approx(0, abs=6e-3)
 
 
+def test_servers_noise_is_a_gaussian_and_independent() -> None:
+    """What the keys of three servers give: chi-square of small integers, Kolmogorov and Smirnov's test of
+    large ones, covariances between coordinates and between rounds, each on 10^6 samples."""
+    count, small, large = 1_000_000, 1.5, 2.0**20
+
+    def program() -> list[torch.Tensor]:
+        zeros = tacit.share(torch.zeros(count), owner=0)
+        one = 2.0**-zeros._scale.bits
+        return [noise(zeros, deviation * one).reveal() / one for deviation in (small, large, large)]
+
+    few, *rounds = (drawn.double() for drawn in tacit.launch(program)[0])
+    # Three discrete Gaussians, of a variance that is rounded up.
+    places = np.arange(-40, 41)
+    part = np.exp(-(places**2) / (2 * math.ceil(small**2)))
+    part /= part.sum()
+    chances = np.convolve(np.convolve(part, part), part)[120 - 9 : 120 + 10]
+    chances[[0, -1]] += (1 - chances.sum()) / 2
+    observed = torch.bincount(few.clamp(-9, 9).long() + 9, minlength=19)
+    assert stats.chisquare(observed, chances * count).pvalue > 1e-6
+    drawn = [x.numpy() / (large * math.sqrt(3)) for x in rounds]
+    for x in drawn:
+        assert stats.kstest(x, "norm").pvalue > 1e-6
+    (first, other), most = drawn, 5 / math.sqrt(count)
+    for distance in (1, 2, 64, 4096):
+        assert abs(float((first[distance:] * first[:-distance]).mean())) < most
+    assert abs(float((first * other).mean())) < most
+    # Nor of sizes.
+    assert abs(float(np.corrcoef(first**2, other**2)[0, 1])) < most
+    assert abs(float(np.corrcoef(first[1:] ** 2, first[:-1] ** 2)[0, 1])) < most
+
+
 def test_what_noise_may_be() -> None:
     def program(deviation: float) -> None:
         noise(tacit.share(torch.zeros(2), owner=0), deviation)
@@ -135,7 +221,7 @@ def test_what_noise_may_be() -> None:
             tacit.launch(program, deviation, protocol="plain")
 
 
-def test_an_audit_by_membership_stays_below_epsilon() -> None:
+def test_an_audit_of_noise_stays_below_epsilon() -> None:
     """Whoever sees a result, and knows everything but whether one client was there, guesses by the noise
     along its vector: what it wins is less than ε allows (Clopper and Pearson's bounds at 10^-6)."""
     sigma, trials, scale = 1.0, 200_000, 2.0**22
@@ -152,3 +238,50 @@ def test_an_audit_by_membership_stays_below_epsilon() -> None:
     assert best < claimed
     # The audit is no empty one: half of the noise would not pass it.
     assert best > epsilon(2 * sigma, 1.0, 1, DELTA)
+
+
+#: The clients whose membership is guessed in a round, and the chance that a guess's bounds are wrong.
+CANARIES, ALPHA = 1024, 0.01
+
+
+def audited(scores: np.ndarray[Any, Any], present: np.ndarray[Any, Any]) -> float:
+    """The ε that whoever guesses by these scores proves to be spent: hits are at most e^ε times the false
+    alarms, and δ (Clopper and Pearson's bounds, for all thresholds together)."""
+    thresholds, best = np.linspace(-2, 4, 25), 0.0
+    bound, trials, others = ALPHA / (2 * len(thresholds)), int(present.sum()), int((~present).sum())
+    for threshold in thresholds:
+        hits, false = int((scores[present] > threshold).sum()), int((scores[~present] > threshold).sum())
+        low = stats.beta.ppf(bound, hits, trials - hits + 1) if hits else 0.0
+        high = stats.beta.ppf(1 - bound, false + 1, others - false) if false < others else 1.0
+        best = max(best, math.log(max(low - DELTA, 1e-12) / high))
+    return best
+
+
+def test_an_audit_by_membership_stays_below_epsilon(tmp_path: Path) -> None:
+    """Clients send vectors of the whole bound, each in a direction of its own, or nothing. Whoever sees the
+    result, and whoever is a server and knows two parts of the noise besides, guesses which of them did: what
+    it wins is less than the account says. So many clients in one round are so many audits of one client each,
+    since the noise of each direction is independent. A tenth of the noise would not pass."""
+    present = torch.rand(CANARIES, generator=torch.Generator().manual_seed(4)) < 0.5
+    vectors, sigma = torch.diag(present.double()), 2.0
+
+    def program(deviation: float) -> tuple[list[np.ndarray[Any, Any]], Epsilons]:
+        watched, party = watch(components=False), tacit.session().party
+        account = Account(tmp_path / f"{deviation}-{party}", Mechanism.of(sigma, delta=DELTA))
+        with tacit.fraction_bits(VECTOR_BITS):
+            rows = tacit.share(vectors if party == 0 else None, owner=0)
+            weights = tacit.share(torch.ones(CANARIES) if party == 0 else None, owner=0)
+        settings = Settings(bound=1.0, noise=deviation, divisor=1.0)
+        outcome = Round.of(settings, account).secret(Submitted(list(range(CANARIES)), rows, weights))
+        assert outcome.vector is not None
+        assert not outcome.refused
+        ((before, after),) = watched.noise
+        known = sum(after[at].ravel() - before[at].ravel() for at in range(2)) * 2.0**-VECTOR_BITS
+        seen = outcome.vector.double().numpy()
+        return [seen, seen - known], account.spent
+
+    for deviation, is_enough in ((sigma, True), (sigma / 10, False)):
+        results = tacit.launch(program, deviation)
+        for (seen, without_known), spent in results:
+            assert (audited(seen, present.numpy()) < spent.to_others) is is_enough
+            assert (audited(without_known, present.numpy()) < spent.to_server) is is_enough

@@ -92,6 +92,34 @@ def test_who_does_not_keep_to_the_bound(check: str, aggregator: str, tmp_path: P
     torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=2e-3)
 
 
+@pytest.mark.parametrize("check", ["refuse", "clip"])
+def test_a_small_weight_moves_little(check: str, tmp_path: Path) -> None:
+    """Three clients of small weights; a fourth one claims none and sends a vector of the whole bound. It is
+    refused, or counts like a client of full weight."""
+    settings = Settings(bound=2.0, check=check, greatest_weight=100.0)
+    sent = [Round.of(settings).client(x, count) for x, count in zip(updates(), (1, 2, 4, 100), strict=True)]
+    vectors = torch.stack([each.vector for each in sent])
+    weights = torch.tensor([*(each.weight for each in sent[:3]), 0.0], dtype=torch.float64)
+    secret, plain = both(settings, vectors, weights, tmp_path)
+    assert secret.refused == plain.refused == ({9: "norm"} if check == "refuse" else {})
+    # Factors are off by 2^-12 of the bound, and weights that add up to 0.07 of one say how much that is.
+    torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=1e-3 if check == "clip" else 1e-4)
+    for outcome in (secret, plain):
+        assert outcome.vector is not None
+        assert float(outcome.vector.norm()) < 2.0
+
+
+def test_honest_clients_of_any_weight_pass(tmp_path: Path) -> None:
+    """At the bound, rounded as they are sent."""
+    settings = Settings(bound=2.0, greatest_weight=1e6)
+    x = 10 * torch.randn(4, 3000, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    sent = [Round.of(settings).client(row, count) for row, count in zip(x, (1e-3, 1, 4e3, 1e6), strict=True)]
+    vectors = torch.stack([each.vector for each in sent])
+    weights = torch.tensor([each.weight for each in sent], dtype=torch.float64)
+    secret, plain = both(settings, vectors, weights, tmp_path)
+    assert secret.refused == plain.refused == {}
+
+
 def test_a_root_takes_no_part_itself(tmp_path: Path) -> None:
     settings = Settings(aggregator="fltrust", bound=4.0, root=5)
     vectors = torch.stack([Round.of(settings).client(x).vector for x in updates().abs()])

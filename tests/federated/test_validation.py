@@ -1,11 +1,13 @@
 """What a norm must be: found out in secret, whatever a client sends."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import tacit
 from tacit import shares
@@ -120,7 +122,9 @@ def test_long_vectors_are_shortened() -> None:
 
     def program() -> list[torch.Tensor]:
         vectors = shared(words)
-        good, factors = validation.clipped(vectors, shared(torch.ones(len(words), dtype=torch.int64)))
+        weights = shared(torch.ones(len(words), dtype=torch.int64))
+        good, factors, counted = validation.clipped(vectors, weights)
+        assert counted is weights
         with tacit.fraction_bits(validation.VECTOR_BITS):
             return [good, (vectors[good] * factors[good].unsqueeze(1)).reveal()]
 
@@ -151,18 +155,125 @@ def test_projections_are_products_with_the_coins_weights() -> None:
     assert float(np.abs(np.corrcoef(weights.numpy().T) - np.eye(PROJECTIONS)).max()) < 0.1
 
 
-def test_every_projection_lets_half_of_huge_entries_pass_at_most() -> None:
-    """The argument's two cases, one projection at a time, over many coins."""
-    huge = torch.stack([single(-(1 << 63)), single(2 * WIDEST + 1), single(1 << 62) + single(1 << 62, 1)])
-    # Just above 9T in norm, in words that are all small.
-    spread = torch.full((1, SIZE), int(9.1 * WIDEST / SIZE**0.5))
-    rows, passed, trials = torch.cat([huge, spread]), torch.zeros(4), 300
-    for trial in range(trials):
-        (products,) = projections((rows[:, :2048],), trial.to_bytes(16, "little"))
-        inside = (products >= -WIDEST) & (products <= WIDEST)
-        passed += inside.double().mean(1)
-    # 12,000 projections: half, and five standard deviations.
-    assert float((passed / trials).max()) < 0.5 + 5 * 0.5 / (trials * PROJECTIONS) ** 0.5
+def inside(rows: torch.Tensor, trials: int) -> torch.Tensor:
+    """Which products with the weights of so many coins are small, [trials, rows, K]."""
+    products = [projections((rows,), trial.to_bytes(16, "little"))[0] for trial in range(trials)]
+    return torch.stack([(each >= -WIDEST) & (each <= WIDEST) for each in products])
+
+
+def test_every_projection_lets_half_of_what_it_is_to_stop_pass_at_most() -> None:
+    """The argument's two cases, one projection at a time and several, over many coins."""
+    several = torch.zeros(SIZE, dtype=torch.int64)
+    several[:32] = -(1 << 63)
+    huge = [single(-(1 << 63)), single(2 * WIDEST + 1), single(1 << 62) + single(1 << 62, 1), several]
+    # Of norms just above 9T, and more, in words that are all small, or few that are as large as they may be.
+    spread = torch.full((SIZE,), math.ceil(9 * WIDEST / SIZE**0.5))
+    few = torch.zeros(SIZE, dtype=torch.int64)
+    few[:21] = 2 * WIDEST
+    rows, trials = torch.stack([*huge, spread, 2 * spread, few]), 200
+    assert bool((rows.double().norm(dim=1)[4:] >= 9 * WIDEST).all())
+    passed = inside(rows, trials).transpose(0, 1).reshape(len(rows), -1).double()
+    # 8,000 projections: half, and five standard deviations; what is spread falls short of it by far.
+    within = 5 * 0.5 / passed.shape[1] ** 0.5
+    assert float(passed.mean(1).max()) < 0.5 + within
+    assert float(passed.mean(1)[0]) > 0.5 - within
+    assert float(passed.mean(1)[4:].max()) < 4.3 / 9
+    # Projections of one coin are independent of each other: k of them let 2^-k pass.
+    for together in (2, 4, 8):
+        all_passed = passed.reshape(len(rows), -1, together).prod(2)
+        most = stats.binom.ppf(1 - 1e-7, all_passed.shape[1], 0.5**together)
+        assert float(all_passed.sum(1).max()) <= most
+    # No coin lets any of them pass by all its projections; honest norms pass by all.
+    assert not bool(inside(rows, 20).all(2).any())
+    assert bool(inside(torch.stack([honest(0.99), honest(7.0), 7 * single(UNIT)]), 20).all())
+
+
+def test_norms_of_a_million_words() -> None:
+    """As above, at the size of models."""
+    size = 1_000_000
+    x = torch.randn(size, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    direction = x / x.norm() * UNIT
+    words = torch.zeros(7, size, dtype=torch.int64)
+    words[0], words[1] = (0.99 * direction).trunc().long(), (1.01 * direction).trunc().long()
+    # Σ x² is 0 modulo 2^64 of all these but the last, whose one word stands last.
+    words[2, : 1 << 18], words[3, :: size // 4], words[4, -1] = 1 << 23, 1 << 31, 1 << 32
+    words[5, -1 << 18 :] = torch.tensor([1 << 23, -(1 << 23)]).repeat(1 << 17)
+    words[6, -1] = 2 * UNIT
+    assert (words[2:6] * words[2:6]).sum(1).tolist() == [0] * 4
+
+    def program() -> list[torch.Tensor]:
+        return [validation.within_bound(shared(words), shared(torch.ones(len(words)).long()))]
+
+    assert everywhere(program)[0].tolist() == [True] + [False] * 6
+
+
+def known_to_pass(coin: bytes) -> torch.Tensor:
+    """A vector whose products with the weights of a coin are all 0: words 2^63, at places where an even
+    number of weights of every row are not 0."""
+    odd = (weights_of(stream_of(coin), 64) != 0).numpy()
+    # One unknown for each place; what is left of 40 rows by elimination modulo 2.
+    rows, pivots = odd.T.copy(), []
+    for column in range(64):
+        found = [row for row in range(len(pivots), PROJECTIONS) if rows[row, column]]
+        if found:
+            rows[[len(pivots), found[0]]] = rows[[found[0], len(pivots)]]
+            for row in range(PROJECTIONS):
+                if row != len(pivots) and rows[row, column]:
+                    rows[row] ^= rows[len(pivots)]
+            pivots.append(column)
+    free = next(column for column in range(64) if column not in pivots)
+    words = torch.zeros(1, SIZE, dtype=torch.int64)
+    words[0, free] = -(1 << 63)
+    words[0, [pivot for row, pivot in enumerate(pivots) if rows[row, free]]] = -(1 << 63)
+    return words
+
+
+def test_who_knew_the_coin_could_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it has to be tossed after vectors are handed in, and anew each time."""
+    words = known_to_pass(bytes(16))
+
+    def program() -> list[torch.Tensor]:
+        return [validation.within_bound(shared(words), shared(torch.ones(1, dtype=torch.int64)))]
+
+    assert everywhere(program)[0].tolist() == [False]
+    monkeypatch.setattr(validation, "public_coin", bytes)
+    assert everywhere(program)[0].tolist() == [True]
+
+
+def test_vectors_that_come_multiplied_are_as_short_as_their_weights() -> None:
+    """To a word: the length that rounding may add."""
+    quarter, slack = UNIT // 4, validation.slack(SIZE)
+    cases = [
+        (honest(0.2499), quarter, True),
+        (honest(0.26), quarter, False),
+        (single(quarter + slack), quarter, True),
+        (single(quarter + slack + 1), quarter, False),
+        (single(UNIT), UNIT, True),
+        (single(UNIT + 1), UNIT, False),
+        (honest(0.0), 0, True),
+        (honest(0.9), 0, False),
+        (single(slack), 0, True),
+        (single(-(1 << 63)), UNIT, False),
+        (honest(0.1), -quarter, False),
+        (honest(0.1), -(1 << 63) + UNIT, False),
+    ]
+    words, weights = torch.stack([case[0] for case in cases]), torch.tensor([case[1] for case in cases])
+
+    def program() -> list[torch.Tensor]:
+        vectors, own = shared(words), shared(weights)
+        good, _, counted = validation.clipped(vectors, own, is_weighted=True)
+        return [
+            validation.within_bound(vectors, own, is_weighted=True),
+            good,
+            (counted[good].reveal() * UNIT).long(),
+        ]
+
+    found, can_be_shortened, counted = everywhere(program)
+    assert found.tolist() == [case[2] for case in cases]
+    assert can_be_shortened.tolist() == [True] * 9 + [False] * 3
+    # Who sends more than its weight counts as much as anybody may.
+    lengths = [quarter, UNIT, quarter, UNIT, UNIT, UNIT, 0, UNIT, 0]
+    assert counted.tolist() == lengths
 
 
 def test_what_validation_cannot_take() -> None:

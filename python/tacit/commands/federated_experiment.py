@@ -4,8 +4,20 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from tacit.commands.options import positive
+from tacit.errors import MisuseError
+
 #: What can be measured.
 KINDS = ("accuracy", "attacks", "privacy", "cost")
+
+
+#: What each takes besides.
+OPTIONS = {
+    "accuracy": ("data", "rounds", "seeds", "device"),
+    "attacks": ("rounds", "seeds"),
+    "privacy": ("rounds", "seeds"),
+    "cost": (),
+}
 
 
 def add(commands: Any) -> None:
@@ -17,6 +29,18 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("kind", choices=KINDS, help="what to measure")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="accuracy: repeats PPPFL's tables on what lies there, as torchvision and UCI unpack it: one at "
+        "least of the folders cifar-10-batches-py, cifar-100-python, 'UCI HAR Dataset'. Nothing is fetched",
+    )
+    parser.add_argument(
+        "--rounds", type=positive, metavar="N", help="how many (20; privacy 10; with --data 2500)"
+    )
+    parser.add_argument("--seeds", type=positive, metavar="N", help="how many times, each another way (3)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="what clients train on, with --data (cpu)")
     parser.set_defaults(command=run)
 
 
@@ -25,5 +49,12 @@ def run(parsed: argparse.Namespace) -> None:
 
     from tacit.federated.experiments import EXPERIMENTS
 
+    names = ("data", "rounds", "seeds", "device")
+    given = {name: getattr(parsed, name) for name in names if getattr(parsed, name) is not None}
+    for name in given:
+        if name not in OPTIONS[parsed.kind]:
+            raise MisuseError(f"--{name} is not for {parsed.kind}")
+    if "device" in given and "data" not in given:
+        raise MisuseError("--device goes with --data")
     console = Console()
-    console.print(f"Report: {EXPERIMENTS[parsed.kind](console, parsed.out)}")
+    console.print(f"Report: {EXPERIMENTS[parsed.kind](console, parsed.out, **given)}")

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ from torch import nn
 from torch.nn.utils import parameters_to_vector
 
 from tacit.errors import MisuseError, SetupError
+from tacit.federated.folders import split
+from tacit.federated.networks import NETWORKS
 from tacit.federated.training import Training, one_thread, update_of
 
 #: The part of all examples that clients train on; the rest is held out.
@@ -30,9 +34,14 @@ class Dataset:
     test_labels: torch.Tensor
     classes: int
     hidden: int
+    #: Of images: the name of the network that they are for.
+    network: str | None = None
 
     def model(self) -> nn.Sequential:
-        """Two layers, or one where nothing is hidden; PyTorch's generator decides how they begin."""
+        """Two layers, one where nothing is hidden, or the network; PyTorch's generator decides how they
+        begin."""
+        if self.network is not None:
+            return NETWORKS[self.network](self.classes)
         if not self.hidden:
             return nn.Sequential(nn.Linear(self.inputs.shape[1], self.classes))
         return nn.Sequential(
@@ -47,14 +56,20 @@ LAST_LAYER = "-last-layer"
 PUBLIC = 0.3
 
 
-def dataset(name: str) -> Dataset:
+@lru_cache(maxsize=2)
+def dataset(name: str, folder: str | None = None) -> Dataset:
     """Data by name: "digits" or "cancer" of scikit-learn, or "mnist1d", which is generated; with
     "-last-layer" what all layers but the last make of them, in a model that was trained on a public part.
 
+    Or data of a folder: "cifar-10/NETWORK", "cifar-100/NETWORK" with a network of ``NETWORKS``, or "uci-har".
+    The last two are kept, since one federation after the other asks for the same; nobody writes to them.
+
     Raises:
         MisuseError: another name.
-        SetupError: scikit-learn is not installed.
+        SetupError: scikit-learn is not installed, or the folder does not hold these data.
     """
+    if folder is not None:
+        return _of_folder(name, Path(folder))
     if name.endswith(LAST_LAYER):
         return _last_layer(dataset(name.removesuffix(LAST_LAYER)))
     if name not in DATASETS:
@@ -71,6 +86,15 @@ def dataset(name: str) -> Dataset:
         int(labels.max()) + 1,
         hidden,
     )
+
+
+def _of_folder(name: str, folder: Path) -> Dataset:
+    source, _, network = name.partition("/")
+    read = split(source, folder)
+    is_image = read.inputs.dim() == 4
+    if is_image and network not in NETWORKS:
+        raise MisuseError(f"no network is called {network!r}; known are {', '.join(NETWORKS)}")
+    return Dataset(name, *read, hidden=0, network=network if is_image else None)
 
 
 def _last_layer(data: Dataset) -> Dataset:

@@ -11,20 +11,20 @@ Partition = list[torch.Tensor]
 
 
 def skewed(labels: torch.Tensor, clients: int, skew: float, generator: torch.Generator) -> Partition:
-    """As in PPPFL (Akhtar 2024, 4.5.2): about that part of every client's examples has one label, which goes
-    round over the clients; the others are any. That part of each label's examples goes to the clients that it
-    belongs to, in equal shares, and what is left of all labels to everybody: so no label is used up before
-    the others."""
+    """As in PPPFL (Akhtar 2024, 4.5.2): about that part of every client's examples has the label that is its
+    own, or one of several where there are more labels than clients; labels go round over the clients. The
+    other examples are any. That part of each label's examples goes to the clients that it belongs to, in
+    equal shares, and what is left of all labels to everybody: so no label is used up before the others."""
     classes = int(labels.max()) + 1
     found: list[list[torch.Tensor]] = [[] for _ in range(clients)]
     rest = []
     for label in range(classes):
         places = (labels == label).nonzero().flatten()
         places = places[torch.randperm(len(places), generator=generator)]
-        owners = list(range(label, clients, classes))
-        own, others = places.tensor_split([round(skew * len(places)) if owners else 0])
+        owners = list(range(label, clients, classes)) or [label % clients]
+        own, others = places.tensor_split([round(skew * len(places))])
         rest.append(others)
-        for owner, piece in zip(owners, own.tensor_split(max(1, len(owners))), strict=False):
+        for owner, piece in zip(owners, own.tensor_split(len(owners)), strict=True):
             found[owner].append(piece)
     left = torch.cat(rest)
     left = left[torch.randperm(len(left), generator=generator)]

@@ -8,6 +8,12 @@ from tacit.errors import SetupError
 #: A line of a plot: places and heights.
 Line = tuple[Sequence[float], Sequence[float]]
 
+#: How lines are drawn that have one colour, and points that lie on each other.
+STYLES, DOTS = ("-", "--", ":"), ("o", "s", "^", "v", "D", "x", "P")
+
+#: So many whole numbers on a logarithmic axis are named as they are.
+FEW = 6
+
 
 def check_plots() -> None:
     """Whether plots can be drawn, before anything takes long.
@@ -24,9 +30,10 @@ def check_plots() -> None:
 
 
 def lines(
-    path: Path, title: str, labels: tuple[str, str], drawn: Mapping[str, Line], *, log: bool = False
+    path: Path, title: str, labels: tuple[str, str], drawn: Mapping[str, Line], *, log: str = ""
 ) -> Path:
-    """Draws lines by name, with a label for each axis, into a file, and returns its path.
+    """Draws lines by name, with a label for each axis, into a file, and returns its path. ``log`` names the
+    axes that are logarithmic, "x", "y" or "xy".
 
     Raises:
         SetupError: it cannot be drawn or written.
@@ -34,14 +41,22 @@ def lines(
     check_plots()
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    for name, (places, heights) in drawn.items():
-        axes.plot(places, heights, marker="o", markersize=3, label=name)
+    figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
+    for number, (name, (places, heights)) in enumerate(drawn.items()):
+        # Colours come round after ten; then lines are drawn in another way.
+        style, dot = STYLES[number // 10 % len(STYLES)], DOTS[number % len(DOTS)]
+        axes.plot(places, heights, linestyle=style, marker=dot, markersize=4, linewidth=1.3, label=name)
     axes.set(title=title, xlabel=labels[0], ylabel=labels[1])
-    if log:
-        axes.set(xscale="log", yscale="log")
+    for axis in log:
+        axes.set(**{f"{axis}scale": "log"})
+    measured = sorted({place for places, _ in drawn.values() for place in places})
+    if "x" in log and len(measured) <= FEW and all(isinstance(place, int) for place in measured):
+        axes.set_xticks(measured, [f"{place:,}" for place in measured])
+        axes.set_xticks([], minor=True)
     axes.grid(alpha=0.3)
-    axes.legend()
+    axes.spines[["top", "right"]].set_visible(False)
+    # Beside the lines, where it hides none.
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
     try:
         figure.savefig(path, dpi=120)
     except OSError as error:

@@ -5,6 +5,7 @@ to the servers by ``hand_in``; everything after that is what servers do with wha
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,7 +21,7 @@ from tacit.federated.held import Outcome, Update
 from tacit.federated.partitions import partition
 from tacit.federated.steps import Round, Settings
 from tacit.federated.submission import Submitted
-from tacit.federated.training import Training, accuracy, one_thread, update_of
+from tacit.federated.training import Training, accuracy, threads, update_of
 from tacit.federated.validation import VECTOR_BITS
 from tacit.fixed import Scale
 from tacit.session import session
@@ -28,6 +29,9 @@ from tacit.sharing import share
 
 #: Examples of whoever is trusted.
 ROOT_EXAMPLES = 100
+
+#: Classes from which on it counts whether the right one is among the five most likely.
+MANY_CLASSES = 20
 
 #: The party in whose process the clients live.
 HOST = 0
@@ -48,6 +52,10 @@ class Federation:
     sampling: float = 1.0
     delta: float = 1e-5
     seed: int = 0
+    #: Where data lie that do not come with a package.
+    folder: str | None = None
+    #: Rounds from one to the next after which the model is evaluated; the last one always is.
+    evaluated: int = 1
 
 
 @dataclass(frozen=True)
@@ -58,12 +66,15 @@ class Row:
     accepted: int
     late: int
     refused: dict[str, int]
+    #: Not a number where the model is not evaluated, or somewhere else.
     accuracy: float
     backdoor: float | None
     seconds: float
     bytes_sent: int
     rounds: int
     epsilons: Epsilons | None = None
+    #: The part of held-out examples whose label is among the five most likely, of many classes.
+    among_five: float | None = None
 
     def as_json(self) -> dict[str, object]:
         """All fields by name."""
@@ -75,7 +86,7 @@ class Clients:
 
     def __init__(self, federation: Federation) -> None:
         self.federation = federation
-        self.data = dataset(federation.data)
+        self.data = dataset(federation.data, federation.folder)
         generator = torch.Generator().manual_seed(federation.seed)
         self.parts = partition(federation.partition, self.data.labels, federation.clients, generator)
         # Whoever is trusted has a few examples of all kinds, and comes after the clients.
@@ -125,9 +136,16 @@ class Clients:
         """What each client sends of that."""
         return {client: round_.client(vector, len(self.parts[client])) for client, vector in found.items()}
 
-    def accuracy(self, parameters: torch.Tensor) -> float:
+    def accuracy(self, parameters: torch.Tensor, among: int = 1) -> float:
         """On what is held out."""
-        return accuracy(self.model, parameters, self.data.test_inputs, self.data.test_labels)
+        data, device = self.data, self.federation.training.device
+        return accuracy(
+            self.model, parameters, data.test_inputs, data.test_labels, among=among, device=device
+        )
+
+    def is_evaluated(self, number: int) -> bool:
+        """Whether the model is, after this round."""
+        return number + 1 == self.federation.rounds or (number + 1) % self.federation.evaluated == 0
 
     def backdoor(self, parameters: torch.Tensor) -> float | None:
         """The part of held-out examples of other classes that the mark leads to the attackers' one."""
@@ -162,7 +180,7 @@ def in_secret(
         folder: for the servers' accounts.
         told: called with every row, at the host.
     """
-    with one_thread():
+    with threads(federation.training.threads):
         return _rounds(federation, folder, told)
 
 
@@ -195,7 +213,7 @@ def in_the_clear(
     federation: Federation, told: Callable[[Row], None] | None = None
 ) -> tuple[list[Row], torch.Tensor]:
     """The reference: the same clients, rounds and steps on plain vectors, without noise."""
-    with one_thread():
+    with threads(federation.training.threads):
         clients = Clients(federation)
         # The reference spends nothing, so that no file is written.
         round_ = Round.of(federation.settings, account_of(federation, Path("account-of-nobody"), 3))
@@ -237,14 +255,18 @@ def account_of(federation: Federation, path: Path, parties: int) -> Account | No
 
 def _row(clients: Clients | None, number: int, outcome: Outcome, parameters: torch.Tensor) -> Row:
     reasons = list(outcome.refused.values())
+    if clients is not None and not clients.is_evaluated(number):
+        clients = None
+    has_many = clients is not None and clients.data.classes >= MANY_CLASSES
     return Row(
         number=number,
         accepted=len(outcome.accepted),
         late=0,
         refused={reason: reasons.count(reason) for reason in sorted(set(reasons))},
-        accuracy=clients.accuracy(parameters) if clients is not None else 0.0,
+        accuracy=clients.accuracy(parameters) if clients is not None else math.nan,
         backdoor=clients.backdoor(parameters) if clients is not None else None,
         seconds=0.0,
         bytes_sent=0,
         rounds=0,
+        among_five=clients.accuracy(parameters, 5) if clients is not None and has_many else None,
     )

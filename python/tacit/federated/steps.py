@@ -99,6 +99,8 @@ class Validate(Step):
 
     check: str
     minimum: int = 1
+    #: Whether vectors come multiplied by their weights, so that these bound them too.
+    is_weighted: bool = False
 
     def secret(self, held: Held) -> Held:
         """Shows one bit of each client."""
@@ -107,24 +109,25 @@ class Validate(Step):
         assert isinstance(held.vectors, SecretTensor)
         assert isinstance(held.weights, SecretTensor)
         if self.check == "refuse":
-            return self._passed(held, validation.within_bound(held.vectors, held.weights))
-        good, factors = validation.clipped(held.vectors, held.weights)
-        return self._passed(replace(held, factors=factors), good)
+            good = validation.within_bound(held.vectors, held.weights, is_weighted=self.is_weighted)
+            return self._passed(held, good)
+        good, factors, weights = validation.clipped(held.vectors, held.weights, is_weighted=self.is_weighted)
+        return self._passed(replace(held, factors=factors, weights=weights), good)
 
     def plain(self, held: Held) -> Held:
         """By the norms themselves; of those to be shortened, 56 bounds stand for what the servers can still
         tell."""
         if self.check == "none":
             return held
-        norms = held.vectors.norm(dim=1)
-        longest = 1 if self.check == "refuse" else validation.WIDEST / validation.UNIT
-        good = (held.weights >= 0) & (held.weights <= 1) & (norms <= longest)
+        norms, parameters = held.vectors.norm(dim=1), held.vectors.shape[1]
+        good = (held.weights >= 0) & (held.weights <= 1)
+        fits = norms <= held.weights + validation.slack(parameters) / validation.UNIT
         if self.check == "refuse":
-            return self._passed(held, good)
-        return self._passed(
-            replace(held, factors=(1.0 - validation.margin(held.vectors.shape[1])) / norms.clamp(min=1.0)),
-            good,
-        )
+            return self._passed(held, good & (norms <= 1) & (fits if self.is_weighted else True))
+        factors = (1.0 - validation.margin(parameters)) / norms.clamp(min=1.0)
+        weights = torch.where(fits, held.weights, 1.0) if self.is_weighted else held.weights
+        good &= norms <= validation.WIDEST / validation.UNIT
+        return self._passed(replace(held, factors=factors, weights=weights), good)
 
     def _passed(self, held: Held, good: torch.Tensor) -> Held:
         held = held.passed(good, TOO_LONG)
@@ -286,7 +289,7 @@ class Round:
         steps: list[Step] = [
             Select(minimum),
             Clip(settings.bound, settings.greatest_weight, has_bound),
-            Validate(settings.check, minimum),
+            Validate(settings.check, minimum, chosen.is_sum),
             Combine(chosen, settings.root, minimum),
         ]
         unit = settings.bound

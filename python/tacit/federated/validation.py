@@ -25,6 +25,14 @@ of at most 2·exp(-T²/49β²) = 2·e^-64.
 **Then the norm itself.** Now Σ x² < (9T)² < 2^62 is what it is modulo 2^64: one ring element, which is
 compared with β² exactly, or from which a factor is made that shortens the vector.
 
+**Weights.** Where only a weighted mean is wanted, clients send w·x and w from 0 to 1, and it is w·x that is
+seen here. That it is as short as β would not do: whoever claims w = 0 and sends a vector of norm β would
+move a mean of n clients of small weights v by β/(n·v), not β/n. So Σ (w·x)² is compared with ((w + s)·β)²
+too, one product of two ring elements a client: s is what rounding may add, half a word an element. Then the
+norm of the mean is at most Σ (w + s) / Σ w bounds, whatever weights are claimed. In the other check, which
+shortens vectors, one that is longer than its weight allows is shortened to β and counts with the weight 1, as
+any client might have claimed for it.
+
 What is shown of a client is one bit: whether it passed. Weights are expanded from the coin's 128 bits by
 Philox, which no known test tells from random bits, and which a client cannot know when it chooses its vector;
 nothing secret rests on them.
@@ -69,53 +77,86 @@ def squares(vectors: SecretTensor) -> SecretTensor:
     return vectors.like(tuple(part.flatten() for part in parts), WHOLE, torch.int64)
 
 
-def cannot_wrap(vectors: SecretTensor) -> SecretTensor:
-    """Secret bits: of each row whether all its products are small. Rounds: the coin's, and those of
-    comparisons of 64 bits and of six ANDs."""
-    coin = public_coin(COIN)
-    products = vectors.like(projections(vectors._parts, coin), WHOLE, torch.int64)
-    # One of the two differences is negative beyond the interval, even where the other one wraps around.
-    too_far = torch.stack([WIDEST - products, WIDEST + products]) < 0
-    good: Any = ~too_far.any(2).any(0)
-    return good
-
-
-def within_bound(vectors: SecretTensor, weights: SecretTensor) -> torch.Tensor:
+def within_bound(vectors: SecretTensor, weights: SecretTensor, *, is_weighted: bool = False) -> torch.Tensor:
     """Which clients' vectors are in the bound, with weights from 0 to 1: to be shown, and with a probability
     of 2^-40 at most true of one that is not.
 
-    Shown: this bit of each client. About 35 rounds.
+    Args:
+        vectors: [clients, parameters].
+        weights: [clients].
+        is_weighted: whether vectors come multiplied by their weights, and have to be as short as these say.
+
+    Shown: this bit of each client. About 20 rounds.
     """
     square = squares(checked(vectors))
+    limits: list[torch.Tensor] = [UNIT * UNIT - square]
+    if is_weighted:
+        limits.append(_square_allowed(vectors, weights) - square)
+    demands = torch.cat([_demands(vectors, weights), torch.stack(limits, 1)], 1)
     with comparison_width(64):
-        is_good = cannot_wrap(vectors) & (square <= UNIT * UNIT) & _is_weight(weights)
-    return is_good.reveal()
+        return _are_met(demands < 0).reveal()
 
 
-def clipped(vectors: SecretTensor, weights: SecretTensor) -> tuple[torch.Tensor, SecretTensor]:
-    """Which clients' vectors can be brought into the bound, and the factors of all clients that do so: 1 for
-    those that are in it, if they leave ``MARGIN`` to it.
+def clipped(
+    vectors: SecretTensor, weights: SecretTensor, *, is_weighted: bool = False
+) -> tuple[torch.Tensor, SecretTensor, SecretTensor]:
+    """Which clients' vectors can be brought into the bound, the factors of all clients that do so, which are
+    1 for those that are in it but for ``margin``, and the weights with which they count: where vectors come
+    multiplied by their weights, that of one longer than its weight says is 1.
 
     Shown: of each client whether it is so far beyond the bound (eight times at least) that its norm
-    cannot be told, or has a weight that is not from 0 to 1. About 100 rounds. Domain of the factors: those
-    clients.
+    cannot be told, or has a weight that is not from 0 to 1. About 65 rounds. Domain of factors and weights:
+    those clients.
     """
     square = squares(checked(vectors))
     session = vectors._session
+    demands = [_demands(vectors, weights)]
+    if is_weighted:
+        demands.append((_square_allowed(vectors, weights) - square).unsqueeze(1))
     with comparison_width(64):
-        is_good = (cannot_wrap(vectors) & _is_weight(weights)).reveal()
+        broken = torch.cat(demands, 1) < 0
+        is_good = _are_met(broken[:, : demands[0].shape[1]]).reveal()
     with session.at_scale(Scale(VECTOR_BITS)), comparison_width(64):
         # Below 2^62 as a word with twice the fraction bits.
         parts = shares.truncate(session, square._parts, VECTOR_BITS)
         norms = SecretTensor(parts, session.scale, session, vectors.dtype)
         factors: Any = torch.rsqrt(norms.clamp(min=1.0)) * (1.0 - margin(vectors.shape[1]))
-    return is_good, factors
+        if is_weighted:
+            weights = torch.where(broken[:, -1], 1.0, weights)  # type: ignore[assignment]
+    return is_good, factors, weights
 
 
-def _is_weight(weights: SecretTensor) -> SecretTensor:
-    """Whether weights are from 0 to 1. As integers, so that all 64 bits are looked at."""
-    words = weights.like(weights._parts, WHOLE, torch.int64)
-    return (words >= 0) & (words <= 1 << weights._scale.bits)
+def slack(parameters: int) -> int:
+    """By how many words a vector may be longer than its weight: by its own rounding, half a word an element,
+    and that of the weight."""
+    return math.isqrt(parameters) // 2 + 2
+
+
+def _demands(vectors: SecretTensor, weights: SecretTensor) -> torch.Tensor:
+    """What is negative, of each client, unless all its products are small and its weight is from 0 to 1,
+    [clients, 2K + 2]. The coin's round."""
+    coin = public_coin(COIN)
+    products = vectors.like(projections(vectors._parts, coin), WHOLE, torch.int64)
+    words = _as_integers(weights).unsqueeze(1)
+    # One of the two differences is negative beyond the interval, even where the other one wraps around.
+    return torch.cat([WIDEST - products, WIDEST + products, words, UNIT - words], 1)
+
+
+def _are_met(broken: torch.Tensor) -> Any:
+    """Secret bits: of each row whether no demand is broken."""
+    return ~broken.any(1)
+
+
+def _square_allowed(vectors: SecretTensor, weights: SecretTensor) -> torch.Tensor:
+    """The square of the norm that a vector may have which was multiplied by its weight, in words. One
+    round."""
+    longest = _as_integers(weights) + slack(vectors.shape[1])
+    return longest * longest
+
+
+def _as_integers(weights: SecretTensor) -> torch.Tensor:
+    """Weights' words, so that all 64 bits are looked at."""
+    return weights.like(weights._parts, WHOLE, torch.int64)
 
 
 def checked(vectors: SecretTensor) -> SecretTensor:

@@ -12,8 +12,7 @@ LEAST_SQUARE = 2.0**-20
 
 def mean(vectors: torch.Tensor, weights: torch.Tensor) -> Quotient:
     """FedAvg (McMahan et al. 2017): the mean, weighted by the clients' counts of examples. Clients send
-    vector·weight, so that there is no product here. Validation bounds that product: a small weight does not
-    keep a client from moving the sum by a whole bound.
+    vector·weight, so that there is no product here. Validation holds that product against the weight.
 
     Reveals the sum of the vectors and the sum of the weights, which are divided afterwards, by everybody.
     Rounds: none. Exact; elements below 2^22 units.

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
-
 from tacit.federated.experiments import accuracy, attacks, cost, privacy
 
-#: By name: each takes a console, which it tells how far it is, and a folder, and returns its report's path.
-EXPERIMENTS: dict[str, Callable[[Console, Path], Path]] = {
+#: By name: each takes a console, which it tells how far it is, a folder, and options by name, and returns its
+#: report's path.
+EXPERIMENTS: dict[str, Callable[..., Path]] = {
     "accuracy": accuracy.run,
     "attacks": attacks.run,
     "privacy": privacy.run,

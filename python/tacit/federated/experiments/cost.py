@@ -27,6 +27,9 @@ TIMES = 3
 #: Longest wait for one message, in seconds.
 TIMEOUT = 600.0
 
+#: What lies between the servers: they are processes.
+TRANSPORT = "tcp"
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -71,7 +74,7 @@ def _once(setting: Setting) -> Cost:
 
 def measured(settings: Sequence[Setting], times: int | None = None) -> list[Cost]:
     """By setting."""
-    by_party = tacit.launch(program, list(settings), times or TIMES, transport="tcp", timeout=TIMEOUT)
+    by_party = tacit.launch(program, list(settings), times or TIMES, transport=TRANSPORT, timeout=TIMEOUT)
     found = []
     for place in range(len(settings)):
         tries = [
@@ -95,7 +98,8 @@ def run(
     """Tables and plots of seconds and bytes."""
     check_plots()
     folder(path)
-    warm_up()
+    if TRANSPORT == "tcp":
+        warm_up()
     names = names or list(AGGREGATORS)
     kinds = [("fedavg", "none"), *((name, "refuse") for name in names)]
     by_size = [Setting(*kind, USUAL_CLIENTS, size) for kind in kinds for size in parameters]
@@ -137,4 +141,4 @@ def _plot(path: Path, what: str, settings: Sequence[Setting], costs: dict[Settin
     for name in dict.fromkeys(map(_name, settings)):
         own = [setting for setting in settings if _name(setting) == name]
         drawn[name] = ([getattr(each, what) for each in own], [costs[each].seconds for each in own])
-    return lines(path, "Seconds a round", (what, "seconds"), drawn, log=True)
+    return lines(path, "Seconds a round", (what, "seconds"), drawn, log="xy")

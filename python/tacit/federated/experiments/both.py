@@ -1,0 +1,48 @@
+"""The same federations in secret and in the clear."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+import tacit
+from tacit.federated.simulation import HOST, Federation, Row, in_secret, in_the_clear
+
+#: Longest wait for one message, in seconds: the host trains all clients.
+TIMEOUT = 3600.0
+
+#: What lies between the servers: they are processes.
+TRANSPORT = "tcp"
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Rows of all rounds, by seed."""
+
+    secret: Sequence[list[Row]]
+    plain: Sequence[list[Row]]
+
+    @staticmethod
+    def accuracies(tried: Sequence[Sequence[Row]]) -> list[float]:
+        """After the last round, by seed."""
+        return [rows[-1].accuracy for rows in tried]
+
+    @property
+    def difference(self) -> float:
+        """By how many points the means over the seeds are apart."""
+        return 100 * abs(mean(self.accuracies(self.secret)) - mean(self.accuracies(self.plain)))
+
+
+def learned(federations: list[Federation]) -> list[list[Row]]:
+    """What every server runs: one federation after the other."""
+    found = []
+    for each in federations:
+        with tempfile.TemporaryDirectory(prefix="tacit-") as folder:
+            found.append(in_secret(each, folder)[0])
+    return found
+
+
+def both(federations: list[Federation]) -> Learned:
+    """In secret, between three processes, and in the clear."""
+    secret = tacit.launch(learned, federations, transport=TRANSPORT, timeout=TIMEOUT)[HOST]
+    return Learned(secret, [in_the_clear(each)[0] for each in federations])
