@@ -7,6 +7,7 @@ from typing import Any
 
 from tacit import _core
 from tacit.federated.server import Report, Server
+from tacit.federated.steps import Round, Rounds
 
 #: Seconds that nothing takes unless it fails.
 LONG = 60.0
@@ -33,7 +34,15 @@ class Servers:
     """Three servers in threads, each doing the same, and what each returned or raised. The last one may have
     another configuration."""
 
-    def __init__(self, config: Path, work: Callable[[Server], Any], *, last: Path | None = None) -> None:
+    def __init__(
+        self,
+        config: Path,
+        work: Callable[[Server], Any],
+        *,
+        last: Path | None = None,
+        rounds: Rounds = Round.of,
+    ) -> None:
+        self._rounds = rounds
         self.found: list[Any] = [None] * 3
         configs = [config, config, last or config]
         self._threads = [
@@ -44,7 +53,7 @@ class Servers:
 
     def _run(self, config: Path, at: int, work: Callable[[Server], Any]) -> None:
         try:
-            with Server.open(config, at, threads=1) as server:
+            with Server.open(config, at, threads=1, rounds=self._rounds) as server:
                 self.found[at] = work(server)
         except Exception as error:
             self.found[at] = error

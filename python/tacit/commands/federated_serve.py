@@ -30,7 +30,7 @@ def add(commands: Any) -> None:
         required=True,
         metavar="FILE",
         help="the parameters to begin from, as torch.save writes a tensor or a module's state_dict(); the "
-        "same at all servers",
+        "same at all servers; where a coordinator has the model, only their number counts",
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write there, after each round, the parameters in a row"

@@ -20,7 +20,7 @@ from tacit.errors import EncodingError, MisuseError, PeerError
 from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.config import Federation
 from tacit.federated.held import Update
-from tacit.federated.steps import Round, Settings
+from tacit.federated.steps import Round, Rounds, Settings
 from tacit.federated.terms import Terms
 from tacit.federated.validation import VECTOR_BITS
 
@@ -44,7 +44,8 @@ class Task:
     """A round that a client may take part in."""
 
     round: int
-    #: The parameters to begin from, in a row.
+    #: The parameters to begin from, in a row. Zeros where a coordinator has them: a state that is handed in
+    #: is an update then, and so is the result.
     model: torch.Tensor
     settings: Settings
     #: Seconds that were left for submissions when the client joined.
@@ -68,8 +69,13 @@ class Receipt:
 class Client:
     """One of a federation's clients."""
 
-    def __init__(self, config: str | Path, number: int) -> None:
+    def __init__(self, config: str | Path, number: int, rounds: Rounds = Round.of) -> None:
         """Reads the configuration, and calls nobody yet.
+
+        Args:
+            config: the federation's file.
+            number: which client this is.
+            rounds: what makes the steps of a round of its settings, where some are one's own.
 
         Raises:
             SetupError: configuration, certificates or key are wrong.
@@ -82,6 +88,7 @@ class Client:
         self.number = number
         self._settings = federation.settings
         self._core = _core.Client(federation.name, certificates, addresses, number, certificate, key)
+        self._rounds = rounds
         self._latest = 0
         #: Where servers do not know the model: what this client knows of it, and which round made it.
         self._base = 0
@@ -98,7 +105,10 @@ class Client:
         told = self._core.join(self._latest, timeout)
         terms = Terms.from_bytes(told.terms)
         self._check(terms.settings)
-        model = self._known(terms.base) if terms.base else _floats(told.model)
+        if terms.settings.coordinator is not None:
+            model = torch.zeros(terms.parameters)
+        else:
+            model = self._known(terms.base) if terms.base else _floats(told.model)
         if told.words != terms.words or len(model) != terms.parameters:
             raise PeerError("the servers told of a model that does not fit its own size")
         task = Task(told.round, model, terms.settings, told.left)
@@ -138,15 +148,18 @@ class Client:
 
         Raises:
             EncodingError: a value is NaN, infinite or too far from the task's model, named with the limit.
-            MisuseError: no round was joined, or the state has another size than its model.
+            MisuseError: no round was joined, the state has another size than its model, or this client is the
+                coordinator.
             RefusedError: a server did not take it: late, or against the round's rules.
             PeerError: a server was not reached; the submission does not count then.
         """
         if self._task is None:
             raise MisuseError("no round was joined: call join() first")
         core, task = self._task
+        if task.settings.coordinator == self.number:
+            raise MisuseError(f"client {self.number} is the coordinator, who hands in nothing")
         update = vector_of(state, len(task.model)).sub_(task.model)
-        sent = _clients_half(task.settings).client(update, weight)
+        sent = self._rounds(_clients_half(task.settings), None).client(update, weight)
         digest = self._core.submit(core, _words(sent).numpy())
         return Receipt(task.round, digest.hex())
 
@@ -171,13 +184,14 @@ class Client:
         return model
 
 
-def _clients_half(settings: Settings) -> Round:
-    """The steps that a client has a half of. Noise is the servers'; and an aggregator of one's own need not
-    be here, since clients do nothing for it. What hides them was looked at in the client's configuration."""
+def _clients_half(settings: Settings) -> Settings:
+    """What makes the steps that a client has a half of. Noise is the servers'; and an aggregator of one's own
+    need not be here, since clients do nothing for it. What hides them was looked at in the client's
+    configuration."""
     settings = replace(settings, noise=None, divisor=None, reveals_single=True)
     if settings.aggregator not in AGGREGATORS:
         settings = replace(settings, aggregator=_NOTHING_TO_DO)
-    return Round.of(settings)
+    return settings
 
 
 def _words(sent: Update) -> torch.Tensor:

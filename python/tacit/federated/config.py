@@ -77,6 +77,7 @@ _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "minimum_clients": int,
     "reveals_single": bool,
     "root": int,
+    "coordinator": int,
 }
 _ROUND: Kinds = {
     "seconds": _NUMBER,
@@ -134,6 +135,11 @@ class Federation:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SetupError(f"{path}: {error}") from None
         return _Reading(path).federation(document)
+
+    @property
+    def submitting(self) -> int:
+        """Clients who hand in vectors: all but the coordinator."""
+        return self.clients - (self.settings.coordinator is not None)
 
     def certificates_of_servers(self) -> list[str]:
         """PEM texts, in order."""
@@ -223,9 +229,12 @@ class _Reading:
         """What a round does, if that hides clients and can be done for so many."""
         settings = Settings(**rounds)
         chosen = AGGREGATORS.get(settings.aggregator)
+        coordinator = settings.coordinator
+        if coordinator is not None and not 0 <= coordinator < clients:
+            raise self.wrong(f"[round]: coordinator = {coordinator}; the clients are 0 to {clients - 1}")
         try:
             if chosen is not None:
-                chosen.check_count(clients - chosen.needs_root)
+                chosen.check_count(clients - chosen.needs_root - (coordinator is not None))
             check_hides(settings)
         except MisuseError as error:
             raise self.wrong(f"[round]: {error}") from None

@@ -26,7 +26,7 @@ from tacit.federated.account import Account, Epsilons, Mechanism
 from tacit.federated.aggregators import aggregator
 from tacit.federated.config import SERVERS, Federation
 from tacit.federated.held import Outcome, RoundError
-from tacit.federated.steps import Round
+from tacit.federated.steps import Round, Rounds
 from tacit.federated.submission import Submitted
 from tacit.federated.terms import Terms, check_size
 from tacit.federated.validation import VECTOR_BITS
@@ -55,6 +55,7 @@ class Report:
 
     round: int
     #: The parameters after it; those before it, where it came to nothing or only clients learn the result.
+    #: Where a coordinator has the model, what the updates were combined to, or zeros.
     model: torch.Tensor
     #: The clients that count.
     accepted: list[int]
@@ -72,7 +73,14 @@ class Report:
 class Server:
     """One of the three, in its session with the others."""
 
-    def __init__(self, federation: Federation, number: int, session: Session, door: _core.Door) -> None:
+    def __init__(
+        self,
+        federation: Federation,
+        number: int,
+        session: Session,
+        door: _core.Door,
+        rounds: Rounds = Round.of,
+    ) -> None:
         """See :meth:`open`."""
         self.federation = federation
         self.number = number
@@ -84,13 +92,21 @@ class Server:
         self._base = 0
         #: Clients whom the last round took, and who may still ask for its result.
         self._waiting: list[int] = []
-        self._alike = _alike(federation)
-        self._rules = Round.of(federation.settings, self._account)
+        self._rules = rounds(federation.settings, self._account)
+        self._alike = _alike(federation, self._rules)
 
     @staticmethod
     @contextmanager
-    def open(config: str | Path, number: int, threads: int | None = None) -> Iterator["Server"]:
+    def open(
+        config: str | Path, number: int, threads: int | None = None, rounds: Rounds = Round.of
+    ) -> Iterator["Server"]:
         """Meets the other servers, and opens the door to the clients.
+
+        Args:
+            config: the federation's file.
+            number: which server this is.
+            threads: of this process; all cores if not given.
+            rounds: what makes the steps of a round of its settings, where some are one's own.
 
         Raises:
             SetupError: configuration, addresses, certificates or key are wrong.
@@ -114,14 +130,20 @@ class Server:
             threads,
         )
         with running(core) as session:
-            server = Server(federation, number, session, door)
+            server = Server(federation, number, session, door, rounds)
             yield server
-            door.see_off(server._waiting, federation.timeout)
+            door.see_off(server._listening, federation.timeout)
 
     @property
     def threat_model(self) -> str:
         """In one sentence, what is protected against whom."""
         return self._session.threat_model
+
+    @property
+    def _listening(self) -> list[int]:
+        """Clients who may still ask for the last round's result."""
+        coordinator = self.federation.settings.coordinator
+        return self._waiting if coordinator is None else [coordinator]
 
     @property
     def address(self) -> str:
@@ -132,7 +154,8 @@ class Server:
         """Asks the clients for their vectors and combines them.
 
         Args:
-            model: the parameters that clients begin from, the same at all servers.
+            model: the parameters that clients begin from, the same at all servers; where a coordinator has
+                them, no more than their number counts.
 
         Raises:
             PeerError: another server failed, has another configuration, or passed on what a client did not
@@ -142,9 +165,12 @@ class Server:
         self._session.core.note(self._alike)
         number = self._agree_on_number()
         model = model.detach().reshape(-1).to(torch.float32)
+        is_of_updates = self.federation.settings.coordinator is not None
+        if is_of_updates:
+            model = torch.zeros_like(model)
         terms = Terms(self.federation.settings, model.numel(), self._base)
         # What servers are not to know, clients have.
-        content = _bytes(model if not self._base else model[:0])
+        content = _bytes(model[:0] if self._base or is_of_updates else model)
         told = terms.to_bytes()
         self._session.core.note(told)
         self._session.core.note_public("the model of a round", content)
@@ -158,7 +184,7 @@ class Server:
             outcome, failure = self._combined(submissions, common, terms)
         except TacitError as error:
             self._door.tell(number, None, str(error))
-            self._door.see_off(self._waiting, PARTING)
+            self._door.see_off(self._listening, PARTING)
             raise
         if outcome is not None and outcome.vector is not None:
             model = model + outcome.vector.to(torch.float32)
@@ -181,7 +207,7 @@ class Server:
         elif outcome.sealed is None:
             self._door.tell(number, _bytes(model))
         else:
-            self._base = number
+            self._base = number if self.federation.settings.coordinator is None else 0
             self._door.tell(number, _part(self._session, outcome.sealed), is_part=True)
 
     def _reason(self, failure: str) -> str:
@@ -218,7 +244,7 @@ class Server:
         """
         until = time.monotonic() + self.federation.seconds + self.federation.timeout
         while True:
-            ready = self._door.wait(self.federation.clients, min(TOGETHER, self.federation.timeout / 4))
+            ready = self._door.wait(self.federation.submitting, min(TOGETHER, self.federation.timeout / 4))
             own = b"ready" if ready else b"waiting"
             told = [
                 self._session.core.broadcast(owner, own if owner == self.number else None)
@@ -276,11 +302,12 @@ def _bytes(model: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return model.contiguous().numpy().view(np.uint8)
 
 
-def _alike(federation: Federation) -> bytes:
+def _alike(federation: Federation, rules: Round) -> bytes:
     """What servers must have alike and no terms say; messages carry its hash. Line ends of
     certificates do not count."""
     entries = {
         "name": federation.name,
+        "steps": [type(step).__qualname__ for step in rules.steps],
         "seconds": federation.seconds,
         "clients": federation.clients,
         "certificates": [each.split() for each in federation.certificates_of_clients()],

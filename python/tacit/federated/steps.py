@@ -6,7 +6,7 @@
     outcome = round_.plain(clients, vectors, weights)       # the same in the clear
 
 Both halves go through the steps in order. (To make rounds of steps is how apple/pfl-research composes its
-own.)
+own.) A step of one's own is a ``Step``; ``Client`` and ``Server`` take what makes the list, as ``rounds``.
 
 Vectors travel in units of the bound on their norm, with 22 fraction bits, so that what is computed of them
 has a known size; the result is multiplied by the bound when it is plain. Weights are parts of the greatest
@@ -14,7 +14,7 @@ that counts.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -266,6 +266,9 @@ class Settings:
     #: What a sum with noise is divided by: the expected sum of the weights.
     divisor: float | None = None
     result_to: str = "all"
+    #: The client who has the model and hands in nothing, as Flower's server does. Servers have no model then:
+    #: a round is of updates, and its result is what they were combined to.
+    coordinator: int | None = None
 
 
 @dataclass(frozen=True)
@@ -342,6 +345,10 @@ class Round:
         return revealed * self.unit
 
 
+#: What makes a round of settings, such as ``Round.of``, or with steps of one's own among the usual ones.
+Rounds = Callable[[Settings, Account | None], Round]
+
+
 def _check(settings: Settings, chosen: Aggregator, account: Account | None) -> None:
     if settings.check not in CHECKS:
         raise MisuseError(f"check = {settings.check!r}: known are {', '.join(CHECKS)}")
@@ -355,6 +362,8 @@ def _check(settings: Settings, chosen: Aggregator, account: Account | None) -> N
         )
     if chosen.needs_root and settings.root is None:
         raise MisuseError(f"{chosen.name} needs a root: the number of the client that is trusted")
+    if settings.coordinator is not None and settings.coordinator == settings.root:
+        raise MisuseError("a root hands in a vector, which the coordinator does not")
     check_hides(settings)
     if settings.noise is not None:
         _check_private(settings, chosen, account)

@@ -1,0 +1,165 @@
+"""The half of Flower's server: one reply for the strategy, of what the servers combined."""
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
+
+from tacit.errors import MisuseError, RefusedError
+from tacit.federated.client import PATIENCE, Client, in_a_row
+from tacit.federated.config import Federation
+from tacit.federated.flower.records import RECORD, WEIGHT, as_number, moved, of_kinds, tensors
+
+_log = logging.getLogger("flwr")
+
+
+class SecureAggregation(Strategy):
+    """A strategy of Flower's around another one, which gets one reply a round: the model moved by what the
+    servers combined the updates to, and the mean of each metric that travelled.
+
+    So ``FedAvg``, ``FedAvgM``, ``FedAdam``, ``FedYogi``, ``FedAdagrad`` and ``FedProx`` do what they do
+    without. Those that compare replies (``Krum``, ``FedMedian``) have nothing to compare: a federation has
+    aggregators of its own. A round that comes to nothing leaves the model as it was.
+    """
+
+    def __init__(
+        self,
+        inner: Strategy,
+        federation: str | Path,
+        *,
+        weighted_by: str = WEIGHT,
+        timeout: float = PATIENCE,
+    ) -> None:
+        """Reads the federation's file, and calls nobody yet.
+
+        Args:
+            inner: the strategy.
+            federation: the path of the file, whose ``coordinator`` is this one.
+            weighted_by: as the inner strategy has it.
+            timeout: seconds to wait for the servers to begin a round, or for its result.
+
+        Raises:
+            SetupError: configuration, certificates or key are wrong.
+            MisuseError: the federation has no coordinator.
+        """
+        coordinator = Federation.read(federation).settings.coordinator
+        if coordinator is None:
+            raise MisuseError(
+                f"{federation} has no coordinator: under [round], coordinator = the number of the client "
+                "that is Flower's server"
+            )
+        self.inner = inner
+        self._client = Client(federation, coordinator)
+        self._weighted_by = weighted_by
+        self._timeout = timeout
+        self._began: tuple[int, str, ArrayRecord] | None = None
+
+    def summary(self) -> None:
+        """The inner strategy's."""
+        self.inner.summary()
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """The inner strategy's messages, which say the servers' round. Waits until they begin one.
+
+        Raises:
+            MisuseError: the servers' rounds are for models of another size.
+        """
+        self._began = None
+        messages = list(self.inner.configure_train(server_round, arrays, config, grid))
+        if not messages:
+            return messages
+        task = self._client.join(self._timeout)
+        found = len(in_a_row(tensors(arrays)))
+        if found != len(task.model):
+            raise MisuseError(
+                f"a model of {found} floating-point values; the servers' rounds are for {len(task.model)}"
+            )
+        key = next(iter(messages[0].content.array_records), "arrays")
+        self._began = (task.round, key, arrays)
+        _log.info("configure_train: round %d of the federation, %.0f s", task.round, task.deadline)
+        for message in messages:
+            message.content[RECORD] = ConfigRecord({"round": task.round})
+        return messages
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """What the inner strategy makes of the combined update.
+
+        Raises:
+            MisuseError: no client has the mod.
+        """
+        told = self._receipts(replies)
+        if self._began is None:
+            return None, None
+        number, key, arrays = self._began
+        try:
+            combined = self._client.result(self._timeout)
+        except RefusedError as error:
+            _log.warning("aggregate_train: round %d came to nothing: %s", number, error)
+            return None, None
+        content = RecordDict({key: moved(arrays, combined), "metrics": self._mean(told)})
+        # From nobody: the strategy's own, of no client.
+        made, metrics = self.inner.aggregate_train(server_round, [Message(content, 0, MessageType.TRAIN)])
+        return None if made is None else of_kinds(made, arrays), metrics
+
+    def _receipts(self, replies: Iterable[Message]) -> list[RecordDict]:
+        """What clients said who have handed in their vectors."""
+        told, bare = [], []
+        for reply in replies:
+            node = reply.metadata.src_node_id
+            if reply.has_error():
+                _log.warning("aggregate_train: node %d: %s", node, reply.error.reason)
+            elif RECORD in reply.content.config_records and not reply.content.array_records:
+                told.append(reply.content)
+            else:
+                bare.append(node)
+        if bare and not told:
+            raise MisuseError(
+                "replies have arrays and no receipts: the ClientApp lacks mods=[secure_mod], and what its "
+                "clients learned came here in the clear"
+            )
+        for node in bare:
+            _log.warning("aggregate_train: node %d has no secure_mod; its reply does not count", node)
+        return told
+
+    def _mean(self, told: list[RecordDict]) -> MetricRecord:
+        """Of each metric that all replies have, weighted by the count of examples if that travels."""
+        rows = [
+            {name: as_number(name, value) for name, value in record.items()}
+            for content in told
+            for record in content.metric_records.values()
+        ]
+        names = set.intersection(*map(set, rows)) if rows else set()
+        counts = [row[self._weighted_by] if self._weighted_by in names else 1.0 for row in rows]
+        total = sum(counts) or 1.0
+        mean: dict[str, Any] = {self._weighted_by: total}
+        for name in names - {self._weighted_by}:
+            mean[name] = sum(count * row[name] for count, row in zip(counts, rows, strict=True)) / total
+        return MetricRecord(mean)
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """The inner strategy's."""
+        return self.inner.configure_evaluate(server_round, arrays, config, grid)
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """The inner strategy's; replies weigh alike whose counts of examples do not travel."""
+        replies = list(replies)
+        records = [
+            record
+            for reply in replies
+            if not reply.has_error()
+            for record in reply.content.metric_records.values()
+        ]
+        if not all(self._weighted_by in record for record in records):
+            for record in records:
+                record[self._weighted_by] = 1.0
+        return self.inner.aggregate_evaluate(server_round, replies)

@@ -1,0 +1,309 @@
+"""Flower's rounds through a federation: the same models, and no update in any of Flower's messages."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import flowers
+import numpy as np
+import pytest
+import torch
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Error,
+    Message,
+    MessageType,
+    MetricRecord,
+    RecordDict,
+)
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedYogi, Result, Strategy
+from worlds import LONG, Servers, written
+
+from tacit.errors import MisuseError, SetupError, TacitError
+from tacit.federated import Client
+from tacit.federated.config import Federation
+from tacit.federated.flower import SecureAggregation, secure_mod
+from tacit.federated.steps import Round, Settings
+
+ROUNDS = 2
+NODES = len(flowers.COUNTS)
+SIZE = sum(values.size for values in flowers.START.values() if values.dtype.kind == "f")
+
+STRATEGIES = {
+    "FedAvg": FedAvg,
+    "FedAvgM": partial(FedAvgM, server_learning_rate=0.5, server_momentum=0.9),
+    "FedAdam": FedAdam,
+    "FedYogi": FedYogi,
+}
+
+#: Flower's server is the last client.
+RULES = f"bound = 8.0\ngreatest_weight = 100\nminimum_clients = 3\ncoordinator = {NODES}\n"
+
+
+def strategy(name: str) -> Strategy:
+    return STRATEGIES[name](min_train_nodes=NODES, min_evaluate_nodes=NODES, min_available_nodes=NODES)
+
+
+class Learned:
+    """What Flower came to with each strategy, one after the other."""
+
+    def __init__(self, mods: list[Any], wrapped: Any = lambda inner: inner, backend: str = "threads") -> None:
+        self.models: list[ArrayRecord] = []
+        self.results: dict[str, Result] = {}
+        self._wrapped = wrapped
+        self.messages = flowers.simulated(flowers.client_app(mods), self._main, backend)
+
+    def _main(self, grid: Grid) -> None:
+        for name in STRATEGIES:
+            chosen = self._wrapped(strategy(name))
+            self.results[name] = chosen.start(grid, flowers.model(), ROUNDS, evaluate_fn=self._seen)
+
+    def _seen(self, _: int, arrays: ArrayRecord) -> MetricRecord | None:
+        self.models.append(arrays)
+        return None
+
+
+@pytest.fixture(scope="module")
+def plain() -> Learned:
+    return Learned([])
+
+
+def same(found: ArrayRecord, reference: ArrayRecord) -> None:
+    """Alike within 1e-4, in name, kind and shape."""
+    assert list(found) == list(reference) == list(flowers.START)
+    for name, start in flowers.START.items():
+        one, other = found[name].numpy(), reference[name].numpy()
+        assert one.shape == other.shape == start.shape
+        assert np.abs(one - other).max() < 1e-4
+        if start.dtype.kind == "f":
+            assert one.dtype == start.dtype
+            assert np.abs(one - start).max() > 0.01
+
+
+@pytest.mark.parametrize("result_to", ["all", "clients"])
+def test_flowers_strategies_come_to_the_same(result_to: str, plain: Learned, tmp_path: Path) -> None:
+    config = written(tmp_path, NODES + 1, rules=f'{RULES}result_to = "{result_to}"')
+    servers = Servers(
+        config, lambda server: [server.round(torch.zeros(SIZE)) for _ in range(ROUNDS * len(STRATEGIES))]
+    )
+    mod = partial(secure_mod, federation=config, metrics=["loss"])
+    learned = Learned([mod], lambda inner: SecureAggregation(inner, config))
+    for reports in servers.ended():
+        assert all(report.accepted == list(range(NODES)) and not report.refused for report in reports)
+        assert all(bool(report.model.any()) == (result_to == "all") for report in reports)
+    for name, result in learned.results.items():
+        same(result.arrays, plain.results[name].arrays)
+        assert [dict(each) for each in result.train_metrics_clientapp.values()] == [
+            {"loss": pytest.approx((1 + 1 / 2 + 1 / 3) / 3)}
+        ] * ROUNDS
+        assert all(dict(each) == {} for each in result.evaluate_metrics_clientapp.values())
+    assert flowers.foreign(learned.messages, learned.models) == []
+    replies = [message.content for message in learned.messages if message.metadata.reply_to_message_id]
+    assert len(replies) == 2 * NODES * ROUNDS * len(STRATEGIES)
+    for content in replies:
+        assert not content.array_records
+        assert [set(record) for record in content.metric_records.values()] in ([{"loss"}], [set()])
+    # Without the mod the same look finds the updates.
+    assert len(flowers.foreign(plain.messages, plain.models)) >= 2 * NODES * ROUNDS * len(STRATEGIES)
+
+
+def test_a_round_that_comes_to_nothing_leaves_the_model(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And Flower goes on with the next; the reason of the client that failed stays with it."""
+
+    def train(msg: Message, ctxt: Context) -> Message:
+        if msg.content["config"]["server-round"] == 1 and ctxt.node_config["partition-id"] == 0:
+            raise ValueError("a row of data")
+        return flowers.train(msg, ctxt)
+
+    config = written(tmp_path, NODES + 1, seconds=5.0, rules=RULES)
+    servers = Servers(config, lambda server: [server.round(torch.zeros(SIZE)) for _ in range(2)])
+    app = ClientApp(mods=[partial(secure_mod, federation=config)])
+    app.train()(train)
+    found: list[Result] = []
+
+    def learn(grid: Grid) -> None:
+        inner = FedAvg(min_train_nodes=NODES, min_available_nodes=NODES, fraction_evaluate=0.0)
+        found.append(SecureAggregation(inner, config).start(grid, flowers.model(), 2))
+
+    messages = flowers.simulated(app, learn)
+    first, second = servers.ended()[0]
+    assert (first.accepted, second.accepted) == ([], [0, 1, 2])
+    assert first.failure == "the vectors of 2 clients are whole at all servers, and 3 are needed"
+    assert "round 1 came to nothing: " in caplog.text
+    for name, start in flowers.START.items():
+        made = [flowers.trained(client, 2, start) for client in range(NODES)]
+        expected = start if name == "steps" else np.average(made, 0, flowers.COUNTS)
+        assert np.abs(found[0].arrays[name].numpy() - expected).max() < 1e-4
+    reasons = [message.error.reason for message in messages if message.has_error()]
+    assert len(reasons) == 1
+    assert "this client has handed in nothing; its own log says why" in reasons[0]
+    assert "row" not in reasons[0]
+
+
+def context(**node: Any) -> Context:
+    return Context(run_id=1, node_id=2, node_config=node, state=RecordDict(), run_config={})
+
+
+def asked(kind: str, *, round_: int | None = None) -> Message:
+    content = RecordDict({"arrays": flowers.model(), "config": ConfigRecord({"server-round": 1})})
+    if round_ is not None:
+        content["tacit"] = ConfigRecord({"round": round_})
+    return Message(content, 2, kind)
+
+
+def test_a_reply_has_the_metrics_that_are_named_and_nothing_else() -> None:
+    def answer(msg: Message, _: Context) -> Message:
+        records = {
+            "arrays": flowers.model(),
+            "metrics": MetricRecord({"loss": 0.5, "secret": 3, "each": [1.0, 2.0]}),
+            "config": ConfigRecord({"bytes": b"what was learned"}),
+        }
+        return Message(RecordDict(records), reply_to=msg)
+
+    for kind in (MessageType.EVALUATE, MessageType.QUERY, "query.mine"):
+        for names in ((), ("loss",), ("loss", "other")):
+            reply = secure_mod(asked(kind), context(), answer, metrics=names)
+            assert dict(reply.content) == {"metrics": MetricRecord({"loss": 0.5} if names else {})}
+    with pytest.raises(TacitError, match="its own log says why"):
+        secure_mod(asked(MessageType.EVALUATE), context(), answer, metrics=["each"])
+
+
+@pytest.mark.parametrize(
+    ("node", "change", "reason"),
+    [
+        ({}, {}, "a node needs tacit-federation"),
+        ({"partition-id": 0}, {"round": None}, "Flower's server has no SecureAggregation"),
+        ({"partition-id": 0}, {"round": 5}, "Flower's server is at round 5, and the servers are at round 1"),
+        ({"tacit-client": 7, "partition-id": 0}, {}, "client 7 does not exist"),
+        ({"partition-id": 0}, {"reply": {"arrays": ArrayRecord()}}, "other names or shapes"),
+        ({"partition-id": 0}, {"reply": {}}, "a reply with 0 records of arrays"),
+        ({"partition-id": 0}, {"weight": "loss"}, "no metric 'loss', the count of examples"),
+    ],
+)
+def test_what_goes_wrong_is_in_a_clients_own_log(
+    node: dict[str, Any],
+    change: dict[str, Any],
+    reason: str,
+    opened: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """And Flower's server, whom the error's text is sent to, hears nothing of it."""
+
+    def answer(msg: Message, _: Context) -> Message:
+        usual = {"arrays": flowers.model(), "metrics": MetricRecord({"num-examples": 3})}
+        return Message(RecordDict(change.get("reply", usual)), reply_to=msg)
+
+    path = {"federation": opened} if node else {}
+    with pytest.raises(TacitError, match="this client has handed in nothing; its own log says why") as raised:
+        secure_mod(
+            asked(MessageType.TRAIN, round_=change.get("round", 1)),
+            context(**node),
+            answer,
+            weighted_by=change.get("weight", "num-examples"),
+            **path,
+        )
+    assert raised.value.__context__ is None
+    assert reason in caplog.text
+
+
+def test_what_an_app_raises_or_replies_stays_with_it(opened: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(msg: Message, _: Context) -> Message:
+        raise ValueError(f"a row of data: {msg.metadata.message_type}")
+
+    def failed(msg: Message, _: Context) -> Message:
+        return Message(Error(1, "another row"), reply_to=msg)
+
+    def not_finite(msg: Message, _: Context) -> Message:
+        arrays = flowers.model()
+        arrays["layer.bias"] = Array(np.array([1.0, np.nan, 2.0]))
+        metrics = MetricRecord({"num-examples": 3})
+        return Message(RecordDict({"arrays": arrays, "metrics": metrics}), reply_to=msg)
+
+    for app, reason in (
+        (broken, "a row of data: train"),
+        (failed, "another row"),
+        (not_finite, "finite number"),
+    ):
+        with pytest.raises(TacitError) as raised:
+            secure_mod(
+                asked(MessageType.TRAIN, round_=1), context(**{"partition-id": 0}), app, federation=opened
+            )
+        assert str(raised.value) == "this client has handed in nothing; its own log says why"
+        assert reason in caplog.text
+        # It has the client's connections, of which a server lets nobody have many.
+        caplog.clear()
+
+
+def test_an_app_without_the_mod_is_noticed(opened: Path, caplog: pytest.LogCaptureFixture) -> None:
+    task = asked(MessageType.TRAIN)
+    records = {"arrays": flowers.model(), "metrics": MetricRecord({"num-examples": 3})}
+    bare = Message(RecordDict(records), reply_to=task)
+    receipt = ConfigRecord({"round": 1, "digest": ""})
+    told = Message(RecordDict({"metrics": MetricRecord(), "tacit": receipt}), reply_to=task)
+    outer = SecureAggregation(FedAvg(), opened)
+    with pytest.raises(MisuseError, match=r"the ClientApp lacks mods=\[secure_mod\]"):
+        outer.aggregate_train(1, [bare, bare])
+    # One that has it is enough to know that the app has: what the other one sends does not count.
+    assert outer.aggregate_train(1, [bare, told]) == (None, None)
+    assert "node 2 has no secure_mod; its reply does not count" in caplog.text
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A federation whose round is open, until nobody needs it any more: two hand in then."""
+    folder = tmp_path_factory.mktemp("opened")
+    config = written(folder, 3, rules="bound = 8.0\nminimum_clients = 2\ncoordinator = 2\n")
+    servers = Servers(config, lambda server: server.round(torch.zeros(SIZE)))
+    coordinator = Client(config, 2)
+    coordinator.join(LONG)
+    yield config
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda number: handed_in(Client(config, number)), range(2)))
+    assert torch.allclose(coordinator.result(LONG), torch.ones(SIZE), atol=1e-5)
+    assert all(report.accepted == [0, 1] for report in servers.ended())
+
+
+def handed_in(client: Client) -> None:
+    assert not client.join(LONG).model.any()
+    client.submit(torch.ones(SIZE))
+
+
+def test_the_coordinator_hands_in_nothing(opened: Path) -> None:
+    coordinator = Client(opened, 2)
+    coordinator.join(LONG)
+    with pytest.raises(MisuseError, match="client 2 is the coordinator, who hands in nothing"):
+        coordinator.submit(torch.zeros(SIZE))
+
+
+def test_what_a_coordinator_cannot_be(opened: Path, tmp_path: Path) -> None:
+    other = tmp_path / "federation.toml"
+    for wrong, reason in (
+        ("coordinator = 3", "coordinator = 3; the clients are 0 to 2"),
+        ('coordinator = "2"', "coordinator = '2' is not a whole number"),
+    ):
+        other.write_text(opened.read_text().replace("coordinator = 2", wrong))
+        with pytest.raises(SetupError, match=reason):
+            Federation.read(other)
+    other.write_text(opened.read_text().replace("coordinator = 2\n", ""))
+    with pytest.raises(MisuseError, match="has no coordinator: under"):
+        SecureAggregation(FedAvg(), other)
+    with pytest.raises(MisuseError, match="a root hands in a vector, which the coordinator does not"):
+        Round.of(Settings(aggregator="fltrust", root=1, coordinator=1))
+
+
+def test_without_flower_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "tacit.federated.flower")
+    monkeypatch.setitem(sys.modules, "flwr.app", None)
+    with pytest.raises(SetupError, match=r"Flower needs flwr: pip install 'tacit\[federated\]'"):
+        importlib.import_module("tacit.federated.flower")
