@@ -31,11 +31,19 @@ class Command:
             self._process = starting.start(entry, os.environ, *files)
         self._process.sending.send(list(map(str, arguments)))
         self._code: int | None = None
+        self._id: int | None = None
 
     def begun(self) -> None:
         """Waits for the first line of its output."""
         while not self._output.read_text():
             assert self._process.wait(0.01) is None, self._errors.read_text()
+
+    @property
+    def id(self) -> int:
+        """The process's number, for signals."""
+        if self._id is None:
+            self._id = self._process.receiving.recv()
+        return self._id
 
     def kill(self) -> None:
         """Ends it at once."""
@@ -84,8 +92,9 @@ def _standing_for(output: TextIO, errors: TextIO) -> Iterator[None]:
             os.close(before)
 
 
-def main(receiving: Connection, _sending: Connection) -> None:
+def main(receiving: Connection, sending: Connection) -> None:
     """What a command's process does."""
+    sending.send(os.getpid())
     arguments = receiving.recv()
     sys.argv = ["tacit", *arguments]
     sys.exit(cli.main(arguments))

@@ -22,16 +22,27 @@ KEYS = {
 
 def test_the_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    options = ("--clients", 5, "--rounds", 2, "--json", "demo.json", "--noise", 2.0, "--delta", 1e-4)
+    # So little noise that what is learned shows that clients, servers and reference start and go on alike.
+    options = ("--clients", 5, "--rounds", 2, "--json", "demo.json", "--noise", 0.001, "--delta", 1e-4)
     done = tacit("federated", "demo", *options)
     assert done.returncode == 0, done.stderr
     outcome = json.loads(Path("demo.json").read_text())
     assert outcome.keys() >= KEYS
     assert (outcome["clients"], outcome["rounds"], len(outcome["table"])) == (5, 2, 2)
-    assert 0 < outcome["accuracy_secret"] < 1
+    assert abs(outcome["accuracy_secret"] - outcome["accuracy_plain"]) <= 1.5 / 540
+    assert outcome["accuracy_secret"] > 0.15
+    # 4,810 parameters and a weight of 8 bytes each, once, and what goes with them over TLS.
+    assert 8 * 4811 < outcome["bytes_up_per_client"] < 8 * 4811 + 4096
+    assert outcome["bytes_sent_per_server"] > 5 * 8 * 4811
+    for row in outcome["table"]:
+        assert (row["accepted"], row["late"], row["refused"]) == (5, 0, {})
+        assert row["seconds"] > 0
+        assert row["bytes_up"] / 5 <= 8 * 4811 + 2 * 4096
+        assert row["bytes_down"] > 5 * 2 * 4 * 4810
     assert outcome["epsilon"]["to_server"] > outcome["epsilon"]["to_others"] > 0
     assert "report.html" in done.stdout
     assert "accepted" in done.stdout
+    assert "MB up" in done.stdout
     page = Path("federated-demo/report.html").read_text()
     assert page.count("data:image/png;base64,") == 2
     assert Path("federated-demo/accuracy.png").read_bytes().startswith(b"\x89PNG")

@@ -23,7 +23,7 @@ def main(receiving: Connection, sending: Connection) -> None:
         task = receiving.recv()
     except (EOFError, BrokenPipeError):
         return  # The parent has given this session up.
-    threading.Thread(target=_die_with_parent, args=(receiving,), daemon=True).start()
+    threading.Thread(target=die_with_parent, args=(receiving,), daemon=True).start()
     sending.send(_outcome(listener, *task))
 
 
@@ -54,17 +54,18 @@ def _outcome(
                 value = fn(*args)
         return True, time.monotonic(), cloudpickle.dumps(value)
     except BaseException as error:
-        return False, time.monotonic(), _portable(error)
+        return False, time.monotonic(), portable(error)
 
 
-def _die_with_parent(receiving: Connection) -> None:
+def die_with_parent(receiving: Connection) -> None:
+    """Ends this process when the other end of its pipe is closed."""
     try:
         receiving.recv()
     except EOFError:
         os._exit(1)
 
 
-def _portable(error: BaseException) -> tuple[Any, str]:
+def portable(error: BaseException) -> tuple[Any, str]:
     """The error, or its text where it cannot be sent, and where it was raised."""
     trace = "".join(traceback.format_exception(error))
     try:

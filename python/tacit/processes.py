@@ -28,12 +28,12 @@ Result = tuple[Any, BaseException | None, float]
 class Child:
     """One member's process, as its parent sees it."""
 
-    def __init__(self, party: int, name: str, threads: int) -> None:
+    def __init__(self, party: int, name: str, threads: int, entry: str = "tacit._party") -> None:
         self.party = party
         self.name = name
         self.result: Result | None = None
         environment = os.environ | {"OMP_NUM_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}
-        self.process = starting.start("tacit._party", environment)
+        self.process = starting.start(entry, environment)
 
     def send(self, message: Any) -> None:
         """Hands a message over.
@@ -81,7 +81,7 @@ def run(
     try:
         for party, name in enumerate(names):
             children.append(Child(party, name, threads))
-        addresses = [_address(child) for child in children]
+        addresses = [begun(child) for child in children]
         for child in children:
             key = identities[child.party][1]
             own = program if child.party < parties else None
@@ -92,11 +92,16 @@ def run(
             child.process.end()
 
 
-def _address(child: Child) -> str:
+def begun(child: Child) -> Any:
+    """What a process says first: where it is reached.
+
+    Raises:
+        SetupError: it did not start.
+    """
     if not child.process.receiving.poll(START):
         raise SetupError(f"{child.name} did not start within {START:.0f} s")
     try:
-        return str(child.receive())
+        return child.receive()
     except PeerError as error:
         raise SetupError(f"{child.name}: {error}") from None
 

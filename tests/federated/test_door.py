@@ -4,13 +4,12 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import torch
-from worlds import LONG, Servers, written
+from worlds import LONG, Servers, beyond_the_bound, written
 
 import tacit
 from tacit import _core, fixed, shares
@@ -207,16 +206,6 @@ def test_too_few_clients_come_to_nothing(tmp_path: Path) -> None:
     for report in servers.ended():
         assert report.accepted == []
         assert torch.equal(report.model, torch.zeros(3))
-
-
-def beyond_the_bound(client: Client) -> None:
-    """Hands in what no honest client would."""
-    assert client._task is not None
-    told, task = client._task
-    unbounded = replace(task.settings, aggregator="fedavg", check="none")
-    client._task = told, replace(task, settings=unbounded)
-    client.submit(task.model + 10 * task.bound)
-    client._task = told, task
 
 
 def nothing_and_then_something(

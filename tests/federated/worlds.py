@@ -2,10 +2,12 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tacit import _core
+from tacit.federated import Client
 from tacit.federated.server import Report, Server
 from tacit.federated.steps import Round, Rounds
 
@@ -28,6 +30,16 @@ def written(folder: Path, clients: int, *, seconds: float = LONG, rules: str = "
     clients_table = f"[clients]\ncount = {clients}\n"
     path.write_text("\n".join([head, *tables, clients_table, f"[round]\nseconds = {seconds}\n{rules}"]))
     return path
+
+
+def beyond_the_bound(client: Client) -> None:
+    """Hands in what no honest client would."""
+    assert client._task is not None
+    told, task = client._task
+    unbounded = replace(task.settings, aggregator="fedavg", check="none")
+    client._task = told, replace(task, settings=unbounded)
+    client.submit(task.model + 10 * task.bound)
+    client._task = told, task
 
 
 class Servers:

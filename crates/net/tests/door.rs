@@ -107,7 +107,13 @@ fn three_clients_hand_in_their_vectors() {
     for number in 0..3 {
         let client = world.client(number);
         let task = client.join(0, LONG).unwrap();
+        let before = client.traffic();
         digests.push(client.submit(&task, &pieces(WORDS)).unwrap());
+        let after = client.traffic();
+        // The vector once, and what goes with it.
+        let sent = after.0 - before.0 - 8 * WORDS;
+        assert!((1..4096).contains(&sent), "{sent}");
+        assert!((1..4096).contains(&(after.1 - before.1)));
     }
     for (server, door) in world.doors.iter().enumerate() {
         assert!(door.wait(3, LONG).unwrap());
@@ -244,6 +250,7 @@ fn who_is_late_is_told_so() {
     world.begin(1, SHORT);
     let (early, late) = (world.client(0), world.client(1));
     let task = early.join(0, LONG).unwrap();
+    late.join(0, LONG).unwrap();
     early.submit(&task, &pieces(WORDS)).unwrap();
     for door in &world.doors {
         assert!(door.wait(2, LONG).unwrap());
@@ -254,6 +261,12 @@ fn who_is_late_is_told_so() {
         "{reason}"
     );
     assert_eq!(world.whole(), [[0], [0], [0]]);
+    assert!(world.doors.iter().all(|door| door.missing() == [1]));
+    // However late.
+    let task = Task {
+        deadline: task.deadline - LONG,
+        ..task
+    };
     let reason = refused(late.submit(&task, &pieces(WORDS)));
     assert!(
         reason.contains("round 1 is not open at this server"),
@@ -276,6 +289,59 @@ fn a_server_that_is_not_there_is_named() {
         other => panic!("{other}"),
     }
     assert_eq!(world.whole(), [[0], [0]]);
+}
+
+#[test]
+fn who_waits_for_a_server_that_has_gone_hears_why_from_the_others() {
+    let mut world = World::new(1);
+    world.begin(1, LONG);
+    let client = world.client(0);
+    client.join(0, LONG).unwrap();
+    drop(world.doors.remove(2));
+    for door in &world.doors {
+        door.tell(1, Err("server 2 has gone".to_owned()), false)
+            .unwrap();
+    }
+    let started = Instant::now();
+    let nothing = client.outcome(1, 10 * LONG).map(|_| [0; 32]);
+    assert_eq!(refused(nothing), "server 2 has gone");
+    assert!(started.elapsed() < LONG);
+}
+
+#[test]
+fn a_server_that_tells_of_a_round_that_is_not_is_named() {
+    let world = World::new(1);
+    world.doors[1].begin(terms(u64::MAX, LONG)).unwrap();
+    let alone = |expected: &str, at: usize| match world.client(0).join(0, 2 * SHORT).err().unwrap()
+    {
+        Error::Peer { party, reason, .. } => assert_eq!((party, &reason[..]), (at, expected)),
+        other => panic!("{other}"),
+    };
+    for door in [&world.doors[0], &world.doors[2]] {
+        door.begin(terms(1, LONG)).unwrap();
+    }
+    alone(
+        &format!(
+            "it tells of round {}, which the two others have not begun",
+            u64::MAX
+        ),
+        1,
+    );
+    world.doors[0].begin(terms(u64::MAX, LONG)).unwrap();
+    alone(
+        &format!(
+            "it has not begun round {}, of which the two others tell",
+            u64::MAX
+        ),
+        2,
+    );
+    // Who is only slower than the others is waited for.
+    std::thread::scope(|scope| {
+        let joined = scope.spawn(|| world.client(0).join(0, LONG).unwrap());
+        std::thread::sleep(SHORT);
+        world.doors[2].begin(terms(u64::MAX, LONG)).unwrap();
+        assert_eq!(joined.join().unwrap().round, u64::MAX);
+    });
 }
 
 #[test]

@@ -88,6 +88,11 @@ impl Door {
         })
     }
 
+    /// Who was told of the round that ended last, and was not here whole.
+    fn missing(&self) -> Vec<usize> {
+        self.inner.missing()
+    }
+
     /// Waits until these clients know what the last round came to, or so many seconds.
     fn see_off(&self, py: Python<'_>, clients: Vec<usize>, most: f64) -> PyResult<()> {
         let most = seconds(most).map_err(raise)?;
@@ -95,7 +100,7 @@ impl Door {
             .map_err(raise)
     }
 
-    /// Who was refused in this round, why, and how often; a client that is not known is None.
+    /// Who was refused since this was asked last, why, and how often; a client that is not known is None.
     fn refused(&self) -> Vec<(Option<usize>, String, u64)> {
         let refused = self.inner.refused().into_iter();
         refused
@@ -214,6 +219,12 @@ impl Client {
         Ok(Self {
             inner: inner.map_err(raise)?,
         })
+    }
+
+    /// Bytes sent to all servers so far, and received from them.
+    #[getter]
+    fn traffic(&self) -> (u64, u64) {
+        self.inner.traffic()
     }
 
     /// Waits for a round later than that one.

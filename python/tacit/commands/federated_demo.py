@@ -37,6 +37,11 @@ def add_federation(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
+    from tacit.starting import warm_up
+
+    # While this process imports the rest.
+    warm_up()
+
     from rich.console import Console
 
     from tacit.federated.attacks import Attack

@@ -1,6 +1,7 @@
 """``tacit federated serve``: one of the three servers of a federation."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,9 @@ def run(parsed: argparse.Namespace) -> None:
     from tacit.federated.server import Server
 
     model = _model(Path(parsed.model))
+    if parsed.out is not None:
+        _check_folder(parsed.out)
+    print(f"tacit: server {parsed.server} waits for the two others ...", file=sys.stderr, flush=True)
     with Server.open(parsed.config, parsed.server, parsed.threads) as server:
         print(f"tacit: server {server.number}; {server.threat_model}", file=sys.stderr)
         print(f"tacit: clients reach it at {server.address}", file=sys.stderr)
@@ -64,16 +68,29 @@ def _model(path: Path) -> "torch.Tensor":
     try:
         loaded = torch.load(path, weights_only=True)
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {error.strerror}") from None
+        raise SetupError(
+            f"cannot read {path}: {error.strerror}; --model takes what torch.save wrote of the parameters"
+        ) from None
     except Exception as error:
         raise SetupError(
-            f"{path} holds no parameters that torch.save wrote ({type(error).__name__})"
+            f"{path} holds no parameters that torch.save wrote ({type(error).__name__}); write them by "
+            "torch.save(model.state_dict(), path)"
         ) from None
     if not isinstance(loaded, torch.Tensor | dict):
         raise MisuseError(
             f"{path} holds a {type(loaded).__name__}; it holds a tensor, or a module's state_dict()"
         )
     return in_a_row(loaded)
+
+
+def _check_folder(path: Path) -> None:
+    """Whether a file can be written there, before anybody is met.
+
+    Raises:
+        SetupError: it cannot.
+    """
+    if not os.access(path.resolve().parent, os.W_OK) or path.is_dir():
+        raise SetupError(f"cannot write {path}: give --out a file in a folder that is there and yours")
 
 
 def _write(path: Path, model: "torch.Tensor") -> None:
@@ -102,4 +119,6 @@ def _line(report: "Report") -> str:
         for client, reason, times in report.refused
     ]
     reasons += [f"client {client}: not whole at all servers" for client in report.dropped]
-    return "\n  refused ".join([f"round {report.round}: {result}", *reasons])
+    lines = [f"round {report.round}: {result}", *(f"  refused {reason}" for reason in reasons)]
+    lines += [f"  late client {client}: it was told of the round" for client in report.late]
+    return "\n".join(lines)

@@ -115,6 +115,11 @@ class Client:
         self._latest, self._task = told.round, (told, task)
         return task
 
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Bytes sent to all servers so far, and received from them; TLS is included."""
+        return self._core.traffic
+
     def _check(self, settings: Settings) -> None:
         """The rules are those that this client has agreed to."""
         ours = vars(self._settings)

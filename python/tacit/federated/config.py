@@ -28,8 +28,9 @@
 Servers need the certificates of all; a client needs those of the servers and its own, with its key.
 """
 
+import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,9 @@ class Federation:
         try:
             document = tomllib.loads(path.read_text())
         except OSError as error:
-            raise SetupError(f"cannot read {path}: {error.strerror}") from None
+            raise SetupError(
+                f"cannot read {path}: {error.strerror}; give the path of the federation's file"
+            ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SetupError(f"{path}: {error}") from None
         return _Reading(path).federation(document)
@@ -143,11 +146,11 @@ class Federation:
 
     def certificates_of_servers(self) -> list[str]:
         """PEM texts, in order."""
-        return [_text(server.certificate) for server in self.servers]
+        return [_text(server.certificate, f"server {number}") for number, server in enumerate(self.servers)]
 
     def certificates_of_clients(self) -> list[str]:
         """PEM texts, by number."""
-        return [_text(self.certificate_of(number)) for number in range(self.clients)]
+        return [_text(self.certificate_of(number), f"client {number}") for number in range(self.clients)]
 
     def certificate_of(self, client: int) -> Path:
         """Where a client's certificate lies.
@@ -162,7 +165,9 @@ class Federation:
     def identity_of(self, client: int) -> tuple[str, str]:
         """A client's own certificate and private key, PEM."""
         certificate = self.certificate_of(client)
-        return _text(certificate), _core.read_private_key(str(certificate.with_suffix(".key")))
+        return _text(certificate, f"client {client}"), _core.read_private_key(
+            str(certificate.with_suffix(".key"))
+        )
 
     def server(self, number: int) -> Server:
         """One of the servers.
@@ -173,6 +178,48 @@ class Federation:
         if not 0 <= number < SERVERS:
             raise MisuseError(f"server {number} does not exist: the servers are 0 to {SERVERS - 1}")
         return self.servers[number]
+
+
+def text_of(
+    name: str,
+    addresses: Sequence[tuple[str, str]],
+    clients: int,
+    settings: Settings,
+    *,
+    seconds: float = 60.0,
+    timeout: float = 60.0,
+    privacy: Mapping[str, float] | None = None,
+) -> str:
+    """A file that :meth:`Federation.read` takes, with the certificates beside it that ``tacit federated
+    certificates`` makes.
+
+    Args:
+        name: of the federation.
+        addresses: of each server, where the others reach it and where clients do.
+        clients: how many.
+        settings: what a round does.
+        seconds: in which clients may submit.
+        timeout: longest wait for one message, in seconds.
+        privacy: the table of that name.
+    """
+    lines = [*_entries({"name": name, "timeout": timeout})]
+    for number, (address, for_clients) in enumerate(addresses):
+        server = {"address": address, "clients": for_clients, "certificate": f"server-{number}.pem"}
+        lines += ["[[server]]", *_entries(server)]
+    lines += ["[clients]", *_entries({"count": clients})]
+    lines += ["[round]", *_entries({"seconds": seconds, **vars(settings)})]
+    if privacy is not None:
+        lines += ["[privacy]", *_entries(privacy)]
+    return "\n".join(lines) + "\n"
+
+
+def _entries(table: Mapping[str, Any]) -> list[str]:
+    """Texts, numbers and truth are written in TOML as in JSON; what is not there is left out."""
+    return [
+        f"{name} = {json.dumps(value, ensure_ascii=False)}"
+        for name, value in table.items()
+        if value is not None
+    ]
 
 
 class _Reading:
@@ -275,9 +322,12 @@ class _Reading:
             )
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, whose: str) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise SetupError(f"cannot read {path}: {reason}") from None
+        raise SetupError(
+            f"cannot read {path}, the certificate of {whose}: {reason}; ask for it, or make one by `tacit "
+            "federated certificates`"
+        ) from None

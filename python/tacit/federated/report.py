@@ -21,13 +21,17 @@ COLUMNS: Sequence[tuple[str, Callable[[Row], str]]] = (
     ("accuracy", lambda row: f"{row.accuracy:.2%}"),
     ("ε", lambda row: _epsilon(row)),
     ("seconds", lambda row: f"{row.seconds:.3f}"),
-    ("MB up", lambda _: "–"),
-    ("MB sent", lambda row: f"{row.bytes_sent / 1e6:.3f}"),
+    ("MB up", lambda row: _megabytes(row.bytes_up)),
+    ("MB down", lambda row: _megabytes(row.bytes_down)),
 )
 
 
 def _epsilon(row: Row) -> str:
-    return "∞" if row.epsilons is None else f"{row.epsilons.to_server:.2f} / {row.epsilons.to_others:.2f}"
+    return "∞" if row.epsilons is None else f"{row.epsilons.to_server:.3g} / {row.epsilons.to_others:.3g}"
+
+
+def _megabytes(count: int | None) -> str:
+    return "–" if count is None else f"{count / 1e6:.3f}"
 
 
 def told(outcome: Outcome) -> list[str]:
@@ -42,7 +46,10 @@ def told(outcome: Outcome) -> list[str]:
         )
     if outcome.epsilon is not None:
         found.append("ε is against a server first, then against those who see models only.")
-    found.append("Seconds and MB sent: of a server, from the clients' vectors to the new model.")
+    found.append(
+        "Seconds from the clients' vectors to the new model at the clients. MB up and down: of all clients, "
+        f"TLS included. A server sends the other two {_megabytes(outcome.bytes_sent_per_server)} MB a round."
+    )
     return [*found, f"Threat model: {outcome.threat_model}."]
 
 
@@ -57,7 +64,8 @@ def print_report(console: Console, outcome: Outcome) -> None:
     """Prints what was found."""
     table = Printed(title=title(outcome), box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for heading, _ in COLUMNS:
-        table.add_column(heading, justify="right")
+        # Reasons may be long, and all else is not to be cut for them.
+        table.add_column(heading, justify="right", no_wrap=heading != "refused")
     for row in outcome.table:
         table.add_row(*[show(row) for _, show in COLUMNS])
     console.print(table)

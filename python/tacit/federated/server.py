@@ -22,7 +22,7 @@ import torch
 
 from tacit import _core, fixed, shares
 from tacit.errors import MisuseError, PeerError, TacitError
-from tacit.federated.account import Account, Epsilons, Mechanism
+from tacit.federated.account import Account, Epsilons, Mechanism, epsilons
 from tacit.federated.aggregators import aggregator
 from tacit.federated.config import SERVERS, Federation
 from tacit.federated.held import Outcome, RoundError
@@ -30,6 +30,7 @@ from tacit.federated.steps import Round, Rounds
 from tacit.federated.submission import Submitted
 from tacit.federated.terms import Terms, check_size
 from tacit.federated.validation import VECTOR_BITS
+from tacit.meter import Meter
 from tacit.session import Session, running
 from tacit.tensor import SecretTensor
 
@@ -61,7 +62,9 @@ class Report:
     accepted: list[int]
     #: Those whom this server has whole and another one has not.
     dropped: list[int]
-    #: Who was refused, why, and how often. A client that is not known is None.
+    #: Those who were told of the round, and were silent until its deadline.
+    late: list[int]
+    #: Who was refused since the last report, why, and how often. A client that is not known is None.
     refused: list[tuple[int | None, str, int]]
     #: Why it came to nothing, if it did.
     failure: str | None
@@ -79,7 +82,8 @@ class Server:
         number: int,
         session: Session,
         door: _core.Door,
-        rounds: Rounds = Round.of,
+        account: Account | None,
+        rules: Round,
     ) -> None:
         """See :meth:`open`."""
         self.federation = federation
@@ -87,25 +91,30 @@ class Server:
         self._session = session
         self._door = door
         self._latest = _Latest(federation.path.parent / f"server-{number}.round")
-        self._account = _account(federation, number)
+        self._account = account
         #: The round that made the model which clients have and servers do not know; 0 for what all know.
         self._base = 0
         #: Clients whom the last round took, and who may still ask for its result.
         self._waiting: list[int] = []
-        self._rules = rounds(federation.settings, self._account)
-        self._alike = _alike(federation, self._rules)
+        self._rules = rules
+        self._alike = _alike(federation, rules)
 
     @staticmethod
     @contextmanager
     def open(
-        config: str | Path, number: int, threads: int | None = None, rounds: Rounds = Round.of
+        config: str | Path,
+        number: int,
+        threads: int | None = None,
+        listeners: tuple[_core.Listener, _core.Listener] | None = None,
+        rounds: Rounds = Round.of,
     ) -> Iterator["Server"]:
         """Meets the other servers, and opens the door to the clients.
 
         Args:
-            config: the federation's file.
-            number: which server this is.
-            threads: of this process; all cores if not given.
+            config: path of the file.
+            number: this server's.
+            threads: of this process's kernels; all cores if not given.
+            listeners: for servers and for clients, where they were made before the file was.
             rounds: what makes the steps of a round of its settings, where some are one's own.
 
         Raises:
@@ -116,11 +125,17 @@ class Server:
         own = federation.server(number)
         certificates = federation.certificates_of_servers()
         key = _core.read_private_key(str(own.key))
-        for_clients = _core.Listener(own.listen_for_clients)
+        account = _account(federation, number)
+        # What cannot be done is known before anybody is met.
+        rules = rounds(federation.settings, account)
+        for_servers, for_clients = listeners or (
+            _core.Listener(own.listen),
+            _core.Listener(own.listen_for_clients),
+        )
         clients = federation.certificates_of_clients()
         door = _core.Door(for_clients, federation.name, certificates, number, key, clients)
         core = _core.Session.connect_local(
-            _core.Listener(own.listen),
+            for_servers,
             number,
             [server.address for server in federation.servers],
             certificates,
@@ -130,7 +145,7 @@ class Server:
             threads,
         )
         with running(core) as session:
-            server = Server(federation, number, session, door, rounds)
+            server = Server(federation, number, session, door, account, rules)
             yield server
             door.see_off(server._listening, federation.timeout)
 
@@ -144,6 +159,11 @@ class Server:
         """Clients who may still ask for the last round's result."""
         coordinator = self.federation.settings.coordinator
         return self._waiting if coordinator is None else [coordinator]
+
+    @property
+    def meter(self) -> Meter:
+        """What it sent to the other servers, and how long it waited for them."""
+        return self._session.meter
 
     @property
     def address(self) -> str:
@@ -189,12 +209,14 @@ class Server:
         if outcome is not None and outcome.vector is not None:
             model = model + outcome.vector.to(torch.float32)
         self._tell(number, model, outcome, failure)
+        refused = self._refused(outcome)
         return Report(
             round=number,
             model=model,
             accepted=[] if outcome is None else list(outcome.accepted),
             dropped=[client for client in here if client not in common],
-            refused=self._refused(outcome),
+            late=[client for client in self._door.missing() if client not in {each for each, *_ in refused}],
+            refused=refused,
             failure=failure,
             seconds=time.perf_counter() - started,
             epsilons=None if self._account is None else self._account.spent,
@@ -264,7 +286,8 @@ class Server:
         if len(clients) < minimum:
             return (
                 None,
-                f"the vectors of {len(clients)} clients are whole at all servers, and {minimum} are needed",
+                f"the vectors of {len(clients)} clients are whole at all servers, and {minimum} are needed; "
+                "give clients more seconds, or rounds a smaller minimum_clients",
             )
         submitted = _taken(self._session, submissions, clients, terms)
         try:
@@ -323,7 +346,10 @@ def _account(federation: Federation, number: int) -> Account | None:
     if settings.noise is None:
         return None
     mechanism = Mechanism.of(settings.noise, SERVERS, delta=federation.delta)
-    return Account(federation.path.parent / f"server-{number}.account", mechanism, federation.budget)
+    account = Account(federation.path.parent / f"server-{number}.account", mechanism, federation.budget)
+    # What the next round makes of it: that it can be told is known before anybody is met.
+    epsilons(mechanism, account.rounds + 1)
+    return account
 
 
 class _Latest:

@@ -70,8 +70,12 @@ class Row:
     accuracy: float
     backdoor: float | None
     seconds: float
+    #: To the other servers.
     bytes_sent: int
     rounds: int
+    #: Of all clients to the servers and back; not there where clients have no connections.
+    bytes_up: int | None = None
+    bytes_down: int | None = None
     epsilons: Epsilons | None = None
     #: The part of held-out examples whose label is among the five most likely, of many classes.
     among_five: float | None = None

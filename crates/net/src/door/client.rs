@@ -1,6 +1,6 @@
 //! A client's side of the door: the same question to all three servers, side by side.
 
-use super::socket::{PATIENCE, SILENCE, Socket};
+use super::socket::{PATIENCE, SILENCE, Socket, Traffic};
 use super::statement::{Hash, PIECES, Piece, Statement, signer};
 use super::wire::{Reply, Request};
 use super::{Federation, HELD, MOST_CLIENTS, SERVERS};
@@ -23,6 +23,9 @@ const ATTEMPTS: u32 = 3;
 
 /// How long after the deadline a client waits for what the servers say of it.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long the other servers may still take when one has failed or refused.
+const FOLLOW: Duration = Duration::from_secs(5);
 
 /// Time between two attempts to reach a server that does not listen yet.
 const RETRY: Duration = Duration::from_millis(100);
@@ -50,6 +53,16 @@ pub struct Task {
     pub deadline: Instant,
 }
 
+/// What one server tells of a round.
+struct Told {
+    round: u64,
+    words: u64,
+    terms: Vec<u8>,
+    hash: Hash,
+    deadline: Instant,
+    model: Vec<u8>,
+}
+
 /// One of a federation's clients.
 pub struct Client {
     process: Process,
@@ -57,6 +70,7 @@ pub struct Client {
     number: usize,
     key: String,
     servers: Vec<Server>,
+    traffic: Arc<Traffic>,
 }
 
 /// A server as a client sees it.
@@ -65,6 +79,7 @@ struct Server {
     address: String,
     tls: Arc<ClientConfig>,
     connection: Mutex<Option<Stream>>,
+    traffic: Arc<Traffic>,
 }
 
 /// How a question to a server ends without an answer.
@@ -107,6 +122,7 @@ impl Client {
             certificates: vec![certificate.to_owned()],
             key: key.to_owned(),
         };
+        let traffic = Arc::<Traffic>::default();
         let server = |(at, address): (usize, &String)| {
             let names = (format!("server {at}"), format!("client {number}"));
             let theirs = federation.certificates[at].clone();
@@ -115,6 +131,7 @@ impl Client {
                 address: address.clone(),
                 tls: tls::visitor(theirs, &identity, names)?,
                 connection: Mutex::default(),
+                traffic: Arc::clone(&traffic),
             })
         };
         Ok(Self {
@@ -127,7 +144,18 @@ impl Client {
                 .enumerate()
                 .map(server)
                 .collect::<Result<_>>()?,
+            traffic,
         })
+    }
+
+    /// Bytes that this client has sent to all servers so far, and received from them; TLS is included.
+    #[must_use]
+    pub fn traffic(&self) -> (u64, u64) {
+        let Traffic { sent, received } = &*self.traffic;
+        (
+            sent.load(Ordering::Relaxed),
+            received.load(Ordering::Relaxed),
+        )
     }
 
     /// Waits for a round later than `after` and learns what it is about.
@@ -137,58 +165,86 @@ impl Client {
     /// one does not want this client.
     pub fn join(&self, after: u64, timeout: Duration) -> Result<Task> {
         let until = Instant::now() + timeout;
-        let mut after = after;
-        loop {
-            let told = self.ask(until, "join", |server, stream| {
-                let model = server.number == self.number % SERVERS;
-                let request = Request::Join {
-                    federation: self.federation.id(),
-                    after,
-                    model,
-                };
-                request.write(stream)?;
-                match Reply::read(stream)? {
-                    Reply::Task {
-                        round,
-                        words,
-                        milliseconds,
-                        model: hash,
-                        length,
-                        terms,
-                    } if (length == 0 || model) && round > after => {
-                        let deadline =
-                            Instant::now() + Duration::from_millis(milliseconds.min(1 << 40));
-                        let content = content(stream, length)?;
-                        let model = model.then_some(content);
-                        Ok(Some((round, words, terms, hash, model, deadline)))
-                    }
-                    Reply::NotYet => Ok(None),
-                    other => Err(unexpected(server, "join", other)),
-                }
-            })?;
-            // A server that has begun a round before the others is asked again with them.
-            let latest = told.iter().map(|told| told.0).max().unwrap_or(0);
-            if told.iter().any(|told| told.0 != latest) {
-                after = latest - 1;
-                continue;
-            }
-            let same = |at: usize| {
-                let (one, other) = (&told[at], &told[(at + 1) % SERVERS]);
-                (one.1, &one.2, one.3) == (other.1, &other.2, other.3)
+        let mut told = self.tasks(after, false, until)?;
+        let round = told.iter().map(|told| told.round).max().unwrap_or(0);
+        if told.iter().any(|told| told.round != round) {
+            // A server has begun a round before the others, who are about to; or it tells of one that is not.
+            let ahead: Vec<usize> = (0..SERVERS).filter(|at| told[*at].round == round).collect();
+            told = match self.tasks(round - 1, true, until) {
+                Ok(told) if told.iter().all(|told| told.round == round) => told,
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                _ => return Err(self.apart(round, &ahead)),
             };
-            self.unanimous("join", same)?;
-            let deadline = told.iter().map(|told| told.5).min().expect("three servers");
-            let (round, words, terms, hash, ..) = told[0].clone();
-            let model = told.into_iter().find_map(|told| told.4).unwrap_or_default();
-            self.check_content("join", &model, hash)?;
-            return Ok(Task {
-                round,
-                words,
-                terms,
-                model,
-                deadline,
-            });
         }
+        let same = |at: usize| {
+            let (one, other) = (&told[at], &told[(at + 1) % SERVERS]);
+            (one.words, &one.terms, one.hash) == (other.words, &other.terms, other.hash)
+        };
+        self.unanimous("join", same)?;
+        let deadline = told.iter().map(|told| told.deadline).min();
+        let asked = told.swap_remove(self.number % SERVERS);
+        self.check_content("join", &asked.model, asked.hash)?;
+        Ok(Task {
+            round,
+            words: asked.words,
+            terms: asked.terms,
+            model: asked.model,
+            deadline: deadline.expect("three servers"),
+        })
+    }
+
+    /// What each server tells of a round later than `after`, which it is asked for until it has one, or once.
+    fn tasks(&self, after: u64, once: bool, until: Instant) -> Result<Vec<Told>> {
+        self.ask(until, "join", |server, stream| {
+            let model = server.number == self.number % SERVERS;
+            let request = Request::Join {
+                federation: self.federation.id(),
+                after,
+                model,
+            };
+            request.write(stream)?;
+            match Reply::read(stream)? {
+                Reply::Task {
+                    round,
+                    words,
+                    milliseconds,
+                    model: hash,
+                    length,
+                    terms,
+                } if (length == 0 || model) && round > after => Ok(Some(Told {
+                    round,
+                    words,
+                    terms,
+                    hash,
+                    deadline: Instant::now() + Duration::from_millis(milliseconds.min(1 << 40)),
+                    model: content(stream, length)?,
+                })),
+                Reply::NotYet if !once => Ok(None),
+                other => Err(unexpected(server, "join", other)),
+            }
+        })
+    }
+
+    /// Some servers tell of a round, and the others do not.
+    fn apart(&self, round: u64, ahead: &[usize]) -> Error {
+        let (server, reason) = match ahead {
+            [one] => (
+                *one,
+                "it tells of round {round}, which the two others have not begun",
+            ),
+            _ => {
+                let behind = (0..SERVERS).find(|at| !ahead.contains(at));
+                (
+                    behind.unwrap_or(0),
+                    "it has not begun round {round}, of which the two others tell",
+                )
+            }
+        };
+        Error::peer(
+            server,
+            "join",
+            reason.replace("{round}", &round.to_string()),
+        )
     }
 
     /// Hands in the pieces of a vector; what the client signed, by its hash. Within one call all servers get
@@ -220,7 +276,7 @@ impl Client {
             .map_err(|_| Error::setup("the private key of this client does not sign"))?;
         let digest = statement.digest();
         // What arrives after the deadline is refused by the servers, which say so.
-        let until = task.deadline + GRACE;
+        let until = (task.deadline + GRACE).max(Instant::now() + FOLLOW);
         self.ask(until, "submit", |server, stream| {
             let offer = Request::Offer {
                 statement: statement.clone(),
@@ -281,7 +337,8 @@ impl Client {
         Ok(vec![whole])
     }
 
-    /// Asks all servers side by side, each until it answers.
+    /// Asks all servers side by side, each until it answers. Once one has failed or refused, the others are not
+    /// waited for much longer; its error is what the question ends with.
     fn ask<T: Send>(
         &self,
         until: Instant,
@@ -305,11 +362,17 @@ impl Client {
             }
             drop(tell);
             let mut failure = None;
+            let mut end = None;
             loop {
+                // There is nothing to wait for without an answer of each.
+                if end.is_some_and(|end| Instant::now() >= end) {
+                    cut.store(true, Ordering::Relaxed);
+                }
                 match told.recv_timeout(LOOK) {
                     Ok((at, Ok(answer))) => answers[at] = Some(answer),
                     Ok((_, Err(error))) => {
                         failure.get_or_insert(error);
+                        end.get_or_insert(Instant::now() + FOLLOW);
                     }
                     Err(RecvTimeoutError::Disconnected) => break,
                     Err(RecvTimeoutError::Timeout) if is_interrupted() => {
@@ -414,7 +477,8 @@ impl Server {
         loop {
             let reached = reach(&self.address).and_then(|socket| {
                 let limit = until.min(Instant::now() + SILENCE);
-                let socket = Socket::new(socket, limit, Arc::clone(cut))?;
+                let traffic = Arc::clone(&self.traffic);
+                let socket = Socket::new(socket, limit, Arc::clone(cut), traffic)?;
                 tls::handshake(&self.tls, socket)
             });
             match reached {

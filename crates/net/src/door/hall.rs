@@ -5,7 +5,7 @@ use super::statement::Hash;
 use crate::tcp::pinned::Pinned;
 use rustls::ServerConfig;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -15,8 +15,11 @@ const MOST_CONNECTIONS: usize = 4;
 /// Connections at a time of those who have not said who they are.
 const MOST_STRANGERS: usize = 256;
 
-/// Reasons that are kept of refusals, for whoever asks.
-const MOST_REFUSALS: usize = 1024;
+/// Reasons that are kept of refusals of one client.
+pub(super) const MOST_REASONS: usize = 16;
+
+/// Stands for those beyond.
+pub(super) const MORE_REASONS: &str = "refused for more reasons than are kept";
 
 /// Who was refused, and why.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -43,6 +46,8 @@ pub(super) struct State {
     pub(super) is_closed: bool,
     /// The latest round, and the hash of its model.
     pub(super) round: Option<(Round, Hash)>,
+    /// Whom the latest round that ended was told to, and had not whole.
+    pub(super) missing: Vec<usize>,
     /// What the latest round that is over came to.
     pub(super) outcome: Option<(u64, Outcome)>,
     /// Who has been told of it.
@@ -51,6 +56,8 @@ pub(super) struct State {
     pub(super) latest: u64,
     pub(super) refused: BTreeMap<Refused, u64>,
     pub(super) sockets: HashMap<u64, TcpStream>,
+    /// On which of them clients send their pieces.
+    uploading: HashMap<usize, u64>,
     next_socket: u64,
     strangers: usize,
     present: HashMap<usize, usize>,
@@ -98,12 +105,35 @@ impl Hall {
 
     pub(super) fn refused(&self, client: Option<usize>, reason: &str) {
         let mut state = self.state();
-        let refused = Refused {
+        let mut refused = Refused {
             client,
             reason: reason.to_owned(),
         };
-        if state.refused.len() < MOST_REFUSALS || state.refused.contains_key(&refused) {
-            *state.refused.entry(refused).or_default() += 1;
+        let known = |refused: &&Refused| refused.client == client;
+        if !state.refused.contains_key(&refused)
+            && state.refused.keys().filter(known).count() >= MOST_REASONS
+        {
+            MORE_REASONS.clone_into(&mut refused.reason);
+        }
+        *state.refused.entry(refused).or_default() += 1;
+    }
+
+    /// A client begins to send its pieces on this connection. One on which it did so before is ended: its client
+    /// has given it up, and of one client no two submissions are held at a time.
+    pub(super) fn uploads(&self, client: usize, id: u64) {
+        let mut state = self.state();
+        let earlier = state.uploading.insert(client, id);
+        if let Some(socket) = earlier.and_then(|earlier| state.sockets.get(&earlier)) {
+            // One that has ended by itself cannot be shut.
+            drop(socket.shutdown(Shutdown::Both));
+        }
+    }
+
+    /// It has sent them, or the connection ended.
+    pub(super) fn uploaded(&self, client: usize, id: u64) {
+        let mut state = self.state();
+        if state.uploading.get(&client) == Some(&id) {
+            state.uploading.remove(&client);
         }
     }
 

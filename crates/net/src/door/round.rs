@@ -6,7 +6,7 @@ use super::statement::{Hash, Piece, Statement};
 use super::wire::{LARGEST, LONGEST_TERMS, MOST_WORDS};
 use super::{HELD, words_of};
 use crate::error::{Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -77,6 +77,7 @@ pub struct Round {
     hash: Hash,
     federation: Hash,
     server: usize,
+    joined: BTreeSet<usize>,
     attempts: BTreeMap<usize, u32>,
     whole: BTreeMap<usize, Submission>,
 }
@@ -90,6 +91,7 @@ impl Round {
             terms,
             federation,
             server,
+            joined: BTreeSet::new(),
             attempts: BTreeMap::new(),
             whole: BTreeMap::new(),
         }
@@ -99,6 +101,18 @@ impl Round {
     #[must_use]
     pub fn whole(&self) -> &BTreeMap<usize, Submission> {
         &self.whole
+    }
+
+    /// A client is told of the round.
+    pub fn join(&mut self, client: usize) {
+        self.joined.insert(client);
+    }
+
+    /// Who was told of the round, and is not here whole.
+    #[must_use]
+    pub fn missing(&self) -> Vec<usize> {
+        let is_missing = |client: &usize| !self.whole.contains_key(client);
+        self.joined.iter().copied().filter(is_missing).collect()
     }
 
     /// What is here, for whoever computes with it.

@@ -114,7 +114,6 @@ impl Door {
             )));
         }
         state.latest = terms.number;
-        state.refused.clear();
         let round = Round::new(terms, self.hall.federation, self.hall.server);
         state.round = Some((round, model));
         drop(state);
@@ -157,16 +156,23 @@ impl Door {
     /// `Misuse` where no round is open.
     pub fn end(&self) -> Result<BTreeMap<usize, Submission>> {
         self.process.check("this door")?;
-        let round = self.hall.state().round.take();
-        Ok(round.ok_or_else(no_round)?.0.into_whole())
+        let mut state = self.hall.state();
+        let (round, _) = state.round.take().ok_or_else(no_round)?;
+        state.missing = round.missing();
+        Ok(round.into_whole())
     }
 
-    /// Who was refused in this round, why, and how often.
+    /// Who was told of the round that ended last, and was not here whole.
+    #[must_use]
+    pub fn missing(&self) -> Vec<usize> {
+        self.hall.state().missing.clone()
+    }
+
+    /// Who was refused since this was asked last, in a round or between two, why, and how often.
     #[must_use]
     pub fn refused(&self) -> Vec<(Refused, u64)> {
-        let state = self.hall.state();
-        let all = state.refused.iter();
-        all.map(|(refused, times)| (refused.clone(), *times))
+        std::mem::take(&mut self.hall.state().refused)
+            .into_iter()
             .collect()
     }
 
@@ -262,7 +268,7 @@ fn admit(hall: &Arc<Hall>, socket: TcpStream) {
         .name("a client".to_owned())
         .stack_size(1 << 20)
         .spawn(move || {
-            let client = serve(&serving, socket);
+            let client = serve(&serving, id, socket);
             serving.leave(id, client);
         });
     if started.is_err() {

@@ -38,7 +38,7 @@ impl From<io::Error> for End {
 }
 
 /// Answers a connection until it ends; whose it was, if it came so far.
-pub(super) fn serve(hall: &Hall, socket: TcpStream) -> Option<usize> {
+pub(super) fn serve(hall: &Hall, id: u64, socket: TcpStream) -> Option<usize> {
     let (client, mut stream) = match welcome(hall, socket) {
         Ok(welcome) => welcome,
         Err(error) => {
@@ -59,7 +59,7 @@ pub(super) fn serve(hall: &Hall, socket: TcpStream) -> Option<usize> {
         (stream.sock.until, stream.sock.silence) = (Instant::now() + IDLE, IDLE);
         match Request::read(&mut stream)
             .map_err(End::from)
-            .and_then(|request| answer(hall, client, &mut stream, request))
+            .and_then(|request| answer(hall, (client, id), &mut stream, request))
         {
             Ok(()) => {}
             Err(End::Refused(reason)) => {
@@ -78,7 +78,8 @@ pub(super) fn serve(hall: &Hall, socket: TcpStream) -> Option<usize> {
 
 /// The handshake, and whose certificate it is.
 fn welcome(hall: &Hall, socket: TcpStream) -> io::Result<(usize, Stream)> {
-    let mut socket = Socket::new(socket, Instant::now() + SILENCE, Arc::default())?;
+    let limit = Instant::now() + SILENCE;
+    let mut socket = Socket::new(socket, limit, Arc::default(), Arc::default())?;
     let mut connection = ServerConnection::new(Arc::clone(&hall.tls)).map_err(io::Error::other)?;
     while connection.is_handshaking() {
         connection.complete_io(&mut socket)?;
@@ -102,7 +103,12 @@ fn refusal(error: &io::Error) -> String {
     crate::tcp::tls::refusal(error).unwrap_or_else(|| crate::error::cause(error))
 }
 
-fn answer(hall: &Hall, client: usize, stream: &mut Stream, request: Request) -> Result<(), End> {
+fn answer(
+    hall: &Hall,
+    (client, id): (usize, u64),
+    stream: &mut Stream,
+    request: Request,
+) -> Result<(), End> {
     match request {
         Request::Join {
             federation,
@@ -110,7 +116,7 @@ fn answer(hall: &Hall, client: usize, stream: &mut Stream, request: Request) -> 
             model,
         } => {
             known(hall, &federation)?;
-            join(hall, stream, after, model)?;
+            join(hall, client, stream, after, model)?;
         }
         Request::Offer {
             statement,
@@ -125,7 +131,7 @@ fn answer(hall: &Hall, client: usize, stream: &mut Stream, request: Request) -> 
                     "the submission is not signed by the key of client {client}'s certificate"
                 )));
             }
-            submit(hall, client, stream, statement)?;
+            submit(hall, (client, id), stream, statement)?;
         }
         Request::Outcome {
             federation,
@@ -151,15 +157,23 @@ fn known(hall: &Hall, federation: &super::statement::Hash) -> Result<(), End> {
 }
 
 /// Tells of the next round that can still be joined.
-fn join(hall: &Hall, stream: &mut Stream, after: u64, wanted: bool) -> io::Result<()> {
+fn join(
+    hall: &Hall,
+    client: usize,
+    stream: &mut Stream,
+    after: u64,
+    wanted: bool,
+) -> io::Result<()> {
     let found = hall.wait(Instant::now() + PATIENCE, |state| {
-        let (round, hash) = state.round.as_ref()?;
+        let (round, hash) = state.round.as_mut()?;
         let left = round
             .terms
             .deadline
             .checked_duration_since(Instant::now())?;
-        let terms = &round.terms;
-        (terms.number > after).then(|| (terms.clone(), *hash, left))
+        (round.terms.number > after).then(|| {
+            round.join(client);
+            (round.terms.clone(), *hash, left)
+        })
     });
     let Some((terms, hash, left)) = found else {
         return Reply::NotYet.write(stream);
@@ -232,7 +246,7 @@ fn is_told(hall: &Hall, client: usize) {
 /// An offer with a right signature; then the pieces, where they are wanted.
 fn submit(
     hall: &Hall,
-    client: usize,
+    (client, id): (usize, u64),
     stream: &mut Stream,
     statement: Statement,
 ) -> Result<(), End> {
@@ -254,7 +268,10 @@ fn submit(
     }
     Reply::Go.write(stream)?;
     (stream.sock.until, stream.sock.silence) = (deadline, SILENCE);
-    let pieces = receive(hall, stream, &statement, &lengths).map_err(|error| match error {
+    hall.uploads(client, id);
+    let received = receive(hall, stream, &statement, &lengths);
+    hall.uploaded(client, id);
+    let pieces = received.map_err(|error| match error {
         End::Broken(error) if error.kind() == ErrorKind::TimedOut => End::Refused(format!(
             "the submission of client {client} was not whole in time"
         )),

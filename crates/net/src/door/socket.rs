@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest silence within a message.
@@ -15,11 +15,19 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// How often a socket that waits looks at the clock.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Bytes of connections, TLS and its handshakes included.
+#[derive(Default)]
+pub(super) struct Traffic {
+    pub(super) sent: AtomicU64,
+    pub(super) received: AtomicU64,
+}
+
 /// A connection's socket: what is waited for ends at some instant, and after some silence.
 pub(super) struct Socket {
     socket: TcpStream,
     /// Whoever uses it is wanted no more.
     cut: Arc<AtomicBool>,
+    traffic: Arc<Traffic>,
     /// Reading and writing end then, however little has come until then.
     pub(super) until: Instant,
     /// Longest time in which nothing comes.
@@ -27,7 +35,12 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn new(socket: TcpStream, until: Instant, cut: Arc<AtomicBool>) -> io::Result<Self> {
+    pub(super) fn new(
+        socket: TcpStream,
+        until: Instant,
+        cut: Arc<AtomicBool>,
+        traffic: Arc<Traffic>,
+    ) -> io::Result<Self> {
         socket.set_nonblocking(false)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(LOOK))?;
@@ -35,6 +48,7 @@ impl Socket {
         Ok(Self {
             socket,
             cut,
+            traffic,
             until,
             silence: SILENCE,
         })
@@ -71,7 +85,12 @@ impl Read for Socket {
         while !self.is_over() && Instant::now() < silent {
             match self.socket.read(into) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                result => return result,
+                Ok(bytes) => {
+                    let received = &self.traffic.received;
+                    received.fetch_add(bytes as u64, Ordering::Relaxed);
+                    return Ok(bytes);
+                }
+                failed => return failed,
             }
         }
         Err(ErrorKind::TimedOut.into())
@@ -83,7 +102,10 @@ impl Write for Socket {
         if self.is_over() {
             return Err(ErrorKind::TimedOut.into());
         }
-        self.socket.write(bytes)
+        let written = self.socket.write(bytes)?;
+        let sent = &self.traffic.sent;
+        sent.fetch_add(written as u64, Ordering::Relaxed);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {

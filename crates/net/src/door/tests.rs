@@ -1,5 +1,6 @@
 //! Hostile clients at the door, and decoders on whatever arrives.
 
+use super::hall::{MORE_REASONS, MOST_REASONS, Refused};
 use super::round::{ATTEMPTS, Terms};
 use super::statement::{Hash, Piece, STATEMENT, Statement, signer};
 use super::wire::{LONGEST_TERMS, Reply, Request};
@@ -103,16 +104,12 @@ impl Raw {
         assert!(self.door.wait(1, LONG).unwrap());
     }
 
-    fn reasons(&self) -> String {
-        let reasons = self.door.refused().into_iter();
-        let reasons: Vec<String> = reasons.map(|(refused, _)| refused.reason).collect();
-        reasons.join("; ")
-    }
-
+    /// Waits until somebody was refused for that reason.
     fn reason(&self, expected: &str) {
         let until = Instant::now() + LONG;
-        while !self.reasons().contains(expected) {
-            assert!(Instant::now() < until, "{}", self.reasons());
+        let is_right = |(refused, _): &(Refused, u64)| refused.reason.contains(expected);
+        while !self.door.refused().iter().any(is_right) {
+            assert!(Instant::now() < until, "{expected}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -155,6 +152,48 @@ fn pieces_that_were_not_signed_are_refused_and_have_an_end() {
             format!("what came for {what} is not what the client signed")
         );
     }
+    raw.takes_an_honest_one();
+}
+
+#[test]
+fn of_one_client_no_two_submissions_are_on_their_way() {
+    let raw = Raw::new();
+    let mut earlier = raw.connect();
+    assert_eq!(raw.offer(&mut earlier, &pieces()).unwrap(), Reply::Go);
+    earlier.write_all(&[0; 100]).unwrap();
+    earlier.flush().unwrap();
+    // It is still there when the next begins, and is ended by that.
+    raw.takes_an_honest_one();
+    assert!(Reply::read(&mut earlier).is_err());
+    raw.reason("its connection ended in the middle of a submission");
+}
+
+#[test]
+fn many_reasons_of_one_client_leave_room_for_others() {
+    let raw = Raw::new();
+    for round in 2..2 + 3 * MOST_REASONS as u64 {
+        let mut statement = raw.statement(&pieces());
+        statement.round = round;
+        let signature = signer(&raw.client.key_pem).unwrap();
+        let signature = signature.sign(&statement.to_bytes()).unwrap();
+        let mut stream = raw.connect();
+        let offer = Request::Offer {
+            statement,
+            signature,
+        };
+        offer.write(&mut stream).unwrap();
+        assert!(matches!(
+            Reply::read(&mut stream).unwrap(),
+            Reply::Refusal(_)
+        ));
+    }
+    let refused = raw.door.refused();
+    let more = |(refused, _): &&(Refused, u64)| refused.reason == MORE_REASONS;
+    assert_eq!(refused.len(), MOST_REASONS + 1);
+    assert_eq!(
+        refused.iter().find(more).unwrap().1,
+        2 * MOST_REASONS as u64
+    );
     raw.takes_an_honest_one();
 }
 
@@ -234,6 +273,8 @@ fn strangers_and_garbage_do_not_disturb() {
     ] {
         let mut stream = raw.connect();
         stream.write_all(bytes).unwrap();
+        // More than a connection holds, of what was announced.
+        stream.write_all(&vec![0; 1 << 24]).unwrap();
         let Reply::Refusal(reason) = Reply::read(&mut stream).unwrap() else {
             panic!("answered");
         };

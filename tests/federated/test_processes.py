@@ -1,0 +1,179 @@
+"""Servers as processes: who drops out, who is late, who dies, stalls and comes back."""
+
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from worlds import LONG, beyond_the_bound, written
+
+from tacit import _core
+from tacit.errors import MisuseError, PeerError, RefusedError
+from tacit.federated import Client
+from tacit.federated.account import Mechanism, epsilons
+from tacit.federated.config import Federation
+from tacit.federated.crowd import Crowd
+from tacit.federated.local import Plan, Servers
+from tacit.federated.steps import Settings
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from commands import Command
+
+
+def unknown(config: Path) -> Client:
+    """A client whose certificate the servers have not."""
+    folder = config.parent / "unknown"
+    folder.mkdir()
+    for file in ("federation.toml", *(f"server-{number}.pem" for number in range(3))):
+        shutil.copy(config.parent / file, folder)
+    _core.write_certificates(["client-0"], str(folder))
+    return Client(folder / "federation.toml", 0)
+
+
+def without_the_third_server(config: Path, client: Client) -> Client:
+    """The same client where it does not find that one any more."""
+    path = config.with_name("lost.toml")
+    path.write_text(config.read_text().replace(Federation.read(config).servers[2].clients, "127.0.0.1:9"))
+    lost = Client(path, client.number)
+    lost._task = client._task
+    return lost
+
+
+def test_eight_clients_drop_out_and_come_late_at_every_step(tmp_path: Path) -> None:
+    start = torch.arange(6.0)
+    updates = torch.randn(2, 8, 6, generator=torch.Generator().manual_seed(4)) / 4
+    plan = Plan(8, Settings(bound=4.0), start, rounds=2, seconds=5.0)
+    with Servers(tmp_path, plan) as servers, ThreadPoolExecutor(8) as pool:
+        clients = {number: Client(servers.config, number) for number in range(8)}
+        # One stays away, all others join; one is not known.
+        present = [0, 1, 2, 3, 5, 6, 7]
+        tasks = dict(zip(present, pool.map(lambda at: clients[at].join(LONG), present), strict=True))
+        assert all(torch.equal(task.model, start) for task in tasks.values())
+        with pytest.raises(PeerError, match="it refused this party's certificate"):
+            unknown(servers.config).join(LONG)
+        # Three hand in all, of whom one goes offline then; one does not keep to the bound; one reaches two
+        # servers; one says nothing more; and one is late.
+        for number in range(3):
+            clients[number].submit(start + updates[0, number])
+        clients[2] = Client(servers.config, 2)
+        beyond_the_bound(clients[7])
+        with pytest.raises(PeerError, match='failed in step "submit": it is not reached at'):
+            without_the_third_server(servers.config, clients[3]).submit(start)
+        time.sleep(max(0.0, tasks[5].deadline))
+        with pytest.raises(RefusedError, match="round 1"):
+            clients[5].submit(start)
+        first = [told.report for told in servers.told()]
+        # All come to the next one.
+        joined = list(pool.map(lambda at: clients[at].join(LONG), range(8)))
+        expected = start + updates[0, :3].mean(0)
+        assert all(torch.allclose(task.model, expected, atol=1e-5) for task in joined)
+        list(pool.map(lambda at: clients[at].submit(joined[at].model + updates[1, at]), range(8)))
+        models = list(pool.map(lambda at: clients[at].result(LONG), range(8)))
+        second = [told.report for told in servers.told()]
+    for report in first:
+        assert report.accepted == [0, 1, 2]
+        assert (7, "norm", 1) in report.refused
+        assert 6 in report.late
+        assert 5 in {*report.late, *(client for client, _, _ in report.refused)}
+        assert any(client is None for client, _, _ in report.refused)
+        assert not {0, 1, 2, 4, 7} & set(report.late)
+    assert [report.dropped for report in first] == [[3], [3], []]
+    for report in second:
+        assert report.accepted == list(range(8))
+        assert report.late == report.dropped == []
+        # Who was late may have found this round open, and connections may have broken.
+        assert {client for client, _, _ in report.refused} <= {5, None}
+    assert all(torch.allclose(model, expected + updates[1].mean(0), atol=1e-5) for model in models)
+
+
+class Commands:
+    """``tacit federated serve`` for all three, in the folder of a configuration."""
+
+    def __init__(self, config: Path, rounds: int, model: Path) -> None:
+        words = [
+            "federated",
+            "serve",
+            "--config",
+            config,
+            "--rounds",
+            rounds,
+            "--model",
+            model,
+            "--threads",
+            1,
+        ]
+        self.all = [Command(*words, "--server", at, "--out", config.with_name(f"{at}.pt")) for at in range(3)]
+
+    def end(self, disturbed: int, how: Callable[[Command], None]) -> None:
+        """Disturbs one; the others end and name it."""
+        how(self.all[disturbed])
+        for at in {0, 1, 2} - {disturbed}:
+            code, _, errors = self.all[at].ended(LONG)
+            assert code == 1
+            assert f"tacit: party {disturbed} failed in step" in errors
+            assert "Traceback" not in errors
+        self.all[disturbed].kill()
+
+
+def hear_of_it(client: Client) -> None:
+    """Waits for a result that will not be, and much less long than it might."""
+    started = time.monotonic()
+    with pytest.raises((RefusedError, PeerError)):
+        client.result(10 * LONG)
+    assert time.monotonic() - started < LONG
+
+
+def test_servers_begin_again_where_one_died_or_stalled(tmp_path: Path) -> None:
+    """Under a new number, with the model that was there and the account of what was spent."""
+    noise = "noise = 0.001\ndivisor = 2.0\nminimum_clients = 2\n"
+    config = written(tmp_path, 3, seconds=LONG, rules=noise)
+    config.write_text(config.read_text().replace("timeout = 20", "timeout = 10"))
+    torch.save(torch.zeros(4), tmp_path / "start.pt")
+    clients = [Client(config, number) for number in range(3)]
+
+    def all_of_them(number: int) -> torch.Tensor:
+        with ThreadPoolExecutor(3) as pool:
+            tasks = list(pool.map(lambda client: client.join(LONG), clients))
+            assert [task.round for task in tasks] == [number] * 3
+            list(pool.map(lambda at: clients[at].submit(tasks[at].model + 0.1 * number), range(3)))
+            return next(pool.map(lambda client: client.result(LONG), clients))
+
+    def two_of_them(number: int) -> None:
+        for client in clients[:2]:
+            assert client.join(LONG).round == number
+            client.submit(torch.zeros(4))
+
+    servers = Commands(config, 3, tmp_path / "start.pt")
+    first = all_of_them(1)
+    two_of_them(2)
+    with ThreadPoolExecutor(2) as pool:
+        heard = pool.map(hear_of_it, clients[:2])
+        servers.end(2, Command.kill)
+        list(heard)
+    servers = Commands(config, 3, tmp_path / "0.pt")
+    second = all_of_them(3)
+    assert torch.allclose(second, first + 0.3 * 3 / 2, atol=0.02)
+    two_of_them(4)
+    with ThreadPoolExecutor(2) as pool:
+        heard = pool.map(hear_of_it, clients[:2])
+        servers.end(1, lambda server: os.kill(server.id, signal.SIGSTOP))
+        list(heard)
+    spent = epsilons(Mechanism.of(0.001), 2)
+    code, output, _ = servers.all[0].ended()
+    assert code == 1
+    assert "round 3: 3 clients in" in output
+    assert f"spent: ε {spent.to_server:.4g} against a server, {spent.to_others:.4g}" in output
+    assert not list(tmp_path.glob("*.new"))
+
+
+def test_who_waits_for_servers_that_cannot_hears_why(tmp_path: Path) -> None:
+    plan = Plan(1, Settings(aggregator="average"), torch.zeros(3), rounds=1, seconds=LONG)
+    wrong = pytest.raises(MisuseError, match=r"^server [012]: no aggregator is called 'average'; known are")
+    with wrong, Servers(tmp_path, plan) as servers:
+        Crowd(servers.config, 1, 10 * LONG, servers.check).join()
