@@ -139,7 +139,8 @@ def test_a_round_that_comes_to_nothing_leaves_the_model(
     messages = flowers.simulated(app, learn)
     first, second = servers.ended()[0]
     assert (first.accepted, second.accepted) == ([], [0, 1, 2])
-    assert first.failure == "the vectors of 2 clients are whole at all servers, and 3 are needed"
+    assert first.failure is not None
+    assert first.failure.startswith("the vectors of 2 clients are whole at all servers, and 3 are needed")
     assert "round 1 came to nothing: " in caplog.text
     for name, start in flowers.START.items():
         made = [flowers.trained(client, 2, start) for client in range(NODES)]
