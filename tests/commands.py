@@ -64,7 +64,9 @@ def tacit(*arguments: object, folder: Path | None = None) -> subprocess.Complete
     """Runs a command. Those that start parties themselves run in this process, whose fork server they use."""
     words = list(map(str, arguments))
     ended = (
-        _here(words) if words[0] in ("bench", "demo", "federated") else Command(*words, folder=folder).ended()
+        _here(words)
+        if words[0] in ("bench", "demo", "federated", "riscv")
+        else Command(*words, folder=folder).ended()
     )
     return subprocess.CompletedProcess(words, *ended)
 

@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
 ]
 
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = _core.Program((ROOT / "crates/riscv/programs/arrays.elf").read_bytes())
 VALUES = np.array([3, -5], dtype=np.int64)
 
 
@@ -102,6 +105,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "bit_to_ring": lambda: session.bit_to_ring(bits, out),
         "seal": lambda: session.seal(words, out[:1]),
         "add_noise": lambda: session.add_noise(words, 1),
+        "call": lambda: session.call(PROGRAM, "mean", [], [], True, None, [], 1),
         "note": lambda: session.note(b"x"),
         "note_public": lambda: session.note_public("x", bits[0]),
         "set_label": lambda: session.set_label("x"),

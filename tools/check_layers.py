@@ -63,6 +63,7 @@ INSIDE = {
         ["decode"],
         ["code"],
         ["machine"],
+        ["calls"],
     ],
     "testkit": [["inputs", "shares", "transcript"]],
     "py": [
@@ -70,7 +71,7 @@ INSIDE = {
         ["buffer", "certificates", "doctor", "making"],
         ["kernels", "session"],
         ["opening"],
-        ["door", "operands"],
+        ["door", "operands", "riscv"],
         ["operations"],
     ],
 }
@@ -83,7 +84,7 @@ MODULES = [
     ["fixed", "meter", "storages"],
     ["session", "starting", "_entry"],
     ["processes", "_party", "generators", "paths", "trace"],
-    ["launch", "ranges"],
+    ["launch", "ranges", "riscv"],
     ["shares"],
     ["patterns", "tensor"],
     ["sampling"],

@@ -126,7 +126,7 @@ class _Package(ModuleType):
 if not TYPE_CHECKING:  # which would take any name for one of ours
 
     def __getattr__(name: str) -> Any:
-        if name in ("federated", "random"):
+        if name in ("federated", "random", "riscv"):
             return import_module(f"tacit.{name}")
         if name not in _HOMES:
             raise AttributeError(f"module 'tacit' has no attribute {name!r}")

@@ -8,6 +8,7 @@
 //! | `kernels` | local products by public operands |
 //! | `making`, `certificates`, `doctor` | files of correlations, keys, what keeps a session from being possible |
 //! | `door` | the clients' door: its two ends, and what came through it |
+//! | `riscv` | compiled programs |
 //! | `errors` | exceptions by blame |
 
 mod buffer;
@@ -20,6 +21,7 @@ mod making;
 mod opening;
 mod operands;
 mod operations;
+mod riscv;
 mod session;
 
 use pyo3::prelude::*;
@@ -33,6 +35,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::Session>()?;
     module.add_class::<opening::Listener>()?;
     module.add_class::<kernels::Convolution>()?;
+    module.add_class::<riscv::Program>()?;
     module.add_class::<door::Door>()?;
     module.add_class::<door::Submissions>()?;
     module.add_class::<door::Client>()?;

@@ -12,11 +12,13 @@
 //! | [`program`], [`code`] | a compiled program as its file has it, and its instructions |
 //! | [`memory`] | bytes that everybody knows, and pieces of words that nobody does |
 //! | [`machine`] | one hart: what each instruction does with registers and memory |
+//! | [`calls`] | a function of a program, called in a session with what its parties have |
 //! | [`fault`] | why a program stops before its end |
 //!
 //! The sources are the RISC-V Instruction Set Manual, volume I (unprivileged, 2024), and the psABI of RISC-V for
 //! calls and for ELF.
 
+pub mod calls;
 pub mod code;
 pub mod composed;
 pub mod decode;

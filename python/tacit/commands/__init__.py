@@ -12,6 +12,7 @@ from tacit.commands import (
     doctor,
     federated,
     operators,
+    riscv,
     run,
 )
 
@@ -23,6 +24,7 @@ COMMANDS = (
     cost,
     bench,
     federated,
+    riscv,
     run,
     dealer,
     correlations,

@@ -1,0 +1,15 @@
+"""``tacit riscv``: compiled programs on secret data."""
+
+from typing import Any
+
+from tacit.commands import riscv_try
+
+#: The commands of ``tacit riscv``, each a file.
+COMMANDS = (riscv_try,)
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("riscv", help="run functions of compiled programs on secret data")
+    inner = parser.add_subparsers(title="commands", required=True)
+    for command in COMMANDS:
+        command.add(inner)

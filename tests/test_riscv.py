@@ -1,0 +1,133 @@
+"""Functions of compiled programs on secret arrays."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacit
+from commands import tacit as command
+from tacit.errors import DesyncError, MisuseError, SetupError
+
+ELF = Path(__file__).resolve().parent.parent / "crates/riscv/programs/arrays.elf"
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "replicated": {},
+    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_functions_of_c_on_what_one_party_has(setting: str) -> None:
+    values = np.array([5, 2**40, 12, 7], np.uint64)
+
+    def program() -> list[Any]:
+        party, arrays = tacit.session().party, tacit.riscv.load(ELF)
+        own = values if party == 1 else None
+        text = np.frombuffer(b"a word", np.uint8) if party == 0 else None
+        mean = arrays.call("mean", ["a", "len:a"], secret={"a": (1, own)}, result=0)
+        turned = arrays.call("reverse", ["t", 6], secret={"t": (0, text)}, result=None, output={"t": "all"})
+        least = arrays.call("greatest", ["p", "len:p"], public={"p": -values.astype(np.int64)})
+        return [mean.result, turned.result, turned.outputs["t"].tobytes(), least.result]
+
+    everybody = tacit.launch(program, **SETTINGS[setting])
+    assert everybody[0] == [int(values.sum()) // 4, None, b"drow a", 2**64 - 5]
+    assert all(others == [None, *everybody[0][1:]] for others in everybody[1:])
+
+
+#: Mistakes: what is called, and what the error says.
+MISTAKES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "a branch": (
+        lambda p, a: p.call("sort", ["a", "len:a"], secret={"a": (0, a)}),
+        r"the program stopped at 0x[0-9a-f]+ in sort: a branch depends on a secret",
+    ),
+    "beyond the end": (
+        lambda p, a: p.call("mean", ["a", 5], secret={"a": (0, a)}),
+        r"in mean: 8 bytes at 0x[0-9a-f]+ are outside of the program's memory",
+    ),
+    "too long": (lambda p, _: p.call("fibonacci", [40], limit=1000), "1000 instructions were carried out"),
+    "no function": (lambda p, _: p.call("variance"), "no function variance in the program"),
+    "no array": (lambda p, _: p.call("mean", ["b"]), "no array is called 'b'; there are none"),
+    "fractions": (lambda p, _: p.call("mean", ["a"], public={"a": [0.5]}), "a is of float64 in 1 dimensions"),
+    "no party": (lambda p, a: p.call("mean", ["a"], secret={"a": (7, a)}), "owner 7 does not exist"),
+    "many arguments": (lambda p, _: p.call("mean", [1] * 9), "9 arguments: a function takes 8 in registers"),
+    "nobody": (lambda p, _: p.call("mean", [1, 1], result="some"), "'some' learns nothing"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_what_cannot_be_says_why(mistake: str) -> None:
+    call, message = MISTAKES[mistake]
+
+    def program() -> str:
+        values = np.array([3, 1, 2], np.uint32 if mistake == "a branch" else np.uint64)
+        with pytest.raises(MisuseError, match=message) as error:
+            call(tacit.riscv.load(ELF), values if tacit.session().party == 0 else None)
+        return str(error.value)
+
+    told = tacit.launch(program, protocol="plain", parties=2)
+    assert told[0] == told[1]
+
+
+def test_parties_that_call_differently_are_told() -> None:
+    def program() -> Any:
+        arrays = tacit.riscv.load(ELF)
+        return arrays.call(
+            "fibonacci", [5 + (tacit.session().party == 2)], secret={"a": (0, np.ones(1, int))}
+        )
+
+    with pytest.raises(DesyncError):
+        tacit.launch(program)
+
+
+def test_files_that_are_no_programs(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="cannot read"):
+        tacit.riscv.load(tmp_path / "none.elf")
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    with pytest.raises(MisuseError, match="the file is no program"):
+        tacit.riscv.load(tmp_path / "script")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("3 5 10\n")
+    called = ["--call", "mean", "--arg", "a", "--arg", "len:a", "--secret", f"a=1:u64:{tmp_path}/a.txt"]
+    ended = command("riscv", "try", ELF, *called, "--json", tmp_path / "mean.json")
+    assert ended.returncode == 0, ended.stderr
+    assert "result: 6" in ended.stdout
+    mean = json.loads((tmp_path / "mean.json").read_text())
+    assert mean["result"] == 6
+    assert mean["opened"] == [{"what": "result", "to": "all", "values": 1}]
+    assert {"outputs", "instructions", "rounds", "bytes_sent_per_party", "seconds"} < mean.keys()
+    assert mean["instructions"] > 10
+    assert mean["rounds"] > 1
+    # Bytes of a file, to one party.
+    np.save(tmp_path / "text.npy", np.frombuffer(b"123456789", np.uint8))
+    text = ["--secret", f"t=0:u8:{tmp_path}/text.npy", "--result", "none", "--output", "t=1"]
+    ended = command("riscv", "try", ELF, "--call", "reverse", "--arg", "t", "--arg", 9, *text)
+    assert ended.returncode == 0, ended.stderr
+    assert f"t: {list(b'987654321')}" in ended.stdout
+    assert "opened: t (9 values, to 1)" in ended.stdout.replace("\n", " ")
+
+
+WRONG = {
+    "type": (["--secret", "a=0:u9:a.txt"], "no type is called 'u9'"),
+    "form": (["--secret", "a"], "'a' is not of the form --secret NAME=OWNER:TYPE:PATH"),
+    "party": (["--secret", "a=3:u8:a.txt"], "party 3 of 3"),
+    "file": (["--secret", "a=0:u8:none.txt"], "cannot read none.txt"),
+    "value": (["--secret", "a=0:u8:a.txt"], "a value in a.txt is no u8: 0 to 255"),
+    "text": (["--public", "a=u8:text.txt"], "text.txt has no integers"),
+}
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_options_that_cannot_be(mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("3 500")
+    Path("text.txt").write_text("three")
+    options, message = WRONG[mistake]
+    ended = command("riscv", "try", ELF, "--call", "mean", *options)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert message in ended.stderr
