@@ -155,6 +155,7 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
         Ok(result) => result,
         Err(fault) => return Err(stopped(call.program, machine.pc(), &fault)),
     };
+    confirm(protocol)?;
     let opened = match call.result {
         None => None,
         Some(to) => reveal(protocol, &[result], to)?.map(|values| values[0]),
@@ -187,6 +188,17 @@ fn stopped(program: &Program, pc: u64, fault: &Fault) -> Error {
         Some(function) => format!("the program stopped at {pc:#x} in {function}: {fault}"),
         None => format!("the program stopped at {pc:#x}: {fault}"),
     })
+}
+
+/// Opens what is public. What parties called differently is found with any opening, and where all is public, or
+/// nobody is to learn anything, there would be none.
+fn confirm(protocol: &mut dyn Protocol) -> Result<()> {
+    let mut parts = vec![vec![0]; protocol.parts()];
+    let mut out: Vec<&mut [u64]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
+    protocol.trivial(&[0], &mut out);
+    let parts: Vec<&[u64]> = parts.iter().map(Vec::as_slice).collect();
+    protocol.reveal(&parts, Recipient::All)?;
+    Ok(())
 }
 
 /// Where the arrays lie: behind the program, each apart from the one before.
