@@ -76,7 +76,8 @@ class Program:
             MisuseError: it is no program for RISC-V of 64 bits that is linked to run as it is.
         """
         self._core = _core.Program(file)
-        self._file = file
+        #: What it was made of.
+        self.file = file
 
     def call(
         self,
@@ -118,7 +119,7 @@ class Program:
             _known(name, names)
         passed = [_argument(each, names) for each in arguments]
         described = [(each.name, each.owner, each.type, each.count) for each in given]
-        here.core.note(self._file)
+        here.core.note(self.file)
         said = ("riscv", function, described, passed, result, outputs, limit)
         here.core.note(repr(said).encode())
         for each in given:

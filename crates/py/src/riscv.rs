@@ -22,11 +22,6 @@ impl Program {
         let inner = parsed.map_err(|fault| raise(Error::misuse(fault.to_string())))?;
         Ok(Self { inner })
     }
-
-    /// Whether it has a function of that name.
-    fn has(&self, function: &str) -> bool {
-        self.inner.function(function).is_ok()
-    }
 }
 
 /// An array: its owner, the bytes of an element, how many, and the values where they are known.

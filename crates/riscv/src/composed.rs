@@ -2,6 +2,18 @@
 
 use crate::words::{Signs, Words};
 
+/// The lesser of two.
+pub fn minimum<W: Words>(words: &mut W, x: &W::Word, y: &W::Word, signs: Signs) -> W::Word {
+    let less = words.less(x, y, signs);
+    words.select(&less, x, y)
+}
+
+/// The greater of two.
+pub fn maximum<W: Words>(words: &mut W, x: &W::Word, y: &W::Word, signs: Signs) -> W::Word {
+    let less = words.less(x, y, signs);
+    words.select(&less, y, x)
+}
+
 /// By an amount that may be secret: one select for each of its six bits, where the bit is.
 pub fn shift<W: Words>(
     words: &mut W,

@@ -141,15 +141,12 @@ def _outcome(trial: Trial, told: list[dict[str, Any]]) -> dict[str, Any]:
     def learned(values: list[Any]) -> Any:
         return next((value for value in values if value is not None), None)
 
-    opened = [
-        {"what": name, "to": to, "values": len(told[0]["outputs"])} for name, to in trial.output.items()
-    ]
-    for entry in opened:
-        entry["values"] = len(learned([each["outputs"][entry["what"]] for each in told]) or [])
+    outputs = {name: learned([each["outputs"][name] for each in told]) for name in trial.output}
+    opened = [{"what": name, "to": to, "values": len(outputs[name])} for name, to in trial.output.items()]
     if trial.result is not None:
         opened.append({"what": "result", "to": trial.result, "values": 1})
     return {
-        "outputs": {name: learned([each["outputs"][name] for each in told]) for name in trial.output},
+        "outputs": outputs,
         "result": learned([each["result"] for each in told]),
         "instructions": told[0]["instructions"],
         "rounds": max(each["rounds"] for each in told),
@@ -177,7 +174,7 @@ def _show(console: Any, outcome: dict[str, Any]) -> None:
 def _trial(parsed: argparse.Namespace) -> Trial:
     from tacit.riscv import LIMIT, load
 
-    load(parsed.program)
+    program = load(parsed.program)
     secret, public = {}, {}
     for text in parsed.secret:
         name, kind = _split(text, "=", "--secret NAME=OWNER:TYPE:PATH")
@@ -192,7 +189,7 @@ def _trial(parsed: argparse.Namespace) -> Trial:
         name: _receiver(to) for name, to in (_split(text, "=", "--output NAME=all") for text in parsed.output)
     }
     return Trial(
-        program=parsed.program.read_bytes(),
+        program=program.file,
         function=parsed.call,
         arguments=[_number(each) for each in parsed.arg],
         secret=secret,

@@ -1,5 +1,6 @@
 //! A: memory is read, changed and written in one. There is one hart, so nothing comes between.
 
+use crate::composed;
 use crate::encoding::Encoding;
 use crate::encoding::opcode::ATOMIC;
 use crate::formats::Format;
@@ -17,14 +18,8 @@ impl AtomicChange {
             Self::Xor => words.xor(old, operand),
             Self::And => words.and(old, operand),
             Self::Or => words.or(old, operand),
-            Self::Minimum(signs) => {
-                let less = words.less(old, operand, signs);
-                words.select(&less, old, operand)
-            }
-            Self::Maximum(signs) => {
-                let less = words.less(old, operand, signs);
-                words.select(&less, operand, old)
-            }
+            Self::Minimum(signs) => composed::minimum(words, old, operand, signs),
+            Self::Maximum(signs) => composed::maximum(words, old, operand, signs),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Zbb: counting, turning and filling bits, choosing the greater of two.
 
+use crate::composed;
 use crate::encoding::opcode::{IMMEDIATE, IMMEDIATE_32, REGISTERS, REGISTERS_32};
 use crate::encoding::{Encoding, registers, shift, unary};
 use crate::operation::{Bits, Function};
@@ -35,14 +36,8 @@ impl Bits {
                 let low = words.extend(a, bits.into(), Signs::Unsigned);
                 words.population(&low)
             }
-            Self::Maximum(signs) => {
-                let less = words.less(a, b, signs);
-                words.select(&less, b, a)
-            }
-            Self::Minimum(signs) => {
-                let less = words.less(a, b, signs);
-                words.select(&less, a, b)
-            }
+            Self::Maximum(signs) => composed::maximum(words, a, b, signs),
+            Self::Minimum(signs) => composed::minimum(words, a, b, signs),
             Self::Extend(bits, signs) => words.extend(a, bits.into(), signs),
             Self::RotateLeft => rotated(words, a, b, 64, true),
             Self::RotateRight => rotated(words, a, b, 64, false),
