@@ -18,6 +18,7 @@ import pytest
 from commands import Command, tacit
 from tacit import cli
 from tacit.bench.cases import CASES
+from tacit.bench.federations import FEDERATIONS
 from tacit.bench.rounds import rounds_by_parties
 from tacit.bench.run import chosen
 from tacit.bench.tables import rounds
@@ -171,12 +172,32 @@ def test_bench_runs_once_what_is_costly_by_transfer(capsys: pytest.CaptureFixtur
     large = [name for name, case in CASES.items() if case.only_by_name]
     assert once == [*layers, "lenet_128", "lenet_training_128", "resnet18_1", *large]
     assert all(case.runs("dealer") == case.runs(None) == (1, case.repetitions) for case in CASES.values())
-    assert chosen([]) + large == list(CASES)
+    small = [name for name, case in FEDERATIONS.items() if not case.only_by_name]
+    large_federations = [name for name in FEDERATIONS if name not in small]
+    assert chosen([]) == [name for name in CASES if name not in large] + small
+    assert small == ["federated_mean_7690", "federated_mean_30730"]
+    assert chosen(large_federations) == large_federations
     assert chosen(large[:1]) == large[:1]
     with pytest.raises(SystemExit):
         cli.main(["bench", "--help"])
     said = capsys.readouterr().out
     assert all(name in said for name in large)
+    assert all(name.removeprefix("federated_mean") in said for name in large_federations)
+
+
+def test_bench_of_federations(tmp_path: Path) -> None:
+    done = tacit("bench", "--only", "federated_mean_7690", "--json", tmp_path / "bench.json")
+    assert done.returncode == 0, done.stderr
+    (entry,) = json.loads((tmp_path / "bench.json").read_text())
+    assert (entry["clients"], entry["parameters"], entry["parties"]) == (16, 7690, 3)
+    assert 0 < entry["seconds_min"] <= entry["seconds_median"]
+    # Two numbers to a word, and what does not grow with the vector.
+    assert 4 * 7691 < entry["bytes_up_per_client"] < 4 * 7691 + 4000
+    assert min(entry["bytes_sent_per_party"]) > 0
+    assert len(entry["memory_per_party"]) == 3
+    refused = tacit("bench", "--only", "federated_mean_7690", "--protocol", "additive", "--source", "dealer")
+    assert refused.returncode == 1
+    assert "the servers of a federation have replicated sharing" in refused.stderr
 
 
 def test_rounds_do_not_grow_with_the_number_of_parties() -> None:

@@ -46,7 +46,7 @@ INSIDE = {
     ],
     "mpc": [
         ["agreement", "bits", "blocks", "broadcast", "dense", "keys", "leaves", "sealed", "threat_model"],
-        ["gaussian", "group", "operand"],
+        ["gaussian", "group", "learned", "operand", "width"],
         ["correlations", "cost", "submission", "tree"],
         ["protocol"],
         ["additive", "functions", "plain", "replicated", "series"],

@@ -195,7 +195,7 @@ def decode(words: torch.Tensor, scale: Scale, dtype: torch.dtype) -> torch.Tenso
     """The numbers that words stand for."""
     if not dtype.is_floating_point:
         return words.to(dtype)
-    return (words.to(torch.float64) * 2.0**-scale.bits).to(dtype)
+    return words.to(torch.float64).mul_(2.0**-scale.bits).to(dtype)
 
 
 def lost(values: torch.Tensor, words: torch.Tensor, scale: Scale) -> float:

@@ -9,7 +9,8 @@ from worlds import LONG, Servers, written
 
 from tacit.federated import Client
 from tacit.federated.account import Account
-from tacit.federated.held import Held, Step, Update
+from tacit.federated.change import Outgoing
+from tacit.federated.held import Held, Step
 from tacit.federated.steps import Round, Settings
 
 START, STEP = torch.zeros(4), 0.25
@@ -21,16 +22,17 @@ class Signs(Step):
 
     rate: float
 
-    def client(self, update: Update) -> Update:
-        return Update(update.vector.sign() * STEP, update.weight)
+    def client(self, outgoing: Outgoing) -> Outgoing:
+        update = outgoing.update()
+        return Outgoing.of(update._replace(vector=update.vector.sign() * STEP))
 
     def secret(self, held: Held) -> Held:
         return replace(held, vectors=held.vectors * self.rate)
 
 
-def rounds(settings: Settings, account: Account | None = None) -> Round:
-    usual = Round.of(settings, account)
-    return Round((Signs(0.5), *usual.steps), usual.unit)
+def rounds(settings: Settings, account: Account | None = None, clients: int = 1) -> Round:
+    usual = Round.of(settings, account, clients)
+    return replace(usual, steps=(Signs(0.5), *usual.steps))
 
 
 def test_a_federation_takes_a_step_of_ones_own(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import torch
 import tacit
 from tacit.errors import EncodingError, MisuseError
 from tacit.federated.account import Account, Mechanism
+from tacit.federated.aggregators import Quotient
 from tacit.federated.held import Held, Outcome, RoundError, Step
 from tacit.federated.steps import Clip, Round, Settings
 from tacit.federated.submission import Submitted
@@ -274,3 +275,32 @@ def test_a_step_of_ones_own() -> None:
     found = tacit.launch(lambda: own.secret(submitted(vectors, weights)).vector, protocol="plain")[0]
     torch.testing.assert_close(found, expected / 2, rtol=0, atol=1e-5)
     assert isinstance(usual.steps[1], Clip)
+
+
+def test_a_quotient_is_a_row_wherever_it_lies() -> None:
+    """What clients send lies in a row already; what is computed of it need not."""
+    words = torch.arange(12.0)
+
+    def program() -> list[torch.Tensor]:
+        rows = tacit.share(words.reshape(1, 12), owner=0)
+        lying = Quotient(rows[0, :-1], rows[0, -1])
+        row = lying.row()
+        assert isinstance(row, tacit.SecretTensor)
+        assert row._parts[0].data_ptr() == rows._parts[0].data_ptr()
+        others = [
+            Quotient(rows[0, :-2], rows[0, -1]),
+            Quotient(rows[0, ::2], rows[0, -1]),
+            Quotient(rows[0, 1:], rows[0, 0]),
+            Quotient(rows[0, :-1] + 1, rows[0, -1]),
+        ]
+        return [each.row().reveal() for each in (lying, *others)]
+
+    expected = [
+        words,
+        torch.cat([words[:-2], words[-1:]]),
+        torch.cat([words[::2], words[-1:]]),
+        torch.cat([words[1:], words[:1]]),
+        torch.cat([words[:-1] + 1, words[-1:]]),
+    ]
+    for found in tacit.launch(program):
+        assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))

@@ -29,6 +29,7 @@ pub mod functions;
 pub mod gaussian;
 mod group;
 mod keys;
+pub mod learned;
 mod leaves;
 pub mod making;
 mod open;
@@ -42,6 +43,7 @@ pub mod series;
 pub mod submission;
 mod threat_model;
 mod tree;
+pub mod width;
 
 pub use bits::Bits;
 pub use broadcast::broadcast;

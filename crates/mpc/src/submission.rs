@@ -1,5 +1,6 @@
 //! What clients outside of a session hand to its parties: vectors, shared by seeds.
 
+use crate::width::Width;
 use crate::{Parts, PartsMut, Result};
 use net::Channel;
 use net::door::MOST_CLIENTS;
@@ -28,6 +29,19 @@ pub struct Vector {
     pub components: Vec<Component>,
 }
 
+/// What one party has of one component of the sum of all clients' vectors.
+pub enum Summed {
+    /// The components are expanded from these, one of each client.
+    Seeds(Vec<Key>),
+    /// They were added up here, and the sum is passed on to the party that was promised it.
+    Words(Vec<u64>),
+    /// Another party has the sum and passes it on.
+    Promised,
+}
+
+/// What exactly two parties know.
+pub type Secret = [u8; 32];
+
 /// What a protocol does for the servers of a federation. Clients are the same in every party, in one order.
 pub trait Federated {
     /// Sharings of all vectors, n words each, one after another. What one party passes on to another must be
@@ -37,12 +51,22 @@ pub trait Federated {
     /// `Peer` for a party that passes on something else; what the links meet.
     fn vectors(&mut self, vectors: Vec<Vector>, n: usize, out: PartsMut) -> Result<()>;
 
-    /// The sharing of their sum. What is passed on is a sum too, and cannot be compared with what each client
-    /// signed.
+    /// The sharing of the sum of the vectors of these clients, as many numbers as a component of `out` has words;
+    /// those modulo 2^32 come as multiples of 2^32. What is passed on is a sum too, and cannot be compared with
+    /// what each client signed.
     ///
     /// # Errors
     /// What the links meet.
-    fn sum(&mut self, vectors: Vec<Vector>, n: usize, out: PartsMut) -> Result<()>;
+    fn sum(
+        &mut self,
+        clients: &[usize],
+        components: Vec<Summed>,
+        width: Width,
+        out: PartsMut,
+    ) -> Result<()>;
+
+    /// What this party and the next one know, and what it and the one before: new ones each time. No interaction.
+    fn secrets(&mut self) -> [Secret; 2];
 
     /// Writes what this party tells somebody outside of the session who is to learn x; whether it tells anything.
     /// What all tell adds up to x, and says nothing else. No interaction.
@@ -62,9 +86,15 @@ pub trait Federated {
 /// The clients whose submission every party has, where all have the same: what each has is told to all, by
 /// client and by what stands for the client's statement. In ascending order. Two rounds.
 ///
+/// `are_vouched_for` says of all of mine that the others said before that they have them.
+///
 /// # Errors
-/// `Peer` for a party that says what cannot be; what the links meet.
-pub fn in_common(channel: &mut Channel, mine: &BTreeMap<usize, Hash>) -> Result<Vec<usize>> {
+/// `Peer` for a party that says what cannot be, or lacks what it vouched for; what the links meet.
+pub fn in_common(
+    channel: &mut Channel,
+    mine: &BTreeMap<usize, Hash>,
+    are_vouched_for: bool,
+) -> Result<Vec<usize>> {
     let me = channel.party();
     let others = move |parties: usize| (0..parties).filter(move |party| *party != me);
     let parties = channel.parties();
@@ -93,14 +123,20 @@ pub fn in_common(channel: &mut Channel, mine: &BTreeMap<usize, Hash>) -> Result<
     }
     let mut common = mine.clone();
     for (peer, count) in others(parties).zip(counts) {
-        if count == 0 {
-            common.clear();
-            continue;
-        }
-        let theirs = channel.receive(peer, LISTED * count)?;
+        let theirs = match count {
+            0 => Vec::new(),
+            _ => channel.receive(peer, LISTED * count)?,
+        };
         let theirs: BTreeSet<&[u64]> = theirs.chunks_exact(LISTED).collect();
         let ours = listed.chunks_exact(LISTED);
         for missing in ours.filter(|entry| !theirs.contains(entry)) {
+            if are_vouched_for {
+                let client = missing[0];
+                return Err(channel.accuse(
+                    peer,
+                    format!("it gave client {client} a ticket for what it does not have"),
+                ));
+            }
             common.remove(&(missing[0] as usize));
         }
     }

@@ -2,7 +2,8 @@
 
 use mpc::replicated::Replicated;
 use mpc::replicated::submissions::{Drawn, split};
-use mpc::submission::{Component, Vector, in_common};
+use mpc::submission::{Component, Summed, Vector, in_common};
+use mpc::width::Width;
 use mpc::{Federated, Protocol, Recipient, Result};
 use net::door::statement::{Piece, SALT};
 use net::door::{HELD, REST};
@@ -33,9 +34,39 @@ fn vector(server: usize, client: usize, pieces: &[Piece; 3]) -> Vector {
     }
 }
 
-fn handed_in(vectors: &[Vec<u64>]) -> Vec<[Piece; 3]> {
-    let of = |words: &Vec<u64>| split(words, &Drawn::fresh().unwrap());
+fn pieces_of(numbers: &[u64], width: Width, drawn: &Drawn) -> [Piece; 3] {
+    let write = |begin: usize, out: &mut [u64]| {
+        out.copy_from_slice(&numbers[begin..begin + out.len()]);
+    };
+    split(numbers.len(), width, write, drawn)
+}
+
+fn handed_in(vectors: &[Vec<u64>], width: Width) -> Vec<[Piece; 3]> {
+    let of = |numbers: &Vec<u64>| pieces_of(numbers, width, &Drawn::fresh().unwrap());
     vectors.iter().map(of).collect()
+}
+
+/// What a server has of the sum of all clients' vectors.
+fn summed(server: usize, pieces: &[[Piece; 3]], width: Width) -> Vec<Summed> {
+    let component = |piece: usize| {
+        let mut words = pieces.iter().map(|pieces| &pieces[piece].words);
+        if !HELD[server].contains(&piece) {
+            Summed::Promised
+        } else if piece == REST {
+            let first = words.next().expect("there is a client").clone();
+            Summed::Words(words.fold(first, |mut sum, words| {
+                width.add(&mut sum, words);
+                sum
+            }))
+        } else {
+            Summed::Seeds(
+                words
+                    .map(|words| Key::from_words([words[0], words[1]]))
+                    .collect(),
+            )
+        }
+    };
+    vec![component(server), component((server + 1) % 3)]
 }
 
 fn federated(p: &mut dyn Protocol) -> &mut dyn Federated {
@@ -43,19 +74,27 @@ fn federated(p: &mut dyn Protocol) -> &mut dyn Federated {
         .expect("replicated sharing serves federations")
 }
 
-fn taken(p: &mut dyn Protocol, pieces: &[[Piece; 3]], n: usize, sum: bool) -> Result<Shared> {
+fn taken(p: &mut dyn Protocol, pieces: &[[Piece; 3]], n: usize) -> Result<Shared> {
     let party = p.party();
     let vectors = pieces.iter().enumerate();
     let vectors: Vec<Vector> = vectors
         .map(|(client, pieces)| vector(party, 10 * client, pieces))
         .collect();
-    let words = if sum { n } else { n * vectors.len() };
-    Shared::made(p, words, |p, out| {
-        if sum {
-            federated(p).sum(vectors, n, out)
-        } else {
-            federated(p).vectors(vectors, n, out)
-        }
+    Shared::made(p, n * pieces.len(), |p, out| {
+        federated(p).vectors(vectors, n, out)
+    })
+}
+
+fn taken_as_sum(
+    p: &mut dyn Protocol,
+    pieces: &[[Piece; 3]],
+    n: usize,
+    width: Width,
+) -> Result<Shared> {
+    let components = summed(p.party(), pieces, width);
+    let clients: Vec<usize> = (0..pieces.len()).collect();
+    Shared::made(p, n, |p, out| {
+        federated(p).sum(&clients, components, width, out)
     })
 }
 
@@ -74,53 +113,114 @@ fn what_clients_hand_in_is_shared() {
     for (clients, n) in [(1, 1), (3, 7), (2, 5000), (17, 64)] {
         let mut random = Random::new(n as u64);
         let vectors: Vec<Vec<u64>> = (0..clients).map(|_| random.words(n)).collect();
-        let pieces = handed_in(&vectors);
+        let pieces = handed_in(&vectors, Width::Whole);
         let found = run("replicated", 3, |p| {
             let before = p.channel().meter().totals();
-            let all = taken(p, &pieces, n, false)?;
-            let between = p.channel().meter().totals();
-            let sum = taken(p, &pieces, n, true)?;
-            let after = p.channel().meter().totals();
-            let sent = [
-                between.payload_bytes - before.payload_bytes,
-                after.payload_bytes - between.payload_bytes,
-            ];
-            Ok((opened(p, &all)?, opened(p, &sum)?, sent))
+            let all = taken(p, &pieces, n)?;
+            let sent = p.channel().meter().totals().payload_bytes - before.payload_bytes;
+            Ok((opened(p, &all)?, sent))
         });
-        let all = vectors.concat();
-        let sum: Vec<u64> = (0..n)
-            .map(|at| {
-                vectors
-                    .iter()
-                    .fold(0_u64, |sum, of| sum.wrapping_add(of[at]))
-            })
-            .collect();
-        for (party, (vectors, total, sent)) in found.into_iter().enumerate() {
-            assert!(
-                vectors == all && total == sum,
-                "{clients} clients, {n} words"
-            );
-            let expected = if party == 1 {
-                [8 * clients * (n + SALT), 8 * n]
-            } else {
-                [0, 0]
-            };
-            assert_eq!(sent.map(|bytes| bytes as usize), expected, "party {party}");
+        for (party, (found, sent)) in found.into_iter().enumerate() {
+            assert_eq!(found, vectors.concat(), "{clients} clients, {n} words");
+            let expected = 8 * clients * (n + SALT) * usize::from(party == 1);
+            assert_eq!(sent as usize, expected, "party {party}");
         }
     }
 }
 
 #[test]
+fn the_sum_of_what_clients_hand_in_is_shared() {
+    let sizes = [(1, 1), (3, 7), (2, 5000), (3, 2049), (17, 64)];
+    for (width, (clients, n)) in [Width::Whole, Width::Half]
+        .into_iter()
+        .flat_map(|width| sizes.map(|sizes| (width, sizes)))
+    {
+        let mut random = Random::new(n as u64);
+        let mut vectors: Vec<Vec<u64>> = (0..clients).map(|_| random.words(n)).collect();
+        // Sums that carry everywhere, and some that just do not.
+        vectors[0].fill(u64::MAX);
+        vectors[clients - 1][n / 2..].fill(0);
+        let pieces = handed_in(&vectors, width);
+        let found = run("replicated", 3, |p| {
+            let before = p.channel().meter().totals();
+            let sum = taken_as_sum(p, &pieces, n, width)?;
+            let sent = p.channel().meter().totals().payload_bytes - before.payload_bytes;
+            Ok((opened(p, &sum)?, sent))
+        });
+        let sum = (0..n).map(|at| {
+            let sum = vectors
+                .iter()
+                .fold(0_u64, |sum, of| sum.wrapping_add(of[at]));
+            sum << if width == Width::Half { 32 } else { 0 }
+        });
+        let sum: Vec<u64> = sum.collect();
+        for (party, (found, sent)) in found.into_iter().enumerate() {
+            assert_eq!(found, sum, "{clients} clients, {n} numbers, {width:?}");
+            let expected = 8 * width.words(n) * usize::from(party == 1);
+            assert_eq!(sent as usize, expected, "party {party}");
+        }
+    }
+}
+
+#[test]
+fn exactly_two_parties_share_a_secret_and_it_is_new_each_time() {
+    let found = run("replicated", 3, |p| {
+        Ok([federated(p).secrets(), federated(p).secrets()])
+    });
+    for party in 0..3 {
+        for time in 0..2 {
+            let [next, previous] = found[party][time];
+            assert_eq!(next, found[(party + 1) % 3][time][1]);
+            assert_ne!(next, previous);
+            assert_ne!(next, found[party][1 - time][0]);
+        }
+    }
+}
+
+#[test]
+fn who_gave_a_ticket_for_what_it_lacks_is_named() {
+    let meshes = net::memory::mesh(3, std::time::Duration::from_secs(20));
+    let results: Vec<Result<Vec<usize>>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = meshes
+            .into_iter()
+            .map(|mesh| {
+                scope.spawn(move || {
+                    let mut channel = mesh.channel(0);
+                    let party = mesh.party();
+                    let mut mine = BTreeMap::from([(0, [1; 32]), (3, [3; 32])]);
+                    if party == 2 {
+                        mine.remove(&3);
+                    }
+                    let common = in_common(&mut channel, &mine, party == 1);
+                    match &common {
+                        Ok(_) => drop(mesh.close()),
+                        Err(error) => mesh.abort(&error.to_string()),
+                    }
+                    common
+                })
+            })
+            .collect();
+        let ended = threads.into_iter().map(|thread| thread.join().unwrap());
+        ended.collect()
+    });
+    let message = results[1].as_ref().unwrap_err().to_string();
+    assert!(
+        message.contains("party 2") && message.contains("it gave client 3 a ticket"),
+        "{message}"
+    );
+}
+
+#[test]
 fn what_is_passed_on_and_was_not_signed_is_noticed() {
     let vectors = [vec![1; 100], vec![2; 100]];
-    let right = handed_in(&vectors);
+    let right = handed_in(&vectors, Width::Whole);
     let changes: [fn(&mut Piece); 3] = [
         |rest| rest.words[99] ^= 1,
         |rest| rest.salt[3] ^= 1,
         |rest| rest.words.swap(0, 1),
     ];
     for change in changes {
-        let mut changed = handed_in(&vectors);
+        let mut changed = handed_in(&vectors, Width::Whole);
         for (changed, right) in changed.iter_mut().zip(&right) {
             changed.clone_from(right);
         }
@@ -134,7 +234,7 @@ fn what_is_passed_on_and_was_not_signed_is_noticed() {
                     scope.spawn(move || {
                         let mut p = Replicated::new(mesh.channel(0))?;
                         let pieces = if mesh.party() == 1 { changed } else { right };
-                        let taken = taken(&mut p, pieces, 100, false);
+                        let taken = taken(&mut p, pieces, 100);
                         match &taken {
                             Ok(_) => drop(mesh.close()),
                             Err(error) => mesh.abort(&error.to_string()),
@@ -171,22 +271,22 @@ fn servers_go_on_with_whom_all_have() {
             .into_iter()
             .map(|(client, digest)| (client, [digest; 32]))
             .collect();
-        let none = in_common(p.channel(), &BTreeMap::new())?;
+        let none = in_common(p.channel(), &BTreeMap::new(), false)?;
         let one_sided = if p.party() == 0 {
             mine.clone()
         } else {
             BTreeMap::new()
         };
-        let alone = in_common(p.channel(), &one_sided)?;
+        let alone = in_common(p.channel(), &one_sided, false)?;
         assert!(none.is_empty() && alone.is_empty());
-        in_common(p.channel(), &mine)
+        in_common(p.channel(), &mine, false)
     });
     assert_eq!(found, [[0, 9], [0, 9], [0, 9]]);
 }
 
 /// What a server sees of a client's vector, with all that it knows of the client's seeds set to zero: the rest,
 /// where it gets that, and the commitments to what it lacks. `muted` is what the client draws as zero besides.
-fn seen(server: usize, secret: u64, muted: Option<usize>) -> Option<Leak> {
+fn seen(server: usize, secret: u64, width: Width, muted: Option<usize>) -> Option<Leak> {
     const N: usize = 64;
     let recorder = Recorder::default();
     for _ in 0..REPETITIONS {
@@ -201,7 +301,7 @@ fn seen(server: usize, secret: u64, muted: Option<usize>) -> Option<Leak> {
         if muted == Some(2) {
             drawn.salts = [[0; SALT]; 3];
         }
-        let pieces = split(&[secret; N], &drawn);
+        let pieces = pieces_of(&[secret; N], width, &drawn);
         recorder.repeat();
         for (at, piece) in pieces.iter().enumerate() {
             let passed_on = server == 0 && at == REST;
@@ -220,7 +320,9 @@ fn seen(server: usize, secret: u64, muted: Option<usize>) -> Option<Leak> {
 fn what_a_server_sees_of_a_submission_is_uniform() {
     for server in 0..3 {
         for secret in SECRETS {
-            assert_eq!(seen(server, secret, None), None, "server {server}");
+            for width in [Width::Whole, Width::Half] {
+                assert_eq!(seen(server, secret, width, None), None, "server {server}");
+            }
         }
     }
 }
@@ -231,7 +333,7 @@ fn without_a_seed_or_a_salt_the_test_fails() {
     for (server, muted) in [(0, 1), (1, 0), (2, 2)] {
         let noticed = SECRETS
             .iter()
-            .any(|secret| seen(server, *secret, Some(muted)).is_some());
+            .any(|secret| seen(server, *secret, Width::Half, Some(muted)).is_some());
         assert!(noticed, "server {server} sees nothing without {muted}");
     }
 }

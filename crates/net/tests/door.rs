@@ -5,7 +5,8 @@ mod links;
 use links::SetUp;
 use net::door::round::Terms;
 use net::door::statement::{Hash, Piece, Statement};
-use net::door::{Client, Door, Federation, HELD, SEED, SERVERS, Task};
+use net::door::ticket::Tickets;
+use net::door::{Client, Door, Federation, HELD, KEEPER, REST, SEED, SERVERS, Task};
 use net::tcp::Listener;
 use net::{Error, Result};
 use std::sync::Arc;
@@ -41,9 +42,20 @@ impl World {
     }
 
     fn begin(&self, number: u64, time: Duration) {
-        for door in &self.doors {
-            door.begin(terms(number, time)).unwrap();
+        self.begin_with(&terms(number, time));
+    }
+
+    fn begin_with(&self, terms: &Terms) {
+        for server in 0..SERVERS {
+            self.begin_at(server, terms.clone());
         }
+    }
+
+    fn begin_at(&self, server: usize, terms: Terms) {
+        // What each server shares with the next one.
+        let key = |server: usize| [(server % SERVERS) as u8; 32];
+        let tickets = Tickets::new(server, [key(server), key(server + SERVERS - 1)]);
+        self.doors[server].begin(terms, tickets).unwrap();
     }
 
     fn client(&self, number: usize) -> Client {
@@ -61,7 +73,7 @@ impl World {
 
     /// Whom each server has whole.
     fn whole(&self) -> Vec<Vec<usize>> {
-        let of = |door: &Door| door.end().unwrap().into_keys().collect();
+        let of = |door: &Door| door.end().unwrap().whole.into_keys().collect();
         self.doors.iter().map(of).collect()
     }
 }
@@ -72,6 +84,7 @@ fn terms(number: u64, time: Duration) -> Terms {
         words: WORDS,
         terms: b"terms".to_vec(),
         model: Arc::from(&b"a model"[..]),
+        add: None,
         deadline: Instant::now() + time,
     }
 }
@@ -117,8 +130,9 @@ fn three_clients_hand_in_their_vectors() {
     }
     for (server, door) in world.doors.iter().enumerate() {
         assert!(door.wait(3, LONG).unwrap());
-        let whole = door.end().unwrap();
-        for (number, submission) in whole {
+        let gathered = door.end().unwrap();
+        assert!(gathered.sum.is_none());
+        for (number, submission) in gathered.whole {
             assert_eq!(submission.statement.digest(), digests[number]);
             let sent = pieces(WORDS);
             let held = HELD[server].iter().map(|piece| &sent[*piece].words);
@@ -288,7 +302,47 @@ fn a_server_that_is_not_there_is_named() {
         Error::Peer { party: 2, step, .. } => assert_eq!(step, "submit"),
         other => panic!("{other}"),
     }
-    assert_eq!(world.whole(), [[0], [0]]);
+    // The one that keeps the rest was not asked to, since not both others have their part.
+    let nobody: [usize; 0] = [];
+    assert_eq!(world.whole(), [&[0][..], &nobody]);
+}
+
+#[test]
+fn rests_are_added_up_where_only_their_sum_counts() {
+    const CLIENTS: usize = 6;
+    let world = World::new(CLIENTS);
+    world.begin_with(&Terms {
+        add: Some(|into, words| {
+            for (into, word) in into.iter_mut().zip(words) {
+                *into = into.wrapping_add(*word);
+            }
+        }),
+        ..terms(1, LONG)
+    });
+    // All at the same time.
+    std::thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let client = world.client(number);
+            scope.spawn(move || {
+                let task = client.join(0, LONG).unwrap();
+                let mut pieces = pieces(WORDS);
+                pieces[REST].words[0] = number as u64 + 1;
+                client.submit(&task, &pieces).unwrap();
+                assert!(client.traffic().0 > 8 * WORDS);
+            });
+        }
+    });
+    for (server, door) in world.doors.iter().enumerate() {
+        assert!(door.wait(CLIENTS, LONG).unwrap());
+        let gathered = door.end().unwrap();
+        assert_eq!(gathered.whole.len(), CLIENTS);
+        let expected = (server == KEEPER).then(|| {
+            let mut sum: Vec<u64> = (0..WORDS).map(|at| at * CLIENTS as u64).collect();
+            sum[0] = 21;
+            sum
+        });
+        assert_eq!(gathered.sum, expected);
+    }
 }
 
 #[test]
@@ -311,14 +365,14 @@ fn who_waits_for_a_server_that_has_gone_hears_why_from_the_others() {
 #[test]
 fn a_server_that_tells_of_a_round_that_is_not_is_named() {
     let world = World::new(1);
-    world.doors[1].begin(terms(u64::MAX, LONG)).unwrap();
+    world.begin_at(1, terms(u64::MAX, LONG));
     let alone = |expected: &str, at: usize| match world.client(0).join(0, 2 * SHORT).err().unwrap()
     {
         Error::Peer { party, reason, .. } => assert_eq!((party, &reason[..]), (at, expected)),
         other => panic!("{other}"),
     };
-    for door in [&world.doors[0], &world.doors[2]] {
-        door.begin(terms(1, LONG)).unwrap();
+    for server in [0, 2] {
+        world.begin_at(server, terms(1, LONG));
     }
     alone(
         &format!(
@@ -327,7 +381,7 @@ fn a_server_that_tells_of_a_round_that_is_not_is_named() {
         ),
         1,
     );
-    world.doors[0].begin(terms(u64::MAX, LONG)).unwrap();
+    world.begin_at(0, terms(u64::MAX, LONG));
     alone(
         &format!(
             "it has not begun round {}, of which the two others tell",
@@ -339,7 +393,7 @@ fn a_server_that_tells_of_a_round_that_is_not_is_named() {
     std::thread::scope(|scope| {
         let joined = scope.spawn(|| world.client(0).join(0, LONG).unwrap());
         std::thread::sleep(SHORT);
-        world.doors[2].begin(terms(u64::MAX, LONG)).unwrap();
+        world.begin_at(2, terms(u64::MAX, LONG));
         assert_eq!(joined.join().unwrap().round, u64::MAX);
     });
 }

@@ -17,6 +17,10 @@ pub struct Array<T: Element>(PyBuffer<T>);
 pub type Words = Array<i64>;
 /// Bits, one a byte, 0 or 1.
 pub type Bytes = Array<u8>;
+/// Numbers of single precision.
+pub type Singles = Array<f32>;
+/// Numbers of double precision.
+pub type Doubles = Array<f64>;
 
 impl<'a, 'py, T: Element> FromPyObject<'a, 'py> for Array<T> {
     type Error = PyErr;
@@ -100,6 +104,18 @@ impl Words {
             .into_iter()
             .map(bytemuck::cast_slice_mut)
             .collect())
+    }
+}
+
+impl Singles {
+    pub fn numbers(&self) -> &[f32] {
+        self.slice()
+    }
+}
+
+impl Doubles {
+    pub fn numbers(&self) -> &[f64] {
+        self.slice()
     }
 }
 

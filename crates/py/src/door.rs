@@ -1,11 +1,13 @@
 //! The clients' door for Python: a server's end, a client's end, and what came through it.
 
-use crate::buffer::{Bytes, Words};
+use crate::buffer::{Bytes, Doubles, Singles, Words};
 use crate::errors::{misuse, raise};
 use crate::opening::Listener;
 use crate::session::Session;
 use ::session::options::seconds;
 use ::session::submissions;
+use mpc::learned::{Floats, Learned};
+use mpc::width::Width;
 use net::door::round::Terms;
 use net::door::{self, Federation};
 use pyo3::prelude::*;
@@ -18,7 +20,19 @@ use std::time::Instant;
 pub struct Door {
     inner: door::Door,
     server: usize,
-    words: Mutex<u64>,
+    /// Of a vector in the latest round.
+    numbers: Mutex<usize>,
+}
+
+/// Bits of the numbers of a vector.
+fn width(bits: u32) -> PyResult<Width> {
+    match bits {
+        64 => Ok(Width::Whole),
+        32 => Ok(Width::Half),
+        _ => Err(misuse(format!(
+            "numbers are sent in 64 or 32 bits, not in {bits}"
+        ))),
+    }
 }
 
 #[pymethods]
@@ -37,7 +51,7 @@ impl Door {
         Ok(Self {
             inner: inner.map_err(raise)?,
             server,
-            words: Mutex::new(0),
+            numbers: Mutex::default(),
         })
     }
 
@@ -47,26 +61,40 @@ impl Door {
         self.inner.address()
     }
 
-    /// Begins a round about vectors of so many words, with so many seconds for clients.
+    /// Begins a round about vectors of so many numbers, of so many bits, with so many seconds for clients. Vectors
+    /// are added up as they come where only their sum counts.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what a round is about, named in Python"
+    )]
     fn begin(
         &self,
         py: Python<'_>,
+        session: &Session,
         number: u64,
-        words: u64,
+        numbers: usize,
+        bits: u32,
+        is_sum: bool,
         terms: Vec<u8>,
         model: Bytes,
         timeout: f64,
     ) -> PyResult<()> {
         let deadline = Instant::now() + seconds(timeout).map_err(raise)?;
+        let width = width(bits)?;
         let terms = Terms {
             number,
-            words,
+            words: width.words(numbers) as u64,
             terms,
             model: Arc::from(model.bytes()),
+            add: is_sum.then(|| submissions::add(width)),
             deadline,
         };
-        py.detach(|| self.inner.begin(terms)).map_err(raise)?;
-        *self.words.lock().unwrap_or_else(PoisonError::into_inner) = words;
+        let begin = || {
+            let tickets = submissions::tickets(&session.inner)?;
+            self.inner.begin(terms, tickets)
+        };
+        py.detach(begin).map_err(raise)?;
+        *self.numbers.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
         Ok(())
     }
 
@@ -79,10 +107,9 @@ impl Door {
 
     /// Ends the round for submissions and gives out what is here whole.
     fn end(&self, py: Python<'_>) -> PyResult<Submissions> {
-        let whole = py.detach(|| self.inner.end()).map_err(raise)?;
-        let words = *self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        let words = usize::try_from(words).map_err(|_| misuse("a vector is too long"))?;
-        let inner = submissions::Submissions::new(self.server, words, whole);
+        let gathered = py.detach(|| self.inner.end()).map_err(raise)?;
+        let numbers = *self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = submissions::Submissions::new(self.server, numbers, gathered);
         Ok(Submissions {
             inner: Mutex::new(inner),
         })
@@ -164,10 +191,17 @@ impl Submissions {
         self.with(py, |inner| inner.vectors(&session.inner, &mut out))
     }
 
-    /// Writes the sharing of their sum.
-    fn sum(&self, py: Python<'_>, session: &Session, mut out: Vec<Words>) -> PyResult<()> {
+    /// Writes the sharing of their sum, of numbers of so many bits; those of 32 as multiples of 2^32.
+    fn sum(
+        &self,
+        py: Python<'_>,
+        session: &Session,
+        bits: u32,
+        mut out: Vec<Words>,
+    ) -> PyResult<()> {
+        let width = width(bits)?;
         let mut out = Words::outputs(&mut out, &[])?;
-        self.with(py, |inner| inner.sum(&session.inner, &mut out))
+        self.with(py, |inner| inner.sum(&session.inner, width, &mut out))
     }
 }
 
@@ -189,6 +223,34 @@ impl Session {
         py.detach(|| submissions::noise(&self.inner, variance, &mut x))
             .map_err(raise)
     }
+}
+
+/// Trained numbers, in the memory that they were trained in.
+#[derive(FromPyObject)]
+pub enum Trained {
+    Single(Singles),
+    Double(Doubles),
+}
+
+fn learned<'a>(pieces: &'a [Trained], start: Option<&'a Singles>) -> mpc::Result<Learned<'a>> {
+    let pieces = pieces.iter().map(|piece| match piece {
+        Trained::Single(singles) => Floats::Single(singles.numbers()),
+        Trained::Double(doubles) => Floats::Double(doubles.numbers()),
+    });
+    Learned::new(pieces, start.map(Singles::numbers))
+}
+
+/// The norm of trained numbers less those that they were trained from, and the greatest magnitude, which is NaN
+/// where one is NaN or infinite.
+#[pyfunction]
+pub fn measured(
+    py: Python<'_>,
+    pieces: Vec<Trained>,
+    start: Option<Singles>,
+) -> PyResult<(f64, f64)> {
+    let measured = || Ok(learned(&pieces, start.as_ref())?.measured());
+    let measured = py.detach(measured).map_err(raise)?;
+    Ok((measured.norm, measured.greatest))
 }
 
 /// One of a federation's clients.
@@ -234,15 +296,26 @@ impl Client {
         Ok(Task { inner })
     }
 
-    /// Hands in a vector of words; what stands for the signed statement.
+    /// Hands in trained numbers less those that they were trained from, times a factor, rounded to whole numbers
+    /// below a limit and of so many bits, and a weight after them; what stands for the signed statement.
+    #[pyo3(signature = (task, pieces, start, *, factor, limit, weight, bits))]
+    #[allow(clippy::too_many_arguments, reason = "what is sent, named in Python")]
     fn submit<'py>(
         &self,
         py: Python<'py>,
         task: &Task,
-        words: Words,
+        pieces: Vec<Trained>,
+        start: Option<Singles>,
+        factor: f64,
+        limit: f64,
+        weight: i64,
+        bits: u32,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        let width = width(bits)?;
         let submit = || {
-            let pieces = submissions::split(words.words())?;
+            let learned = learned(&pieces, start.as_ref())?;
+            let outgoing = learned.by(factor, limit, weight as u64);
+            let pieces = submissions::split(&outgoing, width)?;
             self.inner.submit(&task.inner, &pieces)
         };
         let digest = py.detach(submit).map_err(raise)?;

@@ -40,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<door::Submissions>()?;
     module.add_class::<door::Client>()?;
     module.add_class::<door::Task>()?;
+    module.add_function(wrap_pyfunction!(door::measured, module)?)?;
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;
     module.add_function(wrap_pyfunction!(opening::refuse, module)?)?;
     module.add_function(wrap_pyfunction!(doctor::examine, module)?)?;

@@ -1,11 +1,14 @@
 //! What came through the clients' door, as operands of a session.
 
 use crate::Session;
+use mpc::learned::Outgoing;
 use mpc::replicated::submissions;
-use mpc::submission::{Component, Vector, in_common};
+use mpc::submission::{Component, Summed, Vector, in_common};
+use mpc::width::Width;
 use mpc::{Error, Federated, Parts, PartsMut, Protocol, Result};
-use net::door::round::Submission;
+use net::door::round::{Add, Gathered, Submission};
 use net::door::statement::{PIECES, Piece};
+use net::door::ticket::Tickets;
 use net::door::{HELD, REST};
 use ring::stream::Key;
 use std::collections::BTreeMap;
@@ -13,44 +16,40 @@ use std::collections::BTreeMap;
 /// The submissions that one server has whole when it ended a round.
 pub struct Submissions {
     server: usize,
-    words: usize,
-    by_client: BTreeMap<usize, Submission>,
+    numbers: usize,
+    gathered: Gathered,
 }
 
 impl Submissions {
-    /// Those of a round about vectors of so many words, at that server.
+    /// Those of a round about vectors of so many numbers, at that server.
     #[must_use]
-    pub fn new(server: usize, words: usize, by_client: BTreeMap<usize, Submission>) -> Self {
+    pub fn new(server: usize, numbers: usize, gathered: Gathered) -> Self {
         Self {
             server,
-            words,
-            by_client,
+            numbers,
+            gathered,
         }
     }
 
     /// Whose they are.
     #[must_use]
     pub fn clients(&self) -> Vec<usize> {
-        self.by_client.keys().copied().collect()
-    }
-
-    /// Words of a vector.
-    #[must_use]
-    pub fn words(&self) -> usize {
-        self.words
+        self.gathered.whole.keys().copied().collect()
     }
 
     /// The clients whom every server of the session has whole, with the same statement; the others are
-    /// dropped. Two rounds.
+    /// dropped. A server that adds up has taken none for whom the others did not vouch. Two rounds.
     ///
     /// # Errors
     /// As [`in_common`].
     pub fn agree(&mut self, session: &Session) -> Result<Vec<usize>> {
         self.check(session)?;
         let digest = |(client, of): (&usize, &Submission)| (*client, of.statement.digest());
-        let mine = self.by_client.iter().map(digest).collect();
-        let common = session.work(|protocol| in_common(protocol.channel(), &mine))?;
-        self.by_client.retain(|client, _| common.contains(client));
+        let mine = self.gathered.whole.iter().map(digest).collect();
+        let is_summed = self.gathered.sum.is_some();
+        let common = session.work(|protocol| in_common(protocol.channel(), &mine, is_summed))?;
+        let whole = &mut self.gathered.whole;
+        whole.retain(|client, _| common.binary_search(client).is_ok());
         Ok(common)
     }
 
@@ -60,19 +59,25 @@ impl Submissions {
     /// `Misuse` for a protocol that takes no vectors from clients; as
     /// [`Federated::vectors`].
     pub fn vectors(&mut self, session: &Session, out: PartsMut) -> Result<()> {
-        self.expect(session, out, self.words * self.by_client.len())?;
-        let (n, vectors) = (self.words, self.take());
+        self.expect(session, out, self.numbers * self.gathered.whole.len())?;
+        if self.gathered.sum.is_some() {
+            return Err(Error::misuse(
+                "vectors were added up as they came; only their sum is here",
+            ));
+        }
+        let (n, vectors) = (self.numbers, self.take());
         session.work(|protocol| taking(protocol)?.vectors(vectors, n, out))
     }
 
-    /// The sharing of their sum; they are taken.
+    /// The sharing of their sum; they are taken. They lie in words as that says.
     ///
     /// # Errors
     /// As [`Submissions::vectors`].
-    pub fn sum(&mut self, session: &Session, out: PartsMut) -> Result<()> {
-        self.expect(session, out, self.words)?;
-        let (n, vectors) = (self.words, self.take());
-        session.work(|protocol| taking(protocol)?.sum(vectors, n, out))
+    pub fn sum(&mut self, session: &Session, width: Width, out: PartsMut) -> Result<()> {
+        self.expect(session, out, self.numbers)?;
+        let clients = self.clients();
+        let components = self.take_sums();
+        session.work(|protocol| taking(protocol)?.sum(&clients, components?, width, out))
     }
 
     fn check(&self, session: &Session) -> Result<()> {
@@ -97,16 +102,45 @@ impl Submissions {
         )))
     }
 
+    /// This server's components of the sum.
+    fn take_sums(&mut self) -> Result<Vec<Summed>> {
+        let Gathered { whole, sum } = std::mem::take(&mut self.gathered);
+        let mut sum = sum;
+        pieces_of(self.server)
+            .into_iter()
+            .map(|piece| {
+                let Some(at) = HELD[self.server].iter().position(|held| *held == piece) else {
+                    return Ok(Summed::Promised);
+                };
+                if piece == REST {
+                    let none = || Error::misuse("this round's vectors were not added up");
+                    return sum.take().map(Summed::Words).ok_or_else(none);
+                }
+                let held = whole.values().map(|submission| &submission.pieces[at]);
+                Ok(Summed::Seeds(held.map(seed).collect()))
+            })
+            .collect()
+    }
+
     fn take(&mut self) -> Vec<Vector> {
         let server = self.server;
-        std::mem::take(&mut self.by_client)
+        std::mem::take(&mut self.gathered)
+            .whole
             .into_iter()
             .map(|(client, submission)| vector(server, client, submission))
             .collect()
     }
 }
 
-/// A server's pieces as its components: of its own number, and of the next.
+/// Which pieces are a server's components: of its own number, and of the next.
+fn pieces_of(server: usize) -> [usize; 2] {
+    [server, (server + 1) % PIECES]
+}
+
+fn seed(piece: &Piece) -> Key {
+    Key::from_words([piece.words[0], piece.words[1]])
+}
+
 fn vector(server: usize, client: usize, submission: Submission) -> Vector {
     let commitments = submission.statement.pieces;
     let mut held: BTreeMap<usize, Piece> = HELD[server]
@@ -114,10 +148,10 @@ fn vector(server: usize, client: usize, submission: Submission) -> Vector {
         .copied()
         .zip(submission.pieces)
         .collect();
-    let components = [server, (server + 1) % PIECES].map(|piece| match held.remove(&piece) {
+    let components = pieces_of(server).map(|piece| match held.remove(&piece) {
         None => Component::Promised(commitments[piece]),
         Some(held) if piece == REST => Component::Words(held),
-        Some(held) => Component::Seed(Key::from_words([held.words[0], held.words[1]])),
+        Some(held) => Component::Seed(seed(&held)),
     });
     Vector {
         client,
@@ -160,10 +194,37 @@ pub fn noise(session: &Session, variance: u64, x: PartsMut) -> Result<()> {
     session.work(|protocol| taking(protocol)?.noise(variance, x))
 }
 
-/// A client's vector as the pieces that it hands in.
+/// What this server of a session gives tickets with in the round that begins, or knows them by.
 ///
 /// # Errors
-/// `Setup` where the operating system gives no random bytes.
-pub fn split(words: &[u64]) -> Result<[Piece; PIECES]> {
-    Ok(submissions::split(words, &submissions::Drawn::fresh()?))
+/// `Misuse` for a protocol that takes no vectors from clients.
+pub fn tickets(session: &Session) -> Result<Tickets> {
+    let secrets = session.work(|protocol| Ok(taking(protocol)?.secrets()))?;
+    Ok(Tickets::new(session.party(), secrets))
+}
+
+/// How a server adds rests up.
+#[must_use]
+pub fn add(width: Width) -> Add {
+    match width {
+        Width::Whole => |into, words| Width::Whole.add(into, words),
+        Width::Half => |into, words| Width::Half.add(into, words),
+    }
+}
+
+/// What a client sends as the pieces that it hands in.
+///
+/// # Errors
+/// `Setup` where the operating system gives no random bytes; `Misuse` for a number that cannot be sent.
+pub fn split(outgoing: &Outgoing, width: Width) -> Result<[Piece; PIECES]> {
+    let drawn = submissions::Drawn::fresh()?;
+    let pieces = submissions::split(
+        outgoing.len(),
+        width,
+        #[inline(always)]
+        |begin, out| outgoing.write(begin, out),
+        &drawn,
+    );
+    outgoing.check()?;
+    Ok(pieces)
 }

@@ -9,7 +9,9 @@ import time
 from typing import Any
 
 import tacit
-from tacit.bench.cases import CASES
+from tacit.bench import federations
+from tacit.bench.cases import CASES, Case
+from tacit.bench.federations import FEDERATIONS, Federation
 from tacit.bench.settings import Setting
 from tacit.errors import MisuseError
 
@@ -24,14 +26,28 @@ def chosen(names: list[str]) -> list[str]:
     Raises:
         MisuseError: a name is unknown.
     """
+    known: dict[str, Case | Federation] = {**CASES, **FEDERATIONS}
     for name in names:
-        if name not in CASES:
-            raise MisuseError(f"no benchmark is called {name!r}; there are {', '.join(CASES)}")
-    return names or [name for name, case in CASES.items() if not case.only_by_name]
+        if name not in known:
+            raise MisuseError(f"no benchmark is called {name!r}; there are {', '.join(known)}")
+    return names or [name for name, case in known.items() if not case.only_by_name]
+
+
+def serves(name: str, setting: Setting) -> bool:
+    """Whether a case can be measured under a setting: servers of federations have one protocol."""
+    return name not in FEDERATIONS or setting == Setting()
 
 
 def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[dict[str, Any], int]:
-    """The entry of a case in the report, and the memory in bytes that the largest party had at most."""
+    """The entry of a case in the report, and the memory in bytes that the largest party had at most.
+
+    Raises:
+        MisuseError: a federation under another protocol than its servers have.
+    """
+    if name in FEDERATIONS:
+        if not serves(name, setting):
+            raise MisuseError(f"{name}: the servers of a federation have replicated sharing")
+        return federations.measure(name, threads)
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
     warm_up, repetitions = CASES[name].runs(setting.source)
     results = tacit.launch(

@@ -17,6 +17,35 @@ CAPTION_OF_CORRELATIONS = (
 CAPTION_OF_ONCE = " *: run once, with nothing before it, so that it masks and opens the weights too."
 
 
+def rounds_of_federations(entries: list[dict[str, Any]]) -> Table:
+    """Rounds from numbers at clients to the new model at clients."""
+    table = Table(
+        title="Federated learning, 3 servers, TCP with TLS 1.3 on loopback",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.caption = (
+        "Seconds from numbers at the clients to the new model at them, MB up of each client, CPU seconds of "
+        "all clients and of each server (from when it begins a round), and GB of memory that the largest "
+        "server had at most."
+    )
+    table.add_column("case", no_wrap=True)
+    for heading in ("clients", "median", "least", "MB up", "CPU of clients", "CPU of servers", "GB"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for entry in entries:
+        table.add_row(
+            entry["name"],
+            str(entry["clients"]),
+            f"{entry['seconds_median']:.4f}",
+            f"{entry['seconds_min']:.4f}",
+            f"{entry['bytes_up_per_client'] / 1e6:.2f}",
+            f"{entry['cpu_seconds_of_clients']:.2f}",
+            ", ".join(f"{seconds:.2f}" for seconds in entry["cpu_seconds_per_party"]),
+            f"{max(entry['memory_per_party']) / 1e9:.2f}",
+        )
+    return table
+
+
 def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) -> Table:
     """All cases under one setting."""
     table = Table(

@@ -23,7 +23,9 @@ def add(commands: Any) -> None:
         "--only",
         metavar="NAME,..",
         help="these cases only; without it all but the largest models: bert_base_128, vit_b16_1, "
-        "text_sentiment_32, wav2letter, alexnet_training_32, vgg16_training_32",
+        "text_sentiment_32, wav2letter, alexnet_training_32, vgg16_training_32, and federations: "
+        "federated_mean_vgg11, _densenet121, _resnet18, _simpledla, _vgg11_bound, federated_fltrust_vgg11, "
+        "federated_krum_vgg11, federated_median_1e6, federated_mean_1e6_of_1000",
     )
     parser.add_argument(
         "--threads", type=positive, metavar="N", help="threads of each party; cores / parties if not given"
@@ -58,11 +60,14 @@ def _measure(
     entries: list[dict[str, Any]],
 ) -> None:
     """All cases under one setting; their entries come to those that there are."""
-    from tacit.bench.run import measure
-    from tacit.bench.tables import costs
+    from tacit.bench.federations import FEDERATIONS
+    from tacit.bench.run import measure, serves
+    from tacit.bench.tables import costs, rounds_of_federations
 
     print_threat_model(console, setting)
     first, memory = len(entries), []
+    if not parsed.only:
+        names = [name for name in names if serves(name, setting)]
     for name in names:
         with console.status(f"{name} ..."):
             entry, peak = measure(name, setting, parsed.threads)
@@ -70,4 +75,10 @@ def _measure(
         entries.append(entry)
         memory.append(peak)
         write_json(parsed.json, entries)
-    console.print(costs(setting, entries[first:], memory))
+    found = list(zip(entries[first:], memory, strict=True))
+    measured = [(entry, peak) for entry, peak in found if entry["name"] not in FEDERATIONS]
+    if measured:
+        console.print(costs(setting, *map(list, zip(*measured, strict=True))))
+    federated = [entry for entry, _ in found if entry["name"] in FEDERATIONS]
+    if federated:
+        console.print(rounds_of_federations(federated))

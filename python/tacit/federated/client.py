@@ -16,10 +16,11 @@ import numpy as np
 import torch
 
 from tacit import _core, fixed
-from tacit.errors import EncodingError, MisuseError, PeerError
+from tacit.errors import MisuseError, PeerError
+from tacit.federated import width
 from tacit.federated.aggregators import AGGREGATORS
+from tacit.federated.change import Change, Outgoing
 from tacit.federated.config import Federation
-from tacit.federated.held import Update
 from tacit.federated.steps import Round, Rounds, Settings
 from tacit.federated.terms import Terms
 from tacit.federated.validation import VECTOR_BITS
@@ -30,10 +31,6 @@ State = torch.Tensor | torch.nn.Module | Mapping[str, torch.Tensor]
 
 #: Seconds to wait for a round, or for its result, where nobody says otherwise.
 PATIENCE = 3600.0
-
-
-#: Values that are encoded at a time.
-AT_ONCE = 1 << 17
 
 #: An aggregator for which clients do nothing.
 _NOTHING_TO_DO = "median"
@@ -50,6 +47,8 @@ class Task:
     settings: Settings
     #: Seconds that were left for submissions when the client joined.
     deadline: float
+    #: All of the federation.
+    clients: int
 
     @property
     def bound(self) -> float:
@@ -111,7 +110,7 @@ class Client:
             model = self._known(terms.base) if terms.base else _floats(told.model)
         if told.words != terms.words or len(model) != terms.parameters:
             raise PeerError("the servers told of a model that does not fit its own size")
-        task = Task(told.round, model, terms.settings, told.left)
+        task = Task(told.round, model, terms.settings, told.left, terms.clients)
         self._latest, self._task = told.round, (told, task)
         return task
 
@@ -163,9 +162,19 @@ class Client:
         core, task = self._task
         if task.settings.coordinator == self.number:
             raise MisuseError(f"client {self.number} is the coordinator, who hands in nothing")
-        update = vector_of(state, len(task.model)).sub_(task.model)
-        sent = self._rounds(_clients_half(task.settings), None).client(update, weight)
-        digest = self._core.submit(core, _words(sent).numpy())
+        change = change_of(state, task.model)
+        rules = self._rounds(_clients_half(task.settings), None, task.clients)
+        sent = rules.sent(Outgoing(change, weight))
+        scale, bits = fixed.Scale(VECTOR_BITS), task.settings.word_bits
+        digest = self._core.submit(
+            core,
+            sent.change.pieces,
+            sent.change.from_there,
+            factor=sent.factor * 2.0**scale.bits,
+            limit=width.limit(bits, task.clients) * 2.0**scale.bits,
+            weight=int(fixed.encode(torch.tensor(sent.weight, dtype=torch.float64), scale)),
+            bits=bits,
+        )
         return Receipt(task.round, digest.hex())
 
     def result(self, timeout: float = PATIENCE) -> torch.Tensor:
@@ -199,17 +208,6 @@ def _clients_half(settings: Settings) -> Settings:
     return settings
 
 
-def _words(sent: Update) -> torch.Tensor:
-    """The vector and the weight as the servers take them; some at a time, so that no copy of all is made."""
-    scale, size = fixed.Scale(VECTOR_BITS), len(sent.vector)
-    words = torch.empty(size + 1, dtype=torch.int64)
-    for begin in range(0, size, AT_ONCE):
-        end = min(size, begin + AT_ONCE)
-        words[begin:end] = fixed.encode(sent.vector[begin:end], scale)
-    words[size:] = fixed.encode(torch.tensor([sent.weight], dtype=torch.float64), scale)
-    return words
-
-
 def _floats(told: bytes) -> torch.Tensor:
     return torch.from_numpy(np.frombuffer(told, np.uint8)[: len(told) // 4 * 4].view(np.float32).copy())
 
@@ -225,42 +223,38 @@ def _unsealed(told: Sequence[bytes], task: Task) -> torch.Tensor:
     size = len(task.model)
     if len(parts) != 2 or len(parts[0]) != len(parts[1]) or len(parts[0]) not in (size, size + 1):
         raise PeerError("the servers sent parts of what is no model of this size")
-    revealed = fixed.decode(parts[0] + parts[1], fixed.Scale(VECTOR_BITS), torch.float32)
     settings = task.settings
+    revealed = fixed.decode(parts[0] + parts[1], width.scale(settings.word_bits), torch.float32)
     unit = settings.bound if settings.noise is None else settings.bound / (settings.divisor or 1.0)
     return task.model + Round((), unit).opened(revealed, size).to(torch.float32)
 
 
-def vector_of(state: State, size: int) -> torch.Tensor:
-    """All parameters in a row, as many as a model has.
+def change_of(state: State, model: torch.Tensor) -> Change:
+    """What was learned beyond a model.
 
     Raises:
-        EncodingError: a value is no finite number; which, by its name.
-        MisuseError: there are more or fewer.
+        MisuseError: there are more or fewer values.
     """
-    vector = in_a_row(state)
-    if len(vector) != size:
-        raise MisuseError(f"a state of {len(vector)} values; the model of this round has {size}")
-    return vector
+    change = Change(named(state), model)
+    if len(change) != len(model):
+        raise MisuseError(f"a state of {len(change)} values; the model of this round has {len(model)}")
+    return change
+
+
+def named(state: State) -> dict[str, torch.Tensor]:
+    """All tensors of floating-point values in their order."""
+    if isinstance(state, torch.Tensor):
+        return {"the vector": state}
+    entries = dict(state.named_parameters()) if isinstance(state, torch.nn.Module) else dict(state)
+    return {name: value for name, value in entries.items() if value.is_floating_point()}
 
 
 def in_a_row(state: State) -> torch.Tensor:
-    """All floating-point values in their order.
+    """All floating-point values in their order, in double precision.
 
     Raises:
         EncodingError: a value is no finite number; which, by its name.
     """
-    if isinstance(state, torch.Tensor):
-        named = {"the vector": state}
-    else:
-        entries = dict(state.named_parameters()) if isinstance(state, torch.nn.Module) else dict(state)
-        named = {name: value for name, value in entries.items() if value.is_floating_point()}
-    for name, value in named.items():
-        if not bool(torch.isfinite(value).all()):
-            raise EncodingError(f"{name} has a value that is NaN or infinite; only finite numbers are sent")
-    row = torch.empty(sum(value.numel() for value in named.values()), dtype=torch.float64)
-    begin = 0
-    for value in named.values():
-        row[begin : begin + value.numel()] = value.detach().reshape(-1)
-        begin += value.numel()
-    return row
+    change = Change(named(state))
+    change.measured()
+    return change.values()

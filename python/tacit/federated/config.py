@@ -20,6 +20,7 @@
     aggregator = "fedavg"                      # this and all that follows is optional: see ``steps.Settings``
     bound = 3.0
     minimum_clients = 2
+    word_bits = 64                             # 32 halves the upload of a mean with check = "none"
 
     [privacy]                                  # only with noise and divisor in [round]
     delta = 1e-5
@@ -37,6 +38,7 @@ from typing import Any
 
 from tacit import _core
 from tacit.errors import MisuseError, SetupError
+from tacit.federated import width
 from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.steps import Settings, check_hides
 
@@ -79,6 +81,7 @@ _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "reveals_single": bool,
     "root": int,
     "coordinator": int,
+    "word_bits": int,
 }
 _ROUND: Kinds = {
     "seconds": _NUMBER,
@@ -282,6 +285,7 @@ class _Reading:
         try:
             if chosen is not None:
                 chosen.check_count(clients - chosen.needs_root - (coordinator is not None))
+                width.check(settings.word_bits, chosen, settings.check != "none", clients)
             check_hides(settings)
         except MisuseError as error:
             raise self.wrong(f"[round]: {error}") from None

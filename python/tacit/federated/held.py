@@ -8,6 +8,7 @@ import torch
 
 from tacit.errors import TacitError
 from tacit.federated.aggregators import Quotient
+from tacit.federated.change import Outgoing
 
 
 class RoundError(TacitError):
@@ -18,13 +19,6 @@ class RoundError(TacitError):
         """With the clients that were refused until then, and why."""
         super().__init__(reason)
         self.refused = dict(refused or {})
-
-
-class Update(NamedTuple):
-    """What a client sends: a vector [parameters], and its weight."""
-
-    vector: torch.Tensor
-    weight: float
 
 
 @dataclass(frozen=True)
@@ -87,13 +81,13 @@ class Outcome(NamedTuple):
 
 
 class Step:
-    """One step of a round: what a client does with its update before it is sent, what every server does, all
+    """One step of a round: what a client does with its change before it is sent, what every server does, all
     at the same time, and the same on plain tensors. What a step does not do in a half it inherits from
     here."""
 
-    def client(self, update: Update) -> Update:
-        """A client's half."""
-        return update
+    def client(self, outgoing: Outgoing) -> Outgoing:
+        """A client's half. One that looks at values writes them out: ``Outgoing.update``, ``Outgoing.of``."""
+        return outgoing
 
     def secret(self, held: Held) -> Held:
         """The servers' half."""

@@ -20,16 +20,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tacit import _core, fixed, shares
+from tacit import _core, shares
 from tacit.errors import MisuseError, PeerError, TacitError
+from tacit.federated import width
 from tacit.federated.account import Account, Epsilons, Mechanism, epsilons
 from tacit.federated.aggregators import aggregator
 from tacit.federated.config import SERVERS, Federation
 from tacit.federated.held import Outcome, RoundError
-from tacit.federated.steps import Round, Rounds
+from tacit.federated.steps import Round, Rounds, Settings
 from tacit.federated.submission import Submitted
 from tacit.federated.terms import Terms, check_size
-from tacit.federated.validation import VECTOR_BITS
 from tacit.meter import Meter
 from tacit.session import Session, running
 from tacit.tensor import SecretTensor
@@ -127,7 +127,7 @@ class Server:
         key = _core.read_private_key(str(own.key))
         account = _account(federation, number)
         # What cannot be done is known before anybody is met.
-        rules = rounds(federation.settings, account)
+        rules = rounds(federation.settings, account, federation.clients)
         for_servers, for_clients = listeners or (
             _core.Listener(own.listen),
             _core.Listener(own.listen_for_clients),
@@ -188,14 +188,23 @@ class Server:
         is_of_updates = self.federation.settings.coordinator is not None
         if is_of_updates:
             model = torch.zeros_like(model)
-        terms = Terms(self.federation.settings, model.numel(), self._base)
+        terms = Terms(self.federation.settings, model.numel(), self.federation.clients, self._base)
         # What servers are not to know, clients have.
         content = _bytes(model[:0] if self._base or is_of_updates else model)
         told = terms.to_bytes()
         self._session.core.note(told)
         self._session.core.note_public("the model of a round", content)
         self._latest.keep(number)
-        self._door.begin(number, terms.words, told, content, self.federation.seconds)
+        self._door.begin(
+            self._session.core,
+            number,
+            terms.numbers,
+            terms.settings.word_bits,
+            _is_sum(terms.settings),
+            told,
+            content,
+            self.federation.seconds,
+        )
         try:
             submissions = self._gathered()
             started = time.perf_counter()
@@ -303,14 +312,21 @@ class Server:
 def _taken(session: Session, submissions: _core.Submissions, clients: list[int], terms: Terms) -> Submitted:
     """The clients' words as secret tensors. One round. Where nothing but their sum counts, that takes the
     place of all rows, and less is passed on and held."""
-    settings = terms.settings
-    is_sum = settings.check == "none" and aggregator(settings.aggregator).is_sum
-    shape = (1 if is_sum else len(clients), terms.words)
+    is_sum = _is_sum(terms.settings)
+    shape = (1 if is_sum else len(clients), terms.numbers)
     parts = tuple(torch.from_numpy(np.empty(shape, np.int64)) for _ in range(session.core.parts))
-    take = submissions.sum if is_sum else submissions.vectors
-    take(session.core, [shares.array(part) for part in parts])
-    rows = SecretTensor(parts, fixed.Scale(VECTOR_BITS), session, torch.float32)
+    out = [shares.array(part) for part in parts]
+    if is_sum:
+        submissions.sum(session.core, terms.settings.word_bits, out)
+    else:
+        submissions.vectors(session.core, out)
+    rows = SecretTensor(parts, width.scale(terms.settings.word_bits), session, torch.float32)
     return Submitted(clients, rows[:, :-1], rows[:, -1])
+
+
+def _is_sum(settings: Settings) -> bool:
+    """Whether nothing but the sum of the vectors counts, so that they are added up as they come."""
+    return settings.check == "none" and aggregator(settings.aggregator).is_sum
 
 
 def _part(session: Session, sealed: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

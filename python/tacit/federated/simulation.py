@@ -16,8 +16,9 @@ from torch.nn.utils import parameters_to_vector
 
 from tacit.federated.account import Account, Epsilons, Mechanism
 from tacit.federated.attacks import TARGET, Attack, marked
+from tacit.federated.change import Update
 from tacit.federated.data import dataset
-from tacit.federated.held import Outcome, Update
+from tacit.federated.held import Outcome
 from tacit.federated.partitions import partition
 from tacit.federated.steps import Round, Settings
 from tacit.federated.submission import Submitted

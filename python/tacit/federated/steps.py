@@ -1,7 +1,7 @@
 """A round as a list of steps, each with a client's half, a secret half and a plain reference.
 
     round_ = Round.of(Settings(aggregator="fedavg", bound=5.0))
-    vector, weight = round_.client(update, count)           # at a client
+    vector, weight = round_.client(update, count)           # at a client, written out
     outcome = round_.secret(submitted)                      # at every server, in a session
     outcome = round_.plain(clients, vectors, weights)       # the same in the clear
 
@@ -21,10 +21,11 @@ import torch
 
 from tacit import fixed
 from tacit.errors import EncodingError, MisuseError
-from tacit.federated import validation
+from tacit.federated import validation, width
 from tacit.federated.account import Account
 from tacit.federated.aggregators import Aggregator, Quotient, aggregator
-from tacit.federated.held import Held, Outcome, RoundError, Step, Update
+from tacit.federated.change import Outgoing, Update
+from tacit.federated.held import Held, Outcome, RoundError, Step
 from tacit.federated.noise import noise
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
@@ -58,38 +59,31 @@ class Clip(Step):
     greatest_weight: float = 1.0
     #: Whether longer vectors are shortened; if not, the bound is no more than a unit.
     shortens: bool = True
+    #: Units that every number is below.
+    limit: float = fixed.Scale(VECTOR_BITS).limit
 
-    def client(self, update: Update) -> Update:
+    def client(self, outgoing: Outgoing) -> Outgoing:
         """The norm that is left gives rounding its room.
 
         Raises:
             EncodingError: a value is NaN, infinite or beyond what can be sent.
             MisuseError: the weight is not positive.
         """
-        vector = update.vector.detach().to(torch.float64)
-        finite = torch.isfinite(vector)
-        if not bool(finite.all()):
-            place = int((~finite).nonzero()[0])
-            raise EncodingError(
-                f"value {place} of the update is {vector[place].item()}, which is no finite number"
-            )
-        if not 0 < update.weight < math.inf:
-            raise MisuseError(f"an update of weight {update.weight}: weights are positive")
-        room = 1.0 - math.sqrt(len(vector)) * 2.0 ** -(VECTOR_BITS + 1)
-        if self.shortens:
-            vector = vector * (room / max(float(vector.norm()), self.bound * room))
-        else:
-            vector = vector / self.bound
-        self._check_range(vector)
-        return Update(vector, min(update.weight, self.greatest_weight) / self.greatest_weight)
+        norm = outgoing.norm
+        if not 0 < outgoing.weight < math.inf:
+            raise MisuseError(f"an update of weight {outgoing.weight}: weights are positive")
+        room = 1.0 - math.sqrt(len(outgoing.change)) * 2.0 ** -(VECTOR_BITS + 1)
+        sent = outgoing.by(room / max(norm, self.bound * room) if self.shortens else 1.0 / self.bound)
+        self._check_range(sent)
+        return replace(sent, weight=min(outgoing.weight, self.greatest_weight) / self.greatest_weight)
 
-    def _check_range(self, vector: torch.Tensor) -> None:
-        limit = fixed.Scale(VECTOR_BITS).limit
-        if len(vector) and float(vector.abs().max()) >= limit:
-            place = int(vector.abs().argmax())
+    def _check_range(self, sent: Outgoing) -> None:
+        if sent.greatest >= self.limit:
+            values = sent.change.values()
+            place = int(values.abs().argmax())
             raise EncodingError(
-                f"value {place} of the update is {float(vector[place]) * self.bound:g}; with a bound of "
-                f"{self.bound:g}, magnitudes below {limit * self.bound:g} are sent"
+                f"{sent.change.called(place)} is {float(values[place]):g}; with a bound of "
+                f"{self.bound:g}, magnitudes below {self.limit * self.bound:g} are sent"
             )
 
 
@@ -145,9 +139,9 @@ class Combine(Step):
     #: Clients without the root, of whom there is always one at least.
     minimum: int = 1
 
-    def client(self, update: Update) -> Update:
+    def client(self, outgoing: Outgoing) -> Outgoing:
         """Where weights count, the vector is sent multiplied by its own."""
-        return Update(update.vector * update.weight, update.weight) if self.aggregator.is_sum else update
+        return outgoing.by(outgoing.weight) if self.aggregator.is_sum else outgoing
 
     def secret(self, held: Held) -> Held:
         """As the aggregator says."""
@@ -239,9 +233,7 @@ class Reveal(Step):
 def _joined(held: Held) -> torch.Tensor:
     combined = held.combined
     assert combined is not None
-    if isinstance(combined, Quotient):
-        return torch.cat([combined.numerator, combined.denominator.reshape(1)])
-    return combined
+    return combined.row() if isinstance(combined, Quotient) else combined
 
 
 @dataclass(frozen=True)
@@ -269,6 +261,8 @@ class Settings:
     #: The client who has the model and hands in nothing, as Flower's server does. Servers have no model then:
     #: a round is of updates, and its result is what they were combined to.
     coordinator: int | None = None
+    #: In how many bits numbers travel: 64, or 32 where only a sum counts, see ``width``.
+    word_bits: int = width.WHOLE
 
 
 @dataclass(frozen=True)
@@ -277,11 +271,13 @@ class Round:
 
     steps: Sequence[Step]
     unit: float
+    #: In how many bits numbers travel.
+    word_bits: int = width.WHOLE
 
     @staticmethod
-    def of(settings: Settings, account: Account | None = None) -> "Round":
+    def of(settings: Settings, account: Account | None = None, clients: int = 1) -> "Round":
         """The steps that settings ask for, in the order select, clip, validate, combine, noise, account,
-        reveal.
+        reveal. Where numbers travel in 32 bits it must be known how many clients there are.
 
         Raises:
             MisuseError: settings that do not go together.
@@ -289,9 +285,11 @@ class Round:
         chosen = aggregator(settings.aggregator)
         _check(settings, chosen, account)
         minimum, has_bound = settings.minimum_clients, settings.check != "none"
+        width.check(settings.word_bits, chosen, has_bound, clients)
+        limit = width.limit(settings.word_bits, clients)
         steps: list[Step] = [
             Select(minimum),
-            Clip(settings.bound, settings.greatest_weight, has_bound),
+            Clip(settings.bound, settings.greatest_weight, has_bound, limit),
             Validate(settings.check, minimum, chosen.is_sum),
             Combine(chosen, settings.root, minimum),
         ]
@@ -299,14 +297,17 @@ class Round:
         if settings.noise is not None and settings.divisor is not None and account is not None:
             steps += [Noise(settings.noise), Spend(account)]
             unit /= settings.divisor
-        return Round((*steps, Reveal(settings.result_to)), unit)
+        return Round((*steps, Reveal(settings.result_to)), unit, settings.word_bits)
+
+    def sent(self, outgoing: Outgoing) -> Outgoing:
+        """What a client sends of what it learned, and of its count of examples."""
+        for step in self.steps:
+            outgoing = step.client(outgoing)
+        return outgoing
 
     def client(self, vector: torch.Tensor, weight: float = 1.0) -> Update:
-        """What a client sends of its update [parameters] and its count of examples."""
-        update = Update(vector, weight)
-        for step in self.steps:
-            update = step.client(update)
-        return update
+        """The same of a vector [parameters], written out."""
+        return self.sent(Outgoing.of(Update(vector, weight))).update()
 
     def secret(self, submitted: Submitted) -> Outcome:
         """What every server does with what clients sent.
@@ -315,11 +316,11 @@ class Round:
             MisuseError: the vectors have another scale than clients send, or are too many.
             RoundError: too few clients count, or not the root.
         """
-        scale = fixed.Scale(VECTOR_BITS)
+        scale = width.scale(self.word_bits)
         if {submitted.vectors._scale, submitted.weights._scale} != {scale}:
-            raise MisuseError(f"clients' vectors and weights have {VECTOR_BITS} fraction bits")
+            raise MisuseError(f"clients' vectors and weights have {scale.bits} fraction bits")
         held = Held(tuple(submitted.clients), submitted.vectors, submitted.weights)
-        with session().at_scale(scale):
+        with session().at_scale(fixed.Scale(VECTOR_BITS)):
             for step in self.steps:
                 held = step.secret(held)
         return self._outcome(held, submitted.vectors.shape[1])
@@ -341,12 +342,13 @@ class Round:
     def opened(self, revealed: torch.Tensor, parameters: int) -> torch.Tensor:
         """The combined update, of what was opened, by whoever sees it."""
         if len(revealed) > parameters:
-            revealed = Quotient(revealed[:-1], revealed[-1]).divided()
+            return Quotient(revealed[:-1], revealed[-1]).divided().mul_(self.unit)
         return revealed * self.unit
 
 
-#: What makes a round of settings, such as ``Round.of``, or with steps of one's own among the usual ones.
-Rounds = Callable[[Settings, Account | None], Round]
+#: What makes a round of settings, an account and the number of clients: ``Round.of``, or what puts steps of
+#: one's own among the usual ones.
+Rounds = Callable[[Settings, Account | None, int], Round]
 
 
 def _check(settings: Settings, chosen: Aggregator, account: Account | None) -> None:

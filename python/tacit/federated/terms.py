@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 
 from tacit.errors import MisuseError, PeerError
+from tacit.federated import width
 from tacit.federated.steps import Settings
 
 
@@ -14,13 +15,20 @@ class Terms:
     settings: Settings
     #: Values of the model.
     parameters: int
+    #: Of the federation: the sum of what as many send has room in a word.
+    clients: int
     #: The round whose result the model is, which only clients have; 0 for a model that servers tell.
     base: int = 0
 
     @property
-    def words(self) -> int:
+    def numbers(self) -> int:
         """What a client sends: its vector and its weight."""
         return self.parameters + 1
+
+    @property
+    def words(self) -> int:
+        """Of 64 bits, in which they travel."""
+        return width.words(self.settings.word_bits, self.numbers)
 
     def to_bytes(self) -> bytes:
         """The same at every server, byte for byte."""
@@ -49,9 +57,9 @@ class Terms:
                 is_right = isinstance(given, str)
             if not is_right:
                 raise _unreadable()
-        numbers = terms.parameters, terms.base
+        numbers = terms.parameters, terms.base, terms.clients
         if not all(type(number) is int for number in numbers) or not (
-            1 <= numbers[0] < 2**27 and numbers[1] >= 0
+            1 <= terms.parameters < 2**27 and terms.base >= 0 and terms.clients >= 1
         ):
             raise _unreadable()
         return terms

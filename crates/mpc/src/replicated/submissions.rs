@@ -10,7 +10,16 @@
 //!
 //! The client also gives every party a commitment to each of the three (crates/net, `door::statement`), signed.
 //! Party 0 holds what party 1 passes on against the commitment. For a sum alone party 1 passes on the sum of
-//! the rests, which has no commitment.
+//! the rests, which has no commitment; it adds rests up as they come, and the others expand and add seeds block
+//! by block, so that no party's memory grows with the clients.
+//!
+//! Numbers whose sum fits may lie two to a word ([`crate::width`]): all of the above then holds modulo 2^32, and
+//! the sum is shared modulo 2^64 as a multiple of 2^32.
+//!
+//! **Tickets.** Party 1 has added a vector up when the lists of clients are compared, and cannot take it out again.
+//! So it takes none but those of which both others say, by a hash under a key that they share with party 1, that
+//! they have their part of the same signed statement (crates/net, `door::ticket`). The keys are 256 bits of the
+//! streams of k01 and k12, new in each round, and used for nothing else.
 //!
 //! **Adversary:** as in [`super`]; clients may deviate. Any three pieces are a sharing of some x, and servers
 //! that have the same signed statement hold the same pieces, so a client that deviates chooses its x and
@@ -26,12 +35,13 @@
 //! that it sees; party 1 lacks PRG(a), which masks it as well; party 2 sees two seeds and nothing of x. For
 //! each of them x minus what it holds is thus indistinguishable from uniform. The commitments to what a party
 //! lacks hide it: each has a salt of 256 bits that only its holders get (without it, party 2 could try out
-//! guesses of x, since it knows all but the rest). A sum that is passed on is a function of the rests.
+//! guesses of x, since it knows all but the rest). A sum that is passed on is a function of the rests. A ticket is
+//! a function of the statement, which all see, and of a key that says nothing of any other word of its stream.
 
 use super::{PairMut, Replicated, pair, pair_mut};
 use crate::blocks;
-use crate::group::Group;
-use crate::submission::{Component, Federated, Vector};
+use crate::submission::{Component, Federated, Secret, Summed, Vector};
+use crate::width::Width;
 use crate::{Parts, PartsMut, Result};
 use net::door::statement::{Piece, SALT, Salt};
 use ring::stream::{Key, Reserved, Stream, random_key};
@@ -68,26 +78,29 @@ impl Drawn {
     }
 }
 
-/// A client's vector as the pieces that it hands in, by component.
-#[must_use]
-pub fn split(words: &[u64], drawn: &Drawn) -> [Piece; 3] {
+/// A client's vector as the pieces that it hands in, by component: `n` numbers, of which `numbers` writes any, given
+/// the first one's place.
+pub fn split(
+    n: usize,
+    width: Width,
+    numbers: impl Fn(usize, &mut [u64]) + Sync,
+    drawn: &Drawn,
+) -> [Piece; 3] {
     let [a, b] = &drawn.seeds;
-    let (first, second) = (expand(a, 0, words.len()), expand(b, 2, words.len()));
-    let mut rest = vec![0; words.len()];
+    let words = width.words(n);
+    let (first, second) = (expand(a, 0, words), expand(b, 2, words));
+    let mut rest = vec![0; words];
     blocks::for_each(
         [&mut rest],
-        [words],
+        [],
         #[inline(always)]
-        |offset, [rest], [words]| {
+        |offset, [rest], []| {
+            width.pack(n, offset, rest, &numbers);
             let mut mask = [0; blocks::BLOCK];
             let mask = &mut mask[..rest.len()];
-            first.fill(offset, mask);
-            for i in 0..rest.len() {
-                rest[i] = words[i].wrapping_sub(mask[i]);
-            }
-            second.fill(offset, mask);
-            for i in 0..rest.len() {
-                rest[i] = rest[i].wrapping_sub(mask[i]);
+            for stream in [&first, &second] {
+                stream.fill(offset, mask);
+                width.subtract_block(rest, mask);
             }
         },
     );
@@ -104,7 +117,8 @@ fn expand(seed: &Key, component: usize, n: usize) -> Reserved {
 
 impl Federated for Replicated {
     fn vectors(&mut self, vectors: Vec<Vector>, n: usize, out: PartsMut) -> Result<()> {
-        self.begin_submissions("take vectors", &vectors, n);
+        let clients = vectors.iter().map(|vector| vector.client);
+        self.begin_submissions("take vectors", clients, n);
         let salts = self.pass_on_salts(&vectors)?;
         let [first, second] = pair_mut(out);
         let rows = first.chunks_exact_mut(n).zip(second.chunks_exact_mut(n));
@@ -137,32 +151,53 @@ impl Federated for Replicated {
         Ok(())
     }
 
-    fn sum(&mut self, vectors: Vec<Vector>, n: usize, out: PartsMut) -> Result<()> {
-        self.begin_submissions("take the sum of vectors", &vectors, n);
+    fn sum(
+        &mut self,
+        clients: &[usize],
+        components: Vec<Summed>,
+        width: Width,
+        out: PartsMut,
+    ) -> Result<()> {
+        let n = out[0].len();
+        let words = width.words(n);
+        self.begin_submissions("take the sum of vectors", clients.iter().copied(), n);
         let out: PairMut = pair_mut(out);
-        for (place, out) in out.into_iter().enumerate() {
-            let mut seeds = Vec::new();
-            let mut rests = Vec::new();
-            let mut is_promised = false;
-            for component in vectors.iter().map(|vector| &vector.components[place]) {
-                match component {
-                    Component::Seed(seed) => seeds.push(self.of_component(seed, place, n)),
-                    Component::Words(piece) => rests.push(&piece.words[..]),
-                    Component::Promised(_) => is_promised = true,
+        for (place, (component, out)) in components.into_iter().zip(out).enumerate() {
+            match component {
+                Summed::Seeds(seeds) => {
+                    let of_component = |seed| self.of_component(seed, place, words);
+                    let streams: Vec<Reserved> = seeds.iter().map(of_component).collect();
+                    if width == Width::Whole {
+                        add_up(&streams, width, out);
+                    } else {
+                        let mut sum = vec![0; words];
+                        add_up(&streams, width, &mut sum);
+                        width.widen(&sum, out);
+                    }
                 }
-            }
-            if is_promised {
-                let after = self.after();
-                out.copy_from_slice(&self.channel.receive(after, n)?);
-                continue;
-            }
-            add_up(&seeds, &rests, out);
-            if !rests.is_empty() {
-                let before = self.before();
-                self.channel.send(before, out.to_vec())?;
+                Summed::Words(sum) => {
+                    width.widen(&sum, out);
+                    let before = self.before();
+                    self.channel.send(before, sum)?;
+                }
+                Summed::Promised => {
+                    let after = self.after();
+                    width.widen(&self.channel.receive(after, words)?, out);
+                }
             }
         }
         Ok(())
+    }
+
+    fn secrets(&mut self) -> [Secret; 2] {
+        const WORDS: usize = size_of::<Secret>() / size_of::<u64>();
+        self.channel.begin_of("keys of tickets", WORDS, &[]);
+        [&mut self.next, &mut self.previous].map(|stream| {
+            let mut words = [0; WORDS];
+            stream.reserve(WORDS).fill(0, &mut words);
+            let bytes = net::bytes::from_words(&words, size_of::<Secret>());
+            bytes.try_into().expect("as many bytes as were asked for")
+        })
     }
 
     /// Party 0 tells x0 + x1 + r and party 1 x2 − r, with r from k01: uniform but for their sum.
@@ -200,8 +235,8 @@ impl Federated for Replicated {
 
 impl Replicated {
     /// All parties are about to take the vectors of the same clients.
-    fn begin_submissions(&mut self, what: &str, vectors: &[Vector], n: usize) {
-        let clients: Vec<u64> = vectors.iter().map(|vector| vector.client as u64).collect();
+    fn begin_submissions(&mut self, what: &str, clients: impl Iterator<Item = usize>, n: usize) {
+        let clients: Vec<u64> = clients.map(|client| client as u64).collect();
         self.channel.begin_of(what, n, &clients);
     }
 
@@ -248,8 +283,8 @@ fn fill(stream: &Reserved, out: &mut [u64]) {
     );
 }
 
-/// The sum of what seeds stand for and of words, block by block, so that the sum is written once.
-fn add_up(seeds: &[Reserved], words: &[&[u64]], out: &mut [u64]) {
+/// The sum of what seeds stand for, block by block, so that it is written once.
+fn add_up(seeds: &[Reserved], width: Width, out: &mut [u64]) {
     blocks::for_each(
         [out],
         [],
@@ -260,18 +295,8 @@ fn add_up(seeds: &[Reserved], words: &[&[u64]], out: &mut [u64]) {
             out.fill(0);
             for stream in seeds {
                 stream.fill(offset, mask);
-                add(out, mask);
-            }
-            for words in words {
-                add(out, &words[offset..offset + out.len()]);
+                width.add_block(out, mask);
             }
         },
     );
-}
-
-#[inline(always)]
-fn add(into: &mut [u64], words: &[u64]) {
-    for (into, word) in into.iter_mut().zip(words) {
-        *into = Group::Additive.combine(*into, *word);
-    }
 }

@@ -2,8 +2,9 @@
 
 use super::socket::{PATIENCE, SILENCE, Socket, Traffic};
 use super::statement::{Hash, PIECES, Piece, Statement, signer};
+use super::ticket::SHOWN;
 use super::wire::{Reply, Request};
-use super::{Federation, HELD, MOST_CLIENTS, SERVERS};
+use super::{Federation, HELD, KEEPER, MOST_CLIENTS, SERVERS};
 use crate::certificates::Identity;
 use crate::error::{Error, Result, cause, no_thread};
 use crate::interruption::is_interrupted;
@@ -195,7 +196,7 @@ impl Client {
 
     /// What each server tells of a round later than `after`, which it is asked for until it has one, or once.
     fn tasks(&self, after: u64, once: bool, until: Instant) -> Result<Vec<Told>> {
-        self.ask(until, "join", |server, stream| {
+        self.ask(&self.all(), until, "join", |server, stream| {
             let model = server.number == self.number % SERVERS;
             let request = Request::Join {
                 federation: self.federation.id(),
@@ -277,23 +278,37 @@ impl Client {
         let digest = statement.digest();
         // What arrives after the deadline is refused by the servers, which say so.
         let until = (task.deadline + GRACE).max(Instant::now() + FOLLOW);
-        self.ask(until, "submit", |server, stream| {
+        let hand_in = |server: &Server, stream: &mut Stream, tickets: [Hash; SHOWN]| {
             let offer = Request::Offer {
                 statement: statement.clone(),
+                tickets,
                 signature: signature.clone(),
             };
             offer.write(stream)?;
             let mut reply = Reply::read(stream)?;
             if reply == Reply::Go {
-                reply = hand_in(
-                    stream,
-                    HELD[server.number].iter().map(|piece| &pieces[*piece]),
-                )?;
+                let pieces = HELD[server.number].iter().map(|piece| &pieces[*piece]);
+                reply = hand_in(stream, pieces)?;
             }
             match reply {
-                Reply::Receipt(received) if received == digest => Ok(Some(())),
+                Reply::Receipt {
+                    digest: received,
+                    ticket,
+                } if received == digest => Ok(Some(ticket)),
+                Reply::NotYet => Ok(None),
                 other => Err(unexpected(server, "submit", other)),
             }
+        };
+        // Who keeps the rest wants it from those that the others vouch for.
+        let vouch = |server: &&Server| server.number != KEEPER;
+        let others: Vec<&Server> = self.servers.iter().filter(vouch).collect();
+        let tickets = self.ask(&others, until, "submit", |server, stream| {
+            hand_in(server, stream, Default::default())
+        })?;
+        let tickets: [Hash; SHOWN] = tickets.try_into().expect("of each server but one");
+        let keeper = &self.servers[KEEPER];
+        self.ask(&[keeper], until, "submit", |server, stream| {
+            hand_in(server, stream, tickets)
         })?;
         Ok(digest)
     }
@@ -303,7 +318,8 @@ impl Client {
     /// # Errors
     /// As [`Client::join`]; `Refused` with the reason for which it came to nothing.
     pub fn outcome(&self, round: u64, timeout: Duration) -> Result<Vec<Vec<u8>>> {
-        let told = self.ask(Instant::now() + timeout, "result", |server, stream| {
+        let until = Instant::now() + timeout;
+        let told = self.ask(&self.all(), until, "result", |server, stream| {
             let wanted = server.number == self.number % SERVERS;
             let request = Request::Outcome {
                 federation: self.federation.id(),
@@ -337,10 +353,15 @@ impl Client {
         Ok(vec![whole])
     }
 
-    /// Asks all servers side by side, each until it answers. Once one has failed or refused, the others are not
-    /// waited for much longer; its error is what the question ends with.
+    fn all(&self) -> Vec<&Server> {
+        self.servers.iter().collect()
+    }
+
+    /// Asks servers side by side, each until it answers; what they answer, in their order. Once one has failed or
+    /// refused, the others are not waited for much longer; its error is what the question ends with.
     fn ask<T: Send>(
         &self,
+        servers: &[&Server],
         until: Instant,
         step: &str,
         question: impl Fn(&Server, &mut Stream) -> std::result::Result<Option<T>, Failure> + Sync,
@@ -349,14 +370,14 @@ impl Client {
         let cut = Arc::new(AtomicBool::new(false));
         let (tell, told) = mpsc::channel();
         let (question, cutting) = (&question, &cut);
-        let mut answers: Vec<Option<T>> = self.servers.iter().map(|_| None).collect();
+        let mut answers: Vec<Option<T>> = servers.iter().map(|_| None).collect();
         thread::scope(|scope| {
-            for server in &self.servers {
+            for (at, server) in servers.iter().enumerate() {
                 let tell = tell.clone();
                 thread::Builder::new()
                     .spawn_scoped(scope, move || {
                         let answer = server.ask(until, step, cutting, question);
-                        drop(tell.send((server.number, answer)));
+                        drop(tell.send((at, answer)));
                     })
                     .map_err(|_| no_thread("a client"))?;
             }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`statement`] | what a client signs, and commitments to the pieces of a vector |
 //! | [`wire`] | the messages, and their decoders |
+//! | [`ticket`] | by which one server knows what the others have |
 //! | [`round`] | who may submit what, and what is here |
 //! | [`Door`] | a server's side |
 //! | [`Client`] | a client's side |
@@ -13,8 +14,13 @@
 //!
 //! A vector comes as three pieces (two seeds, and what they leave of it). A client *offers* its signed
 //! statement first and sends pieces only to a server that wants them. A server has a submission *whole* when
-//! the pieces that it holds fit the commitments in the statement. Whether all servers have it, and whether the
+//! the pieces that it holds fit the commitments in the statement. The rest comes last: the server that gets it
+//! wants it only from a client that the others vouch for. Whether all servers have a submission, and whether the
 //! piece that one server passes on to another is the right one, they settle among themselves.
+//!
+//! Where only the sum of the vectors is wanted, rests are added up as they come. Then at most [`round::ROOM`]
+//! bytes of them, or a few vectors, are on their way at a time; other clients wait until there is room, so that
+//! memory does not grow with their number.
 
 mod client;
 mod hall;
@@ -25,6 +31,7 @@ mod socket;
 pub mod statement;
 #[cfg(test)]
 mod tests;
+pub mod ticket;
 pub mod wire;
 
 pub use client::{Client, Task};
@@ -50,6 +57,9 @@ pub const REST: usize = 1;
 /// Which pieces each server is sent. The rest is of the first server too: it gets it from the second, so that
 /// a client sends it once.
 pub const HELD: [&[usize]; SERVERS] = [&[0], &[1, 2], &[2, 0]];
+
+/// Which server is sent the rest.
+pub const KEEPER: usize = 1;
 
 /// Words of a piece of a vector of so many.
 #[must_use]

@@ -3,8 +3,9 @@
 //! A refusal never ends a round. Each client has its own limits, so that none can use up another's.
 
 use super::statement::{Hash, Piece, Statement};
+use super::ticket::{SHOWN, Tickets};
 use super::wire::{LARGEST, LONGEST_TERMS, MOST_WORDS};
-use super::{HELD, words_of};
+use super::{HELD, KEEPER, REST, words_of};
 use crate::error::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,6 +13,15 @@ use std::time::Instant;
 
 /// How often a client may begin to send its pieces in a round: connections break.
 pub const ATTEMPTS: u32 = 4;
+
+/// Bytes of rests that may be on their way at a time where they are added up.
+pub const ROOM: u64 = 1 << 28;
+
+/// Rests that may be on their way however long they are.
+pub const LEAST: u64 = 4;
+
+/// Adds the second words to the first.
+pub type Add = fn(&mut [u64], &[u64]);
 
 /// What a round is about.
 #[derive(Clone)]
@@ -24,6 +34,8 @@ pub struct Terms {
     pub terms: Vec<u8>,
     /// What clients begin from.
     pub model: Arc<[u8]>,
+    /// How rests are added up as they come, where only their sum counts.
+    pub add: Option<Add>,
     /// Nothing counts that is not whole by then.
     pub deadline: Instant,
 }
@@ -57,8 +69,17 @@ impl Terms {
 pub struct Submission {
     /// What the client signed.
     pub statement: Statement,
-    /// The pieces that this server holds, as [`HELD`] lists them.
+    /// The pieces that this server holds, as [`HELD`] lists them; without words where these were added up.
     pub pieces: Vec<Piece>,
+}
+
+/// What a server has when a round ends.
+#[derive(Default)]
+pub struct Gathered {
+    /// By client.
+    pub whole: BTreeMap<usize, Submission>,
+    /// Of all rests, where this server adds them up; zeros if there are none.
+    pub sum: Option<Vec<u64>>,
 }
 
 /// What becomes of an offer.
@@ -68,6 +89,8 @@ pub enum Answer {
     Wanted,
     /// They are here.
     Here,
+    /// Not before others are here.
+    Full,
 }
 
 /// An open round.
@@ -78,29 +101,40 @@ pub struct Round {
     federation: Hash,
     server: usize,
     joined: BTreeSet<usize>,
+    tickets: Tickets,
     attempts: BTreeMap<usize, u32>,
-    whole: BTreeMap<usize, Submission>,
+    /// How many are on their way.
+    coming: u64,
+    gathered: Gathered,
 }
 
 impl Round {
     /// A round of a federation at one of its servers.
     #[must_use]
-    pub fn new(terms: Terms, federation: Hash, server: usize) -> Self {
+    pub fn new(terms: Terms, tickets: Tickets, federation: Hash, server: usize) -> Self {
+        let is_summed = server == KEEPER && terms.add.is_some();
+        // Address space alone until the first one comes.
+        let sum = is_summed.then(|| vec![0; terms.words as usize]);
         Self {
             hash: terms.hash(),
             terms,
             federation,
             server,
             joined: BTreeSet::new(),
+            tickets,
             attempts: BTreeMap::new(),
-            whole: BTreeMap::new(),
+            coming: 0,
+            gathered: Gathered {
+                whole: BTreeMap::new(),
+                sum,
+            },
         }
     }
 
     /// Who is here whole.
     #[must_use]
     pub fn whole(&self) -> &BTreeMap<usize, Submission> {
-        &self.whole
+        &self.gathered.whole
     }
 
     /// A client is told of the round.
@@ -111,17 +145,24 @@ impl Round {
     /// Who was told of the round, and is not here whole.
     #[must_use]
     pub fn missing(&self) -> Vec<usize> {
-        let is_missing = |client: &usize| !self.whole.contains_key(client);
+        let is_missing = |client: &usize| !self.gathered.whole.contains_key(client);
         self.joined.iter().copied().filter(is_missing).collect()
     }
 
     /// What is here, for whoever computes with it.
     #[must_use]
-    pub fn into_whole(self) -> BTreeMap<usize, Submission> {
-        self.whole
+    pub fn into_gathered(self) -> Gathered {
+        self.gathered
     }
 
-    /// What a client offers whose signature is right; the client is whom its certificate says.
+    /// For who has handed in what this server holds.
+    #[must_use]
+    pub fn ticket(&self, statement: &Statement) -> Hash {
+        self.tickets.issue(statement)
+    }
+
+    /// What a client offers whose signature is right; the client is whom its certificate says. Who is wanted is
+    /// on its way until [`Round::came`].
     ///
     /// # Errors
     /// The reason for which it is refused.
@@ -129,10 +170,11 @@ impl Round {
         &mut self,
         client: usize,
         statement: &Statement,
+        tickets: &[Hash; SHOWN],
         now: Instant,
     ) -> std::result::Result<Answer, String> {
         self.fits(client, statement)?;
-        if let Some(here) = self.whole.get(&client) {
+        if let Some(here) = self.whole().get(&client) {
             return if here.statement == *statement {
                 Ok(Answer::Here)
             } else {
@@ -143,6 +185,15 @@ impl Round {
             };
         }
         self.in_time(now)?;
+        if !self.tickets.admit(statement, tickets) {
+            return Err(format!(
+                "the submission of client {client} has no tickets of the other servers, which are to have their \
+                 part of it first"
+            ));
+        }
+        if self.is_full() {
+            return Ok(Answer::Full);
+        }
         let attempts = self.attempts.entry(client).or_default();
         if *attempts >= ATTEMPTS {
             return Err(format!(
@@ -152,7 +203,18 @@ impl Round {
             ));
         }
         *attempts += 1;
+        self.coming += 1;
         Ok(Answer::Wanted)
+    }
+
+    /// One that was on its way has come, or comes no more.
+    pub fn came(&mut self) {
+        self.coming -= 1;
+    }
+
+    fn is_full(&self) -> bool {
+        let bytes = (self.coming + 1) * self.terms.words * size_of::<u64>() as u64;
+        self.gathered.sum.is_some() && self.coming >= LEAST && bytes > ROOM
     }
 
     /// Takes pieces that fit their commitments.
@@ -162,21 +224,28 @@ impl Round {
     pub fn take(
         &mut self,
         client: usize,
-        submission: Submission,
+        mut submission: Submission,
         now: Instant,
     ) -> std::result::Result<(), String> {
         self.fits(client, &submission.statement)?;
         self.in_time(now)?;
-        match self.whole.get(&client) {
-            Some(here) if here.statement != submission.statement => Err(format!(
+        if let Some(here) = self.whole().get(&client) {
+            if here.statement == submission.statement {
+                return Ok(());
+            }
+            return Err(format!(
                 "client {client} has submitted something else in round {}; one submission counts",
                 self.terms.number
-            )),
-            _ => {
-                self.whole.insert(client, submission);
-                Ok(())
+            ));
+        }
+        if let (Some(sum), Some(add)) = (&mut self.gathered.sum, self.terms.add) {
+            let mut held = HELD[self.server].iter().zip(&mut submission.pieces);
+            if let Some((_, rest)) = held.find(|(piece, _)| **piece == REST) {
+                add(sum, &std::mem::take(&mut rest.words));
             }
         }
+        self.gathered.whole.insert(client, submission);
+        Ok(())
     }
 
     /// Words that each of this server's pieces has.

@@ -1,8 +1,9 @@
 //! A server's side of the clients' door.
 
 use super::hall::{Content, Hall, Refused, State};
-use super::round::{Round, Submission, Terms};
+use super::round::{Gathered, Round, Terms};
 use super::serving::serve;
+use super::ticket::Tickets;
 use super::{Federation, MOST_CLIENTS, SERVERS, certificates};
 use crate::certificates::Identity;
 use crate::error::{Error, Result, cause, no_thread};
@@ -10,7 +11,6 @@ use crate::interruption::is_interrupted;
 use crate::process::Process;
 use crate::tcp::Listener;
 use crate::tcp::tls;
-use std::collections::BTreeMap;
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -99,7 +99,7 @@ impl Door {
     ///
     /// # Errors
     /// `Misuse` for a round that cannot be, or whose number was there before.
-    pub fn begin(&self, terms: Terms) -> Result<()> {
+    pub fn begin(&self, terms: Terms, tickets: Tickets) -> Result<()> {
         self.process.check("this door")?;
         terms.check()?;
         let model = *blake3::Hasher::new()
@@ -114,7 +114,7 @@ impl Door {
             )));
         }
         state.latest = terms.number;
-        let round = Round::new(terms, self.hall.federation, self.hall.server);
+        let round = Round::new(terms, tickets, self.hall.federation, self.hall.server);
         state.round = Some((round, model));
         drop(state);
         self.hall.notify();
@@ -150,16 +150,16 @@ impl Door {
         }
     }
 
-    /// Ends the round for submissions and gives out what is here whole, by client.
+    /// Ends the round for submissions and gives out what is here whole.
     ///
     /// # Errors
     /// `Misuse` where no round is open.
-    pub fn end(&self) -> Result<BTreeMap<usize, Submission>> {
+    pub fn end(&self) -> Result<Gathered> {
         self.process.check("this door")?;
         let mut state = self.hall.state();
         let (round, _) = state.round.take().ok_or_else(no_round)?;
         state.missing = round.missing();
-        Ok(round.into_whole())
+        Ok(round.into_gathered())
     }
 
     /// Who was told of the round that ended last, and was not here whole.

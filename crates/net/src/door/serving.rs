@@ -1,9 +1,10 @@
 //! One connection of a client, from its handshake to its end.
 
-use super::hall::Hall;
-use super::round::{Answer, Submission};
+use super::hall::{Hall, State};
+use super::round::{Answer, Round, Submission};
 use super::socket::{PATIENCE, SILENCE, Socket};
-use super::statement::{Committing, Piece, SALT, Statement, is_signed};
+use super::statement::{Committing, Hash, Piece, SALT, Statement, is_signed};
+use super::ticket::SHOWN;
 use super::wire::{Reply, Request};
 use super::{HELD, REST};
 use rustls::{ServerConnection, StreamOwned};
@@ -120,6 +121,7 @@ fn answer(
         }
         Request::Offer {
             statement,
+            tickets,
             signature,
         } => {
             if !is_signed(
@@ -131,7 +133,7 @@ fn answer(
                     "the submission is not signed by the key of client {client}'s certificate"
                 )));
             }
-            submit(hall, (client, id), stream, statement)?;
+            submit(hall, (client, id), stream, statement, &tickets)?;
         }
         Request::Outcome {
             federation,
@@ -145,7 +147,7 @@ fn answer(
     Ok(())
 }
 
-fn known(hall: &Hall, federation: &super::statement::Hash) -> Result<(), End> {
+fn known(hall: &Hall, federation: &Hash) -> Result<(), End> {
     if *federation == hall.federation {
         return Ok(());
     }
@@ -249,27 +251,58 @@ fn submit(
     (client, id): (usize, u64),
     stream: &mut Stream,
     statement: Statement,
+    tickets: &[Hash; SHOWN],
 ) -> Result<(), End> {
-    let (answer, lengths, deadline) = {
-        let mut state = hall.state();
+    let answered = hall.wait(Instant::now() + PATIENCE, |state| {
         let Some((round, _)) = state.round.as_mut() else {
-            return Err(End::Refused(format!(
-                "round {} is not open at this server",
-                statement.round
-            )));
+            return Some(Err(not_open(&statement)));
         };
-        let answer = round.offer(client, &statement, Instant::now());
-        let answer = answer.map_err(End::Refused)?;
-        (answer, round.lengths(), round.terms.deadline)
+        let answer = match round.offer(client, &statement, tickets, Instant::now()) {
+            Ok(Answer::Full) => return None,
+            answer => answer,
+        };
+        // Made here, since the round may be over when all has come.
+        let ticket = round.ticket(&statement);
+        Some(answer.map(|answer| (answer, ticket, round.lengths(), round.terms.deadline)))
+    });
+    let Some(answered) = answered else {
+        return Ok(Reply::NotYet.write(stream)?);
     };
-    let receipt = Reply::Receipt(statement.digest());
-    if answer == Answer::Here {
-        return Ok(receipt.write(stream)?);
+    let (answer, ticket, lengths, deadline) = answered.map_err(End::Refused)?;
+    if answer == Answer::Wanted {
+        let taken = take(hall, (client, id), stream, &statement, &lengths, deadline);
+        if let Some(round) = open(&mut hall.state(), &statement) {
+            round.came();
+        }
+        hall.notify();
+        taken?;
     }
+    let digest = statement.digest();
+    Ok(Reply::Receipt { digest, ticket }.write(stream)?)
+}
+
+fn open<'a>(state: &'a mut State, statement: &Statement) -> Option<&'a mut Round> {
+    let (round, _) = state.round.as_mut()?;
+    (round.terms.number == statement.round).then_some(round)
+}
+
+fn not_open(statement: &Statement) -> String {
+    format!("round {} is not open at this server", statement.round)
+}
+
+/// Receives what was offered, while the round is open.
+fn take(
+    hall: &Hall,
+    (client, id): (usize, u64),
+    stream: &mut Stream,
+    statement: &Statement,
+    lengths: &[u64],
+    deadline: Instant,
+) -> Result<(), End> {
     Reply::Go.write(stream)?;
     (stream.sock.until, stream.sock.silence) = (deadline, SILENCE);
     hall.uploads(client, id);
-    let received = receive(hall, stream, &statement, &lengths);
+    let received = receive(hall, stream, statement, lengths);
     hall.uploaded(client, id);
     let pieces = received.map_err(|error| match error {
         End::Broken(error) if error.kind() == ErrorKind::TimedOut => End::Refused(format!(
@@ -284,19 +317,18 @@ fn submit(
         }
         refused @ End::Refused(_) => refused,
     })?;
-    let submission = Submission { statement, pieces };
-    {
-        let mut state = hall.state();
-        let taken = match state.round.as_mut() {
-            Some((round, _)) => round.take(client, submission, Instant::now()),
-            None => Err(format!(
-                "the round ended before the submission of client {client} was whole"
-            )),
-        };
-        taken.map_err(End::Refused)?;
-    }
-    hall.notify();
-    Ok(receipt.write(stream)?)
+    let submission = Submission {
+        statement: statement.clone(),
+        pieces,
+    };
+    let mut state = hall.state();
+    let Some(round) = open(&mut state, statement) else {
+        return Err(End::Refused(format!(
+            "the round ended before the submission of client {client} was whole"
+        )));
+    };
+    let taken = round.take(client, submission, Instant::now());
+    taken.map_err(End::Refused)
 }
 
 /// This server's pieces, as the statement commits to them. Memory grows as they come.

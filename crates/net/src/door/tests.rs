@@ -1,8 +1,9 @@
 //! Hostile clients at the door, and decoders on whatever arrives.
 
 use super::hall::{MORE_REASONS, MOST_REASONS, Refused};
-use super::round::{ATTEMPTS, Terms};
+use super::round::{ATTEMPTS, Answer, LEAST, ROOM, Round, Submission, Terms};
 use super::statement::{Hash, Piece, STATEMENT, Statement, signer};
+use super::ticket::{SHOWN, Tickets};
 use super::wire::{LONGEST_TERMS, Reply, Request};
 use super::{Door, Federation, HELD, SEED, SERVERS};
 use crate::certificates::{self, Generated, Identity};
@@ -18,6 +19,18 @@ const WORDS: u64 = 300;
 const LONG: Duration = Duration::from_secs(60);
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
+
+/// What server 1 shares with the next server, and with the one before.
+const KEYS: [Hash; 2] = [[2; 32], [1; 32]];
+
+/// What the servers would give a client for that.
+fn tickets(statement: &Statement) -> [Hash; SHOWN] {
+    let unknown = [0; 32];
+    [
+        Tickets::new(0, [KEYS[1], unknown]).issue(statement),
+        Tickets::new(2, [unknown, KEYS[0]]).issue(statement),
+    ]
+}
 
 /// The door of server 1, which gets the rest and a seed, and a client that says what it likes.
 struct Raw {
@@ -44,9 +57,10 @@ impl Raw {
             words: WORDS,
             terms: vec![],
             model: Arc::from(vec![]),
+            add: None,
             deadline: Instant::now() + LONG,
         };
-        door.begin(terms).unwrap();
+        door.begin(terms, Tickets::new(1, KEYS)).unwrap();
         Self {
             federation,
             door,
@@ -87,6 +101,7 @@ impl Raw {
         let signature = signer(&self.client.key_pem).unwrap();
         let signature = signature.sign(&statement.to_bytes()).unwrap();
         let offer = Request::Offer {
+            tickets: tickets(&statement),
             statement,
             signature,
         };
@@ -100,7 +115,10 @@ impl Raw {
         assert_eq!(self.offer(&mut stream, &pieces()).unwrap(), Reply::Go);
         send(&mut stream, &pieces()).unwrap();
         let digest = self.statement(&pieces()).digest();
-        assert_eq!(Reply::read(&mut stream).unwrap(), Reply::Receipt(digest));
+        // Nobody shows a ticket of the server that keeps the rest.
+        let ticket = [0; 32];
+        let receipt = Reply::Receipt { digest, ticket };
+        assert_eq!(Reply::read(&mut stream).unwrap(), receipt);
         assert!(self.door.wait(1, LONG).unwrap());
     }
 
@@ -178,6 +196,7 @@ fn many_reasons_of_one_client_leave_room_for_others() {
         let signature = signature.sign(&statement.to_bytes()).unwrap();
         let mut stream = raw.connect();
         let offer = Request::Offer {
+            tickets: tickets(&statement),
             statement,
             signature,
         };
@@ -245,6 +264,7 @@ fn only_the_client_signs_for_itself() {
     for (statement, signature) in cases {
         let mut stream = raw.connect();
         let offer = Request::Offer {
+            tickets: tickets(&statement),
             statement,
             signature,
         };
@@ -258,6 +278,147 @@ fn only_the_client_signs_for_itself() {
         );
     }
     raw.takes_an_honest_one();
+}
+
+#[test]
+fn who_keeps_rests_wants_none_without_tickets_of_both_others() {
+    let raw = Raw::new();
+    let statement = raw.statement(&pieces());
+    let right = tickets(&statement);
+    let mut of_another = statement.clone();
+    of_another.pieces[2][31] ^= 1;
+    let signature = signer(&raw.client.key_pem).unwrap();
+    let signature = signature.sign(&statement.to_bytes()).unwrap();
+    let cases = [
+        [[0; 32]; SHOWN],
+        [right[0], [0; 32]],
+        [[0; 32], right[1]],
+        [right[1], right[0]],
+        tickets(&of_another),
+    ];
+    for tickets in cases {
+        let mut stream = raw.connect();
+        let offer = Request::Offer {
+            statement: statement.clone(),
+            tickets,
+            signature: signature.clone(),
+        };
+        offer.write(&mut stream).unwrap();
+        let Reply::Refusal(reason) = Reply::read(&mut stream).unwrap() else {
+            panic!("wanted");
+        };
+        assert!(reason.contains("has no tickets"), "{reason}");
+    }
+    // Refused offers are no attempts: there were more than there may be of those.
+    assert!(cases.len() > ATTEMPTS as usize);
+    raw.takes_an_honest_one();
+}
+
+/// A round of that server about the sum of vectors, and what a client would send for it.
+fn summing(server: usize, words: u64) -> (Round, impl Fn(usize, u64) -> Submission) {
+    let terms = Terms {
+        number: 1,
+        words,
+        terms: vec![],
+        model: Arc::from(vec![]),
+        add: Some(|into, words| {
+            for (into, word) in into.iter_mut().zip(words) {
+                *into = into.wrapping_add(*word);
+            }
+        }),
+        deadline: Instant::now() + LONG,
+    };
+    let round = Round::new(terms, Tickets::new(server, KEYS), [7; 32], server);
+    let submission = move |client: usize, first: u64| Submission {
+        statement: Statement {
+            federation: [7; 32],
+            round: 1,
+            client: client as u64,
+            words,
+            terms: *blake3::hash(&[]).as_bytes(),
+            pieces: [[first as u8; 32]; 3],
+        },
+        pieces: HELD[server]
+            .iter()
+            .map(|piece| Piece {
+                salt: [0; 4],
+                words: (0..super::words_of(*piece, 3))
+                    .map(|at| first.wrapping_mul(at + 1))
+                    .collect(),
+            })
+            .collect(),
+    };
+    (round, submission)
+}
+
+#[test]
+fn rests_are_added_up_as_they_come_and_not_kept() {
+    let now = Instant::now();
+    let (mut round, submission) = summing(1, 3);
+    for (client, first) in [(0, 5), (9, u64::MAX), (4, 1 << 63)] {
+        let sent = submission(client, first);
+        let shown = tickets(&sent.statement);
+        assert_eq!(
+            round.offer(client, &sent.statement, &shown, now),
+            Ok(Answer::Wanted)
+        );
+        round.take(client, submission(client, first), now).unwrap();
+        round.came();
+        // Coming twice is no more than coming once; something else does not come.
+        round.take(client, submission(client, first), now).unwrap();
+        assert!(
+            round
+                .take(client, submission(client, first ^ 2), now)
+                .unwrap_err()
+                .contains("something else")
+        );
+    }
+    let gathered = round.into_gathered();
+    let first = 4_u64.wrapping_add(1 << 63);
+    let expected = [1, 2, 3].map(|times| first.wrapping_mul(times));
+    assert_eq!(gathered.sum.as_deref(), Some(&expected[..]));
+    for submission in gathered.whole.values() {
+        let lengths = submission.pieces.iter().map(|piece| piece.words.len());
+        assert!(lengths.eq([0, SEED as usize]));
+    }
+    // The others keep seeds.
+    let (mut round, submission) = summing(2, 3);
+    round.take(0, submission(0, 5), now).unwrap();
+    let gathered = round.into_gathered();
+    assert!(gathered.sum.is_none());
+    assert!(
+        gathered.whole[&0]
+            .pieces
+            .iter()
+            .all(|piece| piece.words.len() == SEED as usize)
+    );
+}
+
+#[test]
+fn so_many_rests_are_on_their_way_at_a_time() {
+    let now = Instant::now();
+    // By words of a vector: exactly six fit, one word more than six can have, and longer than all room.
+    for (words, most) in [
+        (ROOM / 8 / 6, 6),
+        (ROOM / 8 / 6 + 1, 5),
+        (ROOM / 8 + 1, LEAST),
+    ] {
+        let (mut round, submission) = summing(1, words);
+        let mut offer = |client: usize| {
+            let statement = submission(client, 0).statement;
+            let answer = round.offer(client, &statement, &tickets(&statement), now);
+            if answer == Ok(Answer::Full) {
+                round.came();
+                let wanted = round.offer(client, &statement, &tickets(&statement), now);
+                assert_eq!(wanted, Ok(Answer::Wanted));
+            }
+            answer
+        };
+        for client in 0..most {
+            assert_eq!(offer(client as usize), Ok(Answer::Wanted), "{words} words");
+        }
+        assert_eq!(offer(most as usize), Ok(Answer::Full), "{words} words");
+    }
 }
 
 #[test]
@@ -355,6 +516,7 @@ fn requests() -> impl Strategy<Value = Request> {
         },
     );
     let signature = prop::collection::vec(any::<u8>(), 0..80);
+    let tickets = any::<[Hash; SHOWN]>();
     prop_oneof![
         (hashes(), any::<u64>(), any::<bool>()).prop_map(|(federation, after, model)| {
             Request::Join {
@@ -363,9 +525,12 @@ fn requests() -> impl Strategy<Value = Request> {
                 model,
             }
         }),
-        (statement, signature).prop_map(|(statement, signature)| Request::Offer {
-            statement,
-            signature
+        (statement, tickets, signature).prop_map(|(statement, tickets, signature)| {
+            Request::Offer {
+                statement,
+                tickets,
+                signature,
+            }
         }),
         (hashes(), any::<u64>(), any::<bool>()).prop_map(|(federation, round, content)| {
             Request::Outcome {
@@ -393,7 +558,7 @@ fn replies() -> impl Strategy<Value = Reply> {
     prop_oneof![
         task,
         Just(Reply::Go),
-        hashes().prop_map(Reply::Receipt),
+        (hashes(), hashes()).prop_map(|(digest, ticket)| Reply::Receipt { digest, ticket }),
         (hashes(), any::<bool>(), 0_u64..1 << 30).prop_map(|(hash, is_part, length)| {
             Reply::Outcome {
                 hash,

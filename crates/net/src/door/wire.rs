@@ -12,6 +12,7 @@
 //! anything is allocated. What is large follows after a message, in a length that both ends know by then.
 
 use super::statement::{Hash, LONGEST_SIGNATURE, STATEMENT, Statement};
+use super::ticket::SHOWN;
 use crate::frame::LONGEST_REASON;
 use std::io::{self, Read, Write};
 
@@ -24,11 +25,15 @@ pub const MOST_WORDS: u64 = 1 << 27;
 /// Bytes of a model or of a round's outcome at most.
 pub const LARGEST: u64 = 1 << 30;
 
+/// Bytes of the tickets that are shown.
+const TICKETS: usize = SHOWN * size_of::<Hash>();
+
 const HEAD: usize = 16;
 const MAGIC: [u8; 4] = *b"tcd\x01";
 
 /// What a client asks.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(clippy::large_enum_variant, reason = "a connection has one at a time")]
 pub enum Request {
     /// For a round later than that one; with the model, or its hash alone.
     Join {
@@ -43,6 +48,8 @@ pub enum Request {
     Offer {
         /// What it would submit.
         statement: Statement,
+        /// Of the servers that have their part; zeros where the server itself gives one.
+        tickets: [Hash; SHOWN],
         /// Of the statement, by the key of the client's certificate.
         signature: Vec<u8>,
     },
@@ -77,8 +84,13 @@ pub enum Reply {
     },
     /// The pieces may be sent.
     Go,
-    /// The submission with that statement is here, whole.
-    Receipt(Hash),
+    /// A submission is here, whole.
+    Receipt {
+        /// Of its statement.
+        digest: Hash,
+        /// To show to the server that keeps the rest.
+        ticket: Hash,
+    },
     /// What a round came to; the content follows where it was asked for, or is a part.
     Outcome {
         /// Of the content.
@@ -190,8 +202,13 @@ impl Request {
             ),
             Self::Offer {
                 statement,
+                tickets,
                 signature,
-            } => write(to, 2, &[&statement.to_bytes(), signature]),
+            } => write(
+                to,
+                2,
+                &[&statement.to_bytes(), tickets.as_flattened(), signature],
+            ),
             Self::Outcome {
                 federation,
                 round,
@@ -211,7 +228,7 @@ impl Request {
     pub fn read(from: &mut impl Read) -> io::Result<Self> {
         let (kind, body) = read(from, |kind| match kind {
             1 | 3 => Some(41),
-            2 => Some(STATEMENT + LONGEST_SIGNATURE),
+            2 => Some(STATEMENT + TICKETS + LONGEST_SIGNATURE),
             _ => None,
         })?;
         let mut fields = Fields(&body);
@@ -223,6 +240,7 @@ impl Request {
             },
             2 => Self::Offer {
                 statement: Statement::from_bytes(&fields.array()?).ok_or_else(malformed)?,
+                tickets: [fields.array()?, fields.array()?],
                 signature: fields.rest(LONGEST_SIGNATURE)?,
             },
             _ => Self::Outcome {
@@ -256,7 +274,7 @@ impl Reply {
                 write(to, 1, &[numbers.as_flattened(), model, terms])
             }
             Self::Go => write(to, 2, &[]),
-            Self::Receipt(digest) => write(to, 3, &[digest]),
+            Self::Receipt { digest, ticket } => write(to, 3, &[digest, ticket]),
             Self::Outcome {
                 hash,
                 is_part,
@@ -275,7 +293,7 @@ impl Reply {
         let (kind, body) = read(from, |kind| match kind {
             1 => Some(64 + LONGEST_TERMS),
             2 | 5 => Some(0),
-            3 => Some(32),
+            3 => Some(64),
             4 => Some(41),
             6 => Some(LONGEST_REASON),
             _ => None,
@@ -299,7 +317,10 @@ impl Reply {
                 }
             }
             2 => Self::Go,
-            3 => Self::Receipt(fields.array()?),
+            3 => Self::Receipt {
+                digest: fields.array()?,
+                ticket: fields.array()?,
+            },
             4 => Self::Outcome {
                 hash: fields.array()?,
                 is_part: fields.flag()?,

@@ -1,0 +1,261 @@
+//! What a client has learned, as whole numbers: the difference between trained numbers and those that they were
+//! trained from, multiplied and rounded. None of it is written out on the way, so memory is read twice at most:
+//! to measure it, and to make words of it.
+//!
+//! Differences and products are in double precision, rounded to the nearest whole number, ties to the even one.
+
+use crate::blocks::BLOCK;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use ring::dispatch::backend;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Numbers in the memory that they were trained in.
+#[derive(Clone, Copy)]
+pub enum Floats<'a> {
+    /// Of single precision.
+    Single(&'a [f32]),
+    /// Of double precision.
+    Double(&'a [f64]),
+}
+
+/// Trained numbers, in pieces one after another, less those that they were trained from.
+pub struct Learned<'a> {
+    /// Where each begins.
+    pieces: Vec<(usize, Floats<'a>)>,
+    /// Zeros, if there are none.
+    start: Option<&'a [f32]>,
+    len: usize,
+}
+
+/// What is to be known of numbers before they are sent.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Measured {
+    /// The root of the sum of the squares; the same for any number of threads.
+    pub norm: f64,
+    /// The greatest magnitude; NaN where a number is NaN or infinite.
+    pub greatest: f64,
+}
+
+/// What a client sends: its numbers by a factor, and its weight after them.
+pub struct Outgoing<'a> {
+    learned: &'a Learned<'a>,
+    factor: f64,
+    limit: f64,
+    weight: u64,
+    is_beyond: AtomicBool,
+}
+
+/// Numbers that one thread measures.
+const PIECE: usize = 32 * BLOCK;
+
+/// Sums that run side by side, so that none waits for another.
+const SIDE_BY_SIDE: usize = 16;
+
+/// In this sum a double has no bits after the point, so its last bits are the nearest whole number: for
+/// magnitudes up to 2^51.
+const WHOLE: f64 = 1.5 * (1_u64 << 52) as f64;
+
+/// What whole numbers are below at most.
+const MOST: f64 = (1_u64 << 51) as f64;
+
+impl Floats<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Single(floats) => floats.len(),
+            Self::Double(floats) => floats.len(),
+        }
+    }
+
+    #[inline(always)]
+    fn widen(&self, begin: usize, out: &mut [f64]) {
+        match self {
+            Self::Single(floats) => {
+                for (out, float) in out.iter_mut().zip(&floats[begin..]) {
+                    *out = f64::from(*float);
+                }
+            }
+            Self::Double(floats) => out.copy_from_slice(&floats[begin..begin + out.len()]),
+        }
+    }
+}
+
+impl<'a> Learned<'a> {
+    /// Pieces, and as many numbers as these have, if not zeros, that they were trained from.
+    ///
+    /// # Errors
+    /// `Misuse` for another number.
+    pub fn new(
+        pieces: impl IntoIterator<Item = Floats<'a>>,
+        start: Option<&'a [f32]>,
+    ) -> Result<Self> {
+        let mut len = 0;
+        let mut placed = Vec::new();
+        for piece in pieces.into_iter().filter(|piece| piece.len() > 0) {
+            placed.push((len, piece));
+            len += piece.len();
+        }
+        if let Some(start) = start.filter(|start| start.len() != len) {
+            return Err(Error::misuse(format!(
+                "{len} trained numbers, and {} that they were trained from",
+                start.len()
+            )));
+        }
+        Ok(Self {
+            pieces: placed,
+            start,
+            len,
+        })
+    }
+
+    /// How many numbers.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// One pass.
+    #[must_use]
+    pub fn measured(&self) -> Measured {
+        let pieces: Vec<(f64, f64)> = (0..self.len.div_ceil(PIECE))
+            .into_par_iter()
+            .map(|piece| {
+                let begin = piece * PIECE;
+                backend().call(
+                    #[inline(always)]
+                    || self.measure(begin, self.len.min(begin + PIECE)),
+                )
+            })
+            .collect();
+        let squares: f64 = pieces.iter().map(|piece| piece.0).sum();
+        let greatest = pieces.iter().map(|piece| piece.1).fold(0.0, f64::max);
+        let is_finite = !squares.is_nan() && greatest.is_finite();
+        Measured {
+            norm: squares.sqrt(),
+            greatest: if is_finite { greatest } else { f64::NAN },
+        }
+    }
+
+    /// The sum of the squares, NaN where a number is, and the greatest magnitude but for NaN.
+    #[inline(always)]
+    fn measure(&self, begin: usize, end: usize) -> (f64, f64) {
+        let mut squares = [0.0; SIDE_BY_SIDE];
+        let mut greatest = [0.0; SIDE_BY_SIDE];
+        for begin in (begin..end).step_by(BLOCK) {
+            let mut numbers = [0.0; BLOCK];
+            self.subtract(begin, &mut numbers[..BLOCK.min(end - begin)]);
+            for numbers in numbers.chunks_exact(SIDE_BY_SIDE) {
+                for (i, number) in numbers.iter().enumerate() {
+                    squares[i] += number * number;
+                    let magnitude = number.abs();
+                    greatest[i] = if magnitude > greatest[i] {
+                        magnitude
+                    } else {
+                        greatest[i]
+                    };
+                }
+            }
+        }
+        (
+            squares.iter().sum(),
+            greatest.iter().copied().fold(0.0, f64::max),
+        )
+    }
+
+    /// Writes differences, from that place on.
+    #[inline(always)]
+    fn subtract(&self, begin: usize, out: &mut [f64]) {
+        let mut piece = self.pieces.partition_point(|(at, _)| *at <= begin);
+        let mut done = 0;
+        while done < out.len() {
+            let (at, floats) = &self.pieces[piece - 1];
+            let from = begin + done - at;
+            let count = (floats.len() - from).min(out.len() - done);
+            floats.widen(from, &mut out[done..done + count]);
+            done += count;
+            piece += 1;
+        }
+        if let Some(start) = self.start {
+            for (out, start) in out.iter_mut().zip(&start[begin..]) {
+                *out -= f64::from(*start);
+            }
+        }
+    }
+
+    /// What is sent of it: every number by `factor`, of which none may reach `limit`, and a weight after them.
+    #[must_use]
+    pub fn by(&self, factor: f64, limit: f64, weight: u64) -> Outgoing<'_> {
+        Outgoing {
+            learned: self,
+            factor,
+            limit: limit.min(MOST),
+            weight,
+            is_beyond: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Outgoing<'_> {
+    /// How many numbers, the weight with them.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.learned.len + 1
+    }
+
+    /// There is a weight at least.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Writes whole numbers modulo 2^64, from that place on.
+    #[inline(always)]
+    pub fn write(&self, begin: usize, out: &mut [u64]) {
+        let mut done = 0;
+        while done < out.len() {
+            let length = BLOCK.min(out.len() - done);
+            self.write_block(begin + done, &mut out[done..done + length]);
+            done += length;
+        }
+    }
+
+    #[inline(always)]
+    fn write_block(&self, begin: usize, out: &mut [u64]) {
+        let mut numbers = [0.0; BLOCK];
+        let count = out.len().min(self.learned.len.saturating_sub(begin));
+        let numbers = &mut numbers[..count];
+        self.learned.subtract(begin, numbers);
+        // NaN is below no limit.
+        let mut is_below = true;
+        for (out, number) in out.iter_mut().zip(&*numbers) {
+            let product = number * self.factor;
+            is_below &= product.abs() < self.limit;
+            *out = (product + WHOLE).to_bits().wrapping_sub(WHOLE.to_bits());
+        }
+        if !is_below {
+            self.is_beyond.store(true, Ordering::Relaxed);
+        }
+        if let Some(last) = out.get_mut(count) {
+            *last = self.weight;
+        }
+    }
+
+    /// Whether all that was written is what it should be.
+    ///
+    /// # Errors
+    /// `Misuse` where a number was NaN or not below the limit.
+    pub fn check(&self) -> Result<()> {
+        if self.is_beyond.load(Ordering::Relaxed) {
+            return Err(Error::misuse(
+                "a number to be sent is NaN or not below its limit; nothing was sent",
+            ));
+        }
+        Ok(())
+    }
+}
