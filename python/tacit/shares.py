@@ -56,6 +56,12 @@ def array(part: torch.Tensor) -> NDArray[Any]:
     return part.numpy() if part.dim() else part.view(1).numpy()
 
 
+def is_whole(part: torch.Tensor) -> bool:
+    """Whether a component is, as it lies in memory, what an operation of the core wrote, and no view."""
+    kept = part.__dict__.get(_ARRAY)
+    return kept is not None and kept[0] == id(part)
+
+
 def _arrays(parts: Parts) -> list[NDArray[Any]]:
     return list(map(array, parts))
 

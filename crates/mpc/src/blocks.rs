@@ -1,7 +1,8 @@
 //! Work on several slices at once, in blocks that fit the first-level cache, over all threads.
 
 use ring::dispatch::backend;
-use ring::parallel::map_blocks;
+use ring::parallel::{Rates, map_packed};
+use std::ops::Range;
 
 /// Words of a block: eight such slices fit a 48 KiB first-level cache with room to spare.
 pub(crate) const BLOCK: usize = 512;
@@ -25,33 +26,65 @@ pub(crate) fn for_each<const O: usize, const I: usize>(
     let n = outputs
         .first()
         .map_or_else(|| inputs[0].len(), |slice| slice.len());
-    map_blocks(n, PIECE, outputs, inputs, |offset, outputs, inputs| {
+    let rates = Rates {
+        outputs: [64; O],
+        inputs: [64; I],
+    };
+    for_each_packed(
+        n,
+        rates,
+        outputs,
+        inputs,
+        #[inline(always)]
+        |offset, outputs, inputs, _: &mut [[u64; BLOCK]; 0]| work(offset, outputs, inputs),
+    );
+}
+
+/// The same over n elements, of which some slices hold packed values ([`ring::pack`]): in these `work` finds the
+/// words of its block. The blocks of its last argument are for what it keeps for a moment; anything is in them.
+///
+/// # Panics
+/// If a slice is too short.
+#[inline(always)]
+pub(crate) fn for_each_packed<const O: usize, const I: usize, const S: usize>(
+    n: usize,
+    rates: Rates<O, I>,
+    outputs: [&mut [u64]; O],
+    inputs: [&[u64]; I],
+    work: impl Fn(usize, [&mut [u64]; O], [&[u64]; I], &mut [[u64; BLOCK]; S]) + Sync,
+) {
+    let piece = |offset: usize, outputs: [&mut [u64]; O], inputs: [&[u64]; I]| {
+        let ends = offset..n.min(offset + PIECE);
         backend().call(
             #[inline(always)]
-            || serial(offset, outputs, inputs, &work),
+            || serial(ends, rates, outputs, inputs, &work),
         );
-    });
+    };
+    map_packed(n, PIECE, outputs, inputs, rates, piece);
 }
 
 #[inline(always)]
-fn serial<const O: usize, const I: usize>(
-    offset: usize,
+fn serial<const O: usize, const I: usize, const S: usize>(
+    elements: Range<usize>,
+    rates: Rates<O, I>,
     mut outputs: [&mut [u64]; O],
     mut inputs: [&[u64]; I],
-    work: &impl Fn(usize, [&mut [u64]; O], [&[u64]; I]),
+    work: &impl Fn(usize, [&mut [u64]; O], [&[u64]; I], &mut [[u64; BLOCK]; S]),
 ) {
-    let n = outputs
-        .first()
-        .map_or_else(|| inputs[0].len(), |slice| slice.len());
-    let mut done = 0;
-    while done < n {
-        let length = BLOCK.min(n - done);
-        let (now_out, rest_out) = halves(outputs.map(|slice| slice.split_at_mut(length)));
-        let (now_in, rest_in) = halves(inputs.map(|slice| slice.split_at(length)));
-        work(offset + done, now_out, now_in);
+    let mut kept = [[0; BLOCK]; S];
+    let mut offset = elements.start;
+    while elements.end - offset > BLOCK {
+        let mut rate = rates.outputs.iter();
+        let words = |rate: Option<&usize>| rate.expect("a rate for each") * (BLOCK / 64);
+        let (now_out, rest_out) =
+            halves(outputs.map(|slice| slice.split_at_mut(words(rate.next()))));
+        let mut rate = rates.inputs.iter();
+        let (now_in, rest_in) = halves(inputs.map(|slice| slice.split_at(words(rate.next()))));
+        work(offset, now_out, now_in, &mut kept);
         (outputs, inputs) = (rest_out, rest_in);
-        done += length;
+        offset += BLOCK;
     }
+    work(offset, outputs, inputs, &mut kept);
 }
 
 #[inline(always)]

@@ -249,6 +249,18 @@ impl Channel {
         self.tap = Some(tap);
     }
 
+    /// Memory for a message, with anything in it: whoever takes it writes all of it.
+    #[must_use]
+    pub fn memory(&self, words: usize) -> Vec<u64> {
+        let spare = self.shared.inbox.spare.take(words);
+        spare.unwrap_or_else(|| vec![0; words])
+    }
+
+    /// Gives back the memory of a message that was worked off.
+    pub fn give_back(&self, message: Vec<u64>) {
+        self.shared.inbox.spare.give(message);
+    }
+
     /// Sends words to a party, as part of the current step. Does not wait for the receiver.
     ///
     /// # Errors

@@ -17,6 +17,7 @@
 //! a payload's memory grows only as its bytes arrive.
 
 use crate::agreement::LONGEST_RIDER;
+use crate::spare::Spare;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -164,21 +165,28 @@ pub struct Decoder {
     payload: Vec<u64>,
     /// Bytes of the payload that have come.
     filled: usize,
+    spare: Arc<Spare>,
 }
 
 impl Default for Decoder {
     fn default() -> Self {
+        Self::new(Arc::default())
+    }
+}
+
+impl Decoder {
+    /// One whose payloads lie in spare memory where there is some.
+    pub(crate) fn new(spare: Arc<Spare>) -> Self {
         Self {
             head: [0; HEADER + LONGEST_NAME + LONGEST_RIDER],
             begun: 0,
             header: None,
             payload: Vec::new(),
             filled: 0,
+            spare,
         }
     }
-}
 
-impl Decoder {
     /// Words of the frame that has begun and not ended; 0 between two.
     #[must_use]
     pub fn words_under_way(&self) -> usize {
@@ -221,6 +229,9 @@ impl Decoder {
     }
 
     fn read_words(&mut self, from: &mut impl Read, words: usize) -> io::Result<()> {
+        if self.filled == 0 && self.payload.is_empty() {
+            self.payload = self.spare.take(words).unwrap_or_default();
+        }
         while self.filled < 8 * words {
             let whole = self.filled / 8;
             if whole == self.payload.len() {

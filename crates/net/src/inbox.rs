@@ -7,11 +7,12 @@ mod tests;
 use crate::error::{Error, Result, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
 use crate::roster::Roster;
+use crate::spare::Spare;
 use crate::{MOST_PARTIES, bytes};
 use reading::Reading;
 pub(crate) use reading::{PAUSE, Source};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Channels that one peer may use.
@@ -20,6 +21,8 @@ const MOST_CHANNELS: usize = 64;
 /// Arrivals of one party.
 pub(crate) struct Inbox {
     pub(crate) roster: Roster,
+    /// Memory for messages, of all links.
+    pub(crate) spare: Arc<Spare>,
     state: Mutex<State>,
     /// For threads that wait for a message.
     changed: Condvar,
@@ -76,6 +79,7 @@ impl Inbox {
         let peers = (0..roster.members).map(|_| Peer::default()).collect();
         Self {
             roster,
+            spare: Arc::default(),
             state: Mutex::new(State {
                 peers,
                 failure: None,

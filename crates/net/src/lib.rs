@@ -31,6 +31,7 @@ mod meter;
 mod parameters;
 mod process;
 mod roster;
+mod spare;
 pub mod tcp;
 
 pub use agreement::{Agreement, Disagreement, LONGEST_RIDER};

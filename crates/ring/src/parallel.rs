@@ -31,14 +31,43 @@ pub fn map_blocks<T: Send, U: Sync, const O: usize, const I: usize>(
     inputs: [&[U]; I],
     work: impl Fn(usize, [&mut [T]; O], [&[U]; I]) + Sync,
 ) {
+    let whole = |length: usize| assert!(length == n, "slices of {n} elements");
+    outputs.iter().for_each(|slice| whole(slice.len()));
+    inputs.iter().for_each(|slice| whole(slice.len()));
+    let rates = Rates {
+        outputs: [64; O],
+        inputs: [64; I],
+    };
+    map_packed(n, block, outputs, inputs, rates, work);
+}
+
+/// How many words of each slice belong to 64 elements: 64 of one that is not packed.
+#[derive(Clone, Copy)]
+pub struct Rates<const O: usize, const I: usize> {
+    /// Of the outputs.
+    pub outputs: [usize; O],
+    /// Of the inputs.
+    pub inputs: [usize; I],
+}
+
+/// The same with slices that may be packed, so that 64 elements take fewer words. What is left of n after
+/// whole blocks belongs to the last one, whatever words it takes.
+///
+/// # Panics
+/// If `block` is 0, or no multiple of 64 where something is packed; or a slice is shorter than its elements.
+pub fn map_packed<T: Send, U: Sync, const O: usize, const I: usize>(
+    n: usize,
+    block: usize,
+    outputs: [&mut [T]; O],
+    inputs: [&[U]; I],
+    rates: Rates<O, I>,
+    work: impl Fn(usize, [&mut [T]; O], [&[U]; I]) + Sync,
+) {
     assert!(block > 0, "a block has elements");
+    let mut all = rates.outputs.iter().chain(&rates.inputs);
     assert!(
-        outputs.iter().all(|slice| slice.len() == n),
-        "outputs of {n} elements"
-    );
-    assert!(
-        inputs.iter().all(|slice| slice.len() == n),
-        "inputs of {n} elements"
+        block % 64 == 0 || all.all(|rate| *rate == 64),
+        "packed slices are cut between words"
     );
     let alone = n <= block || rayon::current_num_threads() == 1;
     halve(
@@ -47,6 +76,7 @@ pub fn map_blocks<T: Send, U: Sync, const O: usize, const I: usize>(
             len: n,
             outputs,
             inputs,
+            rates,
         },
         block,
         alone,
@@ -59,6 +89,7 @@ struct Piece<'a, T, U, const O: usize, const I: usize> {
     len: usize,
     outputs: [&'a mut [T]; O],
     inputs: [&'a [U]; I],
+    rates: Rates<O, I>,
 }
 
 fn halve<T: Send, U: Sync, const O: usize, const I: usize>(
@@ -91,24 +122,30 @@ impl<'a, T, U, const O: usize, const I: usize> Piece<'a, T, U, O, I> {
         let mut right: [&'a mut [T]; O] = std::array::from_fn(|_| Default::default());
         let mut index = 0;
         let left = self.outputs.map(|slice| {
-            let (low, high) = slice.split_at_mut(middle);
+            let (low, high) = slice.split_at_mut(middle * self.rates.outputs[index] / 64);
             right[index] = high;
             index += 1;
             low
         });
-        let inputs = self.inputs.map(|slice| slice.split_at(middle));
+        let mut index = 0;
+        let inputs = self.inputs.map(|slice| {
+            index += 1;
+            slice.split_at(middle * self.rates.inputs[index - 1] / 64)
+        });
         (
             Self {
                 offset: self.offset,
                 len: middle,
                 outputs: left,
                 inputs: inputs.map(|(low, _)| low),
+                rates: self.rates,
             },
             Self {
                 offset: self.offset + middle,
                 len: self.len - middle,
                 outputs: right,
                 inputs: inputs.map(|(_, high)| high),
+                rates: self.rates,
             },
         )
     }

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import torch
 
-from tacit import paths, ranges
+from tacit import paths, ranges, shares
 from tacit.errors import MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
 from tacit.operators.calls import call_of
@@ -320,8 +320,11 @@ def _finished(
 
 
 def _shares_memory(part: torch.Tensor, secrets: Sequence[SecretTensor]) -> bool:
-    mine = part.untyped_storage()._cdata
     computed = [secret._parts[0] for secret in secrets if secret.is_computed]
+    if shares.is_whole(part):
+        # Not made of another one: to be found among the operands, or new.
+        return any(part is other for other in computed)
+    mine = part.untyped_storage()._cdata
     return mine in [other.untyped_storage()._cdata for other in computed]
 
 

@@ -11,11 +11,12 @@
 
 use super::roles::MaskWords;
 use super::{Pair, Replicated, planes};
-use crate::blocks::{self, BLOCK};
+use crate::blocks;
 use crate::dense::{self, Run, concatenate, runs};
 use crate::group::Group;
 use crate::tree::prefix_carries;
 use crate::{Bits, Join, Result};
+use ring::parallel::Rates;
 use ring::planes::{split, words_of};
 use ring::stream::Reserved;
 use std::borrow::Cow;
@@ -49,22 +50,29 @@ impl Replicated {
         let words = x[0].len();
         let zero = self.symmetric_masks(words);
         let mut mine = vec![0; words];
-        blocks::for_each(
-            [&mut mine],
+        let mut message = self.channel.memory(words);
+        let rates = Rates {
+            outputs: [64; 2],
+            inputs: [64; 4],
+        };
+        blocks::for_each_packed(
+            words,
+            rates,
+            [&mut mine, &mut message],
             [&x[0], &x[1], &y[0], &y[1]],
             #[inline(always)]
-            |offset, [z], [x0, x1, y0, y1]| {
-                let mut mask = [0; BLOCK];
+            |offset, [z, message], [x0, x1, y0, y1], [mask]| {
                 let mask = &mut mask[..z.len()];
                 zero.with_next.fill(offset, z);
                 zero.with_previous.fill(offset, mask);
                 for i in 0..z.len() {
                     z[i] ^= mask[i] ^ (x0[i] & (y0[i] ^ y1[i])) ^ (x1[i] & y0[i]);
                 }
+                message.copy_from_slice(z);
             },
         );
         let (after, before) = (self.after(), self.before());
-        self.send_some(before, &mine)?;
+        self.send_some(before, message)?;
         let theirs = if words == 0 {
             Vec::new()
         } else {

@@ -17,9 +17,24 @@ use super::{Pair, PairMut, Replicated};
 use crate::blocks::{self, BLOCK};
 use crate::group::Group;
 use crate::{Bilinear, Result, Shift};
+use ring::parallel::Rates;
 use ring::stream::Reserved;
 use std::ops::Range;
-use std::slice;
+
+/// Elements of a product that are masked alike.
+struct Run<'a> {
+    range: Range<usize>,
+    /// What is added, or subtracted.
+    masks: Vec<(&'a Reserved, Sign)>,
+    /// Where they are written besides.
+    message: &'a mut [u64],
+}
+
+#[derive(Clone, Copy)]
+enum Sign {
+    Plus,
+    Minus,
+}
 
 impl Replicated {
     pub(super) fn product(
@@ -32,22 +47,21 @@ impl Replicated {
         let n = map.lengths().2;
         self.channel.begin_of(map.name(), n, &map.parameters(None));
         let zero = self.symmetric_masks(n);
-        let mut mine = vec![0; n];
-        masked_product(
-            map,
-            [x, y],
-            &mut mine,
-            slice::from_ref(&(0..n)),
-            #[inline(always)]
-            |_, offset, z| {
-                mask(&zero.with_next, offset, z, u64::wrapping_add);
-                mask(&zero.with_previous, offset, z, u64::wrapping_sub);
-            },
-        );
-        first.copy_from_slice(&mine);
+        let mut message = self.channel.memory(n);
+        let whole = Run {
+            range: 0..n,
+            masks: vec![
+                (&zero.with_next, Sign::Plus),
+                (&zero.with_previous, Sign::Minus),
+            ],
+            message: &mut message,
+        };
+        masked_product(map, [x, y], first, [whole]);
         let (after, before) = (self.after(), self.before());
-        self.channel.send(before, mine)?;
-        second.copy_from_slice(&self.channel.receive(after, n)?);
+        self.channel.send(before, message)?;
+        let theirs = self.channel.receive(after, n)?;
+        second.copy_from_slice(&theirs);
+        self.channel.give_back(theirs);
         Ok(())
     }
 
@@ -62,50 +76,49 @@ impl Replicated {
         let n = map.lengths().2;
         self.channel
             .begin_of(map.name(), n, &map.parameters(Some(shift)));
-        let ranges = self.ranges(n);
+        let [r0, r1, r2] = self.ranges(n);
         let masks = self.masks(n, |n| MaskWords {
             k01: field(n),
             k12: 0,
             k20: field(n),
         });
         let [of_0, of_1, of_2] = &masks;
-        masked_product(
-            map,
-            [x, y],
-            first,
-            &ranges,
-            #[inline(always)]
-            |role, offset, z| match role {
-                // Takes both masks away again; roles 1 and 2 each hide theirs from the other.
-                0 => {
-                    mask(&of_0.with_next, offset, z, u64::wrapping_sub);
-                    mask(&of_0.with_previous, offset, z, u64::wrapping_sub);
-                }
-                1 => mask(&of_1.with_previous, offset, z, u64::wrapping_add),
-                _ => mask(&of_2.with_next, offset, z, u64::wrapping_add),
-            },
-        );
+        let [mut z1, mut z2] = [&r1, &r2].map(|range| self.channel.memory(range.len()));
+        let run = |range: &Range<usize>, masks, message| Run {
+            range: range.clone(),
+            masks,
+            message,
+        };
+        // Role 0 takes both masks away again; roles 1 and 2 each hide theirs from the other.
+        let both = vec![
+            (&of_0.with_next, Sign::Minus),
+            (&of_0.with_previous, Sign::Minus),
+        ];
+        let runs = [
+            run(&r0, both, &mut []),
+            run(&r1, vec![(&of_1.with_previous, Sign::Plus)], &mut z1),
+            run(&r2, vec![(&of_2.with_next, Sign::Plus)], &mut z2),
+        ];
+        masked_product(map, [x, y], first, runs);
 
         let (after, before) = (self.after(), self.before());
-        let [_, z1, z2] = ranges;
-        self.send_some(after, &first[z1.clone()])?;
-        self.send_some(before, &first[z2.clone()])?;
+        self.send_some(after, z1)?;
+        self.send_some(before, z2)?;
         let mut truncation = self.truncation(n, shift, [first, second]);
         truncation.open(self)?;
-        self.receive_and_add(before, truncation.known(z2))?;
+        self.receive_and_add(before, truncation.known(r2))?;
         truncation.help(self)?;
-        self.receive_and_add(after, truncation.known(z1))?;
+        self.receive_and_add(after, truncation.known(r1))?;
         truncation.middle(self)?;
         truncation.close(self)
     }
 
-    /// Sends a copy, if there is anything to send.
-    pub(super) fn send_some(&mut self, to: usize, words: &[u64]) -> Result<()> {
+    /// Sends words, if there are any.
+    pub(super) fn send_some(&mut self, to: usize, words: Vec<u64>) -> Result<()> {
         if words.is_empty() {
-            Ok(())
-        } else {
-            self.channel.send(to, words.to_vec())
+            return Ok(());
         }
+        self.channel.send(to, words)
     }
 
     /// Receives as many words as `sum` has, if any, and adds them to it.
@@ -115,28 +128,17 @@ impl Replicated {
         }
         let theirs = self.channel.receive(from, sum.len())?;
         Group::Additive.add(sum, &theirs);
+        self.channel.give_back(theirs);
         Ok(())
     }
 }
 
-#[inline(always)]
-fn mask(masks: &Reserved, offset: usize, words: &mut [u64], combine: impl Fn(u64, u64) -> u64) {
-    let mut mask = [0; BLOCK];
-    let mask = &mut mask[..words.len()];
-    masks.fill(offset, mask);
-    for (word, mask) in words.iter_mut().zip(mask) {
-        *word = combine(*word, *mask);
-    }
-}
-
-/// This party's summand of map(x, y), with `mask(run, offset, words)` on each block of the runs that lie in
-/// `ranges`, which cover it.
-fn masked_product(
+/// This party's summand of map(x, y), masked in runs that cover it.
+fn masked_product<const N: usize>(
     map: &Bilinear,
     [[x0, x1], [y0, y1]]: [Pair; 2],
     out: &mut [u64],
-    ranges: &[Range<usize>],
-    mask: impl Fn(usize, usize, &mut [u64]) + Sync,
+    runs: [Run; N],
 ) {
     let elementwise = matches!(map, Bilinear::Elementwise { .. });
     if !elementwise {
@@ -147,32 +149,78 @@ fn masked_product(
             map.evaluate(out, &[(x0, &sum(y0, y1)), (x1, y0)]);
         }
     }
-    for (run, range) in ranges.iter().enumerate() {
-        let z = &mut out[range.clone()];
+    for Run {
+        range,
+        masks,
+        message,
+    } in runs
+    {
+        let n = range.len();
+        let rates = Rates {
+            outputs: [64, if message.is_empty() { 0 } else { 64 }],
+            inputs: [],
+        };
         if !elementwise {
-            blocks::for_each(
-                [z],
+            blocks::for_each_packed(
+                n,
+                rates,
+                [&mut out[range], message],
                 [],
                 #[inline(always)]
-                |offset, [z], []| mask(run, offset, z),
+                |offset, [z, message], [], [kept]| masked(&masks, offset, z, message, kept),
             );
             continue;
         }
         // Added, multiplied and masked in passing: every element is used once.
-        blocks::for_each(
-            [z],
+        let Rates { outputs, .. } = rates;
+        blocks::for_each_packed(
+            n,
+            Rates {
+                outputs,
+                inputs: [64; 4],
+            },
+            [&mut out[range.clone()], message],
             [x0, x1, y0, y1].map(|words| &words[range.clone()]),
             #[inline(always)]
-            |offset, [z], [x0, x1, y0, y1]| {
+            |offset, [z, message], [x0, x1, y0, y1], [kept]| {
                 for i in 0..z.len() {
                     let both = y0[i].wrapping_add(y1[i]);
                     z[i] = x0[i]
                         .wrapping_mul(both)
                         .wrapping_add(x1[i].wrapping_mul(y0[i]));
                 }
-                mask(run, offset, z);
+                masked(&masks, offset, z, message, kept);
             },
         );
+    }
+}
+
+/// Masks a block, and writes it where it leaves.
+#[inline(always)]
+fn masked(
+    masks: &[(&Reserved, Sign)],
+    offset: usize,
+    z: &mut [u64],
+    message: &mut [u64],
+    kept: &mut [u64; BLOCK],
+) {
+    for (words, sign) in masks {
+        let mask = &mut kept[..z.len()];
+        words.fill(offset, mask);
+        match sign {
+            Sign::Plus => add(z, mask, u64::wrapping_add),
+            Sign::Minus => add(z, mask, u64::wrapping_sub),
+        }
+    }
+    if !message.is_empty() {
+        message.copy_from_slice(z);
+    }
+}
+
+#[inline(always)]
+fn add(words: &mut [u64], others: &[u64], combine: impl Fn(u64, u64) -> u64) {
+    for (word, other) in words.iter_mut().zip(others) {
+        *word = combine(*word, *other);
     }
 }
 

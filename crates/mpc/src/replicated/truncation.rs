@@ -38,9 +38,10 @@
 
 use super::roles::{MaskWords, Masks, Ranges, field};
 use super::{Pair, PairMut, Replicated};
-use crate::blocks::{self, BLOCK};
+use crate::blocks;
 use crate::{Result, Shift};
 use ring::pack::{pack_low, packed_words, unpack_low};
+use ring::parallel::Rates;
 use ring::stream::Reserved;
 use std::ops::Range;
 
@@ -52,8 +53,6 @@ pub(super) struct Truncation<'a> {
     masks: [Masks; 3],
     bits: u32,
     out: PairMut<'a>,
-    /// What is packed, or was, of one stage at a time.
-    small: Vec<u64>,
 }
 
 impl Replicated {
@@ -113,11 +112,8 @@ impl Replicated {
             k12: 0,
             k20: (2 + second_mask_words(bits)) * field(n),
         });
-        let ranges = self.ranges(n);
-        let most = ranges.iter().map(Range::len).max();
         Truncation {
-            small: vec![0; most.unwrap_or(0)],
-            ranges,
+            ranges: self.ranges(n),
             masks,
             bits,
             out,
@@ -130,24 +126,16 @@ fn second_mask_words(bits: u32) -> usize {
     usize::from(bits > 32)
 }
 
-/// Masks of one block.
-struct BlockMasks([[u64; BLOCK]; 2]);
-
-impl BlockMasks {
-    /// ρ and q' of a block of n elements, not yet reduced to f bits.
-    #[inline(always)]
-    fn small(k20: &Reserved, n: usize, offset: usize, length: usize, bits: u32) -> Self {
-        let mut masks = Self([[0; BLOCK]; 2]);
-        let [rho, q] = &mut masks.0;
-        k20.fill(field(n) + offset, &mut rho[..length]);
-        if second_mask_words(bits) == 0 {
-            for (q, rho) in q.iter_mut().zip(rho) {
-                *q = *rho >> 32;
-            }
-        } else {
-            k20.fill(2 * field(n) + offset, &mut q[..length]);
+/// ρ and q' of a block of n elements, not yet reduced to f bits.
+#[inline(always)]
+fn small_masks(k20: &Reserved, n: usize, offset: usize, bits: u32, rho: &mut [u64], q: &mut [u64]) {
+    k20.fill(field(n) + offset, rho);
+    if second_mask_words(bits) == 0 {
+        for (q, rho) in q.iter_mut().zip(rho) {
+            *q = *rho >> 32;
         }
-        masks
+    } else {
+        k20.fill(2 * field(n) + offset, q);
     }
 }
 
@@ -169,21 +157,26 @@ impl Truncation<'_> {
             with_previous: k20,
         } = &self.masks[0];
         let [y0, y1] = &mut self.out;
-        let mut message = vec![0; n + packed_words(n, f)];
+        let mut message = protocol.channel.memory(n + packed_words(n, f));
         let (m, packed) = message.split_at_mut(n);
-        let a = &mut self.small[..n];
-        blocks::for_each(
-            [&mut y0[range.clone()], &mut y1[range], m, &mut *a],
+        blocks::for_each_packed(
+            n,
+            Rates {
+                outputs: [64, 64, 64, f as usize],
+                inputs: [],
+            },
+            [&mut y0[range.clone()], &mut y1[range], m, packed],
             [],
             #[inline(always)]
-            |offset, [y0, y1, m, a], []| {
-                let BlockMasks([rho, q]) = BlockMasks::small(k20, n, offset, y0.len(), f);
+            |offset, [y0, y1, m, packed], [], kept| {
+                let [rho, q, a] = kept.each_mut().map(|block| &mut block[..m.len()]);
+                small_masks(k20, n, offset, f, rho, q);
                 k20.fill(offset, m);
                 k01.fill(offset, y1);
-                opened(f, [&rho, &q], y0, y1, m, a);
+                opened(f, [rho, q], y0, y1, m, a);
+                pack_low(a, f, packed);
             },
         );
-        pack_low(a, f, packed);
         let after = protocol.after();
         protocol.channel.send(after, message)
     }
@@ -197,24 +190,30 @@ impl Truncation<'_> {
         }
         let k20 = &self.masks[2].with_next;
         let [y2, y0] = &mut self.out;
-        let c2 = &mut self.small[..n];
-        blocks::for_each(
-            [&mut y0[range.clone()], &mut y2[range], &mut *c2],
+        let mut message = protocol.channel.memory(packed_words(n, f));
+        blocks::for_each_packed(
+            n,
+            Rates {
+                outputs: [64, 64, f as usize],
+                inputs: [],
+            },
+            [&mut y0[range.clone()], &mut y2[range], &mut message],
             [],
             #[inline(always)]
-            |offset, [y0, y2, c2], []| {
-                let BlockMasks([rho, q]) = BlockMasks::small(k20, n, offset, y0.len(), f);
+            |offset, [y0, y2, packed], [], kept| {
+                let [rho, q, c2] = kept.each_mut().map(|block| &mut block[..y0.len()]);
+                small_masks(k20, n, offset, f, rho, q);
                 k20.fill(offset, y0);
-                for i in 0..y0.len() {
+                let (y0, y2) = (&mut y0[..c2.len()], &mut y2[..c2.len()]);
+                for i in 0..c2.len() {
                     y0[i] = y0[i].wrapping_sub(q[i] << (64 - f));
                     c2[i] = where_set(y2[i], rho[i]).wrapping_add(q[i]);
                     // The part of the result that role 2 knows already.
                     y2[i] = known_part(y2[i], f).wrapping_add(c2[i] << (64 - f));
                 }
+                pack_low(c2, f, packed);
             },
         );
-        let mut message = vec![0; packed_words(n, f)];
-        pack_low(c2, f, &mut message);
         let before = protocol.before();
         protocol.channel.send(before, message)
     }
@@ -232,28 +231,34 @@ impl Truncation<'_> {
         let (y1, y2) = (&mut y1[range.clone()], &mut y2[range]);
         let opened = protocol.channel.receive(before, n + packed_words(n, f))?;
         let (m, packed) = opened.split_at(n);
-        let c1 = &mut self.small[..n];
-        unpack_low(packed, f, c1);
-        blocks::for_each(
-            [y1, &mut *y2, &mut *c1],
-            [m],
+        let mut message = protocol.channel.memory(packed_words(n, f));
+        blocks::for_each_packed(
+            n,
+            Rates {
+                outputs: [64, 64, f as usize],
+                inputs: [64, f as usize],
+            },
+            [y1, &mut *y2, &mut message],
+            [m, packed],
             #[inline(always)]
-            |offset, [y1, y2, c1], [m]| {
-                let mut q = [0; BLOCK];
-                k01.fill(offset, &mut q[..m.len()]);
-                answered(f, &q, m, y1, y2, c1);
+            |offset, [y1, y2, message], [m, packed], kept| {
+                let [q, c1] = kept.each_mut().map(|block| &mut block[..m.len()]);
+                k01.fill(offset, q);
+                unpack_low(packed, f, c1);
+                answered(f, q, m, y1, y2, c1);
+                pack_low(c1, f, message);
             },
         );
-        let mut message = vec![0; packed_words(n, f)];
-        pack_low(c1, f, &mut message);
+        protocol.channel.give_back(opened);
         protocol.channel.send(after, message)?;
         let helped = protocol.channel.receive(after, packed_words(n, f))?;
-        add_high(y2, &helped, f, c1);
+        add_high(y2, &helped, f);
+        protocol.channel.give_back(helped);
         Ok(())
     }
 
     /// The end of role 2.
-    pub(super) fn close(mut self, protocol: &mut Replicated) -> Result<()> {
+    pub(super) fn close(self, protocol: &mut Replicated) -> Result<()> {
         let (range, f) = (self.ranges[2].clone(), self.bits);
         let n = range.len();
         if n == 0 {
@@ -262,7 +267,8 @@ impl Truncation<'_> {
         let before = protocol.before();
         let [y2, _] = self.out;
         let message = protocol.channel.receive(before, packed_words(n, f))?;
-        add_high(&mut y2[range], &message, f, &mut self.small[..n]);
+        add_high(&mut y2[range], &message, f);
+        protocol.channel.give_back(message);
         Ok(())
     }
 }
@@ -272,13 +278,19 @@ impl Truncation<'_> {
 #[inline(always)]
 fn opened(
     f: u32,
-    [rho, q]: [&[u64; BLOCK]; 2],
+    [rho, q]: [&[u64]; 2],
     y0: &mut [u64],
     y1: &mut [u64],
     m: &mut [u64],
     a: &mut [u64],
 ) {
-    for i in 0..y0.len() {
+    // Slices of one length that the compiler sees need no checks in the loop.
+    let n = y0.len();
+    let ([rho, q], [y1, m, a]) = (
+        [&rho[..n], &q[..n]],
+        [&mut y1[..n], &mut m[..n], &mut a[..n]],
+    );
+    for i in 0..n {
         let s = y0[i].wrapping_add((1 << 62) - 1);
         y0[i] = m[i].wrapping_sub(q[i] << (64 - f));
         m[i] = known_part(s, f)
@@ -292,8 +304,10 @@ fn opened(
 
 /// Role 1's message and shares, as in [`opened`]: `y1` holds t, `c1` a.
 #[inline(always)]
-fn answered(f: u32, q: &[u64; BLOCK], m: &[u64], y1: &mut [u64], y2: &mut [u64], c1: &mut [u64]) {
-    for i in 0..m.len() {
+fn answered(f: u32, q: &[u64], m: &[u64], y1: &mut [u64], y2: &mut [u64], c1: &mut [u64]) {
+    let n = m.len();
+    let ([q, m], [y1, y2, c1]) = ([&q[..n], m], [&mut y1[..n], &mut y2[..n], &mut c1[..n]]);
+    for i in 0..n {
         c1[i] = where_set(y1[i], c1[i]).wrapping_add(q[i]);
         // The part of the result that role 1 knows already.
         y2[i] = known_part(y1[i], f).wrapping_add(c1[i] << (64 - f));
@@ -301,14 +315,21 @@ fn answered(f: u32, q: &[u64; BLOCK], m: &[u64], y1: &mut [u64], y2: &mut [u64],
     }
 }
 
-/// Adds packed values of f bits, times 2^(64−f); `values` is room for them.
-fn add_high(y: &mut [u64], packed: &[u64], f: u32, values: &mut [u64]) {
-    unpack_low(packed, f, values);
-    blocks::for_each(
+/// Adds packed values of f bits, times 2^(64−f).
+fn add_high(y: &mut [u64], packed: &[u64], f: u32) {
+    let rates = Rates {
+        outputs: [64],
+        inputs: [f as usize],
+    };
+    blocks::for_each_packed(
+        y.len(),
+        rates,
         [y],
-        [values],
+        [packed],
         #[inline(always)]
-        |_, [y], [values]| {
+        |_, [y], [packed], [values]| {
+            let values = &mut values[..y.len()];
+            unpack_low(packed, f, values);
             let places = 64 - f;
             for i in 0..y.len() {
                 y[i] = y[i].wrapping_add(values[i] << places);

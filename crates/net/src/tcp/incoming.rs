@@ -4,9 +4,11 @@ use super::tls;
 use crate::error::cause;
 use crate::frame::{Decoder, Frame};
 use crate::inbox::{PAUSE, Source};
+use crate::spare::Spare;
 use rustls::{ServerConnection, StreamOwned};
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Room for the heads and payloads of small messages; longer payloads go where they stay.
@@ -45,7 +47,7 @@ impl Write for Timed {
 }
 
 impl Incoming {
-    pub(super) fn new(stream: tls::Incoming) -> io::Result<Self> {
+    pub(super) fn new(stream: tls::Incoming, spare: Arc<Spare>) -> io::Result<Self> {
         let tls::Incoming { conn, sock } = stream;
         sock.set_read_timeout(Some(PAUSE))?;
         let socket = Timed {
@@ -54,7 +56,7 @@ impl Incoming {
         };
         Ok(Self {
             stream: BufReader::with_capacity(SMALL, StreamOwned::new(conn, socket)),
-            decoder: Decoder::default(),
+            decoder: Decoder::new(spare),
         })
     }
 }

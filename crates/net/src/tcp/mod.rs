@@ -159,7 +159,7 @@ fn start(
             continue;
         };
         let reading = incoming.sock.try_clone().map_err(failed)?;
-        let incoming = Incoming::new(incoming).map_err(failed)?;
+        let incoming = Incoming::new(incoming, Arc::clone(&inbox.spare)).map_err(failed)?;
         inbox.attach(peer, Box::new(incoming));
         let into = Arc::clone(&inbox);
         thread::Builder::new()
@@ -167,7 +167,15 @@ fn start(
             .spawn(move || into.read_unattended(peer))
             .map_err(failed)?;
         links.push(Some(Box::new(
-            Outgoing::start(party, peer, outgoing, reading, timeout).map_err(failed)?,
+            Outgoing::start(
+                party,
+                peer,
+                outgoing,
+                reading,
+                timeout,
+                Arc::clone(&inbox.spare),
+            )
+            .map_err(failed)?,
         )));
     }
     Ok(Mesh::new(party, timeout, inbox, links))

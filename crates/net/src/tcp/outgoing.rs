@@ -8,6 +8,7 @@ use super::tls;
 use crate::error::cause;
 use crate::frame::Frame;
 use crate::mesh::Link;
+use crate::spare::Spare;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -36,6 +37,7 @@ struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
     stream: Mutex<tls::Outgoing>,
+    spare: Arc<Spare>,
 }
 
 #[derive(Default)]
@@ -58,6 +60,7 @@ impl Outgoing {
         stream: tls::Outgoing,
         reading: TcpStream,
         timeout: Duration,
+        spare: Arc<Spare>,
     ) -> std::io::Result<Self> {
         stream.sock.set_write_timeout(Some(timeout))?;
         // Nothing ever comes this way, but TLS looks for alerts where it cannot write.
@@ -67,6 +70,7 @@ impl Outgoing {
             queue: Mutex::default(),
             changed: Condvar::new(),
             stream: Mutex::new(stream),
+            spare,
         });
         let writer = Arc::clone(&shared);
         thread::Builder::new()
@@ -103,6 +107,7 @@ impl Shared {
                 queue.busy = true;
                 drop(queue);
                 let result = self.write(&frame);
+                self.spare.give(frame.payload);
                 queue = self.written(result);
                 continue;
             }
