@@ -403,6 +403,34 @@ def test_interrupting_ends_the_wait_for_a_message_and_tells_the_others(tmp_path:
     assert re.fullmatch(r'tacit: .*party 0 failed in step "end": it was interrupted', ends[1])
 
 
+INTERRUPTED = {
+    "threads that wait for each other": "if tacit.session().party == 2: time.sleep(600)\n    (x * x).reveal()",
+    "a party that waits for correlations": "y = x.expand(2000, 3) @ x.expand(2000, 3).T\n    y = y @ y",
+}
+
+
+@pytest.mark.parametrize("what", INTERRUPTED)
+def test_interrupting_ends_parties_in_threads(what: str, tmp_path: Path) -> None:
+    setting = "" if "threads" in what else "parties=2, protocol='additive', source='ot', "
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import tacit, time, torch\n\ndef program():\n    x = tacit.share(torch.ones(3), owner=0)\n"
+        f"    if tacit.session().party == 0: print('in', flush=True)\n    {INTERRUPTED[what]}\n\ntacit.launch(program, {setting}timeout=600)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "in\n"
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    # They would wait for ten minutes.
+    _, err = process.communicate(timeout=120)
+    # Of a signal that nobody caught, and of none that brought the interpreter down.
+    assert process.returncode == -signal.SIGINT, err
+    assert "terminate called" not in err
+
+
 def test_a_party_makes_its_own_pair(tmp_path: Path) -> None:
     for who, name in ((["--party", 1], "party-1"), (["--dealer"], "dealer")):
         done = tacit("certificates", *who, "--out", tmp_path / name)

@@ -32,12 +32,15 @@ MISTAKES: dict[str, tuple[Callable[[Any, int], Any], str]] = {
     "indices": (lambda x, me: x[torch.tensor([me % 2, 0])], "aten.index.Tensor"),
     "what is written": (lambda x, me: x.copy_(of(me)), "aten.copy_"),
     "a layer of one's own": (lambda x, me: _layer(me)(x), "aten.addmm.default in module 'Linear'"),
+    # Of which fewer bits are dropped than of others.
+    "weights of many bits": (lambda x, me: _layer(me, 1.1)(x), "aten.addmm.default in module 'Linear'"),
 }
 
 
-def _layer(seed: int) -> nn.Module:
+def _layer(seed: int, times: float = 1.0) -> nn.Module:
     layer = nn.Linear(2, 2)
-    layer.load_state_dict({"weight": of(seed), "bias": of(seed)[0]})
+    values = of(seed) * times
+    layer.load_state_dict({"weight": values, "bias": values[0]})
     return layer
 
 

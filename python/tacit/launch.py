@@ -20,6 +20,9 @@ from tacit.trace.spans import recorded
 #: Longest wait for one message, in seconds.
 TIMEOUT = 60.0
 
+#: How long whoever interrupts waits for the threads of the parties, in seconds.
+FAREWELL = 2.0
+
 
 @dataclass
 class Outcome:
@@ -117,7 +120,16 @@ def _in_threads(
     ]
     for worker in workers:
         worker.start()
-    _join(workers, outcomes, timeout)
+    try:
+        _join(workers, outcomes, timeout)
+    except BaseException:
+        # The interpreter must not end under a thread that still computes.
+        for core in cores:
+            core.abort("whoever launched it was interrupted")
+        until = time.monotonic() + FAREWELL
+        for worker in workers:
+            worker.join(max(0.0, until - time.monotonic()))
+        raise
     return outcomes
 
 

@@ -27,6 +27,9 @@ pub trait Agreement: Send {
     /// The parties disagree, or it is nothing that belongs here.
     fn arrived(&mut self, from: usize, rider: &[u8]) -> Result<(), Disagreement>;
 
+    /// The first step with a public value of which that party does not yet know that it has the same.
+    fn uncompared(&self, with: usize) -> Option<&str>;
+
     /// Whether something must still go to that party in this turn, 0 or 1, before an opening; never to oneself.
     fn owes(&self, to: usize, turn: usize) -> bool;
 

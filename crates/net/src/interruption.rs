@@ -13,6 +13,7 @@ pub fn ask_by(question: Question) {
     QUESTION.get_or_init(|| question);
 }
 
-pub(crate) fn is_interrupted() -> bool {
+/// Whether the user wants this process to end; what waits then gives up.
+pub fn is_interrupted() -> bool {
     QUESTION.get().is_some_and(|question| question())
 }

@@ -56,6 +56,10 @@ impl Agreement for Count {
         equal.then_some(()).ok_or(Disagreement::Values { step })
     }
 
+    fn uncompared(&self, with: usize) -> Option<&str> {
+        (self.noted > 0 && !self.came[with]).then_some("conv1: mul")
+    }
+
     fn owes(&self, to: usize, turn: usize) -> bool {
         turn == 0 && to != self.party && !self.sent[to]
     }

@@ -171,6 +171,10 @@ impl Agreement for PrivateComparison {
         Ok(())
     }
 
+    fn uncompared(&self, with: usize) -> Option<&str> {
+        self.pairs.get(with)?.first.as_deref()
+    }
+
     fn owes(&self, to: usize, turn: usize) -> bool {
         self.under_way(to).is_some_and(|comparing| match turn {
             0 => !comparing.element_sent,

@@ -92,7 +92,7 @@ impl Job {
         }
     }
 
-    /// For people: what, and how many. Its encoding is what is compared and kept.
+    /// For people, and as the name of its step: what, and how many. Files keep its encoding.
     pub fn describe(&self) -> String {
         match self {
             Self::Batch { kind, n } => format!("{n} {kind}"),

@@ -11,16 +11,21 @@ use super::job::{Job, Mask, most_at_once};
 use super::kind::{Column, Kind};
 use crate::dense::extract;
 use crate::{Bilinear, Error, Name, Result};
+use net::interruption::is_interrupted;
 use net::{Patience, Reading};
 use ring::planes::words_of;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Fewest correlations of a batch.
 const LEAST: usize = 1 << 10;
+
+/// Longest wait for the source before the user is asked whether to go on.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// This party's shares of one column each.
 type Columns = Vec<Vec<u64>>;
@@ -313,15 +318,23 @@ impl Supply {
         }
         let started = Instant::now();
         self.patience.set_needed(true);
-        let made = result.recv();
+        let made = loop {
+            match result.recv_timeout(PAUSE) {
+                Ok(made) => break made,
+                Err(RecvTimeoutError::Timeout) if is_interrupted() => {
+                    break Err(Error::Interrupted);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    let ended = || Error::network("the source of correlations has ended");
+                    break Err(failure.clone().unwrap_or_else(ended));
+                }
+            }
+        };
         self.patience.set_needed(false);
         self.waited += started.elapsed();
-        made.unwrap_or_else(|_| {
-            let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-            Err(failure
-                .clone()
-                .unwrap_or_else(|| Error::network("the source of correlations has ended")))
-        })
+        made
     }
 }
 

@@ -5,7 +5,7 @@
 //! answers with its own. Whom nobody agrees with is the odd one.
 
 use super::Channel;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, SAME_VALUES};
 use crate::frame::Frame;
 use crate::inbox::Standing;
 use std::time::{Duration, Instant};
@@ -36,6 +36,13 @@ impl Channel {
                 theirs += ", with other parameters in it or in a step before (bits, width, receiver, scale, sizes, \
                            or which values are public)";
             }
+        }
+        let agreement = self.agreement.as_deref();
+        if let Some(step) = agreement.and_then(|agreement| agreement.uncompared(from)) {
+            // How many bits a step drops, and which steps there are, may follow from public values.
+            theirs += &format!(
+                "; or what the parties take for public differs, at the earliest in step \"{step}\": {SAME_VALUES}"
+            );
         }
         let error = Error::Desync {
             party: self.shared.inbox.roster.name(from),
