@@ -413,9 +413,17 @@ INTERRUPTED = {
 def test_interrupting_ends_parties_in_threads(what: str, tmp_path: Path) -> None:
     setting = "" if "threads" in what else "parties=2, protocol='additive', source='ot', "
     program = tmp_path / "program.py"
+    lines = [
+        "x = tacit.share(torch.ones(3), owner=0)",
+        # What the first operation imports takes longer than the wait below.
+        "(x * x).reveal()",
+        "if tacit.session().party == 0: print('in', flush=True)",
+        INTERRUPTED[what],
+    ]
+    body = "\n    ".join(lines)
     program.write_text(
-        "import tacit, time, torch\n\ndef program():\n    x = tacit.share(torch.ones(3), owner=0)\n"
-        f"    if tacit.session().party == 0: print('in', flush=True)\n    {INTERRUPTED[what]}\n\ntacit.launch(program, {setting}timeout=600)\n"
+        f"import tacit, time, torch\n\ndef program():\n    {body}\n\n"
+        f"tacit.launch(program, {setting}timeout=600)\n"
     )
     process = subprocess.Popen(
         [sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
