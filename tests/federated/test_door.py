@@ -18,6 +18,7 @@ from tacit.errors import EncodingError, MisuseError, PeerError, RefusedError, Se
 from tacit.federated import Client
 from tacit.federated.account import Epsilons
 from tacit.federated.config import Federation
+from tacit.federated.latest import Latest
 from tacit.federated.server import Report
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -116,6 +117,55 @@ def test_servers_that_are_not_to_know_the_model_do_not(tmp_path: Path) -> None:
         assert torch.equal(first.model, start)
         assert torch.equal(second.model, start)
         assert second.accepted == [0, 1, 2]
+
+
+def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path) -> None:
+    """Servers that are started again with the model of the beginning do not begin anew: clients go on with
+    what they have, one that has it from another client too."""
+    config = written(tmp_path, 2, rules='bound = 4.0\nresult_to = "clients"')
+    start, updates = torch.arange(5.0), torch.tensor([0.25, 0.5])
+    clients = [Client(config, number) for number in range(2)]
+
+    def one_round() -> tuple[list[Report], list[torch.Tensor]]:
+        servers = Servers(config, lambda server: server.round(start))
+
+        def learn(number: int) -> torch.Tensor:
+            task = clients[number].join(LONG)
+            clients[number].submit(task.model + updates[number])
+            return clients[number].result(LONG)
+
+        with ThreadPoolExecutor(2) as pool:
+            learned = list(pool.map(learn, range(2)))
+        return servers.ended(), learned
+
+    _, learned = one_round()
+    assert torch.allclose(learned[0], start + 0.375, atol=1e-4)
+    assert (tmp_path / "server-0.round").read_text() == "1 1\n"
+    # A client's program ends, and the next one knows nothing but what it is told.
+    clients[1] = Client(config, 1)
+    clients[1].take_up(learned[0], 1)
+    reports, learned = one_round()
+    assert all(torch.allclose(model, start + 0.75, atol=1e-4) for model in learned)
+    assert all(report.round == 2 and torch.equal(report.model, start) for report in reports)
+    # The third server ended before it had kept the result, so that no client has it.
+    (tmp_path / "server-2.round").write_text("2 1\n")
+    for client in clients:
+        client.take_up(start + 0.375, 1)
+    _, learned = one_round()
+    assert all(torch.allclose(model, start + 0.75, atol=1e-4) for model in learned)
+    # One that has lost its file would make all begin anew.
+    (tmp_path / "server-1.round").unlink()
+    failed = Servers(config, lambda server: server.round(start)).failed()
+    assert all("server 1 has not seen round 3, whose result clients have" in str(error) for error in failed)
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "3 4", "1 1 1", "1.0", "²", "9" * 19])
+def test_what_is_no_latest_round(tmp_path: Path, text: str) -> None:
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(MisuseError, match="holds no number of a round"):
+        Latest(tmp_path / "file")
+    with pytest.raises(PeerError, match="server 1 announced what is no number of a round"):
+        Latest(tmp_path / "none").agreed([b"0", text.encode(), b"0"])
 
 
 def test_a_client_holds_servers_to_its_own_configuration(tmp_path: Path) -> None:
@@ -330,7 +380,8 @@ def test_servers_and_clients_as_processes(tmp_path: Path) -> None:
     config = written(tmp_path, 3, seconds=20.0)
     model = torch.nn.Linear(4, 2)
     torch.save(model.state_dict(), tmp_path / "start.pt")
-    serve = ["federated", "serve", "--config", config, "--model", tmp_path / "start.pt", "--threads", 1]
+    # The model lies beside the configuration.
+    serve = ["federated", "serve", "--config", config, "--threads", 1]
     servers = [
         Command(*serve, "--server", at, "--out", tmp_path / f"{at}.pt", "--rounds", 1) for at in range(3)
     ]
@@ -352,6 +403,27 @@ def test_servers_and_clients_as_processes(tmp_path: Path) -> None:
         assert torch.equal(torch.load(tmp_path / f"{at}.pt"), learned[at])
     expected = torch.nn.utils.parameters_to_vector(model.parameters()) + 0.1
     assert torch.allclose(learned[0], expected, atol=1e-5)
+
+
+def test_where_servers_find_the_model_to_begin_from(tmp_path: Path) -> None:
+    config = written(tmp_path, 2, rest='model = "parameters.pt"', rules='result_to = "clients"')
+    serve = ["federated", "serve", "--config", config, "--server", 0]
+    assert Federation.read(config).model == tmp_path / "parameters.pt"
+    for words, message in (
+        ((), f"cannot read {tmp_path / 'parameters.pt'}: No such file or directory"),
+        (("--model", tmp_path / "other.pt"), f"cannot read {tmp_path / 'other.pt'}: No such file"),
+        (("--out", tmp_path / "out.pt"), "no server learns the model that --out would write"),
+    ):
+        refused = command(*serve, *words)
+        assert refused.returncode == 1
+        assert message in " ".join(refused.stderr.split())
+    config.write_text(config.read_text().replace('model = "parameters.pt"', ""))
+    refused = command(*serve)
+    assert refused.returncode == 1
+    assert "no model to begin from: give --model FILE, or model =" in " ".join(refused.stderr.split())
+    assert not (tmp_path / "out.pt").exists()
+    torch.save(torch.zeros(2), tmp_path / "start.pt")
+    assert Federation.read(config).model == tmp_path / "start.pt"
 
 
 def test_certificates_are_made_by_a_command(tmp_path: Path) -> None:

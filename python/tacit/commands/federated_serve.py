@@ -12,6 +12,7 @@ from tacit.errors import MisuseError, SetupError
 if TYPE_CHECKING:
     import torch
 
+    from tacit.federated.config import Federation
     from tacit.federated.server import Report
 
 
@@ -28,10 +29,11 @@ def add(commands: Any) -> None:
     parser.add_argument("--rounds", type=positive, default=1, metavar="N", help="how many; 1 if not given")
     parser.add_argument(
         "--model",
-        required=True,
+        type=Path,
         metavar="FILE",
         help="the parameters to begin from, as torch.save writes a tensor or a module's state_dict(); the "
-        "same at all servers; where a coordinator has the model, only their number counts",
+        "same at all servers; where a coordinator has the model, only their number counts; the model that "
+        "federation.toml names if not given, or start.pt beside it",
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write there, after each round, the parameters in a row"
@@ -43,11 +45,18 @@ def add(commands: Any) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
+    from tacit.federated.config import Federation
     from tacit.federated.server import Server
 
-    model = _model(Path(parsed.model))
+    federation = Federation.read(parsed.config)
     if parsed.out is not None:
+        if federation.settings.result_to == "clients":
+            raise MisuseError(
+                'result_to = "clients": no server learns the model that --out would write; leave --out away, '
+                "clients have it"
+            )
         _check_folder(parsed.out)
+    model = _model(_start(parsed.model or federation.model, federation))
     print(f"tacit: server {parsed.server} waits for the two others ...", file=sys.stderr, flush=True)
     with Server.open(parsed.config, parsed.server, parsed.threads) as server:
         print(f"tacit: server {server.number}; {server.threat_model}", file=sys.stderr)
@@ -60,6 +69,20 @@ def run(parsed: argparse.Namespace) -> None:
                 _write(parsed.out, model)
 
 
+def _start(path: Path | None, federation: "Federation") -> Path:
+    """Where the parameters to begin from lie.
+
+    Raises:
+        SetupError: nobody said so.
+    """
+    if path is None:
+        raise SetupError(
+            f'no model to begin from: give --model FILE, or model = "FILE" in {federation.path}, or put '
+            f"{federation.path.parent / 'start.pt'} there, as torch.save(model.state_dict(), path) writes it"
+        )
+    return path
+
+
 def _model(path: Path) -> "torch.Tensor":
     import torch
 
@@ -69,7 +92,8 @@ def _model(path: Path) -> "torch.Tensor":
         loaded = torch.load(path, weights_only=True)
     except OSError as error:
         raise SetupError(
-            f"cannot read {path}: {error.strerror}; --model takes what torch.save wrote of the parameters"
+            f"cannot read {path}: {error.strerror}; it is to hold what torch.save wrote of the parameters to "
+            "begin from"
         ) from None
     except Exception as error:
         raise SetupError(

@@ -15,16 +15,14 @@ only give more. The account lies in a file that is written whole before a round 
 fails has spent its part, and none is free. A round that would overspend is refused.
 """
 
-import contextlib
 import json
 import math
-import os
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from tacit.errors import MisuseError, SetupError
+from tacit.federated.lasting import write
 
 #: Steps of the grid of privacy losses, which are rounded up to it; of one Gaussian relative to ε.
 GRID = 1e-4
@@ -138,7 +136,8 @@ class Account:
         """
         if self.budget is not None:
             self._check(self.budget, epsilons(self.mechanism, self.rounds + 1))
-        _write(self.path, {"mechanism": asdict(self.mechanism), "rounds": self.rounds + 1})
+        entries = {"mechanism": asdict(self.mechanism), "rounds": self.rounds + 1}
+        write(self.path, json.dumps(entries, indent=2) + "\n", "the account")
         self.rounds += 1
 
     def _check(self, budget: float, after: Epsilons) -> None:
@@ -164,27 +163,3 @@ def _read(path: Path, mechanism: Mechanism) -> int:
             f"{path} is the account of {kept}, not of {asdict(mechanism)}: a federation keeps its noise"
         )
     return rounds
-
-
-def _write(path: Path, entries: object) -> None:
-    """Writes the file whole, and so that it lasts: what is found later is the old one or the new one."""
-    beside = path.with_name(path.name + ".new")
-    try:
-        with beside.open("w") as file:
-            file.write(json.dumps(entries, indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-        with _folder(path.parent) as folder:
-            os.fsync(folder)
-    except OSError as error:
-        raise SetupError(f"cannot write the account {path}: {error.strerror}") from None
-
-
-@contextlib.contextmanager
-def _folder(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)

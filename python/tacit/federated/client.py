@@ -131,8 +131,13 @@ class Client:
             )
 
     def take_up(self, model: torch.Tensor, base: int) -> None:
-        """Goes on with the model that a round came to, from another client that has it: where servers do not
-        know the model (``result_to = "clients"``), one that missed a round cannot have it from them."""
+        """Goes on with the model that a round came to: where servers do not know the model (``result_to =
+        "clients"``), a client that missed a round, or began anew, cannot have it from them.
+
+        Args:
+            model: what :meth:`result` returned to another client, or to this one before it ended.
+            base: that round, as its task and its receipt have it.
+        """
         self._base, self._model = base, model.detach().reshape(-1).to(torch.float32)
 
     def _known(self, base: int) -> torch.Tensor:

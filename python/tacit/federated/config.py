@@ -2,6 +2,7 @@
 
     name = "digits"                            # all must have the same
     timeout = 60                               # optional, seconds: longest wait for one message
+    model = "start.pt"                         # optional: where servers find the parameters to begin from
 
     [[server]]                                 # three of them; the order counts
     address = "alice.example:7400"             # where the other servers reach it
@@ -45,6 +46,9 @@ from tacit.federated.steps import Settings, check_hides
 #: Servers of a federation.
 SERVERS = 3
 
+#: What the parameters to begin from are called beside a file that does not name them.
+START = "start.pt"
+
 #: Clients of a federation at most.
 MOST_CLIENTS = 4096
 
@@ -58,6 +62,7 @@ _NUMBER = (int, float)
 _TOP: Kinds = {
     "name": str,
     "timeout": _NUMBER,
+    "model": str,
     "server": list,
     "clients": dict,
     "round": dict,
@@ -122,6 +127,8 @@ class Federation:
     settings: Settings
     delta: float
     budget: float | None
+    #: The parameters to begin from, where the file names them or they lie beside it.
+    model: Path | None
     _client: str
 
     @staticmethod
@@ -262,6 +269,7 @@ class _Reading:
             settings=self.settings(rounds, clients["count"]),
             delta=privacy.get("delta", 1e-5),
             budget=privacy.get("budget"),
+            model=self.model(top.get("model")),
             _client=certificate,
         )
 
@@ -318,6 +326,13 @@ class _Reading:
             certificate=certificate,
             key=self.path.parent / table["key"] if "key" in table else certificate.with_suffix(".key"),
         )
+
+    def model(self, named: str | None) -> Path | None:
+        """Where the parameters to begin from lie; servers alone need them."""
+        if named is not None:
+            return self.path.parent / named
+        beside = self.path.parent / START
+        return beside if beside.exists() else None
 
     def duration(self, what: str, seconds: float) -> None:
         if not 0 < seconds <= LONGEST:

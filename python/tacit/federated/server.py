@@ -21,12 +21,13 @@ import numpy as np
 import torch
 
 from tacit import _core, shares
-from tacit.errors import MisuseError, PeerError, TacitError
+from tacit.errors import PeerError, TacitError
 from tacit.federated import width
 from tacit.federated.account import Account, Epsilons, Mechanism, epsilons
 from tacit.federated.aggregators import aggregator
 from tacit.federated.config import SERVERS, Federation
 from tacit.federated.held import Outcome, RoundError
+from tacit.federated.latest import Latest
 from tacit.federated.steps import Round, Rounds, Settings
 from tacit.federated.submission import Submitted
 from tacit.federated.terms import Terms, check_size
@@ -42,9 +43,6 @@ TOGETHER = 5.0
 
 #: Why a round with noise comes to nothing, as clients hear it.
 UNCOUNTED = "too few clients count in this round"
-
-#: How many rounds a server may have seen more than another one.
-AHEAD = 1 << 20
 
 #: Seconds in which clients may ask why a round failed that ends its servers.
 PARTING = 5.0
@@ -90,10 +88,8 @@ class Server:
         self.number = number
         self._session = session
         self._door = door
-        self._latest = _Latest(federation.path.parent / f"server-{number}.round")
+        self._latest = Latest(federation.path.parent / f"server-{number}.round")
         self._account = account
-        #: The round that made the model which clients have and servers do not know; 0 for what all know.
-        self._base = 0
         #: Clients whom the last round took, and who may still ask for its result.
         self._waiting: list[int] = []
         self._rules = rules
@@ -183,18 +179,18 @@ class Server:
         """
         check_size(model.numel())
         self._session.core.note(self._alike)
-        number = self._agree_on_number()
+        number, base = self._agree_on_number()
         model = model.detach().reshape(-1).to(torch.float32)
         is_of_updates = self.federation.settings.coordinator is not None
         if is_of_updates:
             model = torch.zeros_like(model)
-        terms = Terms(self.federation.settings, model.numel(), self.federation.clients, self._base)
+        terms = Terms(self.federation.settings, model.numel(), self.federation.clients, base)
         # What servers are not to know, clients have.
-        content = _bytes(model[:0] if self._base or is_of_updates else model)
+        content = _bytes(model[:0] if base or is_of_updates else model)
         told = terms.to_bytes()
         self._session.core.note(told)
         self._session.core.note_public("the model of a round", content)
-        self._latest.keep(number)
+        self._latest.keep(number, base)
         self._door.begin(
             self._session.core,
             number,
@@ -238,7 +234,9 @@ class Server:
         elif outcome.sealed is None:
             self._door.tell(number, _bytes(model))
         else:
-            self._base = number if self.federation.settings.coordinator is None else 0
+            if self.federation.settings.coordinator is None:
+                # Before any client has it: see ``latest``.
+                self._latest.keep(number, number)
             self._door.tell(number, _part(self._session, outcome.sealed), is_part=True)
 
     def _reason(self, failure: str) -> str:
@@ -246,17 +244,11 @@ class Server:
         told."""
         return failure if self._account is None else UNCOUNTED
 
-    def _agree_on_number(self) -> int:
-        """One more than any server has seen."""
-        core = self._session.core
-        own = str(self._latest.number).encode()
+    def _agree_on_number(self) -> tuple[int, int]:
+        """The round's number, and which round made the model that only clients have; 0 for what all know."""
+        core, own = self._session.core, self._latest.to_bytes()
         told = [core.broadcast(owner, own if owner == self.number else None) for owner in range(SERVERS)]
-        for server, each in enumerate(told):
-            if not (each.isdigit() and len(each) < 19 and int(each) <= self._latest.number + AHEAD):
-                raise PeerError(
-                    f"server {server} announced what is no number of a round, or of one too far ahead"
-                )
-        return max(map(int, told)) + 1
+        return self._latest.agreed(told)
 
     def _gathered(self) -> _core.Submissions:
         """What is whole here in the end. The round is closed for clients then, also where a server fails."""
@@ -366,20 +358,3 @@ def _account(federation: Federation, number: int) -> Account | None:
     # What the next round makes of it: that it can be told is known before anybody is met.
     epsilons(mechanism, account.rounds + 1)
     return account
-
-
-class _Latest:
-    """The latest round that a server has seen, in a file: numbers do not come again after a restart."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        text = path.read_text().strip() if path.exists() else "0"
-        if not (text.isdigit() and len(text) < 19):
-            raise MisuseError(f"{path} holds no number of a round; put the latest one there")
-        self.number = int(text)
-
-    def keep(self, number: int) -> None:
-        written = self._path.with_suffix(".round.new")
-        written.write_text(f"{number}\n")
-        written.replace(self._path)
-        self.number = number
