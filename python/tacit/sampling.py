@@ -12,6 +12,8 @@ the one-hot vector, so it costs nothing.
 """
 
 import os
+from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -22,6 +24,9 @@ from tacit.shares import Parts
 
 #: Bits of a comparison by which something happens with a probability.
 PRECISION = 32
+
+#: Floating-point weights add up to this power of two before they are rounded.
+WHOLE = 62
 
 #: What one-hot vectors hold at a time.
 ENTRIES = 1 << 24
@@ -83,32 +88,38 @@ def _less(session: Session, less: Parts, same: Parts) -> Parts:
     return tuple(part[0] for part in less)
 
 
-def digits(session: Session, weights: torch.Tensor, shape: tuple[int, ...]) -> Parts:
+def digits(
+    session: Session,
+    weights: torch.Tensor | Sequence[Sequence[int]],
+    shape: tuple[int, ...],
+    precision: int = PRECISION,
+) -> Parts:
     """From each of several tables an index with public probabilities, independently: bits of shape
-    [k, tables, *shape], the lowest first, for weights of shape [tables, 2^k]. The probabilities of the 2^k
-    indices are right to 2^-32. At most ten rounds, and two for each party, for every 2^24 of what the one-hot
-    vectors hold."""
-    tables, size = weights.shape
-    table = _table(weights)
+    [k, tables, *shape], the lowest first, for weights [tables, 2^k]: floating-point numbers, or whole ones
+    which count exactly. The probabilities of the 2^k indices are right to 2^-precision, of 62 at most. At
+    most eleven rounds, and two for each party, for every 2^24 of what the one-hot vectors hold."""
+    tables, size = len(weights), len(weights[0])
+    table = _table(weights, precision)
     session.core.note_public("tacit.random", table.view(torch.uint8).numpy().reshape(-1))
     count, block = torch.Size(shape).numel(), max(1, ENTRIES // (tables * size))
     blocks = [
-        _digits(session, table, (tables, min(block, count - at))) for at in range(0, max(count, 1), block)
+        _digits(session, table, (tables, min(block, count - at)), precision)
+        for at in range(0, max(count, 1), block)
     ]
     joined = (torch.cat(parts, -1) for parts in zip(*blocks, strict=True))
     return tuple(part.reshape(*part.shape[:2], *shape) for part in joined)
 
 
-def _digits(session: Session, table: torch.Tensor, shape: tuple[int, ...]) -> Parts:
+def _digits(session: Session, table: torch.Tensor, shape: tuple[int, ...], precision: int) -> Parts:
     size = table.shape[1]
     own = bits(session, ((size - 1).bit_length(), *shape))
     hot = patterns.one_hot(session, own, size)
     looked_up = tuple(_looked_up(part, table) for part in hot)
     threshold, other = (
-        tuple(part[:PRECISION] for part in looked_up),
-        tuple(part[PRECISION:] for part in looked_up),
+        tuple(part[:precision] for part in looked_up),
+        tuple(part[precision:] for part in looked_up),
     )
-    drawn = bits(session, (PRECISION, *shape))
+    drawn = bits(session, (precision, *shape))
     less = shares.and_bits(session, shares.complement(session, drawn), threshold)
     same = shares.complement(session, shares.xor(drawn, threshold))
     stays = _less(session, less, same)
@@ -127,28 +138,35 @@ def _looked_up(hot: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     return torch.cat(found, 1).reshape(*hot.shape[:-1], table.shape[-1]).movedim(-1, 0)
 
 
-def _table(weights: torch.Tensor) -> torch.Tensor:
+def _table(weights: torch.Tensor | Sequence[Sequence[int]], precision: int = PRECISION) -> torch.Tensor:
     """Of each column the bits of the probability that it stays itself, and of the index of its other."""
-    size = weights.shape[1]
+    if isinstance(weights, torch.Tensor):
+        weights = [(row / row.sum() * 2.0**WHOLE).long().tolist() for row in weights.to(torch.float64)]
+    size = len(weights[0])
     width = (size - 1).bit_length()
-    entries = [_columns(row) for row in weights.to(torch.float64)]
-    found = torch.tensor(entries).reshape(len(entries), size, 2)
-    stays = [found[..., 0] >> at & 1 for at in range(PRECISION)]
+    found = torch.tensor([_columns(row, precision) for row in weights]).reshape(len(weights), size, 2)
+    stays = [found[..., 0] >> at & 1 for at in range(precision)]
     others = [found[..., 1] >> at & 1 for at in range(width)]
     return torch.stack([*stays, *others], -1).to(torch.uint8)
 
 
-def _columns(weights: torch.Tensor) -> list[tuple[int, int]]:
+def _columns(weights: Sequence[int], precision: int) -> list[tuple[int, int]]:
     """Walker's table: each column is filled up by one that has too much. Of one that is full it does not
-    matter what it stays with."""
-    share = (weights / weights.sum() * weights.numel()).tolist()
+    matter what it stays with. All is exact but for the weights, which are rounded so that they fill all
+    columns: by cumulative sums, so that none is off by more than a unit."""
+    full, total = 1 << precision, sum(weights)
+    share, below = [], 0
+    for weight in accumulate(weights):
+        above = (2 * weight * len(weights) * full + total) // (2 * total)
+        share.append(above - below)
+        below = above
     columns = [(0, at) for at in range(len(share))]
-    few = [at for at, part in enumerate(share) if part < 1]
-    much = [at for at, part in enumerate(share) if part >= 1]
+    few = [at for at, part in enumerate(share) if part < full]
+    much = [at for at, part in enumerate(share) if part >= full]
     while few and much:
         at, other = few.pop(), much[-1]
-        columns[at] = min(round(share[at] * 2**PRECISION), 2**PRECISION - 1), other
-        share[other] -= 1 - share[at]
-        if share[other] < 1:
+        columns[at] = share[at], other
+        share[other] -= full - share[at]
+        if share[other] < full:
             few.append(much.pop())
     return columns

@@ -14,7 +14,7 @@ from views import watch
 import tacit
 from tacit.errors import MisuseError, SetupError
 from tacit.federated.account import ORDERS, Account, Epsilons, Mechanism, epsilon, epsilons
-from tacit.federated.noise import noise, rounded_gaussian
+from tacit.federated.noise import pairs, rounded_gaussian
 from tacit.federated.steps import Round, Settings
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
@@ -111,7 +111,7 @@ def test_a_server_sees_more_than_those_who_see_models() -> None:
 
 @pytest.mark.parametrize("wrong", [(0.0, 1.0, DELTA), (1.0, 0.0, DELTA), (1.0, 1.5, DELTA), (1.0, 1.0, 1.0)])
 def test_mechanisms_that_cannot_be(wrong: tuple[float, float, float]) -> None:
-    with pytest.raises(MisuseError, match="noise is positive, sampling above 0"):
+    with pytest.raises(MisuseError, match="sigma is positive, sampling above 0"):
         Mechanism.of(wrong[0], 3, *wrong[1:])
 
 
@@ -189,7 +189,7 @@ def test_servers_noise_is_a_gaussian_and_independent() -> None:
     def program() -> list[torch.Tensor]:
         zeros = tacit.share(torch.zeros(count), owner=0)
         one = 2.0**-zeros._scale.bits
-        return [noise(zeros, deviation * one).reveal() / one for deviation in (small, large, large)]
+        return [pairs(zeros, deviation * one).reveal() / one for deviation in (small, large, large)]
 
     few, *rounds = (drawn.double() for drawn in tacit.launch(program)[0])
     # Three discrete Gaussians, of a variance that is rounded up.
@@ -214,7 +214,7 @@ def test_servers_noise_is_a_gaussian_and_independent() -> None:
 
 def test_what_noise_may_be() -> None:
     def program(deviation: float) -> None:
-        noise(tacit.share(torch.zeros(2), owner=0), deviation)
+        pairs(tacit.share(torch.zeros(2), owner=0), deviation)
 
     for deviation in (0.0, -1.0, math.nan, 2.0**24):
         with pytest.raises(MisuseError, match="noise of standard deviation"):
@@ -271,7 +271,7 @@ def test_an_audit_by_membership_stays_below_epsilon(tmp_path: Path) -> None:
         with tacit.fraction_bits(VECTOR_BITS):
             rows = tacit.share(vectors if party == 0 else None, owner=0)
             weights = tacit.share(torch.ones(CANARIES) if party == 0 else None, owner=0)
-        settings = Settings(bound=1.0, noise=deviation, divisor=1.0)
+        settings = Settings(norm=1.0, noise="pairs", sigma=deviation, divisor=1.0)
         outcome = Round.of(settings, account).secret(Submitted(list(range(CANARIES)), rows, weights))
         assert outcome.vector is not None
         assert not outcome.refused

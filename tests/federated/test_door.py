@@ -27,7 +27,7 @@ from commands import tacit as command
 
 
 def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
-    config = written(tmp_path, 3, rules="bound = 4.0\ngreatest_weight = 4.0\nminimum_clients = 3")
+    config = written(tmp_path, 3, rules="norm = 4.0\ngreatest_weight = 4.0\nminimum_clients = 3")
     start = torch.arange(5.0)
     updates = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(1)) / 4
     weights = torch.tensor([1.0, 2.0, 4.0])
@@ -37,7 +37,8 @@ def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
         models = []
         for at in range(2):
             task = client.join(LONG)
-            assert task.bound == 4.0
+            assert task.norm == 4.0
+            assert task.bound == "refuse"
             assert task.round == at + 1
             receipt = client.submit(task.model + updates[at, number], weight=float(weights[number]))
             assert receipt.round == task.round
@@ -67,7 +68,7 @@ def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
 
 
 def test_who_breaks_the_rules_is_refused_by_reason_and_the_round_goes_on(tmp_path: Path) -> None:
-    config = written(tmp_path, 4, seconds=6.0, rules="bound = 1.0")
+    config = written(tmp_path, 4, seconds=6.0, rules="norm = 1.0")
     start = torch.zeros(3)
     servers = Servers(config, lambda server: server.round(start))
     clients = [Client(config, number) for number in range(3)]
@@ -95,7 +96,7 @@ def test_who_breaks_the_rules_is_refused_by_reason_and_the_round_goes_on(tmp_pat
 
 
 def test_servers_that_are_not_to_know_the_model_do_not(tmp_path: Path) -> None:
-    config = written(tmp_path, 3, rules='bound = 4.0\nresult_to = "clients"')
+    config = written(tmp_path, 3, rules='norm = 4.0\nresult_to = "clients"')
     start = torch.arange(5.0)
     updates = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(2)) / 4
 
@@ -122,7 +123,7 @@ def test_servers_that_are_not_to_know_the_model_do_not(tmp_path: Path) -> None:
 def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path) -> None:
     """Servers that are started again with the model of the beginning do not begin anew: clients go on with
     what they have, one that has it from another client too."""
-    config = written(tmp_path, 2, rules='bound = 4.0\nresult_to = "clients"')
+    config = written(tmp_path, 2, rules='norm = 4.0\nresult_to = "clients"')
     start, updates = torch.arange(5.0), torch.tensor([0.25, 0.5])
     clients = [Client(config, number) for number in range(2)]
 
@@ -169,11 +170,11 @@ def test_what_is_no_latest_round(tmp_path: Path, text: str) -> None:
 
 
 def test_a_client_holds_servers_to_its_own_configuration(tmp_path: Path) -> None:
-    config = written(tmp_path, 1, seconds=3.0, rules="bound = 1.0")
+    config = written(tmp_path, 1, seconds=3.0, rules="norm = 1.0")
     servers = Servers(config, lambda server: server.round(torch.zeros(3)))
     other = tmp_path / "other.toml"
-    other.write_text(config.read_text().replace("bound = 1.0", "bound = 2.0"))
-    with pytest.raises(PeerError, match=r"rounds have bound = 1\.0, this client's configuration 2\.0"):
+    other.write_text(config.read_text().replace("norm = 1.0", "norm = 2.0"))
+    with pytest.raises(PeerError, match=r"rounds have norm = 1\.0, this client's configuration 2\.0"):
         Client(other, 0).join(LONG)
     other.write_text(config.read_text().replace('name = "test"', 'name = "another"'))
     with pytest.raises(RefusedError, match="this server is of another federation"):
@@ -182,7 +183,7 @@ def test_a_client_holds_servers_to_its_own_configuration(tmp_path: Path) -> None
 
 
 def test_where_only_the_sum_counts_it_is_the_same(tmp_path: Path) -> None:
-    config = written(tmp_path, 3, rules='bound = 4.0\ncheck = "none"')
+    config = written(tmp_path, 3, rules='norm = 4.0\nbound = "none"')
     updates = torch.randn(3, 50, generator=torch.Generator().manual_seed(3))
 
     def learn(number: int) -> torch.Tensor:
@@ -296,7 +297,7 @@ def nothing_and_then_something(
     ],
 )
 def test_who_is_refused_spoils_one_round_and_not_the_next(tmp_path: Path, rules: str, reason: str) -> None:
-    config = written(tmp_path, 3, rules=f"bound = 1.0\n{rules}")
+    config = written(tmp_path, 3, rules=f"norm = 1.0\n{rules}")
     for first, second in nothing_and_then_something(config, beyond_the_bound, reason):
         assert first.failure == reason
         assert first.accepted == []
@@ -307,8 +308,8 @@ def test_who_is_refused_spoils_one_round_and_not_the_next(tmp_path: Path, rules:
 
 
 def test_rounds_with_noise_tell_clients_no_counts_and_servers_what_is_spent(tmp_path: Path) -> None:
-    rules = "bound = 1.0\nminimum_clients = 3\nnoise = 0.0005\ndivisor = 3.0\n[privacy]\nbudget = 1e9"
-    config = written(tmp_path, 3, rules=rules)
+    noise = 'noise = "pairs"\nsigma = 0.0005\ndivisor = 3.0\n[privacy]\nbudget = 1e9'
+    config = written(tmp_path, 3, rules=f"norm = 1.0\nminimum_clients = 3\n{noise}")
     found = nothing_and_then_something(config, beyond_the_bound, "too few clients count in this round$")
     for first, second in found:
         assert first.failure == "the vectors of 2 clients count, and a round needs 3"
@@ -461,7 +462,7 @@ def test_a_configuration_is_checked(tmp_path: Path) -> None:
         ("seconds = 60.0", "[privacy]\ndelta = 1e-6", r"\[privacy\] without noise in \[round\]"),
         (
             "seconds = 60.0",
-            "noise = 1.0\ndivisor = 2.0\n[privacy]\nsampling = 0.5",
+            'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n[privacy]\nsampling = 0.5',
             r"sampling = 0\.5; no client draws yet whether it takes part",
         ),
         ("seconds = 60.0", "bounds = 1", r"\[round\] has no 'bounds'"),
@@ -490,7 +491,7 @@ def test_servers_that_are_not_there_are_named(tmp_path: Path) -> None:
 
 def test_the_example_of_a_configuration_is_one() -> None:
     federation = Federation.read(Path(__file__).resolve().parents[2] / "examples" / "federation.toml")
-    assert (federation.clients, federation.settings.bound, federation.servers[1].listen) == (
+    assert (federation.clients, federation.settings.norm, federation.servers[1].listen) == (
         16,
         3.0,
         "bob.example:7400",

@@ -46,7 +46,7 @@ STRATEGIES = {
 }
 
 #: Flower's server is the last client.
-RULES = f"bound = 8.0\ngreatest_weight = 100\nminimum_clients = 3\ncoordinator = {NODES}\n"
+RULES = f"norm = 8.0\ngreatest_weight = 100\nminimum_clients = 3\ncoordinator = {NODES}\n"
 
 
 def strategy(name: str) -> Strategy:
@@ -264,7 +264,7 @@ def test_an_app_without_the_mod_is_noticed(opened: Path, caplog: pytest.LogCaptu
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A federation whose round is open, until nobody needs it any more: two hand in then."""
     folder = tmp_path_factory.mktemp("opened")
-    config = written(folder, 3, rules="bound = 8.0\nminimum_clients = 2\ncoordinator = 2\n")
+    config = written(folder, 3, rules="norm = 8.0\nminimum_clients = 2\ncoordinator = 2\n")
     servers = Servers(config, lambda server: server.round(torch.zeros(SIZE)))
     coordinator = Client(config, 2)
     coordinator.join(LONG)

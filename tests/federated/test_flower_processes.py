@@ -28,7 +28,7 @@ from tacit.federated.flower import SecureAggregation, secure_mod
 
 APP = Path(__file__).resolve().parent.parent.parent / "examples" / "flower_app"
 ROUNDS, NODES, SIZE = 2, 2, 650
-RULES = f"bound = 30.0\ngreatest_weight = 2000\ncoordinator = {NODES}\n"
+RULES = f"norm = 30.0\ngreatest_weight = 2000\ncoordinator = {NODES}\n"
 
 #: Seconds that Flower's programs may take, which start a process for each message.
 PATIENCE = 240.0
@@ -195,7 +195,7 @@ def test_flowers_simulation_on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(each for each in sys.path if each))
     nodes = len(flowers.COUNTS)
     size = sum(values.size for values in flowers.START.values() if values.dtype.kind == "f")
-    rules = f"bound = 8.0\ngreatest_weight = 100\ncoordinator = {nodes}\n"
+    rules = f"norm = 8.0\ngreatest_weight = 100\ncoordinator = {nodes}\n"
     config = written(tmp_path, nodes + 1, rules=rules)
     found: list[ArrayRecord] = []
 

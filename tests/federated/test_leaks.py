@@ -164,7 +164,7 @@ def noisy(folder: Path, lacking: int | None = None) -> list[tuple[Array, Array, 
         watched = watch(components=False)
         account = Account(folder / f"{lacking}-{party}", Mechanism.of(sigma))
         vectors, weights = map(held, sent)
-        round_ = Round.of(Settings(noise=sigma, divisor=2.0), account)
+        round_ = Round.of(Settings(noise="pairs", sigma=sigma, divisor=2.0), account)
         outcome = round_.secret(Submitted([3, 5], vectors, weights))
         assert outcome.vector is not None
         ((before, after),) = watched.noise

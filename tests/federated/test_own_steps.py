@@ -36,7 +36,7 @@ def rounds(settings: Settings, account: Account | None = None, clients: int = 1)
 
 
 def test_a_federation_takes_a_step_of_ones_own(tmp_path: Path) -> None:
-    config = written(tmp_path, 3, rules="bound = 2.0")
+    config = written(tmp_path, 3, rules="norm = 2.0")
     updates = torch.tensor([[1.0, -2.0, 0.1, 0.0], [0.5, 3.0, -1.0, 0.0], [0.7, -0.1, -0.3, 9.0]])
 
     def learn(number: int) -> torch.Tensor:
@@ -51,7 +51,7 @@ def test_a_federation_takes_a_step_of_ones_own(tmp_path: Path) -> None:
     assert all(torch.allclose(model, expected, atol=1e-5) for model in learned)
     assert all(torch.equal(report.model, learned[0]) for report in servers.ended())
     # The reference says the same.
-    own = rounds(Settings(bound=2.0))
+    own = rounds(Settings(norm=2.0))
     sent = [own.client(update) for update in updates]
     vectors = torch.stack([each.vector for each in sent])
     plain = own.plain(range(3), vectors, torch.ones(3, dtype=torch.float64)).vector

@@ -48,7 +48,7 @@ def without_the_third_server(config: Path, client: Client) -> Client:
 def test_eight_clients_drop_out_and_come_late_at_every_step(tmp_path: Path) -> None:
     start = torch.arange(6.0)
     updates = torch.randn(2, 8, 6, generator=torch.Generator().manual_seed(4)) / 4
-    plan = Plan(8, Settings(bound=4.0), start, rounds=2, seconds=8.0)
+    plan = Plan(8, Settings(norm=4.0), start, rounds=2, seconds=8.0)
     with Servers(tmp_path, plan) as servers, ThreadPoolExecutor(9) as pool:
         clients = {number: Client(servers.config, number) for number in range(8)}
         # One stays away, all others join; one is not known.
@@ -133,7 +133,7 @@ def hear_of_it(client: Client) -> None:
 
 def test_servers_begin_again_where_one_died_or_stalled(tmp_path: Path) -> None:
     """Under a new number, with the model that was there and the account of what was spent."""
-    noise = "noise = 0.001\ndivisor = 2.0\nminimum_clients = 2\n"
+    noise = 'noise = "pairs"\nsigma = 0.001\ndivisor = 2.0\nminimum_clients = 2\n'
     config = written(tmp_path, 3, seconds=LONG, rules=noise)
     config.write_text(config.read_text().replace("timeout = 20", "timeout = 10"))
     torch.save(torch.zeros(4), tmp_path / "start.pt")

@@ -144,7 +144,7 @@ def test_learning_in_secret_is_learning_in_the_clear(tmp_path: Path) -> None:
 
 
 def test_noise_hides_and_is_accounted(tmp_path: Path) -> None:
-    tried = federation(clients=5, rounds=2, noise=1.0, sampling=0.5)
+    tried = federation(clients=5, rounds=2, sigma=1.0, sampling=0.5)
     rows = tacit.launch(secretly, tried, str(tmp_path))[0]
     spent = [row.epsilons for row in rows]
     assert spent[0] is not None

@@ -13,6 +13,7 @@ from tacit.errors import EncodingError, MisuseError
 from tacit.federated.account import Account, Mechanism
 from tacit.federated.aggregators import Quotient
 from tacit.federated.held import Held, Outcome, RoundError, Step
+from tacit.federated.noise import parts
 from tacit.federated.steps import Clip, Round, Settings
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
@@ -38,8 +39,8 @@ def submitted(vectors: torch.Tensor, weights: torch.Tensor) -> Submitted:
 def round_of(settings: Settings, folder: Path) -> Round:
     """With an account where there is noise."""
     account = None
-    if settings.noise is not None:
-        account = Account(folder / "account", Mechanism.of(settings.noise))
+    if settings.sigma is not None:
+        account = Account(folder / "account", Mechanism.of(settings.sigma, parts(settings.noise or "", 3)))
     return Round.of(settings, account)
 
 
@@ -60,9 +61,9 @@ def both(
     return first, round_of(settings, folder).plain(CLIENTS, vectors, weights)
 
 
-@pytest.mark.parametrize("check", ["none", "refuse", "clip"])
-def test_a_mean_is_of_what_clients_weigh(check: str, tmp_path: Path) -> None:
-    settings = Settings(bound=4.0, check=check, greatest_weight=200.0)
+@pytest.mark.parametrize("bound", ["none", "refuse", "clip"])
+def test_a_mean_is_of_what_clients_weigh(bound: str, tmp_path: Path) -> None:
+    settings = Settings(norm=4.0, bound=bound, greatest_weight=200.0)
     counts = [50.0, 100.0, 200.0, 999.0]
     sent = [Round.of(settings).client(x, count) for x, count in zip(updates(), counts, strict=True)]
     vectors, weights = (
@@ -72,39 +73,39 @@ def test_a_mean_is_of_what_clients_weigh(check: str, tmp_path: Path) -> None:
     assert weights.tolist() == [0.25, 0.5, 1.0, 1.0]
     secret, plain = both(settings, vectors, weights.double(), tmp_path)
     expected = (updates() * weights.unsqueeze(1)).sum(0) / weights.sum()
-    torch.testing.assert_close(plain.vector, expected, rtol=0, atol=2e-3 if check == "clip" else 1e-6)
+    torch.testing.assert_close(plain.vector, expected, rtol=0, atol=2e-3 if bound == "clip" else 1e-6)
     # Factors that shorten are off by as much as a root: 2^-13 of the bound.
-    torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=5e-4 if check == "clip" else 1e-5)
+    torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=5e-4 if bound == "clip" else 1e-5)
     assert secret.accepted == plain.accepted == CLIENTS
     assert secret.refused == {}
 
 
 @pytest.mark.parametrize("aggregator", ["fedavg", "geometric-median"])
-@pytest.mark.parametrize("check", ["refuse", "clip"])
-def test_who_does_not_keep_to_the_bound(check: str, aggregator: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bound", ["refuse", "clip"])
+def test_who_does_not_keep_to_the_bound(bound: str, aggregator: str, tmp_path: Path) -> None:
     """Two clients send what is too long: one a little, the other beyond what can be shortened."""
-    settings = Settings(aggregator=aggregator, bound=2.0, check=check, minimum_clients=2)
+    settings = Settings(aggregator=aggregator, norm=2.0, bound=bound, minimum_clients=2)
     vectors = updates() / 4
     vectors[1] *= 5
     vectors[2, 3] = 2.0**20
     secret, plain = both(settings, vectors, torch.ones(4, dtype=torch.float64), tmp_path)
-    assert secret.refused == plain.refused == ({5: "norm", 8: "norm"} if check == "refuse" else {8: "norm"})
-    assert secret.accepted == plain.accepted == ((3, 9) if check == "refuse" else (3, 5, 9))
+    assert secret.refused == plain.refused == ({5: "norm", 8: "norm"} if bound == "refuse" else {8: "norm"})
+    assert secret.accepted == plain.accepted == ((3, 9) if bound == "refuse" else (3, 5, 9))
     torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=2e-3)
 
 
-@pytest.mark.parametrize("check", ["refuse", "clip"])
-def test_a_small_weight_moves_little(check: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bound", ["refuse", "clip"])
+def test_a_small_weight_moves_little(bound: str, tmp_path: Path) -> None:
     """Three clients of small weights; a fourth one claims none and sends a vector of the whole bound. It is
     refused, or counts like a client of full weight."""
-    settings = Settings(bound=2.0, check=check, greatest_weight=100.0)
+    settings = Settings(norm=2.0, bound=bound, greatest_weight=100.0)
     sent = [Round.of(settings).client(x, count) for x, count in zip(updates(), (1, 2, 4, 100), strict=True)]
     vectors = torch.stack([each.vector for each in sent])
     weights = torch.tensor([*(each.weight for each in sent[:3]), 0.0], dtype=torch.float64)
     secret, plain = both(settings, vectors, weights, tmp_path)
-    assert secret.refused == plain.refused == ({9: "norm"} if check == "refuse" else {})
+    assert secret.refused == plain.refused == ({9: "norm"} if bound == "refuse" else {})
     # Factors are off by 2^-12 of the bound, and weights that add up to 0.07 of one say how much that is.
-    torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=1e-3 if check == "clip" else 1e-4)
+    torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=1e-3 if bound == "clip" else 1e-4)
     for outcome in (secret, plain):
         assert outcome.vector is not None
         assert float(outcome.vector.norm()) < 2.0
@@ -112,7 +113,7 @@ def test_a_small_weight_moves_little(check: str, tmp_path: Path) -> None:
 
 def test_honest_clients_of_any_weight_pass(tmp_path: Path) -> None:
     """At the bound, rounded as they are sent."""
-    settings = Settings(bound=2.0, greatest_weight=1e6)
+    settings = Settings(norm=2.0, greatest_weight=1e6)
     x = 10 * torch.randn(4, 3000, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     sent = [Round.of(settings).client(row, count) for row, count in zip(x, (1e-3, 1, 4e3, 1e6), strict=True)]
     vectors = torch.stack([each.vector for each in sent])
@@ -122,7 +123,7 @@ def test_honest_clients_of_any_weight_pass(tmp_path: Path) -> None:
 
 
 def test_a_root_takes_no_part_itself(tmp_path: Path) -> None:
-    settings = Settings(aggregator="fltrust", bound=4.0, root=5)
+    settings = Settings(aggregator="fltrust", norm=4.0, root=5)
     vectors = torch.stack([Round.of(settings).client(x).vector for x in updates().abs()])
     secret, plain = both(settings, vectors, torch.ones(4, dtype=torch.float64), tmp_path)
     assert secret.accepted == plain.accepted == (3, 8, 9)
@@ -149,27 +150,28 @@ def test_too_many_clients_for_an_aggregator(name: str) -> None:
     Round.of(settings).plain(range(count - 1), torch.ones(count - 1, 3) / 4, torch.ones(count - 1))
 
 
-def test_noise_has_its_deviation_and_is_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "lacked"), [("pairs", 3), ("joint", 1)])
+def test_noise_has_its_deviation_and_is_counted(how: str, lacked: int, tmp_path: Path) -> None:
     size, sigma = 20_000, 0.5
-    settings = Settings(bound=2.0, noise=sigma, divisor=8.0)
+    settings = Settings(norm=2.0, noise=how, sigma=sigma, divisor=8.0)
     vectors = torch.zeros(4, size, dtype=torch.float64)
     vectors[:, 0] = 0.75
     secret, plain = both(settings, vectors, torch.ones(4, dtype=torch.float64), tmp_path)
     assert secret.vector is not None
     assert plain.vector is not None
     assert plain.vector[0] == 2.0 * 3.0 / 8.0
-    # Three parts, of which every server lacks one.
-    deviation = 2.0 * sigma * math.sqrt(3) / 8.0
+    # By pairs there are three parts, of which every server lacks one.
+    deviation = 2.0 * sigma * math.sqrt(lacked) / 8.0
     drawn = secret.vector - plain.vector
     assert float(drawn.std()) == pytest.approx(deviation, rel=5 / math.sqrt(2 * size))
     assert abs(float(drawn.mean())) < 5 * deviation / math.sqrt(size)
     for party in range(3):
-        assert Account(tmp_path / str(party) / "account", Mechanism.of(sigma)).rounds == 1
+        assert Account(tmp_path / str(party) / "account", Mechanism.of(sigma, lacked)).rounds == 1
     assert not (tmp_path / "account").exists()
 
 
 def test_servers_need_not_see_the_result() -> None:
-    settings = Settings(result_to="clients", check="none")
+    settings = Settings(result_to="clients", bound="none")
     vectors, weights = updates(), torch.tensor([1.0, 0.5, 0.5, 0.25], dtype=torch.float64)
 
     def program() -> list[Any]:
@@ -184,7 +186,7 @@ def test_servers_need_not_see_the_result() -> None:
 
 
 def test_a_client_sends_what_keeps_to_the_bound() -> None:
-    round_ = Round.of(Settings(bound=0.5, greatest_weight=10.0))
+    round_ = Round.of(Settings(norm=0.5, greatest_weight=10.0))
     vector, weight = round_.client(torch.full((300,), 7.0), 20)
     assert weight == 1.0
     # Rounding to the numbers that are sent never leaves the bound.
@@ -196,7 +198,7 @@ def test_a_client_sends_what_keeps_to_the_bound() -> None:
 
 
 def test_what_a_client_cannot_send() -> None:
-    round_ = Round.of(Settings(bound=0.5, check="none"))
+    round_ = Round.of(Settings(norm=0.5, bound="none"))
     for value, message in [
         (math.nan, "value 2 of the update is nan, which is no finite number"),
         (-math.inf, "value 2 of the update is -inf, which is no finite number"),
@@ -227,22 +229,31 @@ def test_too_few_clients_end_a_round() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (Settings(check="shorten"), "check = 'shorten': known are none, refuse, clip"),
+        (Settings(bound="shorten"), "bound = 'shorten': known are none, refuse, clip"),
         (Settings(result_to="servers"), "result_to = 'servers'"),
-        (Settings(bound=0.0), "a bound and a greatest weight are positive"),
-        (Settings(aggregator="krum", check="none"), "krum takes vectors whose norms are validated"),
+        (Settings(norm=0.0), "a norm and a greatest weight are positive"),
+        (Settings(aggregator="krum", bound="none"), "krum takes vectors whose norms are validated"),
         (Settings(aggregator="fltrust"), "fltrust needs a root"),
+        (Settings(noise="single", sigma=1.0), "noise = 'single': known are pairs, joint"),
+        (
+            Settings(noise="joint", divisor=1.0),
+            "says how it is drawn, sigma how much, in bounds: give both or none",
+        ),
+        (Settings(sigma=1.0), "says how it is drawn, sigma how much, in bounds: give both or none"),
         (Settings(divisor=2.0), "a divisor is of a sum with noise, and there is no noise"),
         (
             Settings(minimum_clients=1),
             "minimum_clients = 1 without noise: a round of one client reveals its update",
         ),
         (
-            Settings(aggregator="median", noise=1.0, divisor=1.0),
+            Settings(aggregator="median", noise="pairs", sigma=1.0, divisor=1.0),
             "by how much one client changes its result is not",
         ),
-        (Settings(check="none", noise=1.0, divisor=1.0), "noise hides a client whose norm is validated"),
-        (Settings(noise=1.0), "noise goes with an account, and a public divisor"),
+        (
+            Settings(bound="none", noise="pairs", sigma=1.0, divisor=1.0),
+            "noise hides a client whose norm is validated",
+        ),
+        (Settings(noise="pairs", sigma=1.0), "noise goes with an account, and a public divisor"),
     ],
 )
 def test_settings_that_do_not_go_together(settings: Settings, message: str) -> None:
@@ -266,7 +277,7 @@ def test_a_step_of_ones_own() -> None:
         def secret(self, held: Held) -> Held:
             return replace(held, vectors=held.vectors * 0.5)
 
-    usual = Round.of(Settings(check="none"))
+    usual = Round.of(Settings(bound="none"))
     own = Round((usual.steps[0], Halve(), *usual.steps[1:]), usual.unit)
     vectors, weights = updates(), torch.ones(4, dtype=torch.float64)
     expected = usual.plain(CLIENTS, vectors, weights).vector

@@ -65,7 +65,7 @@ class Signs(Step):
 
 
 def test_a_step_may_look_at_what_is_to_be_sent() -> None:
-    usual = Round.of(Settings(check="none", bound=2.0, greatest_weight=4.0))
+    usual = Round.of(Settings(bound="none", norm=2.0, greatest_weight=4.0))
     linear = torch.nn.Linear(2, 1)
     change = change_of(linear, torch.full((3,), 0.25))
     signs = torch.cat([value.detach().reshape(-1) - 0.25 for value in linear.parameters()]).sign()
@@ -83,39 +83,39 @@ def test_a_step_may_look_at_what_is_to_be_sent() -> None:
 
 @pytest.mark.parametrize(("bits", "clients"), [(64, 16), (32, 2), (32, 16), (32, MOST)])
 def test_the_limit_of_a_number_is_where_it_is_said(bits: int, clients: int) -> None:
-    bound = 0.25
-    round_ = Round.of(Settings(check="none", bound=bound, word_bits=bits), clients=clients)
+    norm = 0.25
+    round_ = Round.of(Settings(bound="none", norm=norm, word_bits=bits), clients=clients)
     limit = width.limit(bits, clients)
     assert limit == (2.0**24 if bits == 64 else ((2**31 - 1) // clients) / 2**22)
-    below = math.nextafter(limit * bound, 0.0)
+    below = math.nextafter(limit * norm, 0.0)
     for sign in (1.0, -1.0):
         sent = round_.client(torch.tensor([0.125, sign * below], dtype=torch.float64))
         # Rounded it is the limit at most, and as many of it as there are clients fit.
         rounded = round(float(sent.vector[1].abs()) * UNIT)
         assert rounded == round(limit * UNIT)
         assert bits == 64 or clients * rounded < 2**31
-        for beyond in (limit * bound, 2 * limit * bound):
-            said = re.escape(f"magnitudes below {limit * bound:g} are sent")
+        for beyond in (limit * norm, 2 * limit * norm):
+            said = re.escape(f"magnitudes below {limit * norm:g} are sent")
             with pytest.raises(EncodingError, match=f"value 1 of the update is .*{said}"):
                 round_.client(torch.tensor([0.125, sign * beyond], dtype=torch.float64))
 
 
 def test_32_bits_are_for_sums_that_fit(tmp_path: Path) -> None:
-    narrow = Settings(check="none", word_bits=32)
+    narrow = Settings(bound="none", word_bits=32)
     Round.of(narrow, clients=MOST)
     with pytest.raises(MisuseError, match=r"word_bits = 32 with 512 clients: .* it does of 511 at most"):
         Round.of(narrow, clients=MOST + 1)
     assert width.limit(32, MOST) > 1 >= width.limit(32, MOST + 1)
     for wrong in (
-        replace(narrow, check="refuse"),
-        replace(narrow, check="clip"),
+        replace(narrow, bound="refuse"),
+        replace(narrow, bound="clip"),
         Settings(aggregator="median", word_bits=32),
     ):
         with pytest.raises(MisuseError, match="word_bits = 32 is for a sum whose vectors are not validated"):
             Round.of(wrong, clients=4)
     with pytest.raises(MisuseError, match="word_bits = 16: numbers travel in 64 or 32 bits"):
         Round.of(replace(narrow, word_bits=16), clients=4)
-    config = written(tmp_path, 2, rules='check = "none"\nword_bits = 32')
+    config = written(tmp_path, 2, rules='bound = "none"\nword_bits = 32')
     right = config.read_text()
     assert Federation.read(config).settings.word_bits == 32
     for before, after, message in (
@@ -130,7 +130,7 @@ def test_32_bits_are_for_sums_that_fit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("parameters", "words"), [(1, 1), (2, 2), (9, 5)])
 def test_two_numbers_to_a_word(parameters: int, words: int) -> None:
-    terms = Terms(Settings(check="none", word_bits=32), parameters, clients=3)
+    terms = Terms(Settings(bound="none", word_bits=32), parameters, clients=3)
     assert (terms.numbers, terms.words) == (parameters + 1, words)
     assert Terms.from_bytes(terms.to_bytes()) == terms
     assert replace(terms, settings=Settings()).words == parameters + 1
@@ -140,8 +140,8 @@ def test_two_numbers_to_a_word(parameters: int, words: int) -> None:
 @pytest.mark.parametrize("size", [5, 4000])
 def test_sums_in_32_bits_are_those_in_64(tmp_path: Path, result_to: str, size: int) -> None:
     """Also where every client sends what is just below the limit, of one sign."""
-    bound, weights = 0.5, [1.0, 3.0, 2.0]
-    limit = width.limit(32, 3) * bound
+    norm, weights = 0.5, [1.0, 3.0, 2.0]
+    limit = width.limit(32, 3) * norm
     updates = torch.randn(3, size, generator=torch.Generator().manual_seed(4))
     updates[:, 0], updates[:, 1] = limit * 0.9999, -limit * 0.9999
     expected = torch.tensor(weights) @ updates / sum(weights)
@@ -149,7 +149,7 @@ def test_sums_in_32_bits_are_those_in_64(tmp_path: Path, result_to: str, size: i
     for bits in (64, 32):
         folder = tmp_path / str(bits)
         folder.mkdir()
-        rules = f'check = "none"\nbound = {bound}\ngreatest_weight = 3.0\nword_bits = {bits}'
+        rules = f'bound = "none"\nnorm = {norm}\ngreatest_weight = 3.0\nword_bits = {bits}'
         config = written(folder, 3, rules=f'{rules}\nresult_to = "{result_to}"')
 
         def learn(number: int, config: Path = config) -> tuple[torch.Tensor, int]:

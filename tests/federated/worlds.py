@@ -36,9 +36,9 @@ def beyond_the_bound(client: Client) -> None:
     """Hands in what no honest client would."""
     assert client._task is not None
     told, task = client._task
-    unbounded = replace(task.settings, aggregator="fedavg", check="none")
+    unbounded = replace(task.settings, aggregator="fedavg", bound="none")
     client._task = told, replace(task, settings=unbounded)
-    client.submit(task.model + 10 * task.bound)
+    client.submit(task.model + 10 * task.norm)
     client._task = told, task
 
 

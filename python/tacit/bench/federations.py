@@ -32,8 +32,8 @@ TIMEOUT = 300.0
 AT_ONCE = 64
 
 #: Sums alone, of which two lie in a word where they fit; of too many clients they do not.
-_MEAN = {"check": "none", "word_bits": 32}
-_WIDE_MEAN = {"check": "none"}
+_MEAN = {"bound": "none", "word_bits": 32}
+_WIDE_MEAN = {"bound": "none"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ FEDERATIONS = {
     "federated_mean_vgg11": Federation(VGG11),
     "federated_mean_resnet18": Federation(RESNET18),
     "federated_mean_simpledla": Federation(SIMPLEDLA),
-    "federated_mean_vgg11_bound": Federation(VGG11, {"check": "refuse"}),
+    "federated_mean_vgg11_bound": Federation(VGG11, {"bound": "refuse"}),
     "federated_fltrust_vgg11": Federation(VGG11, {"aggregator": "fltrust", "root": 16}, repetitions=1),
     "federated_krum_vgg11": Federation(VGG11, {"aggregator": "krum"}, repetitions=1),
     "federated_median_1e6": Federation(1_000_000, {"aggregator": "median"}, repetitions=1),

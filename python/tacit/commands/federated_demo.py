@@ -54,7 +54,7 @@ def run(parsed: argparse.Namespace) -> None:
         rounds=parsed.rounds,
         aggregator=parsed.aggregator,
         attack=None if parsed.attack is None else Attack.of(parsed.attack),
-        noise=parsed.noise,
+        sigma=parsed.noise,
         delta=parsed.delta,
     )
     console = Console()

@@ -46,18 +46,19 @@ class Mechanism:
     delta: float
 
     @staticmethod
-    def of(noise: float, parts: int = 3, sampling: float = 1.0, delta: float = 1e-5) -> "Mechanism":
-        """Noise of ``parts`` of that standard deviation each, of which a server counts as lacking one.
+    def of(sigma: float, parts: int = 3, sampling: float = 1.0, delta: float = 1e-5) -> "Mechanism":
+        """Noise of ``parts`` of that standard deviation each, of which a server counts as lacking one; one
+        part is noise of which no server knows anything.
 
         Raises:
             MisuseError: a value that cannot be.
         """
-        if not (0 < noise < math.inf and 0 < sampling <= 1 and 0 < delta < 1):
+        if not (0 < sigma < math.inf and 0 < sampling <= 1 and 0 < delta < 1):
             raise MisuseError(
-                f"noise {noise}, sampling {sampling}, δ {delta}: noise is positive, sampling above 0 and up "
+                f"sigma {sigma}, sampling {sampling}, δ {delta}: sigma is positive, sampling above 0 and up "
                 "to 1, δ between 0 and 1"
             )
-        return Mechanism(noise, noise * math.sqrt(parts), sampling, delta)
+        return Mechanism(sigma, sigma * math.sqrt(parts), sampling, delta)
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,13 @@ class Task:
     clients: int
 
     @property
-    def bound(self) -> float:
-        """The norm that an update, the difference from ``model``, may have."""
+    def norm(self) -> float:
+        """What an update, the difference from ``model``, may have."""
+        return self.settings.norm
+
+    @property
+    def bound(self) -> str:
+        """What the servers do about a longer one: "refuse" it, "clip" it, or "none"."""
         return self.settings.bound
 
 
@@ -207,7 +212,7 @@ def _clients_half(settings: Settings) -> Settings:
     """What makes the steps that a client has a half of. Noise is the servers'; and an aggregator of one's own
     need not be here, since clients do nothing for it. What hides them was looked at in the client's
     configuration."""
-    settings = replace(settings, noise=None, divisor=None, reveals_single=True)
+    settings = replace(settings, noise=None, sigma=None, divisor=None, reveals_single=True)
     if settings.aggregator not in AGGREGATORS:
         settings = replace(settings, aggregator=_NOTHING_TO_DO)
     return settings
@@ -230,7 +235,7 @@ def _unsealed(told: Sequence[bytes], task: Task) -> torch.Tensor:
         raise PeerError("the servers sent parts of what is no model of this size")
     settings = task.settings
     revealed = fixed.decode(parts[0] + parts[1], width.scale(settings.word_bits), torch.float32)
-    unit = settings.bound if settings.noise is None else settings.bound / (settings.divisor or 1.0)
+    unit = settings.norm if settings.noise is None else settings.norm / (settings.divisor or 1.0)
     return task.model + Round((), unit).opened(revealed, size).to(torch.float32)
 
 

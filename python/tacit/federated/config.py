@@ -19,9 +19,10 @@
     [round]
     seconds = 60                               # in which clients may submit
     aggregator = "fedavg"                      # this and all that follows is optional: see ``steps.Settings``
-    bound = 3.0
+    bound = "refuse"                           # what is longer than the norm: "clip" shortens it
+    norm = 3.0
     minimum_clients = 2
-    word_bits = 64                             # 32 halves the upload of a mean with check = "none"
+    word_bits = 64                             # 32 halves the upload of a mean with bound = "none"
 
     [privacy]                                  # only with noise and divisor in [round]
     delta = 1e-5
@@ -80,7 +81,8 @@ _CLIENTS: Kinds = {"count": int, "certificate": str}
 _PRIVACY: Kinds = {"delta": _NUMBER, "sampling": _NUMBER, "budget": _NUMBER}
 _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "aggregator": str,
-    "check": str,
+    "bound": str,
+    "noise": str,
     "result_to": str,
     "minimum_clients": int,
     "reveals_single": bool,
@@ -293,7 +295,7 @@ class _Reading:
         try:
             if chosen is not None:
                 chosen.check_count(clients - chosen.needs_root - (coordinator is not None))
-                width.check(settings.word_bits, chosen, settings.check != "none", clients)
+                width.check(settings.word_bits, chosen, settings.bound != "none", clients)
             check_hides(settings)
         except MisuseError as error:
             raise self.wrong(f"[round]: {error}") from None

@@ -1,5 +1,6 @@
-"""Gaussian noise that no server knows: several parts of one variance, of which every server lacks at least
-one.
+"""Gaussian noise that no server knows, drawn in one of two ways.
+
+By pairs: several parts of one variance, of which every server lacks at least one. Jointly: see ``joint``.
 
 Under replicated sharing each part is drawn from the key of two servers: discrete Gaussians, in integers,
 without a message, and nobody chooses them (``crates/mpc/src/replicated/noise.rs``). Under other protocols,
@@ -19,12 +20,14 @@ up to nine standard deviations.
 
 import math
 import os
+from collections.abc import Callable
 
 import numpy as np
 import torch
 
 from tacit import shares
 from tacit.errors import MisuseError
+from tacit.federated.joint import joint
 from tacit.tensor import SecretTensor
 
 #: The protocol whose parties draw noise from the keys that they share.
@@ -34,7 +37,7 @@ BY_KEYS = "replicated"
 MOST = 28
 
 
-def noise(total: SecretTensor, deviation: float) -> SecretTensor:
+def pairs(total: SecretTensor, deviation: float) -> SecretTensor:
     """A sum with noise: as many parts as there are parties, each of that standard deviation. No interaction
     by keys; else a round for each party, 64 bits an element.
 
@@ -64,3 +67,12 @@ def rounded_gaussian(count: int, deviation: float) -> torch.Tensor:
     lower = ((bits & (2**63 - 1)).to(torch.float64) + 0.5) * 2.0**-64
     magnitude = torch.special.ndtri(lower.clamp(max=0.5)) * -deviation
     return torch.where(bits < 0, -magnitude, magnitude).round().to(torch.int64)
+
+
+#: By the setting ``noise``: what adds noise to a sum, of a standard deviation that every server lacks.
+DRAWN: dict[str, Callable[[SecretTensor, float], SecretTensor]] = {"pairs": pairs, "joint": joint}
+
+
+def parts(how: str, parties: int) -> int:
+    """Of how many parts of the given deviation all noise is, of which a server lacks one."""
+    return parties if how == "pairs" else 1

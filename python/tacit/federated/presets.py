@@ -9,13 +9,13 @@ from tacit.federated.steps import Settings
 from tacit.federated.training import Training
 
 #: The norm that an update may have: about that of an honest one of the first rounds.
-BOUND = 3.0
+NORM = 3.0
 
 #: Examples beyond which a client does not count for more.
 GREATEST_WEIGHT = 256.0
 
 #: With noise, clients are held to less.
-BOUND_WITH_NOISE = 1.0
+NORM_WITH_NOISE = 1.0
 
 
 def federation(
@@ -24,11 +24,11 @@ def federation(
     rounds: int = 20,
     aggregator: str = "fedavg",
     attack: Attack | None = None,
-    noise: float | None = None,
+    sigma: float | None = None,
     delta: float = 1e-5,
     data: str = "digits",
     partition: str = "skew:0.9",
-    check: str = "refuse",
+    bound: str = "refuse",
     sampling: float = 1.0,
     seed: int = 0,
 ) -> Federation:
@@ -39,13 +39,14 @@ def federation(
         aggregator = f"{Path(file).resolve()}:{name}"
     settings = Settings(
         aggregator=aggregator,
-        bound=BOUND if noise is None else BOUND_WITH_NOISE,
-        check=check,
+        bound=bound,
+        norm=NORM if sigma is None else NORM_WITH_NOISE,
         root=clients if aggregator == "fltrust" else None,
-        greatest_weight=GREATEST_WEIGHT if noise is None else 1.0,
-        noise=noise,
-        divisor=None if noise is None else sampling * clients,
-        minimum_clients=1 if noise is None else 0,
+        greatest_weight=GREATEST_WEIGHT if sigma is None else 1.0,
+        noise=None if sigma is None else "pairs",
+        sigma=sigma,
+        divisor=None if sigma is None else sampling * clients,
+        minimum_clients=1 if sigma is None else 0,
         # Clients that are simulated have nothing to hide.
         reveals_single=True,
     )

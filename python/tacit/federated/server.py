@@ -27,7 +27,9 @@ from tacit.federated.account import Account, Epsilons, Mechanism, epsilons
 from tacit.federated.aggregators import aggregator
 from tacit.federated.config import SERVERS, Federation
 from tacit.federated.held import Outcome, RoundError
+from tacit.federated.joint import check_values
 from tacit.federated.latest import Latest
+from tacit.federated.noise import parts
 from tacit.federated.steps import Round, Rounds, Settings
 from tacit.federated.submission import Submitted
 from tacit.federated.terms import Terms, check_size
@@ -178,6 +180,8 @@ class Server:
                 sign.
         """
         check_size(model.numel())
+        if self.federation.settings.noise == "joint":
+            check_values(model.numel())
         self._session.core.note(self._alike)
         number, base = self._agree_on_number()
         model = model.detach().reshape(-1).to(torch.float32)
@@ -318,7 +322,7 @@ def _taken(session: Session, submissions: _core.Submissions, clients: list[int],
 
 def _is_sum(settings: Settings) -> bool:
     """Whether nothing but the sum of the vectors counts, so that they are added up as they come."""
-    return settings.check == "none" and aggregator(settings.aggregator).is_sum
+    return settings.bound == "none" and aggregator(settings.aggregator).is_sum
 
 
 def _part(session: Session, sealed: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -351,9 +355,9 @@ def _alike(federation: Federation, rules: Round) -> bytes:
 def _account(federation: Federation, number: int) -> Account | None:
     """What is spent, where there is noise; beside the configuration."""
     settings = federation.settings
-    if settings.noise is None:
+    if settings.noise is None or settings.sigma is None:
         return None
-    mechanism = Mechanism.of(settings.noise, SERVERS, delta=federation.delta)
+    mechanism = Mechanism.of(settings.sigma, parts(settings.noise, SERVERS), delta=federation.delta)
     account = Account(federation.path.parent / f"server-{number}.account", mechanism, federation.budget)
     # What the next round makes of it: that it can be told is known before anybody is met.
     epsilons(mechanism, account.rounds + 1)

@@ -19,6 +19,7 @@ from tacit.federated.attacks import TARGET, Attack, marked
 from tacit.federated.change import Update
 from tacit.federated.data import dataset
 from tacit.federated.held import Outcome
+from tacit.federated.noise import parts
 from tacit.federated.partitions import partition
 from tacit.federated.steps import Round, Settings
 from tacit.federated.submission import Submitted
@@ -252,10 +253,11 @@ def stacked(updates: dict[int, Update], parameters: int) -> tuple[torch.Tensor, 
 
 def account_of(federation: Federation, path: Path, parties: int) -> Account | None:
     """A server's account, where there is noise."""
-    noise = federation.settings.noise
-    if noise is None:
+    settings = federation.settings
+    if settings.noise is None or settings.sigma is None:
         return None
-    return Account(path, Mechanism.of(noise, parties, federation.sampling, federation.delta))
+    lacked = parts(settings.noise, parties)
+    return Account(path, Mechanism.of(settings.sigma, lacked, federation.sampling, federation.delta))
 
 
 def _row(clients: Clients | None, number: int, outcome: Outcome, parameters: torch.Tensor) -> Row:

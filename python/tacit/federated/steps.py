@@ -1,6 +1,6 @@
 """A round as a list of steps, each with a client's half, a secret half and a plain reference.
 
-    round_ = Round.of(Settings(aggregator="fedavg", bound=5.0))
+    round_ = Round.of(Settings(aggregator="fedavg", norm=5.0))
     vector, weight = round_.client(update, count)           # at a client, written out
     outcome = round_.secret(submitted)                      # at every server, in a session
     outcome = round_.plain(clients, vectors, weights)       # the same in the clear
@@ -26,7 +26,7 @@ from tacit.federated.account import Account
 from tacit.federated.aggregators import Aggregator, Quotient, aggregator
 from tacit.federated.change import Outgoing, Update
 from tacit.federated.held import Held, Outcome, RoundError, Step
-from tacit.federated.noise import noise
+from tacit.federated.noise import DRAWN
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
 from tacit.session import session
@@ -36,7 +36,7 @@ from tacit.tensor import SecretTensor
 TOO_LONG = "norm"
 
 #: What is done about norms above the bound.
-CHECKS = ("none", "refuse", "clip")
+BOUNDS = ("none", "refuse", "clip")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Select(Step):
 class Clip(Step):
     """A client brings its own vector into the bound, in units of it, and its count of examples to 0..1."""
 
-    bound: float
+    norm: float
     greatest_weight: float = 1.0
     #: Whether longer vectors are shortened; if not, the bound is no more than a unit.
     shortens: bool = True
@@ -69,11 +69,11 @@ class Clip(Step):
             EncodingError: a value is NaN, infinite or beyond what can be sent.
             MisuseError: the weight is not positive.
         """
-        norm = outgoing.norm
+        found = outgoing.norm
         if not 0 < outgoing.weight < math.inf:
             raise MisuseError(f"an update of weight {outgoing.weight}: weights are positive")
         room = 1.0 - math.sqrt(len(outgoing.change)) * 2.0 ** -(VECTOR_BITS + 1)
-        sent = outgoing.by(room / max(norm, self.bound * room) if self.shortens else 1.0 / self.bound)
+        sent = outgoing.by(room / max(found, self.norm * room) if self.shortens else 1.0 / self.norm)
         self._check_range(sent)
         return replace(sent, weight=min(outgoing.weight, self.greatest_weight) / self.greatest_weight)
 
@@ -83,7 +83,7 @@ class Clip(Step):
             place = int(values.abs().argmax())
             raise EncodingError(
                 f"{sent.change.called(place)} is {float(values[place]):g}; with a bound of "
-                f"{self.bound:g}, magnitudes below {self.limit * self.bound:g} are sent"
+                f"{self.norm:g}, magnitudes below {self.limit * self.norm:g} are sent"
             )
 
 
@@ -91,18 +91,18 @@ class Clip(Step):
 class Validate(Step):
     """What servers do about norms above the bound: see ``validation``."""
 
-    check: str
+    bound: str
     minimum: int = 1
     #: Whether vectors come multiplied by their weights, so that these bound them too.
     is_weighted: bool = False
 
     def secret(self, held: Held) -> Held:
         """Shows one bit of each client."""
-        if self.check == "none":
+        if self.bound == "none":
             return held
         assert isinstance(held.vectors, SecretTensor)
         assert isinstance(held.weights, SecretTensor)
-        if self.check == "refuse":
+        if self.bound == "refuse":
             good = validation.within_bound(held.vectors, held.weights, is_weighted=self.is_weighted)
             return self._passed(held, good)
         good, factors, weights = validation.clipped(held.vectors, held.weights, is_weighted=self.is_weighted)
@@ -111,12 +111,12 @@ class Validate(Step):
     def plain(self, held: Held) -> Held:
         """By the norms themselves; of those to be shortened, 56 bounds stand for what the servers can still
         tell."""
-        if self.check == "none":
+        if self.bound == "none":
             return held
         norms, parameters = held.vectors.norm(dim=1), held.vectors.shape[1]
         good = (held.weights >= 0) & (held.weights <= 1)
         fits = norms <= held.weights + validation.slack(parameters) / validation.UNIT
-        if self.check == "refuse":
+        if self.bound == "refuse":
             return self._passed(held, good & (norms <= 1) & (fits if self.is_weighted else True))
         factors = (1.0 - validation.margin(parameters)) / norms.clamp(min=1.0)
         weights = torch.where(fits, held.weights, 1.0) if self.is_weighted else held.weights
@@ -176,14 +176,16 @@ class Noise(Step):
     """Gaussian noise on a sum of vectors. It is divided by a public number afterwards: neither the number of
     clients nor the sum of their weights shows."""
 
-    #: In bounds, of each part of the noise, of which every server lacks one.
+    #: "pairs" or "joint".
+    how: str
+    #: In bounds, of what every server lacks of the noise.
     deviation: float
 
     def secret(self, held: Held) -> Held:
         """See ``noise``."""
         total = _numerator(held)
         assert isinstance(total, SecretTensor)
-        return replace(held, combined=noise(total, self.deviation))
+        return replace(held, combined=DRAWN[self.how](total, self.deviation))
 
     def plain(self, held: Held) -> Held:
         """What the result is but for the noise."""
@@ -241,10 +243,10 @@ class Settings:
     """What a round does, as a federation agrees on it."""
 
     aggregator: str = "fedavg"
-    #: The norm that a client's update may have.
-    bound: float = 1.0
+    #: The norm that a client's update may have, a bound.
+    norm: float = 1.0
     #: What the servers do about longer ones: "none", "refuse" or "clip".
-    check: str = "refuse"
+    bound: str = "refuse"
     #: The count of examples beyond which a client does not weigh more.
     greatest_weight: float = 1.0
     #: Clients below which a round comes to nothing. A result hides a client only among those that count.
@@ -253,8 +255,10 @@ class Settings:
     reveals_single: bool = False
     #: The client whose update is the root of FLTrust.
     root: int | None = None
+    #: How noise is drawn, if any is: "pairs", from the keys of two servers each, or "joint"; see ``noise``.
+    noise: str | None = None
     #: The noise multiplier: standard deviation, in bounds, of what every server lacks of the noise.
-    noise: float | None = None
+    sigma: float | None = None
     #: What a sum with noise is divided by: the expected sum of the weights.
     divisor: float | None = None
     result_to: str = "all"
@@ -284,18 +288,18 @@ class Round:
         """
         chosen = aggregator(settings.aggregator)
         _check(settings, chosen, account)
-        minimum, has_bound = settings.minimum_clients, settings.check != "none"
+        minimum, has_bound = settings.minimum_clients, settings.bound != "none"
         width.check(settings.word_bits, chosen, has_bound, clients)
         limit = width.limit(settings.word_bits, clients)
         steps: list[Step] = [
             Select(minimum),
-            Clip(settings.bound, settings.greatest_weight, has_bound, limit),
-            Validate(settings.check, minimum, chosen.is_sum),
+            Clip(settings.norm, settings.greatest_weight, has_bound, limit),
+            Validate(settings.bound, minimum, chosen.is_sum),
             Combine(chosen, settings.root, minimum),
         ]
-        unit = settings.bound
-        if settings.noise is not None and settings.divisor is not None and account is not None:
-            steps += [Noise(settings.noise), Spend(account)]
+        unit = settings.norm
+        if settings.noise and settings.sigma and settings.divisor and account is not None:
+            steps += [Noise(settings.noise, settings.sigma), Spend(account)]
             unit /= settings.divisor
         return Round((*steps, Reveal(settings.result_to)), unit, settings.word_bits)
 
@@ -352,15 +356,15 @@ Rounds = Callable[[Settings, Account | None, int], Round]
 
 
 def _check(settings: Settings, chosen: Aggregator, account: Account | None) -> None:
-    if settings.check not in CHECKS:
-        raise MisuseError(f"check = {settings.check!r}: known are {', '.join(CHECKS)}")
+    if settings.bound not in BOUNDS:
+        raise MisuseError(f"bound = {settings.bound!r}: known are {', '.join(BOUNDS)}")
     if settings.result_to not in ("all", "clients"):
         raise MisuseError(f'result_to = {settings.result_to!r}: known are "all" and "clients"')
-    if not (0 < settings.bound < math.inf and 0 < settings.greatest_weight < math.inf):
-        raise MisuseError("a bound and a greatest weight are positive")
-    if chosen.needs_bound and settings.check == "none":
+    if not (0 < settings.norm < math.inf and 0 < settings.greatest_weight < math.inf):
+        raise MisuseError("a norm and a greatest weight are positive")
+    if chosen.needs_bound and settings.bound == "none":
         raise MisuseError(
-            f'{chosen.name} takes vectors whose norms are validated: check = "refuse" or "clip"'
+            f'{chosen.name} takes vectors whose norms are validated: bound = "refuse" or "clip"'
         )
     if chosen.needs_root and settings.root is None:
         raise MisuseError(f"{chosen.name} needs a root: the number of the client that is trusted")
@@ -372,11 +376,18 @@ def _check(settings: Settings, chosen: Aggregator, account: Account | None) -> N
 
 
 def check_hides(settings: Settings) -> None:
-    """Whether a client is hidden in what a round reveals; looked at when a configuration is read, too.
+    """Whether a client is hidden in what a round reveals, and how; looked at when a configuration is read,
+    too.
 
     Raises:
         MisuseError: it is not, and the settings do not say so.
     """
+    if settings.noise is not None and settings.noise not in DRAWN:
+        raise MisuseError(f"noise = {settings.noise!r}: known are {', '.join(DRAWN)}")
+    if (settings.noise is None) != (settings.sigma is None):
+        raise MisuseError(
+            'noise = "pairs" or "joint" says how it is drawn, sigma how much, in bounds: give both or none'
+        )
     if settings.noise is None and settings.divisor is not None:
         raise MisuseError("a divisor is of a sum with noise, and there is no noise: nothing is hidden by it")
     if settings.noise is None and settings.minimum_clients < 2 and not settings.reveals_single:
@@ -392,7 +403,7 @@ def _check_private(settings: Settings, chosen: Aggregator, account: Account | No
             f"{chosen.name} with noise: by how much one client changes its result is not proven, so that no "
             "noise can be said to hide it; take fedavg"
         )
-    if settings.check == "none":
-        raise MisuseError('noise hides a client whose norm is validated: check = "refuse" or "clip"')
+    if settings.bound == "none":
+        raise MisuseError('noise hides a client whose norm is validated: bound = "refuse" or "clip"')
     if account is None or settings.divisor is None or not 0 < settings.divisor < math.inf:
         raise MisuseError("noise goes with an account, and a public divisor that is positive")

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from tacit.errors import MisuseError, PeerError
 from tacit.federated import width
@@ -46,23 +47,21 @@ class Terms:
             terms = Terms(**{**entries, "settings": Settings(**entries["settings"])})
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise _unreadable() from None
-        settings, defaults = terms.settings, Settings()
-        for each in fields(Settings):
-            given, usual = getattr(settings, each.name), getattr(defaults, each.name)
-            if isinstance(usual, bool) or isinstance(given, bool):
-                is_right = isinstance(usual, bool) and isinstance(given, bool)
-            elif usual is None or isinstance(usual, int | float):
-                is_right = isinstance(given, int | float | None)
-            else:
-                is_right = isinstance(given, str)
-            if not is_right:
-                raise _unreadable()
+        if not all(_is(getattr(terms.settings, each.name), each.type) for each in fields(Settings)):
+            raise _unreadable()
         numbers = terms.parameters, terms.base, terms.clients
         if not all(type(number) is int for number in numbers) or not (
             1 <= terms.parameters < 2**27 and terms.base >= 0 and terms.clients >= 1
         ):
             raise _unreadable()
         return terms
+
+
+def _is(given: object, kind: Any) -> bool:
+    """Whether a value is of a field's kind; whole numbers are fractions, too, and truth is none."""
+    if isinstance(given, bool):
+        return kind is bool
+    return isinstance(given, kind) or (isinstance(given, int) and isinstance(1.0, kind))
 
 
 def _unreadable() -> PeerError:

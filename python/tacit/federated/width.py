@@ -48,7 +48,7 @@ def check(bits: int, chosen: Aggregator, is_validated: bool, clients: int) -> No
         return
     if not chosen.is_sum or is_validated:
         raise MisuseError(
-            f'word_bits = 32 is for a sum whose vectors are not validated: fedavg with check = "none"; '
+            f'word_bits = 32 is for a sum whose vectors are not validated: fedavg with bound = "none"; '
             f"{chosen.name} needs 64"
         )
     if limit(bits, clients) <= 1:

@@ -36,7 +36,7 @@ class Setting:
     """One thing to measure."""
 
     aggregator: str
-    check: str
+    bound: str
     clients: int
     parameters: int
 
@@ -57,7 +57,7 @@ def program(settings: list[Setting], times: int) -> list[list[Cost]]:
 
 def _once(setting: Setting) -> Cost:
     root = setting.clients if AGGREGATORS[setting.aggregator].needs_root else None
-    settings = Settings(aggregator=setting.aggregator, check=setting.check, root=root)
+    settings = Settings(aggregator=setting.aggregator, bound=setting.bound, root=root)
     round_ = Round.of(replace(settings, minimum_clients=1, reveals_single=True))
     session = tacit.session()
     updates = None
@@ -120,7 +120,7 @@ def run(
 
 
 def _name(setting: Setting) -> str:
-    return setting.aggregator + ("" if setting.check == "refuse" else ", no bound")
+    return setting.aggregator + ("" if setting.bound == "refuse" else ", no bound")
 
 
 def _table(title: str, settings: Sequence[Setting], costs: dict[Setting, Cost]) -> Table:

@@ -59,7 +59,7 @@ def _federation(name: str, sigma: float, rounds: int, seed: int) -> Federation:
     return federation(
         clients=CLIENTS,
         rounds=rounds,
-        noise=sigma,
+        sigma=sigma,
         delta=DELTA,
         data=name,
         partition="skew:0.5",
