@@ -1,5 +1,7 @@
 """Rounds from clients' vectors to the new model at clients, over real links."""
 
+import json
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from tacit import _core, fixed, shares
 from tacit.commands.federated_serve import _line
 from tacit.errors import EncodingError, MisuseError, PeerError, RefusedError, SetupError
 from tacit.federated import Client
-from tacit.federated.account import Epsilons
+from tacit.federated.account import Epsilons, Mechanism, epsilons
 from tacit.federated.config import Federation
 from tacit.federated.latest import Latest
 from tacit.federated.server import Report
@@ -75,11 +77,18 @@ def test_who_breaks_the_rules_is_refused_by_reason_and_the_round_goes_on(tmp_pat
     with pytest.raises(MisuseError, match="no round was joined"):
         clients[0].submit(start)
     tasks = [client.join(LONG) for client in clients]
+    wrong: Any
     for wrong in (torch.tensor([0.0, torch.nan, 0.0]), {"a": torch.zeros(2), "b": torch.tensor([torch.inf])}):
         with pytest.raises(EncodingError, match="which is no finite number"):
             clients[0].submit(wrong)
     with pytest.raises(MisuseError, match="a state of 4 values; the model of this round has 3"):
         clients[0].submit(torch.zeros(4))
+    for wrong in (torch.zeros(3, dtype=torch.int64), [0.0] * 3, {"a": 1}, torch.zeros(3).to_sparse()):
+        with pytest.raises(MisuseError, match=r"floating-point numbers are|of type|to_dense"):
+            clients[0].submit(wrong)
+    for wrong in ("4", 1j, None, [1.0]):
+        with pytest.raises(MisuseError, match="weight is of type"):
+            clients[0].submit(torch.zeros(3), weight=wrong)
     clients[0].submit(tasks[0].model + 0.5)
     with pytest.raises(RefusedError, match="client 0 has submitted something else in round 1"):
         clients[0].submit(tasks[0].model + 0.5)
@@ -318,6 +327,33 @@ def test_rounds_with_noise_tell_clients_no_counts_and_servers_what_is_spent(tmp_
         assert 0 < second.epsilons.to_others < second.epsilons.to_server
         spent = f"spent: ε {second.epsilons.to_server:.4g} against a server, {second.epsilons.to_others:.4g}"
         assert spent in _line(second)
+
+
+def test_servers_refuse_the_round_that_would_overspend(tmp_path: Path) -> None:
+    """All three, before any client is asked, also where they start again."""
+    budget = 1.2 * epsilons(Mechanism.of(2.0), 1).to_server
+    noise = f'noise = "pairs"\nsigma = 2.0\ndivisor = 2.0\n[privacy]\nbudget = {budget}'
+    config = written(tmp_path, 2, rules=noise)
+    start = torch.zeros(3)
+    servers = Servers(config, lambda server: [server.round(start), server.round(start)])
+    for number in range(2):
+        client = Client(config, number)
+        client.submit(client.join(LONG).model)
+    # They start again with their accounts, at other ports.
+    (again := tmp_path / "again").mkdir()
+    restarted = written(again, 2, rules=noise)
+    first = servers.failed()
+    for number in range(3):
+        shutil.copy(tmp_path / f"server-{number}.account", again)
+    for failed in (first, Servers(restarted, lambda server: server.round(start)).failed()):
+        assert any("round 2 would spend ε = " in str(error) for error in failed)
+        for error in failed:
+            # One may hear of another's refusal before it refuses itself.
+            assert isinstance(error, MisuseError) or "its program raised MisuseError" in str(error)
+    assert (tmp_path / "server-0.round").read_text() == "1\n"
+    assert not (again / "server-0.round").exists()
+    for number in range(3):
+        assert json.loads((again / f"server-{number}.account").read_text())["rounds"] == 1
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,10 @@ def test_too_few_clients_end_a_round() -> None:
             "says how it is drawn, sigma how much, in bounds: give both or none",
         ),
         (Settings(sigma=1.0), "says how it is drawn, sigma how much, in bounds: give both or none"),
+        (
+            Settings(noise="pairs", sigma=0.0, divisor=1.0),
+            "sigma = 0.0: a standard deviation of noise is pos",
+        ),
         (Settings(divisor=2.0), "a divisor is of a sum with noise, and there is no noise"),
         (
             Settings(minimum_clients=1),

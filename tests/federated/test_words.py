@@ -13,9 +13,9 @@ from worlds import LONG, Servers, written
 from tacit.errors import EncodingError, MisuseError, SetupError
 from tacit.federated import Client, width
 from tacit.federated.change import Change, Outgoing
-from tacit.federated.client import change_of
 from tacit.federated.config import Federation
 from tacit.federated.held import Step
+from tacit.federated.states import State, change_of
 from tacit.federated.steps import Round, Settings
 from tacit.federated.terms import Terms
 from tacit.federated.validation import UNIT
@@ -169,3 +169,59 @@ def test_sums_in_32_bits_are_those_in_64(tmp_path: Path, result_to: str, size: i
             up[bits] = sent
     # Half the bytes, but for what does not grow with the vector: a word more or less, and TLS's records.
     assert abs((up[64] - up[32]) - 4 * (size + 1)) <= 8 + 0.01 * up[32]
+
+
+class Counting(torch.nn.Module):
+    """Has parameters, statistics, and a count of steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(2)
+
+
+def test_a_state_is_of_floating_point_tensors_alone() -> None:
+    start = torch.zeros(8)
+    row, halves = torch.arange(8.0), torch.arange(8.0).half()
+    for state in (row, row.double(), halves, {"a": row[:3], "b": halves[3:], "steps": torch.tensor(7)}):
+        assert torch.equal(change_of(state, start).values(), row.double())
+    assert len(change_of(Counting().state_dict(), start)) == 8
+    assert len(change_of(Counting(), torch.zeros(4))) == 4
+    for tied in (row.reshape(2, 4).t(), row.flip(0)[::1]):
+        assert len(change_of(tied, start)) == 8
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (
+            torch.zeros(8, dtype=torch.complex64),
+            "the vector is of torch.complex64; floating-point numbers are",
+        ),
+        (torch.zeros(8, dtype=torch.bool), "the vector is of torch.bool; floating-point numbers are learned"),
+        (
+            torch.zeros(8, dtype=torch.int64),
+            "the vector is of torch.int64; floating-point numbers are learned",
+        ),
+        (torch.tensor(3), "the vector is of torch.int64; floating-point numbers are learned"),
+        (torch.zeros(8).to_sparse(), "the vector is of layout torch.sparse_coo; give it as to_dense() makes"),
+        (torch.eye(8).to_sparse_csr(), "the vector is of layout torch.sparse_csr; give it as to_dense()"),
+        (torch.zeros(8, device="meta"), "the vector lies on meta; give it as cpu() makes it"),
+        ([0.0] * 8, "a state of type list; it is a tensor, a module or its state_dict()"),
+        (None, "a state of type NoneType; it is a tensor, a module or its state_dict()"),
+        ("weights", "a state of type str; it is a tensor, a module or its state_dict()"),
+        ({"a": torch.zeros(7), "b": 1}, "b is of type int; a state holds tensors"),
+        ({"a": [0.0] * 8}, "a is of type list; a state holds tensors"),
+        (
+            {"a": torch.zeros(8), "b": torch.arange(3)},
+            "b is of torch.int64; floating-point numbers are learned",
+        ),
+        (
+            {"a": torch.zeros(8), "b": torch.zeros((), dtype=torch.complex64)},
+            "b is of torch.complex64; float",
+        ),
+        ({"a": torch.zeros(8), "b": torch.ones(2).bool()}, "b is of torch.bool; floating-point numbers are"),
+    ],
+)
+def test_a_state_that_is_none_is_refused_by_name(state: State, message: str) -> None:
+    with pytest.raises(MisuseError, match=re.escape(message)):
+        change_of(state, torch.zeros(8))

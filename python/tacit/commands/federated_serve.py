@@ -86,7 +86,7 @@ def _start(path: Path | None, federation: "Federation") -> Path:
 def _model(path: Path) -> "torch.Tensor":
     import torch
 
-    from tacit.federated.client import in_a_row
+    from tacit.federated.states import in_a_row
 
     try:
         loaded = torch.load(path, weights_only=True)

@@ -128,6 +128,15 @@ class Account:
         """Both ε so far."""
         return epsilons(self.mechanism, self.rounds)
 
+    def check_next(self) -> None:
+        """Whether one more round may be.
+
+        Raises:
+            MisuseError: it would overspend.
+        """
+        if self.budget is not None:
+            self._check(self.budget, epsilons(self.mechanism, self.rounds + 1))
+
     def spend(self) -> None:
         """Counts one more round, in the file too.
 
@@ -135,8 +144,7 @@ class Account:
             MisuseError: it would overspend; nothing is counted then.
             SetupError: the file cannot be written.
         """
-        if self.budget is not None:
-            self._check(self.budget, epsilons(self.mechanism, self.rounds + 1))
+        self.check_next()
         entries = {"mechanism": asdict(self.mechanism), "rounds": self.rounds + 1}
         write(self.path, json.dumps(entries, indent=2) + "\n", "the account")
         self.rounds += 1

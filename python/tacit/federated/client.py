@@ -8,8 +8,9 @@
 It needs no program of the servers' and no session: one connection out to each of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
@@ -19,15 +20,12 @@ from tacit import _core, fixed
 from tacit.errors import MisuseError, PeerError
 from tacit.federated import width
 from tacit.federated.aggregators import AGGREGATORS
-from tacit.federated.change import Change, Outgoing
+from tacit.federated.change import Outgoing
 from tacit.federated.config import Federation
+from tacit.federated.states import State, change_of
 from tacit.federated.steps import Round, Rounds, Settings
 from tacit.federated.terms import Terms
 from tacit.federated.validation import VECTOR_BITS
-
-#: What a client may submit: all parameters in a row, or a module or its state, whose floating-point tensors
-#: are taken in their order.
-State = torch.Tensor | torch.nn.Module | Mapping[str, torch.Tensor]
 
 #: Seconds to wait for a round, or for its result, where nobody says otherwise.
 PATIENCE = 3600.0
@@ -162,8 +160,8 @@ class Client:
 
         Raises:
             EncodingError: a value is NaN, infinite or too far from the task's model, named with the limit.
-            MisuseError: no round was joined, the state has another size than its model, or this client is the
-                coordinator.
+            MisuseError: no round was joined, the state has another size than its model or holds what is no
+                dense tensor of real numbers, the weight is none, or this client is the coordinator.
             RefusedError: a server did not take it: late, or against the round's rules.
             PeerError: a server was not reached; the submission does not count then.
         """
@@ -172,9 +170,11 @@ class Client:
         core, task = self._task
         if task.settings.coordinator == self.number:
             raise MisuseError(f"client {self.number} is the coordinator, who hands in nothing")
+        if not isinstance(weight, Real):
+            raise MisuseError(f"weight is of type {type(weight).__name__}; it is a number, such as a count")
         change = change_of(state, task.model)
         rules = self._rounds(_clients_half(task.settings), None, task.clients)
-        sent = rules.sent(Outgoing(change, weight))
+        sent = rules.sent(Outgoing(change, float(weight)))
         scale, bits = fixed.Scale(VECTOR_BITS), task.settings.word_bits
         digest = self._core.submit(
             core,
@@ -237,34 +237,3 @@ def _unsealed(told: Sequence[bytes], task: Task) -> torch.Tensor:
     revealed = fixed.decode(parts[0] + parts[1], width.scale(settings.word_bits), torch.float32)
     unit = settings.norm if settings.noise is None else settings.norm / (settings.divisor or 1.0)
     return task.model + Round((), unit).opened(revealed, size).to(torch.float32)
-
-
-def change_of(state: State, model: torch.Tensor) -> Change:
-    """What was learned beyond a model.
-
-    Raises:
-        MisuseError: there are more or fewer values.
-    """
-    change = Change(named(state), model)
-    if len(change) != len(model):
-        raise MisuseError(f"a state of {len(change)} values; the model of this round has {len(model)}")
-    return change
-
-
-def named(state: State) -> dict[str, torch.Tensor]:
-    """All tensors of floating-point values in their order."""
-    if isinstance(state, torch.Tensor):
-        return {"the vector": state}
-    entries = dict(state.named_parameters()) if isinstance(state, torch.nn.Module) else dict(state)
-    return {name: value for name, value in entries.items() if value.is_floating_point()}
-
-
-def in_a_row(state: State) -> torch.Tensor:
-    """All floating-point values in their order, in double precision.
-
-    Raises:
-        EncodingError: a value is no finite number; which, by its name.
-    """
-    change = Change(named(state))
-    change.measured()
-    return change.values()

@@ -176,9 +176,12 @@ class Server:
                 them, no more than their number counts.
 
         Raises:
+            MisuseError: the round would overspend the budget, or there is no such model; no client is asked.
             PeerError: another server failed, has another configuration, or passed on what a client did not
                 sign.
         """
+        if self._account is not None:
+            self._account.check_next()
         check_size(model.numel())
         if self.federation.settings.noise == "joint":
             check_values(model.numel())

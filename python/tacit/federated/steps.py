@@ -298,7 +298,10 @@ class Round:
             Combine(chosen, settings.root, minimum),
         ]
         unit = settings.norm
-        if settings.noise and settings.sigma and settings.divisor and account is not None:
+        if settings.noise is not None:
+            assert settings.sigma is not None
+            assert settings.divisor is not None
+            assert account is not None
             steps += [Noise(settings.noise, settings.sigma), Spend(account)]
             unit /= settings.divisor
         return Round((*steps, Reveal(settings.result_to)), unit, settings.word_bits)
@@ -405,5 +408,7 @@ def _check_private(settings: Settings, chosen: Aggregator, account: Account | No
         )
     if settings.bound == "none":
         raise MisuseError('noise hides a client whose norm is validated: bound = "refuse" or "clip"')
+    if settings.sigma is None or not 0 < settings.sigma < math.inf:
+        raise MisuseError(f"sigma = {settings.sigma}: a standard deviation of noise is positive")
     if account is None or settings.divisor is None or not 0 < settings.divisor < math.inf:
         raise MisuseError("noise goes with an account, and a public divisor that is positive")
