@@ -90,3 +90,19 @@ def test_an_experiments_options(options: tuple[str, ...], message: str, tmp_path
     assert done.returncode == 1
     assert message in " ".join(done.stderr.split())
     assert not (tmp_path / "report").exists()
+
+
+def test_a_demonstration_with_attackers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of four clients flips its labels; a fifth one is trusted, and counts to no client."""
+    monkeypatch.chdir(tmp_path)
+    options = ("--clients", 4, "--rounds", 1, "--aggregator", "fltrust", "--attack", "label-flip:0.25")
+    done = tacit("federated", "demo", *options, "--json", "demo.json")
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(Path("demo.json").read_text())
+    assert outcome.keys() >= KEYS
+    assert (outcome["aggregator"], outcome["attack"]) == ("fltrust", "label-flip:0.25")
+    assert (outcome["clients"], outcome["rounds"], outcome["epsilon"]) == (4, 1, None)
+    (row,) = outcome["table"]
+    assert (row["accepted"], row["late"], row["refused"]) == (4, 0, {})
+    assert abs(outcome["accuracy_secret"] - outcome["accuracy_plain"]) <= 2.5 / 540
+    assert "fltrust" in Path("federated-demo/report.html").read_text()

@@ -16,7 +16,7 @@ from worlds import LONG, Servers, beyond_the_bound, written
 import tacit
 from tacit import _core, fixed, shares
 from tacit.commands.federated_serve import _line
-from tacit.errors import EncodingError, MisuseError, PeerError, RefusedError, SetupError
+from tacit.errors import DesyncError, EncodingError, MisuseError, PeerError, RefusedError, SetupError
 from tacit.federated import Client
 from tacit.federated.account import Epsilons, Mechanism, epsilons
 from tacit.federated.config import Federation
@@ -404,6 +404,42 @@ def test_a_server_that_is_never_ready_is_named_to_the_clients(tmp_path: Path) ->
     with pytest.raises((RefusedError, PeerError)):
         client.result(LONG)
     assert any("server 2 was not ready after the deadline" in str(error) for error in servers.failed())
+
+
+class AnotherList:
+    """A door, or what came in there, of a server that takes another client for one that is not whole."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def end(self) -> "AnotherList":
+        return AnotherList(self._inner.end())
+
+    def agree(self, core: _core.Session) -> list[int]:
+        return self._inner.agree(core)[:-1]
+
+
+def test_servers_of_unlike_lists_of_clients_stop(tmp_path: Path) -> None:
+    """Only a sum is computed, whose size says nothing of how many it is of. The last one to hear of it may
+    have the sum, and stops when it goes on."""
+    config = written(tmp_path, 3, rules='bound = "none"')
+    config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
+
+    def work(server: tacit.federated.server.Server) -> list[Report]:
+        if server.number == 2:
+            server._door = cast(_core.Door, AnotherList(server._door))
+        return [server.round(torch.zeros(3)), server.round(torch.zeros(3))]
+
+    servers = Servers(config, work)
+    with ThreadPoolExecutor(3) as pool:
+        clients = [Client(config, number) for number in range(3)]
+        list(pool.map(lambda client: client.submit(client.join(LONG).model), clients))
+    failed = servers.failed()
+    assert all(isinstance(error, PeerError | DesyncError) for error in failed), failed
+    assert any(isinstance(error, DesyncError) for error in failed)
 
 
 def test_a_server_may_not_be_far_ahead(tmp_path: Path) -> None:

@@ -169,12 +169,19 @@ def test_experiments_write_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             console, tmp_path / "attacks", rounds=1, seeds=2, fractions=(0.0, 0.4), names=("median",)
         ),
         privacy.run(console, tmp_path / "privacy", rounds=1, seeds=2),
-        cost.run(console, tmp_path / "cost", parameters=(10,), clients=(2, 16), names=("krum",)),
+        cost.run(
+            console,
+            tmp_path / "cost",
+            parameters=(10,),
+            clients=(2, 16),
+            names=("krum",),
+            at_the_door=(1, 3),
+        ),
     ]
     tables = [page.read_text().count("<tr>") for page in pages]
     # Headings and rows.
-    assert tables == [1 + 1, 2 * (1 + 1), 1 + 4, (1 + 2) + (1 + 4)]
-    assert [page.read_text().count("data:image/png") for page in pages] == [1, 3, 1, 2]
+    assert tables == [1 + 1, 2 * (1 + 1), 1 + 4, (1 + 2) + (1 + 4) + (1 + 2)]
+    assert [page.read_text().count("data:image/png") for page in pages] == [1, 3, 1, 3]
 
 
 @pytest.mark.long

@@ -213,6 +213,8 @@ class Server:
             started = time.perf_counter()
             here = submissions.clients
             common = self._waiting = submissions.agree(self._session.core)
+            # One that told the others unlike lists is found out by the next message.
+            self._session.core.note(json.dumps(common).encode())
             outcome, failure = self._combined(submissions, common, terms)
         except TacitError as error:
             self._door.tell(number, None, str(error))

@@ -1,16 +1,20 @@
 """What the servers' half of a round costs, by the number of clients and of parameters: three processes on
-this machine, over TLS, each with an equal part of its cores."""
+this machine, over TLS, each with an equal part of its cores. And whole rounds, by the number of clients who
+call them."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 import torch
 from rich.console import Console
 
 import tacit
+from tacit.federated import measuring
 from tacit.federated.aggregators import AGGREGATORS
+from tacit.federated.measuring import Measured
 from tacit.federated.page import Table, folder, write_page
 from tacit.federated.plots import check_plots, lines
 from tacit.federated.simulation import HOST, hand_in
@@ -23,6 +27,9 @@ CLIENTS = (1, 4, 16, 64)
 USUAL_CLIENTS, USUAL_PARAMETERS = 16, 10_000
 
 TIMES = 3
+
+#: Clients of whole rounds.
+AT_THE_DOOR = (1, 4, 16, 64, 256, 1000)
 
 #: Longest wait for one message, in seconds.
 TIMEOUT = 600.0
@@ -94,6 +101,7 @@ def run(
     parameters: Sequence[int] = PARAMETERS,
     clients: Sequence[int] = CLIENTS,
     names: Sequence[str] = (),
+    at_the_door: Sequence[int] = AT_THE_DOOR,
 ) -> Path:
     """Tables and plots of seconds and bytes."""
     check_plots()
@@ -115,8 +123,42 @@ def run(
         _plot(path / "parameters.png", "parameters", by_size, costs),
         _plot(path / "clients.png", "clients", by_count, costs),
     ]
-    words = ["The servers' half, from the clients' vectors at the servers to the new model there; medians."]
+    console.print(f"{len(at_the_door)} federations over TLS ...")
+    by_clients = {count: of_clients(count) for count in at_the_door}
+    tables.append(_table_of_clients(by_clients))
+    plots.append(_plot_of_clients(path / "federations.png", by_clients))
+    words = [
+        "The servers' half, from the clients' vectors at the servers to the new model there; medians.",
+        f"Last, whole rounds of fedavg without bound, {USUAL_PARAMETERS} parameters: from numbers at "
+        "clients, who call the servers over TLS, to the new model at them; all clients are in one process.",
+    ]
     return write_page(path / "report.html", "What a round costs the servers", words, tables, plots)
+
+
+def of_clients(count: int) -> Measured:
+    """Rounds of so many clients over the door."""
+    rules = {"bound": "none", "minimum_clients": 1, "reveals_single": True}
+    return measuring.measured(measuring.Federation(USUAL_PARAMETERS, rules, count, TIMES))
+
+
+def _table_of_clients(found: Mapping[int, Measured]) -> Table:
+    rows = [
+        [
+            str(count),
+            f"{median(each.seconds):.3f}",
+            f"{each.bytes_up_per_client / 1e6:.3f}",
+            f"{max(each.bytes_sent) / 1e6:.3f}",
+            f"{max(each.memory) / 1e6:.0f}",
+        ]
+        for count, each in found.items()
+    ]
+    headings = ("clients", "seconds", "MB up of a client", "MB sent by a server", "MB of memory of a server")
+    return Table("Whole rounds", headings, rows)
+
+
+def _plot_of_clients(path: Path, found: Mapping[int, Measured]) -> Path:
+    drawn = {"fedavg, no bound": (list(found), [median(each.seconds) for each in found.values()])}
+    return lines(path, "Seconds a round, at the clients", ("clients", "seconds"), drawn, log="xy")
 
 
 def _name(setting: Setting) -> str:

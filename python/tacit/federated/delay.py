@@ -1,0 +1,79 @@
+"""A link that takes longer: what comes at one end leaves the other some time later, in both directions. It
+has the bandwidth of the machine."""
+
+import queue
+import socket
+import threading
+import time
+
+#: Bytes that are taken at a time, and seconds between two attempts to reach the far end.
+CHUNK, RETRY = 1 << 20, 0.05
+
+#: Attempts to reach it.
+ATTEMPTS = 1200
+
+
+class Delay:
+    """Listens in the place of another address, as long as its process lives."""
+
+    def __init__(self, address: str, target: str, seconds: float) -> None:
+        """Of connections to ``address`` each goes on to ``target``, and all takes so many seconds longer."""
+        self._target, self._seconds = _pair(target), seconds
+        self._listening = socket.create_server(_pair(address))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            near, _ = self._listening.accept()
+            threading.Thread(target=self._join, args=(near,), daemon=True).start()
+
+    def _join(self, near: socket.socket) -> None:
+        far = _reached(self._target)
+        if far is None:
+            near.close()
+            return
+        for source, sink in ((near, far), (far, near)):
+            source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            coming: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+            for work, end in ((self._take, source), (_give, sink)):
+                threading.Thread(target=work, args=(end, coming), daemon=True).start()
+
+    def _take(self, source: socket.socket, coming: "queue.SimpleQueue[tuple[float, bytes]]") -> None:
+        chunk = b"first"
+        while chunk:
+            try:
+                chunk = source.recv(CHUNK)
+            except OSError:
+                chunk = b""
+            coming.put((time.monotonic() + self._seconds, chunk))
+
+
+def _give(sink: socket.socket, coming: "queue.SimpleQueue[tuple[float, bytes]]") -> None:
+    """In the order in which it came; nothing stands for the end."""
+    while True:
+        due, chunk = coming.get()
+        time.sleep(max(0.0, due - time.monotonic()))
+        try:
+            if not chunk:
+                sink.shutdown(socket.SHUT_WR)
+                return
+            sink.sendall(chunk)
+        except OSError:
+            # Whoever was to get it has gone, and the other side hears of it.
+            sink.close()
+            return
+
+
+def _reached(target: tuple[str, int]) -> socket.socket | None:
+    """The far end, which may not listen yet."""
+    for _ in range(ATTEMPTS):
+        try:
+            return socket.create_connection(target)
+        except OSError:
+            time.sleep(RETRY)
+    return None
+
+
+def _pair(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host, int(port)

@@ -1,0 +1,189 @@
+"""Rounds of federated learning, from numbers at clients to the new model at clients: three servers, a process
+each, and one process in which all clients live, a thread each. All is real: connections of their own, TLS,
+signatures.
+"""
+
+import os
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import tacit
+from tacit import _core
+from tacit.federated.aggregators import AGGREGATORS
+from tacit.federated.client import Client
+from tacit.federated.config import SERVERS, text_of
+from tacit.federated.delay import Delay
+from tacit.federated.server import Server
+from tacit.federated.steps import Settings
+
+#: Longest wait for one message, and time that a round gives its clients, in seconds.
+TIMEOUT = 300.0
+
+#: Clients that are at work at the same time; others wait for their turn.
+AT_ONCE = 64
+
+#: Of a table ``[round]``, by name.
+Rules = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Federation:
+    """What is measured: a mean that is validated, unless it says otherwise."""
+
+    parameters: int
+    #: Of ``[round]``, besides what all have.
+    rules: Rules = field(default_factory=dict)
+    #: Without the one whose vector is a root, where there is one.
+    clients: int = 16
+    repetitions: int = 3
+    #: Seconds that all takes longer on every link.
+    delay: float = 0.0
+
+    @property
+    def aggregator(self) -> str:
+        """Its name."""
+        return str(self.rules.get("aggregator", "fedavg"))
+
+    @property
+    def everybody(self) -> int:
+        """All clients, a root among them."""
+        return self.clients + AGGREGATORS[self.aggregator].needs_root
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What several rounds took, after a first one; seconds and bytes are of one."""
+
+    seconds: list[float]
+    bytes_up_per_client: int
+    cpu_seconds_of_clients: float
+    #: By server.
+    bytes_sent: list[int]
+    cpu_seconds: list[float]
+    #: In bytes, at most.
+    memory: list[int]
+
+
+def measured(case: Federation, threads: int | None = None) -> Measured:
+    """Three servers, one process of clients, and one of links where these take longer."""
+    threads = threads or max(1, (os.cpu_count() or 1) // SERVERS)
+    with tempfile.TemporaryDirectory() as folder:
+        places = _written(Path(folder), case)
+        # This session is theirs only to be started together, and to end together.
+        *servers, clients, _ = tacit.launch(
+            _party,
+            case,
+            places,
+            threads,
+            parties=SERVERS + 2,
+            protocol="additive",
+            transport="tcp",
+            timeout=TIMEOUT,
+            threads=threads,
+        )
+    return Measured(
+        clients["seconds"],
+        clients["bytes_up"],
+        clients["cpu"],
+        *([server[name] for server in servers] for name in ("bytes_sent", "cpu", "memory")),
+    )
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a federation's files lie, and who listens where."""
+
+    config: Path
+    #: Where servers listen, for each other and for clients.
+    listening: list[str]
+    #: Where they are reached.
+    reached: list[str]
+
+
+def _written(folder: Path, case: Federation) -> Places:
+    """The files of a federation on this machine, at ports that are free."""
+    count = case.everybody
+    _core.write_certificates([f"server-{number}" for number in range(SERVERS)], str(folder))
+    _core.write_certificates([f"client-{number}" for number in range(count)], str(folder))
+    ports = [_core.Listener("127.0.0.1:0") for _ in range(4 * SERVERS)]
+    listening = [port.address for port in ports[: 2 * SERVERS]]
+    reached = [port.address for port in ports[2 * SERVERS :]] if case.delay else listening
+    addresses = list(zip(reached[:SERVERS], reached[SERVERS:], strict=True))
+    settings = Settings(**case.rules)
+    path = folder / "federation.toml"
+    path.write_text(text_of("measured", addresses, count, settings, seconds=TIMEOUT, timeout=TIMEOUT))
+    return Places(path, listening, reached)
+
+
+def _party(case: Federation, places: Places, threads: int) -> dict[str, Any]:
+    number = tacit.session().party
+    found: dict[str, Any] = {}
+    if number < SERVERS:
+        found = _server(case, places, number, threads)
+    elif number == SERVERS:
+        torch.set_num_threads(os.cpu_count() or 1)
+        found = _clients(case, places.config)
+    elif case.delay:
+        for address, target in zip(places.reached, places.listening, strict=True):
+            Delay(address, target, case.delay)
+    # Links are there until all is over.
+    tacit.session().core.broadcast(SERVERS, b"over" if number == SERVERS else None)
+    return found
+
+
+def _server(case: Federation, places: Places, number: int, threads: int) -> dict[str, Any]:
+    """All rounds; CPU seconds and bytes to other servers are of a round, from its beginning."""
+    model = torch.zeros(case.parameters)
+    listeners = (
+        _core.Listener(places.listening[number]),
+        _core.Listener(places.listening[SERVERS + number]),
+    )
+    with Server.open(places.config, number, threads, listeners) as server:
+        server.round(model)
+        meter = tacit.session().meter
+        before, started = meter.total, time.process_time()
+        for _ in range(case.repetitions):
+            report = server.round(model)
+        cpu = (time.process_time() - started) / case.repetitions
+        sent = (meter.total - before).bytes_sent // case.repetitions
+    if report.failure is not None:
+        raise RuntimeError(report.failure)
+    unit = 1 if sys.platform == "darwin" else 1024
+    memory = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"cpu": cpu, "bytes_sent": sent, "memory": memory}
+
+
+def _clients(case: Federation, config: Path) -> dict[str, Any]:
+    """Seconds of each round from when all have joined and trained to when all have the new model."""
+    clients = [Client(config, number) for number in range(case.everybody)]
+    trained = 0.01 * torch.randn(case.parameters, generator=torch.Generator().manual_seed(1))
+    seconds, cpu = [], []
+    with ThreadPoolExecutor(min(len(clients), AT_ONCE)) as pool:
+
+        def together(work: Any) -> None:
+            list(pool.map(work, clients))
+
+        for _ in range(1 + case.repetitions):
+            together(Client.join)
+            up = sum(client.traffic[0] for client in clients)
+            started, busy = time.perf_counter(), time.process_time()
+            together(lambda client: client.submit(trained))
+            up = sum(client.traffic[0] for client in clients) - up
+            together(Client.result)
+            seconds.append(time.perf_counter() - started)
+            cpu.append(time.process_time() - busy)
+    return {
+        "seconds": seconds[1:],
+        "cpu": statistics.median(cpu[1:]),
+        "bytes_up": up // len(clients),
+    }
