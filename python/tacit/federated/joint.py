@@ -66,7 +66,7 @@ DIGITS = 60
 
 def joint(total: SecretTensor, deviation: float) -> SecretTensor:
     """A sum with noise of that standard deviation in all. At most 13 rounds, and five for each server, for
-    every 2^13 values.
+    every 2^13 values; with σ = 1 at 22 fraction bits each server sends 1.3 kB a value.
 
     Raises:
         MisuseError: the deviation is not positive, or more than can be drawn; too many values.
