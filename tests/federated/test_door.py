@@ -20,6 +20,7 @@ from tacit.errors import DesyncError, EncodingError, MisuseError, PeerError, Ref
 from tacit.federated import Client
 from tacit.federated.account import Epsilons, Mechanism, epsilons
 from tacit.federated.config import Federation
+from tacit.federated.joint import MOST_VALUES
 from tacit.federated.latest import Latest
 from tacit.federated.server import Report
 
@@ -316,17 +317,27 @@ def test_who_is_refused_spoils_one_round_and_not_the_next(tmp_path: Path, rules:
         assert second.accepted == ([0, 1, 2] if "root" not in rules else [0, 2])
 
 
-def test_rounds_with_noise_tell_clients_no_counts_and_servers_what_is_spent(tmp_path: Path) -> None:
-    noise = 'noise = "pairs"\nsigma = 0.0005\ndivisor = 3.0\n[privacy]\nbudget = 1e9'
+@pytest.mark.parametrize("how", ["pairs", "joint"])
+def test_rounds_with_noise_tell_clients_no_counts_and_servers_what_is_spent(how: str, tmp_path: Path) -> None:
+    noise = f'noise = "{how}"\nsigma = 0.0005\ndivisor = 3.0\n[privacy]\nbudget = 1e9'
     config = written(tmp_path, 3, rules=f"norm = 1.0\nminimum_clients = 3\n{noise}")
     found = nothing_and_then_something(config, beyond_the_bound, "too few clients count in this round$")
     for first, second in found:
         assert first.failure == "the vectors of 2 clients count, and a round needs 3"
         assert first.epsilons == Epsilons(0.0, 0.0)
         assert second.epsilons is not None
-        assert 0 < second.epsilons.to_others < second.epsilons.to_server
+        assert 0 < second.epsilons.to_others <= second.epsilons.to_server
+        # Of joint noise no server knows a part.
+        assert (second.epsilons.to_others == second.epsilons.to_server) is (how == "joint")
         spent = f"spent: ε {second.epsilons.to_server:.4g} against a server, {second.epsilons.to_others:.4g}"
         assert spent in _line(second)
+
+
+def test_joint_noise_is_for_no_larger_model(tmp_path: Path) -> None:
+    config = written(tmp_path, 2, rules='noise = "joint"\nsigma = 1.0\ndivisor = 2.0')
+    failed = Servers(config, lambda server: server.round(torch.zeros(MOST_VALUES + 1))).failed()
+    assert any("at most 1,000,000 values, and the model has 1,000,001" in str(error) for error in failed)
+    assert not (tmp_path / "server-0.round").exists()
 
 
 def test_servers_refuse_the_round_that_would_overspend(tmp_path: Path) -> None:
