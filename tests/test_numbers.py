@@ -425,6 +425,11 @@ def test_a_scale_for_a_weight_that_is_not_there() -> None:
         tacit.launch(lambda: tacit.share_module(nn.Linear(2, 2), owner=0, scale={"weigth": 20}))
 
 
+def _narrow(compared: Callable[[], Any]) -> Any:
+    with tacit.comparison_width(32):
+        return compared()
+
+
 OVERFLOWS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a product": (lambda x: x * x, "aten.mul.Tensor"),
     "a product of no dimensions": (lambda x: x[0] * x[1], "aten.mul.Tensor"),
@@ -445,7 +450,10 @@ OVERFLOWS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a sum so far": (lambda x: ((x / 8).floor() * 2.0**15).expand(2**18, 2).cumsum(0), "aten.cumsum"),
     "a dividend": (lambda x: (x.long() ** 3 << 11) // 10, "aten.floor_divide"),
     "a quotient": (lambda x: x.long() ** 2 * 2 // x.long().clamp(max=1), "aten.floor_divide"),
-    "a comparison": (lambda x: (x.long() << 45) < -(x.long() << 45), "aten.lt.Tensor"),
+    "a narrow comparison": (
+        lambda x: _narrow(lambda: (x.long() << 14) < -(x.long() << 14)),
+        "aten.lt.Tensor",
+    ),
 }
 
 

@@ -102,8 +102,9 @@ MODULES = [
 
 #: Inside python/tacit/operators.
 OPERATORS = [
-    ["agreement", "network", "operands", "rewrites", "tournaments"],
-    ["approximation", "averages", "optimization", "scales"],
+    ["agreement", "network", "operands", "rewrites"],
+    ["order"],
+    ["approximation", "averages", "optimization", "scales", "tournaments"],
     ["propagation"],
     ["calls"],
     ["table"],

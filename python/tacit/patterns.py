@@ -9,9 +9,9 @@ from tacit.session import Session
 from tacit.shares import Parts
 
 
-def one_hot(session: Session, bits: Parts, size: int, valid: Parts | None = None) -> Parts:
+def one_hot(session: Session, bits: Parts, size: int, *valid: Parts) -> Parts:
     """Bits of numbers, the lowest first along dimension 0, as ``size`` bits along a new last dimension: which
-    of 0 to size − 1 it is, and none where it is greater or ``valid`` does not hold.
+    of 0 to size − 1 it is, and none where it is greater or one of ``valid`` does not hold.
 
     Patterns of few bits next to each other are multiplied with each other, in a tree: log2(bits) rounds, and
     hardly more ANDs than results.
@@ -21,8 +21,8 @@ def one_hot(session: Session, bits: Parts, size: int, valid: Parts | None = None
         tuple(torch.stack([no[at], yes[at]], -1) for no, yes in zip(complement, bits, strict=True))
         for at in range(bits[0].shape[0])
     ]
-    if valid is not None:
-        factors.insert(0, tuple(bit.unsqueeze(-1) for bit in valid))
+    for holds in valid:
+        factors.insert(0, tuple(bit.unsqueeze(-1) for bit in holds))
     # How many patterns of those above a factor there are at most.
     while True:
         factors = _limited(factors, size)

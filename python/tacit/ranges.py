@@ -49,8 +49,8 @@ def check_shift(session: Session, words: torch.Tensor, bits: int) -> None:
 
 
 def check_difference(session: Session, x: torch.Tensor, y: torch.Tensor, width: int) -> None:
-    """Reports differences that need more bits than they are compared with."""
-    if not (x.numel() and y.numel()) or float(_greatest(x)) + _greatest(y) < 2.0 ** (width - 1):
+    """Reports differences that need more bits than they are compared with: of two words at most 65."""
+    if width > 64 or not (x.numel() and y.numel()) or float(_greatest(x)) + _greatest(y) < 2.0 ** (width - 1):
         return
     greatest = float((x.to(torch.float64) - y.to(torch.float64)).abs().max())
     if greatest >= 2.0 ** (width - 1):

@@ -110,3 +110,72 @@ def test_domains() -> None:
     assert quotient.tolist() == rest.tolist() == [7, -7]
     assert torch.allclose(fine, torch.tensor([1.23, -1234.5]), atol=2e-5)
     assert torch.allclose(coarse, torch.tensor([0.0, -1200.0]), atol=1e-3)
+
+
+#: Comparisons at the ends of all words: their differences have 65 bits.
+ENDS = torch.tensor([LOWEST, LOWEST + 1, -(2**62) - 1, -1, 0, 1, 2**62 + 1, HIGHEST - 1, HIGHEST])
+ORDER: dict[str, Call] = {
+    "with zero": lambda x: torch.stack([x < 0, x > 0, x <= 0, x >= 0, x.signbit()]),
+    "with one": lambda x: torch.stack([x < 1, x > -1, x >= 1, x <= -1]),
+    "with the least": lambda x: torch.stack([x < LOWEST, x > LOWEST, x == LOWEST, x <= LOWEST]),
+    "with several": lambda x: torch.stack([x < ENDS.flip(0), ENDS.flip(0) < x, x != ENDS.flip(0)]),
+    "sign": torch.sign,
+    "absolute": torch.abs,
+    "relu": torch.relu,
+    "clamp": lambda x: torch.clamp(x, -(2**62) - 5, HIGHEST - 1),
+    "clamp from": lambda x: torch.clamp(x, min=ENDS.flip(0)),
+    "clamp to": lambda x: torch.clamp(x, max=LOWEST + 1),
+    "max": lambda x: torch.stack([*x.max(0), *x.min(0), x.max(), x.min(), x.amax(), x.amin()]),
+    "argmax": lambda x: torch.stack([x.flip(0).argmax(), x.argmin()]),
+    "sort": lambda x: torch.cat([*x.roll(4).sort(), *x.roll(3).sort(descending=True), *x.topk(2)]),
+    "sort, equal ones": lambda x: torch.cat(torch.stack([x[0], x[8], x[0], x[8]]).sort(stable=True)),
+    "cummax": lambda x: torch.cat([*x.roll(4).cummax(0), *x.roll(4).cummin(0)]),
+    "mode": lambda x: torch.cat([x, x[:1]]).mode().values,
+    "one of": lambda x: torch.isin(x, torch.tensor([LOWEST, 1])),
+    "pooled": lambda x: torch.nn.functional.max_pool2d(x.roll(4).reshape(1, 3, 3), (1, 3)),
+}
+
+
+def test_all_words_are_in_order(everywhere: Callable[..., Any]) -> None:
+    def program() -> list[torch.Tensor]:
+        x, y = tacit.share(ENDS, owner=0), tacit.share(ENDS, owner=1)
+        found = [call(x) for call in ORDER.values()]
+        left, right = x.unsqueeze(1), y.unsqueeze(0)
+        found += [left < right, left >= right, left == right]
+        found += [torch.maximum(left, right), torch.minimum(left, right), torch.clamp(left, right, y[4])]
+        return [value.reveal() for value in found]
+
+    left, right = ENDS.unsqueeze(1), ENDS.unsqueeze(0)
+    plain = [call(ENDS) for call in ORDER.values()] + [left < right, left >= right, left == right]
+    plain += [torch.maximum(left, right), torch.minimum(left, right), torch.clamp(left, right, ENDS[4])]
+    names = [*ORDER, "less", "not less", "equal", "maximum", "minimum", "between secrets"]
+    for name, mine, theirs in zip(names, everywhere(program), plain, strict=True):
+        assert torch.equal(mine, theirs), (name, mine, theirs)
+
+
+def test_small_integers_are_compared_by_as_many_bits(everywhere: Callable[..., Any]) -> None:
+    def program() -> list[torch.Tensor]:
+        small, unsigned = tacit.share(SMALL, owner=0), tacit.share(UNSIGNED, owner=1)
+        wide, bits = tacit.share(ENDS[[0, 3, 4, 5, 8]], owner=0), tacit.share(UNSIGNED > 100, owner=1)
+        found = [
+            small < unsigned,
+            small < wide,
+            unsigned > wide,
+            bits < small,
+            bits > 0,
+        ]
+        return [value.reveal() for value in [*found, unsigned.max() == 255, small.sort(descending=True)[0]]]
+
+    wide, bits = ENDS[[0, 3, 4, 5, 8]], UNSIGNED > 100
+    plain = [UNSIGNED > SMALL, wide > SMALL, wide < UNSIGNED, bits < SMALL, bits > 0]
+    plain += [UNSIGNED.max() == 255, SMALL.sort(descending=True)[0]]
+    for at, (mine, theirs) in enumerate(zip(everywhere(program), plain, strict=True)):
+        assert torch.equal(mine, theirs), (at, mine, theirs)
+
+
+def test_an_index_far_below_zero_is_out_of_range(everywhere: Callable[..., Any]) -> None:
+    def program() -> torch.Tensor:
+        index = tacit.share(torch.tensor([LOWEST, LOWEST + 2, HIGHEST, 2, -1]), owner=0)
+        return torch.gather(torch.tensor([5, 6, 7]), 0, index).reveal()
+
+    assert everywhere(program).tolist() == [0, 0, 0, 7, 0]

@@ -23,6 +23,7 @@ from tacit.operators.operands import (
     times_public,
     together,
 )
+from tacit.operators.order import WORD, difference_width, greater, lesser
 from tacit.operators.scales import of_interpolation, of_session, of_target
 from tacit.operators.table import assign, implements, unsupported
 from tacit.session import Session
@@ -113,8 +114,8 @@ def absolute(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.clamp.default, aten.clamp.Tensor)
 def clamp(x: Any, low: Any = None, high: Any = None) -> SecretTensor:
-    """x between bounds: low + max(x − low, 0) − max(x − high, 0), both side by side; for low > high it
-    is high, as in PyTorch."""
+    """x between bounds: low + max(x − low, 0) − max(x − high, 0), both side by side; of int64 one after the
+    other. For low > high it is high, as in PyTorch."""
     bounds = [bound for bound in (low, high) if bound is not None]
     if not bounds:
         unsupported("clamp without a bound", "give min or max")
@@ -124,13 +125,14 @@ def clamp(x: Any, low: Any = None, high: Any = None) -> SecretTensor:
     for bound in bounds:
         dtype = result_dtype(torch.empty((1,) * x.dim(), dtype=dtype), bound)
     made = partial(SecretTensor, scale=scale, session=session, dtype=dtype)
-    parts, width = lifted(session, x, scale), compared(session, scale)
+    parts, width = lifted(session, x, scale), difference_width(session, scale, x, *bounds)
     if high is None:
         return made(_at_least(session, width, parts, lifted(session, low, scale)))
     if low is None:
         return made(_at_most(session, width, parts, lifted(session, high, scale)))
     lowest, highest = lifted(session, low, scale), lifted(session, high, scale)
-    if isinstance(low, int | float) and isinstance(high, int | float) and low <= high:
+    numbers = isinstance(low, int | float) and isinstance(high, int | float)
+    if numbers and low <= high and width <= WORD:
         parts, lowest, highest = together(parts, lowest, highest)
         above = tuple(torch.stack([x - lo, x - hi]) for x, lo, hi in zip(parts, lowest, highest, strict=True))
         above = shares.relu(session, above, width)
@@ -141,11 +143,12 @@ def clamp(x: Any, low: Any = None, high: Any = None) -> SecretTensor:
 
 def _at_least(session: Session, width: int, x: Parts, bound: Parts) -> Parts:
     x, bound = together(x, bound)
-    return shares.maximum(session, x, bound, width)
+    return greater(session, x, bound, width)
 
 
 def _at_most(session: Session, width: int, x: Parts, bound: Parts) -> Parts:
-    return shares.negate(_at_least(session, width, shares.negate(x), shares.negate(bound)))
+    x, bound = together(x, bound)
+    return lesser(session, x, bound, width)
 
 
 @implements(aten.clamp_min.default, aten.clamp_min.Tensor)

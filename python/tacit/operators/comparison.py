@@ -1,5 +1,5 @@
 """Comparisons. A comparison is a sign bit, of as many bits as the session's comparison width
-gives numbers of that scale."""
+gives numbers of that scale; of whole words three (``order``)."""
 
 from typing import Any
 
@@ -11,8 +11,11 @@ from tacit.operators.operands import (
     as_words,
     bits_of,
     compared,
+    is_secret,
+    public,
     session_of,
 )
+from tacit.operators.order import WORD, difference_width, less, opposite
 from tacit.operators.table import implements
 from tacit.session import Session
 from tacit.shares import Parts
@@ -21,21 +24,25 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
-def _difference(x: Any, y: Any, more: int = 0) -> tuple[Session, Parts, int]:
-    """Session, x − y, and the width at which it is compared; by how many bits it may be wider than that."""
+def _compared(x: Any, y: Any, more: int = 0) -> tuple[Session, Parts, Parts, int]:
+    """Session, x, y, and the width at which they are compared; by how many bits it may be wider than that."""
     session = session_of(x, y)
     left, right, scale = aligned(x, y)
-    width = compared(session, scale)
+    width = difference_width(session, scale, x, y)
     if session.is_plain:
         ranges.check_difference(session, left[0], right[0], width + more)
-    return session, shares.subtract(left, right), width
+    return session, left, right, width
 
 
 @implements(aten.lt.Tensor, aten.lt.Scalar)
 def lt(x: Any, y: Any) -> SecretTensor:
-    """x < y."""
-    session, difference, width = _difference(x, y)
-    return bits_of(session, shares.sign(session, difference, width))
+    """x < y. The rounds of a sign; one more of int64, but not where y is a public 0."""
+    session, left, right, width = _compared(x, y)
+    if width <= WORD or (is_secret(x) and is_secret(y)):
+        return bits_of(session, less(session, left, right, width))
+    if is_secret(x):
+        return bits_of(session, less(session, left, public(y).to(torch.int64), width))
+    return bits_of(session, less(session, opposite(session, right), ~public(x).to(torch.int64), width))
 
 
 @implements(aten.gt.Tensor, aten.gt.Scalar)
@@ -61,8 +68,8 @@ def le(x: Any, y: Any) -> SecretTensor:
 def eq(x: Any, y: Any) -> SecretTensor:
     """x = y, exactly as they are encoded."""
     # Modulo 2^width only zero is none, if there is no sign.
-    session, difference, width = _difference(x, y, more=1)
-    return bits_of(session, shares.equal_zero(session, difference, width))
+    session, left, right, width = _compared(x, y, more=1)
+    return bits_of(session, shares.equal_zero(session, shares.subtract(left, right), min(width, WORD)))
 
 
 @implements(aten.ne.Tensor, aten.ne.Scalar)
@@ -74,12 +81,18 @@ def ne(x: Any, y: Any) -> SecretTensor:
 
 @implements(aten.sign.default, aten.sgn.default)
 def sign(x: SecretTensor) -> SecretTensor:
-    """−1, 0 or 1: both comparisons side by side; booleans as they are."""
+    """−1, 0 or 1: both comparisons side by side, and a round of int64; booleans as they are."""
     if x.dtype == torch.bool:
         return x
     session, x = x._session, as_words(x)
     stacked = tuple(torch.stack([part, -part]) for part in x._parts)
-    ones = shares.bit_to_ring(session, shares.sign(session, stacked, compared(session, x._scale)))
+    signs = shares.sign(session, stacked, compared(session, x._scale))
+    if x.dtype == torch.int64:
+        # The least of all is its own negative: it is less than 0, and not greater too.
+        negative, positive = shares.unstacked(signs)
+        positive = shares.and_bits(session, positive, shares.complement(session, negative))
+        signs = shares.stacked(negative, positive)
+    ones = shares.bit_to_ring(session, signs)
     return x.like(tuple((one[1] - one[0]) << x._scale.bits for one in ones))
 
 

@@ -1,5 +1,5 @@
 """Greatest and least elements, and where they are: tournaments of log2(n) levels, each a comparison and
-a choice. Among equals the first wins, as in PyTorch."""
+a choice; a round more each of int64. Among equals the first wins, as in PyTorch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,13 +11,13 @@ from tacit.fixed import WHOLE
 from tacit.operators.operands import (
     aligned,
     as_words,
-    compared,
     conjunction,
     disjunction,
     result_dtype,
     session_of,
     together,
 )
+from tacit.operators.order import difference_width, greater, less, lesser, opposite
 from tacit.operators.ordering import restored
 from tacit.operators.table import implements, unsupported
 from tacit.session import Session
@@ -28,17 +28,17 @@ aten = torch.ops.aten
 
 
 def greatest(session: Session, x: Parts, width: int) -> Parts:
-    """The greatest along the last dimension, which has at least one element, of numbers of that width."""
+    """The greatest along the last dimension, which has an element; differences have that width."""
     while (size := x[0].shape[-1]) > 1:
         half = size // 2
         left, right = tuple(part[..., :half] for part in x), tuple(part[..., half : 2 * half] for part in x)
-        winners = shares.maximum(session, left, right, width)
+        winners = greater(session, left, right, width)
         x = tuple(torch.cat([won, part[..., 2 * half :]], -1) for won, part in zip(winners, x, strict=True))
     return tuple(part[..., 0] for part in x)
 
 
 def tournament(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
-    """The greatest along the last dimension, of numbers of that width, and the index of the first of
+    """The greatest along the last dimension, where differences have that width, and the index of the first of
     them."""
     size = x[0].shape[-1]
     indices = shares.trivial(session, torch.arange(size))
@@ -49,7 +49,7 @@ def tournament(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
         left, right = (tuple(part[..., side:even:2] for part in x) for side in (0, 1))
         left_index, right_index = (tuple(part[..., side:even:2] for part in indices) for side in (0, 1))
         gain = shares.subtract(right, left)
-        lost = shares.sign(session, shares.subtract(left, right), width)
+        lost = less(session, left, right, width)
         change = tuple(
             torch.stack([a, b]) for a, b in zip(gain, shares.subtract(right_index, left_index), strict=True)
         )
@@ -72,7 +72,7 @@ def _along(x: SecretTensor, dim: int | None) -> tuple[Parts, int]:
         parts = tuple(part.movedim(dim, -1) for part in parts)
     if not parts[0].shape[-1]:
         unsupported("an extremum of no elements", "give it at least one")
-    width = compared(x._session, x._scale)
+    width = difference_width(x._session, x._scale, x)
     if x._session.is_plain and parts[0].numel():
         lowest, highest = parts[0].aminmax()
         ranges.check_difference(x._session, highest, lowest, width)
@@ -88,11 +88,11 @@ def _restored(x: SecretTensor, parts: Parts, dim: int | None, keepdim: bool) -> 
 
 
 def _opposite(x: SecretTensor) -> SecretTensor:
-    """−x for comparisons alone: of small integers as words that may stand outside their dtype, of booleans
-    NOT x."""
+    """x in the opposite order, for comparisons alone: of integers as words that may leave their dtype, of
+    booleans NOT x."""
     if x.dtype == torch.bool:
         return x.like(shares.complement(x._session, x._parts))
-    return x.like(shares.negate(as_words(x)._parts))
+    return x.like(opposite(x._session, as_words(x)._parts))
 
 
 @implements(aten.max.dim)
@@ -170,9 +170,9 @@ def _extremum(x: Any, y: Any, *, least: bool) -> SecretTensor:
     if dtype == torch.bool:
         return conjunction(x, y) if least else disjunction(x, y)
     left, right, scale = aligned(x, y)
-    left, right = together(*((shares.negate(side) if least else side) for side in (left, right)))
-    width = compared(session, scale)
+    left, right = together(left, right)
+    width = difference_width(session, scale, x, y)
     if session.is_plain:
         ranges.check_difference(session, left[0], right[0], width)
-    parts = shares.maximum(session, left, right, width)
-    return SecretTensor(shares.negate(parts) if least else parts, scale, session, dtype)
+    parts = (lesser if least else greater)(session, left, right, width)
+    return SecretTensor(parts, scale, session, dtype)

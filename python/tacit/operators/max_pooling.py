@@ -10,7 +10,8 @@ from torch.nn import functional
 
 from tacit.fixed import WHOLE
 from tacit.operators.average_pooling import covering
-from tacit.operators.operands import as_words, compared, each, lifted, moved, operand_scale
+from tacit.operators.operands import as_words, each, lifted, moved, operand_scale
+from tacit.operators.order import difference_width
 from tacit.operators.scales import of_target
 from tacit.operators.table import implements, unsupported
 from tacit.operators.tournaments import Tournament, Windows
@@ -34,7 +35,8 @@ class _Indices:
 
 def _pooled(x: SecretTensor, stages: list[Windows], dims: int) -> tuple[SecretTensor, SecretTensor]:
     x = as_words(x)
-    tournament = Tournament(x._session, x._parts, stages, compared(x._session, x._scale))
+    width = difference_width(x._session, x._scale, x)
+    tournament = Tournament(x._session, x._parts, stages, width)
     values = x.like(tournament.winners)
     later = _Indices(tournament, dims)
     return values, SecretTensor((), WHOLE, x._session, torch.int64, shape=values.shape, later=later)

@@ -17,8 +17,9 @@ import torch
 
 from tacit import shares
 from tacit.fixed import ENCODED, WHOLE
+from tacit.operators import order
 from tacit.operators.network import Network, network
-from tacit.operators.operands import as_words, compared
+from tacit.operators.operands import as_words
 from tacit.operators.table import implements, unsupported
 from tacit.session import Session
 from tacit.shares import Parts
@@ -37,7 +38,7 @@ def ordered(
     was. Equal values keep their order. Exact.
 
     Rounds: eight for each stage of the network, and at most eleven; fourteen for each stage where values and
-    indices do not fit in a word (integers of 64 bits, more than 2^15 fractions).
+    indices do not fit in a word (more than 2^15 fractions), fifteen of int64.
 
     Fractions are sorted rightly below their scale's limit, and within the comparison width.
     """
@@ -46,11 +47,11 @@ def ordered(
     session, size = x._session, x.shape[dim]
     words = tuple(part.movedim(dim, 0) for part in as_words(x)._parts)
     if descending:
-        words = shares.negate(words)
+        words = order.opposite(session, words)
     places = torch.arange(size).reshape(size, *[1] * (x.dim() - 1)).expand(words[0].shape)
     index = shares.trivial(session, places)
     comparisons = network(size, first, size if last is None else last)
-    width, bits = difference_width(x), max(1, (size - 1).bit_length())
+    width, bits = sorted_width(x), max(1, (size - 1).bit_length())
     if width + bits <= ROOM:
         keys = tuple((word << bits) + place for word, place in zip(words, index, strict=True))
         keys = _sorted(session, keys, comparisons, width + bits)
@@ -60,19 +61,15 @@ def ordered(
     else:
         words, index = _sorted_with(session, words, index, comparisons, width)
     if descending:
-        words = shares.negate(words)
+        words = order.opposite(session, words)
     words, index = (tuple(part.movedim(0, dim) for part in parts) for parts in (words, index))
     return restored(x, words), x.like(index, WHOLE, torch.int64)
 
 
-def difference_width(x: SecretTensor) -> int:
-    """Bits that differences of values need."""
-    own = compared(x._session, x._scale)
-    if x.dtype.is_floating_point:
-        return min(own, ENCODED + 2)
-    if x.dtype == torch.int64:
-        return own
-    return min(own, 2 if x.dtype == torch.bool else torch.iinfo(x.dtype).bits + 1)
+def sorted_width(x: SecretTensor) -> int:
+    """Bits that differences of values need: fractions are those that are encoded."""
+    width = order.difference_width(x._session, x._scale, x)
+    return min(width, ENCODED + 2) if x.dtype.is_floating_point else width
 
 
 def restored(x: SecretTensor, words: Parts) -> SecretTensor:
@@ -102,9 +99,7 @@ def _sorted_with(
     for low, high in comparisons.stages:
         left, right = (tuple(part.index_select(1, places) for part in both) for places in (low, high))
         change = shares.subtract(right, left)
-        # Whether the left one is greater, is less, and is the later one.
-        asked = tuple(torch.stack([part[0], -part[0], part[1]]) for part in change)
-        greater, less, later = shares.unstacked(shares.sign(session, asked, width))
+        greater, less, later = _compared(session, left, right, width)
         equal = shares.complement(session, shares.xor(greater, less))
         swaps = shares.xor(greater, shares.and_bits(session, equal, later))
         swaps = tuple(bit.expand(2, *bit.shape) for bit in swaps)
@@ -115,6 +110,21 @@ def _sorted_with(
     both = tuple(part.index_select(1, comparisons.places) for part in both)
     words, index = shares.unstacked(both)
     return words, index
+
+
+def _compared(session: Session, left: Parts, right: Parts, width: int) -> list[Parts]:
+    """Whether the left of words beside their indices is greater, is less, and is the later one."""
+    change = shares.subtract(right, left)
+    asked = tuple(torch.stack([part[0], -part[0], part[1]]) for part in change)
+    if width <= order.WORD:
+        return shares.unstacked(shares.sign(session, asked, width))
+    asked = tuple(
+        torch.cat([part, torch.stack([a[0], b[0]])]) for part, a, b in zip(asked, left, right, strict=True)
+    )
+    signs = shares.sign(session, asked, order.WORD)
+    both, later, one, other = (tuple(bit[at] for bit in signs) for at in (slice(2), 2, 3, 4))
+    settled = order.settled(session, both, shares.stacked(other, one), shares.stacked(one, other))
+    return [*shares.unstacked(settled), later]
 
 
 # Operators -----------------------------------------------------------------------------------------------

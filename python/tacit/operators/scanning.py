@@ -7,7 +7,8 @@ from tacit import shares
 from tacit.fixed import WHOLE
 from tacit.operators.extremum import tournament
 from tacit.operators.operands import as_words
-from tacit.operators.ordering import difference_width, ordered, restored
+from tacit.operators.order import WORD, less, opposite
+from tacit.operators.ordering import ordered, restored, sorted_width
 from tacit.operators.table import implements, unsupported
 from tacit.session import Session
 from tacit.shares import Parts
@@ -19,37 +20,42 @@ aten = torch.ops.aten
 @implements(aten.cummax.default)
 def cummax(x: SecretTensor, dim: int) -> tuple[SecretTensor, SecretTensor]:
     """The greatest so far along a dimension, and where it is: the last of equals. Eight rounds for each of
-    log2(n) levels. Exact."""
-    return _extrema(x, dim, 1)
+    log2(n) levels, nine of int64. Exact."""
+    words, index = _extrema(x, dim, as_words(x)._parts)
+    return restored(x, words), index
 
 
 @implements(aten.cummin.default)
 def cummin(x: SecretTensor, dim: int) -> tuple[SecretTensor, SecretTensor]:
-    """The least so far along a dimension, and where it is: the last of equals. Eight rounds for each of
-    log2(n) levels. Exact."""
-    return _extrema(x, dim, -1)
+    """The least so far along a dimension, and where it is: the last of equals. As ``cummax``."""
+    words, index = _extrema(x, dim, opposite(x._session, as_words(x)._parts))
+    return restored(x, opposite(x._session, words)), index
 
 
-def _extrema(x: SecretTensor, dim: int, factor: int) -> tuple[SecretTensor, SecretTensor]:
-    """The greatest of factor·x so far, and the last index of it."""
-    session, own = x._session, tuple(part.reshape(part.shape or (1,)) for part in as_words(x)._parts)
-    words = tuple(part.movedim(dim, 0) * factor for part in own)
+def _extrema(x: SecretTensor, dim: int, words: Parts) -> tuple[Parts, SecretTensor]:
+    """The greatest of words so far, and the last index of it."""
+    session = x._session
+    words = tuple(part.reshape(part.shape or (1,)).movedim(dim, 0) for part in words)
     size = words[0].shape[0]
     places = torch.arange(size).reshape(size, *[1] * (words[0].dim() - 1)).expand(words[0].shape)
     index = shares.trivial(session, places)
     both = tuple(torch.stack(pair, 1) for pair in zip(words, index, strict=True))
     distance = 1
     while distance < size:
-        earlier = tuple(part[:-distance] for part in both)
-        gain = shares.subtract(earlier, tuple(part[distance:] for part in both))
+        earlier, later = (
+            tuple(part[rows] for part in both) for rows in (slice(-distance), slice(distance, None))
+        )
+        gain = shares.subtract(earlier, later)
         # The later one loses only if it is less.
-        loses = shares.sign(session, tuple(-part[:, 0] for part in gain), difference_width(x))
+        before, after = (tuple(part[:, 0] for part in side) for side in (earlier, later))
+        loses = less(session, after, before, sorted_width(x))
         loses = tuple(bit.unsqueeze(1).expand(gain[0].shape) for bit in loses)
         both = _added_from(both, distance, shares.bit_multiply(session, loses, gain))
         distance *= 2
-    words = tuple((part[:, 0] * factor).movedim(0, dim).reshape(x.shape) for part in both)
-    index = tuple(part[:, 1].movedim(0, dim).reshape(x.shape) for part in both)
-    return restored(x, words), x.like(index, WHOLE, torch.int64)
+    values, index = (
+        tuple(part[:, which].movedim(0, dim).reshape(x.shape) for part in both) for which in (0, 1)
+    )
+    return values, x.like(index, WHOLE, torch.int64)
 
 
 def _added_from(parts: Parts, first: int, change: Parts) -> Parts:
@@ -70,7 +76,7 @@ def mode(x: SecretTensor, dim: int = -1, keepdim: bool = False) -> tuple[SecretT
     session = x._session
     values, index = ordered(x, dim, False)
     words, places = (tuple(part.movedim(dim, 0) for part in as_words(v)._parts) for v in (values, index))
-    counts = _runs(session, words, difference_width(x))
+    counts = _runs(session, words, min(WORD, sorted_width(x)))
     # The longest run that ends somewhere, the first of equals; what stands there comes along.
     width = max(2, x.shape[dim].bit_length() + 1)
     _, best = tournament(session, tuple(part.movedim(0, -1) for part in counts), width)

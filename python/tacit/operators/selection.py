@@ -46,12 +46,12 @@ def positions(index: Any, size: int, *, wraps: bool = False) -> Parts:
     session, words = index._session, as_words(index)._parts
     count = 2 * size if wraps else size
     words = shares.add(words, shares.trivial(session, torch.tensor(count - size)))
-    # In range is what is not negative and less than the count: of both differences one is negative.
+    # In range is what is not negative and less than the count; of what is far below, its difference wraps.
     ends = shares.trivial(session, torch.tensor([0, count]).reshape(2, *[1] * index.dim()))
     signs = shares.sign(session, shares.subtract(words, ends), compared(session, WHOLE))
-    valid = shares.xor(*shares.unstacked(signs))
+    negative, less = shares.unstacked(signs)
     bits = shares.binary(session, words, max(1, (count - 1).bit_length()))
-    hot = patterns.one_hot(session, bits, count, valid)
+    hot = patterns.one_hot(session, bits, count, shares.complement(session, negative), less)
     return tuple(part[..., :size] ^ part[..., size:] for part in hot) if wraps else hot
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 
 from tacit import shares
+from tacit.operators.order import less
 from tacit.session import Session
 from tacit.shares import Parts
 
@@ -75,7 +76,8 @@ class Tournament:
     """Maxima over windows along one dimension after another; among equals the first wins, as in PyTorch."""
 
     def __init__(self, session: Session, x: Parts, stages: list[Windows], width: int) -> None:
-        """Plays it: for each level a comparison of that width and a choice, 8 rounds."""
+        """Plays it: for each level a comparison of differences of that width and a choice, 8
+        rounds."""
         self.session = session
         #: Of what was played for.
         self.shape = x[0].shape
@@ -85,7 +87,7 @@ class Tournament:
             while places[0].shape[0] > 1:
                 left, right, rest = _neighbours(places)
                 # The left one is the earlier; it loses only when it is less.
-                lost = shares.sign(session, shares.subtract(left, right), width)
+                lost = less(session, left, right, width)
                 levels.append(lost)
                 places = _joined(self._chosen(lost, left, right), rest)
             x = tuple(part[0] for part in places)
