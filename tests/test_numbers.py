@@ -448,8 +448,8 @@ OVERFLOWS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a norm": (lambda x: x.norm(), "aten.linalg_vector_norm"),
     "a sum of many": (lambda x: ((x / 8).floor() * 2.0**15).expand(2**18, 2).sum(), "aten.sum"),
     "a sum so far": (lambda x: ((x / 8).floor() * 2.0**15).expand(2**18, 2).cumsum(0), "aten.cumsum"),
-    "a dividend": (lambda x: (x.long() ** 3 << 11) // 10, "aten.floor_divide"),
-    "a quotient": (lambda x: x.long() ** 2 * 2 // x.long().clamp(max=1), "aten.floor_divide"),
+    "a dividend": (lambda x: (x.long() << 15) // (x + 1), "aten.floor_divide"),
+    "a divisor": (lambda x: x // (x.long() << 15), "aten.floor_divide"),
     "a narrow comparison": (
         lambda x: _narrow(lambda: (x.long() << 14) < -(x.long() << 14)),
         "aten.lt.Tensor",

@@ -61,13 +61,11 @@ def check_difference(session: Session, x: torch.Tensor, y: torch.Tensor, width: 
         )
 
 
-def check_quotient(session: Session, x: torch.Tensor, y: torch.Tensor, limit: int, quotients: int) -> None:
-    """Reports words that cannot be divided, or quotients that are not found: those of more bits than that."""
+def check_quotient(session: Session, x: torch.Tensor, y: torch.Tensor, limit: int) -> None:
+    """Reports words of fractions that cannot be divided: those of more bits than that."""
     if x.numel():
-        wide, divisors = x.to(torch.float64), y.to(torch.float64).abs().clamp(min=1)
-        _check_word(session, "dividend", float(wide.abs().max()), limit)
-        _check_word(session, "divisor", float(divisors.max()), limit)
-        _check_word(session, "quotient", float((wide.abs() / divisors).max()), quotients)
+        for what, words in (("dividend", x), ("divisor", y)):
+            _check_word(session, what, float(_greatest(words)), limit)
 
 
 def _check_word(session: Session, what: str, greatest: float, limit: int = fixed.RANGE) -> None:

@@ -15,6 +15,27 @@ SMALL = torch.tensor([-128, -3, 0, 77, 127], dtype=torch.int8)
 UNSIGNED = torch.tensor([0, 1, 128, 200, 255], dtype=torch.uint8)
 NUMBERS = torch.tensor([0, 1, -1, 7, -7, 100, -(2**29), 2**29 + 5, 2**40 + 1])
 DIVISORS = torch.tensor([3, -1, 2, -3, 7, -(2**20), 1, 3, 2**30 - 3])
+#: Dividends and divisors at the ends of all words, and beside multiples.
+DIVIDED = torch.tensor(
+    [
+        LOWEST,
+        LOWEST,
+        LOWEST,
+        LOWEST + 1,
+        HIGHEST,
+        HIGHEST,
+        HIGHEST,
+        -1,
+        0,
+        2**45,
+        2**61,
+        -(2**61) - 1,
+        3**39 - 1,
+    ]
+)
+DIVIDING = torch.tensor(
+    [1, -3, LOWEST, HIGHEST, LOWEST, HIGHEST, -1, LOWEST, LOWEST, 3, -(2**61), 2**61, 3**20]
+)
 FRACTIONS = torch.tensor(
     [0.0, 0.5, -0.5, 1.5, 2.5, -2.5, -0.25, 7.99999, -7.99999, 1000.5, -(2.0**14) + 0.125]
 )
@@ -45,6 +66,11 @@ ALONE: dict[str, tuple[torch.Tensor, Call]] = {
         lambda x: torch.stack([torch.div(x, by, rounding_mode="floor") for by in (1, 2, 3, -3, 4, 5)]),
     ),
     "rest of few": (WORDS[:-2], lambda x: torch.stack([x % by for by in (1, -1, 2, 3, 4)])),
+    "all words": (WORDS, lambda x: torch.stack([x // 7, x // -7, x % 10, x % -(2**61), x // HIGHEST])),
+    "all words towards zero": (WORDS, lambda x: torch.div(x, -3, rounding_mode="trunc")),
+    "all words, rest": (WORDS, lambda x: torch.stack([torch.fmod(x, 10), torch.fmod(x, LOWEST)])),
+    "by several": (WORDS, lambda x: x // OTHERS.clamp(min=1)),
+    "small by several": (SMALL, lambda x: x // torch.tensor([3, -1, 5, -128, 127], dtype=torch.int8)),
     "by a large number": (WORDS[:-2], lambda x: torch.div(x, 2**55, rounding_mode="floor")),
     "of large numbers": (WORDS[:-2], lambda x: torch.remainder(x, 10)),
     "fmod": (NUMBERS, lambda x: torch.fmod(x, -6)),
@@ -74,6 +100,9 @@ BETWEEN: dict[str, tuple[torch.Tensor, torch.Tensor, Call]] = {
     "right, no sign": (UNSIGNED, torch.tensor([0, 1, 3, 7, 5], dtype=torch.uint8), torch.bitwise_right_shift),
     "floor": (NUMBERS, DIVISORS, torch.floor_divide),
     "towards zero": (NUMBERS, DIVISORS, lambda x, y: torch.div(x, y, rounding_mode="trunc")),
+    "floor of all words": (DIVIDED, DIVIDING, torch.floor_divide),
+    "all words towards zero": (DIVIDED, DIVIDING, lambda x, y: torch.div(x, y, rounding_mode="trunc")),
+    "remainder of all words": (DIVIDED, DIVIDING, torch.remainder),
     "remainder": (NUMBERS, DIVISORS, torch.remainder),
     "fmod": (NUMBERS, DIVISORS, torch.fmod),
     "remainder of fractions": (FRACTIONS, FRACTIONS.flip(0) + 3.25, torch.remainder),
@@ -92,6 +121,18 @@ def test_integers_and_rounding_are_exact(everywhere: Callable[..., Any]) -> None
         assert mine.dtype == theirs.dtype, name
         tolerance = 2e-5 * (theirs.dtype.is_floating_point)
         assert torch.allclose(mine, theirs, rtol=0, atol=tolerance), (name, mine, theirs)
+
+
+def test_true_quotients_of_integers_up_to_the_limit_of_fractions(everywhere: Callable[..., Any]) -> None:
+    words = torch.tensor([2**30 - 1, 1 - 2**30, 3, 0])
+
+    def program() -> tuple[torch.Tensor, torch.Tensor]:
+        x, three = tacit.share(words, owner=0), tacit.share(torch.full((4,), 3), owner=1)
+        return (x / 3).reveal(), (x / three).reveal()
+
+    by_public, by_secret = everywhere(program)
+    assert torch.allclose(by_public.double(), words.double() / 3, rtol=2**-21, atol=2**-14)
+    assert torch.allclose(by_secret.double(), words.double() / 3, rtol=2**-12, atol=2**-13)
 
 
 def test_domains() -> None:

@@ -23,7 +23,7 @@ def difference_width(session: Session, scale: Scale, *operands: Any) -> int:
     own = compared(session, scale)
     if scale != WHOLE or any(_is_fraction(operand) for operand in operands):
         return own
-    needed = max(map(_reach, operands)) + 1
+    needed = max(map(reach, operands)) + 1
     # What a program promises by its comparison width goes for differences too.
     return needed if own == WORD else min(own, needed)
 
@@ -32,7 +32,7 @@ def _is_fraction(operand: Any) -> bool:
     return isinstance(operand, float) or (isinstance(operand, torch.Tensor) and operand.is_floating_point())
 
 
-def _reach(operand: Any) -> int:
+def reach(operand: Any) -> int:
     """Bits that integers have, with their sign."""
     if not isinstance(operand, SecretTensor):
         words = public(operand).to(torch.int64)
