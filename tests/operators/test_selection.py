@@ -64,6 +64,8 @@ CASES: dict[str, Case] = {
     "index_fill_": (X, UNIQUE, X, lambda x, i, _: x.clone().index_fill_(1, i, 0.5)),
     "scatter_add": (X, below(5, 3, 6, 2), drawn(4, 7, 3), lambda x, i, v: x.scatter_add(1, i, v)),
     "scatter": (X, UNIQUE.expand(2, 3).T.unsqueeze(0), drawn(4, 5, 3), lambda x, i, v: x.scatter(1, i, v)),
+    "scatter of a number": (X, below(5, 3, 6, 2), X, lambda x, i, _: x.scatter(1, i, -2.5)),
+    "scatter_ of a number": (X, below(5, 3, 1, 2), X, lambda x, i, _: x.clone().scatter_(1, i, 1)),
     "scatter into booleans": (X > 0, UNIQUE.reshape(1, 3, 1), X < 0, lambda x, i, v: x.scatter(1, i, v)),
     "index_put": (
         X,
@@ -101,7 +103,7 @@ def test_secret_indices(everywhere: Callable[..., Any]) -> None:
             i, secret = tacit.share(index, owner=0), tacit.share(x, owner=1)
             v = tacit.share(values, owner=1)
             ways = [apply(secret, i, v), apply(secret, i, values)]
-            if name not in ("index_put in place", "index_fill_"):
+            if name not in ("index_put in place", "index_fill_", "scatter_ of a number"):
                 ways += [apply(x, i, values), apply(x, i, v)]
             found[name] = list(map(shown, ways))
         return found

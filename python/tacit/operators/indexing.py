@@ -238,4 +238,9 @@ for _overload, _in_words in (
     _writes_at_indices(_overload, _in_words, addressing.write_rows)
 _writes_at_indices(aten.index_add.default, aten.index_add.default, addressing.write_rows, adds=True)
 _writes_at_indices(aten.scatter.src, aten.scatter.src, addressing.scatter)
+_writes_at_indices(
+    aten.scatter.value,
+    lambda part, dim, index, value: part.scatter(dim, index, value.expand(index.shape)),
+    addressing.scatter,
+)
 _writes_at_indices(aten.scatter_add.default, aten.scatter_add.default, addressing.scatter, adds=True)
