@@ -84,6 +84,19 @@ def figures(line: str) -> tuple[float, float]:
     return float(found[1]), float(found[2])
 
 
+def test_saving_and_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran("resume.py", "--epochs", 6, "--folder", tmp_path / "saved")
+    interrupted, resumed, error = capsys.readouterr().out.splitlines()
+    assert resumed.startswith("resumed from epoch 3 to 6: loss ")
+    before, after = (float(line.rsplit(" ", 1)[1]) for line in (interrupted, resumed))
+    assert after < before
+    # Nine steps of Adam of 0.02 each would be off by a tenth, if its states were lost.
+    found = re.fullmatch(r"no weight is off by more than (\S+) from training that was not interrupted", error)
+    assert found is not None
+    assert float(found[1]) < 0.01
+    assert any((tmp_path / "saved").iterdir())
+
+
 def test_private_classification_of_text(capsys: pytest.CaptureFixture[str]) -> None:
     ran("text.py")
     *_, last = capsys.readouterr().out.splitlines()
