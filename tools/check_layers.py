@@ -56,8 +56,9 @@ INSIDE = {
     ],
     "session": [["limits", "options", "session"], ["configured", "doctor", "local", "submissions"]],
     "riscv": [
-        ["formats", "words"],
+        ["words"],
         ["composed", "fault", "operation"],
+        ["formats", "ieee"],
         ["encoding", "instruction", "memory", "secret"],
         ["extensions", "program"],
         ["decode"],

@@ -23,15 +23,22 @@ pub struct Encoding {
 #[allow(missing_docs, reason = "the manual's names in words")]
 pub mod opcode {
     pub const LOAD: u32 = 0x03;
+    pub const LOAD_FLOAT: u32 = 0x07;
     pub const FENCE: u32 = 0x0f;
     pub const IMMEDIATE: u32 = 0x13;
     pub const ADD_UPPER: u32 = 0x17;
     pub const IMMEDIATE_32: u32 = 0x1b;
     pub const STORE: u32 = 0x23;
+    pub const STORE_FLOAT: u32 = 0x27;
     pub const ATOMIC: u32 = 0x2f;
     pub const REGISTERS: u32 = 0x33;
     pub const LOAD_UPPER: u32 = 0x37;
     pub const REGISTERS_32: u32 = 0x3b;
+    pub const MULTIPLY_ADD: u32 = 0x43;
+    pub const MULTIPLY_SUBTRACT: u32 = 0x47;
+    pub const NEGATED_MULTIPLY_SUBTRACT: u32 = 0x4b;
+    pub const NEGATED_MULTIPLY_ADD: u32 = 0x4f;
+    pub const FLOAT: u32 = 0x53;
     pub const BRANCH: u32 = 0x63;
     pub const JUMP_REGISTER: u32 = 0x67;
     pub const JUMP: u32 = 0x6f;

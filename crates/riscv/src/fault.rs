@@ -15,7 +15,7 @@ pub enum Fault {
     #[error("the program wants {wanted} bytes of memory, and it may have {most}")]
     TooLarge { wanted: u64, most: u64 },
     #[error(
-        "{0:#010x} is no instruction of rv64imac_zicsr_zicond_zba_zbb_zbs: compile for that with -march"
+        "{0:#010x} is no instruction of rv64gc_zicsr_zicond_zba_zbb_zbs: compile for that with -march"
     )]
     Unknown(u32),
     #[error("there are no instructions at {0:#x}")]
@@ -46,6 +46,16 @@ pub enum Fault {
     SecretAddress,
     #[error("an argument of a system call is secret")]
     SecretArgument,
+    #[error("{0} is no rounding mode: those of floats are 0 to 4")]
+    Rounding(u8),
+    #[error(
+        "the value for a control register is secret, and it says how everything after it is done"
+    )]
+    SecretControl,
+    #[error(
+        "a float is computed of secret bits: share its value as a float, or convert a secret integer"
+    )]
+    SecretBits,
     #[error("there is no function {0} in the program: do not have it inlined or stripped")]
     NoFunction(String),
 }

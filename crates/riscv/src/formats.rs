@@ -1,6 +1,7 @@
 //! Where registers and constants lie in an instruction's four bytes: the formats of chapter 2.2 of the
 //! unprivileged manual (RISC-V International, 2024).
 
+use crate::operation::Floating;
 use std::fmt;
 
 /// Where registers and constants lie.
@@ -36,6 +37,12 @@ pub enum Format {
     Atomic,
     /// rd, an address rs1.
     Reserved,
+    /// The registers of a float function, and how it rounds.
+    Float(Floating),
+    /// A float rd, an address rs1 + constant.
+    FloatLoad,
+    /// A float rs2, an address rs1 + constant.
+    FloatStore,
 }
 
 /// Registers by their numbers, and a constant; 0 where an instruction has none.
@@ -58,6 +65,18 @@ const REGISTERS: [&str; 32] = [
     "t5", "t6",
 ];
 
+/// The names of the float registers by their part in calls.
+const FLOATS: [&str; 32] = [
+    "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "fs0", "fs1", "fa0", "fa1", "fa2",
+    "fa3", "fa4", "fa5", "fa6", "fa7", "fs2", "fs3", "fs4", "fs5", "fs6", "fs7", "fs8", "fs9",
+    "fs10", "fs11", "ft8", "ft9", "ft10", "ft11",
+];
+
+/// The rounding modes by their numbers.
+const ROUNDING: [&str; 8] = [
+    "rne", "rtz", "rdn", "rup", "rmm", "unknown", "unknown", "dyn",
+];
+
 /// `bits` bits of a word from `low` on.
 pub const fn field(word: u32, low: u32, bits: u32) -> u32 {
     (word >> low) & ((1 << bits) - 1)
@@ -76,10 +95,12 @@ impl Format {
         let immediate = self.immediate(word);
         let (rd, rs1, rs2) = match self {
             Self::R | Self::Atomic => (rd, rs1, rs2),
-            Self::Unary | Self::I | Self::Shift(_) | Self::Load => (rd, rs1, 0),
+            Self::Unary | Self::I | Self::Shift(_) | Self::Load | Self::FloatLoad => (rd, rs1, 0),
+            Self::Float(of) if of.function.operands() == 1 => (rd, rs1, 0),
+            Self::Float(_) => (rd, rs1, rs2),
             Self::Control | Self::Reserved | Self::Fence => (rd, rs1, 0),
             Self::ControlImmediate | Self::U | Self::J => (rd, 0, 0),
-            Self::S | Self::B => (0, rs1, rs2),
+            Self::S | Self::B | Self::FloatStore => (0, rs1, rs2),
             Self::Bare => (0, 0, 0),
         };
         Operands {
@@ -93,9 +114,9 @@ impl Format {
     fn immediate(self, word: u32) -> i32 {
         match self {
             Self::R | Self::Unary | Self::Bare => 0,
-            Self::I | Self::Load => word as i32 >> 20,
+            Self::I | Self::Load | Self::FloatLoad => word as i32 >> 20,
             Self::Shift(bits) => field(word, 20, bits.into()) as i32,
-            Self::S => (word as i32 >> 25) << 5 | field(word, 7, 5) as i32,
+            Self::S | Self::FloatStore => (word as i32 >> 25) << 5 | field(word, 7, 5) as i32,
             Self::B => {
                 let low =
                     field(word, 8, 4) << 1 | field(word, 25, 6) << 5 | field(word, 7, 1) << 11;
@@ -112,6 +133,12 @@ impl Format {
             Self::ControlImmediate => (field(word, 15, 5) << 12 | field(word, 20, 12)) as i32,
             // Acquire and release.
             Self::Atomic | Self::Reserved => field(word, 25, 2) as i32,
+            // How it is rounded and, above that, the third register that is read.
+            Self::Float(of) if of.function.operands() == 3 => {
+                (field(word, 27, 5) << 3 | field(word, 12, 3)) as i32
+            }
+            Self::Float(of) if of.function.rounds() => field(word, 12, 3) as i32,
+            Self::Float(_) => 0,
         }
     }
 
@@ -124,9 +151,11 @@ impl Format {
         let immediate = of.immediate as u32;
         let constant = match self {
             Self::R | Self::Unary | Self::Bare => 0,
-            Self::I | Self::Load | Self::Fence | Self::Control => immediate << 20,
+            Self::I | Self::Load | Self::FloatLoad | Self::Fence | Self::Control => immediate << 20,
             Self::Shift(bits) => field(immediate, 0, bits.into()) << 20,
-            Self::S => field(immediate, 5, 7) << 25 | field(immediate, 0, 5) << 7,
+            Self::S | Self::FloatStore => {
+                field(immediate, 5, 7) << 25 | field(immediate, 0, 5) << 7
+            }
             Self::B => {
                 let upper = field(immediate, 12, 1) << 31 | field(immediate, 5, 6) << 25;
                 upper | field(immediate, 1, 4) << 8 | field(immediate, 11, 1) << 7
@@ -138,6 +167,7 @@ impl Format {
             }
             Self::ControlImmediate => field(immediate, 0, 12) << 20 | field(immediate, 12, 5) << 15,
             Self::Atomic | Self::Reserved => field(immediate, 0, 2) << 25,
+            Self::Float(_) => field(immediate, 3, 5) << 27 | field(immediate, 0, 3) << 12,
         };
         rd | rs1 | rs2 | constant
     }
@@ -169,8 +199,48 @@ impl Format {
             }
             Self::Atomic => write!(f, "{name}{} {rd},{rs2},({rs1})", ordering(immediate)),
             Self::Reserved => write!(f, "{name}{} {rd},({rs1})", ordering(immediate)),
+            Self::Float(floating) => floats(floating, name, of, f),
+            Self::FloatLoad => {
+                write!(f, "{name} {},{immediate}({rs1})", float(of.rd))
+            }
+            Self::FloatStore => {
+                write!(f, "{name} {},{immediate}({rs1})", float(of.rs2))
+            }
         }
     }
+}
+
+fn float(register: u8) -> &'static str {
+    FLOATS[usize::from(register)]
+}
+
+/// A float function; what rounds as the control register says, or where nothing is lost, does not say how.
+fn floats(of: Floating, name: &str, with: &Operands, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let integer = |register: u8| REGISTERS[usize::from(register)];
+    let function = of.function;
+    let rd = if function.writes_integer() {
+        integer(with.rd)
+    } else {
+        float(with.rd)
+    };
+    let rs1 = if function.reads_integer() {
+        integer(with.rs1)
+    } else {
+        float(with.rs1)
+    };
+    write!(f, "{name} {rd},{rs1}")?;
+    if function.operands() > 1 {
+        write!(f, ",{}", float(with.rs2))?;
+    }
+    if function.operands() > 2 {
+        write!(f, ",{}", float((with.immediate >> 3) as u8 & 31))?;
+    }
+    let mode = with.immediate & 7;
+    let unsaid = if of.is_exact() { 0 } else { 7 };
+    if function.rounds() && mode != unsaid {
+        write!(f, ",{}", ROUNDING[mode as usize])?;
+    }
+    Ok(())
 }
 
 fn ordering(bits: i32) -> &'static str {

@@ -9,6 +9,7 @@
 //! | [`operation`], [`instruction`] | what instructions do, apart from how they are written |
 //! | [`formats`], [`encoding`], [`mod@decode`] | how they are written, and read |
 //! | [`extensions`] | the instruction set: encodings and meaning, one extension a file |
+//! | [`ieee`] | floats that everybody knows |
 //! | [`program`], [`code`] | a compiled program as its file has it, and its instructions |
 //! | [`memory`] | bytes that everybody knows, and pieces of words that nobody does |
 //! | [`machine`] | one hart: what each instruction does with registers and memory |
@@ -26,6 +27,7 @@ pub mod encoding;
 pub mod extensions;
 pub mod fault;
 pub mod formats;
+pub mod ieee;
 pub mod instruction;
 pub mod machine;
 pub mod memory;

@@ -8,7 +8,10 @@ use crate::memory::Memory;
 use crate::operation::{Atomic, AtomicChange, Control, ControlChange, Load, Operation};
 use crate::program::Program;
 use crate::words::{Signs, Words};
+use floats::Floats;
 use std::array;
+
+mod floats;
 
 /// The bytes of the stack.
 pub const STACK: u64 = 1 << 23;
@@ -41,6 +44,7 @@ pub struct Machine<W: Words> {
     /// What lies in memory.
     pub memory: Memory<W::Word>,
     registers: [W::Word; 32],
+    floats: Floats<W::Word>,
     pc: u64,
     code: Code,
     /// The address that an instruction of A keeps in mind.
@@ -76,6 +80,7 @@ impl<W: Words> Machine<W> {
             words,
             memory,
             registers,
+            floats: Floats::new(&zero),
             pc: program.entry,
             code: Code::new(&program.segments),
             reserved: None,
@@ -216,6 +221,11 @@ impl<W: Words> Machine<W> {
             Operation::Breakpoint => return Err(Fault::Breakpoint),
             Operation::Control(control) => self.control(control, rd, rs1, immediate)?,
             Operation::Atomic(atomic) => self.atomic(atomic, rd, rs1, rs2)?,
+            Operation::Float(floating) => self.float(floating, &instruction.operands)?,
+            Operation::LoadFloat(precision) => self.load_float(precision, &instruction.operands)?,
+            Operation::StoreFloat(precision) => {
+                self.store_float(precision, &instruction.operands)?
+            }
         }
         Ok(next)
     }
@@ -236,10 +246,7 @@ impl<W: Words> Machine<W> {
 
     #[inline]
     fn load(&mut self, load: Load, address: u64) -> Result<W::Word> {
-        let loaded = self
-            .memory
-            .load(&mut self.words, address, load.bytes.into());
-        let loaded = loaded.map_err(|fault| in_stack(fault, address))?;
+        let loaded = self.bytes_at(address, load.bytes)?;
         if load.signs == Signs::Unsigned || load.bytes == 8 {
             return Ok(loaded);
         }
@@ -248,7 +255,13 @@ impl<W: Words> Machine<W> {
             .extend(&loaded, 8 * u32::from(load.bytes), Signs::Signed))
     }
 
-    /// Counters are read, and nothing is written that a program can find again.
+    #[inline]
+    fn bytes_at(&mut self, address: u64, bytes: u8) -> Result<W::Word> {
+        let loaded = self.memory.load(&mut self.words, address, bytes.into());
+        loaded.map_err(|fault| in_stack(fault, address))
+    }
+
+    /// Counters are read; what is written is the state of floats alone.
     fn control(&mut self, control: Control, rd: usize, rs1: usize, immediate: i32) -> Result<()> {
         let number = immediate as u32 & 0xfff;
         let operand = if control.constant {
@@ -256,6 +269,25 @@ impl<W: Words> Machine<W> {
         } else {
             rs1
         };
+        if floats::CONTROLS.contains(&number) {
+            let value = if control.constant {
+                operand as u64
+            } else {
+                let word = self.words.public(&self.registers[operand]);
+                word.ok_or(Fault::SecretControl)?
+            };
+            let old = self.floats.control(number);
+            self.floats.set_control(
+                number,
+                match control.change {
+                    ControlChange::Write => value,
+                    ControlChange::Set => old | value,
+                    ControlChange::Clear => old & !value,
+                },
+            );
+            self.set_public(rd, old);
+            return Ok(());
+        }
         let is_read_only = control.change != ControlChange::Write && operand == 0;
         if !(COUNTERS.contains(&number) && is_read_only) {
             return Err(Fault::UnknownControl(number));

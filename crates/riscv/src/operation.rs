@@ -35,6 +35,12 @@ pub enum Operation {
     Control(Control),
     /// Reads memory, computes and writes it back in one.
     Atomic(Atomic),
+    /// Computes with floats.
+    Float(Floating),
+    /// The float rd := the bytes at rs1 + immediate.
+    LoadFloat(Precision),
+    /// The float rs2 to rs1 + immediate.
+    StoreFloat(Precision),
 }
 
 /// What gives a word of two, or of one.
@@ -242,4 +248,156 @@ pub enum AtomicChange {
     Minimum(Signs),
     /// The greater stays.
     Maximum(Signs),
+}
+
+/// How long floats are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Precision {
+    /// 32 bits: F.
+    Single,
+    /// 64 bits: D.
+    Double,
+}
+
+/// An instruction of F or D.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Floating {
+    /// Of which floats.
+    pub precision: Precision,
+    /// What is computed of them.
+    pub function: FloatFunction,
+}
+
+/// What F and D compute. Operands a, b and c are floats, and so is the result, where nothing else is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FloatFunction {
+    /// a + b.
+    Add,
+    /// a − b.
+    Subtract,
+    /// a·b.
+    Multiply,
+    /// a / b.
+    Divide,
+    /// √a.
+    SquareRoot,
+    /// a·b + c, rounded once.
+    MultiplyAdd(Turned),
+    /// a with another sign.
+    Sign(SignChange),
+    /// The lesser.
+    Minimum,
+    /// The greater.
+    Maximum,
+    /// The integer 1 if that holds of a and b, else 0.
+    Compare(Comparison),
+    /// The integer that says of which kind a is.
+    Classify,
+    /// The integer nearest to a, of so many bits.
+    ToInteger(u8, Signs),
+    /// The float nearest to an integer of so many bits.
+    FromInteger(u8, Signs),
+    /// a, which has that precision.
+    FromFloat(Precision),
+    /// The bits of a as an integer.
+    ToBits,
+    /// The float that bits are.
+    FromBits,
+}
+
+/// What is negated before a sum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Turned {
+    /// The product.
+    pub product: bool,
+    /// What is added to it.
+    pub addend: bool,
+}
+
+/// Where a sign comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SignChange {
+    /// From b.
+    Copy,
+    /// The opposite of b's.
+    Negate,
+    /// Its own, turned where b is negative.
+    Multiply,
+}
+
+/// A relation of floats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Comparison {
+    /// a = b.
+    Equal,
+    /// a < b.
+    Less,
+    /// a ≤ b.
+    LessOrEqual,
+}
+
+impl Precision {
+    /// Of a float.
+    #[must_use]
+    pub const fn bytes(self) -> u8 {
+        match self {
+            Self::Single => 4,
+            Self::Double => 8,
+        }
+    }
+}
+
+impl Floating {
+    /// Whether every result is exact: of conversions to what is longer.
+    #[must_use]
+    pub const fn is_exact(self) -> bool {
+        match (self.precision, self.function) {
+            (Precision::Double, FloatFunction::FromInteger(bits, _)) => bits == 32,
+            (Precision::Double, FloatFunction::FromFloat(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+impl FloatFunction {
+    /// Whether the operand is an integer.
+    #[must_use]
+    pub const fn reads_integer(self) -> bool {
+        matches!(self, Self::FromInteger(..) | Self::FromBits)
+    }
+
+    /// Whether the result is an integer.
+    #[must_use]
+    pub const fn writes_integer(self) -> bool {
+        matches!(
+            self,
+            Self::Compare(_) | Self::Classify | Self::ToInteger(..) | Self::ToBits
+        )
+    }
+
+    /// Whether a rounding mode is given, even if the result is exact.
+    #[must_use]
+    pub const fn rounds(self) -> bool {
+        !matches!(
+            self,
+            Self::Sign(_)
+                | Self::Minimum
+                | Self::Maximum
+                | Self::Compare(_)
+                | Self::Classify
+                | Self::ToBits
+                | Self::FromBits
+        )
+    }
+
+    /// How many operands there are.
+    #[must_use]
+    pub const fn operands(self) -> usize {
+        match self {
+            Self::MultiplyAdd(_) => 3,
+            Self::Add | Self::Subtract | Self::Multiply | Self::Divide => 2,
+            Self::Sign(_) | Self::Minimum | Self::Maximum | Self::Compare(_) => 2,
+            _ => 1,
+        }
+    }
 }

@@ -16,6 +16,8 @@ fn oracle() -> Decoder {
     let known = [
         Extension::M,
         Extension::A,
+        Extension::F,
+        Extension::D,
         Extension::C,
         Extension::Zba,
         Extension::Zbb,

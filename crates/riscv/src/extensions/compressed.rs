@@ -1,10 +1,12 @@
-//! C: two bytes for what is frequent. Each stands for an instruction of four bytes, and is decoded as that one;
-//! those of floats are with F and D.
+//! C: two bytes for what is frequent. Each stands for an instruction of four bytes, and is decoded as that one.
 
 use crate::formats::{Operands, signed};
 use crate::instruction::Instruction;
-use crate::operation::{Base, Condition, Function, Load, Operation};
+use crate::operation::{Base, Condition, Function, Load, Operation, Precision};
 use crate::words::Signs::{Signed, Unsigned};
+
+const LOAD_DOUBLE: Operation = Operation::LoadFloat(Precision::Double);
+const STORE_DOUBLE: Operation = Operation::StoreFloat(Precision::Double);
 
 const ZERO: u8 = 0;
 const RETURN_ADDRESS: u8 = 1;
@@ -27,8 +29,10 @@ fn first_quadrant(half: u16, third: u16) -> Option<Instruction> {
             let offset = gather(half, &[(5, 1, 3), (6, 1, 2), (7, 4, 6), (11, 2, 4)]);
             (offset != 0).then(|| constant(Base::Add, low, STACK, offset))
         }
+        1 => Some(made(LOAD_DOUBLE, [low, high, 0], double_offset(half))),
         2 => Some(load(4, low, high, word_offset(half))),
         3 => Some(load(8, low, high, double_offset(half))),
+        5 => Some(made(STORE_DOUBLE, [0, high, low], double_offset(half))),
         6 => Some(store(4, low, high, word_offset(half))),
         7 => Some(store(8, low, high, double_offset(half))),
         _ => None,
@@ -78,6 +82,10 @@ fn third_quadrant(half: u16, third: u16) -> Option<Instruction> {
     let places = gather(half, &[(2, 5, 0), (12, 1, 5)]);
     match third {
         0 => Some(constant(Base::ShiftLeft, rd, rd, places)),
+        1 => {
+            let offset = gather(half, &[(2, 3, 6), (5, 2, 3), (12, 1, 5)]);
+            Some(made(LOAD_DOUBLE, [rd, STACK, 0], offset))
+        }
         2 => {
             let offset = gather(half, &[(2, 2, 6), (4, 3, 2), (12, 1, 5)]);
             (rd != ZERO).then(|| load(4, rd, STACK, offset))
@@ -94,6 +102,10 @@ fn third_quadrant(half: u16, third: u16) -> Option<Instruction> {
             (_, rs1, ZERO) => Some(made(Operation::JumpRegister, [RETURN_ADDRESS, rs1, 0], 0)),
             _ => Some(registers(Base::Add, rd, rd, rs2)),
         },
+        5 => {
+            let offset = gather(half, &[(7, 3, 6), (10, 3, 3)]);
+            Some(made(STORE_DOUBLE, [0, STACK, rs2], offset))
+        }
         6 => Some(store(4, rs2, STACK, gather(half, &[(7, 2, 6), (9, 4, 2)]))),
         7 => Some(store(8, rs2, STACK, gather(half, &[(7, 3, 6), (10, 3, 3)]))),
         _ => None,

@@ -11,6 +11,7 @@
 //! | [`single_bits`] | Zbs: one bit of a word |
 //! | [`conditional`] | Zicond: zero or not, by a condition |
 //! | [`control`] | Zicsr: control registers |
+//! | [`single`], [`double`] | F and D: floats of 32 and 64 bits; [`floats`]: what they have in common |
 //! | [`compressed`] | C: two bytes for what is frequent |
 
 pub mod addresses;
@@ -20,7 +21,10 @@ pub mod bits;
 pub mod compressed;
 pub mod conditional;
 pub mod control;
+pub mod double;
+pub mod floats;
 pub mod multiplication;
+pub mod single;
 pub mod single_bits;
 
 use crate::encoding::Encoding;
@@ -53,6 +57,9 @@ pub fn encodings() -> impl Iterator<Item = &'static Encoding> {
         single_bits::ENCODINGS,
         conditional::ENCODINGS,
         control::ENCODINGS,
+        single::ENCODINGS,
+        double::ENCODINGS,
+        double::CONVERSIONS,
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,119 @@
+//! The float registers, and what instructions of F and D do with them.
+
+use super::Machine;
+use crate::fault::{Fault, Result};
+use crate::formats::Operands;
+use crate::ieee;
+use crate::operation::{Floating, Precision};
+use crate::words::Words;
+use rustc_apfloat::Round;
+use std::array;
+
+/// The state of floats.
+pub(super) struct Floats<Word> {
+    registers: [Word; 32],
+    /// How results are rounded where the instruction does not say it.
+    rounding: u8,
+    /// What was met since they were cleared.
+    flags: u8,
+}
+
+/// The control registers of floats: flags, rounding mode, both.
+pub(super) const CONTROLS: [u32; 3] = [1, 2, 3];
+
+impl<Word: Clone> Floats<Word> {
+    pub(super) fn new(zero: &Word) -> Self {
+        Self {
+            registers: array::from_fn(|_| zero.clone()),
+            rounding: 0,
+            flags: 0,
+        }
+    }
+
+    /// What a control register holds.
+    pub(super) fn control(&self, number: u32) -> u64 {
+        let (flags, rounding) = (u64::from(self.flags), u64::from(self.rounding));
+        match number {
+            1 => flags,
+            2 => rounding,
+            _ => rounding << 5 | flags,
+        }
+    }
+
+    pub(super) fn set_control(&mut self, number: u32, value: u64) {
+        if number != 2 {
+            self.flags = value as u8 & 31;
+        }
+        if number != 1 {
+            let mode = if number == 2 { value } else { value >> 5 };
+            self.rounding = mode as u8 & 7;
+        }
+    }
+
+    /// The mode of an instruction's three bits.
+    fn rounding(&self, bits: u8) -> Result<Round> {
+        let mode = if bits == 7 { self.rounding } else { bits };
+        ieee::rounding(mode).ok_or(Fault::Rounding(mode))
+    }
+}
+
+impl<W: Words> Machine<W> {
+    /// What a float register holds.
+    pub fn float_register(&self, number: usize) -> &W::Word {
+        &self.floats.registers[number]
+    }
+
+    /// Writes a float register.
+    pub fn set_float_register(&mut self, number: usize, word: W::Word) {
+        self.floats.registers[number] = word;
+    }
+
+    pub(super) fn load_float(&mut self, of: Precision, with: &Operands) -> Result<()> {
+        let address = self.address(with.rs1.into(), with.immediate.into())?;
+        let loaded = self.bytes_at(address, of.bytes())?;
+        let word = match self.words.public(&loaded) {
+            Some(bits) => self.words.constant(ieee::boxed(bits, of)),
+            None => loaded,
+        };
+        self.set_float_register(with.rd.into(), word);
+        Ok(())
+    }
+
+    pub(super) fn store_float(&mut self, of: Precision, with: &Operands) -> Result<()> {
+        let address = self.address(with.rs1.into(), with.immediate.into())?;
+        let word = &self.floats.registers[usize::from(with.rs2)];
+        let bytes = of.bytes().into();
+        let stored = self.memory.store(&self.words, address, bytes, word);
+        stored.map_err(|fault| super::in_stack(fault, address))
+    }
+
+    pub(super) fn float(&mut self, of: Floating, with: &Operands) -> Result<()> {
+        let round = if of.function.rounds() {
+            self.floats.rounding(with.immediate as u8 & 7)?
+        } else {
+            Round::NearestTiesToEven
+        };
+        let first = if of.function.reads_integer() {
+            &self.registers[usize::from(with.rs1)]
+        } else {
+            &self.floats.registers[usize::from(with.rs1)]
+        };
+        let rs3 = (with.immediate >> 3) as usize & 31;
+        let [second, third] =
+            [with.rs2.into(), rs3].map(|number: usize| &self.floats.registers[number]);
+        let operands = [first, second, third].map(|word| self.words.public(word));
+        let mut values = [0; 3];
+        for (value, operand) in values.iter_mut().zip(operands).take(of.function.operands()) {
+            *value = operand.ok_or(Fault::SecretBits)?;
+        }
+        let (value, flags) = ieee::compute(of, round, values);
+        self.floats.flags |= flags;
+        let result = self.words.constant(value);
+        if of.function.writes_integer() {
+            self.set_register(with.rd.into(), result);
+        } else {
+            self.set_float_register(with.rd.into(), result);
+        }
+        Ok(())
+    }
+}
