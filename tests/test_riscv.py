@@ -42,7 +42,7 @@ def test_functions_of_c_on_what_one_party_has(setting: str) -> None:
 MISTAKES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "a branch": (
         lambda p, a: p.call("sort", ["a", "len:a"], secret={"a": (0, a)}),
-        r"the program stopped at 0x[0-9a-f]+ in sort: a branch depends on a secret",
+        r"the program stopped at 0x[0-9a-f]+ in sort: a loop ends by a secret",
     ),
     "beyond the end": (
         lambda p, a: p.call("mean", ["a", 5], secret={"a": (0, a)}),

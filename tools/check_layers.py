@@ -63,6 +63,7 @@ INSIDE = {
         ["extensions", "program"],
         ["decode"],
         ["code"],
+        ["joins"],
         ["machine"],
         ["calls"],
     ],

@@ -37,9 +37,28 @@ pub enum Fault {
     #[error("a breakpoint, as a failed assertion ends with")]
     Breakpoint,
     #[error(
-        "a branch depends on a secret: bound the loop by a public number, or select one of two values"
+        "a branch depends on a secret and its sides do not meet again in the function: bound the loop by a public \
+         number, or select one of two values"
     )]
     SecretBranch,
+    #[error(
+        "a loop ends by a secret: bound the loop by a public number, or select one of two values"
+    )]
+    SecretLoop,
+    #[error(
+        "branches on secrets are nested more than {0} deep: bound the recursion by a public number"
+    )]
+    Nested(usize),
+    #[error("the system is asked if a secret says so: ask it before the branch, or after it")]
+    CallOnSide,
+    #[error(
+        "a branch is to be opened if a secret says so: open the branch around it too, or none of both"
+    )]
+    OpeningOnSide,
+    #[error(
+        "{cause}; this is on a side of the branch at {branch:#x}, which depends on a secret: both sides are carried out"
+    )]
+    OnSide { branch: u64, cause: Box<Fault> },
     #[error("a jump goes to a secret address: call functions by their names")]
     SecretJump,
     #[error("memory is read or written at a secret address: go over all places, and select")]
@@ -53,11 +72,29 @@ pub enum Fault {
     )]
     SecretControl,
     #[error(
+        "flags of floats are read that a secret decided: clear them after the branch on it, or do not read them"
+    )]
+    SecretFlags,
+    #[error(
         "a float is computed of secret bits: share its value as a float, or convert a secret integer"
     )]
     SecretBits,
     #[error("there is no function {0} in the program: do not have it inlined or stripped")]
     NoFunction(String),
+}
+
+impl Fault {
+    /// The same, met on a side of a branch on a secret; the innermost such branch is named.
+    #[must_use]
+    pub fn on_side(self, branch: u64) -> Self {
+        match self {
+            Self::OnSide { .. } | Self::SecretBranch | Self::SecretLoop | Self::Limit(_) => self,
+            cause => Self::OnSide {
+                branch,
+                cause: Box::new(cause),
+            },
+        }
+    }
 }
 
 /// What a step, or a look into memory, gives.

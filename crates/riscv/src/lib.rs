@@ -12,6 +12,7 @@
 //! | [`ieee`] | floats that everybody knows |
 //! | [`program`], [`code`] | a compiled program as its file has it, and its instructions |
 //! | [`memory`] | bytes that everybody knows, and pieces of words that nobody does |
+//! | [`joins`] | where the sides of a branch meet again |
 //! | [`machine`] | one hart: what each instruction does with registers and memory |
 //! | [`calls`] | a function of a program, called in a session with what its parties have |
 //! | [`fault`] | why a program stops before its end |
@@ -29,6 +30,7 @@ pub mod fault;
 pub mod formats;
 pub mod ieee;
 pub mod instruction;
+pub mod joins;
 pub mod machine;
 pub mod memory;
 pub mod operation;

@@ -7,7 +7,8 @@ use object::elf::{
     EM_RISCV, ET_EXEC, FileHeader64, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, STT_FUNC,
 };
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// What is loaded of a program.
 #[derive(Clone, Debug)]
@@ -40,6 +41,16 @@ struct Function {
 }
 
 impl Program {
+    /// What lies in memory, without symbols.
+    #[must_use]
+    pub fn new(entry: u64, segments: Vec<Segment>) -> Self {
+        Self {
+            entry,
+            segments,
+            functions: BTreeMap::new(),
+        }
+    }
+
     /// Reads an ELF file of a program for RV64 that is linked as it is.
     ///
     /// # Errors
@@ -116,6 +127,24 @@ impl Program {
         let (&start, function) = self.functions.range(..=address).next_back()?;
         let inside = address - start < function.size.max(1);
         inside.then_some(function.name.as_str())
+    }
+
+    /// Behind the last instruction of each function whose size is known.
+    #[must_use]
+    pub fn function_ends(&self) -> BTreeSet<u64> {
+        let sized = self.functions.iter().filter(|(_, of)| of.size > 0);
+        sized
+            .map(|(start, of)| start.wrapping_add(of.size))
+            .collect()
+    }
+
+    /// Where the instructions of a function lie.
+    ///
+    /// # Errors
+    /// `NoFunction`.
+    pub fn function_range(&self, name: &str) -> Result<Range<u64>> {
+        let start = self.function(name)?;
+        Ok(start..start.saturating_add(self.functions[&start].size))
     }
 
     /// Behind all segments.

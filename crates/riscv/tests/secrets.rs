@@ -149,7 +149,7 @@ fn a_compiled_program_runs_on_what_nobody_knows() {
 #[test]
 fn what_would_tell_of_a_secret_is_refused() {
     for result in called("plain", "sort", &[3, 1, 2], 4) {
-        assert_eq!(result, Err(Fault::SecretBranch));
+        assert_eq!(result, Err(Fault::SecretLoop));
     }
 }
 

@@ -10,12 +10,15 @@ use rustc_apfloat::Round;
 use std::array;
 
 /// The state of floats.
+#[derive(Clone)]
 pub(super) struct Floats<Word> {
     registers: [Word; 32],
     /// How results are rounded where the instruction does not say it.
     rounding: u8,
     /// What was met since they were cleared.
     flags: u8,
+    /// Flags that were met on one side of a branch on a secret, and not on the other.
+    uncertain: u8,
 }
 
 /// The control registers of floats: flags, rounding mode, both.
@@ -27,6 +30,7 @@ impl<Word: Clone> Floats<Word> {
             registers: array::from_fn(|_| zero.clone()),
             rounding: 0,
             flags: 0,
+            uncertain: 0,
         }
     }
 
@@ -43,11 +47,41 @@ impl<Word: Clone> Floats<Word> {
     pub(super) fn set_control(&mut self, number: u32, value: u64) {
         if number != 2 {
             self.flags = value as u8 & 31;
+            self.uncertain = 0;
         }
         if number != 1 {
             let mode = if number == 2 { value } else { value >> 5 };
             self.rounding = mode as u8 & 7;
         }
+    }
+
+    /// Whether everybody knows what a control register holds.
+    pub(super) fn is_public(&self, number: u32) -> bool {
+        number == 2 || self.uncertain & !self.flags == 0
+    }
+
+    /// What these registers hold if the condition is 0, and others if it is 1.
+    pub(super) fn merge<W: Words<Word = Word>>(
+        &mut self,
+        words: &mut W,
+        condition: &Word,
+        other: &Self,
+    ) -> Result<()> {
+        let Self {
+            registers,
+            rounding,
+            flags,
+            uncertain,
+        } = other;
+        for (mine, others) in self.registers.iter_mut().zip(registers) {
+            *mine = words.select(condition, others, mine);
+        }
+        if self.rounding != *rounding {
+            return Err(Fault::SecretControl);
+        }
+        self.uncertain |= uncertain | (self.flags ^ flags);
+        self.flags &= flags;
+        Ok(())
     }
 
     /// The mode of an instruction's three bits.
@@ -60,12 +94,12 @@ impl<Word: Clone> Floats<Word> {
 impl<W: Words> Machine<W> {
     /// What a float register holds.
     pub fn float_register(&self, number: usize) -> &W::Word {
-        &self.floats.registers[number]
+        &self.hart.floats.registers[number]
     }
 
     /// Writes a float register.
     pub fn set_float_register(&mut self, number: usize, word: W::Word) {
-        self.floats.registers[number] = word;
+        self.hart.floats.registers[number] = word;
     }
 
     pub(super) fn load_float(&mut self, of: Precision, with: &Operands) -> Result<()> {
@@ -81,7 +115,7 @@ impl<W: Words> Machine<W> {
 
     pub(super) fn store_float(&mut self, of: Precision, with: &Operands) -> Result<()> {
         let address = self.address(with.rs1.into(), with.immediate.into())?;
-        let word = &self.floats.registers[usize::from(with.rs2)];
+        let word = &self.hart.floats.registers[usize::from(with.rs2)];
         let bytes = of.bytes().into();
         let stored = self.memory.store(&self.words, address, bytes, word);
         stored.map_err(|fault| super::in_stack(fault, address))
@@ -89,25 +123,25 @@ impl<W: Words> Machine<W> {
 
     pub(super) fn float(&mut self, of: Floating, with: &Operands) -> Result<()> {
         let round = if of.function.rounds() {
-            self.floats.rounding(with.immediate as u8 & 7)?
+            self.hart.floats.rounding(with.immediate as u8 & 7)?
         } else {
             Round::NearestTiesToEven
         };
         let first = if of.function.reads_integer() {
-            &self.registers[usize::from(with.rs1)]
+            &self.hart.registers[usize::from(with.rs1)]
         } else {
-            &self.floats.registers[usize::from(with.rs1)]
+            &self.hart.floats.registers[usize::from(with.rs1)]
         };
         let rs3 = (with.immediate >> 3) as usize & 31;
         let [second, third] =
-            [with.rs2.into(), rs3].map(|number: usize| &self.floats.registers[number]);
+            [with.rs2.into(), rs3].map(|number: usize| &self.hart.floats.registers[number]);
         let operands = [first, second, third].map(|word| self.words.public(word));
         let mut values = [0; 3];
         for (value, operand) in values.iter_mut().zip(operands).take(of.function.operands()) {
             *value = operand.ok_or(Fault::SecretBits)?;
         }
         let (value, flags) = ieee::compute(of, round, values);
-        self.floats.flags |= flags;
+        self.hart.floats.flags |= flags;
         let result = self.words.constant(value);
         if of.function.writes_integer() {
             self.set_register(with.rd.into(), result);

@@ -1,17 +1,23 @@
 //! One hart: registers, memory, and what each instruction does with them.
+//!
+//! Branches on secrets are in [`sides`].
+
+mod floats;
+pub mod sides;
 
 use crate::code::Code;
 use crate::fault::{Fault, Result};
 use crate::formats::Operands;
 use crate::instruction::Instruction;
+use crate::joins::Joins;
 use crate::memory::Memory;
 use crate::operation::{Atomic, AtomicChange, Control, ControlChange, Load, Operation};
 use crate::program::Program;
 use crate::words::{Signs, Words};
 use floats::Floats;
 use std::array;
-
-mod floats;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The bytes of the stack.
 pub const STACK: u64 = 1 << 23;
@@ -43,14 +49,30 @@ pub struct Machine<W: Words> {
     pub words: W,
     /// What lies in memory.
     pub memory: Memory<W::Word>,
-    registers: [W::Word; 32],
-    floats: Floats<W::Word>,
+    hart: Hart<W::Word>,
     pc: u64,
     code: Code,
-    /// The address that an instruction of A keeps in mind.
-    reserved: Option<u64>,
     carried_out: u64,
     limit: u64,
+    joins: Joins,
+    /// The branches on secrets whose sides are being carried out, the innermost last.
+    sides: Vec<sides::Open>,
+    /// Calls that are open since the outermost of these.
+    calls: i64,
+    /// Where branches on secrets are opened.
+    opening: Vec<Range<u64>>,
+    /// What is to be opened, and where the program goes on by it.
+    asked: Option<Asked<W::Word>>,
+    opened: BTreeMap<u64, u64>,
+}
+
+/// What a hart has of its own.
+#[derive(Clone)]
+struct Hart<Word> {
+    registers: [Word; 32],
+    floats: Floats<Word>,
+    /// The address that an instruction of A keeps in mind.
+    reserved: Option<u64>,
 }
 
 /// How a run is interrupted.
@@ -60,6 +82,28 @@ pub enum Stop {
     Call,
     /// It has come to the address that it was to return to.
     Returned,
+    /// A branch is to be opened: [`Machine::asked`] and [`Machine::answer`].
+    Branch,
+}
+
+/// The condition of a branch, and where it goes on if that is 1 or 0.
+struct Asked<Word> {
+    condition: Word,
+    taken: u64,
+    next: u64,
+}
+
+/// Why an instruction was not carried out.
+enum Interruption {
+    Fault(Fault),
+    /// The bit that was asked for is not there yet.
+    Opening,
+}
+
+impl From<Fault> for Interruption {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
 }
 
 impl<W: Words> Machine<W> {
@@ -79,25 +123,33 @@ impl<W: Words> Machine<W> {
         Ok(Self {
             words,
             memory,
-            registers,
-            floats: Floats::new(&zero),
+            hart: Hart {
+                registers,
+                floats: Floats::new(&zero),
+                reserved: None,
+            },
             pc: program.entry,
             code: Code::new(&program.segments),
-            reserved: None,
             carried_out: 0,
             limit,
+            joins: Joins::new(program.function_ends()),
+            sides: Vec::new(),
+            calls: 0,
+            opening: Vec::new(),
+            asked: None,
+            opened: BTreeMap::new(),
         })
     }
 
     /// What a register holds.
     pub fn register(&self, number: usize) -> &W::Word {
-        &self.registers[number]
+        &self.hart.registers[number]
     }
 
     /// Writes a register; the first is always 0.
     pub fn set_register(&mut self, number: usize, word: W::Word) {
         if number != 0 {
-            self.registers[number] = word;
+            self.hart.registers[number] = word;
         }
     }
 
@@ -109,6 +161,29 @@ impl<W: Words> Machine<W> {
     /// Goes on elsewhere.
     pub fn jump(&mut self, address: u64) {
         self.pc = address;
+    }
+
+    /// Branches on secrets at these addresses too are not carried out on both sides: their conditions are opened.
+    pub fn open_branches(&mut self, addresses: Range<u64>) {
+        self.opening.push(addresses);
+    }
+
+    /// What is to be opened at [`Stop::Branch`]: 0 or 1. The branch is at [`Machine::pc`].
+    pub fn asked(&self) -> Option<&W::Word> {
+        self.asked.as_ref().map(|asked| &asked.condition)
+    }
+
+    /// Goes on after [`Stop::Branch`] by what was opened.
+    pub fn answer(&mut self, condition: bool) {
+        if let Some(asked) = self.asked.take() {
+            *self.opened.entry(self.pc).or_default() += 1;
+            self.pc = if condition { asked.taken } else { asked.next };
+        }
+    }
+
+    /// How often branches on secrets were opened, by their addresses.
+    pub fn opened(&self) -> &BTreeMap<u64, u64> {
+        &self.opened
     }
 
     /// How many instructions were carried out.
@@ -129,6 +204,7 @@ impl<W: Words> Machine<W> {
         self.jump(address);
         match self.run(Some(RETURNED))? {
             Stop::Returned => Ok(self.register(register::ARGUMENT).clone()),
+            Stop::Branch => Err(Fault::SecretBranch),
             Stop::Call => Err(Fault::UnknownCall(
                 self.words
                     .public(self.register(register::CALL))
@@ -146,23 +222,38 @@ impl<W: Words> Machine<W> {
             if until == Some(self.pc) {
                 return Ok(Stop::Returned);
             }
-            let instruction = self.code.at(self.pc)?;
-            if self.carried_out == self.limit {
-                return Err(Fault::Limit(self.limit));
-            }
-            self.carried_out += 1;
+            let instruction = self.fetch()?;
             let next = self.pc.wrapping_add(instruction.length.into());
             if instruction.operation == Operation::EnvironmentCall {
                 self.pc = next;
                 return Ok(Stop::Call);
             }
-            self.pc = self.carry_out(instruction, next)?;
+            match self.carry_out(instruction, next) {
+                Ok(to) => self.pc = to,
+                Err(Interruption::Fault(fault)) => return Err(fault),
+                Err(Interruption::Opening) => return Ok(Stop::Branch),
+            }
         }
+    }
+
+    /// The instruction at pc, which is counted.
+    #[inline]
+    fn fetch(&mut self) -> Result<Instruction> {
+        let instruction = self.code.at(self.pc)?;
+        if self.carried_out == self.limit {
+            return Err(Fault::Limit(self.limit));
+        }
+        self.carried_out += 1;
+        Ok(instruction)
     }
 
     /// Does what an instruction says; the address of the one after it.
     #[inline]
-    fn carry_out(&mut self, instruction: Instruction, next: u64) -> Result<u64> {
+    fn carry_out(
+        &mut self,
+        instruction: Instruction,
+        next: u64,
+    ) -> std::result::Result<u64, Interruption> {
         let Operands {
             rd,
             rs1,
@@ -173,13 +264,13 @@ impl<W: Words> Machine<W> {
         let offset = i64::from(immediate);
         match instruction.operation {
             Operation::Registers(function) => {
-                let (a, b) = (&self.registers[rs1], &self.registers[rs2]);
+                let (a, b) = (&self.hart.registers[rs1], &self.hart.registers[rs2]);
                 let result = function.compute(&mut self.words, a, b);
                 self.set_register(rd, result);
             }
             Operation::Immediate(function) => {
                 let b = self.words.constant(offset as u64);
-                let result = function.compute(&mut self.words, &self.registers[rs1], &b);
+                let result = function.compute(&mut self.words, &self.hart.registers[rs1], &b);
                 self.set_register(rd, result);
             }
             Operation::LoadUpper => self.set_public(rd, offset as u64),
@@ -191,16 +282,18 @@ impl<W: Words> Machine<W> {
             }
             Operation::Store(bytes) => {
                 let address = self.address(rs1, offset)?;
-                let word = &self.registers[rs2];
+                let word = &self.hart.registers[rs2];
                 let stored = self.memory.store(&self.words, address, bytes.into(), word);
                 stored.map_err(|fault| in_stack(fault, address))?;
             }
             Operation::Branch(condition) => {
-                let (a, b) = (&self.registers[rs1], &self.registers[rs2]);
+                let (a, b) = (&self.hart.registers[rs1], &self.hart.registers[rs2]);
                 let holds = condition.holds(&mut self.words, a, b);
-                let holds = self.words.public(&holds).ok_or(Fault::SecretBranch)?;
-                if holds == 1 {
-                    return Ok(self.pc.wrapping_add_signed(offset));
+                let taken = self.pc.wrapping_add_signed(offset);
+                match self.words.public(&holds) {
+                    Some(1) => return Ok(taken),
+                    Some(_) => {}
+                    None => return self.branch_on_secret(holds, taken, next),
                 }
             }
             Operation::Jump => {
@@ -211,14 +304,14 @@ impl<W: Words> Machine<W> {
             Operation::JumpRegister => {
                 let to = self
                     .words
-                    .public(&self.registers[rs1])
+                    .public(&self.hart.registers[rs1])
                     .ok_or(Fault::SecretJump)?;
                 self.set_public(rd, next);
                 return Ok(to.wrapping_add_signed(offset) & !1);
             }
             Operation::Fence | Operation::FenceInstructions => {}
             Operation::EnvironmentCall => unreachable!("a run stops there"),
-            Operation::Breakpoint => return Err(Fault::Breakpoint),
+            Operation::Breakpoint => return Err(Fault::Breakpoint.into()),
             Operation::Control(control) => self.control(control, rd, rs1, immediate)?,
             Operation::Atomic(atomic) => self.atomic(atomic, rd, rs1, rs2)?,
             Operation::Float(floating) => self.float(floating, &instruction.operands)?,
@@ -230,6 +323,25 @@ impl<W: Words> Machine<W> {
         Ok(next)
     }
 
+    /// Where a branch goes on whose condition nobody knows.
+    #[cold]
+    fn branch_on_secret(
+        &mut self,
+        condition: W::Word,
+        taken: u64,
+        next: u64,
+    ) -> std::result::Result<u64, Interruption> {
+        if !self.opening.iter().any(|range| range.contains(&self.pc)) {
+            return self.both_sides(&condition, taken, next);
+        }
+        self.asked = Some(Asked {
+            condition,
+            taken,
+            next,
+        });
+        Err(Interruption::Opening)
+    }
+
     fn set_public(&mut self, rd: usize, value: u64) {
         let word = self.words.constant(value);
         self.set_register(rd, word);
@@ -239,7 +351,7 @@ impl<W: Words> Machine<W> {
     fn address(&self, rs1: usize, offset: i64) -> Result<u64> {
         let start = self
             .words
-            .public(&self.registers[rs1])
+            .public(&self.hart.registers[rs1])
             .ok_or(Fault::SecretAddress)?;
         Ok(start.wrapping_add_signed(offset))
     }
@@ -273,11 +385,15 @@ impl<W: Words> Machine<W> {
             let value = if control.constant {
                 operand as u64
             } else {
-                let word = self.words.public(&self.registers[operand]);
+                let word = self.words.public(&self.hart.registers[operand]);
                 word.ok_or(Fault::SecretControl)?
             };
-            let old = self.floats.control(number);
-            self.floats.set_control(
+            let is_read = rd != 0 || control.change != ControlChange::Write;
+            if is_read && !self.hart.floats.is_public(number) {
+                return Err(Fault::SecretFlags);
+            }
+            let old = self.hart.floats.control(number);
+            self.hart.floats.set_control(
                 number,
                 match control.change {
                     ControlChange::Write => value,
@@ -305,20 +421,20 @@ impl<W: Words> Machine<W> {
             bytes: atomic.bytes,
             signs: Signs::Signed,
         };
-        let is_reserved = self.reserved == Some(address);
+        let is_reserved = self.hart.reserved == Some(address);
         match atomic.change {
             AtomicChange::Reserve => {
                 let old = self.load(load, address)?;
-                self.reserved = Some(address);
+                self.hart.reserved = Some(address);
                 self.set_register(rd, old);
                 return Ok(());
             }
             AtomicChange::StoreIfReserved => {
                 if is_reserved {
                     self.memory
-                        .store(&self.words, address, bytes, &self.registers[rs2])?;
+                        .store(&self.words, address, bytes, &self.hart.registers[rs2])?;
                 }
-                self.reserved = None;
+                self.hart.reserved = None;
                 self.set_public(rd, (!is_reserved).into());
                 return Ok(());
             }
@@ -326,7 +442,9 @@ impl<W: Words> Machine<W> {
         }
         let old = self.load(load, address)?;
         let bits = 8 * u32::from(atomic.bytes);
-        let operand = self.words.extend(&self.registers[rs2], bits, Signs::Signed);
+        let operand = self
+            .words
+            .extend(&self.hart.registers[rs2], bits, Signs::Signed);
         let new = atomic.change.compute(&mut self.words, &old, &operand);
         self.memory.store(&self.words, address, bytes, &new)?;
         self.set_register(rd, old);

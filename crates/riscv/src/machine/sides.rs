@@ -1,0 +1,140 @@
+//! A branch on a secret: both sides are carried out, one after the other and each from the same state, and where
+//! they meet again each register and each place in memory that they left differently becomes a select by the
+//! branch's condition. Nothing is computed there and nothing is sent.
+//!
+//! Which instructions are carried out depends on the program and on public values alone: what a side does is
+//! decided by its own public words, and both sides are gone along whatever the condition. A side that would have to
+//! show which one is taken is refused: one that asks the system, opens something, does not come to the join, or
+//! comes to its own branch again, as a loop with a secret end does. So is one that meets a fault, since the
+//! program would meet it for one value of the secret: all addresses of loads and stores are public on both sides.
+
+use super::{Hart, Interruption, Machine};
+use crate::fault::{Fault, Result};
+use crate::joins::{Flow, Join, flow};
+use crate::operation::Operation;
+use crate::words::Words;
+use std::mem;
+
+/// Branches on secrets inside the sides of others at most.
+pub const NESTED: usize = 64;
+
+/// A branch on a secret whose sides are being carried out.
+pub(super) struct Open {
+    branch: u64,
+    /// In how many calls, from the outermost such branch on.
+    calls: i64,
+}
+
+impl<W: Words> Machine<W> {
+    /// Carries out both sides of the branch at pc; where they meet.
+    pub(super) fn both_sides(
+        &mut self,
+        condition: &W::Word,
+        taken: u64,
+        next: u64,
+    ) -> std::result::Result<u64, Interruption> {
+        let branch = self.pc;
+        let join = self.opened_sides(branch)?;
+        let before = self.hart.clone();
+        let calls = self.calls;
+        self.memory.begin();
+        let met = self.side(branch, taken, join)?;
+        let if_taken = (
+            mem::replace(&mut self.hart, before),
+            self.memory.take_back(),
+        );
+        self.calls = calls;
+        self.memory.begin();
+        let met_too = self.side(branch, next, join)?;
+        let changes = self.memory.take_back();
+        if met != met_too {
+            self.pc = branch;
+            return Err(Fault::SecretBranch.into());
+        }
+        self.pc = branch;
+        self.hart.merge(&mut self.words, condition, &if_taken.0)?;
+        self.memory
+            .merge(&mut self.words, condition, &if_taken.1, &changes)?;
+        self.sides.pop();
+        if self.sides.is_empty() {
+            self.calls = 0;
+        }
+        Ok(met)
+    }
+
+    /// Whether the sides of a branch may be carried out, and to where.
+    fn opened_sides(&mut self, branch: u64) -> Result<Join> {
+        let calls = self.calls;
+        let again = |open: &Open| open.branch == branch && open.calls == calls;
+        if self.sides.iter().any(again) {
+            return Err(Fault::SecretLoop);
+        }
+        if self.sides.len() == NESTED {
+            return Err(Fault::Nested(NESTED));
+        }
+        let join = self.joins.of(&mut self.code, branch);
+        self.sides.push(Open { branch, calls });
+        join.ok_or(Fault::SecretBranch)
+    }
+
+    /// Carries out the side that begins at an address, until it has come to the join.
+    fn side(&mut self, branch: u64, start: u64, join: Join) -> Result<u64> {
+        let calls = self.calls;
+        self.pc = start;
+        while !(join == Join::At(self.pc) && self.calls == calls) {
+            self.step_of_side().map_err(|fault| fault.on_side(branch))?;
+            if self.calls < calls {
+                if join == Join::Return {
+                    break;
+                }
+                self.pc = branch;
+                return Err(Fault::SecretBranch);
+            }
+        }
+        Ok(self.pc)
+    }
+
+    fn step_of_side(&mut self) -> Result<()> {
+        let instruction = self.fetch()?;
+        if instruction.operation == Operation::EnvironmentCall {
+            return Err(Fault::CallOnSide);
+        }
+        let next = self.pc.wrapping_add(instruction.length.into());
+        match self.carry_out(instruction, next) {
+            Ok(to) => self.pc = to,
+            Err(Interruption::Fault(fault)) => return Err(fault),
+            Err(Interruption::Opening) => return Err(Fault::OpeningOnSide),
+        }
+        match flow(&instruction) {
+            Flow::Stays => {}
+            Flow::Calls => self.calls += 1,
+            Flow::Returns => self.calls -= 1,
+        }
+        Ok(())
+    }
+}
+
+impl<Word: Clone> Hart<Word> {
+    /// What the other says if the condition is 1, and what this one says if it is 0.
+    fn merge<W: Words<Word = Word>>(
+        &mut self,
+        words: &mut W,
+        condition: &Word,
+        other: &Self,
+    ) -> Result<()> {
+        // All of a hart is named here, so that nothing new is forgotten.
+        let Self {
+            registers,
+            floats,
+            reserved,
+        } = other;
+        for (mine, others) in self.registers.iter_mut().zip(registers) {
+            *mine = words.select(condition, others, mine);
+        }
+        // A store that waits for a reservation may fail at any time.
+        if self.reserved != *reserved {
+            self.reserved = None;
+        }
+        self.floats.merge(words, condition, floats)
+    }
+}

@@ -1,0 +1,347 @@
+//! Branches on secrets: both sides are carried out and merged, and what would tell of the condition is refused.
+
+mod assembly;
+
+use assembly::{Assembler, CODE, DATA};
+use mpc::Recipient;
+use riscv::machine::register::ARGUMENT;
+use riscv::machine::sides::NESTED;
+use riscv::secret::Word;
+use riscv::secret::evaluation::{reveal, share};
+use riscv::{Fault, Machine, Plain, Program, Secret, Stop, Words};
+use testkit::{run, usual_parties};
+
+const A0: u8 = ARGUMENT as u8;
+const A1: u8 = A0 + 1;
+const A2: u8 = A0 + 2;
+const RA: u8 = 1;
+const SP: u8 = 2;
+const T1: u8 = 6;
+
+/// Bytes of data.
+const SIZE: usize = 32;
+
+/// What a program leaves: the first argument's register, and the data as words.
+type Left = Vec<u64>;
+
+fn machine<W: Words>(words: W, program: &Program, data: &[W::Word]) -> Machine<W> {
+    let mut machine = Machine::new(words, program, 1 << 16).expect("it fits");
+    machine
+        .memory
+        .map(DATA, vec![0; SIZE], true)
+        .expect("nothing is there");
+    for (at, word) in (0..).zip(data) {
+        machine
+            .memory
+            .store(&machine.words, DATA + 8 * at, 8, word)
+            .expect("it is mapped");
+    }
+    machine
+}
+
+fn left<W: Words>(machine: &mut Machine<W>) -> Vec<W::Word> {
+    let mut left = vec![machine.register(A0.into()).clone()];
+    for at in 0..SIZE as u64 / 8 {
+        let word = machine.memory.load(&mut machine.words, DATA + 8 * at, 8);
+        left.push(word.expect("it is mapped"));
+    }
+    left
+}
+
+/// With a public address of data in the second argument, and what data are in memory.
+fn plainly(program: &Program, values: &[u64]) -> Left {
+    let mut machine = machine(Plain, program, values);
+    machine
+        .call(CODE, &[values[0], DATA])
+        .expect("it comes to its end");
+    left(&mut machine)
+}
+
+/// The same on secrets, as all parties learn it.
+fn secretly(protocol: &str, program: &Program, values: &[u64]) -> Vec<Result<Left, Fault>> {
+    run(protocol, usual_parties(protocol), |p| {
+        let own = (p.party() == 0).then_some(values);
+        let words = share(p, 0, own, values.len())?;
+        let mut machine = machine(Secret, program, &words);
+        if let Err(fault) = machine.call(CODE, &[words[0].clone(), Word::Public(DATA)]) {
+            return Ok(Err(fault));
+        }
+        let opened = reveal(p, &left(&mut machine), Recipient::All)?;
+        Ok(Ok(opened.expect("all learn it")))
+    })
+}
+
+fn refused(program: &Program) -> Fault {
+    let mut faults = secretly("plain", program, &[1, 2]);
+    faults.swap_remove(0).expect_err("it is refused")
+}
+
+/// A program whose branch is taken if the first argument is 0.
+fn on_zero(sides: impl FnOnce(&mut Assembler), taken: impl FnOnce(&mut Assembler)) -> Program {
+    let mut code = Assembler::default();
+    let (other, end) = (code.label(), code.label());
+    code.branch("beq", A0, 0, other);
+    sides(&mut code);
+    code.jump(0, end);
+    code.place(other);
+    taken(&mut code);
+    code.place(end);
+    code.ret();
+    code.program()
+}
+
+fn agree(program: &Program) {
+    for protocol in ["plain", "replicated", "additive_2_dealer"] {
+        for first in [0, 1, u64::MAX] {
+            let values = [first, 0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210, 77];
+            let expected = plainly(program, &values);
+            for found in secretly(protocol, program, &values) {
+                assert_eq!(found.as_ref(), Ok(&expected), "{protocol} {first}");
+            }
+        }
+    }
+}
+
+/// Words, halves and bytes, over each other, at one side or at both, with public values and secret ones.
+#[test]
+fn what_a_side_writes_is_merged_with_what_was_there() {
+    agree(&on_zero(
+        |code| {
+            code.add("sd", 0, A1, A0, 8);
+            code.add("sh", 0, A1, A1, 10);
+            code.add("sb", 0, A1, A0, 23);
+            code.add("addi", A0, A0, 0, 5);
+        },
+        |code| {
+            code.add("lw", A0, A1, 0, 20);
+            code.add("sw", 0, A1, A0, 14);
+            code.add("sd", 0, A1, A0, 19);
+            code.add("sb", 0, A1, 0, 24);
+        },
+    ));
+}
+
+#[test]
+fn sides_may_have_branches_loops_and_calls_of_their_own() {
+    let mut code = Assembler::default();
+    let [outer, inner, end, twice, again, many] = [(); 6].map(|()| code.label());
+    code.add("addi", SP, SP, 0, -16);
+    code.add("sd", 0, SP, RA, 8);
+    code.branch("bge", A0, 0, outer);
+    code.jump(RA, twice);
+    code.add("ld", A2, A1, 0, 8);
+    code.branch("bltu", A2, A0, inner);
+    code.add("sd", 0, A1, A0, 16);
+    code.jump(RA, twice);
+    code.place(inner);
+    code.jump(0, end);
+    code.place(outer);
+    // A loop that is public.
+    code.add("addi", T1, 0, 0, 3);
+    code.place(again);
+    code.jump(RA, many);
+    code.add("addi", T1, T1, 0, -1);
+    code.branch("bne", T1, 0, again);
+    code.place(end);
+    code.add("ld", RA, SP, 0, 8);
+    code.add("addi", SP, SP, 0, 16);
+    code.ret();
+    code.place(twice);
+    code.add("add", A0, A0, A0, 0);
+    code.ret();
+    // Returns in two places: what it calls with is secret.
+    code.place(many);
+    let early = code.label();
+    code.add("andi", A2, A0, 0, 1);
+    code.branch("bne", A2, 0, early);
+    code.add("addi", A0, A0, 0, 7);
+    code.ret();
+    code.place(early);
+    code.add("sb", 0, A1, A0, 31);
+    code.ret();
+    agree(&code.program());
+}
+
+#[test]
+fn a_function_may_return_on_both_sides() {
+    let mut code = Assembler::default();
+    let other = code.label();
+    code.branch("beq", A0, 0, other);
+    code.add("sd", 0, A1, 0, 8);
+    code.ret();
+    code.place(other);
+    code.add("ld", A0, A1, 0, 16);
+    code.ret();
+    agree(&code.program());
+}
+
+#[test]
+fn loops_with_a_secret_end_are_refused() {
+    let mut code = Assembler::default();
+    let again = code.label();
+    code.place(again);
+    code.add("addi", A0, A0, 0, -1);
+    code.branch("bne", A0, 0, again);
+    code.ret();
+    assert_eq!(refused(&code.program()), Fault::SecretLoop);
+}
+
+#[test]
+fn sides_that_do_not_meet_are_refused() {
+    // The other side ends nowhere.
+    let mut code = Assembler::default();
+    let (other, forever) = (code.label(), code.label());
+    code.branch("beq", A0, 0, other);
+    code.place(forever);
+    code.jump(0, forever);
+    code.place(other);
+    code.jump(0, forever);
+    assert_eq!(refused(&code.program()), Fault::SecretBranch);
+    // To where a function returns differs: at two returns, and at one.
+    let mut code = Assembler::default();
+    let other = code.label();
+    code.branch("beq", A0, 0, other);
+    code.add("addi", RA, RA, 0, 8);
+    code.ret();
+    code.place(other);
+    code.ret();
+    assert_eq!(refused(&code.program()), Fault::SecretBranch);
+    let program = on_zero(|code| code.add("addi", RA, RA, 0, 8), |_| {});
+    assert_eq!(refused(&program), Fault::SecretJump);
+}
+
+/// What the program would meet for one value of the secret stops it for all.
+#[test]
+fn a_fault_on_a_side_is_named_with_the_branch() {
+    let on_side = |cause| Fault::OnSide {
+        branch: CODE,
+        cause: Box::new(cause),
+    };
+    let cause = |taken: fn(&mut Assembler)| refused(&on_zero(|_| {}, taken));
+    let end = DATA + SIZE as u64;
+    let (address, bytes) = (end - 4, 8);
+    let unmapped = on_side(Fault::Unmapped { address, bytes });
+    assert_eq!(cause(|code| code.add("ld", A0, A1, 0, 28)), unmapped);
+    let address = CODE;
+    let constant = on_side(Fault::ReadOnly { address });
+    let to_code = |code: &mut Assembler| {
+        code.add("lui", A1, 0, 0, CODE as i32);
+        code.add("sd", 0, A1, 0, 0);
+    };
+    assert_eq!(cause(to_code), constant);
+    let failed = cause(|code| code.add("ebreak", 0, 0, 0, 0));
+    assert_eq!(failed, on_side(Fault::Breakpoint));
+    let asked = cause(|code| code.add("ecall", 0, 0, 0, 0));
+    assert_eq!(asked, on_side(Fault::CallOnSide));
+    let address = cause(|code| code.add("ld", A2, A0, 0, 0));
+    assert_eq!(address, on_side(Fault::SecretAddress));
+    let said = unmapped.to_string();
+    assert!(
+        said.contains("0x10001c") && said.contains("0x10000"),
+        "{said}"
+    );
+}
+
+#[test]
+fn recursion_with_a_secret_end_is_refused() {
+    let mut code = Assembler::default();
+    let (function, end) = (code.label(), code.label());
+    code.place(function);
+    code.branch("beq", A0, 0, end);
+    code.add("addi", SP, SP, 0, -16);
+    code.add("sd", 0, SP, RA, 8);
+    code.add("addi", A0, A0, 0, -1);
+    code.jump(RA, function);
+    code.add("ld", RA, SP, 0, 8);
+    code.add("addi", SP, SP, 0, 16);
+    code.place(end);
+    code.ret();
+    let branch = CODE;
+    let cause = Box::new(Fault::Nested(NESTED));
+    assert_eq!(refused(&code.program()), Fault::OnSide { branch, cause });
+}
+
+#[test]
+fn a_branch_is_opened_where_that_was_asked_for() {
+    // How often the argument can be halved.
+    let mut code = Assembler::default();
+    let again = code.label();
+    code.add("addi", A2, 0, 0, 0);
+    code.place(again);
+    code.add("addi", A2, A2, 0, 1);
+    code.add("srli", A0, A0, 0, 1);
+    let branch = CODE + 12;
+    code.branch("bne", A0, 0, again);
+    code.ret();
+    let program = code.program();
+    let results = run("replicated", 3, |p| {
+        let own = (p.party() == 0).then_some([300].as_slice());
+        let word = share(p, 0, own, 1)?.swap_remove(0);
+        let mut machine = machine(Secret, &program, &[]);
+        machine.open_branches(branch..branch + 4);
+        machine.set_register(A0.into(), word);
+        let mut bits = Vec::new();
+        while machine.run(Some(0)).expect("nothing is wrong") == Stop::Branch {
+            assert_eq!(machine.pc(), branch);
+            let bit = machine.asked().expect("it stopped for that").clone();
+            let opened = reveal(p, &[bit], Recipient::All)?.expect("all learn it")[0];
+            bits.push(opened);
+            machine.answer(opened == 1);
+        }
+        assert_eq!(machine.opened()[&branch], bits.len() as u64);
+        let count = Secret.public(machine.register(A2.into()));
+        Ok((bits, count))
+    });
+    for (bits, count) in results {
+        assert_eq!(bits, [1, 1, 1, 1, 1, 1, 1, 1, 0]);
+        assert_eq!(count, Some(9));
+    }
+}
+
+#[test]
+fn a_branch_is_not_opened_on_a_side() {
+    let inner = CODE + 8;
+    let program = on_zero(
+        |_| {},
+        |code| {
+            let end = code.label();
+            code.branch("bltu", A0, A1, end);
+            code.add("addi", A0, A0, 0, 3);
+            code.place(end);
+        },
+    );
+    let faults = run("plain", 2, |p| {
+        let own = (p.party() == 0).then_some([1].as_slice());
+        let word = share(p, 0, own, 1)?.swap_remove(0);
+        let mut machine = machine(Secret, &program, &[]);
+        machine.open_branches(inner..inner + 4);
+        Ok(machine.call(CODE, &[word, Word::Public(1)]).err())
+    });
+    let cause = Box::new(Fault::OpeningOnSide);
+    let branch = CODE;
+    assert_eq!(faults[0], Some(Fault::OnSide { branch, cause }));
+}
+
+/// What floats met on one side alone is not shown, and how they are rounded is the same for both.
+#[test]
+fn control_registers_do_not_depend_on_a_secret() {
+    const FLAGS: i32 = 1;
+    const ROUNDING: i32 = 2;
+    let set = |register: i32, value: i32, then: fn(&mut Assembler)| {
+        let mut code = Assembler::default();
+        let end = code.label();
+        code.branch("beq", A0, 0, end);
+        code.add("csrrsi", 0, 0, 0, value << 12 | register);
+        code.place(end);
+        then(&mut code);
+        code.ret();
+        code.program()
+    };
+    let read = |code: &mut Assembler| code.add("csrrs", A2, 0, 0, FLAGS);
+    assert_eq!(refused(&set(FLAGS, 1, read)), Fault::SecretFlags);
+    agree(&set(FLAGS, 1, |code| {
+        code.add("csrrwi", 0, 0, 0, 2 << 12 | FLAGS);
+        code.add("csrrs", A0, 0, 0, FLAGS);
+    }));
+    assert_eq!(refused(&set(ROUNDING, 1, |_| {})), Fault::SecretControl);
+}
