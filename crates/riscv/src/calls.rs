@@ -153,7 +153,7 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
         .collect();
     let result = match machine.call(function, &arguments) {
         Ok(result) => result,
-        Err(fault) => return Err(stopped(call.program, machine.pc(), &fault)),
+        Err(fault) => return Err(Error::misuse(call.program.stopped(machine.pc(), &fault))),
     };
     confirm(protocol)?;
     let opened = match call.result {
@@ -179,14 +179,6 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
         result: opened,
         outputs,
         instructions: machine.carried_out(),
-    })
-}
-
-/// A program has stopped before its end: where, and why.
-fn stopped(program: &Program, pc: u64, fault: &Fault) -> Error {
-    Error::misuse(match program.function_at(pc) {
-        Some(function) => format!("the program stopped at {pc:#x} in {function}: {fault}"),
-        None => format!("the program stopped at {pc:#x}: {fault}"),
     })
 }
 

@@ -56,7 +56,7 @@ pub enum Fault {
     )]
     OpeningOnSide,
     #[error(
-        "{cause}; this is on a side of the branch at {branch:#x}, which depends on a secret: both sides are carried out"
+        "{cause}; this is on a side of the branch at {branch:#x}, which depends on a secret: both sides are carried out, and what each does must be possible"
     )]
     OnSide { branch: u64, cause: Box<Fault> },
     #[error("a jump goes to a secret address: call functions by their names")]

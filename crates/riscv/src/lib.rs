@@ -11,6 +11,7 @@
 //! | [`extensions`] | the instruction set: encodings and meaning, one extension a file |
 //! | [`ieee`] | floats that everybody knows |
 //! | [`program`], [`code`] | a compiled program as its file has it, and its instructions |
+//! | [`lines`], [`places`] | where an instruction comes from: its function and line |
 //! | [`memory`] | bytes that everybody knows, and pieces of words that nobody does |
 //! | [`joins`] | where the sides of a branch meet again |
 //! | [`machine`] | one hart: what each instruction does with registers and memory |
@@ -31,9 +32,11 @@ pub mod formats;
 pub mod ieee;
 pub mod instruction;
 pub mod joins;
+pub mod lines;
 pub mod machine;
 pub mod memory;
 pub mod operation;
+pub mod places;
 pub mod program;
 pub mod secret;
 pub mod words;

@@ -1,17 +1,22 @@
 //! A compiled program, as a file holds it. The file is hostile until it was checked.
 
 use crate::fault::{Fault, Result};
+use crate::lines::Lines;
 use crate::memory::MOST;
 use object::Endianness;
 use object::elf::{
-    EM_RISCV, ET_EXEC, FileHeader64, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, STT_FUNC,
+    EM_RISCV, ET_EXEC, FileHeader64, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, SHF_COMPRESSED,
+    STT_FUNC,
 };
-use object::read::elf::{FileHeader, ProgramHeader, Sym};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+/// Bytes of the names of all functions together.
+const MOST_OF_NAMES: usize = 1 << 24;
+
 /// What is loaded of a program.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Program {
     /// Where it begins.
     pub entry: u64,
@@ -19,6 +24,8 @@ pub struct Program {
     pub segments: Vec<Segment>,
     /// Its functions: address and name.
     functions: BTreeMap<u64, Function>,
+    /// Which lines its instructions were compiled from.
+    pub(crate) lines: Lines,
 }
 
 /// Bytes that lie in memory from an address on.
@@ -48,6 +55,7 @@ impl Program {
             entry,
             segments,
             functions: BTreeMap::new(),
+            lines: Lines::default(),
         }
     }
 
@@ -101,11 +109,13 @@ impl Program {
                 executable,
             });
         }
-        let functions = functions(header, endian, file).map_err(wrong)?;
+        let sections = header.sections(endian, file).map_err(wrong)?;
+        let functions = functions(&sections, endian, file)?;
         Ok(Self {
             entry: header.e_entry(endian),
             segments,
             functions,
+            lines: lines(&sections, endian, file),
         })
     }
 
@@ -158,20 +168,43 @@ impl Program {
     }
 }
 
+type Sections<'a> = SectionTable<'a, FileHeader64<Endianness>>;
+
 fn functions(
-    header: &FileHeader64<Endianness>,
+    sections: &Sections,
     endian: Endianness,
     file: &[u8],
-) -> object::Result<BTreeMap<u64, Function>> {
-    let sections = header.sections(endian, file)?;
-    let symbols = sections.symbols(endian, file, object::elf::SHT_SYMTAB)?;
+) -> Result<BTreeMap<u64, Function>> {
+    let symbols = sections
+        .symbols(endian, file, object::elf::SHT_SYMTAB)
+        .map_err(wrong)?;
     let mut functions = BTreeMap::new();
+    // Names may lie in each other.
+    let mut bytes = 0;
     for symbol in symbols.iter().filter(|symbol| symbol.st_type() == STT_FUNC) {
-        let name = String::from_utf8_lossy(symbols.symbol_name(endian, symbol)?).into_owned();
+        let name = symbols.symbol_name(endian, symbol).map_err(wrong)?;
+        bytes += name.len();
+        if bytes > MOST_OF_NAMES {
+            return refused("the names of its functions are too long");
+        }
+        let name = String::from_utf8_lossy(name).into_owned();
         let size = symbol.st_size(endian);
         functions.insert(symbol.st_value(endian), Function { name, size });
     }
     Ok(functions)
+}
+
+/// What a file says of lines; where it says something wrong, nothing.
+fn lines(sections: &Sections, endian: Endianness, file: &[u8]) -> Lines {
+    let section = |name: &[u8]| {
+        let (_, section) = sections.section_by_name(endian, name)?;
+        let is_plain = (section.sh_flags(endian) & SHF_COMPRESSED).0 == 0;
+        is_plain.then(|| section.data(endian, file).unwrap_or_default())
+    };
+    let [programs, line_strings, strings] =
+        [b".debug_line".as_slice(), b".debug_line_str", b".debug_str"]
+            .map(|name| section(name).unwrap_or_default());
+    Lines::new(programs, line_strings, strings)
 }
 
 fn refused<T>(why: &str) -> Result<T> {

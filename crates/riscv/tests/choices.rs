@@ -1,0 +1,109 @@
+//! Compiled programs with branches on secrets, and where they stop.
+
+use mpc::Recipient;
+use riscv::secret::Word;
+use riscv::secret::evaluation::{reveal, share};
+use riscv::{Machine, Plain, Program, Secret, Words};
+use testkit::{run, usual_parties};
+
+/// A free place for what functions are given.
+const DATA: u64 = 0x1000_0000;
+
+/// Words of data.
+const COUNT: usize = 4;
+
+fn program() -> Program {
+    Program::parse(include_bytes!("../programs/choices.elf")).expect("it was compiled for this")
+}
+
+/// Calls a function with a word and the address of data: its result and what data it leaves, or why it stopped.
+fn called<W: Words>(words: W, function: &str, word: W::Word) -> Result<Vec<W::Word>, String> {
+    let program = program();
+    let mut machine = Machine::new(words, &program, 1 << 20).expect("it fits");
+    machine
+        .memory
+        .map(DATA, vec![0; 8 * COUNT], true)
+        .expect("nothing is there");
+    let address = machine.words.constant(DATA);
+    let function = program.function(function).expect("it is there");
+    let result = machine.call(function, &[word, address]);
+    let mut left = vec![result.map_err(|fault| program.stopped(machine.pc(), &fault))?];
+    for at in 0..COUNT as u64 {
+        let word = machine.memory.load(&mut machine.words, DATA + 8 * at, 8);
+        left.push(word.expect("it is mapped"));
+    }
+    Ok(left)
+}
+
+/// The same with a secret word, as each party learns it.
+fn secretly(protocol: &str, function: &str, value: u64) -> Vec<Result<Vec<u64>, String>> {
+    run(protocol, usual_parties(protocol), |p| {
+        let values = [value];
+        let own = (p.party() == 0).then_some(values.as_slice());
+        let word: Word = share(p, 0, own, 1)?.swap_remove(0);
+        Ok(match called(Secret, function, word) {
+            Ok(left) => Ok(reveal(p, &left, Recipient::All)?.expect("all learn it")),
+            Err(message) => Err(message),
+        })
+    })
+}
+
+#[test]
+fn a_tax_of_a_secret_income() {
+    for income in [0, 10_000, 10_001, 30_007, 30_008, 50_000, 50_001, u64::MAX] {
+        let plain = called(Plain, "tax", income);
+        let parts = &plain.as_ref().expect("it returns")[1..];
+        assert_eq!(parts.iter().sum::<u64>(), income);
+        for protocol in ["replicated", "additive_2_dealer"] {
+            for found in secretly(protocol, "tax", income) {
+                assert_eq!(found, plain, "of {income}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_stops_a_program_is_said_with_the_branch_that_it_is_on_a_side_of() {
+    let stopped = |function| {
+        let mut messages = secretly("plain", function, 3);
+        assert_eq!(messages[0], messages[1]);
+        messages.swap_remove(0).expect_err("it stops")
+    };
+    let program = program();
+    let start = program.function("digits").expect("it is there");
+    let message = stopped("digits");
+    let loops =
+        ": a loop ends by a secret: bound the loop by a public number, or select one of two values";
+    assert!(message.ends_with(loops), "{message}");
+    assert!(message.contains(" in digits ("), "{message}");
+    assert!(!message.contains(&format!("{start:#x}")), "{message}");
+
+    let message = stopped("beyond");
+    let unmapped = ": 8 bytes at 0x10800000 are outside of the program's memory; \
+         this is on a side of the branch at 0x";
+    assert!(message.contains(unmapped), "{message}");
+    assert_eq!(message.matches(" in beyond (").count(), 2, "{message}");
+    // For the value that the secret has, the program would not have met it.
+    assert!(called(Plain, "beyond", 3).is_ok());
+}
+
+#[test]
+fn where_a_program_stops_is_said_by_function_and_line() {
+    let program = program();
+    let digits = program.function("digits").expect("it is there");
+    let place = program.place(digits);
+    assert_eq!(place.function.as_deref(), Some("digits"));
+    let line = place.line.expect("it was compiled with lines");
+    let text = include_str!("../programs/choices.c");
+    let defined = text
+        .lines()
+        .position(|line| line.starts_with("uint64_t digits"));
+    assert_eq!(line.number, defined.expect("it is there") as u64 + 1);
+    assert!(line.source.ends_with("choices.c"), "{line}");
+    let fault = riscv::Fault::SecretLoop;
+    let said = program.stopped(digits, &fault);
+    let expected = format!("the program stopped at {digits:#x} in digits ({line}): {fault}");
+    assert_eq!(said, expected);
+    // Nothing is known of an address without instructions.
+    assert_eq!(program.place(8).to_string(), "0x8");
+}
