@@ -44,7 +44,7 @@ check: setup ## formatting, lints, types, and that layers import only those belo
 
 riscv-programs: ## compile the programs of crates/riscv anew, with gcc for riscv64; those with floats have D
 	for source in crates/riscv/programs/*.c; do \
-		case $$source in *floats*) of="rv64gc_zba_zbb_zbs -mabi=lp64d -Wl,--no-relax";; \
+		case $$source in *floats*) of="rv64gc_zba_zbb_zbs -mabi=lp64d -fno-math-errno -Wl,--no-relax";; \
 		*choices*) of="rv64imac_zba_zbb_zbs -mabi=lp64 -g1 -ffile-prefix-map=$(CURDIR)=.";; *) of="rv64imac_zba_zbb_zbs -mabi=lp64";; esac; \
 		riscv64-linux-gnu-gcc -O2 -static -nostdlib -ffreestanding -march=$$of -Wl,--build-id=none \
 		-Wl,-z,noexecstack $$source -o $${source%.c}.elf && chmod 644 $${source%.c}.elf || exit 1; done

@@ -56,9 +56,11 @@ INSIDE = {
     ],
     "session": [["limits", "options", "session"], ["configured", "doctor", "local", "submissions"]],
     "riscv": [
+        ["real"],
         ["words"],
         ["composed", "fault", "operation"],
         ["formats", "ieee"],
+        ["fixed"],
         ["encoding", "instruction", "memory", "secret"],
         ["extensions", "lines"],
         ["program"],

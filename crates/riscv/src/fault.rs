@@ -76,9 +76,13 @@ pub enum Fault {
     )]
     SecretFlags,
     #[error(
-        "a float is computed of secret bits: share its value as a float, or convert a secret integer"
+        "something is computed of the bits of a secret float, or a float of secret bits: use numbers, and convert them"
     )]
     SecretBits,
+    #[error(
+        "a public number that meets a secret float is none that has a fixed point: keep it below 2^30, and off 0 where it divides"
+    )]
+    NotFixed,
     #[error("there is no function {0} in the program: do not have it inlined or stripped")]
     NoFunction(String),
 }

@@ -84,6 +84,15 @@ pub fn boxed(bits: u64, precision: Precision) -> u64 {
     }
 }
 
+/// The number that a register holds, of which every float of 32 bits is one of 64.
+#[must_use]
+pub fn number(word: u64, precision: Precision) -> f64 {
+    match precision {
+        Precision::Single => f32::from_bits(Single::bits(word) as u32).into(),
+        Precision::Double => f64::from_bits(word),
+    }
+}
+
 /// The rounding mode of a number of three bits, where it is one.
 #[must_use]
 pub fn rounding(mode: u8) -> Option<Round> {

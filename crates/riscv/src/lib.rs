@@ -4,12 +4,14 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`words`] | what registers hold: the operations on words, and plain numbers as their reference |
+//! | [`real`] | numbers as words of fixed point, which secret floats are |
 //! | [`composed`] | what words compute of what they have: long division, upper halves of products |
 //! | [`secret`] | words that may be secret: a graph, computed when a value is wanted |
 //! | [`operation`], [`instruction`] | what instructions do, apart from how they are written |
 //! | [`formats`], [`encoding`], [`mod@decode`] | how they are written, and read |
 //! | [`extensions`] | the instruction set: encodings and meaning, one extension a file |
 //! | [`ieee`] | floats that everybody knows |
+//! | [`fixed`] | floats that nobody knows |
 //! | [`program`], [`code`] | a compiled program as its file has it, and its instructions |
 //! | [`lines`], [`places`] | where an instruction comes from: its function and line |
 //! | [`memory`] | bytes that everybody knows, and pieces of words that nobody does |
@@ -28,6 +30,7 @@ pub mod decode;
 pub mod encoding;
 pub mod extensions;
 pub mod fault;
+pub mod fixed;
 pub mod formats;
 pub mod ieee;
 pub mod instruction;
@@ -38,6 +41,7 @@ pub mod memory;
 pub mod operation;
 pub mod places;
 pub mod program;
+pub mod real;
 pub mod secret;
 pub mod words;
 

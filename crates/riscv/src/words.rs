@@ -1,6 +1,8 @@
 //! What registers hold. What an instruction does is said once, over any kind of word: plain numbers are the
 //! reference of all others.
 
+use crate::real::Real;
+
 /// How a word is read where that makes a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signs {
@@ -82,6 +84,25 @@ pub trait Words {
 
     /// How many bits are one.
     fn population(&mut self, x: &Self::Word) -> Self::Word;
+
+    /// x / 2^bits as numbers with a sign, rounded up or down, for |x| < 2^62 and 1 to 61 bits.
+    fn truncate(&mut self, x: &Self::Word, bits: u32) -> Self::Word {
+        let places = self.constant(bits.into());
+        self.shift_right(x, &places, Signs::Signed)
+    }
+
+    /// The float that a word of fixed point is.
+    fn float(&mut self, fixed: &Self::Word, real: Real) -> Self::Word;
+
+    /// The word of fixed point, and its fraction bits, that a float of so many bytes is where nobody knows it.
+    fn fixed(&self, _float: &Self::Word, _bytes: u8) -> Option<(Self::Word, u8)> {
+        None
+    }
+
+    /// Whether a word was to be computed of the bits of a float that nobody knows.
+    fn is_refused(&self, _word: &Self::Word) -> bool {
+        false
+    }
 }
 
 /// Numbers as they are.
@@ -195,6 +216,10 @@ impl Words for Plain {
 
     fn population(&mut self, x: &u64) -> u64 {
         x.count_ones().into()
+    }
+
+    fn float(&mut self, fixed: &u64, real: Real) -> u64 {
+        real.decode(*fixed)
     }
 }
 

@@ -3,9 +3,9 @@
 use super::Machine;
 use crate::fault::{Fault, Result};
 use crate::formats::Operands;
-use crate::ieee;
 use crate::operation::{Floating, Precision};
 use crate::words::Words;
+use crate::{fixed, ieee};
 use rustc_apfloat::Round;
 use std::array;
 
@@ -135,14 +135,23 @@ impl<W: Words> Machine<W> {
         let rs3 = (with.immediate >> 3) as usize & 31;
         let [second, third] =
             [with.rs2.into(), rs3].map(|number: usize| &self.hart.floats.registers[number]);
-        let operands = [first, second, third].map(|word| self.words.public(word));
+        let operands = [first, second, third];
+        let used = &operands[..of.function.operands()];
         let mut values = [0; 3];
-        for (value, operand) in values.iter_mut().zip(operands).take(of.function.operands()) {
-            *value = operand.ok_or(Fault::SecretBits)?;
+        let mut all_are_public = true;
+        for (value, operand) in values.iter_mut().zip(used) {
+            match self.words.public(operand) {
+                Some(public) => *value = public,
+                None => all_are_public = false,
+            }
         }
-        let (value, flags) = ieee::compute(of, round, values);
-        self.hart.floats.flags |= flags;
-        let result = self.words.constant(value);
+        let result = if all_are_public {
+            let (value, flags) = ieee::compute(of, round, values);
+            self.hart.floats.flags |= flags;
+            self.words.constant(value)
+        } else {
+            fixed::compute(&mut self.words, of, round, operands)?
+        };
         if of.function.writes_integer() {
             self.set_register(with.rd.into(), result);
         } else {

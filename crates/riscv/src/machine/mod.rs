@@ -266,12 +266,12 @@ impl<W: Words> Machine<W> {
             Operation::Registers(function) => {
                 let (a, b) = (&self.hart.registers[rs1], &self.hart.registers[rs2]);
                 let result = function.compute(&mut self.words, a, b);
-                self.set_register(rd, result);
+                self.set_computed(rd, result)?;
             }
             Operation::Immediate(function) => {
                 let b = self.words.constant(offset as u64);
                 let result = function.compute(&mut self.words, &self.hart.registers[rs1], &b);
-                self.set_register(rd, result);
+                self.set_computed(rd, result)?;
             }
             Operation::LoadUpper => self.set_public(rd, offset as u64),
             Operation::AddUpper => self.set_public(rd, self.pc.wrapping_add_signed(offset)),
@@ -331,6 +331,9 @@ impl<W: Words> Machine<W> {
         taken: u64,
         next: u64,
     ) -> std::result::Result<u64, Interruption> {
+        if self.words.is_refused(&condition) {
+            return Err(Fault::SecretBits.into());
+        }
         if !self.opening.iter().any(|range| range.contains(&self.pc)) {
             return self.both_sides(&condition, taken, next);
         }
@@ -340,6 +343,16 @@ impl<W: Words> Machine<W> {
             next,
         });
         Err(Interruption::Opening)
+    }
+
+    /// Keeps what an instruction has computed of words.
+    #[inline]
+    fn set_computed(&mut self, rd: usize, word: W::Word) -> Result<()> {
+        if self.words.is_refused(&word) {
+            return Err(Fault::SecretBits);
+        }
+        self.set_register(rd, word);
+        Ok(())
     }
 
     fn set_public(&mut self, rd: usize, value: u64) {
@@ -446,6 +459,9 @@ impl<W: Words> Machine<W> {
             .words
             .extend(&self.hart.registers[rs2], bits, Signs::Signed);
         let new = atomic.change.compute(&mut self.words, &old, &operand);
+        if self.words.is_refused(&new) {
+            return Err(Fault::SecretBits);
+        }
         self.memory.store(&self.words, address, bytes, &new)?;
         self.set_register(rd, old);
         Ok(())

@@ -1,8 +1,10 @@
 //! From a graph to values: which steps are wanted, in which order, and many of a kind as one operation.
 
 use super::node::{Components, Form, Node, Word};
+use super::opaque;
 use super::steps::{Joint, Local, Step, Work, step};
-use mpc::{Bilinear, Bits, Join, Operand, Protocol, Recipient, Result};
+use crate::real::Real;
+use mpc::{Bilinear, Bits, Error, Join, Operand, Protocol, Recipient, Result, Shift};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
@@ -36,11 +38,38 @@ pub fn share(
         .collect())
 }
 
-/// Opens words; their values where this party is among the receivers.
+/// Opens words; their values where this party is among the receivers. Of floats these are the bits of those that
+/// are nearest.
 ///
 /// # Errors
-/// What the links meet.
+/// `Misuse` for bytes of floats that are none; what the links meet.
 pub fn reveal(
+    protocol: &mut dyn Protocol,
+    words: &[Word],
+    to: Recipient,
+) -> Result<Option<Vec<u64>>> {
+    let reals: Vec<_> = words.iter().map(opaque::fixed).collect();
+    let fixed: Vec<Word> = words
+        .iter()
+        .zip(&reals)
+        .map(|(word, real)| real.as_ref().map_or(word, |(fixed, _)| fixed).clone())
+        .collect();
+    if fixed.iter().any(opaque::is_opaque) {
+        return Err(Error::misuse(
+            "some bytes of a secret float are to be opened",
+        ));
+    }
+    let opened = reveal_words(protocol, &fixed, to)?;
+    Ok(opened.map(|values| {
+        let float = |(value, real): (u64, &Option<(Word, Real)>)| match real {
+            Some((_, real)) => real.decode(value),
+            None => value,
+        };
+        values.into_iter().zip(&reals).map(float).collect()
+    }))
+}
+
+fn reveal_words(
     protocol: &mut dyn Protocol,
     words: &[Word],
     to: Recipient,
@@ -279,6 +308,13 @@ fn carry_out(protocol: &mut dyn Protocol, kind: Joint, steps: &[Planned]) -> Res
                 }
             };
             weighed(protocol, &operand(0), width, worth)?
+        }
+        Joint::Truncate(bits) => {
+            let x = columns(protocol, &operand(0));
+            let shift = Shift::new(bits).expect("1 to 61 bits are dropped");
+            written(protocol, n, |protocol, out| {
+                protocol.truncate(&slices(&x), shift, out)
+            })?
         }
         Joint::Population => weighed(protocol, &operand(0), 64, |_| 1)?,
     };

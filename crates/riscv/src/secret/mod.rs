@@ -4,6 +4,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | [`node`] | a secret word: origin, what is known of it, its forms |
+//! | [`opaque`] | floats that nobody knows, and bytes of them |
 //! | [`steps`] | what computes a form of a word, and what it needs |
 //! | [`evaluation`] | the order of steps, and the protocol's operations on many at once |
 //!
@@ -14,11 +15,13 @@
 
 pub mod evaluation;
 pub mod node;
+pub mod opaque;
 pub mod steps;
 
 pub use node::Word;
 
 use crate::composed;
+use crate::real::Real;
 use crate::words::{Plain, Signs, Words};
 use node::{Facts, Form, Native, Node, Origin, low};
 use std::rc::Rc;
@@ -40,6 +43,9 @@ fn public(x: &Word, y: &Word) -> Option<(u64, u64)> {
 
 /// A word to be computed; of what can be nothing but 0 everybody knows it.
 fn made(origin: Origin, facts: Facts, native: Native) -> Word {
+    if origin.words().into_iter().flatten().any(opaque::is_opaque) {
+        return opaque::refused();
+    }
     if facts.ones == 0 {
         return Word::Public(0);
     }
@@ -82,6 +88,10 @@ impl Words for Secret {
             let Word::Secret(node) = &source else {
                 return (source, from);
             };
+            if opaque::is_opaque(&source) {
+                let (source, skipped) = opaque::source(&source, (from + bytes) as u8);
+                return (source, from + skipped);
+            }
             let before = node.with_origin(|origin| match origin {
                 Some(Origin::Extend(x, bits, _)) if *bits >= 8 * (from + bytes) => {
                     Some((x.clone(), 0))
@@ -189,6 +199,7 @@ impl Words for Secret {
         match (x, y) {
             (Word::Public(x), Word::Public(y)) => Word::Public(x | y),
             (other, Word::Public(0)) | (Word::Public(0), other) => other.clone(),
+            _ if opaque::is_opaque(x) || opaque::is_opaque(y) => opaque::union(self, x, y),
             _ if x.facts().ones & y.facts().ones == 0 => {
                 let facts = Facts::within(x.facts().ones | y.facts().ones);
                 let native = match (native_of(x), native_of(y)) {
@@ -221,6 +232,9 @@ impl Words for Secret {
         match (x, amount) {
             (Word::Public(x), Word::Public(amount)) => Word::Public(Plain.shift_left(x, amount)),
             (_, Word::Public(amount)) if amount & 63 == 0 => x.clone(),
+            (_, Word::Public(amount)) if opaque::is_opaque(x) => {
+                opaque::shifted_left(self, x, (amount & 63) as u32)
+            }
             (_, Word::Public(amount)) => {
                 let places = (amount & 63) as u32;
                 let facts = Facts::within(x.facts().ones << places);
@@ -238,6 +252,9 @@ impl Words for Secret {
                 Word::Public(Plain.shift_right(x, amount, signs))
             }
             (_, Word::Public(amount)) if amount & 63 == 0 => x.clone(),
+            (_, Word::Public(amount)) if opaque::is_opaque(x) => {
+                opaque::shifted_right(self, x, (amount & 63) as u32)
+            }
             (_, Word::Public(amount)) => {
                 let (places, ones) = ((amount & 63) as u32, x.facts().ones);
                 let signs = if ones >> 63 == 0 {
@@ -274,6 +291,7 @@ impl Words for Secret {
         match x {
             Word::Public(x) => Word::Public(Plain.extend(x, bits, signs)),
             _ if is_same => x.clone(),
+            _ if opaque::is_opaque(x) => opaque::extended(self, x, bits),
             _ => {
                 let facts = match signs {
                     Signs::Unsigned => Facts::within(ones & low(bits)),
@@ -321,6 +339,9 @@ impl Words for Secret {
         match condition {
             Word::Public(condition) => (if *condition == 1 { x } else { y }).clone(),
             _ if self.are_one(x, y) || public(x, y).is_some_and(|(x, y)| x == y) => x.clone(),
+            _ if opaque::is_opaque(x) || opaque::is_opaque(y) => {
+                opaque::select(self, condition, x, y)
+            }
             _ if x.has(Form::Binary) && y.has(Form::Binary) => {
                 let difference = self.xor(x, y);
                 let spread = made(Origin::Spread(condition.clone()), Facts::NONE, BINARY);
@@ -355,5 +376,31 @@ impl Words for Secret {
             Word::Public(x) => Word::Public(Plain.population(x)),
             Word::Secret(_) => made(Origin::Population(x.clone()), Facts::below(7), ARITHMETIC),
         }
+    }
+
+    fn truncate(&mut self, x: &Word, bits: u32) -> Word {
+        match x {
+            Word::Public(x) => Word::Public(Plain.truncate(x, bits)),
+            Word::Secret(_) => {
+                let facts = Facts {
+                    ones: u64::MAX,
+                    width: 64 - bits,
+                };
+                made(Origin::Truncate(x.clone(), bits), facts, ARITHMETIC)
+            }
+        }
+    }
+
+    fn float(&mut self, fixed: &Word, real: Real) -> Word {
+        opaque::real(fixed, real)
+    }
+
+    fn fixed(&self, float: &Word, bytes: u8) -> Option<(Word, u8)> {
+        let (fixed, real) = opaque::fixed(float)?;
+        (real.bytes == bytes).then_some((fixed, real.scale))
+    }
+
+    fn is_refused(&self, word: &Word) -> bool {
+        opaque::is_refused(word)
     }
 }

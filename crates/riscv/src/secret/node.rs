@@ -4,6 +4,7 @@
 //! products by what is public are local. *Binary*: components that XOR to it; bitwise operations by what is
 //! public, shifts and extensions are local. Each form is computed when something first needs it, and kept.
 
+use crate::real::Real;
 use crate::words::Signs;
 use std::cell::RefCell;
 use std::mem;
@@ -95,6 +96,24 @@ pub enum Origin {
     Choose(Word, Word),
     /// How many bits are one.
     Population(Word),
+    /// x / 2^bits, rounded up or down.
+    Truncate(Word, u32),
+    /// A float that is a word of fixed point. It has no form of its own.
+    Real(Word, Real),
+    /// Bytes of words of which some are floats, so that it has no form. Where there are none, bits of a float
+    /// were to be computed with.
+    Bytes(Vec<Segment>),
+}
+
+/// Some bytes of a word that is no [`Origin::Bytes`], or is one without any.
+#[derive(Clone)]
+pub struct Segment {
+    /// Of that word.
+    pub word: Word,
+    /// Its first.
+    pub from: u8,
+    /// How many.
+    pub bytes: u8,
 }
 
 impl Facts {
@@ -218,6 +237,29 @@ impl Node {
 }
 
 impl Origin {
+    /// The words that it is made of, but for bytes.
+    pub(super) fn words(&self) -> [Option<&Word>; 2] {
+        match self {
+            Self::Sum(x, y)
+            | Self::Difference(x, y)
+            | Self::Union(x, y)
+            | Self::Product(x, y)
+            | Self::And(x, y)
+            | Self::Xor(x, y)
+            | Self::Choose(x, y) => [Some(x), Some(y)],
+            Self::ShiftLeft(x, _)
+            | Self::ShiftRight(x, ..)
+            | Self::Extend(x, ..)
+            | Self::Spread(x)
+            | Self::Sign(x)
+            | Self::IsZero(x)
+            | Self::Population(x)
+            | Self::Truncate(x, _)
+            | Self::Real(x, _) => [Some(x), None],
+            Self::Bytes(_) => [None, None],
+        }
+    }
+
     fn into_words(self) -> [Option<Word>; 2] {
         match self {
             Self::Sum(x, y)
@@ -233,7 +275,11 @@ impl Origin {
             | Self::Spread(x)
             | Self::Sign(x)
             | Self::IsZero(x)
-            | Self::Population(x) => [Some(x), None],
+            | Self::Population(x)
+            | Self::Truncate(x, _)
+            | Self::Real(x, _) => [Some(x), None],
+            // They are few, and floats themselves: nothing else is made of them.
+            Self::Bytes(_) => [None, None],
         }
     }
 }

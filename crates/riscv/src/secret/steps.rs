@@ -62,6 +62,8 @@ pub enum Joint {
     ToArithmetic(u32, bool),
     /// How many bits are one.
     Population,
+    /// x / 2^bits, rounded up or down.
+    Truncate(u32),
 }
 
 impl Local {
@@ -154,6 +156,7 @@ fn from_origin(origin: &Origin, form: Form) -> Option<Step> {
             work: joint(Joint::Population),
             needs: vec![(x.clone(), Binary)],
         }),
+        (Origin::Truncate(x, bits), Arithmetic) => one(joint(Joint::Truncate(*bits)), x),
         (Origin::And(x, Word::Public(mask)) | Origin::And(Word::Public(mask), x), Binary) => {
             one(local(Local::Mask(*mask)), x)
         }

@@ -1,0 +1,258 @@
+//! Words that have floats which nobody knows, or some bytes of them. They may be moved, cut and put together byte by
+//! byte, as copies of memory do, and bytes that come together again are the float. Nothing is computed of their
+//! bits: what would be is marked, and no program goes on with it.
+
+use super::node::{Facts, Native, Node, Origin, Segment};
+use super::{Secret, Word};
+use crate::real::Real;
+use crate::words::{Signs, Words};
+
+/// A float that is a word of fixed point.
+pub fn real(fixed: &Word, real: Real) -> Word {
+    match fixed {
+        Word::Public(word) => Word::Public(real.decode(*word)),
+        Word::Secret(_) => opaque(Origin::Real(fixed.clone(), real)),
+    }
+}
+
+fn opaque(origin: Origin) -> Word {
+    Node::made(origin, Facts::NONE, Native::Both)
+}
+
+/// What would be computed of the bits of floats.
+pub fn refused() -> Word {
+    opaque(Origin::Bytes(Vec::new()))
+}
+
+/// Whether nothing may go on with a word.
+pub fn is_refused(word: &Word) -> bool {
+    look(
+        word,
+        |origin| matches!(origin, Origin::Bytes(segments) if segments.is_empty()),
+    )
+}
+
+/// Whether a word has no forms.
+pub fn is_opaque(word: &Word) -> bool {
+    look(word, |origin| {
+        matches!(origin, Origin::Real(..) | Origin::Bytes(_))
+    })
+}
+
+fn look(word: &Word, at: impl FnOnce(&Origin) -> bool) -> bool {
+    match word {
+        Word::Public(_) => false,
+        Word::Secret(node) => node.with_origin(|origin| origin.is_some_and(at)),
+    }
+}
+
+/// The fixed point of a float, and what it is.
+pub fn fixed(word: &Word) -> Option<(Word, Real)> {
+    let Word::Secret(node) = word else {
+        return None;
+    };
+    let inner = node.with_origin(|origin| match origin {
+        Some(Origin::Real(fixed, real)) => Some(Ok((fixed.clone(), *real))),
+        // Its low bytes: all of a float of four.
+        Some(Origin::Bytes(segments)) => segments.first().cloned().map(Err),
+        _ => None,
+    });
+    match inner? {
+        Ok(found) => Some(found),
+        Err(first) => {
+            let whole = first.from == 0 && is_opaque(&first.word);
+            let found = if whole { fixed(&first.word) } else { None };
+            found.filter(|(_, real)| first.bytes >= real.bytes)
+        }
+    }
+}
+
+/// The word of whose bytes the low ones of this word are some, and from where on.
+pub fn source(word: &Word, bytes: u8) -> (Word, u32) {
+    let whole = (word.clone(), 0);
+    let Word::Secret(node) = word else {
+        return whole;
+    };
+    node.with_origin(|origin| match origin {
+        Some(Origin::Bytes(segments)) => segments
+            .first()
+            .filter(|first| first.bytes >= bytes)
+            .map_or(whole, |first| (first.word.clone(), first.from.into())),
+        _ => whole,
+    })
+}
+
+/// To the left by whole bytes.
+pub fn shifted_left(words: &mut Secret, word: &Word, places: u32) -> Word {
+    let mut all = vec![public(0, (places / 8) as u8)];
+    all.extend(segments(word));
+    joined(words, all, places)
+}
+
+/// To the right by whole bytes.
+pub fn shifted_right(words: &mut Secret, word: &Word, places: u32) -> Word {
+    let mut all = from(segments(word), (places / 8) as u8);
+    all.push(public(0, (places / 8) as u8));
+    joined(words, all, places)
+}
+
+/// Its low bytes and zeros: where a sign would be repeated, the rest of a register that has a part of a float is
+/// never looked at.
+pub fn extended(words: &mut Secret, word: &Word, bits: u32) -> Word {
+    let mut all = first(segments(word), (bits / 8) as u8);
+    all.push(public(0, 8 - (bits / 8) as u8));
+    joined(words, all, bits)
+}
+
+/// Of each byte the one that is not zero.
+pub fn union(words: &mut Secret, x: &Word, y: &Word) -> Word {
+    let mut all = Vec::new();
+    for byte in 0..8 {
+        let [of_x, of_y] = [x, y].map(|word| first(from(segments(word), byte), 1).remove(0));
+        all.push(match (is_zero(&of_x), is_zero(&of_y)) {
+            (_, true) => of_x,
+            (true, _) => of_y,
+            _ => return refused(),
+        });
+    }
+    joined(words, all, 0)
+}
+
+/// One of two words, of which at least one has a float.
+pub fn select(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
+    let Some((_, real)) = fixed(x).or_else(|| fixed(y)) else {
+        return refused();
+    };
+    let scale = [x, y]
+        .into_iter()
+        .filter_map(|word| fixed(word).map(|(_, real)| real.scale))
+        .max();
+    let real_of_both = Real {
+        scale: scale.unwrap_or(real.scale),
+        ..real
+    };
+    let [x, y] = [x, y].map(|word| match (word, fixed(word)) {
+        (_, Some((fixed, of))) if of.bytes == real.bytes => {
+            let places = Word::Public((real_of_both.scale - of.scale).into());
+            Some(words.shift_left(&fixed, &places))
+        }
+        (Word::Public(bits), _) => real_of_both.encode(*bits).map(Word::Public),
+        _ => None,
+    });
+    match (x, y) {
+        (Some(x), Some(y)) => {
+            let chosen = words.select(condition, &x, &y);
+            self::real(&chosen, real_of_both)
+        }
+        _ => refused(),
+    }
+}
+
+/// The eight bytes of a word.
+fn segments(word: &Word) -> Vec<Segment> {
+    let own = || Segment {
+        word: word.clone(),
+        from: 0,
+        bytes: 8,
+    };
+    match word {
+        Word::Public(_) => vec![own()],
+        Word::Secret(node) => node.with_origin(|origin| match origin {
+            Some(Origin::Bytes(segments)) if !segments.is_empty() => segments.clone(),
+            _ => vec![own()],
+        }),
+    }
+}
+
+fn public(value: u64, bytes: u8) -> Segment {
+    Segment {
+        word: Word::Public(value),
+        from: 0,
+        bytes,
+    }
+}
+
+/// Without so many bytes before.
+fn from(segments: Vec<Segment>, mut bytes: u8) -> Vec<Segment> {
+    let mut rest = Vec::new();
+    for mut segment in segments {
+        let gone = bytes.min(segment.bytes);
+        bytes -= gone;
+        segment.from += gone;
+        segment.bytes -= gone;
+        if segment.bytes > 0 {
+            rest.push(segment);
+        }
+    }
+    rest
+}
+
+/// So many bytes.
+fn first(segments: Vec<Segment>, mut bytes: u8) -> Vec<Segment> {
+    let mut kept = Vec::new();
+    for mut segment in segments {
+        segment.bytes = segment.bytes.min(bytes);
+        bytes -= segment.bytes;
+        if segment.bytes > 0 {
+            kept.push(segment);
+        }
+    }
+    kept
+}
+
+fn is_zero(segment: &Segment) -> bool {
+    match segment.word {
+        Word::Public(word) => word >> (8 * segment.from) & low(segment.bytes) == 0,
+        Word::Secret(_) => false,
+    }
+}
+
+fn low(bytes: u8) -> u64 {
+    super::node::low(8 * u32::from(bytes))
+}
+
+/// The word of eight bytes, or more of which the last do not count; `places` is by what they were moved.
+fn joined(words: &mut Secret, all: Vec<Segment>, places: u32) -> Word {
+    if places % 8 != 0 {
+        return refused();
+    }
+    let mut joined: Vec<Segment> = Vec::new();
+    for segment in first(all, 8) {
+        let zero = is_zero(&segment);
+        match joined.last_mut() {
+            Some(last) if zero && is_zero(last) => {
+                last.bytes += segment.bytes;
+                (last.word, last.from) = (Word::Public(0), 0);
+            }
+            Some(last)
+                if words.are_one(&last.word, &segment.word)
+                    && last.from + last.bytes == segment.from =>
+            {
+                last.bytes += segment.bytes;
+            }
+            _ => joined.push(segment),
+        }
+    }
+    match joined.as_slice() {
+        [whole] if whole.bytes == 8 && whole.from == 0 => whole.word.clone(),
+        _ if joined.iter().any(|segment| is_opaque(&segment.word)) => opaque(Origin::Bytes(joined)),
+        _ => computed(words, &joined),
+    }
+}
+
+/// Without any float it is a word as others.
+fn computed(words: &mut Secret, segments: &[Segment]) -> Word {
+    let (mut word, mut at) = (Word::Public(0), 0);
+    for segment in segments {
+        let part = words.shift_right(
+            &segment.word,
+            &Word::Public(8 * u64::from(segment.from)),
+            Signs::Unsigned,
+        );
+        let part = words.extend(&part, 8 * u32::from(segment.bytes), Signs::Unsigned);
+        let part = words.shift_left(&part, &Word::Public(at));
+        word = words.or(&word, &part);
+        at += 8 * u64::from(segment.bytes);
+    }
+    word
+}
