@@ -61,8 +61,15 @@ pub enum Fault {
     OnSide { branch: u64, cause: Box<Fault> },
     #[error("a jump goes to a secret address: call functions by their names")]
     SecretJump,
-    #[error("memory is read or written at a secret address: go over all places, and select")]
+    #[error(
+        "memory is read or written at a secret address: mark the table that it is in as oblivious and count from its \
+         beginning, or go over all places and select"
+    )]
     SecretAddress,
+    #[error(
+        "memory is read or written at a secret address in an object of {0} places, and {1} are gone over at most"
+    )]
+    Places(u64, u64),
     #[error("an argument of a system call is secret")]
     SecretArgument,
     #[error("{0} is no rounding mode: those of floats are 0 to 4")]
@@ -85,6 +92,8 @@ pub enum Fault {
     NotFixed,
     #[error("there is no function {0} in the program: do not have it inlined or stripped")]
     NoFunction(String),
+    #[error("there is no object {0} in the program: make it global, and do not have it stripped")]
+    NoObject(String),
 }
 
 impl Fault {

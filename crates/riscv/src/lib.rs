@@ -13,7 +13,8 @@
 //! | [`ieee`] | floats that everybody knows |
 //! | [`fixed`] | floats that nobody knows |
 //! | [`program`], [`code`] | a compiled program as its file has it, and its instructions |
-//! | [`lines`], [`places`] | where an instruction comes from: its function and line |
+//! | [`symbols`], [`lines`], [`places`] | its functions and objects; of which line an instruction was made |
+//! | [`scan`] | a table at a place that nobody knows |
 //! | [`memory`] | bytes that everybody knows, and pieces of words that nobody does |
 //! | [`joins`] | where the sides of a branch meet again |
 //! | [`machine`] | one hart: what each instruction does with registers and memory |
@@ -42,7 +43,9 @@ pub mod operation;
 pub mod places;
 pub mod program;
 pub mod real;
+pub mod scan;
 pub mod secret;
+pub mod symbols;
 pub mod words;
 
 pub use decode::decode;

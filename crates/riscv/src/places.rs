@@ -37,7 +37,7 @@ impl Program {
         Place {
             address,
             function: self.function_at(address).map(|name| shown(name.as_bytes())),
-            line: self.lines.at(address),
+            line: self.symbols.lines.at(address),
         }
     }
 

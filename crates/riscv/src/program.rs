@@ -1,19 +1,11 @@
 //! A compiled program, as a file holds it. The file is hostile until it was checked.
 
 use crate::fault::{Fault, Result};
-use crate::lines::Lines;
 use crate::memory::MOST;
+use crate::symbols::Symbols;
 use object::Endianness;
-use object::elf::{
-    EM_RISCV, ET_EXEC, FileHeader64, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, SHF_COMPRESSED,
-    STT_FUNC,
-};
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
-
-/// Bytes of the names of all functions together.
-const MOST_OF_NAMES: usize = 1 << 24;
+use object::elf::{EM_RISCV, ET_EXEC, FileHeader64, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader};
 
 /// What is loaded of a program.
 #[derive(Clone)]
@@ -22,10 +14,8 @@ pub struct Program {
     pub entry: u64,
     /// What lies in memory.
     pub segments: Vec<Segment>,
-    /// Its functions: address and name.
-    functions: BTreeMap<u64, Function>,
-    /// Which lines its instructions were compiled from.
-    pub(crate) lines: Lines,
+    /// What it says of its functions, objects and lines.
+    pub symbols: Symbols,
 }
 
 /// Bytes that lie in memory from an address on.
@@ -41,12 +31,6 @@ pub struct Segment {
     pub executable: bool,
 }
 
-#[derive(Clone, Debug)]
-struct Function {
-    name: String,
-    size: u64,
-}
-
 impl Program {
     /// What lies in memory, without symbols.
     #[must_use]
@@ -54,8 +38,7 @@ impl Program {
         Self {
             entry,
             segments,
-            functions: BTreeMap::new(),
-            lines: Lines::default(),
+            symbols: Symbols::default(),
         }
     }
 
@@ -110,12 +93,11 @@ impl Program {
             });
         }
         let sections = header.sections(endian, file).map_err(wrong)?;
-        let functions = functions(&sections, endian, file)?;
+        let symbols = Symbols::parse(&sections, endian, file)?;
         Ok(Self {
             entry: header.e_entry(endian),
             segments,
-            functions,
-            lines: lines(&sections, endian, file),
+            symbols,
         })
     }
 
@@ -124,37 +106,13 @@ impl Program {
     /// # Errors
     /// `NoFunction`.
     pub fn function(&self, name: &str) -> Result<u64> {
-        let named = |(_, function): &(&u64, &Function)| function.name == name;
-        let found = self.functions.iter().find(named);
-        found
-            .map(|(&address, _)| address)
-            .ok_or_else(|| Fault::NoFunction(name.to_owned()))
+        self.symbols.function(name)
     }
 
     /// The function that an address lies in, where that is known.
     #[must_use]
     pub fn function_at(&self, address: u64) -> Option<&str> {
-        let (&start, function) = self.functions.range(..=address).next_back()?;
-        let inside = address - start < function.size.max(1);
-        inside.then_some(function.name.as_str())
-    }
-
-    /// Behind the last instruction of each function whose size is known.
-    #[must_use]
-    pub fn function_ends(&self) -> BTreeSet<u64> {
-        let sized = self.functions.iter().filter(|(_, of)| of.size > 0);
-        sized
-            .map(|(start, of)| start.wrapping_add(of.size))
-            .collect()
-    }
-
-    /// Where the instructions of a function lie.
-    ///
-    /// # Errors
-    /// `NoFunction`.
-    pub fn function_range(&self, name: &str) -> Result<Range<u64>> {
-        let start = self.function(name)?;
-        Ok(start..start.saturating_add(self.functions[&start].size))
+        self.symbols.function_at(address)
     }
 
     /// Behind all segments.
@@ -166,45 +124,6 @@ impl Program {
             .map(|segment| segment.start + segment.bytes.len() as u64);
         ends.max().unwrap_or(0)
     }
-}
-
-type Sections<'a> = SectionTable<'a, FileHeader64<Endianness>>;
-
-fn functions(
-    sections: &Sections,
-    endian: Endianness,
-    file: &[u8],
-) -> Result<BTreeMap<u64, Function>> {
-    let symbols = sections
-        .symbols(endian, file, object::elf::SHT_SYMTAB)
-        .map_err(wrong)?;
-    let mut functions = BTreeMap::new();
-    // Names may lie in each other.
-    let mut bytes = 0;
-    for symbol in symbols.iter().filter(|symbol| symbol.st_type() == STT_FUNC) {
-        let name = symbols.symbol_name(endian, symbol).map_err(wrong)?;
-        bytes += name.len();
-        if bytes > MOST_OF_NAMES {
-            return refused("the names of its functions are too long");
-        }
-        let name = String::from_utf8_lossy(name).into_owned();
-        let size = symbol.st_size(endian);
-        functions.insert(symbol.st_value(endian), Function { name, size });
-    }
-    Ok(functions)
-}
-
-/// What a file says of lines; where it says something wrong, nothing.
-fn lines(sections: &Sections, endian: Endianness, file: &[u8]) -> Lines {
-    let section = |name: &[u8]| {
-        let (_, section) = sections.section_by_name(endian, name)?;
-        let is_plain = (section.sh_flags(endian) & SHF_COMPRESSED).0 == 0;
-        is_plain.then(|| section.data(endian, file).unwrap_or_default())
-    };
-    let [programs, line_strings, strings] =
-        [b".debug_line".as_slice(), b".debug_line_str", b".debug_str"]
-            .map(|name| section(name).unwrap_or_default());
-    Lines::new(programs, line_strings, strings)
 }
 
 fn refused<T>(why: &str) -> Result<T> {

@@ -29,6 +29,15 @@ pub trait Words {
     /// Of which word the low bytes of this one are some, and from which of its bytes on.
     fn source(&self, word: &Self::Word, bytes: u32) -> (Self::Word, u32);
 
+    /// A word and a public number that add up to this one.
+    fn summands(&self, word: &Self::Word) -> (Self::Word, u64);
+
+    /// The bits of a word that may be one.
+    fn ones(&self, word: &Self::Word) -> u64;
+
+    /// The sum of words of which all but one are 0.
+    fn only(&mut self, words: &[Self::Word]) -> Self::Word;
+
     /// x + y modulo 2^64.
     fn add(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
 
@@ -126,6 +135,18 @@ impl Words for Plain {
 
     fn source(&self, word: &u64, _: u32) -> (u64, u32) {
         (*word, 0)
+    }
+
+    fn summands(&self, word: &u64) -> (u64, u64) {
+        (0, *word)
+    }
+
+    fn ones(&self, word: &u64) -> u64 {
+        *word
+    }
+
+    fn only(&mut self, words: &[u64]) -> u64 {
+        words.iter().sum()
     }
 
     fn add(&mut self, x: &u64, y: &u64) -> u64 {

@@ -60,12 +60,11 @@ impl<Word: Clone> Floats<Word> {
         number == 2 || self.uncertain & !self.flags == 0
     }
 
-    /// What these registers hold if the condition is 0, and others if it is 1.
-    pub(super) fn merge<W: Words<Word = Word>>(
+    /// A choice between what these registers hold and what others do.
+    pub(super) fn merge(
         &mut self,
-        words: &mut W,
-        condition: &Word,
         other: &Self,
+        mut choose: impl FnMut(&Word, &Word) -> Word,
     ) -> Result<()> {
         let Self {
             registers,
@@ -74,7 +73,7 @@ impl<Word: Clone> Floats<Word> {
             uncertain,
         } = other;
         for (mine, others) in self.registers.iter_mut().zip(registers) {
-            *mine = words.select(condition, others, mine);
+            *mine = choose(others, mine);
         }
         if self.rounding != *rounding {
             return Err(Fault::SecretControl);

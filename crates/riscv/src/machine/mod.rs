@@ -1,8 +1,9 @@
 //! One hart: registers, memory, and what each instruction does with them.
 //!
-//! Branches on secrets are in [`sides`].
+//! Branches on secrets are in [`sides`], loads and stores at secret addresses in [`scans`].
 
 mod floats;
+pub mod scans;
 pub mod sides;
 
 use crate::code::Code;
@@ -64,6 +65,8 @@ pub struct Machine<W: Words> {
     /// What is to be opened, and where the program goes on by it.
     asked: Option<Asked<W::Word>>,
     opened: BTreeMap<u64, u64>,
+    /// Where memory may be read and written at secret addresses.
+    oblivious: Vec<Range<u64>>,
 }
 
 /// What a hart has of its own.
@@ -132,12 +135,13 @@ impl<W: Words> Machine<W> {
             code: Code::new(&program.segments),
             carried_out: 0,
             limit,
-            joins: Joins::new(program.function_ends()),
+            joins: Joins::new(program.symbols.function_ends()),
             sides: Vec::new(),
             calls: 0,
             opening: Vec::new(),
             asked: None,
             opened: BTreeMap::new(),
+            oblivious: program.symbols.oblivious().to_vec(),
         })
     }
 
@@ -276,12 +280,18 @@ impl<W: Words> Machine<W> {
             Operation::LoadUpper => self.set_public(rd, offset as u64),
             Operation::AddUpper => self.set_public(rd, self.pc.wrapping_add_signed(offset)),
             Operation::Load(load) => {
-                let address = self.address(rs1, offset)?;
-                let loaded = self.load(load, address)?;
+                let loaded = match self.words.public(&self.hart.registers[rs1]) {
+                    Some(base) => self.load(load, base.wrapping_add_signed(offset))?,
+                    None => self.scan(load, rs1, offset)?,
+                };
                 self.set_register(rd, loaded);
             }
             Operation::Store(bytes) => {
-                let address = self.address(rs1, offset)?;
+                let Some(base) = self.words.public(&self.hart.registers[rs1]) else {
+                    self.scan_to_store(bytes.into(), rs1, offset, rs2)?;
+                    return Ok(next);
+                };
+                let address = base.wrapping_add_signed(offset);
                 let word = &self.hart.registers[rs2];
                 let stored = self.memory.store(&self.words, address, bytes.into(), word);
                 stored.map_err(|fault| in_stack(fault, address))?;
@@ -372,12 +382,16 @@ impl<W: Words> Machine<W> {
     #[inline]
     fn load(&mut self, load: Load, address: u64) -> Result<W::Word> {
         let loaded = self.bytes_at(address, load.bytes)?;
+        Ok(self.extended(load, loaded))
+    }
+
+    #[inline]
+    fn extended(&mut self, load: Load, loaded: W::Word) -> W::Word {
         if load.signs == Signs::Unsigned || load.bytes == 8 {
-            return Ok(loaded);
+            return loaded;
         }
-        Ok(self
-            .words
-            .extend(&loaded, 8 * u32::from(load.bytes), Signs::Signed))
+        let bits = 8 * u32::from(load.bytes);
+        self.words.extend(&loaded, bits, Signs::Signed)
     }
 
     #[inline]

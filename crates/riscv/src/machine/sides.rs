@@ -14,6 +14,7 @@ use crate::joins::{Flow, Join, flow};
 use crate::operation::Operation;
 use crate::words::Words;
 use std::mem;
+use std::ops::Range;
 
 /// Branches on secrets inside the sides of others at most.
 pub const NESTED: usize = 64;
@@ -52,9 +53,17 @@ impl<W: Words> Machine<W> {
             return Err(Fault::SecretBranch.into());
         }
         self.pc = branch;
-        self.hart.merge(&mut self.words, condition, &if_taken.0)?;
+        let choice = Choice {
+            condition,
+            objects: &self.oblivious,
+        };
+        let words = &mut self.words;
+        self.hart
+            .merge(&if_taken.0, |x, y| choice.between(words, x, y))?;
         self.memory
-            .merge(&mut self.words, condition, &if_taken.1, &changes)?;
+            .merge(words, (&if_taken.1, &changes), |words, x, y| {
+                choice.between(words, x, y)
+            })?;
         self.sides.pop();
         if self.sides.is_empty() {
             self.calls = 0;
@@ -114,14 +123,45 @@ impl<W: Words> Machine<W> {
     }
 }
 
+/// Between what two sides have left.
+struct Choice<'a, Word> {
+    condition: &'a Word,
+    /// That may be read and written at secret places.
+    objects: &'a [Range<u64>],
+}
+
+impl<Word: Clone> Choice<'_, Word> {
+    /// The first word if the condition is 1, and the second if it is 0. Of two addresses in an object that may be
+    /// read and written at secret places the distances from its beginning are chosen, so that it can still be seen
+    /// which object is meant.
+    fn between<W: Words<Word = Word>>(&self, words: &mut W, x: &Word, y: &Word) -> Word {
+        let ((x_rest, x_base), (y_rest, y_base)) = (words.summands(x), words.summands(y));
+        let has = |object: &&Range<u64>| {
+            let within = |base| object.start <= base && base <= object.end;
+            within(x_base) && within(y_base)
+        };
+        let Some(object) = self.objects.iter().find(has) else {
+            return words.select(self.condition, x, y);
+        };
+        if words.are_one(x, y) || words.public(x).is_some_and(|x| words.public(y) == Some(x)) {
+            return x.clone();
+        }
+        let mut distance = |rest: &Word, base: u64| {
+            let more = words.constant(base - object.start);
+            words.add(rest, &more)
+        };
+        let (x, y) = (distance(&x_rest, x_base), distance(&y_rest, y_base));
+        let (chosen, start) = (
+            words.select(self.condition, &x, &y),
+            words.constant(object.start),
+        );
+        words.add(&chosen, &start)
+    }
+}
+
 impl<Word: Clone> Hart<Word> {
-    /// What the other says if the condition is 1, and what this one says if it is 0.
-    fn merge<W: Words<Word = Word>>(
-        &mut self,
-        words: &mut W,
-        condition: &Word,
-        other: &Self,
-    ) -> Result<()> {
+    /// A choice between what the other holds and what this one does.
+    fn merge(&mut self, other: &Self, mut choose: impl FnMut(&Word, &Word) -> Word) -> Result<()> {
         // All of a hart is named here, so that nothing new is forgotten.
         let Self {
             registers,
@@ -129,12 +169,12 @@ impl<Word: Clone> Hart<Word> {
             reserved,
         } = other;
         for (mine, others) in self.registers.iter_mut().zip(registers) {
-            *mine = words.select(condition, others, mine);
+            *mine = choose(others, mine);
         }
         // A store that waits for a reservation may fail at any time.
         if self.reserved != *reserved {
             self.reserved = None;
         }
-        self.floats.merge(words, condition, floats)
+        self.floats.merge(floats, choose)
     }
 }

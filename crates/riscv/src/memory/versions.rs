@@ -36,21 +36,20 @@ impl<Word: Clone> Memory<Word> {
         Changes(changes)
     }
 
-    /// Writes what one list of changes says if the condition is 1, and what the other says if it is 0. Where
-    /// only one says something, what lay there is the other's.
+    /// Writes a choice between what two lists of changes say. Where only one says something, what lay there is the
+    /// other's.
     ///
     /// # Errors
     /// None where both were taken back from this memory.
     pub fn merge<W: Words<Word = Word>>(
         &mut self,
         words: &mut W,
-        condition: &Word,
-        if_one: &Changes<Word>,
-        if_zero: &Changes<Word>,
+        (changes, others): (&Changes<Word>, &Changes<Word>),
+        choose: impl Fn(&mut W, &Word, &Word) -> Word,
     ) -> Result<()> {
-        for (start, bytes) in places(&if_one.0, &if_zero.0) {
+        for (start, bytes) in places(&changes.0, &others.0) {
             let region = self.mapped(start, bytes);
-            let [x, y] = [if_one, if_zero].map(|changes| {
+            let [x, y] = [changes, others].map(|changes| {
                 let mut version = region.part(start, bytes);
                 changes.apply(&mut version);
                 version
@@ -58,8 +57,8 @@ impl<Word: Clone> Memory<Word> {
             let merged = if x.is_same(words, &y) {
                 x
             } else {
-                let [one, zero] = [&x, &y].map(|version| version.load(words, start, bytes));
-                let word = words.select(condition, &one, &zero);
+                let [one, other] = [&x, &y].map(|version| version.load(words, start, bytes));
+                let word = choose(words, &one, &other);
                 let mut merged = x;
                 merged.store(words, start, bytes, &word);
                 merged

@@ -110,6 +110,51 @@ impl Words for Secret {
         }
     }
 
+    fn summands(&self, word: &Word) -> (Word, u64) {
+        let (mut rest, mut public) = (word.clone(), 0_u64);
+        loop {
+            let node = match &rest {
+                Word::Public(last) => return (Word::Public(0), public.wrapping_add(*last)),
+                Word::Secret(node) => node,
+            };
+            let split = node.with_origin(|origin| match origin? {
+                Origin::Sum(x, Word::Public(y))
+                | Origin::Sum(Word::Public(y), x)
+                | Origin::Union(x, Word::Public(y))
+                | Origin::Union(Word::Public(y), x) => Some((x.clone(), *y)),
+                Origin::Difference(x, Word::Public(y)) => Some((x.clone(), y.wrapping_neg())),
+                _ => None,
+            });
+            let Some((x, y)) = split else {
+                return (rest, public);
+            };
+            (rest, public) = (x, public.wrapping_add(y));
+        }
+    }
+
+    fn ones(&self, word: &Word) -> u64 {
+        word.facts().ones
+    }
+
+    /// In the form that all have, or else as numbers.
+    fn only(&mut self, words: &[Word]) -> Word {
+        let is_binary = words.iter().all(|word| word.has(Form::Binary));
+        let join = |sum: Word, word: &Word| match (&sum, word) {
+            (Word::Public(0), _) => word.clone(),
+            (_, Word::Public(0)) => sum,
+            (Word::Public(x), Word::Public(y)) => Word::Public(x | y),
+            _ => {
+                let facts = Facts::within(sum.facts().ones | word.facts().ones);
+                if is_binary {
+                    made(Origin::Xor(sum, word.clone()), facts, BINARY)
+                } else {
+                    made(Origin::Sum(sum, word.clone()), facts, ARITHMETIC)
+                }
+            }
+        };
+        words.iter().fold(Word::Public(0), join)
+    }
+
     fn add(&mut self, x: &Word, y: &Word) -> Word {
         if let Some((x, y)) = public(x, y) {
             return Word::Public(Plain.add(&x, &y));

@@ -1,0 +1,187 @@
+//! Loads and stores at secret addresses: within objects that are marked for that, by going over all places.
+//!
+//! An address is a public number, a secret one and the instruction's offset. The public number says which object is
+//! meant: at its first byte, that object; inside of it, each that the secret number may reach, since a compiler may
+//! have moved a constant from the one to the other. (It does not point to the beginning of one table for another
+//! that ends there; a program may, which counts backward from behind the end.) Where the public number is the upper
+//! part of an address alone, or the global pointer, the object is where it is with the offset. Outside of all
+//! objects an address is refused: it may be meant for memory that is not marked.
+//!
+//! Which places are gone over depends on the objects and on what everybody knows of the address. Beyond the
+//! object's end 0 is read, and nothing is written.
+
+use super::Machine;
+use crate::fault::{Fault, Result};
+use crate::operation::Load;
+use crate::scan::Place;
+use crate::words::{Signs, Words};
+use std::ops::Range;
+
+/// Places that are gone over for one load or store at most.
+pub const PLACES: u64 = 1 << 16;
+
+/// The places of an object where something may lie.
+struct Places<Word> {
+    first: u64,
+    apart: u64,
+    count: u64,
+    /// Which one it is.
+    at: Place<Word>,
+}
+
+/// Places whose addresses are made of an upper and a lower part have this many apart.
+const UPPER: u64 = 1 << 12;
+
+/// The register that holds an address which linkers count from.
+const GLOBAL_POINTER: usize = 3;
+
+/// A secret address: a public number, with the instruction's offset, and a secret one.
+struct Address<Word> {
+    /// The public number that says which object is meant.
+    pointer: u64,
+    base: u64,
+    rest: Word,
+    /// By how many bytes two values of it differ at least.
+    apart: u64,
+}
+
+impl<W: Words> Machine<W> {
+    /// Has an object be one that may be read and written at secret places.
+    pub fn mark_oblivious(&mut self, object: Range<u64>) {
+        self.oblivious.push(object);
+    }
+
+    pub(super) fn scan(&mut self, load: Load, rs1: usize, offset: i64) -> Result<W::Word> {
+        let bytes = load.bytes.into();
+        let mut found = Vec::new();
+        for places in self.places(rs1, offset, bytes)? {
+            let mut table = Vec::with_capacity(places.count as usize);
+            for place in 0..places.count {
+                let address = places.first + places.apart * place;
+                table.push(self.memory.load(&mut self.words, address, bytes)?);
+            }
+            found.push(places.at.value_of(&mut self.words, &table));
+        }
+        let found = self.words.only(&found);
+        if self.words.is_refused(&found) {
+            return Err(Fault::SecretBits);
+        }
+        Ok(self.extended(load, found))
+    }
+
+    pub(super) fn scan_to_store(
+        &mut self,
+        bytes: u64,
+        rs1: usize,
+        offset: i64,
+        rs2: usize,
+    ) -> Result<()> {
+        for places in self.places(rs1, offset, bytes)? {
+            // Places that overlap are written in pieces that do not.
+            let size = places.apart.min(bytes);
+            for piece in 0..bytes / size {
+                let amount = self.words.constant(8 * size * piece);
+                let word = &self.hart.registers[rs2];
+                let part = self.words.shift_right(word, &amount, Signs::Unsigned);
+                for place in 0..places.count {
+                    let address = places.first + places.apart * place + size * piece;
+                    let is = places.at.is(&mut self.words, place as usize);
+                    let old = self.memory.load(&mut self.words, address, size)?;
+                    let new = self.words.select(&is, &part, &old);
+                    self.memory.store(&self.words, address, size, &new)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the address that a register and an offset are may be; each place counts as an instruction.
+    fn places(&mut self, rs1: usize, offset: i64, bytes: u64) -> Result<Vec<Places<W::Word>>> {
+        let (rest, pointer) = self.words.summands(&self.hart.registers[rs1]);
+        let apart = 1 << self.words.ones(&rest).trailing_zeros().min(63);
+        let base = pointer.wrapping_add_signed(offset);
+        let address = Address {
+            pointer: self.meant(pointer, base),
+            base,
+            rest,
+            apart,
+        };
+        let mut all = Vec::new();
+        for object in self.objects(&address, bytes)? {
+            let Some(places) = self.places_of(&address, object, bytes)? else {
+                continue;
+            };
+            self.carried_out = self.carried_out.saturating_add(places.count);
+            if self.carried_out > self.limit {
+                return Err(Fault::Limit(self.limit));
+            }
+            all.push(places);
+        }
+        Ok(all)
+    }
+
+    /// Which of a public number without the offset and with it says what object is meant.
+    fn meant(&self, pointer: u64, base: u64) -> u64 {
+        let global = self.words.public(&self.hart.registers[GLOBAL_POINTER]);
+        let is_part = pointer % UPPER == 0 || global == Some(pointer);
+        let is_inside = self
+            .oblivious
+            .iter()
+            .any(|object| object.contains(&pointer));
+        if is_part || !is_inside { base } else { pointer }
+    }
+
+    /// The objects that an address may be meant for.
+    fn objects(&self, address: &Address<W::Word>, bytes: u64) -> Result<Vec<Range<u64>>> {
+        let (pointer, base) = (address.pointer, address.base);
+        let meant = self
+            .oblivious
+            .iter()
+            .find(|object| object.contains(&pointer));
+        let meant = meant.ok_or(Fault::SecretAddress)?;
+        if meant.start == pointer {
+            return Ok(vec![meant.clone()]);
+        }
+        // Beyond the last address follows the first.
+        let most = self.words.ones(&address.rest).checked_add(bytes);
+        let end = most.and_then(|most| base.checked_add(most));
+        let reached =
+            |object: &&Range<u64>| end.is_none_or(|end| object.start < end && base < object.end);
+        let mut objects: Vec<Range<u64>> = self.oblivious.iter().filter(reached).cloned().collect();
+        objects.sort_unstable_by_key(|object| (object.start, object.end));
+        objects.dedup();
+        Ok(objects)
+    }
+
+    /// The places of an object where so many bytes may lie at the address; `None` where there are none.
+    fn places_of(
+        &mut self,
+        address: &Address<W::Word>,
+        object: Range<u64>,
+        bytes: u64,
+    ) -> Result<Option<Places<W::Word>>> {
+        let from_start = address.base.wrapping_sub(object.start);
+        let first = from_start % address.apart;
+        let size = object.end.saturating_sub(object.start);
+        let Some(last) = size
+            .checked_sub(bytes)
+            .and_then(|room| room.checked_sub(first))
+        else {
+            return Ok(None);
+        };
+        let count = last / address.apart + 1;
+        if count > PLACES {
+            return Err(Fault::Places(count, PLACES));
+        }
+        let before = self.words.constant(from_start);
+        let distance = self.words.add(&address.rest, &before);
+        let amount = self.words.constant(address.apart.trailing_zeros().into());
+        let number = self.words.shift_right(&distance, &amount, Signs::Unsigned);
+        Ok(Some(Places {
+            first: object.start + first,
+            apart: address.apart,
+            count,
+            at: Place::new(&mut self.words, &number, count),
+        }))
+    }
+}

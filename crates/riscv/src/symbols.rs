@@ -1,0 +1,143 @@
+//! What a program's file says of its own: where functions and objects lie, and of which lines instructions were
+//! made.
+
+use crate::fault::{Fault, Result};
+use crate::lines::Lines;
+use object::Endianness;
+use object::elf::{FileHeader64, SHF_COMPRESSED, SHT_SYMTAB, STT_FUNC, STT_OBJECT};
+use object::read::elf::{SectionHeader, SectionTable, Sym};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// The section of tables that may be read and written at secret places. Its name with a point and more is that of
+/// another such section.
+pub const OBLIVIOUS: &str = ".tacit.oblivious";
+
+/// Bytes of all names together.
+const MOST_OF_NAMES: usize = 1 << 24;
+
+/// Functions, objects and lines.
+#[derive(Clone, Default)]
+pub struct Symbols {
+    functions: BTreeMap<u64, Symbol>,
+    objects: BTreeMap<u64, Symbol>,
+    oblivious: Vec<Range<u64>>,
+    /// Which lines instructions were made of.
+    pub lines: Lines,
+}
+
+#[derive(Clone)]
+struct Symbol {
+    name: String,
+    size: u64,
+}
+
+type Sections<'a> = SectionTable<'a, FileHeader64<Endianness>>;
+
+impl Symbols {
+    /// Of a file's sections.
+    ///
+    /// # Errors
+    /// `NoProgram`.
+    pub fn parse(sections: &Sections, endian: Endianness, file: &[u8]) -> Result<Self> {
+        let wrong = |error: object::Error| Fault::NoProgram(format!("{error}"));
+        let mut all = Self {
+            lines: lines(sections, endian, file),
+            ..Self::default()
+        };
+        let symbols = sections.symbols(endian, file, SHT_SYMTAB).map_err(wrong)?;
+        // Names may lie in each other.
+        let mut bytes = 0;
+        for symbol in symbols.iter() {
+            let table = match symbol.st_type() {
+                STT_FUNC => &mut all.functions,
+                STT_OBJECT => &mut all.objects,
+                _ => continue,
+            };
+            let name = symbols.symbol_name(endian, symbol).map_err(wrong)?;
+            bytes += name.len();
+            if bytes > MOST_OF_NAMES {
+                return Err(Fault::NoProgram("its names are too long".to_owned()));
+            }
+            let name = String::from_utf8_lossy(name).into_owned();
+            let (start, size) = (symbol.st_value(endian), symbol.st_size(endian));
+            table.insert(start, Symbol { name, size });
+            let section = sections.section(object::SectionIndex(symbol.st_shndx(endian).0.into()));
+            let section = section.and_then(|section| sections.section_name(endian, section));
+            if symbol.st_type() == STT_OBJECT && section.is_ok_and(is_oblivious) {
+                all.oblivious.push(start..start.saturating_add(size));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Where a function begins.
+    ///
+    /// # Errors
+    /// `NoFunction`.
+    pub fn function(&self, name: &str) -> Result<u64> {
+        Ok(self.function_range(name)?.start)
+    }
+
+    /// Where the instructions of a function lie.
+    ///
+    /// # Errors
+    /// `NoFunction`.
+    pub fn function_range(&self, name: &str) -> Result<Range<u64>> {
+        named(&self.functions, name).ok_or_else(|| Fault::NoFunction(name.to_owned()))
+    }
+
+    /// Where an object lies.
+    ///
+    /// # Errors
+    /// `NoObject`.
+    pub fn object(&self, name: &str) -> Result<Range<u64>> {
+        named(&self.objects, name).ok_or_else(|| Fault::NoObject(name.to_owned()))
+    }
+
+    /// The function that an address lies in, where that is known.
+    #[must_use]
+    pub fn function_at(&self, address: u64) -> Option<&str> {
+        let (&start, function) = self.functions.range(..=address).next_back()?;
+        let inside = address - start < function.size.max(1);
+        inside.then_some(function.name.as_str())
+    }
+
+    /// Behind the last instruction of each function whose size is known.
+    #[must_use]
+    pub fn function_ends(&self) -> BTreeSet<u64> {
+        let sized = self.functions.iter().filter(|(_, of)| of.size > 0);
+        sized
+            .map(|(start, of)| start.wrapping_add(of.size))
+            .collect()
+    }
+
+    /// The objects in sections of the name [`OBLIVIOUS`].
+    #[must_use]
+    pub fn oblivious(&self) -> &[Range<u64>] {
+        &self.oblivious
+    }
+}
+
+fn named(symbols: &BTreeMap<u64, Symbol>, name: &str) -> Option<Range<u64>> {
+    let (&start, symbol) = symbols.iter().find(|(_, symbol)| symbol.name == name)?;
+    Some(start..start.saturating_add(symbol.size))
+}
+
+fn is_oblivious(section: &[u8]) -> bool {
+    let rest = section.strip_prefix(OBLIVIOUS.as_bytes());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
+}
+
+/// What a file says of lines; where it says something wrong, nothing.
+fn lines(sections: &Sections, endian: Endianness, file: &[u8]) -> Lines {
+    let section = |name: &[u8]| {
+        let (_, section) = sections.section_by_name(endian, name)?;
+        let is_plain = (section.sh_flags(endian) & SHF_COMPRESSED).0 == 0;
+        is_plain.then(|| section.data(endian, file).unwrap_or_default())
+    };
+    let [programs, line_strings, strings] =
+        [b".debug_line".as_slice(), b".debug_line_str", b".debug_str"]
+            .map(|name| section(name).unwrap_or_default());
+    Lines::new(programs, line_strings, strings)
+}
