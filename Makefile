@@ -42,12 +42,23 @@ check: setup ## formatting, lints, types, and that layers import only those belo
 	$(BIN)/mypy
 	$(BIN)/python tools/check_layers.py
 
-riscv-programs: ## compile the programs of crates/riscv anew, with gcc for riscv64; those with floats have D
-	for source in crates/riscv/programs/*.c; do \
-		case $$source in *floats*) of="rv64gc_zba_zbb_zbs -mabi=lp64d -fno-math-errno -Wl,--no-relax";; \
-		*choices*) of="rv64imac_zba_zbb_zbs -mabi=lp64 -g1 -ffile-prefix-map=$(CURDIR)=.";; *) of="rv64imac_zba_zbb_zbs -mabi=lp64";; esac; \
-		riscv64-linux-gnu-gcc -O2 -static -nostdlib -ffreestanding -march=$$of -Wl,--build-id=none \
-		-Wl,-z,noexecstack $$source -o $${source%.c}.elf && chmod 644 $${source%.c}.elf || exit 1; done
+RISCV := riscv64-linux-gnu-gcc -O2 -static -nostdlib -ffreestanding -Wl,--build-id=none -Wl,-z,noexecstack
+PROGRAMS := crates/riscv/programs
+# Functions alone: those with floats have D, one has its lines.
+FUNCTIONS := arrays arrays_of_floats choices floats
+# Programs with main and files, on the runtime; with lines, by which a place in a program is named.
+WHOLE := $(filter-out $(FUNCTIONS),$(basename $(notdir $(wildcard $(PROGRAMS)/*.c))))
+
+riscv-programs: ## compile the programs of crates/riscv anew, with gcc for riscv64
+	for name in $(FUNCTIONS); do \
+		case $$name in *floats) of="rv64gc_zba_zbb_zbs -mabi=lp64d -fno-math-errno -Wl,--no-relax";; \
+		choices) of="rv64imac_zba_zbb_zbs -mabi=lp64 -g1 -ffile-prefix-map=$(CURDIR)=.";; \
+		*) of="rv64imac_zba_zbb_zbs -mabi=lp64";; esac; \
+		$(RISCV) -march=$$of $(PROGRAMS)/$$name.c -o $(PROGRAMS)/$$name.elf || exit 1; done
+	for name in $(WHOLE); do $(RISCV) -g1 -ffile-prefix-map=$(CURDIR)=. -isystem $(PROGRAMS)/runtime \
+		-ffunction-sections -fdata-sections -march=rv64gc_zba_zbb_zbs -mabi=lp64d -Wl,--gc-sections \
+		$(PROGRAMS)/$$name.c $(PROGRAMS)/runtime/*.c -lgcc -o $(PROGRAMS)/$$name.elf || exit 1; done
+	chmod 644 $(PROGRAMS)/*.elf
 
 format: setup ## format all sources
 	cargo fmt --all

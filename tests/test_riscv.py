@@ -7,12 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import tacit
+from commands import Command
 from commands import tacit as command
 from tacit.errors import DesyncError, MisuseError, SetupError
+from test_command_line import example
 
-ELF = Path(__file__).resolve().parent.parent / "crates/riscv/programs/arrays.elf"
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "crates/riscv/programs"
+ELF = PROGRAMS / "arrays.elf"
+SUMS = PROGRAMS / "sums.elf"
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "replicated": {},
@@ -36,6 +42,81 @@ def test_functions_of_c_on_what_one_party_has(setting: str) -> None:
     everybody = tacit.launch(program, **SETTINGS[setting])
     assert everybody[0] == [int(values.sum()) // 4, None, b"drow a", 2**64 - 5]
     assert all(others == [None, *everybody[0][1:]] for others in everybody[1:])
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_program_on_files(setting: str) -> None:
+    x, y = np.array([1, 2, 3], np.uint32), np.array([10, 20, 2**32 - 1], np.uint32)
+
+    def program() -> Any:
+        party = tacit.session().party
+        sums = tacit.riscv.load(SUMS)
+        return sums.run(
+            ["5", "reveal"],
+            secret={"x": (1, x if party == 1 else None)},
+            public={"data/y": y.tobytes()},
+            output={"sums": 0, "total": ("all", "u16")},
+        )
+
+    told = tacit.launch(program, **SETTINGS[setting])
+    for party, found in enumerate(told):
+        assert (found.result, found.printed) == (5, b"3 sums, 2 arguments: 5   |   5|0x1 reveal|   0|0x2\n")
+        # The low half of 35 and of nothing: 11 + 22 + 2 modulo 2^32.
+        assert found.outputs["total"].tolist() == [35, 0]
+        assert [tuple(each) for each in found.opened] == [("sums", 0, 3), ("total", "all", 2)]
+        if party == 0:
+            assert found.outputs["sums"].tolist() == [11, 22, 2]
+        else:
+            assert found.outputs["sums"] is None
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_secret_tensors_go_in_and_come_out(setting: str) -> None:
+    def program() -> Any:
+        here, sums = tacit.session(), tacit.riscv.load(SUMS)
+        x = tacit.share(torch.tensor([1, -2, 3], dtype=torch.int32) if here.party == 0 else None, owner=0)
+        y = np.array([10, 20, 30], np.int32)
+        found = sums.run(secret={"x": 2 * x}, public={"data/y": y}, output={"sums": None, "total": None})
+        assert found.opened == []
+        # What comes out goes in again: as an array of a function, and into what PyTorch computes.
+        doubled = sums.run(secret={"x": found.outputs["sums"]}, public={"data/y": y}, output={"sums": None})
+        return (doubled.outputs["sums"] * 100 + found.outputs["total"]).reveal().tolist()
+
+    for told in tacit.launch(program, **SETTINGS[setting]):
+        assert told == [2264, 3664, 6664]
+
+
+def test_the_command_runs_programs_between_processes(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    (tmp_path / "x.txt").write_text("1 2 3")
+    np.save(tmp_path / "y.npy", np.array([10, 20, 30], np.uint32))
+    (tmp_path / "x").write_bytes(np.array([1, 2, 3], np.uint32).tobytes())
+    said = ["--public", f"data/y={tmp_path}/x", "--output", "sums=2", "--output", "total=all", "--arg", "4"]
+
+    def party(number: int) -> Command:
+        path = f":{tmp_path}/x.txt" if number == 1 else ""
+        secret = ["--secret", f"x=1:u32{path}"]
+        report = ["--json", tmp_path / f"{number}.json"]
+        return Command("riscv", "run", "--config", config, "--party", number, SUMS, *secret, *said, *report)
+
+    parties = [party(number) for number in range(3)]
+    for running in parties:
+        code, output, errors = running.ended()
+        assert code == 0, errors
+        assert "total: [12]" in output
+        assert ("sums: [2, 4, 6]" in output) == (running is parties[2])
+    reports = [json.loads((tmp_path / f"{number}.json").read_text()) for number in range(3)]
+    assert [report["outputs"]["sums"] for report in reports] == [None, None, [2, 4, 6]]
+    for report in reports:
+        assert report["result"] == 4
+        assert report["outputs"]["total"] == [12]
+        assert report["bytes_sent_per_party"] == reports[0]["bytes_sent_per_party"]
+    # A party without what it owns tells the others at once.
+    (tmp_path / "x.txt").unlink()
+    parties = [party(number) for number in range(3)]
+    told = [running.ended()[2] for running in parties]
+    assert "cannot read" in told[1]
+    assert "its options or files are wrong" in told[0]
 
 
 #: Mistakes: what is called, and what the error says.
@@ -113,7 +194,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 WRONG = {
     "type": (["--secret", "a=0:u9:a.txt"], "no type is called 'u9'"),
-    "form": (["--secret", "a"], "'a' is not of the form --secret NAME=OWNER:TYPE:PATH"),
+    "form": (["--secret", "a"], "'a' is not of the form --secret NAME=OWNER:TYPE[:PATH]"),
     "party": (["--secret", "a=3:u16:a.txt"], "party 3 of 3"),
     "file": (["--secret", "a=0:u8:none.txt"], "cannot read none.txt"),
     "value": (["--secret", "a=0:u8:a.txt"], "a value in a.txt is no u8: 0 to 255"),

@@ -137,13 +137,23 @@ class Session:
         self,
         program: Program,
         function: str,
-        arrays: list[tuple[int | None, int, int, list[int] | None]],
+        arrays: list[Given],
         arguments: list[tuple[str, int]],
         reveals: bool,
         to: int | None,
-        outputs: list[tuple[int, int | None]],
+        outputs: list[tuple[int, tuple[bool, int | None]]],
+        open_branches: list[str],
         limit: int,
-    ) -> tuple[int | None, list[list[int] | None], int]: ...
+    ) -> Told: ...
+    def run_program(
+        self,
+        program: Program,
+        arguments: list[str],
+        inputs: list[Given],
+        outputs: list[tuple[str, int, tuple[bool, int | None]]],
+        open_branches: list[str],
+        limit: int,
+    ) -> Told: ...
     def set_label(self, label: str) -> str: ...
     def note(self, parameters: bytes) -> None: ...
     def note_public(self, label: str, data: Bits | bytes) -> None: ...
@@ -188,6 +198,29 @@ def read_private_key(path: str) -> str: ...
 
 class Program:
     def __init__(self, file: bytes) -> None: ...
+
+class Given:
+    """An array of a program."""
+
+    def __init__(
+        self,
+        name: str,
+        bytes_each: int,
+        owner: int | None,
+        count: int,
+        values: list[int] | None,
+        public: bytes | None,
+        shares: list[list[int]] | None,
+    ) -> None: ...
+
+#: The result or status, outputs (values or shares), instructions, what was printed, what was opened.
+Told = tuple[
+    int | None,
+    list[tuple[list[int] | None, list[list[int]] | None]],
+    int,
+    bytes,
+    list[tuple[str, int | None, int]],
+]
 
 class Door:
     """Where clients hand in vectors to one of a federation's servers."""

@@ -2,7 +2,10 @@
 
 use crate::errors::raise;
 use crate::session::Session;
-use ::riscv::calls::{Argument, Array, Call, call};
+use ::riscv::arrays::{Array, Content};
+use ::riscv::calls::{Argument, Call, call};
+use ::riscv::execution::{Fate, Learned, Opened};
+use ::riscv::runs::{Output, Run, run};
 use mpc::{Error, Recipient};
 use pyo3::prelude::*;
 
@@ -24,11 +27,56 @@ impl Program {
     }
 }
 
-/// An array: its owner, the bytes of an element, how many, and the values where they are known.
-type Given = (Option<usize>, u64, usize, Option<Vec<u64>>);
+/// An array of a program: one of `public` (its bytes), `shares` (this party's components) or `owner`, whose
+/// values are there at the owner alone.
+#[pyclass(frozen, module = "tacit._core")]
+pub struct Given {
+    inner: Array,
+}
 
-/// What is learned: the result, arrays, and how many instructions were carried out.
-type Learned = (Option<u64>, Vec<Option<Vec<u64>>>, u64);
+#[pymethods]
+impl Given {
+    #[new]
+    fn new(
+        name: String,
+        bytes_each: u64,
+        owner: Option<usize>,
+        count: usize,
+        values: Option<Vec<u64>>,
+        public: Option<Vec<u8>>,
+        shares: Option<Vec<Vec<u64>>>,
+    ) -> Self {
+        let content = match (public, shares, owner) {
+            (Some(bytes), _, _) => Content::Public(bytes),
+            (None, Some(parts), _) => Content::Shared(parts),
+            (None, None, owner) => Content::Secret {
+                // Without an owner it is of a party that does not exist.
+                owner: owner.unwrap_or(usize::MAX),
+                count,
+                values,
+            },
+        };
+        Self {
+            inner: Array {
+                name,
+                bytes: bytes_each,
+                content,
+            },
+        }
+    }
+}
+
+/// What becomes of an output: whether it is kept, and else to whom it is opened.
+type Becomes = (bool, Option<usize>);
+
+/// What was opened: what it is, to whom, and how many values.
+type Shown = (String, Option<usize>, u64);
+
+/// Of an output: its values, or this party's shares.
+type Had = (Option<Vec<u64>>, Option<Vec<Vec<u64>>>);
+
+/// What is learned: the result or status, outputs, instructions, what was printed, and what was opened.
+type Told = (Option<u64>, Vec<Had>, u64, Vec<u8>, Vec<Shown>);
 
 #[pymethods]
 impl Session {
@@ -40,46 +88,108 @@ impl Session {
         py: Python<'_>,
         program: &Program,
         function: &str,
-        arrays: Vec<Given>,
+        arrays: Vec<Py<Given>>,
         arguments: Vec<(String, u64)>,
         reveals: bool,
         to: Option<usize>,
-        outputs: Vec<(usize, Option<usize>)>,
+        outputs: Vec<(usize, Becomes)>,
+        open_branches: Vec<String>,
         limit: u64,
-    ) -> PyResult<Learned> {
+    ) -> PyResult<Told> {
         let session = &self.inner;
+        let arrays: Vec<&Array> = arrays.iter().map(|array| &array.get().inner).collect();
         let computed = py.detach(|| {
-            let array = |(owner, bytes, count, values)| Array {
-                owner,
-                bytes,
-                count,
-                values,
-            };
-            let arrays: Vec<Array> = arrays.into_iter().map(array).collect();
-            let arguments = arguments
-                .iter()
-                .map(argument)
-                .collect::<mpc::Result<Vec<_>>>()?;
-            let opened =
-                |(array, to): &(usize, Option<usize>)| Ok((*array, session.receiver(*to)?));
-            let outputs: Vec<(usize, Recipient)> =
-                outputs.iter().map(opened).collect::<mpc::Result<_>>()?;
-            let result = reveals.then(|| session.receiver(to)).transpose()?;
+            let arguments: mpc::Result<Vec<_>> = arguments.iter().map(argument).collect();
+            let arguments = arguments?;
+            let output = |(array, becomes)| Ok((array, fate(session, becomes)?));
+            let outputs: mpc::Result<Vec<_>> = outputs.into_iter().map(output).collect();
             let called = Call {
                 program: &program.inner,
                 function,
                 arrays: &arrays,
                 arguments: &arguments,
-                result,
-                outputs: &outputs,
+                result: reveals.then(|| session.receiver(to)).transpose()?,
+                outputs: &outputs?,
+                open_branches: &open_branches,
                 limit,
             };
-            called.check(session.parties())?;
+            called.check(session.parties(), session.parts())?;
             session.work(|protocol| call(protocol, &called))
         });
         let learned = computed.map_err(raise)?;
-        Ok((learned.result, learned.outputs, learned.instructions))
+        Ok((
+            learned.result,
+            learned.outputs.into_iter().map(had).collect(),
+            learned.instructions,
+            learned.printed,
+            learned.opened.into_iter().map(shown).collect(),
+        ))
     }
+
+    /// Runs a whole program with its arguments, of which the first is its name. An output has a name, the bytes
+    /// of an element, and what becomes of it.
+    #[expect(clippy::too_many_arguments, reason = "as Python calls it")]
+    fn run_program(
+        &self,
+        py: Python<'_>,
+        program: &Program,
+        arguments: Vec<String>,
+        inputs: Vec<Py<Given>>,
+        outputs: Vec<(String, u64, Becomes)>,
+        open_branches: Vec<String>,
+        limit: u64,
+    ) -> PyResult<Told> {
+        let session = &self.inner;
+        let inputs: Vec<&Array> = inputs.iter().map(|array| &array.get().inner).collect();
+        let computed = py.detach(|| {
+            let output = |(name, bytes, becomes)| {
+                let fate = fate(session, becomes)?;
+                Ok(Output { name, bytes, fate })
+            };
+            let outputs: mpc::Result<Vec<_>> = outputs.into_iter().map(output).collect();
+            let asked = Run {
+                program: &program.inner,
+                arguments: &arguments,
+                inputs: &inputs,
+                outputs: &outputs?,
+                open_branches: &open_branches,
+                limit,
+            };
+            asked.check(session.parties(), session.parts())?;
+            session.work(|protocol| run(protocol, &asked))
+        });
+        let learned = computed.map_err(raise)?;
+        Ok((
+            Some(learned.status),
+            learned.outputs.into_iter().map(had).collect(),
+            learned.instructions,
+            learned.printed,
+            learned.opened.into_iter().map(shown).collect(),
+        ))
+    }
+}
+
+fn fate(session: &::session::Session, (is_kept, to): Becomes) -> mpc::Result<Fate> {
+    if is_kept {
+        return Ok(Fate::Kept);
+    }
+    Ok(Fate::Opened(session.receiver(to)?))
+}
+
+fn had(learned: Learned) -> Had {
+    match learned {
+        Learned::Nothing => (None, None),
+        Learned::Values(values) => (Some(values), None),
+        Learned::Shares(parts) => (None, Some(parts)),
+    }
+}
+
+fn shown(opened: Opened) -> Shown {
+    let to = match opened.to {
+        Recipient::All => None,
+        Recipient::One(party) => Some(party),
+    };
+    (opened.what, to, opened.values)
 }
 
 fn argument((kind, value): &(String, u64)) -> mpc::Result<Argument> {

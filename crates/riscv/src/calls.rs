@@ -3,12 +3,14 @@
 //! Arrays are given as C has them: an address, and often a count beside it. Each lies in memory of its own, with
 //! nothing mapped around it, so that a program that reads beyond its end is stopped.
 
+use crate::arrays::Array;
+use crate::execution::{Execution, Fate, Learned, Left, Opened, settle};
 use crate::fault::Fault;
-use crate::machine::Machine;
+use crate::machine::{RETURNED, register};
 use crate::memory::MOST;
 use crate::program::Program;
-use crate::secret::evaluation::{reveal, share};
 use crate::secret::{Secret, Word};
+use crate::system::System;
 use mpc::{Error, Protocol, Recipient, Result};
 
 /// That are passed in registers.
@@ -16,18 +18,6 @@ const ARGUMENTS: usize = 8;
 
 /// Between the memory of two arrays.
 const APART: u64 = 1 << 16;
-
-/// Integers of one length, one after another.
-pub struct Array {
-    /// Who has them; everybody where none is named.
-    pub owner: Option<usize>,
-    /// Of each.
-    pub bytes: u64,
-    /// How many.
-    pub count: usize,
-    /// The values, of which the low bytes count; `None` where another party has them.
-    pub values: Option<Vec<u64>>,
-}
 
 /// What a function is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,13 +37,15 @@ pub struct Call<'a> {
     /// The function's name.
     pub function: &'a str,
     /// What lies in memory.
-    pub arrays: &'a [Array],
+    pub arrays: &'a [&'a Array],
     /// In the order of the function's parameters; eight at most.
     pub arguments: &'a [Argument],
     /// Who learns the result, if anybody.
     pub result: Option<Recipient>,
-    /// Arrays that are opened after the call, and to whom.
-    pub outputs: &'a [(usize, Recipient)],
+    /// Arrays of which something becomes after the call.
+    pub outputs: &'a [(usize, Fate)],
+    /// Functions whose branches on secrets are opened to all.
+    pub open_branches: &'a [String],
     /// Instructions at most.
     pub limit: u64,
 }
@@ -64,27 +56,10 @@ impl Call<'_> {
     /// # Errors
     /// `Misuse`: a party, an array or a length that does not exist, values of another number, or more than eight
     /// arguments.
-    pub fn check(&self, parties: usize) -> Result<()> {
+    pub fn check(&self, parties: usize, components: usize) -> Result<()> {
         let refuse = |why: String| Err(Error::misuse(why));
-        for (at, array) in self.arrays.iter().enumerate() {
-            if !matches!(array.bytes, 1 | 2 | 4 | 8) {
-                return refuse(format!(
-                    "elements of {} bytes: 1, 2, 4 or 8 are known",
-                    array.bytes
-                ));
-            }
-            if array.owner.is_some_and(|owner| owner >= parties) {
-                return refuse(format!("array {at} is of a party that does not exist"));
-            }
-            if array
-                .values
-                .as_ref()
-                .is_some_and(|values| values.len() != array.count)
-            {
-                return refuse(format!(
-                    "array {at} has another number of values than it says"
-                ));
-            }
+        for array in self.arrays {
+            array.check(parties, components)?;
         }
         let known = |array: usize| array < self.arrays.len();
         let fits = |argument: &Argument| match *argument {
@@ -108,12 +83,15 @@ impl Call<'_> {
 }
 
 /// What this party learns of a call.
-#[derive(Debug)]
 pub struct Outcome {
     /// Of the function.
     pub result: Option<u64>,
     /// Of the arrays that were to be opened, in order.
-    pub outputs: Vec<Option<Vec<u64>>>,
+    pub outputs: Vec<Learned>,
+    /// What the function wrote to standard output and standard error.
+    pub printed: Vec<u8>,
+    /// All that was opened, in order.
+    pub opened: Vec<Opened>,
     /// How many were carried out.
     pub instructions: u64,
 }
@@ -125,72 +103,82 @@ pub struct Outcome {
 /// what the links meet.
 pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
     let misuse = |fault: Fault| Error::misuse(fault.to_string());
-    let function = call.program.function(call.function).map_err(misuse)?;
-    let mut machine = Machine::new(Secret, call.program, call.limit).map_err(misuse)?;
+    let function = call
+        .program
+        .symbols
+        .function(call.function)
+        .map_err(misuse)?;
+    let machine = Execution::machine(call.program, call.limit, call.open_branches);
+    let mut machine = machine.map_err(misuse)?;
     let places = places(call).map_err(misuse)?;
     for (array, place) in call.arrays.iter().zip(&places) {
-        let size = array.bytes * array.count as u64;
-        machine
-            .memory
-            .map(*place, vec![0; size as usize], true)
-            .map_err(misuse)?;
-        for (at, word) in (0..).zip(words(protocol, array)?) {
-            let address = place + array.bytes * at;
-            machine
-                .memory
-                .store(&Secret, address, array.bytes, &word)
-                .map_err(misuse)?;
-        }
+        array.lay(protocol, &mut machine.memory, *place)?;
     }
     let arguments: Vec<Word> = call
         .arguments
         .iter()
         .map(|argument| match *argument {
             Argument::Address(array) => Word::Public(places[array]),
-            Argument::Count(array) => Word::Public(call.arrays[array].count as u64),
+            Argument::Count(array) => Word::Public(call.arrays[array].count() as u64),
             Argument::Number(number) => Word::Public(number),
         })
         .collect();
-    let result = match machine.call(function, &arguments) {
-        Ok(result) => result,
-        Err(fault) => return Err(Error::misuse(call.program.stopped(machine.pc(), &fault))),
+    let system = System::new(&mut machine.memory, call.program, Vec::new()).map_err(misuse)?;
+    machine.enter(function, &arguments);
+    let mut execution = Execution {
+        program: call.program,
+        machine,
+        system,
+        opened: Vec::new(),
     };
-    confirm(protocol)?;
-    let opened = match call.result {
-        None => None,
-        Some(to) => reveal(protocol, &[result], to)?.map(|values| values[0]),
-    };
-    let mut outputs = Vec::new();
-    for &(array, to) in call.outputs {
-        let (place, array) = (places[array], &call.arrays[array]);
-        let mut words = Vec::with_capacity(array.count);
-        for at in 0..array.count as u64 {
-            let address = place + array.bytes * at;
-            words.push(
-                machine
-                    .memory
-                    .load(&mut Secret, address, array.bytes)
-                    .map_err(misuse)?,
-            );
-        }
-        outputs.push(reveal(protocol, &words, to)?);
+    if let Some(status) = execution.drive(protocol, Some(RETURNED))? {
+        let name = call.function;
+        return Err(execution.ended(&format!(
+            "{name} ended the program with status {status} in the place of returning"
+        )));
     }
+    let left = left(&mut execution, call, &places).map_err(misuse)?;
+    let (mut learned, opened) = settle(protocol, &left)?;
+    execution.opened.extend(opened);
+    let result = call.result.map(|_| learned.remove(0));
     Ok(Outcome {
-        result: opened,
-        outputs,
-        instructions: machine.carried_out(),
+        result: result.and_then(|result| result.values().map(|values| values[0])),
+        outputs: learned,
+        printed: execution.system.printed().to_vec(),
+        instructions: execution.machine.carried_out(),
+        opened: execution.opened,
     })
 }
 
-/// Opens what is public. What parties called differently is found with any opening, and where all is public, or
-/// nobody is to learn anything, there would be none.
-fn confirm(protocol: &mut dyn Protocol) -> Result<()> {
-    let mut parts = vec![vec![0]; protocol.parts()];
-    let mut out: Vec<&mut [u64]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
-    protocol.trivial(&[0], &mut out);
-    let parts: Vec<&[u64]> = parts.iter().map(Vec::as_slice).collect();
-    protocol.reveal(&parts, Recipient::All)?;
-    Ok(())
+/// The result, if anybody is to learn it, and the arrays of which something becomes.
+fn left(
+    execution: &mut Execution,
+    call: &Call,
+    places: &[u64],
+) -> std::result::Result<Vec<Left>, Fault> {
+    let machine = &mut execution.machine;
+    let mut left = Vec::new();
+    if let Some(to) = call.result {
+        left.push(Left {
+            what: "result".to_owned(),
+            fate: Fate::Opened(to),
+            words: vec![machine.register(register::ARGUMENT).clone()],
+        });
+    }
+    for &(array, fate) in call.outputs {
+        let (place, array) = (places[array], call.arrays[array]);
+        let load = |at| {
+            let address = place + array.bytes * at;
+            machine.memory.load(&mut Secret, address, array.bytes)
+        };
+        let words: std::result::Result<_, _> = (0..array.count() as u64).map(load).collect();
+        left.push(Left {
+            what: array.name.clone(),
+            fate,
+            words: words?,
+        });
+    }
+    Ok(left)
 }
 
 /// Where the arrays lie: behind the program, each apart from the one before.
@@ -199,7 +187,7 @@ fn places(call: &Call) -> std::result::Result<Vec<u64>, Fault> {
     let mut places = Vec::new();
     let mut wanted = 0_u64;
     for array in call.arrays {
-        let size = array.bytes.saturating_mul(array.count as u64);
+        let size = array.size();
         wanted = wanted.saturating_add(size);
         if wanted > MOST {
             return Err(Fault::TooLarge { wanted, most: MOST });
@@ -213,13 +201,4 @@ fn places(call: &Call) -> std::result::Result<Vec<u64>, Fault> {
         end = place.saturating_add(size);
     }
     Ok(places)
-}
-
-/// An array's values as words.
-fn words(protocol: &mut dyn Protocol, array: &Array) -> Result<Vec<Word>> {
-    match (array.owner, &array.values) {
-        (Some(owner), values) => share(protocol, owner, values.as_deref(), array.count),
-        (None, Some(values)) => Ok(values.iter().map(|value| Word::Public(*value)).collect()),
-        (None, None) => Err(Error::misuse("a public array without its values")),
-    }
 }

@@ -90,6 +90,16 @@ pub enum Fault {
         "a public number that meets a secret float is none that has a fixed point: keep it below 2^30, and off 0 where it divides"
     )]
     NotFixed,
+    #[error(
+        "what is printed is secret: write it to a file that is an --output, or open it by tacit_reveal"
+    )]
+    SecretPrinted,
+    #[error("the program ends with a secret status: write it to a file that is an --output")]
+    SecretStatus,
+    #[error("the program gave up, as abort and failed assertions do")]
+    Aborted,
+    #[error("the program printed more than {0} bytes")]
+    Printed(usize),
     #[error("there is no function {0} in the program: do not have it inlined or stripped")]
     NoFunction(String),
     #[error("there is no object {0} in the program: make it global, and do not have it stripped")]

@@ -18,17 +18,23 @@
 //! | [`memory`] | bytes that everybody knows, and pieces of words that nobody does |
 //! | [`joins`] | where the sides of a branch meet again |
 //! | [`machine`] | one hart: what each instruction does with registers and memory |
+//! | [`system`] | what a program asks of a system: files, memory, its end |
+//! | [`arrays`] | what programs are given |
+//! | [`execution`] | a program under way in a session |
 //! | [`calls`] | a function of a program, called in a session with what its parties have |
+//! | [`runs`] | a whole program, run in a session with the files of its parties |
 //! | [`fault`] | why a program stops before its end |
 //!
 //! The sources are the RISC-V Instruction Set Manual, volume I (unprivileged, 2024), and the psABI of RISC-V for
 //! calls and for ELF.
 
+pub mod arrays;
 pub mod calls;
 pub mod code;
 pub mod composed;
 pub mod decode;
 pub mod encoding;
+pub mod execution;
 pub mod extensions;
 pub mod fault;
 pub mod fixed;
@@ -43,9 +49,11 @@ pub mod operation;
 pub mod places;
 pub mod program;
 pub mod real;
+pub mod runs;
 pub mod scan;
 pub mod secret;
 pub mod symbols;
+pub mod system;
 pub mod words;
 
 pub use decode::decode;

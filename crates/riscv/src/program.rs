@@ -16,6 +16,8 @@ pub struct Program {
     pub segments: Vec<Segment>,
     /// What it says of its functions, objects and lines.
     pub symbols: Symbols,
+    /// Where its own headers lie, and how many they are, if they lie in memory.
+    pub headers: Option<(u64, u64)>,
 }
 
 /// Bytes that lie in memory from an address on.
@@ -39,6 +41,7 @@ impl Program {
             entry,
             segments,
             symbols: Symbols::default(),
+            headers: None,
         }
     }
 
@@ -62,6 +65,7 @@ impl Program {
         }
         let mut wanted = 0_u64;
         let mut segments = Vec::new();
+        let mut own = None;
         for segment in headers
             .iter()
             .filter(|segment| segment.p_type(endian) == PT_LOAD)
@@ -78,6 +82,9 @@ impl Program {
             if stored.len() as u64 > size || start.checked_add(size).is_none() || start % 2 == 1 {
                 return refused("a segment has another size than it says");
             }
+            let before = header.e_phoff(endian).checked_sub(segment.p_offset(endian));
+            let before = before.filter(|before| *before < stored.len() as u64);
+            own = own.or(before.map(|before| start + before));
             let mut bytes = vec![0; size as usize];
             bytes[..stored.len()].copy_from_slice(stored);
             let flags = segment.p_flags(endian);
@@ -98,6 +105,7 @@ impl Program {
             entry: header.e_entry(endian),
             segments,
             symbols,
+            headers: own.map(|address| (address, headers.len() as u64)),
         })
     }
 

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from tacit.commands import riscv_try
+from tacit.commands import riscv_run, riscv_try
 
 #: The commands of ``tacit riscv``, each a file.
-COMMANDS = (riscv_try,)
+COMMANDS = (riscv_try, riscv_run)
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("riscv", help="run functions of compiled programs on secret data")
+    parser = commands.add_parser("riscv", help="run compiled programs on secret data")
     inner = parser.add_subparsers(title="commands", required=True)
     for command in COMMANDS:
         command.add(inner)

@@ -27,7 +27,7 @@ pub const STACK: u64 = 1 << 23;
 pub const STACK_END: u64 = 0x7fff_ffff_f000;
 
 /// Where a function that was called from outside returns to: there are no instructions.
-const RETURNED: u64 = 0;
+pub const RETURNED: u64 = 0;
 
 /// Registers by their part in calls.
 pub mod register {
@@ -200,12 +200,7 @@ impl<W: Words> Machine<W> {
     /// # Errors
     /// As [`Machine::run`]; `UnknownCall` where the function asks the system.
     pub fn call(&mut self, address: u64, arguments: &[W::Word]) -> Result<W::Word> {
-        let returned = self.words.constant(RETURNED);
-        self.set_register(register::RETURN_ADDRESS, returned);
-        for (number, argument) in arguments.iter().take(8).enumerate() {
-            self.set_register(register::ARGUMENT + number, argument.clone());
-        }
-        self.jump(address);
+        self.enter(address, arguments);
         match self.run(Some(RETURNED))? {
             Stop::Returned => Ok(self.register(register::ARGUMENT).clone()),
             Stop::Branch => Err(Fault::SecretBranch),
@@ -215,6 +210,16 @@ impl<W: Words> Machine<W> {
                     .unwrap_or(u64::MAX),
             )),
         }
+    }
+
+    /// Goes to a function with up to eight words; it will return to [`RETURNED`].
+    pub fn enter(&mut self, address: u64, arguments: &[W::Word]) {
+        let returned = self.words.constant(RETURNED);
+        self.set_register(register::RETURN_ADDRESS, returned);
+        for (number, argument) in arguments.iter().take(8).enumerate() {
+            self.set_register(register::ARGUMENT + number, argument.clone());
+        }
+        self.jump(address);
     }
 
     /// Runs until the program asks the system, or comes to an address.

@@ -6,9 +6,11 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
+//! | `copying` | bytes that move from one memory to another |
 //! | [`region`] | bytes that follow each other, and the pieces of words among them |
 //! | [`versions`] | what was written is taken back, and two versions become one by a secret condition |
 
+mod copying;
 mod region;
 mod versions;
 

@@ -136,6 +136,28 @@ impl<Word: Clone> Region<Word> {
             .extend(pieces.map(|(&start, piece)| (start, piece.clone())));
     }
 
+    /// The same from another address on.
+    pub fn moved(self, to: u64) -> Self {
+        let from = self.start;
+        let pieces = self.pieces.into_iter();
+        Self {
+            start: to,
+            pieces: pieces
+                .map(|(start, piece)| (to + (start - from), piece))
+                .collect(),
+            ..self
+        }
+    }
+
+    /// Gives it another size; what is new is 0.
+    pub fn resize(&mut self, size: u64) {
+        let before = self.size();
+        if size < before {
+            self.clear(self.start + size, before - size);
+        }
+        self.bytes.resize(size as usize, 0);
+    }
+
     /// Whether two versions of the same place are one and the same, and not only equal.
     pub fn is_same<W: Words<Word = Word>>(&self, words: &W, other: &Self) -> bool {
         let mut pairs = self.pieces.iter().zip(&other.pieces);

@@ -38,6 +38,36 @@ pub fn share(
         .collect())
 }
 
+/// Words of which this party has components that add up with those of the others: a column each.
+#[must_use]
+pub fn of_summands(parts: &[Vec<u64>]) -> Vec<Word> {
+    rows(parts).into_iter().map(Node::summands).collect()
+}
+
+/// This party's components of words that add up with those of the others: a column each.
+///
+/// # Errors
+/// `Misuse` for floats; what the links meet.
+pub fn summands(protocol: &mut dyn Protocol, words: &[Word]) -> Result<Vec<Vec<u64>>> {
+    if words.iter().any(opaque::is_opaque) {
+        return Err(Error::misuse(
+            "secret floats are to be kept as shares: open them, or keep integers",
+        ));
+    }
+    let secret = |word: &Word| match word {
+        Word::Public(_) => None,
+        Word::Secret(node) => Some((node.clone(), Form::Arithmetic)),
+    };
+    let wanted: Vec<Wanted> = words.iter().filter_map(secret).collect();
+    compute(protocol, &wanted)?;
+    let components = |word: &Word| match word {
+        Word::Public(value) => public(protocol, *value, Form::Arithmetic),
+        Word::Secret(node) => node.computed(Form::Arithmetic).expect("it was wanted"),
+    };
+    let rows: Vec<Components> = words.iter().map(components).collect();
+    Ok(columns(protocol, &rows))
+}
+
 /// Opens words; their values where this party is among the receivers. Of floats these are the bits of those that
 /// are nearest.
 ///

@@ -208,6 +208,20 @@ impl Node {
         }))
     }
 
+    /// A word that was shared elsewhere, in arithmetic form alone.
+    #[must_use]
+    pub fn summands(arithmetic: Components) -> Word {
+        let state = State {
+            arithmetic: Some(arithmetic),
+            ..State::default()
+        };
+        Word::Secret(Rc::new(Self {
+            facts: Facts::NONE,
+            native: Native::One(Form::Arithmetic),
+            state: RefCell::new(state),
+        }))
+    }
+
     /// Its components in a form, if they were computed.
     #[must_use]
     pub fn computed(&self, form: Form) -> Option<Components> {

@@ -1,0 +1,164 @@
+/* Bytes, texts, and memory that is asked for. */
+#include "system.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Keeps a compiler from seeing a loop as the function that it is in. */
+#define AS_IT_IS __asm__ volatile("" ::: "memory")
+
+void *memcpy(void *restrict to, const void *restrict from, size_t size) {
+    char *target = to;
+    const char *source = from;
+    size_t at = 0;
+    if ((((uintptr_t)target | (uintptr_t)source) & 7) == 0)
+        for (; at + 8 <= size; at += 8) {
+            *(uint64_t *)(target + at) = *(const uint64_t *)(source + at);
+            AS_IT_IS;
+        }
+    for (; at < size; at++) {
+        target[at] = source[at];
+        AS_IT_IS;
+    }
+    return to;
+}
+
+void *memmove(void *to, const void *from, size_t size) {
+    char *target = to;
+    const char *source = from;
+    if (target <= source) {
+        for (size_t at = 0; at < size; at++) {
+            target[at] = source[at];
+            AS_IT_IS;
+        }
+    } else {
+        for (size_t at = size; at-- > 0;) {
+            target[at] = source[at];
+            AS_IT_IS;
+        }
+    }
+    return to;
+}
+
+void *memset(void *to, int byte, size_t size) {
+    char *target = to;
+    for (size_t at = 0; at < size; at++) {
+        target[at] = (char)byte;
+        AS_IT_IS;
+    }
+    return to;
+}
+
+int memcmp(const void *left, const void *right, size_t size) {
+    const unsigned char *one = left, *other = right;
+    for (size_t at = 0; at < size; at++)
+        if (one[at] != other[at]) return one[at] < other[at] ? -1 : 1;
+    return 0;
+}
+
+size_t strlen(const char *text) {
+    size_t length = 0;
+    for (; text[length]; length++) AS_IT_IS;
+    return length;
+}
+
+int strncmp(const char *left, const char *right, size_t size) {
+    for (size_t at = 0; at < size; at++) {
+        unsigned char one = left[at], other = right[at];
+        if (one != other) return one < other ? -1 : 1;
+        if (!one) break;
+    }
+    return 0;
+}
+
+int strcmp(const char *left, const char *right) { return strncmp(left, right, SIZE_MAX); }
+
+char *strcpy(char *restrict to, const char *restrict from) { return memcpy(to, from, strlen(from) + 1); }
+
+char *strchr(const char *text, int byte) {
+    for (;; text++) {
+        if (*text == (char)byte) return (char *)text;
+        if (!*text) return NULL;
+    }
+}
+
+/* What is free, as a list; each piece begins with its size and has the next one behind it. */
+union piece {
+    struct {
+        size_t size;
+        union piece *next;
+    } free;
+    max_align_t alignment;
+};
+
+static union piece *pieces;
+static uintptr_t end;
+
+void *malloc(size_t size) {
+    if (size > SIZE_MAX / 2) return NULL;
+    size = (size + sizeof(union piece) - 1) / sizeof(union piece) * sizeof(union piece);
+    for (union piece **place = &pieces; *place; place = &(*place)->free.next) {
+        union piece *found = *place;
+        if (found->free.size < size) continue;
+        *place = found->free.next;
+        return found + 1;
+    }
+    if (!end) end = ((uintptr_t)tacit_call(TACIT_BREAK, 0, 0, 0) + 15) / 16 * 16;
+    uintptr_t wanted = end + sizeof(union piece) + size;
+    if ((uintptr_t)tacit_call(TACIT_BREAK, (long)wanted, 0, 0) < wanted) return NULL;
+    union piece *made = (union piece *)end;
+    end = wanted;
+    made->free.size = size;
+    return made + 1;
+}
+
+void free(void *memory) {
+    if (!memory) return;
+    union piece *freed = (union piece *)memory - 1;
+    freed->free.next = pieces;
+    pieces = freed;
+}
+
+void *calloc(size_t count, size_t size) {
+    if (size && count > SIZE_MAX / size) return NULL;
+    void *memory = malloc(count * size);
+    return memory ? memset(memory, 0, count * size) : NULL;
+}
+
+void *realloc(void *old, size_t size) {
+    void *memory = malloc(size);
+    if (!old || !memory) return memory;
+    size_t before = ((union piece *)old - 1)->free.size;
+    memcpy(memory, old, before < size ? before : size);
+    free(old);
+    return memory;
+}
+
+unsigned long strtoul(const char *text, char **end_of_number, int base) {
+    const char *at = text;
+    while (*at == ' ' || (*at >= '\t' && *at <= '\r')) at++;
+    int negative = *at == '-';
+    if (*at == '-' || *at == '+') at++;
+    if ((base == 0 || base == 16) && at[0] == '0' && (at[1] | 32) == 'x') {
+        at += 2;
+        base = 16;
+    }
+    if (base == 0) base = *at == '0' ? 8 : 10;
+    unsigned long value = 0;
+    const char *first = at;
+    for (;; at++) {
+        int digit = *at >= '0' && *at <= '9' ? *at - '0' : (*at | 32) >= 'a' ? (*at | 32) - 'a' + 10 : 99;
+        if (digit >= base) break;
+        value = value * (unsigned long)base + (unsigned long)digit;
+    }
+    if (end_of_number) *end_of_number = (char *)(at == first ? text : at);
+    return negative ? -value : value;
+}
+
+long strtol(const char *text, char **end_of_number, int base) {
+    return (long)strtoul(text, end_of_number, base);
+}
+
+long atol(const char *text) { return strtol(text, NULL, 10); }
+
+int atoi(const char *text) { return (int)atol(text); }

@@ -1,0 +1,25 @@
+#ifndef TACIT_STDLIB_H
+#define TACIT_STDLIB_H
+#include <stddef.h>
+
+#define EXIT_SUCCESS 0
+#define EXIT_FAILURE 1
+
+__attribute__((noreturn)) void exit(int status);
+__attribute__((noreturn)) void _Exit(int status);
+__attribute__((noreturn)) void abort(void);
+
+void *malloc(size_t size);
+void *calloc(size_t count, size_t size);
+void *realloc(void *old, size_t size);
+void free(void *memory);
+
+int atoi(const char *text);
+long atol(const char *text);
+long strtol(const char *text, char **end, int base);
+unsigned long strtoul(const char *text, char **end, int base);
+
+static inline int abs(int value) { return value < 0 ? -value : value; }
+static inline long labs(long value) { return value < 0 ? -value : value; }
+
+#endif

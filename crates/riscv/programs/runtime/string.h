@@ -1,0 +1,15 @@
+#ifndef TACIT_STRING_H
+#define TACIT_STRING_H
+#include <stddef.h>
+
+void *memcpy(void *restrict to, const void *restrict from, size_t size);
+void *memmove(void *to, const void *from, size_t size);
+void *memset(void *to, int byte, size_t size);
+int memcmp(const void *left, const void *right, size_t size);
+size_t strlen(const char *text);
+int strcmp(const char *left, const char *right);
+int strncmp(const char *left, const char *right, size_t size);
+char *strcpy(char *restrict to, const char *restrict from);
+char *strchr(const char *text, int byte);
+
+#endif

@@ -1,0 +1,36 @@
+/* What a program may say of its secrets. All of it does nothing where there are none: the same program runs in the
+ * clear on any system. */
+#ifndef TACIT_H
+#define TACIT_H
+#include <stdint.h>
+
+/* Opens words in memory to all parties: the program then goes on by what they are. A macro, so that the report names
+ * the line that it is used in. */
+#define tacit_reveal_all(words, count, bytes_each)                                        \
+    ({                                                                                    \
+        register uint64_t tacit_a0 __asm__("a0") = (uint64_t)(words);                     \
+        register uint64_t tacit_a1 __asm__("a1") = (count);                               \
+        register uint64_t tacit_a2 __asm__("a2") = (bytes_each);                          \
+        register uint64_t tacit_a7 __asm__("a7") = 0x7ac0;                                \
+        __asm__ volatile("ecall"                                                          \
+                         : "+r"(tacit_a0)                                                 \
+                         : "r"(tacit_a1), "r"(tacit_a2), "r"(tacit_a7)                    \
+                         : "memory");                                                     \
+    })
+
+/* The value of a secret, opened to all parties. */
+#define tacit_reveal(secret)                                                              \
+    ({                                                                                    \
+        uint64_t tacit_word = (uint64_t)(secret);                                         \
+        tacit_reveal_all(&tacit_word, 1, sizeof tacit_word);                              \
+        tacit_word;                                                                       \
+    })
+
+/* One of two words by a condition that is 0 or 1, without a branch. */
+static inline uint64_t tacit_select(uint64_t condition, uint64_t if_one, uint64_t if_zero) {
+    uint64_t mask = (uint64_t)((int64_t)(condition << 63) >> 63);
+    __asm__("" : "+r"(mask));
+    return if_zero ^ (mask & (if_one ^ if_zero));
+}
+
+#endif

@@ -1,0 +1,125 @@
+//! What programs are given: integers of one length, in memory or in a file.
+
+use crate::memory::Memory;
+use crate::secret::evaluation::{of_summands, share};
+use crate::secret::{Secret, Word};
+use mpc::{Error, Protocol, Result};
+
+/// Integers of one length, one after another.
+pub struct Array {
+    /// By which it is called.
+    pub name: String,
+    /// Of an element.
+    pub bytes: u64,
+    /// Its elements.
+    pub content: Content,
+}
+
+/// Who has an array.
+pub enum Content {
+    /// Everybody: the bytes of all elements.
+    Public(Vec<u8>),
+    /// One party.
+    Secret {
+        /// Which.
+        owner: usize,
+        /// How many elements.
+        count: usize,
+        /// Of which the low bytes count; `None` where another party has them.
+        values: Option<Vec<u64>>,
+    },
+    /// Nobody: what this party has of a sharing whose components add up, a column each.
+    Shared(Vec<Vec<u64>>),
+}
+
+impl Array {
+    /// Looks at all that can be wrong with it before anything is sent.
+    ///
+    /// # Errors
+    /// `Misuse`: a party or a length that does not exist, or values of another number.
+    pub fn check(&self, parties: usize, components: usize) -> Result<()> {
+        check_length(self.bytes, &self.name)?;
+        let refuse = |why: &str| Err(Error::misuse(format!("{} {why}", self.name)));
+        match &self.content {
+            Content::Public(bytes) if bytes.len() as u64 % self.bytes != 0 => {
+                refuse("has a length that is no multiple of its type's")
+            }
+            Content::Secret { owner, .. } if *owner >= parties => {
+                refuse("is of a party that does not exist")
+            }
+            Content::Secret { count, values, .. }
+                if values.as_ref().is_some_and(|values| values.len() != *count) =>
+            {
+                refuse("has another number of values than it says")
+            }
+            Content::Shared(parts)
+                if parts.len() != components
+                    || parts.iter().any(|part| part.len() != parts[0].len()) =>
+            {
+                refuse("has components that do not fit together")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many elements it has.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        match &self.content {
+            Content::Public(bytes) => bytes.len() / self.bytes as usize,
+            Content::Secret { count, .. } => *count,
+            Content::Shared(parts) => parts.first().map_or(0, Vec::len),
+        }
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.bytes.saturating_mul(self.count() as u64)
+    }
+
+    /// Puts it into memory, as a region of its own.
+    ///
+    /// # Errors
+    /// `Misuse` where there is no room; what the links meet.
+    pub fn lay(
+        &self,
+        protocol: &mut dyn Protocol,
+        memory: &mut Memory<Word>,
+        place: u64,
+    ) -> Result<()> {
+        let misuse = |fault: crate::Fault| Error::misuse(format!("{}: {fault}", self.name));
+        let words = match &self.content {
+            Content::Public(bytes) => {
+                return memory.map(place, bytes.clone(), true).map_err(misuse);
+            }
+            Content::Secret {
+                owner,
+                count,
+                values,
+            } => share(protocol, *owner, values.as_deref(), *count)?,
+            Content::Shared(parts) => of_summands(parts),
+        };
+        let room = vec![0; self.size() as usize];
+        memory.map(place, room, true).map_err(misuse)?;
+        for (at, word) in (0..).zip(words) {
+            let address = place + self.bytes * at;
+            let stored = memory.store(&Secret, address, self.bytes, &word);
+            stored.map_err(misuse)?;
+        }
+        Ok(())
+    }
+}
+
+/// Elements have 1, 2, 4 or 8 bytes.
+///
+/// # Errors
+/// `Misuse`: they have not.
+pub fn check_length(bytes: u64, name: &str) -> Result<()> {
+    if matches!(bytes, 1 | 2 | 4 | 8) {
+        return Ok(());
+    }
+    Err(Error::misuse(format!(
+        "{name} has elements of {bytes} bytes: 1, 2, 4 or 8 are known"
+    )))
+}

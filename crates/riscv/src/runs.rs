@@ -1,0 +1,155 @@
+//! A whole program, run in a session with the files of its parties.
+
+use crate::arrays::{Array, check_length};
+use crate::execution::{Execution, Fate, Learned, Left, Opened, settle};
+use crate::fault::Fault;
+use crate::memory::Memory;
+use crate::program::Program;
+use crate::secret::Word;
+use crate::system::files::File;
+use crate::system::{System, start};
+use mpc::{Error, Protocol, Result};
+
+/// A file that a program writes.
+pub struct Output {
+    /// By which the program opens it.
+    pub name: String,
+    /// Of an element.
+    pub bytes: u64,
+    /// What becomes of it when the program has ended.
+    pub fate: Fate,
+}
+
+/// A run, the same in all parties but for the values that one of them has.
+pub struct Run<'a> {
+    /// What is run.
+    pub program: &'a Program,
+    /// What it is told; the first is its name.
+    pub arguments: &'a [String],
+    /// What it may read, by the names of files.
+    pub inputs: &'a [&'a Array],
+    /// What it is to write.
+    pub outputs: &'a [Output],
+    /// Functions whose branches on secrets are opened to all.
+    pub open_branches: &'a [String],
+    /// Instructions at most.
+    pub limit: u64,
+}
+
+/// What this party learns of a run.
+pub struct Outcome {
+    /// With which the program ended.
+    pub status: u64,
+    /// What it wrote to standard output and standard error.
+    pub printed: Vec<u8>,
+    /// Of the elements of each output, in order.
+    pub outputs: Vec<Learned>,
+    /// All that was opened, in order.
+    pub opened: Vec<Opened>,
+    /// How many were carried out.
+    pub instructions: u64,
+}
+
+impl Run<'_> {
+    /// Looks at all that can be wrong with a run before anything is sent.
+    ///
+    /// # Errors
+    /// `Misuse`: a name that is there twice, a length or a party that does not exist, values of another number.
+    pub fn check(&self, parties: usize, components: usize) -> Result<()> {
+        for array in self.inputs {
+            array.check(parties, components)?;
+        }
+        for output in self.outputs {
+            check_length(output.bytes, &output.name)?;
+        }
+        let inputs = self.inputs.iter().map(|array| &array.name);
+        let mut names: Vec<&String> = inputs
+            .chain(self.outputs.iter().map(|output| &output.name))
+            .collect();
+        names.sort();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(twice) => Err(Error::misuse(format!("two files are called {}", twice[0]))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Runs a program.
+///
+/// # Errors
+/// `Misuse` for a program that stops before its end, which says where and why, or that does not write an output;
+/// what the links meet.
+pub fn run(protocol: &mut dyn Protocol, run: &Run) -> Result<Outcome> {
+    let misuse = |fault: Fault| Error::misuse(fault.to_string());
+    let machine = Execution::machine(run.program, run.limit, run.open_branches);
+    let mut machine = machine.map_err(misuse)?;
+    start::begin(&mut machine, run.program, run.arguments).map_err(misuse)?;
+    let files = files(protocol, run)?;
+    let system = System::new(&mut machine.memory, run.program, files).map_err(misuse)?;
+    let mut execution = Execution {
+        program: run.program,
+        machine,
+        system,
+        opened: Vec::new(),
+    };
+    let status = execution.drive(protocol, None)?;
+    let status = status.expect("it comes to no address before its end");
+    let left = left(&mut execution, run, status)?;
+    let (outputs, opened) = settle(protocol, &left)?;
+    execution.opened.extend(opened);
+    Ok(Outcome {
+        status,
+        printed: execution.system.printed().to_vec(),
+        outputs,
+        instructions: execution.machine.carried_out(),
+        opened: execution.opened,
+    })
+}
+
+/// The files that a program may open.
+fn files(protocol: &mut dyn Protocol, run: &Run) -> Result<Vec<File<Word>>> {
+    let mut files = Vec::new();
+    for array in run.inputs {
+        let mut content = Memory::new();
+        array.lay(protocol, &mut content, 0)?;
+        files.push(File::input(&array.name, content, array.size()));
+    }
+    for output in run.outputs {
+        let file = File::output(&output.name);
+        files.push(file.map_err(|fault| Error::misuse(fault.to_string()))?);
+    }
+    Ok(files)
+}
+
+/// The elements of all outputs.
+fn left(execution: &mut Execution, run: &Run, status: u64) -> Result<Vec<Left>> {
+    let mut left = Vec::new();
+    for output in run.outputs {
+        let system = &mut execution.system;
+        let missed = system.missed().join(", ");
+        let file = system.file(&output.name).expect("it was made before");
+        let (size, bytes) = (file.size(), output.bytes);
+        let name = &output.name;
+        if !file.was_written {
+            let missed = match missed.as_str() {
+                "" => String::new(),
+                names => format!("; files that it did not find: {names}"),
+            };
+            return Err(execution.ended(&format!(
+                "the program ended with status {status} and did not write the output {name}{missed}"
+            )));
+        }
+        if size % bytes != 0 {
+            return Err(execution.ended(&format!(
+                "the output {name} has {size} bytes, no multiple of {bytes}: say its type"
+            )));
+        }
+        let elements = file.elements(&mut execution.machine.words, bytes);
+        left.push(Left {
+            what: name.clone(),
+            fate: output.fate,
+            words: elements.map_err(|fault| Error::misuse(fault.to_string()))?,
+        });
+    }
+    Ok(left)
+}

@@ -1,0 +1,302 @@
+"""What ``tacit riscv try``, ``run`` and ``cost`` have in common: the options, and the report."""
+
+import argparse
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.commands.options import positive
+from tacit.errors import MisuseError, PeerError, SetupError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tacit.riscv import Receiver
+    from tacit.session import Session
+
+#: The largest file of an array, in bytes.
+LARGEST = 1 << 28
+
+#: How options are written.
+SECRET = "--secret NAME=OWNER:TYPE[:PATH]"
+OUTPUT = "--output NAME=all|PARTY[:TYPE]"
+
+
+def add_job(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say what is run."""
+    parser.add_argument("program", type=Path, metavar="FILE", help="an ELF file, as tacit riscv cc makes it")
+    parser.add_argument(
+        "--call", metavar="FUNCTION", help="call it alone, in the place of running the whole program"
+    )
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="each argument in turn: of a program any text; of a function a number, NAME (an array's "
+        "address) or len:NAME",
+    )
+    parser.add_argument(
+        "--secret",
+        action="append",
+        default=[],
+        metavar="NAME=OWNER:TYPE[:PATH]",
+        help="a file, or of a function an array, that one party has; types: u8 to u64, i8 to i64; PATH, "
+        "which its owner alone needs, is text, .npy or .bin",
+    )
+    parser.add_argument(
+        "--public",
+        action="append",
+        default=[],
+        metavar="NAME=[TYPE:]PATH",
+        help="the same that everybody has; without TYPE, the bytes as they are",
+    )
+    parser.add_argument(
+        "--output",
+        action="append",
+        default=[],
+        metavar="NAME=all|PARTY[:TYPE]",
+        help="a file that the program writes, or an array after the call, and who learns it; without TYPE "
+        "it is of that of the secret files",
+    )
+    parser.add_argument(
+        "--result", default="all", metavar="all|PARTY|none", help="who learns what a function returns (all)"
+    )
+    parser.add_argument(
+        "--open-branch",
+        action="append",
+        default=[],
+        metavar="FUNCTION",
+        help="open the branches on secrets in it to all parties, in the place of carrying out both sides",
+    )
+    parser.add_argument(
+        "--limit", type=positive, metavar="N", help="instructions at most (a thousand million)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is run, with the arrays that are known here."""
+
+    name: str
+    program: bytes
+    function: str | None
+    arguments: list[str | int]
+    #: By name: who has it, its type, and the values where they are known.
+    secret: "dict[str, tuple[int, str, np.ndarray[Any, Any] | None]]" = field(repr=False)
+    public: "dict[str, np.ndarray[Any, Any]]" = field(repr=False)
+    result: "Receiver"
+    output: "dict[str, Any]"
+    open_branches: list[str]
+    limit: int
+
+    def check(self, parties: int) -> None:
+        """Raises for a party that is not among so many."""
+        for name, (owner, _, _) in self.secret.items():
+            if owner >= parties:
+                raise MisuseError(f"--secret {name}: party {owner} of {parties}, which count from 0")
+
+    def carry_out(self) -> dict[str, Any]:
+        """Does this party's part, in the session that this code runs in; the report, as JSON has it. What
+        another party learns is ``None``."""
+        import tacit
+        from tacit.riscv import Program
+
+        here, program = tacit.session(), Program(self.program, self.name)
+        secret: dict[str, Any] = {
+            name: (owner, values if here.party == owner else None)
+            for name, (owner, _, values) in self.secret.items()
+        }
+        before, started = here.meter.total, time.perf_counter()
+        if self.function is None:
+            found = program.run(
+                [str(argument) for argument in self.arguments],
+                secret=secret,
+                public=self.public,
+                output=self.output,
+                open_branches=self.open_branches,
+                limit=self.limit,
+            )
+        else:
+            found = program.call(
+                self.function,
+                self.arguments,
+                secret=secret,
+                public=self.public,
+                result=self.result,
+                output=self.output,
+                open_branches=self.open_branches,
+                limit=self.limit,
+            )
+        seconds, spent = time.perf_counter() - started, here.meter.total - before
+        told = _told(here, {"rounds": spent.rounds, "bytes": spent.bytes_sent, "seconds": seconds})
+        return {
+            "outputs": {
+                name: None if each is None else each.tolist() for name, each in found.outputs.items()
+            },
+            "result": found.result,
+            "printed": found.printed.decode(errors="replace"),
+            "instructions": found.instructions,
+            "rounds": max(each["rounds"] for each in told),
+            "bytes_sent_per_party": [each["bytes"] for each in told],
+            "seconds": max(each["seconds"] for each in told),
+            "opened": [each._asdict() for each in found.opened],
+        }
+
+
+def _told(here: "Session", own: dict[str, float]) -> list[dict[str, Any]]:
+    """What each party's meter says, in every party."""
+    told = []
+    for party in range(here.parties):
+        content = here.core.broadcast(party, json.dumps(own).encode() if party == here.party else None)
+        try:
+            read = json.loads(content)
+            told.append({name: float(read[name]) if name == "seconds" else int(read[name]) for name in own})
+        except (ValueError, TypeError, KeyError):
+            raise PeerError(f"party {party} does not tell what it has sent") from None
+    return told
+
+
+def show(console: Any, report: dict[str, Any]) -> None:
+    """Prints a report."""
+    if report["printed"]:
+        console.print(report["printed"].rstrip("\n"), markup=False, highlight=False)
+    if report["result"] is not None:
+        console.print(f"result: {report['result']}")
+    for name, values in report["outputs"].items():
+        if values is not None:
+            console.print(f"{name}: {values}")
+    console.print(
+        f"{report['instructions']} instructions, {report['rounds']} rounds, "
+        f"{max(report['bytes_sent_per_party']) / 1e6:.3f} MB a party at most, {report['seconds']:.3f} s"
+    )
+    opened = ", ".join(
+        f"{each['what']} ({each['values']} values, to {each['to']})" for each in report["opened"]
+    )
+    console.print(f"opened: {opened or 'nothing'}")
+
+
+def job(parsed: argparse.Namespace, party: int | None) -> Job:
+    """What the options say; of arrays with the values that everybody has, and those of a party, or of all.
+
+    Raises:
+        SetupError: a file cannot be read.
+        MisuseError: an option says what cannot be.
+    """
+    from tacit.riscv import LIMIT, load
+
+    program = load(parsed.program)
+    secret = dict(_secret(text, party) for text in parsed.secret)
+    public = dict(_public(text) for text in parsed.public)
+    for texts, names in ((parsed.secret, secret), (parsed.public, public)):
+        if len(names) < len(texts):
+            raise MisuseError("two files have one name")
+    is_run = parsed.call is None
+    output = dict(_output(text, is_run) for text in parsed.output)
+    return Job(
+        name=program.name,
+        program=program.file,
+        function=parsed.call,
+        arguments=parsed.arg if is_run else [_number(each) for each in parsed.arg],
+        secret=secret,
+        public=public,
+        result=None if parsed.result == "none" else _receiver(parsed.result),
+        output=output,
+        open_branches=parsed.open_branch,
+        limit=parsed.limit or LIMIT,
+    )
+
+
+def _split(text: str, by: str, form: str) -> tuple[str, str]:
+    before, found, after = text.partition(by)
+    if not (before and found and after):
+        raise MisuseError(f"{text!r} is not of the form {form}")
+    return before, after
+
+
+def _number(text: str) -> str | int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return text
+
+
+def _receiver(text: str) -> "Receiver":
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def _secret(text: str, party: int | None) -> "tuple[str, tuple[int, str, np.ndarray[Any, Any] | None]]":
+    name, kind = _split(text, "=", SECRET)
+    owner, kind = _split(kind, ":", SECRET)
+    if not owner.isascii() or not owner.isdigit():
+        raise MisuseError(f"--secret {text}: {owner!r} is no party's number")
+    if party is not None and int(owner) != party:
+        return name, (int(owner), kind.partition(":")[0], None)
+    short, _, path = kind.partition(":")
+    if not path:
+        raise MisuseError(
+            f"--secret {text}: party {owner} says where the values are: {name}={owner}:{short}:PATH"
+        )
+    return name, (int(owner), short, _read(short, Path(path), f"--secret {text}"))
+
+
+def _public(text: str) -> "tuple[str, np.ndarray[Any, Any]]":
+    import numpy as np
+
+    from tacit.riscv import TYPES
+
+    name, kind = _split(text, "=", "--public NAME=[TYPE:]PATH")
+    short, found, path = kind.partition(":")
+    if found and short in TYPES:
+        return name, _read(short, Path(path), f"--public {text}")
+    return name, np.frombuffer(_bytes(Path(kind), f"--public {text}"), np.uint8)
+
+
+def _output(text: str, is_run: bool) -> tuple[str, Any]:
+    name, to = _split(text, "=", OUTPUT)
+    to, found, kind = to.partition(":")
+    if found and not is_run:
+        raise MisuseError(f"--output {text}: an array has its type already")
+    return name, (_receiver(to), kind) if found else _receiver(to)
+
+
+def _bytes(path: Path, option: str) -> bytes:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise MisuseError(f"{option}: {path} has more than {LARGEST >> 20} MiB")
+        return path.read_bytes()
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _read(short: str, path: Path, option: str) -> "np.ndarray[Any, Any]":
+    """The integers of a file, of the type that the option says."""
+    import io
+
+    import numpy as np
+
+    from tacit.riscv import TYPES
+
+    if short not in TYPES:
+        raise MisuseError(f"{option}: no type is called {short!r}; known are {', '.join(TYPES)}")
+    dtype, content = np.dtype(TYPES[short]), _bytes(path, option)
+    try:
+        if path.suffix == ".npy":
+            values = np.load(io.BytesIO(content), allow_pickle=False)
+        elif path.suffix == ".bin":
+            values = np.frombuffer(content, dtype)
+        else:
+            values = np.array([int(word) for word in content.decode().split()], object)
+        if values.dtype.kind not in "iuO" or values.ndim != 1:
+            raise ValueError(f"{values.dtype} in {values.ndim} dimensions")
+    except (ValueError, EOFError) as error:
+        # What a word says that is no number may be secret.
+        why = f": {error}" if path.suffix in (".npy", ".bin") else ""
+        raise MisuseError(f"{option}: {path} has no integers{why}") from None
+    limits = np.iinfo(dtype)
+    if len(values) and not (limits.min <= values.min() and values.max() <= limits.max):
+        raise MisuseError(f"{option}: a value in {path} is no {short}: {limits.min} to {limits.max}")
+    return values.astype(dtype)

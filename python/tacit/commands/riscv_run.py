@@ -1,0 +1,45 @@
+"""``tacit riscv run``: a program, or a function of one, as one party of a session."""
+
+import argparse
+import sys
+from typing import Any
+
+import tacit
+from tacit import _core
+from tacit.commands.options import party, write_json
+from tacit.commands.riscv_job import add_job, job, show
+from tacit.commands.run import WHILE_STARTING
+from tacit.errors import MisuseError, SetupError
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run a program with parties on other machines",
+        description="Takes part in a session that runs a compiled program, or calls a function of it. All "
+        "parties say the same; files of secrets are read by their owners alone.",
+    )
+    parser.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
+    parser.add_argument(
+        "--party", required=True, type=party, metavar="I", help="which of them this is, from 0"
+    )
+    add_job(parser)
+    parser.set_defaults(command=run)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    try:
+        wanted = job(parsed, parsed.party)
+    except (MisuseError, SetupError) as error:
+        print(f"tacit: {error}; telling the other parties ...", file=sys.stderr)
+        # What is wrong may be in the name of a file, which the others need not know.
+        _core.refuse(parsed.config, parsed.party, "its options or files are wrong", WHILE_STARTING)
+        sys.exit(1)
+    with tacit.connect(parsed.config, parsed.party) as session:
+        print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
+        wanted.check(session.parties)
+        report = wanted.carry_out()
+    from rich.console import Console
+
+    show(Console(), report)
+    write_json(parsed.json, report)

@@ -1,0 +1,170 @@
+"""Arrays that programs are given, and what becomes of those that they leave."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from tacit import _core, fixed
+from tacit.errors import MisuseError
+from tacit.session import Session
+from tacit.tensor import SecretTensor
+
+#: Integers that arrays have, by what C calls them in short.
+TYPES = {f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}" for sign in "ui" for bits in (8, 16, 32, 64)}
+
+#: Elements of an array at most.
+MOST_ELEMENTS = 1 << 24
+
+#: Who learns something: all, a party, or nobody. Of an output, nobody means that it stays secret.
+Receiver = str | int | None
+
+#: What a party passes for an array that is secret: who has it, and the values there; or a sharing.
+Secret = tuple[int, ArrayLike | None] | SecretTensor
+
+
+@dataclass(frozen=True)
+class Given:
+    """An array of a program."""
+
+    name: str
+    type: str
+    count: int
+    owner: int | None = None
+    #: Of the owner alone.
+    values: NDArray[Any] | None = field(default=None, repr=False)
+    public: NDArray[np.uint8] | None = field(default=None, repr=False)
+    shares: tuple[torch.Tensor, ...] | None = field(default=None, repr=False)
+
+    @property
+    def described(self) -> tuple[str, str, int, int | None, bool]:
+        """What must be the same in all parties."""
+        return self.name, self.type, self.count, self.owner, self.shares is not None
+
+    @property
+    def for_core(self) -> _core.Given:
+        """As the machine takes it."""
+        shares = None
+        if self.shares is not None:
+            shares = [_words(part.reshape(-1).numpy()) for part in self.shares]
+        return _core.Given(
+            self.name,
+            np.dtype(TYPES[self.type]).itemsize,
+            self.owner,
+            self.count,
+            None if self.values is None else _words(self.values),
+            None if self.public is None else self.public.tobytes(),
+            shares,
+        )
+
+
+def _words(values: NDArray[Any]) -> list[int]:
+    return values.astype(np.int64).view(np.uint64).tolist()
+
+
+def given(
+    here: Session, public: Mapping[str, ArrayLike | bytes] | None, secret: Mapping[str, Secret] | None
+) -> list[Given]:
+    """All arrays of a program. The owners tell the others types and lengths.
+
+    Raises:
+        MisuseError: values that are no integers, an owner that does not exist, or a name that is there twice.
+    """
+    arrays = [_public(name, values) for name, values in (public or {}).items()]
+    for name, values in (secret or {}).items():
+        arrays.append(
+            _shared(here, name, values) if isinstance(values, SecretTensor) else _owned(here, name, *values)
+        )
+    names = [each.name for each in arrays]
+    if len(set(names)) != len(names):
+        raise MisuseError("an array is given as public and as secret")
+    return arrays
+
+
+def note(here: Session, program: bytes, said: tuple[Any, ...], arrays: list[Given]) -> None:
+    """What all parties must have said alike, for the comparison before anything is opened."""
+    here.core.note(program)
+    here.core.note(repr((*said, [each.described for each in arrays])).encode())
+    for each in arrays:
+        if each.public is not None and each.count:
+            here.core.note_public(each.name, each.public)
+
+
+def _array(name: str, values: ArrayLike) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.dtype.name not in TYPES.values() or array.ndim != 1:
+        raise MisuseError(
+            f"{name} is of {array.dtype} in {array.ndim} dimensions; arrays are of integers, in one"
+        )
+    if len(array) > MOST_ELEMENTS:
+        raise MisuseError(f"{name} has {len(array)} elements, and {MOST_ELEMENTS} are the most")
+    return np.ascontiguousarray(array)
+
+
+def _short(name: str) -> str | None:
+    return next((short for short, known in TYPES.items() if known == name), None)
+
+
+def _public(name: str, values: ArrayLike | bytes) -> Given:
+    array = _array(name, np.frombuffer(values, np.uint8) if isinstance(values, bytes) else values)
+    kind = _short(array.dtype.name)
+    assert kind is not None, "it was looked at"
+    return Given(name, kind, len(array), public=array.view(np.uint8))
+
+
+def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
+    """A sharing, as it is."""
+    kind = _short(str(tensor.dtype).removeprefix("torch."))
+    if kind is None:
+        raise MisuseError(f"{name} is a secret tensor of {tensor.dtype}; programs take integers")
+    if tensor._session is not here:
+        raise MisuseError(f"{name} is a secret tensor of another session")
+    if tensor.numel() > MOST_ELEMENTS:
+        raise MisuseError(f"{name} has {tensor.numel()} elements, and {MOST_ELEMENTS} are the most")
+    return Given(name, kind, tensor.numel(), shares=tensor._parts)
+
+
+def _owned(here: Session, name: str, owner: int, values: ArrayLike | None) -> Given:
+    """An array that one party has, of which the others learn type and length."""
+    array = None
+    if here.party == owner:
+        if values is None:
+            raise MisuseError(f"{name} is of party {owner}, which is this one, and there are no values")
+        array = _array(name, values)
+    told = here.core.broadcast(
+        owner, None if array is None else f"{_short(array.dtype.name)}:{len(array)}".encode()
+    )
+    match = re.fullmatch(rb"([ui]\d\d?):(\d{1,9})", told)
+    kind, count = (match[1].decode(), int(match[2])) if match else ("", 0)
+    if kind not in TYPES or count > MOST_ELEMENTS:
+        raise MisuseError(f"party {owner} tells of an array {name} that cannot be")
+    return Given(name, kind, count, owner, array)
+
+
+def becomes(to: Receiver) -> tuple[bool, int | None]:
+    """Whether an output stays secret, and else who learns it, as the machine takes it."""
+    return to is None, receiver(to)
+
+
+def receiver(to: Receiver) -> int | None:
+    """A party, or ``None`` for all."""
+    if isinstance(to, str) and to != "all":
+        raise MisuseError(f'{to!r} learns nothing: "all" does, or a party by its number')
+    return None if isinstance(to, str) else to
+
+
+def left(here: Session, kind: str, had: tuple[list[int] | None, list[list[int]] | None]) -> Any:
+    """An output as Python has it: its values where they were opened to this party, or a secret tensor."""
+    values, shares = had
+    if shares is not None:
+        parts = tuple(torch.from_numpy(np.array(part, np.uint64).view(np.int64)) for part in shares)
+        # What has no dtype that can be shared is of the next that can hold it.
+        dtype = getattr(torch, {"u16": "int32", "u32": "int64", "u64": "int64"}.get(kind, TYPES[kind]))
+        return SecretTensor(parts, fixed.WHOLE, here, dtype, loose=dtype != torch.int64)
+    if values is None:
+        return None
+    return np.array(values, np.uint64).astype(TYPES[kind])

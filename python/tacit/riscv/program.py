@@ -1,0 +1,213 @@
+"""A program: its functions are called, or all of it is run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit import _core
+from tacit.errors import MisuseError, SetupError
+from tacit.riscv.arrays import TYPES, Given, Receiver, Secret, becomes, given, left, note, receiver
+from tacit.session import session
+
+#: Instructions that a program carries out at most, where nobody says otherwise.
+LIMIT = 1 << 30
+
+#: The largest file of a program, in bytes.
+LARGEST = 1 << 28
+
+
+class Opened(NamedTuple):
+    """What was opened."""
+
+    what: str
+    """An output's name, "result", or where in the program."""
+    to: Receiver
+    values: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What this party learns of a program."""
+
+    #: What the function returned, without sign, or the status that the program ended with; ``None`` where
+    #: others learn it.
+    result: int | None
+    #: By name: an array where this party learns it, a ``SecretTensor`` where nobody does.
+    outputs: dict[str, Any]
+    #: How many were carried out.
+    instructions: int
+    #: What was written to standard output and standard error.
+    printed: bytes
+    #: All that was opened, in order.
+    opened: list[Opened]
+
+
+class Program:
+    """A program, as its file has it. Use :func:`load`."""
+
+    def __init__(self, file: bytes, name: str = "program") -> None:
+        """Of an ELF file's bytes.
+
+        Raises:
+            MisuseError: it is no program for RISC-V of 64 bits that is linked to run as it is.
+        """
+        self._core = _core.Program(file)
+        #: What it was made of.
+        self.file = file
+        #: The first of its arguments.
+        self.name = name
+
+    def call(
+        self,
+        function: str,
+        arguments: Sequence[str | int] = (),
+        *,
+        secret: Mapping[str, Secret] | None = None,
+        public: Mapping[str, ArrayLike | bytes] | None = None,
+        result: Receiver = "all",
+        output: Mapping[str, Receiver] | None = None,
+        open_branches: Sequence[str] = (),
+        limit: int = LIMIT,
+    ) -> Outcome:
+        """Calls a function, in the session that this code runs in. All parties call it alike.
+
+        Args:
+            function: its name in the program.
+            arguments: for each parameter, eight at most, a number, or the name of an array, which stands for
+                its address, or ``len:NAME`` for how many elements that has.
+            secret: arrays of integers, in one dimension, by name: who has it, and the values there, where the
+                others pass ``None``, and learn type and length; or a ``SecretTensor``, which is opened to
+                nobody.
+            public: arrays that everybody has.
+            result: who learns what the function returns: "all", a party, or None.
+            output: arrays after the call, and who learns them: "all", or a party; with None nobody does, and
+                each is a ``SecretTensor``.
+            open_branches: functions whose branches on secrets are opened to all, and counted in ``opened``;
+                in all others both sides are carried out.
+            limit: instructions at most.
+
+        Raises:
+            MisuseError: a name, a type or a party that does not exist; or the program stops before its end,
+                for a reason that the message says with the place in the program.
+            DesyncError: the parties call different programs, or call them differently.
+        """
+        here, opening = session(), list(open_branches)
+        arrays = given(here, public, secret)
+        names = [each.name for each in arrays]
+        outputs = [(_known(name, names), becomes(to)) for name, to in (output or {}).items()]
+        passed = [_argument(each, names) for each in arguments]
+        note(here, self.file, ("riscv call", function, passed, result, outputs, opening, limit), arrays)
+        told = here.core.call(
+            self._core,
+            function,
+            [each.for_core for each in arrays],
+            passed,
+            result is not None,
+            receiver(result),
+            outputs,
+            opening,
+            limit,
+        )
+        types = [arrays[place].type for place, _ in outputs]
+        return _outcome(list(output or {}), types, told)
+
+    def run(
+        self,
+        arguments: Sequence[str] = (),
+        *,
+        secret: Mapping[str, Secret] | None = None,
+        public: Mapping[str, ArrayLike | bytes] | None = None,
+        output: Mapping[str, Receiver | tuple[Receiver, str]] | None = None,
+        open_branches: Sequence[str] = (),
+        limit: int = LIMIT,
+    ) -> Outcome:
+        """Runs the whole program, in the session that this code runs in. All parties run it alike.
+
+        It reads what it is given, and writes its outputs, as files of these names in the directory that it is
+        started in; ``stdin`` is standard input.
+
+        Args:
+            arguments: what ``main`` is told, behind the program's name.
+            secret: files of integers, as arrays by name; see :meth:`call`.
+            public: files that everybody has: arrays, or bytes.
+            output: files that the program writes, and who learns them: "all", a party, or None for nobody.
+                With a type, as in ``("all", "u32")``, they are of that; else of the type that all secret
+                files have.
+            open_branches: as in :meth:`call`.
+            limit: instructions at most.
+
+        Raises:
+            MisuseError: as :meth:`call`; or an output that the program did not write.
+            DesyncError: the parties run different programs, or run them differently.
+        """
+        here, opening = session(), list(open_branches)
+        arrays = given(here, public, secret)
+        outputs = [(name, *_typed(name, to, arrays)) for name, to in (output or {}).items()]
+        told = [self.name, *arguments]
+        note(here, self.file, ("riscv run", told, outputs, opening, limit), arrays)
+        found = here.core.run_program(
+            self._core,
+            told,
+            [each.for_core for each in arrays],
+            [(name, np.dtype(TYPES[kind]).itemsize, becomes(to)) for name, to, kind in outputs],
+            opening,
+            limit,
+        )
+        return _outcome(list(output or {}), [kind for _, _, kind in outputs], found)
+
+
+def load(path: str | Path) -> Program:
+    """Reads a program.
+
+    Raises:
+        SetupError: the file cannot be read.
+        MisuseError: it is no program for this machine.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {error.strerror}") from None
+    if len(content) > LARGEST:
+        raise MisuseError(f"{path} has more than {LARGEST >> 20} MiB")
+    return Program(content, Path(path).name)
+
+
+def _known(name: str, names: Sequence[str]) -> int:
+    if name not in names:
+        raise MisuseError(f"no array is called {name!r}; there are {', '.join(names) or 'none'}")
+    return names.index(name)
+
+
+def _argument(argument: str | int, names: Sequence[str]) -> tuple[str, int]:
+    if isinstance(argument, int):
+        if not -(1 << 63) <= argument < 1 << 64:
+            raise MisuseError(f"the argument {argument} has more than 64 bits")
+        return "number", argument % (1 << 64)
+    if argument.startswith("len:"):
+        return "count", _known(argument.removeprefix("len:"), names)
+    return "address", _known(argument, names)
+
+
+def _typed(name: str, to: Receiver | tuple[Receiver, str], arrays: list[Given]) -> tuple[Receiver, str]:
+    """Who learns an output, and its type."""
+    if isinstance(to, tuple):
+        if to[1] not in TYPES:
+            raise MisuseError(f"{name}: no type is called {to[1]!r}; known are {', '.join(TYPES)}")
+        return to
+    types = {each.type for each in arrays if each.public is None}
+    if len(types) > 1:
+        raise MisuseError(f"{name}: say its type, since the secret files are of {', '.join(sorted(types))}")
+    return to, types.pop() if types else "u8"
+
+
+def _outcome(names: list[str], types: list[str], told: "_core.Told") -> Outcome:
+    result, had, instructions, printed, opened = told
+    here = session()
+    outputs = {name: left(here, kind, each) for name, kind, each in zip(names, types, had, strict=True)}
+    shown = [Opened(what, "all" if to is None else to, values) for what, to, values in opened]
+    return Outcome(result, outputs, instructions, printed, shown)
