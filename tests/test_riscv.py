@@ -1,6 +1,7 @@
 """Functions of compiled programs on secret arrays."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import tacit
 from commands import Command
 from commands import tacit as command
 from tacit.errors import DesyncError, MisuseError, SetupError
+from tacit.riscv.compiler import COMPILERS
 from test_command_line import example
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,6 +88,115 @@ def test_secret_tensors_go_in_and_come_out(setting: str) -> None:
         assert told == [2264, 3664, 6664]
 
 
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_fractions_go_in_and_come_out(setting: str) -> None:
+    values = np.array([1.5, -2.25, 4.0, 0.75])
+
+    def program() -> Any:
+        own = values if tacit.session().party == 1 else None
+        mean = tacit.riscv.load(PROGRAMS / "mean.elf")
+        return mean.run(secret={"values": (1, own)}, output={"means": "all"}).outputs["means"]
+
+    for means in tacit.launch(program, **SETTINGS[setting]):
+        assert means.dtype == np.float64
+        np.testing.assert_allclose(means, [1.0, 1.75], atol=2**-13)
+
+
+def test_a_fraction_that_cannot_be_encoded() -> None:
+    def program() -> Any:
+        own = np.array([1.0, np.inf]) if tacit.session().party == 0 else None
+        tacit.riscv.load(PROGRAMS / "mean.elf").run(secret={"values": (0, own)}, output={"means": "all"})
+
+    with pytest.raises(MisuseError, match="values has a float that is no number of fixed point"):
+        tacit.launch(program)
+
+
+def test_branches_are_opened_where_that_is_asked_for() -> None:
+    a, b = np.array([9, 3, 4], np.uint64), np.array([4, 9], np.uint64)
+
+    def program() -> Any:
+        party, loops = tacit.session().party, tacit.riscv.load(PROGRAMS / "psi_loops.elf")
+        secret = {"a": (0, a if party == 0 else None), "b": (1, b if party == 1 else None)}
+        opened = loops.run(secret=secret, output={"common": 2}, open_branches=["main"])
+        kept = loops.run(secret=secret, output={"common": 2})
+        assert [tuple(each) for each in kept.opened] == [("common", 2, 3)]
+        assert (opened.outputs["common"] is None) == (party != 2)
+        return opened.outputs["common"], opened.opened[0]
+
+    found, (what, to, values) = tacit.launch(program)[2]
+    assert found.tolist() == [9, 0, 4]
+    assert (what.startswith("branch at 0x"), to, values) == (True, "all", 6)
+    assert what.endswith("in main (psi_loops.c:23)")
+
+
+COSTS = [["--protocol", "replicated"], ["--protocol", "additive", "--source", "dealer"]]
+
+
+@pytest.mark.parametrize("setting", COSTS)
+@pytest.mark.parametrize("name", ["psi", "distance"])
+def test_what_is_predicted_is_what_is_metered(name: str, setting: list[str], tmp_path: Path) -> None:
+    """On zeros, from lengths alone, and on values over TLS."""
+    files = {"psi": ("a", "b", "u64", "common"), "distance": ("x", "y", "u8", "distance")}
+    one, other, kind, output = files[name]
+    (tmp_path / "one.txt").write_text("3 7 9 20 44")
+    (tmp_path / "other.txt").write_text("1 7 20")
+    said = [
+        PROGRAMS / f"{name}.elf",
+        "--output",
+        f"{output}=1:u64",
+        *setting,
+        "--json",
+        tmp_path / "found.json",
+    ]
+
+    def found(command_name: str, first: object, second: object) -> Any:
+        secret = ["--secret", f"{one}=0:{kind}:{first}", "--secret", f"{other}=1:{kind}:{second}"]
+        ended = command("riscv", command_name, *said, *secret)
+        assert ended.returncode == 0, ended.stderr
+        return json.loads((tmp_path / "found.json").read_text())
+
+    predicted = found("cost", 5, 3)
+    metered = found("try", tmp_path / "one.txt", tmp_path / "other.txt")
+    for what in ("instructions", "rounds", "bytes_sent_per_party", "opened"):
+        assert predicted[what] == metered[what], what
+    assert predicted["rounds"] > 5
+    assert predicted["refused"] == []
+    assert (predicted["correlation_bytes"] or 0) > 0 or setting == COSTS[0]
+    if name == "psi":
+        assert metered["outputs"]["common"] == [7, 20, 0]
+
+
+def test_what_is_refused_is_predicted(tmp_path: Path) -> None:
+    found = tmp_path / "found.json"
+    told = ["--secret", "x=0:u32:4", "--public", f"data/y={SUMS}", "--output", "sums=all"]
+    ended = command("riscv", "cost", SUMS, *told, "--arg", "print", "--json", found)
+    assert ended.returncode == 1
+    (refused,) = json.loads(found.read_text())["refused"]
+    assert "what is printed is secret" in refused
+    assert refused in ended.stderr
+
+
+@pytest.mark.skipif(not any(map(shutil.which, COMPILERS)), reason="no compiler for RISC-V is here")
+def test_a_program_is_compiled_and_run(tmp_path: Path) -> None:
+    source = tmp_path / "twice.c"
+    source.write_text(
+        '#include <stdio.h>\n#include <tacit.h>\nint main(void) { long x; FILE *in = fopen("x", "rb"); '
+        'fread(&x, sizeof x, 1, in); printf("%ld %d\\n", (long)tacit_reveal(2 * x), N); return 0; }'
+    )
+    ended = command("riscv", "cc", source, "-o", tmp_path / "twice.elf", "-D", "N=7")
+    assert ended.returncode == 0, ended.stderr
+    (tmp_path / "x.txt").write_text("-21")
+    ended = command("riscv", "try", tmp_path / "twice.elf", "--secret", f"x=2:i64:{tmp_path}/x.txt")
+    assert ended.returncode == 0, ended.stderr
+    assert "-42 7\n" in ended.stdout
+    assert "(twice.c:3) (1 values, to all)" in ended.stdout.replace("\n", " ")
+    source.write_text("int main(void) { return none; }")
+    ended = command("riscv", "cc", source)
+    assert ended.returncode == 1
+    assert "did not compile it" in ended.stderr
+    assert "none" in ended.stderr
+
+
 def test_the_command_runs_programs_between_processes(tmp_path: Path) -> None:
     config = example(tmp_path)
     (tmp_path / "x.txt").write_text("1 2 3")
@@ -132,7 +243,10 @@ MISTAKES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "too long": (lambda p, _: p.call("fibonacci", [40], limit=1000), "1000 instructions were carried out"),
     "no function": (lambda p, _: p.call("variance"), "no function variance in the program"),
     "no array": (lambda p, _: p.call("mean", ["b"]), "no array is called 'b'; there are none"),
-    "fractions": (lambda p, _: p.call("mean", ["a"], public={"a": [0.5]}), "a is of float64 in 1 dimensions"),
+    "fractions": (
+        lambda p, _: p.call("mean", ["a"], public={"a": [[0.5]]}),
+        "a is of float64 in 2 dimensions",
+    ),
     "no party": (lambda p, a: p.call("mean", ["a"], secret={"a": (7, a)}), "owner 7 does not exist"),
     "many arguments": (lambda p, _: p.call("mean", [1] * 9), "9 arguments: a function takes 8 in registers"),
     "nobody": (lambda p, _: p.call("mean", [1, 1], result="some"), "'some' learns nothing"),

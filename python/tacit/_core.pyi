@@ -142,8 +142,7 @@ class Session:
         reveals: bool,
         to: int | None,
         outputs: list[tuple[int, tuple[bool, int | None]]],
-        open_branches: list[str],
-        limit: int,
+        options: tuple[list[str], list[str], int],
     ) -> Told: ...
     def run_program(
         self,
@@ -151,8 +150,7 @@ class Session:
         arguments: list[str],
         inputs: list[Given],
         outputs: list[tuple[str, int, tuple[bool, int | None]]],
-        open_branches: list[str],
-        limit: int,
+        options: tuple[list[str], list[str], int],
     ) -> Told: ...
     def set_label(self, label: str) -> str: ...
     def note(self, parameters: bytes) -> None: ...
@@ -199,6 +197,8 @@ def read_private_key(path: str) -> str: ...
 class Program:
     def __init__(self, file: bytes) -> None: ...
 
+def riscv_runtime() -> list[tuple[str, str]]: ...
+
 class Given:
     """An array of a program."""
 
@@ -206,6 +206,7 @@ class Given:
         self,
         name: str,
         bytes_each: int,
+        floats: bool,
         owner: int | None,
         count: int,
         values: list[int] | None,

@@ -4,7 +4,7 @@ use crate::errors::raise;
 use crate::session::Session;
 use ::riscv::arrays::{Array, Content};
 use ::riscv::calls::{Argument, Call, call};
-use ::riscv::execution::{Fate, Learned, Opened};
+use ::riscv::execution::{Fate, Learned, Opened, Options};
 use ::riscv::runs::{Output, Run, run};
 use mpc::{Error, Recipient};
 use pyo3::prelude::*;
@@ -27,6 +27,13 @@ impl Program {
     }
 }
 
+/// The files that programs are compiled with: name and text of each.
+#[pyfunction]
+pub fn riscv_runtime() -> Vec<(&'static str, &'static str)> {
+    let sources = ::riscv::runtime::SOURCES.iter();
+    sources.map(|source| (source.name, source.text)).collect()
+}
+
 /// An array of a program: one of `public` (its bytes), `shares` (this party's components) or `owner`, whose
 /// values are there at the owner alone.
 #[pyclass(frozen, module = "tacit._core")]
@@ -37,9 +44,11 @@ pub struct Given {
 #[pymethods]
 impl Given {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "as Python calls it")]
     fn new(
         name: String,
         bytes_each: u64,
+        floats: bool,
         owner: Option<usize>,
         count: usize,
         values: Option<Vec<u64>>,
@@ -60,6 +69,7 @@ impl Given {
             inner: Array {
                 name,
                 bytes: bytes_each,
+                floats,
                 content,
             },
         }
@@ -93,8 +103,7 @@ impl Session {
         reveals: bool,
         to: Option<usize>,
         outputs: Vec<(usize, Becomes)>,
-        open_branches: Vec<String>,
-        limit: u64,
+        options: (Vec<String>, Vec<String>, u64),
     ) -> PyResult<Told> {
         let session = &self.inner;
         let arrays: Vec<&Array> = arrays.iter().map(|array| &array.get().inner).collect();
@@ -110,8 +119,7 @@ impl Session {
                 arguments: &arguments,
                 result: reveals.then(|| session.receiver(to)).transpose()?,
                 outputs: &outputs?,
-                open_branches: &open_branches,
-                limit,
+                options: with(&options),
             };
             called.check(session.parties(), session.parts())?;
             session.work(|protocol| call(protocol, &called))
@@ -128,7 +136,6 @@ impl Session {
 
     /// Runs a whole program with its arguments, of which the first is its name. An output has a name, the bytes
     /// of an element, and what becomes of it.
-    #[expect(clippy::too_many_arguments, reason = "as Python calls it")]
     fn run_program(
         &self,
         py: Python<'_>,
@@ -136,8 +143,7 @@ impl Session {
         arguments: Vec<String>,
         inputs: Vec<Py<Given>>,
         outputs: Vec<(String, u64, Becomes)>,
-        open_branches: Vec<String>,
-        limit: u64,
+        options: (Vec<String>, Vec<String>, u64),
     ) -> PyResult<Told> {
         let session = &self.inner;
         let inputs: Vec<&Array> = inputs.iter().map(|array| &array.get().inner).collect();
@@ -152,8 +158,7 @@ impl Session {
                 arguments: &arguments,
                 inputs: &inputs,
                 outputs: &outputs?,
-                open_branches: &open_branches,
-                limit,
+                options: with(&options),
             };
             asked.check(session.parties(), session.parts())?;
             session.work(|protocol| run(protocol, &asked))
@@ -166,6 +171,15 @@ impl Session {
             learned.printed,
             learned.opened.into_iter().map(shown).collect(),
         ))
+    }
+}
+
+/// Functions whose branches are opened, objects that are oblivious, and instructions at most.
+fn with((open_branches, oblivious, limit): &(Vec<String>, Vec<String>, u64)) -> Options<'_> {
+    Options {
+        open_branches,
+        oblivious,
+        limit: *limit,
     }
 }
 

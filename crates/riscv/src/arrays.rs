@@ -1,8 +1,10 @@
 //! What programs are given: integers of one length, in memory or in a file.
 
 use crate::memory::Memory;
+use crate::real::{Real, SCALE};
 use crate::secret::evaluation::{of_summands, share};
 use crate::secret::{Secret, Word};
+use crate::words::Words;
 use mpc::{Error, Protocol, Result};
 
 /// Integers of one length, one after another.
@@ -11,6 +13,8 @@ pub struct Array {
     pub name: String,
     /// Of an element.
     pub bytes: u64,
+    /// Whether they are floats. Secret ones are words of fixed point.
+    pub floats: bool,
     /// Its elements.
     pub content: Content,
 }
@@ -39,6 +43,12 @@ impl Array {
     /// `Misuse`: a party or a length that does not exist, or values of another number.
     pub fn check(&self, parties: usize, components: usize) -> Result<()> {
         check_length(self.bytes, &self.name)?;
+        if self.floats && self.bytes < 4 {
+            return Err(Error::misuse(format!(
+                "{} has floats of {} bytes",
+                self.name, self.bytes
+            )));
+        }
         let refuse = |why: &str| Err(Error::misuse(format!("{} {why}", self.name)));
         match &self.content {
             Content::Public(bytes) if bytes.len() as u64 % self.bytes != 0 => {
@@ -78,6 +88,34 @@ impl Array {
         self.bytes.saturating_mul(self.count() as u64)
     }
 
+    fn real(&self) -> Option<Real> {
+        self.floats.then_some(Real {
+            bytes: self.bytes as u8,
+            scale: SCALE,
+        })
+    }
+
+    /// The words that are shared of its values.
+    fn encoded(&self, values: &[u64]) -> Result<Vec<u64>> {
+        let Some(real) = self.real() else {
+            return Ok(values.to_vec());
+        };
+        let words: Option<Vec<u64>> = values.iter().map(|bits| real.encode(*bits)).collect();
+        words.ok_or_else(|| {
+            Error::misuse(format!(
+                "{} has a float that is no number of fixed point: they are less than 2^30 in magnitude",
+                self.name
+            ))
+        })
+    }
+
+    fn decoded(&self, words: Vec<Word>) -> Vec<Word> {
+        match self.real() {
+            Some(real) => words.iter().map(|word| Secret.float(word, real)).collect(),
+            None => words,
+        }
+    }
+
     /// Puts it into memory, as a region of its own.
     ///
     /// # Errors
@@ -97,7 +135,11 @@ impl Array {
                 owner,
                 count,
                 values,
-            } => share(protocol, *owner, values.as_deref(), *count)?,
+            } => {
+                let values = values.as_deref().map(|values| self.encoded(values));
+                let words = share(protocol, *owner, values.transpose()?.as_deref(), *count)?;
+                self.decoded(words)
+            }
             Content::Shared(parts) => of_summands(parts),
         };
         let room = vec![0; self.size() as usize];

@@ -4,7 +4,7 @@
 //! nothing mapped around it, so that a program that reads beyond its end is stopped.
 
 use crate::arrays::Array;
-use crate::execution::{Execution, Fate, Learned, Left, Opened, settle};
+use crate::execution::{Execution, Fate, Learned, Left, Opened, Options, settle};
 use crate::fault::Fault;
 use crate::machine::{RETURNED, register};
 use crate::memory::MOST;
@@ -44,10 +44,8 @@ pub struct Call<'a> {
     pub result: Option<Recipient>,
     /// Arrays of which something becomes after the call.
     pub outputs: &'a [(usize, Fate)],
-    /// Functions whose branches on secrets are opened to all.
-    pub open_branches: &'a [String],
-    /// Instructions at most.
-    pub limit: u64,
+    /// How it is run.
+    pub options: Options<'a>,
 }
 
 impl Call<'_> {
@@ -90,7 +88,7 @@ pub struct Outcome {
     pub outputs: Vec<Learned>,
     /// What the function wrote to standard output and standard error.
     pub printed: Vec<u8>,
-    /// All that was opened, in order.
+    /// All that was opened: on the way, by places in the program, and then.
     pub opened: Vec<Opened>,
     /// How many were carried out.
     pub instructions: u64,
@@ -108,11 +106,19 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
         .symbols
         .function(call.function)
         .map_err(misuse)?;
-    let machine = Execution::machine(call.program, call.limit, call.open_branches);
+    let names: Vec<&str> = call
+        .arrays
+        .iter()
+        .map(|array| array.name.as_str())
+        .collect();
+    let machine = call.options.machine(call.program, &names);
     let mut machine = machine.map_err(misuse)?;
     let places = places(call).map_err(misuse)?;
     for (array, place) in call.arrays.iter().zip(&places) {
         array.lay(protocol, &mut machine.memory, *place)?;
+        if call.options.oblivious.contains(&array.name) {
+            machine.mark_oblivious(*place..*place + array.size());
+        }
     }
     let arguments: Vec<Word> = call
         .arguments
@@ -125,12 +131,7 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
         .collect();
     let system = System::new(&mut machine.memory, call.program, Vec::new()).map_err(misuse)?;
     machine.enter(function, &arguments);
-    let mut execution = Execution {
-        program: call.program,
-        machine,
-        system,
-        opened: Vec::new(),
-    };
+    let mut execution = Execution::new(call.program, machine, system);
     if let Some(status) = execution.drive(protocol, Some(RETURNED))? {
         let name = call.function;
         return Err(execution.ended(&format!(
@@ -138,15 +139,16 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
         )));
     }
     let left = left(&mut execution, call, &places).map_err(misuse)?;
-    let (mut learned, opened) = settle(protocol, &left)?;
-    execution.opened.extend(opened);
+    let (mut learned, settled) = settle(protocol, &left)?;
+    let mut opened = execution.opened();
+    opened.extend(settled);
     let result = call.result.map(|_| learned.remove(0));
     Ok(Outcome {
         result: result.and_then(|result| result.values().map(|values| values[0])),
         outputs: learned,
         printed: execution.system.printed().to_vec(),
         instructions: execution.machine.carried_out(),
-        opened: execution.opened,
+        opened,
     })
 }
 

@@ -7,6 +7,7 @@ use crate::secret::evaluation::{reveal, summands};
 use crate::secret::{Secret, Word};
 use crate::system::{Answer, Opening, System};
 use mpc::{Error, Protocol, Recipient, Result};
+use std::collections::BTreeMap;
 use std::mem;
 
 /// Of what was printed before a program stopped, so many bytes are said.
@@ -23,6 +24,39 @@ pub struct Opened {
     pub values: u64,
 }
 
+/// How a program is run.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// Functions whose branches on secrets are opened to all.
+    pub open_branches: &'a [String],
+    /// Objects, or arrays that a function is given, that may be read and written at secret places.
+    pub oblivious: &'a [String],
+    /// Instructions at most.
+    pub limit: u64,
+}
+
+impl Options<'_> {
+    /// A machine for a program, which has arrays of these names besides its own objects.
+    ///
+    /// # Errors
+    /// As [`Machine::new`]; `NoFunction`, `NoObject`.
+    pub fn machine(
+        &self,
+        program: &Program,
+        arrays: &[&str],
+    ) -> std::result::Result<Machine<Secret>, Fault> {
+        let mut machine = Machine::new(Secret, program, self.limit)?;
+        for name in self.open_branches {
+            machine.open_branches(program.symbols.function_range(name)?);
+        }
+        let objects = self.oblivious.iter().map(String::as_str);
+        for name in objects.filter(|name| !arrays.contains(name)) {
+            machine.mark_oblivious(program.symbols.object(name)?);
+        }
+        Ok(machine)
+    }
+}
+
 /// A program that runs on what nobody knows.
 pub struct Execution<'a> {
     /// What is run.
@@ -31,25 +65,20 @@ pub struct Execution<'a> {
     pub machine: Machine<Secret>,
     /// What it asks.
     pub system: System<Word>,
-    /// In the order in which it was.
-    pub opened: Vec<Opened>,
+    /// How many words were opened at instructions, and by what.
+    shown: BTreeMap<(u64, &'static str), u64>,
 }
 
-impl Execution<'_> {
-    /// A machine for a program, which may carry out so many instructions, and opens the branches of some functions.
-    ///
-    /// # Errors
-    /// As [`Machine::new`]; `NoFunction`.
-    pub fn machine(
-        program: &Program,
-        limit: u64,
-        open_branches: &[String],
-    ) -> std::result::Result<Machine<Secret>, Fault> {
-        let mut machine = Machine::new(Secret, program, limit)?;
-        for name in open_branches {
-            machine.open_branches(program.symbols.function_range(name)?);
+impl<'a> Execution<'a> {
+    /// A program before its first instruction.
+    #[must_use]
+    pub fn new(program: &'a Program, machine: Machine<Secret>, system: System<Word>) -> Self {
+        Self {
+            program,
+            machine,
+            system,
+            shown: BTreeMap::new(),
         }
-        Ok(machine)
     }
 
     /// Runs until the program comes to an address, or ends: with which status.
@@ -109,16 +138,19 @@ impl Execution<'_> {
     }
 
     /// Writes down what was opened at an instruction.
-    fn note(&mut self, what: &str, pc: u64, count: u64) {
-        let what = format!("{what} at {}", self.program.place(pc));
-        match self.opened.iter_mut().find(|opened| opened.what == what) {
-            Some(opened) => opened.values += count,
-            None => self.opened.push(Opened {
-                what,
-                to: Recipient::All,
-                values: count,
-            }),
-        }
+    fn note(&mut self, what: &'static str, pc: u64, count: u64) {
+        *self.shown.entry((pc, what)).or_default() += count;
+    }
+
+    /// What was opened while it ran, by its places in the program.
+    #[must_use]
+    pub fn opened(&self) -> Vec<Opened> {
+        let shown = self.shown.iter().map(|(&(pc, what), &values)| Opened {
+            what: format!("{what} at {}", self.program.place(pc)),
+            to: Recipient::All,
+            values,
+        });
+        shown.collect()
     }
 
     /// A program has stopped before its end: where, why, and what it said before.

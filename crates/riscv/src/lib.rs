@@ -23,6 +23,7 @@
 //! | [`execution`] | a program under way in a session |
 //! | [`calls`] | a function of a program, called in a session with what its parties have |
 //! | [`runs`] | a whole program, run in a session with the files of its parties |
+//! | [`runtime`] | what programs in C are compiled with |
 //! | [`fault`] | why a program stops before its end |
 //!
 //! The sources are the RISC-V Instruction Set Manual, volume I (unprivileged, 2024), and the psABI of RISC-V for
@@ -50,6 +51,7 @@ pub mod places;
 pub mod program;
 pub mod real;
 pub mod runs;
+pub mod runtime;
 pub mod scan;
 pub mod secret;
 pub mod symbols;

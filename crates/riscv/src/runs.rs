@@ -1,7 +1,7 @@
 //! A whole program, run in a session with the files of its parties.
 
 use crate::arrays::{Array, check_length};
-use crate::execution::{Execution, Fate, Learned, Left, Opened, settle};
+use crate::execution::{Execution, Fate, Learned, Left, Opened, Options, settle};
 use crate::fault::Fault;
 use crate::memory::Memory;
 use crate::program::Program;
@@ -30,10 +30,8 @@ pub struct Run<'a> {
     pub inputs: &'a [&'a Array],
     /// What it is to write.
     pub outputs: &'a [Output],
-    /// Functions whose branches on secrets are opened to all.
-    pub open_branches: &'a [String],
-    /// Instructions at most.
-    pub limit: u64,
+    /// How it is run.
+    pub options: Options<'a>,
 }
 
 /// What this party learns of a run.
@@ -44,7 +42,7 @@ pub struct Outcome {
     pub printed: Vec<u8>,
     /// Of the elements of each output, in order.
     pub outputs: Vec<Learned>,
-    /// All that was opened, in order.
+    /// All that was opened: on the way, by places in the program, and then.
     pub opened: Vec<Opened>,
     /// How many were carried out.
     pub instructions: u64,
@@ -81,28 +79,24 @@ impl Run<'_> {
 /// what the links meet.
 pub fn run(protocol: &mut dyn Protocol, run: &Run) -> Result<Outcome> {
     let misuse = |fault: Fault| Error::misuse(fault.to_string());
-    let machine = Execution::machine(run.program, run.limit, run.open_branches);
+    let machine = run.options.machine(run.program, &[]);
     let mut machine = machine.map_err(misuse)?;
     start::begin(&mut machine, run.program, run.arguments).map_err(misuse)?;
     let files = files(protocol, run)?;
     let system = System::new(&mut machine.memory, run.program, files).map_err(misuse)?;
-    let mut execution = Execution {
-        program: run.program,
-        machine,
-        system,
-        opened: Vec::new(),
-    };
+    let mut execution = Execution::new(run.program, machine, system);
     let status = execution.drive(protocol, None)?;
     let status = status.expect("it comes to no address before its end");
     let left = left(&mut execution, run, status)?;
-    let (outputs, opened) = settle(protocol, &left)?;
-    execution.opened.extend(opened);
+    let (outputs, settled) = settle(protocol, &left)?;
+    let mut opened = execution.opened();
+    opened.extend(settled);
     Ok(Outcome {
         status,
         printed: execution.system.printed().to_vec(),
         outputs,
         instructions: execution.machine.carried_out(),
-        opened: execution.opened,
+        opened,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use mpc::Recipient;
 use riscv::arrays::{Array, Content};
-use riscv::execution::{Fate, Learned};
+use riscv::execution::{Fate, Learned, Options};
 use riscv::runs::{Outcome, Output, Run, run as run_program};
 use riscv::system::files::File;
 use riscv::system::{Answer, System, start};
@@ -10,6 +10,12 @@ use riscv::{Fault, Machine, Memory, Plain, Program, Stop};
 use testkit::{run, usual_parties};
 
 const LIMIT: u64 = 1 << 20;
+
+const OPTIONS: Options = Options {
+    open_branches: &[],
+    oblivious: &[],
+    limit: LIMIT,
+};
 
 const X: [u32; 5] = [1, 2, 3, 4, 5];
 const Y: [u32; 6] = [10, 20, 30, 40, u32::MAX, 7];
@@ -89,6 +95,7 @@ fn secret(protocol: &str, told: &[&str], wanted: &[Wanted]) -> Vec<Result<Outcom
         let array = |name: &str, content| Array {
             name: name.to_owned(),
             bytes: 4,
+            floats: false,
             content,
         };
         let own = Content::Secret {
@@ -108,8 +115,7 @@ fn secret(protocol: &str, told: &[&str], wanted: &[Wanted]) -> Vec<Result<Outcom
             arguments: &arguments,
             inputs: &inputs.each_ref(),
             outputs: &outputs,
-            open_branches: &[],
-            limit: LIMIT,
+            options: OPTIONS,
         };
         asked.check(p.parties(), p.parts())?;
         Ok(run_program(p, &asked).map_err(|error| error.to_string()))
@@ -207,6 +213,7 @@ fn shares_go_in_and_come_out() {
             let array = |name: &str, content| Array {
                 name: name.to_owned(),
                 bytes: 4,
+                floats: false,
                 content,
             };
             let outcome = run_program(
@@ -223,8 +230,7 @@ fn shares_go_in_and_come_out() {
                         bytes: 4,
                         fate: Fate::Kept,
                     }],
-                    open_branches: &[],
-                    limit: LIMIT,
+                    options: OPTIONS,
                 },
             )?;
             assert_eq!(outcome.opened, []);

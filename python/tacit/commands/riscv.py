@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tacit.commands import riscv_run, riscv_try
+from tacit.commands import riscv_cc, riscv_cost, riscv_run, riscv_try
 
 #: The commands of ``tacit riscv``, each a file.
-COMMANDS = (riscv_try, riscv_run)
+COMMANDS = (riscv_cc, riscv_try, riscv_run, riscv_cost)
 
 
 def add(commands: Any) -> None:

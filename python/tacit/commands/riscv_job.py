@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.commands.options import positive
-from tacit.errors import MisuseError, PeerError, SetupError
+from tacit.commands.riscv_files import bytes_of, numbers, zeros
+from tacit.errors import MisuseError, PeerError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from tacit.riscv import Receiver
     from tacit.session import Session
-
-#: The largest file of an array, in bytes.
-LARGEST = 1 << 28
 
 #: How options are written.
 SECRET = "--secret NAME=OWNER:TYPE[:PATH]"
@@ -43,7 +41,8 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=OWNER:TYPE[:PATH]",
-        help="a file, or of a function an array, that one party has; types: u8 to u64, i8 to i64; PATH, "
+        help="a file, or of a function an array, that one party has; types: u8 to u64, i8 to i64, f32, f64; "
+        "PATH, "
         "which its owner alone needs, is text, .npy or .bin",
     )
     parser.add_argument(
@@ -72,6 +71,13 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         help="open the branches on secrets in it to all parties, in the place of carrying out both sides",
     )
     parser.add_argument(
+        "--oblivious",
+        action="append",
+        default=[],
+        metavar="SYMBOL",
+        help="an object of the program, or an array, that may be read and written at secret places",
+    )
+    parser.add_argument(
         "--limit", type=positive, metavar="N", help="instructions at most (a thousand million)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
@@ -91,6 +97,7 @@ class Job:
     result: "Receiver"
     output: "dict[str, Any]"
     open_branches: list[str]
+    oblivious: list[str]
     limit: int
 
     def check(self, parties: int) -> None:
@@ -118,6 +125,7 @@ class Job:
                 public=self.public,
                 output=self.output,
                 open_branches=self.open_branches,
+                oblivious=self.oblivious,
                 limit=self.limit,
             )
         else:
@@ -129,6 +137,7 @@ class Job:
                 result=self.result,
                 output=self.output,
                 open_branches=self.open_branches,
+                oblivious=self.oblivious,
                 limit=self.limit,
             )
         seconds, spent = time.perf_counter() - started, here.meter.total - before
@@ -179,8 +188,9 @@ def show(console: Any, report: dict[str, Any]) -> None:
     console.print(f"opened: {opened or 'nothing'}")
 
 
-def job(parsed: argparse.Namespace, party: int | None) -> Job:
+def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False) -> Job:
     """What the options say; of arrays with the values that everybody has, and those of a party, or of all.
+    Where a secret may be a length, it has zeros.
 
     Raises:
         SetupError: a file cannot be read.
@@ -189,7 +199,7 @@ def job(parsed: argparse.Namespace, party: int | None) -> Job:
     from tacit.riscv import LIMIT, load
 
     program = load(parsed.program)
-    secret = dict(_secret(text, party) for text in parsed.secret)
+    secret = dict(_secret(text, party, lengths) for text in parsed.secret)
     public = dict(_public(text) for text in parsed.public)
     for texts, names in ((parsed.secret, secret), (parsed.public, public)):
         if len(names) < len(texts):
@@ -206,6 +216,7 @@ def job(parsed: argparse.Namespace, party: int | None) -> Job:
         result=None if parsed.result == "none" else _receiver(parsed.result),
         output=output,
         open_branches=parsed.open_branch,
+        oblivious=parsed.oblivious,
         limit=parsed.limit or LIMIT,
     )
 
@@ -228,7 +239,9 @@ def _receiver(text: str) -> "Receiver":
     return int(text) if text.isascii() and text.isdigit() else text
 
 
-def _secret(text: str, party: int | None) -> "tuple[str, tuple[int, str, np.ndarray[Any, Any] | None]]":
+def _secret(
+    text: str, party: int | None, lengths: bool
+) -> "tuple[str, tuple[int, str, np.ndarray[Any, Any] | None]]":
     name, kind = _split(text, "=", SECRET)
     owner, kind = _split(kind, ":", SECRET)
     if not owner.isascii() or not owner.isdigit():
@@ -240,7 +253,9 @@ def _secret(text: str, party: int | None) -> "tuple[str, tuple[int, str, np.ndar
         raise MisuseError(
             f"--secret {text}: party {owner} says where the values are: {name}={owner}:{short}:PATH"
         )
-    return name, (int(owner), short, _read(short, Path(path), f"--secret {text}"))
+    if lengths and path.isascii() and path.isdigit():
+        return name, (int(owner), short, zeros(short, int(path), f"--secret {text}"))
+    return name, (int(owner), short, numbers(short, Path(path), f"--secret {text}"))
 
 
 def _public(text: str) -> "tuple[str, np.ndarray[Any, Any]]":
@@ -251,8 +266,8 @@ def _public(text: str) -> "tuple[str, np.ndarray[Any, Any]]":
     name, kind = _split(text, "=", "--public NAME=[TYPE:]PATH")
     short, found, path = kind.partition(":")
     if found and short in TYPES:
-        return name, _read(short, Path(path), f"--public {text}")
-    return name, np.frombuffer(_bytes(Path(kind), f"--public {text}"), np.uint8)
+        return name, numbers(short, Path(path), f"--public {text}")
+    return name, np.frombuffer(bytes_of(Path(kind), f"--public {text}"), np.uint8)
 
 
 def _output(text: str, is_run: bool) -> tuple[str, Any]:
@@ -261,42 +276,3 @@ def _output(text: str, is_run: bool) -> tuple[str, Any]:
     if found and not is_run:
         raise MisuseError(f"--output {text}: an array has its type already")
     return name, (_receiver(to), kind) if found else _receiver(to)
-
-
-def _bytes(path: Path, option: str) -> bytes:
-    try:
-        if path.stat().st_size > LARGEST:
-            raise MisuseError(f"{option}: {path} has more than {LARGEST >> 20} MiB")
-        return path.read_bytes()
-    except OSError as error:
-        raise SetupError(f"cannot read {path}: {error.strerror}") from None
-
-
-def _read(short: str, path: Path, option: str) -> "np.ndarray[Any, Any]":
-    """The integers of a file, of the type that the option says."""
-    import io
-
-    import numpy as np
-
-    from tacit.riscv import TYPES
-
-    if short not in TYPES:
-        raise MisuseError(f"{option}: no type is called {short!r}; known are {', '.join(TYPES)}")
-    dtype, content = np.dtype(TYPES[short]), _bytes(path, option)
-    try:
-        if path.suffix == ".npy":
-            values = np.load(io.BytesIO(content), allow_pickle=False)
-        elif path.suffix == ".bin":
-            values = np.frombuffer(content, dtype)
-        else:
-            values = np.array([int(word) for word in content.decode().split()], object)
-        if values.dtype.kind not in "iuO" or values.ndim != 1:
-            raise ValueError(f"{values.dtype} in {values.ndim} dimensions")
-    except (ValueError, EOFError) as error:
-        # What a word says that is no number may be secret.
-        why = f": {error}" if path.suffix in (".npy", ".bin") else ""
-        raise MisuseError(f"{option}: {path} has no integers{why}") from None
-    limits = np.iinfo(dtype)
-    if len(values) and not (limits.min <= values.min() and values.max() <= limits.max):
-        raise MisuseError(f"{option}: a value in {path} is no {short}: {limits.min} to {limits.max}")
-    return values.astype(dtype)

@@ -14,8 +14,11 @@ from tacit.errors import MisuseError
 from tacit.session import Session
 from tacit.tensor import SecretTensor
 
-#: Integers that arrays have, by what C calls them in short.
-TYPES = {f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}" for sign in "ui" for bits in (8, 16, 32, 64)}
+#: What arrays have, integers and floats, in short and as NumPy calls it.
+TYPES = {f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}" for sign in "ui" for bits in (8, 16, 32, 64)} | {
+    "f32": "float32",
+    "f64": "float64",
+}
 
 #: Elements of an array at most.
 MOST_ELEMENTS = 1 << 24
@@ -54,6 +57,7 @@ class Given:
         return _core.Given(
             self.name,
             np.dtype(TYPES[self.type]).itemsize,
+            self.type[0] == "f",
             self.owner,
             self.count,
             None if self.values is None else _words(self.values),
@@ -63,6 +67,9 @@ class Given:
 
 
 def _words(values: NDArray[Any]) -> list[int]:
+    """Integers modulo 2^64; of floats their bits."""
+    if values.dtype.kind == "f":
+        return values.view(f"uint{8 * values.itemsize}").tolist()
     return values.astype(np.int64).view(np.uint64).tolist()
 
 
@@ -98,7 +105,8 @@ def _array(name: str, values: ArrayLike) -> NDArray[Any]:
     array = np.asarray(values)
     if array.dtype.name not in TYPES.values() or array.ndim != 1:
         raise MisuseError(
-            f"{name} is of {array.dtype} in {array.ndim} dimensions; arrays are of integers, in one"
+            f"{name} is of {array.dtype} in {array.ndim} dimensions; arrays are of integers, float32 or "
+            "float64, in one"
         )
     if len(array) > MOST_ELEMENTS:
         raise MisuseError(f"{name} has {len(array)} elements, and {MOST_ELEMENTS} are the most")
@@ -119,7 +127,7 @@ def _public(name: str, values: ArrayLike | bytes) -> Given:
 def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
     """A sharing, as it is."""
     kind = _short(str(tensor.dtype).removeprefix("torch."))
-    if kind is None:
+    if kind is None or kind[0] == "f":
         raise MisuseError(f"{name} is a secret tensor of {tensor.dtype}; programs take integers")
     if tensor._session is not here:
         raise MisuseError(f"{name} is a secret tensor of another session")
@@ -138,7 +146,7 @@ def _owned(here: Session, name: str, owner: int, values: ArrayLike | None) -> Gi
     told = here.core.broadcast(
         owner, None if array is None else f"{_short(array.dtype.name)}:{len(array)}".encode()
     )
-    match = re.fullmatch(rb"([ui]\d\d?):(\d{1,9})", told)
+    match = re.fullmatch(rb"([uif]\d\d?):(\d{1,9})", told)
     kind, count = (match[1].decode(), int(match[2])) if match else ("", 0)
     if kind not in TYPES or count > MOST_ELEMENTS:
         raise MisuseError(f"party {owner} tells of an array {name} that cannot be")
@@ -167,4 +175,7 @@ def left(here: Session, kind: str, had: tuple[list[int] | None, list[list[int]] 
         return SecretTensor(parts, fixed.WHOLE, here, dtype, loose=dtype != torch.int64)
     if values is None:
         return None
-    return np.array(values, np.uint64).astype(TYPES[kind])
+    words, dtype = np.array(values, np.uint64), np.dtype(TYPES[kind])
+    if dtype.kind == "f":
+        return words.astype(f"uint{8 * dtype.itemsize}").view(dtype)
+    return words.astype(dtype)

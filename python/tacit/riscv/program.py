@@ -42,7 +42,7 @@ class Outcome:
     instructions: int
     #: What was written to standard output and standard error.
     printed: bytes
-    #: All that was opened, in order.
+    #: All that was opened: on the way, by places in the program, and then.
     opened: list[Opened]
 
 
@@ -71,6 +71,7 @@ class Program:
         result: Receiver = "all",
         output: Mapping[str, Receiver] | None = None,
         open_branches: Sequence[str] = (),
+        oblivious: Sequence[str] = (),
         limit: int = LIMIT,
     ) -> Outcome:
         """Calls a function, in the session that this code runs in. All parties call it alike.
@@ -88,6 +89,8 @@ class Program:
                 each is a ``SecretTensor``.
             open_branches: functions whose branches on secrets are opened to all, and counted in ``opened``;
                 in all others both sides are carried out.
+            oblivious: arrays, or objects of the program by their names, that may be read and written at
+                secret places, by looking at all of each.
             limit: instructions at most.
 
         Raises:
@@ -95,12 +98,12 @@ class Program:
                 for a reason that the message says with the place in the program.
             DesyncError: the parties call different programs, or call them differently.
         """
-        here, opening = session(), list(open_branches)
+        here, options = session(), (list(open_branches), list(oblivious), limit)
         arrays = given(here, public, secret)
         names = [each.name for each in arrays]
         outputs = [(_known(name, names), becomes(to)) for name, to in (output or {}).items()]
         passed = [_argument(each, names) for each in arguments]
-        note(here, self.file, ("riscv call", function, passed, result, outputs, opening, limit), arrays)
+        note(here, self.file, ("riscv call", function, passed, result, outputs, options), arrays)
         told = here.core.call(
             self._core,
             function,
@@ -109,8 +112,7 @@ class Program:
             result is not None,
             receiver(result),
             outputs,
-            opening,
-            limit,
+            options,
         )
         types = [arrays[place].type for place, _ in outputs]
         return _outcome(list(output or {}), types, told)
@@ -123,6 +125,7 @@ class Program:
         public: Mapping[str, ArrayLike | bytes] | None = None,
         output: Mapping[str, Receiver | tuple[Receiver, str]] | None = None,
         open_branches: Sequence[str] = (),
+        oblivious: Sequence[str] = (),
         limit: int = LIMIT,
     ) -> Outcome:
         """Runs the whole program, in the session that this code runs in. All parties run it alike.
@@ -138,24 +141,24 @@ class Program:
                 With a type, as in ``("all", "u32")``, they are of that; else of the type that all secret
                 files have.
             open_branches: as in :meth:`call`.
+            oblivious: objects of the program; as in :meth:`call`.
             limit: instructions at most.
 
         Raises:
             MisuseError: as :meth:`call`; or an output that the program did not write.
             DesyncError: the parties run different programs, or run them differently.
         """
-        here, opening = session(), list(open_branches)
+        here, options = session(), (list(open_branches), list(oblivious), limit)
         arrays = given(here, public, secret)
         outputs = [(name, *_typed(name, to, arrays)) for name, to in (output or {}).items()]
         told = [self.name, *arguments]
-        note(here, self.file, ("riscv run", told, outputs, opening, limit), arrays)
+        note(here, self.file, ("riscv run", told, outputs, options), arrays)
         found = here.core.run_program(
             self._core,
             told,
             [each.for_core for each in arrays],
             [(name, np.dtype(TYPES[kind]).itemsize, becomes(to)) for name, to, kind in outputs],
-            opening,
-            limit,
+            options,
         )
         return _outcome(list(output or {}), [kind for _, _, kind in outputs], found)
 

@@ -26,6 +26,11 @@
         tacit_word;                                                                       \
     })
 
+/* A table that may be read and written at secret places, as in TACIT_OBLIVIOUS static const uint8_t table[256]. */
+#define TACIT_OBLIVIOUS TACIT_SECTION(__COUNTER__)
+#define TACIT_SECTION(number) TACIT_SECTION_OF(number)
+#define TACIT_SECTION_OF(number) __attribute__((section(".tacit.oblivious." #number)))
+
 /* One of two words by a condition that is 0 or 1, without a branch. */
 static inline uint64_t tacit_select(uint64_t condition, uint64_t if_one, uint64_t if_zero) {
     uint64_t mask = (uint64_t)((int64_t)(condition << 63) >> 63);

@@ -1,0 +1,31 @@
+//! The runtime that programs are compiled with: what begins them, stdio, memory and texts, in C. It asks the system
+//! as any program does, so that the same file runs in the clear too.
+
+/// A source or a header.
+pub struct Source {
+    /// Its file's name.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! sources {
+    ($($name:literal),* $(,)?) => {
+        &[$(Source { name: $name, text: include_str!(concat!("../programs/runtime/", $name)) }),*]
+    };
+}
+
+/// All of it.
+pub const SOURCES: &[Source] = sources![
+    "assert.h",
+    "inttypes.h",
+    "memory.c",
+    "printf.c",
+    "start.c",
+    "stdio.c",
+    "stdio.h",
+    "stdlib.h",
+    "string.h",
+    "system.h",
+    "tacit.h",
+];

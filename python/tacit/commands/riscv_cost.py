@@ -1,0 +1,75 @@
+"""``tacit riscv cost``: what a program costs between parties that are not there."""
+
+import argparse
+from typing import Any
+
+from tacit.commands.options import add_setting, chosen_setting, write_json
+from tacit.commands.riscv_job import Job, add_job, job
+from tacit.errors import MisuseError
+from tacit.rehearsal.cost import TIMEOUT
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "cost",
+        help="say what a program costs, without any other party",
+        description="Runs a program between parties in this process, on zeros in the place of secrets, and "
+        "says what that costs: rounds and bytes are exactly those of any run, as long as the program opens "
+        "nothing on its way that it then goes on by. Of a secret its length is enough, as in "
+        "--secret a=0:u64:1000. Correlations of additive sharing are counted if --source says where they "
+        "come from.",
+    )
+    add_job(parser)
+    add_setting(parser)
+    parser.set_defaults(command=run)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    setting, wanted = chosen_setting(parsed), job(parsed, None, lengths=True)
+    wanted.check(setting.parties)
+    import tacit
+
+    consumes = setting.protocol == "additive"
+    try:
+        told = tacit.launch(
+            _rehearsed,
+            wanted,
+            parties=setting.parties,
+            protocol=setting.protocol,
+            # What is sent online is the same for every source, and a dealer takes least time.
+            source=(parsed.source or "dealer") if consumes else setting.source,
+            timeout=TIMEOUT,
+            threads=1,
+        )
+    except MisuseError as error:
+        write_json(parsed.json, {"refused": [str(error)]})
+        raise
+    report, _ = told[0]
+    made = max(each for _, each in told) if parsed.source else None
+    cost = {
+        "instructions": report["instructions"],
+        "rounds": report["rounds"],
+        "bytes_sent_per_party": report["bytes_sent_per_party"],
+        "correlation_bytes": made,
+        "opened": report["opened"],
+        "refused": [],
+    }
+    write_json(parsed.json, cost)
+    print(
+        f"{cost['instructions']} instructions, {cost['rounds']} rounds, "
+        f"{max(cost['bytes_sent_per_party'])} bytes sent by the party that sends most"
+    )
+    if made is not None:
+        print(f"correlations: {made} bytes sent or received by the party that does so most")
+    elif consumes:
+        print("not counted: correlations; --source says where they come from")
+    for each in cost["opened"]:
+        print(f"opens {each['values']} values of {each['what']} to {each['to']}")
+
+
+def _rehearsed(wanted: Job) -> tuple[dict[str, Any], int]:
+    """The report, and what making correlations has sent or received."""
+    import tacit
+
+    report, made = wanted.carry_out(), tacit.session().meter.correlations
+    return report, max(made.bytes_sent, made.bytes_received)

@@ -1,0 +1,97 @@
+"""Programs in C, compiled for the machine with a compiler that is found, and the runtime of crates/riscv."""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tacit import _core
+from tacit.errors import MisuseError, SetupError
+
+#: Compilers, the first that is found being used.
+COMPILERS = ("clang-19", "riscv64-linux-gnu-gcc", "riscv64-unknown-elf-gcc", "clang")
+
+#: What all are told. Debug information names the lines where a program stops, or opens something.
+OPTIONS = [
+    *("-O2", "-g", "-mabi=lp64d", "-fno-math-errno", "-ffunction-sections", "-fdata-sections"),
+    *("-static", "-nostdlib", "-nostdinc", "-ffreestanding", "-fbuiltin"),
+    *("-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-z,noexecstack"),
+]
+
+#: The instructions that compilers may use, the first set that they know.
+INSTRUCTIONS = ("rv64gc_zba_zbb_zbs_zicond", "rv64gc_zba_zbb_zbs")
+
+#: Seconds that a compiler may take.
+LONGEST = 300.0
+
+
+def compile_program(sources: Sequence[Path], output: Path, options: Sequence[str] = ()) -> str:
+    """Makes an ELF file of a program in C; which compiler did.
+
+    Args:
+        sources: files in C.
+        output: the ELF file.
+        options: more for the compiler, such as ``-DN=100``.
+
+    Raises:
+        SetupError: no compiler is found.
+        MisuseError: the program does not compile; the message has what the compiler says.
+    """
+    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    if compiler is None:
+        raise SetupError(
+            f"no compiler for RISC-V is found, of {', '.join(COMPILERS)}: install gcc-riscv64-linux-gnu, or "
+            "clang-19 and lld-19"
+        )
+    is_clang = Path(compiler).name.startswith("clang")
+    # Where gcc copies the end of a loop, the sides of a branch before it do not meet again in the loop.
+    target = ["--target=riscv64-unknown-elf", "-fuse-ld=lld"] if is_clang else ["-fno-reorder-blocks"]
+    own = (
+        _says(compiler, "-print-resource-dir") + "/include"
+        if is_clang
+        else _says(compiler, "-print-file-name=include")
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in _core.riscv_runtime():
+            (Path(folder) / name).write_text(text)
+        runtime = sorted(Path(folder).glob("*.c"))
+        libraries = [] if is_clang else ["-lgcc"]
+        base = [
+            compiler,
+            *target,
+            *OPTIONS,
+            "-isystem",
+            folder,
+            "-isystem",
+            own,
+            f"-ffile-prefix-map={folder}=tacit",
+        ]
+        instructions = _instructions([*base, *options], Path(folder))
+        done = _run([*base, f"-march={instructions}", *options, *sources, *runtime, *libraries, "-o", output])
+    if done.returncode != 0:
+        raise MisuseError(f"{Path(compiler).name} did not compile it:\n{done.stderr.strip()}")
+    return Path(compiler).name
+
+
+def _instructions(command: list[str], folder: Path) -> str:
+    """The first set that the compiler knows."""
+    source = folder / "empty.c"
+    source.write_text("")
+    for instructions in INSTRUCTIONS[:-1]:
+        if _run([*command, f"-march={instructions}", "-c", source, "-o", folder / "empty.o"]).returncode == 0:
+            return instructions
+    return INSTRUCTIONS[-1]
+
+
+def _says(compiler: str, question: str) -> str:
+    return _run([compiler, question]).stdout.strip()
+
+
+def _run(command: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            list(map(str, command)), capture_output=True, text=True, check=False, timeout=LONGEST
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SetupError(f"cannot run {command[0]}: {error}") from None
