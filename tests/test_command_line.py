@@ -404,8 +404,8 @@ def test_interrupting_ends_the_wait_for_a_message_and_tells_the_others(tmp_path:
 
 
 INTERRUPTED = {
-    "threads that wait for each other": "if tacit.session().party == 2: time.sleep(600)\n    (x * x).reveal()",
-    "a party that waits for correlations": "y = x.expand(2000, 3) @ x.expand(2000, 3).T\n    y = y @ y",
+    "threads that wait": "if tacit.session().party == 2: time.sleep(600)\n    (x * x).reveal()",
+    "a wait for correlations": "y = x.expand(2000, 3) @ x.expand(2000, 3).T\n    y = y @ y",
 }
 
 
