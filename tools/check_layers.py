@@ -30,7 +30,7 @@ INSIDE = {
     ],
     "net": [
         ["agreement", "bytes", "error", "interruption", "meter", "parameters"],
-        ["certificates", "frame", "process", "roster"],
+        ["certificates", "frame", "process", "roster", "spare"],
         ["inbox"],
         ["config", "mesh"],
         ["channel", "memory", "tcp"],
