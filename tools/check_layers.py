@@ -49,7 +49,7 @@ INSIDE = {
         ["gaussian", "group", "learned", "operand", "width"],
         ["correlations", "cost", "submission", "tree"],
         ["protocol"],
-        ["additive", "functions", "plain", "replicated", "series"],
+        ["additive", "functions", "integers", "plain", "replicated", "series"],
         ["providers"],
         ["open"],
         ["making"],

@@ -14,8 +14,8 @@
 //!
 //! Public operands that must be equal in all parties are compared in private ([`agreement`]).
 //! Vectors may come from clients outside of the session ([`submission`]). Correlations may come from files made
-//! ahead ([`making`], [`sealed`]). [`functions`] and [`series`] build what every protocol can do (ReLU, maximum,
-//! approximations) from the trait alone.
+//! ahead ([`making`], [`sealed`]). [`functions`], [`integers`] and [`series`] build what every protocol can do (ReLU,
+//! maximum, exact division, approximations) from the trait alone.
 
 pub mod additive;
 pub mod agreement;
@@ -28,6 +28,7 @@ mod dense;
 pub mod functions;
 pub mod gaussian;
 mod group;
+pub mod integers;
 mod keys;
 pub mod learned;
 mod leaves;

@@ -5,6 +5,7 @@ pub mod comparison;
 pub mod cost;
 pub mod functions;
 pub mod inputs;
+pub mod integers;
 pub mod products;
 pub mod series;
 pub mod truncation;

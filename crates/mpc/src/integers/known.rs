@@ -1,0 +1,184 @@
+//! Quotients of secret integers by a public one, exact.
+//!
+//! **Computes** x / d toward zero. As in [`super::division`], an estimate takes some bits of the quotient, never too
+//! many; what is left is exact modulo 2^64, and comparisons settle the last units. All but truncations and
+//! comparisons is local, since d is public.
+//!
+//! **Highest bits.** Truncations want less than 2^62. The bits of x from the 62nd on, and the sign of what is signed,
+//! are found as signs of x·2^j; what they are worth, W_p (of a sign −2^(w−1) + d − 1: the d − 1 rounds toward
+//! zero), is a_p·d + ρ_p with 0 ≤ ρ_p < d. So x / d = Σ a_p·x_p + ⌊r / d⌋ with r = Σ ρ_p·x_p + the rest of x. With
+//! at most three such bits 0 ≤ r < 2^s + 3d, where s ≤ 61 bits are left. d is below 2^59, so r < 2^62; greater ones
+//! are divided by as secrets are.
+//!
+//! **A stage**, while 2^(s+1) > d, with d of k bits: u = max(0, s − 29), V = max(0, 29 + k − u),
+//! W = ⌊2^(u+V) / d⌋.
+//!
+//! - r < 2^s + 3d < 7·2^s, so A = r / 2^u, truncated and one less where u > 0, is below 7·2^29 and, as r < 2^62,
+//!   A·W < 2^62 where V > 0: W ≤ 2^30, and A < 2^32.
+//! - e = A·W / 2^V, truncated, and one less where V > 0: e ≤ r / d. Lost are 2·2^u / d by A, by W A / 2^V, which is
+//!   below 7·2^u / d where V = 0 (then 2^k ≤ 2^(u−29)) and 7·2^(s−29) / d else, and 2 by e. So 0 ≤ r − e·d < 2^(s−25) + 2d.
+//!
+//! Stages end with s < 0 or 2^(s+1) ≤ d, and then r < 4d: three comparisons.
+//!
+//! **Rounds** of a stage: two truncations, one where s ≤ 29. Nothing depends on values.
+
+use super::words::{Words, Work};
+use super::{Number, divide};
+use crate::{Bits, Parts, PartsMut, Protocol, Result};
+
+/// What is left for stages, at most, so many bits.
+const MOST: usize = 61;
+
+/// Bits of a quotient that a stage finds.
+const GAIN: usize = 25;
+
+/// Bits that a factor of a product has.
+const FACTOR: usize = 29;
+
+/// x / divisor toward zero, for numbers of `width` bits: unsigned below 2^width, or signed from −2^(width−1) on,
+/// as the divisor then is. By zero all 64 bits are ones; −2^63 / −1 is −2^63.
+///
+/// # Errors
+/// What the links meet.
+///
+/// # Panics
+/// If the width is 0 or more than 64.
+pub fn divide_by(
+    protocol: &mut dyn Protocol,
+    x: Parts,
+    width: usize,
+    divisor: u64,
+    signed: bool,
+    out: PartsMut,
+) -> Result<()> {
+    assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
+    let n = x[0].len();
+    if n == 0 {
+        return Ok(());
+    }
+    protocol.channel().note(&divisor.to_le_bytes());
+    let negated = signed && divisor >> 63 == 1;
+    let size = if negated {
+        divisor.wrapping_neg()
+    } else {
+        divisor
+    };
+    if size >> 59 > 0 {
+        return divide_as_secret(protocol, x, divisor, signed, out);
+    }
+    let mut work = Work::on(protocol, n);
+    let x = Words::of(x);
+    let mut quotient = match size {
+        0 => work.public(u64::MAX),
+        1 => x,
+        _ => divided(&mut work, x, width, size, signed)?,
+    };
+    if negated {
+        quotient = quotient.times(u64::MAX);
+    }
+    quotient.write(out);
+    Ok(())
+}
+
+/// The divisor as a sharing.
+fn divide_as_secret(
+    protocol: &mut dyn Protocol,
+    x: Parts,
+    divisor: u64,
+    signed: bool,
+    out: PartsMut,
+) -> Result<()> {
+    let n = x[0].len();
+    let bits = protocol.to_binary(x, 64)?;
+    let planes: Vec<u64> = (0..64)
+        .flat_map(|place| vec![(divisor >> place & 1).wrapping_neg(); bits.stride()])
+        .collect();
+    let of_divisor = protocol.trivial_bits(&planes, 64, n);
+    let mut parts = vec![vec![0; n]; x.len()];
+    let mut slices: Vec<&mut [u64]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
+    protocol.trivial(&vec![divisor; n], &mut slices);
+    let parts: Vec<&[u64]> = parts.iter().map(Vec::as_slice).collect();
+    let x = Number {
+        words: x,
+        bits: &bits,
+    };
+    let y = Number {
+        words: &parts,
+        bits: &of_divisor,
+    };
+    divide(protocol, x, y, signed, out)
+}
+
+/// By a divisor from 2 on, below 2^59.
+fn divided(work: &mut Work, x: Words, width: usize, divisor: u64, signed: bool) -> Result<Words> {
+    let rest = MOST.min(width - usize::from(signed));
+    let (mut quotient, mut left) = (work.public(0), x);
+    for (place, bit) in highest(work, &left, width, rest)? {
+        let worth = 1_i128 << place;
+        let is_sign = signed && place + 1 == width;
+        let (worth, more) = if is_sign {
+            (-worth, i128::from(divisor) - 1)
+        } else {
+            (worth, 0)
+        };
+        let (of_quotient, of_left) = (
+            (worth + more).div_euclid(divisor.into()),
+            (worth + more).rem_euclid(divisor.into()),
+        );
+        quotient = quotient.plus(&bit.clone().times(of_quotient as u64));
+        left = left.plus(&bit.times((of_left - worth) as u64));
+    }
+    let length = divisor.ilog2() as usize + 1;
+    let mut s = Some(rest);
+    // 2^(s+1) > d.
+    while let Some(now) = s.filter(|s| s + 1 >= length) {
+        let part = stage(work, left.clone(), now, divisor)?;
+        left = left.minus(&part.clone().times(divisor));
+        quotient = quotient.plus(&part);
+        s = now.checked_sub(GAIN);
+    }
+    let beyond = [1, 2, 3].map(|times| left.clone().minus(&work.public(times * divisor)));
+    let less = work.negative(&beyond.each_ref(), length + 3)?;
+    let less: Vec<&Bits> = less.iter().collect();
+    let counted = work.as_words(&Bits::stack(&less))?;
+    quotient = work.plus(quotient, 3);
+    Ok(counted
+        .iter()
+        .fold(quotient, |quotient, one| quotient.minus(one)))
+}
+
+/// The bits from `rest` on, each with its place.
+fn highest(work: &mut Work, x: &Words, width: usize, rest: usize) -> Result<Vec<(usize, Words)>> {
+    let planes = match width - rest {
+        0 => return Ok(Vec::new()),
+        1 => work.negative(&[x], width)?,
+        _ => {
+            let shifted: Vec<Words> = (rest..width)
+                .map(|place| x.clone().times(1 << (63 - place)))
+                .collect();
+            work.negative(&shifted.iter().collect::<Vec<_>>(), 64)?
+        }
+    };
+    let planes: Vec<&Bits> = planes.iter().collect();
+    let words = work.as_words(&Bits::stack(&planes))?;
+    Ok((rest..width).zip(words).collect())
+}
+
+/// Some of r / d, never more.
+fn stage(work: &mut Work, left: Words, s: usize, divisor: u64) -> Result<Words> {
+    let length = divisor.ilog2() as usize + 1;
+    let u = s.saturating_sub(FACTOR);
+    let dropped = (FACTOR + length).saturating_sub(u);
+    let factor = ((1_u128 << (u + dropped)) / u128::from(divisor)) as u64;
+    let less = 1_u64.wrapping_neg();
+    let mut part = work.truncated(left, u as u32)?;
+    if u > 0 {
+        part = work.plus(part, less);
+    }
+    part = part.times(factor);
+    if dropped > 0 {
+        part = work.truncated(part, dropped as u32)?;
+        part = work.plus(part, less);
+    }
+    Ok(part)
+}

@@ -1,0 +1,48 @@
+//! Exact operations on integers of up to 64 bits, made of what every protocol does.
+//!
+//! | function | of what | rounds beside what its parts cost |
+//! | --- | --- | --- |
+//! | [`less`] | two binary sharings | one AND and a tree of carries |
+//! | [`is_zero`] | a binary sharing | a tree of ANDs |
+//! | [`divide`] | two ring sharings, with their bits | see there |
+//! | [`divide_by`] | a ring sharing, and a public divisor | see there |
+//!
+//! Each is a composition of the protocol's operations, whose order and sizes are public; so what a party sees is
+//! simulated by the simulators of these, one after another. Nothing is opened.
+
+mod division;
+mod known;
+mod words;
+
+pub use division::{Number, divide};
+pub use known::divide_by;
+
+use crate::tree::{conjunction, top_carry};
+use crate::{Bits, Protocol, Result};
+
+/// One plane: whether x < y, both unsigned and of the same width. It is the carry of y + NOT x, so one round and
+/// ⌈log2(width)⌉ more.
+///
+/// # Errors
+/// What the links meet.
+pub fn less(protocol: &mut dyn Protocol, x: &Bits, y: &Bits) -> Result<Bits> {
+    let not_x = words::inverted(protocol, x);
+    let generate = protocol.and(&not_x, y)?;
+    let mut propagate = not_x;
+    propagate.xor_assign(y);
+    let width = x.width();
+    if width == 1 {
+        return Ok(generate);
+    }
+    let leaves = Bits::stack(&[&generate, &propagate.planes(1..width)]);
+    top_carry(&leaves, width, &mut |joins| protocol.and_all(joins))
+}
+
+/// One plane: whether all bits are 0, in ⌈log2(width)⌉ rounds.
+///
+/// # Errors
+/// What the links meet.
+pub fn is_zero(protocol: &mut dyn Protocol, x: &Bits) -> Result<Bits> {
+    let zeros = words::inverted(protocol, x);
+    conjunction(zeros, &mut |joins| protocol.and_all(joins))
+}
