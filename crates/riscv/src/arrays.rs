@@ -2,7 +2,7 @@
 
 use crate::memory::Memory;
 use crate::real::{Real, SCALE};
-use crate::secret::evaluation::{of_summands, share};
+use crate::secret::evaluation::{of_summands, share_integers};
 use crate::secret::{Secret, Word};
 use crate::words::Words;
 use mpc::{Error, Protocol, Result};
@@ -137,7 +137,10 @@ impl Array {
                 values,
             } => {
                 let values = values.as_deref().map(|values| self.encoded(values));
-                let words = share(protocol, *owner, values.transpose()?.as_deref(), *count)?;
+                let values = values.transpose()?;
+                // Of fixed point, a float has a whole word.
+                let bytes = if self.floats { 8 } else { self.bytes };
+                let words = share_integers(protocol, *owner, values.as_deref(), *count, bytes)?;
                 self.decoded(words)
             }
             Content::Shared(parts) => of_summands(parts),

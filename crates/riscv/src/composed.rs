@@ -14,20 +14,56 @@ pub fn maximum<W: Words>(words: &mut W, x: &W::Word, y: &W::Word, signs: Signs) 
     words.select(&less, y, x)
 }
 
-/// By an amount that may be secret: one select for each of its six bits, where the bit is.
+/// By an amount that may be secret, two of its bits after two: with x shifted by 0 to 3 times 4^n, bits b and c,
+/// it is x0 ⊕ b(x0 ⊕ x1) ⊕ c(x0 ⊕ x2) ⊕ bc(x0 ⊕ x1 ⊕ x2 ⊕ x3).
 pub fn shift<W: Words>(
     words: &mut W,
     x: &W::Word,
     amount: &W::Word,
     by: impl Fn(&mut W, &W::Word, u64) -> W::Word,
 ) -> W::Word {
+    let bits = amount_bits(words, amount);
     let mut shifted = x.clone();
-    for place in 0..6 {
-        let bit = bit(words, amount, place);
-        let further = by(words, &shifted, 1 << place);
-        shifted = words.select(&bit, &further, &shifted);
+    for (pair, bits) in bits.chunks(2).enumerate() {
+        let both = words.and(&bits[0], &bits[1]);
+        let [one, two, three] = [1, 2, 3].map(|times| by(words, &shifted, times << (2 * pair)));
+        let first = words.xor(&shifted, &one);
+        let second = words.xor(&shifted, &two);
+        let ends = words.xor(&first, &three);
+        let third = words.xor(&ends, &two);
+        for (bit, change) in [(&bits[0], first), (&bits[1], second), (&both, third)] {
+            let all = words.extend(bit, 1, Signs::Signed);
+            let change = words.and(&all, &change);
+            shifted = words.xor(&shifted, &change);
+        }
     }
     shifted
+}
+
+/// 2 to the low six bits of an amount: the product of 2^(2^n), or 1, for each of them.
+pub fn power_of_two<W: Words>(words: &mut W, amount: &W::Word) -> W::Word {
+    let bits = amount_bits(words, amount);
+    let (mut place, one) = (0, words.constant(1));
+    let mut factors = bits.map(|bit| {
+        let more = words.constant((1 << (1 << place)) - 1);
+        place += 1;
+        let more = words.multiply(&bit, &more);
+        words.add(&more, &one)
+    });
+    let [a, b, c, d, e, f] = &mut factors;
+    let (low, middle, high) = (
+        words.multiply(a, b),
+        words.multiply(c, d),
+        words.multiply(e, f),
+    );
+    let lower = words.multiply(&low, &middle);
+    words.multiply(&lower, &high)
+}
+
+/// The low six bits of an amount, each a word.
+fn amount_bits<W: Words>(words: &mut W, amount: &W::Word) -> [W::Word; 6] {
+    let amount = words.extend(amount, 6, Signs::Unsigned);
+    [0, 1, 2, 3, 4, 5].map(|place| bit(words, &amount, place))
 }
 
 /// What of ones is below the highest one is filled; the rest are the leading zeros.
@@ -42,97 +78,48 @@ pub fn leading_zeros<W: Words>(words: &mut W, x: &W::Word) -> W::Word {
     words.subtract(&all, &ones)
 }
 
-/// From products of halves. A negative number is 2^64 less than its word says.
+/// From products of halves, and the carry of what stands at 2^32. A negative number is 2^64 less than its word says.
 pub fn multiply_high<W: Words>(
     words: &mut W,
     x: &W::Word,
     y: &W::Word,
     signs: (Signs, Signs),
 ) -> W::Word {
-    let places = words.constant(32);
-    let mut halves = |word: &W::Word| {
-        let low = words.extend(word, 32, Signs::Unsigned);
-        (low, words.shift_right(word, &places, Signs::Unsigned))
-    };
-    let ((x_low, x_high), (y_low, y_high)) = (halves(x), halves(y));
+    let [(x_low, x_high), (y_low, y_high)] = [x, y].map(|word| halves(words, word));
     let low = words.multiply(&x_low, &y_low);
-    let carried = words.shift_right(&low, &places, Signs::Unsigned);
-    // Each sum is below 2^64: (2^32 − 1)² + 2^32 − 1 < 2^64.
-    let first = words.multiply(&x_high, &y_low);
-    let first = words.add(&first, &carried);
-    let first_low = words.extend(&first, 32, Signs::Unsigned);
-    let second = words.multiply(&x_low, &y_high);
-    let second = words.add(&second, &first_low);
-    let high = words.multiply(&x_high, &y_high);
-    let carried = words.shift_right(&first, &places, Signs::Unsigned);
-    let high = words.add(&high, &carried);
-    let carried = words.shift_right(&second, &places, Signs::Unsigned);
-    let mut high = words.add(&high, &carried);
+    let (_, carried) = halves(words, &low);
+    let mut high = words.multiply(&x_high, &y_high);
+    let mut column = carried;
+    for (x, y) in [(&x_high, &y_low), (&x_low, &y_high)] {
+        let middle = words.multiply(x, y);
+        let (lower, upper) = halves(words, &middle);
+        column = words.add(&column, &lower);
+        high = words.add(&high, &upper);
+    }
+    // The column is below 3·2^32.
+    let one = words.constant(1);
+    for bound in [1 << 32, 2 << 32] {
+        let bound = words.constant(bound);
+        let less = words.less(&column, &bound, Signs::Unsigned);
+        let carry = words.xor(&less, &one);
+        high = words.add(&high, &carry);
+    }
     for (number, sign, other) in [(x, signs.0, y), (y, signs.1, x)] {
         if sign == Signs::Signed {
-            let (negative, zero) = (is_negative(words, number), words.constant(0));
-            let less = words.select(&negative, other, &zero);
+            let negative = bit(words, number, 63);
+            let less = words.multiply(&negative, other);
             high = words.subtract(&high, &less);
         }
     }
     high
 }
 
-/// Quotient and remainder, as [`Words::divide`] and [`Words::remainder`] have them.
-pub fn divide<W: Words>(
-    words: &mut W,
-    x: &W::Word,
-    y: &W::Word,
-    signs: Signs,
-) -> (W::Word, W::Word) {
-    if signs == Signs::Unsigned {
-        return long_division(words, x, y);
-    }
-    let (x_negative, y_negative) = (is_negative(words, x), is_negative(words, y));
-    let (x_size, y_size) = (
-        negated_if(words, x, &x_negative),
-        negated_if(words, y, &y_negative),
-    );
-    let (quotient, remainder) = long_division(words, &x_size, &y_size);
-    let differ = words.xor(&x_negative, &y_negative);
-    let quotient = negated_if(words, &quotient, &differ);
-    // By zero the quotient is −1 whatever the sign of x.
-    let (by_zero, all) = (words.is_zero(y), words.constant(u64::MAX));
-    let quotient = words.select(&by_zero, &all, &quotient);
-    (quotient, negated_if(words, &remainder, &x_negative))
-}
-
-/// Bit by bit from the highest on: what is left takes the next bit, and y where it is in it. By zero it is in it
-/// always, so that the quotient is all ones and x is left.
-fn long_division<W: Words>(words: &mut W, x: &W::Word, y: &W::Word) -> (W::Word, W::Word) {
-    let (one, zero) = (words.constant(1), words.constant(0));
-    let (mut quotient, mut left) = (words.constant(0), words.constant(0));
-    for place in (0..64).rev() {
-        // A bit that falls out says that y is in it.
-        let fallen = is_negative(words, &left);
-        let doubled = words.shift_left(&left, &one);
-        let next = bit(words, x, place);
-        let taken = words.or(&doubled, &next);
-        let less = words.less(&taken, y, Signs::Unsigned);
-        let not_less = words.xor(&less, &one);
-        let fits = words.or(&fallen, &not_less);
-        let part = words.select(&fits, y, &zero);
-        left = words.subtract(&taken, &part);
-        let places = words.constant(place);
-        let digit = words.shift_left(&fits, &places);
-        quotient = words.or(&quotient, &digit);
-    }
-    (quotient, left)
-}
-
-fn negated_if<W: Words>(words: &mut W, x: &W::Word, condition: &W::Word) -> W::Word {
-    let zero = words.constant(0);
-    let negated = words.subtract(&zero, x);
-    words.select(condition, &negated, x)
-}
-
-fn is_negative<W: Words>(words: &mut W, x: &W::Word) -> W::Word {
-    bit(words, x, 63)
+fn halves<W: Words>(words: &mut W, word: &W::Word) -> (W::Word, W::Word) {
+    let places = words.constant(32);
+    (
+        words.extend(word, 32, Signs::Unsigned),
+        words.shift_right(word, &places, Signs::Unsigned),
+    )
 }
 
 fn bit<W: Words>(words: &mut W, x: &W::Word, place: u64) -> W::Word {

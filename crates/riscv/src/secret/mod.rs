@@ -5,18 +5,29 @@
 //! | --- | --- |
 //! | [`node`] | a secret word: origin, what is known of it, its forms |
 //! | [`opaque`] | floats that nobody knows, and bytes of them |
+//! | [`arithmetic`], [`bitwise`], [`comparison`], [`quotient`], [`shift`] | how words are made, by what is known of others |
 //! | [`steps`] | what computes a form of a word, and what it needs |
-//! | [`evaluation`] | the order of steps, and the protocol's operations on many at once |
+//! | [`order`] | in which order steps are done |
+//! | [`operations`], [`packing`] | the protocol's operations on many at once |
+//! | [`evaluation`] | words are shared, computed and opened |
 //!
 //! Which operations are carried out, their sizes and their order depend on the program and on public values
 //! alone, never on a secret one: the graph is made by a machine that refuses to branch, jump, load or store by a
 //! secret, and what is known of a word ([`node::Facts`]) follows from its origin. What a party sees are the
 //! messages of the protocol's operations, each of which is simulated by what the protocol's own argument says.
 
+mod arithmetic;
+mod bitwise;
+mod comparison;
 pub mod evaluation;
 pub mod node;
 pub mod opaque;
-pub mod steps;
+mod operations;
+mod order;
+mod packing;
+mod quotient;
+mod shift;
+mod steps;
 
 pub use node::Word;
 
@@ -136,141 +147,44 @@ impl Words for Secret {
         word.facts().ones
     }
 
-    /// In the form that all have, or else as numbers.
     fn only(&mut self, words: &[Word]) -> Word {
-        let is_binary = words.iter().all(|word| word.has(Form::Binary));
-        let join = |sum: Word, word: &Word| match (&sum, word) {
-            (Word::Public(0), _) => word.clone(),
-            (_, Word::Public(0)) => sum,
-            (Word::Public(x), Word::Public(y)) => Word::Public(x | y),
-            _ => {
-                let facts = Facts::within(sum.facts().ones | word.facts().ones);
-                if is_binary {
-                    made(Origin::Xor(sum, word.clone()), facts, BINARY)
-                } else {
-                    made(Origin::Sum(sum, word.clone()), facts, ARITHMETIC)
-                }
-            }
-        };
-        words.iter().fold(Word::Public(0), join)
+        bitwise::only(words)
     }
 
     fn add(&mut self, x: &Word, y: &Word) -> Word {
-        if let Some((x, y)) = public(x, y) {
-            return Word::Public(Plain.add(&x, &y));
-        }
-        if x.facts().ones & y.facts().ones == 0 {
-            return self.or(x, y);
-        }
-        let bits = x.facts().bits().max(y.facts().bits());
-        let facts = if bits < 63 {
-            Facts::below(bits + 1)
-        } else {
-            Facts::NONE
-        };
-        made(Origin::Sum(x.clone(), y.clone()), facts, ARITHMETIC)
+        arithmetic::add(self, x, y)
     }
 
     fn subtract(&mut self, x: &Word, y: &Word) -> Word {
-        match (public(x, y), y) {
-            (Some((x, y)), _) => Word::Public(Plain.subtract(&x, &y)),
-            (None, Word::Public(0)) => x.clone(),
-            _ => made(
-                Origin::Difference(x.clone(), y.clone()),
-                Facts::NONE,
-                ARITHMETIC,
-            ),
-        }
+        arithmetic::subtract(self, x, y)
     }
 
     fn multiply(&mut self, x: &Word, y: &Word) -> Word {
-        match (x, y) {
-            (Word::Public(x), Word::Public(y)) => Word::Public(Plain.multiply(x, y)),
-            (other, Word::Public(public)) | (Word::Public(public), other)
-                if public.is_power_of_two() =>
-            {
-                self.shift_left(other, &Word::Public(public.ilog2().into()))
-            }
-            _ => {
-                let bits = x.facts().bits() + y.facts().bits();
-                let facts = if bits < 64 {
-                    Facts::below(bits)
-                } else {
-                    Facts::NONE
-                };
-                made(Origin::Product(x.clone(), y.clone()), facts, ARITHMETIC)
-            }
-        }
+        arithmetic::multiply(self, x, y)
     }
 
     fn multiply_high(&mut self, x: &Word, y: &Word, signs: (Signs, Signs)) -> Word {
-        match public(x, y) {
-            Some((x, y)) => Word::Public(Plain.multiply_high(&x, &y, signs)),
-            None => composed::multiply_high(self, x, y, signs),
-        }
+        arithmetic::multiply_high(self, x, y, signs)
     }
 
     fn divide(&mut self, x: &Word, y: &Word, signs: Signs) -> Word {
-        match public(x, y) {
-            Some((x, y)) => Word::Public(Plain.divide(&x, &y, signs)),
-            None => composed::divide(self, x, y, signs).0,
-        }
+        quotient::divide(self, x, y, signs)
     }
 
     fn remainder(&mut self, x: &Word, y: &Word, signs: Signs) -> Word {
-        match public(x, y) {
-            Some((x, y)) => Word::Public(Plain.remainder(&x, &y, signs)),
-            None => composed::divide(self, x, y, signs).1,
-        }
+        quotient::remainder(self, x, y, signs)
     }
 
     fn and(&mut self, x: &Word, y: &Word) -> Word {
-        match (x, y) {
-            (Word::Public(x), Word::Public(y)) => Word::Public(x & y),
-            // What is cut off was zero.
-            (other, Word::Public(mask)) | (Word::Public(mask), other)
-                if other.facts().ones & !mask == 0 =>
-            {
-                other.clone()
-            }
-            _ => {
-                let facts = Facts::within(x.facts().ones & y.facts().ones);
-                made(Origin::And(x.clone(), y.clone()), facts, BINARY)
-            }
-        }
+        bitwise::and(x, y)
     }
 
     fn or(&mut self, x: &Word, y: &Word) -> Word {
-        match (x, y) {
-            (Word::Public(x), Word::Public(y)) => Word::Public(x | y),
-            (other, Word::Public(0)) | (Word::Public(0), other) => other.clone(),
-            _ if opaque::is_opaque(x) || opaque::is_opaque(y) => opaque::union(self, x, y),
-            _ if x.facts().ones & y.facts().ones == 0 => {
-                let facts = Facts::within(x.facts().ones | y.facts().ones);
-                let native = match (native_of(x), native_of(y)) {
-                    (Native::Both, native) => native,
-                    (native, other) if native == other || other == Native::Both => native,
-                    _ => BINARY,
-                };
-                made(Origin::Union(x.clone(), y.clone()), facts, native)
-            }
-            _ => {
-                let (common, differing) = (self.and(x, y), self.xor(x, y));
-                self.xor(&common, &differing)
-            }
-        }
+        bitwise::or(self, x, y)
     }
 
     fn xor(&mut self, x: &Word, y: &Word) -> Word {
-        match (x, y) {
-            (Word::Public(x), Word::Public(y)) => Word::Public(x ^ y),
-            (other, Word::Public(0)) | (Word::Public(0), other) => other.clone(),
-            _ if self.are_one(x, y) => Word::Public(0),
-            _ => {
-                let facts = Facts::within(x.facts().ones | y.facts().ones);
-                made(Origin::Xor(x.clone(), y.clone()), facts, BINARY)
-            }
-        }
+        bitwise::xor(self, x, y)
     }
 
     fn shift_left(&mut self, x: &Word, amount: &Word) -> Word {
@@ -285,9 +199,7 @@ impl Words for Secret {
                 let facts = Facts::within(x.facts().ones << places);
                 made(Origin::ShiftLeft(x.clone(), places), facts, native_of(x))
             }
-            _ => composed::shift(self, x, amount, |words, x, places| {
-                words.shift_left(x, &Word::Public(places))
-            }),
+            _ => shift::left(self, x, amount),
         }
     }
 
@@ -300,27 +212,7 @@ impl Words for Secret {
             (_, Word::Public(amount)) if opaque::is_opaque(x) => {
                 opaque::shifted_right(self, x, (amount & 63) as u32)
             }
-            (_, Word::Public(amount)) => {
-                let (places, ones) = ((amount & 63) as u32, x.facts().ones);
-                let signs = if ones >> 63 == 0 {
-                    Signs::Unsigned
-                } else {
-                    signs
-                };
-                let facts = match signs {
-                    Signs::Unsigned => Facts::within(ones >> places),
-                    Signs::Signed => Facts {
-                        ones: u64::MAX,
-                        width: x.facts().width.saturating_sub(places).max(1),
-                    },
-                };
-                // The highest bit is found without the others.
-                let is_sign = places == 63 && signs == Signs::Unsigned && !x.has(Form::Binary);
-                if is_sign {
-                    return made(Origin::Sign(x.clone()), facts, BINARY);
-                }
-                made(Origin::ShiftRight(x.clone(), places, signs), facts, BINARY)
-            }
+            (_, Word::Public(amount)) => shift::right(x, (amount & 63) as u32, signs),
             _ => composed::shift(self, x, amount, |words, x, places| {
                 words.shift_right(x, &Word::Public(places), signs)
             }),
@@ -340,36 +232,16 @@ impl Words for Secret {
             _ => {
                 let facts = match signs {
                     Signs::Unsigned => Facts::within(ones & low(bits)),
-                    Signs::Signed => Facts {
-                        ones: u64::MAX,
-                        width: bits,
-                    },
+                    Signs::Signed => Facts::signed(bits),
                 };
-                made(Origin::Extend(x.clone(), bits, signs), facts, BINARY)
+                let x = shift::without_extensions(x, bits);
+                made(Origin::Extend(x, bits, signs), facts, BINARY)
             }
         }
     }
 
-    /// Where the signs are alike, x − y does not wrap, and its sign says it.
     fn less(&mut self, x: &Word, y: &Word, signs: Signs) -> Word {
-        if let Some((x, y)) = public(x, y) {
-            return Word::Public(Plain.less(&x, &y, signs));
-        }
-        let difference = self.subtract(x, y);
-        let [of_x, of_y, of_difference] = [x, y, &difference].map(|word| {
-            let last = Word::Public(63);
-            self.shift_right(word, &last, Signs::Unsigned)
-        });
-        let (differ, decides) = (
-            self.xor(&of_x, &of_y),
-            match signs {
-                Signs::Signed => of_x,
-                Signs::Unsigned => of_y,
-            },
-        );
-        let turned = self.xor(&decides, &of_difference);
-        let correction = self.and(&differ, &turned);
-        self.xor(&correction, &of_difference)
+        comparison::less(self, x, y, signs)
     }
 
     fn is_zero(&mut self, x: &Word) -> Word {
@@ -389,8 +261,8 @@ impl Words for Secret {
             }
             _ if x.has(Form::Binary) && y.has(Form::Binary) => {
                 let difference = self.xor(x, y);
-                let spread = made(Origin::Spread(condition.clone()), Facts::NONE, BINARY);
-                let chosen = self.and(&spread, &difference);
+                let all = self.extend(condition, 1, Signs::Signed);
+                let chosen = self.and(&all, &difference);
                 self.xor(&chosen, y)
             }
             _ => {
@@ -403,7 +275,7 @@ impl Words for Secret {
                     }
                 };
                 let ones = x.facts().ones | y.facts().ones;
-                let facts = Facts::within(ones);
+                let facts = Facts::bitwise(ones, x.facts(), y.facts());
                 made(Origin::Sum(chosen, y.clone()), facts, ARITHMETIC)
             }
         }
@@ -419,18 +291,18 @@ impl Words for Secret {
     fn population(&mut self, x: &Word) -> Word {
         match x {
             Word::Public(x) => Word::Public(Plain.population(x)),
-            Word::Secret(_) => made(Origin::Population(x.clone()), Facts::below(7), ARITHMETIC),
+            _ if x.facts().bits() == 1 => x.clone(),
+            Word::Secret(_) => {
+                let facts = Facts::below(x.facts().ones.count_ones().ilog2() + 1);
+                made(Origin::Population(x.clone()), facts, ARITHMETIC)
+            }
         }
     }
-
     fn truncate(&mut self, x: &Word, bits: u32) -> Word {
         match x {
             Word::Public(x) => Word::Public(Plain.truncate(x, bits)),
             Word::Secret(_) => {
-                let facts = Facts {
-                    ones: u64::MAX,
-                    width: 64 - bits,
-                };
+                let facts = Facts::signed(64 - bits);
                 made(Origin::Truncate(x.clone(), bits), facts, ARITHMETIC)
             }
         }

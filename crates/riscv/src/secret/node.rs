@@ -86,16 +86,18 @@ pub enum Origin {
     ShiftRight(Word, u32, Signs),
     /// The low bits with zeros or their sign before them.
     Extend(Word, u32, Signs),
-    /// All bits equal to the lowest.
-    Spread(Word),
-    /// The highest bit.
-    Sign(Word),
+    /// The highest bit of so many low ones.
+    Sign(Word, u32),
     /// Whether it is 0.
     IsZero(Word),
+    /// x < y of so many low bits, without signs.
+    Less(Word, Word, u32),
     /// bit·x.
     Choose(Word, Word),
     /// How many bits are one.
     Population(Word),
+    /// x / y as [`crate::Words::divide`] has it, of numbers that so many low bits say.
+    Quotient(Word, Word, u32, Signs),
     /// x / 2^bits, rounded up or down.
     Truncate(Word, u32),
     /// A float that is a word of fixed point. It has no form of its own.
@@ -141,6 +143,29 @@ impl Facts {
         }
     }
 
+    /// From −2^(width−1) on, below 2^(width−1).
+    #[must_use]
+    pub fn signed(width: u32) -> Self {
+        Self {
+            ones: u64::MAX,
+            width: width.min(64),
+        }
+    }
+
+    /// Of these bits, whatever else is done bit by bit to words of these widths.
+    #[must_use]
+    pub fn bitwise(ones: u64, x: Self, y: Self) -> Self {
+        let Self { ones, width } = Self::within(ones);
+        let width = width.min(x.width.max(y.width));
+        Self { ones, width }
+    }
+
+    /// Whether its highest bit is 0.
+    #[must_use]
+    pub fn is_natural(self) -> bool {
+        self.ones >> 63 == 0
+    }
+
     /// How many low bits there are before nothing but zeros.
     #[must_use]
     pub fn bits(self) -> u32 {
@@ -168,7 +193,7 @@ impl Word {
         }
     }
 
-    /// Whether its binary form is there without a conversion.
+    /// Whether that form is there without a conversion.
     #[must_use]
     pub fn has(&self, form: Form) -> bool {
         match self {
@@ -193,16 +218,16 @@ impl Node {
         }))
     }
 
-    /// A word in both forms.
+    /// A word in both forms, of which that is known.
     #[must_use]
-    pub fn shared(arithmetic: Components, binary: Components) -> Word {
+    pub fn shared(facts: Facts, arithmetic: Components, binary: Components) -> Word {
         let state = State {
             origin: None,
             arithmetic: Some(arithmetic),
             binary: Some(binary),
         };
         Word::Secret(Rc::new(Self {
-            facts: Facts::NONE,
+            facts,
             native: Native::Both,
             state: RefCell::new(state),
         }))
@@ -260,12 +285,13 @@ impl Origin {
             | Self::Product(x, y)
             | Self::And(x, y)
             | Self::Xor(x, y)
-            | Self::Choose(x, y) => [Some(x), Some(y)],
+            | Self::Less(x, y, _)
+            | Self::Choose(x, y)
+            | Self::Quotient(x, y, ..) => [Some(x), Some(y)],
             Self::ShiftLeft(x, _)
             | Self::ShiftRight(x, ..)
             | Self::Extend(x, ..)
-            | Self::Spread(x)
-            | Self::Sign(x)
+            | Self::Sign(x, _)
             | Self::IsZero(x)
             | Self::Population(x)
             | Self::Truncate(x, _)
@@ -282,12 +308,13 @@ impl Origin {
             | Self::Product(x, y)
             | Self::And(x, y)
             | Self::Xor(x, y)
-            | Self::Choose(x, y) => [Some(x), Some(y)],
+            | Self::Less(x, y, _)
+            | Self::Choose(x, y)
+            | Self::Quotient(x, y, ..) => [Some(x), Some(y)],
             Self::ShiftLeft(x, _)
             | Self::ShiftRight(x, ..)
             | Self::Extend(x, ..)
-            | Self::Spread(x)
-            | Self::Sign(x)
+            | Self::Sign(x, _)
             | Self::IsZero(x)
             | Self::Population(x)
             | Self::Truncate(x, _)

@@ -1,6 +1,6 @@
 //! What computes a form of a word: local work on its operands' components, or an operation of the protocol.
 
-use super::node::{Components, Facts, Form, Node, Origin, Word};
+use super::node::{Components, Facts, Form, Node, Origin, Word, low};
 use crate::words::{Plain, Signs, Words};
 
 /// What a form of a word takes.
@@ -12,7 +12,7 @@ pub struct Step {
 }
 
 /// Work on the components of operands.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
     /// No messages.
     Local(Local),
@@ -21,7 +21,7 @@ pub enum Work {
 }
 
 /// What is done to components one by one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Local {
     /// Their sums.
     Add,
@@ -36,47 +36,132 @@ pub enum Local {
     /// To the left.
     ShiftLeft(u32),
     /// To the right, with zeros or the highest bit.
-    ShiftRight(u32, bool),
+    ShiftRight(u32, Signs),
     /// The low bits with zeros or the highest of them before them.
-    Extend(u32, bool),
-    /// All bits equal to the lowest.
-    Spread,
+    Extend(u32, Signs),
 }
 
 /// An operation of the protocol.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Joint {
     /// x·y.
     Multiply,
-    /// x AND y.
-    And,
+    /// x AND y, where they may both be one; so many low bits say all, with their sign.
+    And(u64, u32),
     /// The lowest bit of x, times y.
     Choose,
-    /// Whether the highest bit is one.
-    Sign,
-    /// Whether a word is 0.
-    IsZero,
-    /// So many low bits of an arithmetic form; the rest is 0.
-    ToBinary(u32),
-    /// So many low bits of a binary form, of which the highest is a sign or not.
-    ToArithmetic(u32, bool),
-    /// How many bits are one.
-    Population,
+    /// Whether the highest of so many low bits is one.
+    Sign(u32),
+    /// Whether an arithmetic form of so many bits is 0.
+    IsZero(u32),
+    /// Whether a binary form of so many bits is 0.
+    NoOnes(u32),
+    /// x < y of so many low bits, without signs.
+    Less(u32),
+    /// So many low bits of an arithmetic form, and what is done to them.
+    ToBinary(u32, Local),
+    /// The sum of what the ones of a binary form are worth.
+    ToArithmetic(Worth),
+    /// x / y of so many bits.
+    Divide(u32, Signs),
+    /// x / y of so many bits, with a public y.
+    DivideBy(u32, u64, Signs),
     /// x / 2^bits, rounded up or down.
     Truncate(u32),
+}
+
+/// What each bit that may be one is worth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Worth {
+    /// 2^place.
+    Place(u64),
+    /// The same of so many low bits, of which the highest is a sign.
+    Signed(u32),
+    /// 1.
+    One(u64),
+}
+
+/// Steps that one operation carries out; by these numbers, the same in all parties.
+pub type Kind = (u8, u32, u64);
+
+impl Joint {
+    /// With which others it is carried out. Widths of one kind may differ: the greatest is taken for all.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Multiply => (0, 0, 0),
+            Self::And(..) => (1, 0, 0),
+            Self::Choose => (2, 0, 0),
+            Self::Sign(_) => (3, 0, 0),
+            Self::IsZero(_) => (4, 0, 0),
+            Self::NoOnes(_) => (5, 0, 0),
+            Self::Less(_) => (6, 0, 0),
+            Self::ToBinary(..) => (7, 0, 0),
+            Self::ToArithmetic(_) => (8, 0, 0),
+            Self::Divide(width, signs) => (9, width, u64::from(signs == Signs::Signed)),
+            Self::DivideBy(width, divisor, Signs::Unsigned) => (10, width, divisor),
+            Self::DivideBy(width, divisor, Signs::Signed) => (11, width, divisor),
+            Self::Truncate(bits) => (12, bits, 0),
+        }
+    }
+
+    /// About how many rounds it takes, for the order of steps.
+    #[must_use]
+    pub fn rounds(self) -> usize {
+        match self {
+            Self::Multiply
+            | Self::And(..)
+            | Self::Choose
+            | Self::ToArithmetic(_)
+            | Self::Truncate(_) => 1,
+            Self::Sign(_) | Self::IsZero(_) | Self::NoOnes(_) => 5,
+            Self::Less(_) | Self::ToBinary(..) => 7,
+            Self::DivideBy(..) => 15,
+            Self::Divide(..) => 60,
+        }
+    }
+
+    /// How many low bits of its operands are looked at, where that is less than all.
+    #[must_use]
+    pub fn width(self) -> u32 {
+        match self {
+            Self::Sign(width)
+            | Self::IsZero(width)
+            | Self::NoOnes(width)
+            | Self::Less(width)
+            | Self::ToBinary(width, _)
+            | Self::Divide(width, _)
+            | Self::DivideBy(width, ..) => width,
+            _ => 64,
+        }
+    }
+}
+
+impl Worth {
+    /// Which bits count.
+    #[must_use]
+    pub fn mask(self) -> u64 {
+        match self {
+            Self::Place(ones) | Self::One(ones) => ones,
+            Self::Signed(width) => low(width),
+        }
+    }
+
+    /// What the bit at a place is worth.
+    #[must_use]
+    pub fn of(self, place: u32) -> u64 {
+        match self {
+            Self::One(_) => 1,
+            Self::Signed(width) if place + 1 == width => (1_u64 << place).wrapping_neg(),
+            _ => 1 << place,
+        }
+    }
 }
 
 impl Local {
     /// A component of the result, of those of the operands.
     #[must_use]
     pub fn apply(self, x: u64, y: u64) -> u64 {
-        let signs = |signed| {
-            if signed {
-                Signs::Signed
-            } else {
-                Signs::Unsigned
-            }
-        };
         match self {
             Self::Add => x.wrapping_add(y),
             Self::Subtract => x.wrapping_sub(y),
@@ -84,11 +169,8 @@ impl Local {
             Self::Xor => x ^ y,
             Self::Mask(mask) => x & mask,
             Self::ShiftLeft(places) => x << places,
-            Self::ShiftRight(places, signed) => {
-                Plain.shift_right(&x, &places.into(), signs(signed))
-            }
-            Self::Extend(bits, signed) => Plain.extend(&x, bits, signs(signed)),
-            Self::Spread => (x & 1).wrapping_neg(),
+            Self::ShiftRight(places, signs) => Plain.shift_right(&x, &places.into(), signs),
+            Self::Extend(bits, signs) => Plain.extend(&x, bits, signs),
         }
     }
 
@@ -104,7 +186,7 @@ impl Local {
 #[must_use]
 pub fn step(node: &Node, form: Form) -> Step {
     node.with_origin(|origin| match origin {
-        Some(origin) => from_origin(origin, form),
+        Some(origin) => from_origin(origin, node.facts, form),
         None => None,
     })
     .unwrap_or_else(|| conversion(node.facts, form))
@@ -113,9 +195,11 @@ pub fn step(node: &Node, form: Form) -> Step {
 /// From the other form, whose operand the caller puts in.
 fn conversion(facts: Facts, form: Form) -> Step {
     let work = match form {
-        Form::Binary => Joint::ToBinary(facts.bits()),
-        Form::Arithmetic if facts.width < facts.bits() => Joint::ToArithmetic(facts.width, true),
-        Form::Arithmetic => Joint::ToArithmetic(facts.bits(), false),
+        Form::Binary => Joint::ToBinary(facts.bits(), Local::Mask(low(facts.bits()))),
+        Form::Arithmetic if facts.width < facts.ones.count_ones() => {
+            Joint::ToArithmetic(Worth::Signed(facts.width))
+        }
+        Form::Arithmetic => Joint::ToArithmetic(Worth::Place(facts.ones)),
     };
     Step {
         work: Work::Joint(work),
@@ -124,61 +208,91 @@ fn conversion(facts: Facts, form: Form) -> Step {
 }
 
 /// `None` where the form is made of the other.
-fn from_origin(origin: &Origin, form: Form) -> Option<Step> {
+fn from_origin(origin: &Origin, facts: Facts, form: Form) -> Option<Step> {
+    match form {
+        Form::Arithmetic => arithmetic(origin),
+        Form::Binary => binary(origin, facts),
+    }
+}
+
+fn made<const N: usize>(work: Work, needs: [(&Word, Form); N]) -> Option<Step> {
+    let needs = needs.map(|(word, form)| (word.clone(), form)).into();
+    Some(Step { work, needs })
+}
+
+fn arithmetic(origin: &Origin) -> Option<Step> {
     use Form::{Arithmetic, Binary};
-    let one = |work, x: &Word| {
-        Some(Step {
-            work,
-            needs: vec![(x.clone(), form)],
-        })
-    };
-    let two = |work, x: &Word, y: &Word| {
-        Some(Step {
-            work,
-            needs: vec![(x.clone(), form), (y.clone(), form)],
-        })
-    };
-    let (local, joint) = (Work::Local, Work::Joint);
-    match (origin, form) {
-        (Origin::Sum(x, y) | Origin::Union(x, y), Arithmetic) => two(local(Local::Add), x, y),
-        (Origin::Difference(x, y), Arithmetic) => two(local(Local::Subtract), x, y),
-        (
-            Origin::Product(x, Word::Public(by)) | Origin::Product(Word::Public(by), x),
-            Arithmetic,
-        ) => one(local(Local::Scale(*by)), x),
-        (Origin::Product(x, y), Arithmetic) => two(joint(Joint::Multiply), x, y),
-        (Origin::ShiftLeft(x, places), Arithmetic) => one(local(Local::Scale(1 << places)), x),
-        (Origin::Choose(bit, x), Arithmetic) => Some(Step {
-            work: joint(Joint::Choose),
-            needs: vec![(bit.clone(), Binary), (x.clone(), Arithmetic)],
-        }),
-        (Origin::Population(x), Arithmetic) => Some(Step {
-            work: joint(Joint::Population),
-            needs: vec![(x.clone(), Binary)],
-        }),
-        (Origin::Truncate(x, bits), Arithmetic) => one(joint(Joint::Truncate(*bits)), x),
-        (Origin::And(x, Word::Public(mask)) | Origin::And(Word::Public(mask), x), Binary) => {
-            one(local(Local::Mask(*mask)), x)
+    let local = |work, x| made(Work::Local(work), [(x, Arithmetic)]);
+    let both = |work, x, y| made(work, [(x, Arithmetic), (y, Arithmetic)]);
+    let joint = Work::Joint;
+    match origin {
+        Origin::Sum(x, y) | Origin::Union(x, y) => both(Work::Local(Local::Add), x, y),
+        Origin::Difference(x, y) => both(Work::Local(Local::Subtract), x, y),
+        Origin::Product(x, Word::Public(by)) | Origin::Product(Word::Public(by), x) => {
+            local(Local::Scale(*by), x)
         }
-        (Origin::And(x, y), Binary) => two(joint(Joint::And), x, y),
-        (Origin::Xor(x, y) | Origin::Union(x, y), Binary) => two(local(Local::Xor), x, y),
-        (Origin::ShiftLeft(x, places), Binary) => one(local(Local::ShiftLeft(*places)), x),
-        (Origin::ShiftRight(x, places, signs), Binary) => one(
-            local(Local::ShiftRight(*places, *signs == Signs::Signed)),
-            x,
-        ),
-        (Origin::Extend(x, bits, signs), Binary) => {
-            one(local(Local::Extend(*bits, *signs == Signs::Signed)), x)
+        Origin::Product(x, y) => both(joint(Joint::Multiply), x, y),
+        Origin::ShiftLeft(x, places) => local(Local::Scale(1 << places), x),
+        Origin::Choose(bit, x) => made(joint(Joint::Choose), [(bit, Binary), (x, Arithmetic)]),
+        Origin::Population(x) => {
+            let worth = Worth::One(x.facts().ones);
+            made(joint(Joint::ToArithmetic(worth)), [(x, Binary)])
         }
-        (Origin::Spread(x), Binary) => one(local(Local::Spread), x),
-        (Origin::Sign(x), Binary) => Some(Step {
-            work: joint(Joint::Sign),
-            needs: vec![(x.clone(), Arithmetic)],
-        }),
-        (Origin::IsZero(x), Binary) => Some(Step {
-            work: joint(Joint::IsZero),
-            needs: vec![(x.clone(), Arithmetic)],
-        }),
+        Origin::Truncate(x, bits) => made(joint(Joint::Truncate(*bits)), [(x, Arithmetic)]),
+        Origin::Quotient(x, Word::Public(y), width, signs) => {
+            let work = joint(Joint::DivideBy(*width, *y, *signs));
+            made(work, [(x, Arithmetic)])
+        }
+        Origin::Quotient(x, y, width, signs) => {
+            let work = joint(Joint::Divide(*width, *signs));
+            let needs = [(x, Arithmetic), (y, Arithmetic), (y, Binary), (x, Binary)];
+            // Narrow dividends need no bits.
+            let [three @ .., _] = needs;
+            if *width <= 62 && *signs == Signs::Unsigned {
+                made(work, three)
+            } else {
+                made(work, needs)
+            }
+        }
+        _ => None,
+    }
+}
+
+fn binary(origin: &Origin, facts: Facts) -> Option<Step> {
+    use Form::{Arithmetic, Binary};
+    let local = |work, x| made(Work::Local(work), [(x, Binary)]);
+    let both = |work, x, y| made(work, [(x, Binary), (y, Binary)]);
+    let joint = Work::Joint;
+    // Of what is not there bit by bit, the low bits alone.
+    let low_bits = |bits: u32, work: Local, x: &Word| {
+        if x.has(Binary) {
+            made(Work::Local(work), [(x, Binary)])
+        } else {
+            made(joint(Joint::ToBinary(bits, work)), [(x, Arithmetic)])
+        }
+    };
+    match origin {
+        Origin::And(x, Word::Public(mask)) | Origin::And(Word::Public(mask), x) => {
+            low_bits(64 - mask.leading_zeros(), Local::Mask(*mask), x)
+        }
+        Origin::And(x, y) => {
+            let ones = facts.ones & low(facts.width);
+            both(joint(Joint::And(ones, facts.width)), x, y)
+        }
+        Origin::Xor(x, y) | Origin::Union(x, y) => both(Work::Local(Local::Xor), x, y),
+        Origin::ShiftLeft(x, places) => local(Local::ShiftLeft(*places), x),
+        Origin::ShiftRight(x, places, signs) => local(Local::ShiftRight(*places, *signs), x),
+        Origin::Extend(x, bits, signs) => low_bits(*bits, Local::Extend(*bits, *signs), x),
+        Origin::Sign(x, width) => made(joint(Joint::Sign(*width)), [(x, Arithmetic)]),
+        Origin::IsZero(x) if x.has(Arithmetic) => {
+            let width = x.facts().bits().min(x.facts().width);
+            made(joint(Joint::IsZero(width)), [(x, Arithmetic)])
+        }
+        Origin::IsZero(x) => {
+            let width = x.facts().bits().min(x.facts().width);
+            made(joint(Joint::NoOnes(width)), [(x, Binary)])
+        }
+        Origin::Less(x, y, width) => both(joint(Joint::Less(*width)), x, y),
         _ => None,
     }
 }

@@ -1,0 +1,87 @@
+//! What is computed bit by bit, and what is known of it.
+
+use super::node::{Facts, Form, Native, Origin, Word};
+use super::opaque;
+use super::{ARITHMETIC, BINARY, Secret, made, native_of};
+use crate::words::Words;
+
+/// In the form that all have, or else as numbers.
+pub fn only(all: &[Word]) -> Word {
+    let is_binary = all.iter().all(|word| word.has(Form::Binary));
+    let join = |sum: Word, word: &Word| match (&sum, word) {
+        (Word::Public(0), _) => word.clone(),
+        (_, Word::Public(0)) => sum,
+        (Word::Public(x), Word::Public(y)) => Word::Public(x | y),
+        _ => {
+            let facts = Facts::within(sum.facts().ones | word.facts().ones);
+            if is_binary {
+                made(Origin::Xor(sum, word.clone()), facts, BINARY)
+            } else {
+                made(Origin::Sum(sum, word.clone()), facts, ARITHMETIC)
+            }
+        }
+    };
+    all.iter().fold(Word::Public(0), join)
+}
+
+/// x AND y.
+pub fn and(x: &Word, y: &Word) -> Word {
+    match (x, y) {
+        (Word::Public(x), Word::Public(y)) => Word::Public(x & y),
+        // What is cut off was zero.
+        (other, Word::Public(mask)) | (Word::Public(mask), other)
+            if other.facts().ones & !mask == 0 =>
+        {
+            other.clone()
+        }
+        _ => {
+            let ones = x.facts().ones & y.facts().ones;
+            let facts = Facts::bitwise(ones, x.facts(), y.facts());
+            made(Origin::And(x.clone(), y.clone()), facts, BINARY)
+        }
+    }
+}
+
+/// x OR y.
+pub fn or(words: &mut Secret, x: &Word, y: &Word) -> Word {
+    match (x, y) {
+        (Word::Public(x), Word::Public(y)) => Word::Public(x | y),
+        (other, Word::Public(0)) | (Word::Public(0), other) => other.clone(),
+        _ if opaque::is_opaque(x) || opaque::is_opaque(y) => opaque::union(words, x, y),
+        _ if x.facts().ones & y.facts().ones == 0 => {
+            let ones = x.facts().ones | y.facts().ones;
+            let facts = Facts::bitwise(ones, x.facts(), y.facts());
+            let native = match (native_of(x), native_of(y)) {
+                (Native::Both, native) => native,
+                (native, other) if native == other || other == Native::Both => native,
+                _ => BINARY,
+            };
+            made(Origin::Union(x.clone(), y.clone()), facts, native)
+        }
+        _ => {
+            let (common, differing) = (words.and(x, y), words.xor(x, y));
+            words.xor(&common, &differing)
+        }
+    }
+}
+
+/// x XOR y.
+pub fn xor(words: &mut Secret, x: &Word, y: &Word) -> Word {
+    match (x, y) {
+        (Word::Public(x), Word::Public(y)) => Word::Public(x ^ y),
+        (other, Word::Public(0)) | (Word::Public(0), other) => other.clone(),
+        _ if words.are_one(x, y) => Word::Public(0),
+        // NOT x is −1 − x.
+        (other, all @ Word::Public(u64::MAX)) | (all @ Word::Public(u64::MAX), other)
+            if !other.has(Form::Binary) =>
+        {
+            let origin = Origin::Difference(all.clone(), other.clone());
+            made(origin, Facts::signed(other.facts().width), ARITHMETIC)
+        }
+        _ => {
+            let ones = x.facts().ones | y.facts().ones;
+            let facts = Facts::bitwise(ones, x.facts(), y.facts());
+            made(Origin::Xor(x.clone(), y.clone()), facts, BINARY)
+        }
+    }
+}

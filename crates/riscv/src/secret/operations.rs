@@ -1,0 +1,278 @@
+//! Many steps of a kind as one operation of the protocol.
+
+use super::node::{Components, Form, Word};
+use super::packing::Places;
+use super::steps::{Joint, Local, Step, Work};
+use crate::words::Signs;
+use mpc::integers::{self, Number};
+use mpc::{Bilinear, Bits, Operand, PartsMut, Protocol, Result, Shift};
+
+/// The components of a step's operands.
+pub fn operands(protocol: &dyn Protocol, step: &Step) -> Vec<Components> {
+    let of = |(word, form): &(Word, Form)| match word {
+        Word::Secret(node) => node.computed(*form).expect("it was planned before"),
+        Word::Public(value) => public(protocol, *value, *form),
+    };
+    step.needs.iter().map(of).collect()
+}
+
+/// The components of a public word.
+#[must_use]
+pub fn public(protocol: &dyn Protocol, value: u64, form: Form) -> Components {
+    match form {
+        Form::Binary => rows(protocol.trivial_bits(&[value], 1, 64).parts())[0],
+        Form::Arithmetic => {
+            let mut parts = [[0], [0]];
+            let mut out: Vec<&mut [u64]> = parts
+                .iter_mut()
+                .take(protocol.parts())
+                .map(|part| part.as_mut_slice())
+                .collect();
+            protocol.trivial(&[value], &mut out);
+            parts.map(|[word]| word)
+        }
+    }
+}
+
+/// The operands of all steps of a kind.
+struct Batch<'p> {
+    protocol: &'p mut dyn Protocol,
+    works: Vec<Joint>,
+    operands: Vec<Vec<Components>>,
+}
+
+/// One operation for all steps of a kind; the components of what each computes.
+///
+/// # Errors
+/// What the links meet.
+pub fn carry_out(protocol: &mut dyn Protocol, steps: &[&Step]) -> Result<Vec<Components>> {
+    let joint = |step: &&Step| match step.work {
+        Work::Joint(joint) => joint,
+        Work::Local(_) => unreachable!("local work has no kind"),
+    };
+    let batch = Batch {
+        works: steps.iter().map(joint).collect(),
+        operands: steps.iter().map(|step| operands(protocol, step)).collect(),
+        protocol,
+    };
+    batch.carry_out()
+}
+
+impl Batch<'_> {
+    fn carry_out(self) -> Result<Vec<Components>> {
+        match self.works[0] {
+            Joint::Multiply => self.multiply(),
+            Joint::And(..) => self.and(),
+            Joint::Choose => self.choose(),
+            Joint::Sign(_) => {
+                let (x, width) = (self.arithmetic(0), self.width());
+                let signs = self.protocol.sign(&slices(&x), width)?;
+                Ok(gathered(&signs))
+            }
+            Joint::IsZero(_) => {
+                let (x, width) = (self.arithmetic(0), self.width());
+                let zeros = self.protocol.equal_zero(&slices(&x), width)?;
+                Ok(gathered(&zeros))
+            }
+            Joint::NoOnes(_) => {
+                let x = self.binary(0, self.width());
+                Ok(gathered(&integers::is_zero(self.protocol, &x)?))
+            }
+            Joint::Less(_) => {
+                let [x, y] = [0, 1].map(|place| self.binary(place, self.width()));
+                Ok(gathered(&integers::less(self.protocol, &x, &y)?))
+            }
+            Joint::ToBinary(..) => self.make_binary(),
+            Joint::ToArithmetic(_) => self.make_arithmetic(),
+            Joint::Divide(width, signs) => self.divide(width as usize, signs),
+            Joint::Truncate(bits) => {
+                let x = self.arithmetic(0);
+                let shift = Shift::new(bits).expect("1 to 61 bits are dropped");
+                written(self.protocol, self.works.len(), |protocol, out| {
+                    protocol.truncate(&slices(&x), shift, out)
+                })
+            }
+            Joint::DivideBy(width, divisor, signs) => {
+                let x = self.arithmetic(0);
+                let signed = signs == Signs::Signed;
+                written(self.protocol, self.works.len(), |protocol, out| {
+                    integers::divide_by(protocol, &slices(&x), width as usize, divisor, signed, out)
+                })
+            }
+        }
+    }
+
+    fn operand(&self, place: usize) -> Vec<Components> {
+        self.operands.iter().map(|of| of[place]).collect()
+    }
+
+    /// An operand of all in arithmetic form, by component.
+    fn arithmetic(&self, place: usize) -> Vec<Vec<u64>> {
+        columns(self.protocol, &self.operand(place))
+    }
+
+    /// So many low bits of an operand of all in binary form, as planes.
+    fn binary(&self, place: usize, width: usize) -> Bits {
+        let words = self.operand(place);
+        let n = words.len();
+        let stride = n.div_ceil(64);
+        let component = |part: usize| {
+            let mut planes = vec![0; width * stride];
+            for (at, word) in words.iter().enumerate() {
+                for (place, plane) in planes.chunks_mut(stride).enumerate() {
+                    plane[at / 64] |= (word[part] >> place & 1) << (at % 64);
+                }
+            }
+            planes
+        };
+        let parts = (0..self.protocol.parts()).map(component).collect();
+        Bits::new(width, n, parts)
+    }
+
+    /// The widest that one looks at.
+    fn width(&self) -> usize {
+        let widths = self.works.iter().map(|work| work.width() as usize);
+        // A sign beside a value.
+        widths.max().unwrap_or(1).max(2)
+    }
+
+    fn multiply(self) -> Result<Vec<Components>> {
+        let n = self.works.len();
+        let [x, y] = [0, 1].map(|place| self.arithmetic(place));
+        written(self.protocol, n, |protocol, out| {
+            let map = Bilinear::Elementwise { n };
+            let (x, y) = (slices(&x), slices(&y));
+            protocol.bilinear(&map, Operand::once(&x), Operand::once(&y), None, out)
+        })
+    }
+
+    /// Of the bits that may be one in both.
+    fn and(self) -> Result<Vec<Components>> {
+        let of = |work: &Joint| match work {
+            Joint::And(ones, width) => (*ones, *width),
+            _ => unreachable!("all are of one kind"),
+        };
+        let (masks, widths): (Vec<u64>, Vec<u32>) = self.works.iter().map(of).unzip();
+        let places = Places::of(masks);
+        let [x, y] = [0, 1].map(|place| places.pack_shares(self.protocol, &self.operand(place)));
+        let product = self.protocol.and(&x, &y)?;
+        let words = places.unpack(&product).into_iter().zip(widths);
+        Ok(words
+            .map(|(word, width)| Local::Extend(width, Signs::Signed).on(&[word]))
+            .collect())
+    }
+
+    fn choose(self) -> Result<Vec<Components>> {
+        let n = self.works.len();
+        let bits = Places::of(vec![1; n]).pack_shares(self.protocol, &self.operand(0));
+        let x = self.arithmetic(1);
+        written(self.protocol, n, |protocol, out| {
+            protocol.bit_multiply(&bits, &slices(&x), out)
+        })
+    }
+
+    fn make_binary(self) -> Result<Vec<Components>> {
+        let widths = self.works.iter().map(|work| work.width() as usize);
+        let width = widths.max().unwrap_or(1);
+        let x = self.arithmetic(0);
+        let bits = self.protocol.to_binary(&slices(&x), width)?;
+        let words = gathered(&bits).into_iter().zip(&self.works);
+        let finished = words.map(|(word, work)| match work {
+            Joint::ToBinary(_, then) => then.on(&[word]),
+            _ => unreachable!("all are of one kind"),
+        });
+        Ok(finished.collect())
+    }
+
+    /// The sum of what the bits are worth.
+    fn make_arithmetic(self) -> Result<Vec<Components>> {
+        let worth = |work: &Joint| match work {
+            Joint::ToArithmetic(worth) => *worth,
+            _ => unreachable!("all are of one kind"),
+        };
+        let worths: Vec<_> = self.works.iter().map(worth).collect();
+        let places = Places::of(worths.iter().map(|worth| worth.mask()).collect());
+        let bits = places.pack_shares(self.protocol, &self.operand(0));
+        let counted = written(self.protocol, places.bits(), |protocol, out| {
+            protocol.bit_to_ring(&bits, out)
+        })?;
+        let mut sums = vec![Components::default(); worths.len()];
+        for ((at, place), components) in places.each().zip(counted) {
+            let scaled = Local::Scale(worths[at].of(place)).on(&[components]);
+            sums[at] = Local::Add.on(&[sums[at], scaled]);
+        }
+        Ok(sums)
+    }
+
+    fn divide(self, width: usize, signs: Signs) -> Result<Vec<Components>> {
+        let [x, y] = [0, 1].map(|place| self.arithmetic(place));
+        let y_bits = self.binary(2, width);
+        let x_bits = (self.operands[0].len() > 3).then(|| self.binary(3, width));
+        written(self.protocol, self.works.len(), |protocol, out| {
+            let x = Number {
+                words: &slices(&x),
+                bits: x_bits.as_ref().unwrap_or(&y_bits),
+            };
+            let y = Number {
+                words: &slices(&y),
+                bits: &y_bits,
+            };
+            integers::divide(protocol, x, y, signs == Signs::Signed, out)
+        })
+    }
+}
+
+/// Words of their bits in planes, the lowest first.
+fn gathered(bits: &Bits) -> Vec<Components> {
+    let stride = bits.stride();
+    let mut words = vec![Components::default(); bits.len()];
+    for (component, part) in bits.parts().iter().enumerate() {
+        for (place, plane) in part.chunks(stride).enumerate() {
+            for (at, word) in words.iter_mut().enumerate() {
+                word[component] |= (plane[at / 64] >> (at % 64) & 1) << place;
+            }
+        }
+    }
+    words
+}
+
+/// What an operation writes, word by word.
+///
+/// # Errors
+/// What the operation meets.
+pub fn written(
+    protocol: &mut dyn Protocol,
+    n: usize,
+    write: impl FnOnce(&mut dyn Protocol, PartsMut) -> Result<()>,
+) -> Result<Vec<Components>> {
+    let mut parts = vec![vec![0; n]; protocol.parts()];
+    let mut out: Vec<&mut [u64]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
+    write(protocol, &mut out)?;
+    Ok(rows(&parts))
+}
+
+/// Components by word.
+#[must_use]
+pub fn rows(parts: &[Vec<u64>]) -> Vec<Components> {
+    let row = |at: usize| {
+        let mut row = Components::default();
+        for (component, part) in row.iter_mut().zip(parts) {
+            *component = part[at];
+        }
+        row
+    };
+    (0..parts[0].len()).map(row).collect()
+}
+
+/// Words by component.
+#[must_use]
+pub fn columns(protocol: &dyn Protocol, rows: &[Components]) -> Vec<Vec<u64>> {
+    let column = |part: usize| rows.iter().map(|row| row[part]).collect();
+    (0..protocol.parts()).map(column).collect()
+}
+
+/// Components as a protocol takes them.
+#[must_use]
+pub fn slices(parts: &[Vec<u64>]) -> Vec<&[u64]> {
+    parts.iter().map(Vec::as_slice).collect()
+}

@@ -1,0 +1,76 @@
+//! Shifts and extensions, with no more bits than anybody reads.
+
+use super::node::{Facts, Form, Native, Origin, Word};
+use super::{ARITHMETIC, BINARY, Secret, made};
+use crate::composed;
+use crate::words::{Signs, Words};
+
+/// To the right by a public amount from 1 to 63.
+pub fn right(x: &Word, places: u32, signs: Signs) -> Word {
+    let ones = x.facts().ones;
+    let signs = if x.facts().is_natural() {
+        Signs::Unsigned
+    } else {
+        signs
+    };
+    let facts = match signs {
+        Signs::Unsigned => Facts::within(ones >> places),
+        Signs::Signed => Facts::signed(x.facts().width.saturating_sub(places).max(1)),
+    };
+    // The highest bit is found without the others.
+    if places == 63 && facts.ones == 1 && !x.has(Form::Binary) {
+        return made(Origin::Sign(x.clone(), x.facts().width), facts, BINARY);
+    }
+    made(Origin::ShiftRight(x.clone(), places, signs), facts, BINARY)
+}
+
+/// To the left by a secret amount: a product with a power of two, where x is not there bit by bit.
+pub fn left(words: &mut Secret, x: &Word, amount: &Word) -> Word {
+    if x.has(Form::Binary) {
+        return composed::shift(words, x, amount, |words, x, places| {
+            words.shift_left(x, &Word::Public(places))
+        });
+    }
+    let power = composed::power_of_two(words, amount);
+    words.multiply(x, &power)
+}
+
+/// The same low bits, of sums and products whose operands were extended in between for nobody.
+pub fn without_extensions(x: &Word, bits: u32) -> Word {
+    let Word::Secret(node) = x else {
+        return x.clone();
+    };
+    if node.native != Native::One(Form::Arithmetic) || node.computed(Form::Arithmetic).is_some() {
+        return x.clone();
+    }
+    let inner = |word: &Word| match word {
+        Word::Secret(node) => node.with_origin(|origin| match origin {
+            Some(Origin::Extend(inner, kept, _))
+                if *kept >= bits && inner.has(Form::Arithmetic) =>
+            {
+                Some(inner.clone())
+            }
+            _ => None,
+        }),
+        Word::Public(_) => None,
+    };
+    let found = node.with_origin(|origin| {
+        let (x, y, made): (_, _, fn(Word, Word) -> Origin) = match origin {
+            Some(Origin::Sum(x, y)) => (x, y, Origin::Sum),
+            Some(Origin::Difference(x, y)) => (x, y, Origin::Difference),
+            Some(Origin::Product(x, y)) => (x, y, Origin::Product),
+            _ => return None,
+        };
+        match (inner(x), inner(y)) {
+            (None, None) => None,
+            (of_x, of_y) => {
+                let keep = |inner: Option<Word>, word: &Word| inner.unwrap_or_else(|| word.clone());
+                Some(made(keep(of_x, x), keep(of_y, y)))
+            }
+        }
+    });
+    match found {
+        Some(origin) => made(origin, Facts::NONE, ARITHMETIC),
+        None => x.clone(),
+    }
+}

@@ -1,0 +1,198 @@
+//! Rounds and bytes of operations on secret words, held to the project's figures.
+
+use mpc::Recipient;
+use riscv::secret::Word;
+use riscv::secret::evaluation::{reveal, share_integers};
+use riscv::{Secret, Signs, Words};
+use testkit::{Random, run, usual_parties};
+
+const ADDITIVE: &str = "additive_2_dealer";
+const REPLICATED: &str = "replicated";
+
+/// What is computed of two words.
+type Work = fn(&mut Secret, &Word, &Word) -> Word;
+
+/// Rounds, and bytes that the party sends that sends most, of so many results with their opening. The second operands
+/// are public where that is said.
+fn sent(protocol: &str, bytes: u64, n: usize, public: Option<u64>, work: Work) -> (u64, u64) {
+    let values = Random::new(5).words(2 * n);
+    let readings = run(protocol, usual_parties(protocol), |p| {
+        let own = (p.party() == 0).then_some(&values[..]);
+        let words = share_integers(p, 0, own, 2 * n, bytes)?;
+        let before = p.channel().meter().totals();
+        let results: Vec<Word> = words
+            .chunks(2)
+            .map(|pair| {
+                let second = public.map_or_else(|| pair[1].clone(), Word::Public);
+                work(&mut Secret, &pair[0], &second)
+            })
+            .collect();
+        reveal(p, &results, Recipient::All)?;
+        let after = p.channel().meter().totals();
+        Ok((
+            after.rounds - before.rounds,
+            after.payload_bytes - before.payload_bytes,
+        ))
+    });
+    let rounds = readings.iter().map(|reading| reading.0).max();
+    let bytes = readings.iter().map(|reading| reading.1).max();
+    (rounds.expect("a party"), bytes.expect("a party"))
+}
+
+/// What is measured, how long its words are, a public second operand; and rounds at most, with the one that opens it, in
+/// additive sharing. Replicated sharing takes at most half as many more.
+type Case = (&'static str, u64, Option<u64>, Work, u64);
+
+const UNSIGNED: (Signs, Signs) = (Signs::Unsigned, Signs::Unsigned);
+
+fn cases() -> Vec<Case> {
+    let thousand = Some(1000);
+    vec![
+        ("product", 8, None, |w, x, y| w.multiply(x, y), 2),
+        (
+            "64 / 64",
+            8,
+            None,
+            |w, x, y| w.divide(x, y, Signs::Unsigned),
+            58,
+        ),
+        (
+            "signed 64 / 64",
+            8,
+            None,
+            |w, x, y| w.divide(x, y, Signs::Signed),
+            67,
+        ),
+        (
+            "64 mod 64",
+            8,
+            None,
+            |w, x, y| w.remainder(x, y, Signs::Unsigned),
+            59,
+        ),
+        (
+            "signed 32 / 32",
+            4,
+            None,
+            |w, x, y| w.divide(x, y, Signs::Signed),
+            43,
+        ),
+        (
+            "16 / 16",
+            2,
+            None,
+            |w, x, y| w.divide(x, y, Signs::Unsigned),
+            26,
+        ),
+        (
+            "64 / 1000",
+            8,
+            thousand,
+            |w, x, y| w.divide(x, y, Signs::Unsigned),
+            16,
+        ),
+        (
+            "signed 32 / 1000",
+            4,
+            thousand,
+            |w, x, y| w.divide(x, y, Signs::Signed),
+            12,
+        ),
+        (
+            "upper half",
+            8,
+            None,
+            |w, x, y| w.multiply_high(x, y, UNSIGNED),
+            17,
+        ),
+        (
+            "upper half by what is public",
+            8,
+            Some(u64::MAX / 5 * 4 + 1),
+            |w, x, y| w.multiply_high(x, y, UNSIGNED),
+            16,
+        ),
+        (
+            "shift",
+            8,
+            None,
+            |w, x, y| w.shift_right(x, y, Signs::Signed),
+            5,
+        ),
+        (
+            "sum, then shift",
+            8,
+            None,
+            |w, x, y| {
+                let sum = w.add(x, y);
+                w.shift_left(&sum, y)
+            },
+            6,
+        ),
+        ("less", 8, None, |w, x, y| w.less(x, y, Signs::Unsigned), 7),
+        (
+            "less, of sums",
+            8,
+            None,
+            |w, x, y| {
+                let sum = w.add(x, y);
+                w.less(&sum, y, Signs::Signed)
+            },
+            7,
+        ),
+        (
+            "less, bit by bit",
+            8,
+            None,
+            |w, x, y| {
+                let differ = w.xor(x, y);
+                w.less(&differ, y, Signs::Unsigned)
+            },
+            8,
+        ),
+        (
+            "less, 32 bits",
+            4,
+            None,
+            |w, x, y| w.less(x, y, Signs::Signed),
+            5,
+        ),
+        ("leading zeros", 8, None, |w, x, _| w.leading_zeros(x), 8),
+        ("ones", 8, None, |w, x, _| w.population(x), 2),
+    ]
+}
+
+#[test]
+fn rounds_are_few_and_the_same_for_many() {
+    for (name, bytes, public, work, most) in cases() {
+        for (protocol, most) in [(ADDITIVE, most), (REPLICATED, most * 3 / 2)] {
+            for n in [1, 1000] {
+                let (rounds, _) = sent(protocol, bytes, n, public, work);
+                assert!(rounds <= most, "{name} of {n}, {protocol}: {rounds} rounds");
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_of_many_are_those_of_their_bits() {
+    let product: Work = |words, x, y| words.multiply(x, y);
+    assert_eq!(sent(ADDITIVE, 8, 10_000, None, product), (2, 240_000));
+    // 100 results are opened by 800 bytes.
+    let bits: Work = |words, x, y| {
+        let sum = words.add(x, y);
+        words.and(&sum, &Word::Public(u64::MAX - 1))
+    };
+    let number: Work = |words, x, y| {
+        let differ = words.xor(x, y);
+        words.multiply(&differ, &Word::Public(3))
+    };
+    for (work, most) in [(product, 1700), (bits, 8000), (number, 1000)] {
+        let (_, bytes) = sent(ADDITIVE, 8, 100, None, work);
+        assert!(bytes <= most + 800, "{bytes}");
+    }
+    // A comparison of 32 bits: 50 bits and those of four messages that are whole words, and one that opens it.
+    let less: Work = |words, x, y| words.less(x, y, Signs::Signed);
+    let (_, bytes) = sent(ADDITIVE, 4, 1, None, less);
+    assert!(bytes <= 5 * 8, "{bytes}");
+}
