@@ -29,8 +29,8 @@ INSIDE = {
         ["answers"],
     ],
     "net": [
-        ["agreement", "bytes", "error", "interruption", "meter", "parameters"],
-        ["certificates", "frame", "process", "roster", "spare"],
+        ["agreement", "bytes", "error", "interruption", "meter", "parameters", "spare"],
+        ["certificates", "frame", "process", "roster"],
         ["inbox"],
         ["config", "mesh"],
         ["channel", "memory", "tcp"],
