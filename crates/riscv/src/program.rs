@@ -7,6 +7,9 @@ use object::Endianness;
 use object::elf::{EM_RISCV, ET_EXEC, FileHeader64, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 
+/// Of a program at most.
+const SEGMENTS: usize = 64;
+
 /// What is loaded of a program.
 #[derive(Clone)]
 pub struct Program {
@@ -25,8 +28,10 @@ pub struct Program {
 pub struct Segment {
     /// Of the first byte.
     pub start: u64,
-    /// All of them.
+    /// Those that the file has; what follows is 0.
     pub bytes: Vec<u8>,
+    /// How many they are in memory.
+    pub size: u64,
     /// Whether the program may write there.
     pub writable: bool,
     /// Whether there are instructions.
@@ -63,6 +68,9 @@ impl Program {
         if header.e_type(endian) != ET_EXEC {
             return refused("it is not linked to run: link it with -static and without -pie");
         }
+        if kinds().filter(|&kind| kind == PT_LOAD).count() > SEGMENTS {
+            return refused("it has more segments than a linker makes");
+        }
         let mut wanted = 0_u64;
         let mut segments = Vec::new();
         let mut own = None;
@@ -85,8 +93,6 @@ impl Program {
             let before = header.e_phoff(endian).checked_sub(segment.p_offset(endian));
             let before = before.filter(|before| *before < stored.len() as u64);
             own = own.or(before.map(|before| start + before));
-            let mut bytes = vec![0; size as usize];
-            bytes[..stored.len()].copy_from_slice(stored);
             let flags = segment.p_flags(endian);
             let (writable, executable) = ((flags & PF_W).0 != 0, (flags & PF_X).0 != 0);
             if writable && executable {
@@ -94,7 +100,8 @@ impl Program {
             }
             segments.push(Segment {
                 start,
-                bytes,
+                bytes: stored.to_vec(),
+                size,
                 writable,
                 executable,
             });
@@ -129,7 +136,7 @@ impl Program {
         let ends = self
             .segments
             .iter()
-            .map(|segment| segment.start + segment.bytes.len() as u64);
+            .map(|segment| segment.start + segment.size);
         ends.max().unwrap_or(0)
     }
 }

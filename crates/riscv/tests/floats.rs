@@ -102,10 +102,12 @@ fn machine(words: &[u32]) -> Machine<Plain> {
     let file = include_bytes!("../programs/floats.elf");
     let mut program = Program::parse(file).expect("it is one");
     let text = words.iter().chain(&[0x8067]);
+    let bytes: Vec<u8> = text.flat_map(|word| word.to_le_bytes()).collect();
     program.entry = 1 << 16;
     program.segments = vec![Segment {
         start: program.entry,
-        bytes: text.flat_map(|word| word.to_le_bytes()).collect(),
+        size: bytes.len() as u64,
+        bytes,
         writable: false,
         executable: true,
     }];

@@ -117,7 +117,9 @@ impl<W: Words> Machine<W> {
     pub fn new(mut words: W, program: &Program, limit: u64) -> Result<Self> {
         let mut memory = Memory::new();
         for segment in &program.segments {
-            memory.map(segment.start, segment.bytes.clone(), segment.writable)?;
+            let mut bytes = vec![0; segment.size as usize];
+            bytes[..segment.bytes.len()].copy_from_slice(&segment.bytes);
+            memory.map(segment.start, bytes, segment.writable)?;
         }
         memory.map(STACK_END - STACK, vec![0; STACK as usize], true)?;
         let zero = words.constant(0);

@@ -88,9 +88,11 @@ impl Assembler {
             self.instructions[at].operands.immediate = 4 * distance;
         }
         let words = self.instructions.iter().map(encode);
+        let bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
         let segment = Segment {
             start: CODE,
-            bytes: words.flat_map(u32::to_le_bytes).collect(),
+            size: bytes.len() as u64,
+            bytes,
             writable: false,
             executable: true,
         };

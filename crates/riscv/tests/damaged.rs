@@ -1,0 +1,139 @@
+//! Files that are damaged: they are refused, or what is left of them runs to a fault or an end. Nothing panics, and
+//! what is held is bounded.
+
+use ring::memory::{Watched, most};
+use riscv::memory::MOST;
+use riscv::secret::Word;
+use riscv::secret::node::Node;
+use riscv::{Machine, Program, Secret, Stop};
+use testkit::Random;
+
+#[global_allocator]
+static MEMORY: Watched = Watched;
+
+/// Without what a program itself has.
+const BESIDES: u64 = 1 << 24;
+
+const FILES: [&[u8]; 3] = [
+    include_bytes!("../programs/arrays.elf"),
+    include_bytes!("../programs/choices.elf"),
+    include_bytes!("../programs/floats.elf"),
+];
+
+/// Instructions of each call.
+const LIMIT: u64 = 500;
+
+/// What fields of headers are that no linker writes.
+const EDGES: [u64; 8] = [
+    0,
+    1,
+    0x7fff_ffff,
+    0xffff_ffff,
+    1 << 28,
+    1 << 63,
+    u64::MAX - 7,
+    u64::MAX,
+];
+
+fn below(random: &mut Random, bound: usize) -> usize {
+    (random.word() % bound as u64) as usize
+}
+
+/// A file with some of its bytes, fields or parts changed; more often those of its headers.
+fn damaged(random: &mut Random) -> Vec<u8> {
+    let mut file = FILES[below(random, FILES.len())].to_vec();
+    for _ in 0..=below(random, 4) {
+        let reach = match below(random, 3) {
+            0 => 64,
+            1 => 64 + 3 * 56,
+            _ => file.len(),
+        };
+        let at = below(random, reach.min(file.len()));
+        match below(random, 6) {
+            0 => file[at] = random.word() as u8,
+            1 => file[at] ^= 1 << below(random, 8),
+            2 | 3 => {
+                let bytes = [1, 2, 4, 8][below(random, 4)];
+                let value = EDGES[below(random, EDGES.len())].to_le_bytes();
+                let at = at / bytes * bytes;
+                let end = (at + bytes).min(file.len());
+                file[at..end].copy_from_slice(&value[..end - at]);
+            }
+            4 => {
+                let (from, size) = (below(random, file.len()), below(random, 64));
+                let part = file[from..(from + size).min(file.len())].to_vec();
+                let end = (at + part.len()).min(file.len());
+                file[at..end].copy_from_slice(&part[..end - at]);
+            }
+            _ if below(random, 4) == 0 => file.truncate(at.max(1)),
+            _ => {}
+        }
+    }
+    file
+}
+
+/// Runs from an address with secret arguments.
+fn runs(program: &Program, start: u64) {
+    let Ok(mut machine) = Machine::new(Secret, program, LIMIT) else {
+        return;
+    };
+    for register in 10..14 {
+        machine.set_register(register, secret());
+    }
+    machine.jump(start);
+    let stopped = machine.run(Some(0));
+    match stopped {
+        Ok(stop) => assert_ne!(stop, Stop::Branch),
+        Err(fault) => assert!(!program.stopped(machine.pc(), &fault).is_empty()),
+    }
+}
+
+/// A word that nobody looks into.
+fn secret() -> Word {
+    Node::shared([1, 2], [3, 4])
+}
+
+/// Whether so much of a file is left that it is a program.
+fn survives(file: &[u8]) -> bool {
+    let Ok(program) = Program::parse(file) else {
+        return false;
+    };
+    runs(&program, program.entry);
+    for name in ["sort", "tax", "digits", "beyond"] {
+        if let Ok(function) = program.function(name) {
+            runs(&program, function);
+        }
+    }
+    for name in ["greatest", "classes"] {
+        if let Ok(function) = program.function(name) {
+            let place = program.place(function);
+            assert!(place.to_string().len() < 1 << 12);
+        }
+    }
+    true
+}
+
+fn check(seeds: std::ops::Range<u64>) {
+    let (held, survivors) = most(|| {
+        let survive = |seed: &u64| survives(&damaged(&mut Random::new(*seed)));
+        seeds.clone().filter(survive).count() as u64
+    });
+    let count = seeds.end - seeds.start;
+    assert!(held as u64 <= MOST + BESIDES, "{held} bytes");
+    // Neither all are refused before they run, nor none.
+    assert!(
+        survivors > count / 20 && survivors < count * 19 / 20,
+        "{survivors} of {count}"
+    );
+}
+
+#[test]
+fn some_thousands() {
+    check(0..4000);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_hundred_thousand() {
+    check(1_000_000..1_100_000);
+}
