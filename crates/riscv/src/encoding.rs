@@ -39,6 +39,7 @@ pub mod opcode {
     pub const NEGATED_MULTIPLY_SUBTRACT: u32 = 0x4b;
     pub const NEGATED_MULTIPLY_ADD: u32 = 0x4f;
     pub const FLOAT: u32 = 0x53;
+    pub const VECTOR: u32 = 0x57;
     pub const BRANCH: u32 = 0x63;
     pub const JUMP_REGISTER: u32 = 0x67;
     pub const JUMP: u32 = 0x6f;

@@ -15,7 +15,7 @@ pub enum Fault {
     #[error("the program wants {wanted} bytes of memory, and it may have {most}")]
     TooLarge { wanted: u64, most: u64 },
     #[error(
-        "{0:#010x} is no instruction of rv64gc_zicsr_zicond_zba_zbb_zbs: compile for that with -march"
+        "{0:#010x} is no instruction of rv64gcv_zicsr_zicond_zba_zbb_zbs: compile for that with -march"
     )]
     Unknown(u32),
     #[error("there are no instructions at {0:#x}")]
@@ -72,6 +72,18 @@ pub enum Fault {
     Places(u64, u64),
     #[error("an argument of a system call is secret")]
     SecretArgument,
+    #[error(
+        "vectors have no elements of such a kind: 8 to 64 bits, floats 32 or 64, said by vsetvli before, and after a branch on a secret anew"
+    )]
+    VectorKind,
+    #[error("a vector has registers behind the last one")]
+    VectorRegisters,
+    #[error(
+        "how many elements vectors have depends on a secret: bound the loop by a public number"
+    )]
+    SecretLength,
+    #[error("an element of a vector is taken from a secret place: go over all of them, and select")]
+    SecretElement,
     #[error("{0} is no rounding mode: those of floats are 0 to 4")]
     Rounding(u8),
     #[error(

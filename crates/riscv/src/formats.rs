@@ -2,6 +2,7 @@
 //! unprivileged manual (RISC-V International, 2024).
 
 use crate::operation::Floating;
+use crate::words::Signs;
 use std::fmt;
 
 /// Where registers and constants lie.
@@ -43,6 +44,37 @@ pub enum Format {
     FloatLoad,
     /// A float rs2, an address rs1 + constant.
     FloatStore,
+    /// These parts, and whether there is a mask.
+    Vector(&'static [Part]),
+    /// rd, rs1, and the kind of vectors in so many bits.
+    VectorKind(u8),
+}
+
+/// A part of an instruction of V. The registers are written in this order: rd, rs2, rs1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// The vector rd.
+    Destination,
+    /// The vector rs2.
+    First,
+    /// The vector rs1.
+    Second,
+    /// The integer rd.
+    Integer,
+    /// The float rd.
+    Float,
+    /// The integer rs1.
+    IntegerSource,
+    /// The float rs1.
+    FloatSource,
+    /// A constant where rs1 would be.
+    Constant(Signs),
+    /// An address rs1.
+    Address,
+    /// The integer rs2.
+    Stride,
+    /// The mask, as an operand.
+    Mask,
 }
 
 /// Registers by their numbers, and a constant; 0 where an instruction has none.
@@ -97,7 +129,8 @@ impl Format {
             Self::R | Self::Atomic => (rd, rs1, rs2),
             Self::Unary | Self::I | Self::Shift(_) | Self::Load | Self::FloatLoad => (rd, rs1, 0),
             Self::Float(of) if of.function.operands() == 1 => (rd, rs1, 0),
-            Self::Float(_) => (rd, rs1, rs2),
+            Self::Float(_) | Self::Vector(_) => (rd, rs1, rs2),
+            Self::VectorKind(_) => (rd, rs1, 0),
             Self::Control | Self::Reserved | Self::Fence => (rd, rs1, 0),
             Self::ControlImmediate | Self::U | Self::J => (rd, 0, 0),
             Self::S | Self::B | Self::FloatStore => (0, rs1, rs2),
@@ -139,6 +172,9 @@ impl Format {
             }
             Self::Float(of) if of.function.rounds() => field(word, 12, 3) as i32,
             Self::Float(_) => 0,
+            // Whether all elements are computed.
+            Self::Vector(_) => field(word, 25, 1) as i32,
+            Self::VectorKind(bits) => field(word, 20, bits.into()) as i32,
         }
     }
 
@@ -167,6 +203,8 @@ impl Format {
             }
             Self::ControlImmediate => field(immediate, 0, 12) << 20 | field(immediate, 12, 5) << 15,
             Self::Atomic | Self::Reserved => field(immediate, 0, 2) << 25,
+            Self::Vector(_) => field(immediate, 0, 1) << 25,
+            Self::VectorKind(bits) => field(immediate, 0, bits.into()) << 20,
             Self::Float(_) => field(immediate, 3, 5) << 27 | field(immediate, 0, 3) << 12,
         };
         rd | rs1 | rs2 | constant
@@ -200,6 +238,15 @@ impl Format {
             Self::Atomic => write!(f, "{name}{} {rd},{rs2},({rs1})", ordering(immediate)),
             Self::Reserved => write!(f, "{name}{} {rd},({rs1})", ordering(immediate)),
             Self::Float(floating) => floats(floating, name, of, f),
+            Self::Vector(parts) => vector(parts, name, of, f),
+            Self::VectorKind(bits) => {
+                let first = if bits == 10 {
+                    of.rs1.to_string()
+                } else {
+                    rs1.to_owned()
+                };
+                write!(f, "{name} {rd},{first},{}", kind(immediate as u32))
+            }
             Self::FloatLoad => {
                 write!(f, "{name} {},{immediate}({rs1})", float(of.rd))
             }
@@ -245,4 +292,42 @@ fn floats(of: Floating, name: &str, with: &Operands, f: &mut fmt::Formatter<'_>)
 
 fn ordering(bits: i32) -> &'static str {
     ["", ".rl", ".aq", ".aqrl"][bits as usize & 3]
+}
+
+fn vector(parts: &[Part], name: &str, of: &Operands, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let integer = |register: u8| REGISTERS[usize::from(register)].to_owned();
+    let vector = |register: u8| format!("v{register}");
+    let mut shown: Vec<String> = parts
+        .iter()
+        .map(|part| match part {
+            Part::Destination => vector(of.rd),
+            Part::First => vector(of.rs2),
+            Part::Second => vector(of.rs1),
+            Part::Integer => integer(of.rd),
+            Part::Float => float(of.rd).to_owned(),
+            Part::IntegerSource => integer(of.rs1),
+            Part::FloatSource => float(of.rs1).to_owned(),
+            Part::Constant(Signs::Signed) => signed(of.rs1.into(), 5).to_string(),
+            Part::Constant(Signs::Unsigned) => of.rs1.to_string(),
+            Part::Address => format!("({})", integer(of.rs1)),
+            Part::Stride => integer(of.rs2),
+            Part::Mask => vector(0),
+        })
+        .collect();
+    if of.immediate == 0 && !parts.contains(&Part::Mask) {
+        shown.push("v0.t".to_owned());
+    }
+    write!(f, "{name} {}", shown.join(","))
+}
+
+/// The kind of vectors: length of elements, registers, and what becomes of elements that are not computed.
+fn kind(bits: u32) -> String {
+    let registers = ["m1", "m2", "m4", "m8", "", "mf8", "mf4", "mf2"][(bits & 7) as usize];
+    let length = bits >> 3 & 7;
+    if bits >> 8 != 0 || length > 3 || registers.is_empty() {
+        return bits.to_string();
+    }
+    let tail = if bits & 0x40 != 0 { "ta" } else { "tu" };
+    let mask = if bits & 0x80 != 0 { "ma" } else { "mu" };
+    format!("e{},{registers},{tail},{mask}", 8 << length)
 }

@@ -84,6 +84,12 @@ pub fn boxed(bits: u64, precision: Precision) -> u64 {
     }
 }
 
+/// The low bits of a register with a float of 32 bits, or those of no number where it has none.
+#[must_use]
+pub fn unboxed(word: u64) -> u64 {
+    Single::bits(word)
+}
+
 /// The number that a register holds, of which every float of 32 bits is one of 64.
 #[must_use]
 pub fn number(word: u64, precision: Precision) -> f64 {

@@ -1,6 +1,9 @@
 //! What instructions do, apart from how they are written. What it means for words is with the extensions.
 
+pub mod vectors;
+
 use crate::words::Signs;
+use vectors::{Configure, Vector, VectorMemory};
 
 /// What an instruction does, before its registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +44,12 @@ pub enum Operation {
     LoadFloat(Precision),
     /// The float rs2 to rs1 + immediate.
     StoreFloat(Precision),
+    /// Computes with vectors.
+    Vector(Vector),
+    /// Reads or writes vectors.
+    VectorMemory(VectorMemory),
+    /// Says how many elements vectors have, and of which kind.
+    Configure(Configure),
 }
 
 /// What gives a word of two, or of one.

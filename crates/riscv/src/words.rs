@@ -108,6 +108,11 @@ pub trait Words {
         None
     }
 
+    /// Whether some bytes of a word are those of a float that nobody knows.
+    fn has_float(&self, _word: &Self::Word) -> bool {
+        false
+    }
+
     /// Whether a word was to be computed of the bits of a float that nobody knows.
     fn is_refused(&self, _word: &Self::Word) -> bool {
         false

@@ -462,6 +462,9 @@ fn floats_are_moved_and_not_looked_into() {
             );
             assert_eq!(refused.err(), Some(Fault::SecretBits));
         }
+        let bits = operation(Double, FromInteger(64, Signs::Signed));
+        let refused = fixed::compute(&mut Secret, bits, nearest, [&copied; 3]);
+        assert_eq!(refused.err(), Some(Fault::SecretBits));
         // A float of another length, and half of one.
         for other in [&low, &load(0, 4)] {
             let refused = fixed::compute(&mut Secret, operation(Double, Add), nearest, [other; 3]);
@@ -475,7 +478,25 @@ fn floats_are_moved_and_not_looked_into() {
         assert!(Secret.are_one(&fixed(&longer, 8), &fixed(&narrow[2], 4)));
         let moved = self::opened(p, &[copied, low, high, longer]);
         assert!(reveal(p, &[load(0, 4)], Recipient::All).is_err());
-        Ok((moved, self::opened(p, &[chosen])))
+        // Of two floats in a word each is chosen, also beside public ones.
+        let mut chosen = vec![chosen];
+        let public = Word::Public(0x4040_0000_c000_0000);
+        for other in [&public, &Secret.shift_left(&narrow[0], &Word::Public(32))] {
+            for (x, y) in [(&both, other), (other, &both)] {
+                let word = Secret.select(&condition, x, y);
+                memory
+                    .store(&Secret, DATA + 32, 8, &word)
+                    .expect("it is mapped");
+                for half in [32, 36] {
+                    chosen.push(
+                        memory
+                            .load(&mut Secret, DATA + half, 4)
+                            .expect("it is mapped"),
+                    );
+                }
+            }
+        }
+        Ok((moved, self::opened(p, &chosen)))
     }) {
         let (moved, chosen) = opened;
         let single = |value: f64| float(value, 4);
@@ -488,7 +509,12 @@ fn floats_are_moved_and_not_looked_into() {
                 1000_f64.to_bits()
             ]
         );
-        assert_eq!(chosen, [1.5_f64.to_bits()]);
+        assert_eq!(chosen[0], 1.5_f64.to_bits());
+        let chosen: Vec<f64> = chosen[1..]
+            .iter()
+            .map(|bits| number(*bits, Single))
+            .collect();
+        assert_eq!(chosen, [-2.25, 1000.0, -2.0, 3.0, -2.25, 1000.0, 0.0, 1.5]);
     }
 }
 

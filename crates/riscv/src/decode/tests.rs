@@ -18,6 +18,7 @@ fn oracle() -> Decoder {
         Extension::A,
         Extension::F,
         Extension::D,
+        Extension::V,
         Extension::C,
         Extension::Zba,
         Extension::Zbb,
@@ -61,7 +62,12 @@ fn compared(text: &str) -> String {
 
 fn check(oracle: &Decoder, word: u32) {
     let other = oracle.decode(PLACE, word.into()).without_aliases();
-    let (mine, known) = (decode(word), !other.is_illegal());
+    let mine = decode(word);
+    // Of V not all is known here.
+    let named = |name: &str| crate::extensions::encodings().any(|encoding| encoding.name == name);
+    let name = other.to_string();
+    let name = name.split(' ').next().unwrap_or_default();
+    let known = !other.is_illegal() && (!name.starts_with('v') || named(name));
     assert_eq!(mine.is_some(), known, "{word:#010x} is {other}, {mine:?}");
     let Some(mine) = mine else { return };
     assert_eq!(

@@ -12,6 +12,7 @@
 //! | [`conditional`] | Zicond: zero or not, by a condition |
 //! | [`control`] | Zicsr: control registers |
 //! | [`single`], [`double`] | F and D: floats of 32 and 64 bits; [`floats`]: what they have in common |
+//! | [`vectors`], [`vector_floats`], [`vector_memory`] | V: functions of vectors, of floats too; reading and writing |
 //! | [`compressed`] | C: two bytes for what is frequent |
 
 pub mod addresses;
@@ -26,6 +27,9 @@ pub mod floats;
 pub mod multiplication;
 pub mod single;
 pub mod single_bits;
+pub mod vector_floats;
+pub mod vector_memory;
+pub mod vectors;
 
 use crate::encoding::Encoding;
 use crate::operation::Function;
@@ -62,5 +66,8 @@ pub fn encodings() -> impl Iterator<Item = &'static Encoding> {
         double::CONVERSIONS,
     ]
     .into_iter()
+    .chain(vectors::ENCODINGS.iter().copied())
+    .chain(vector_floats::ENCODINGS.iter().copied())
+    .chain(vector_memory::ENCODINGS.iter().copied())
     .flatten()
 }

@@ -51,6 +51,9 @@ pub fn compute<W: Words>(
     let bytes = of.precision.bytes();
     let function = of.function;
     match function {
+        FloatFunction::FromInteger(..) if words.has_float(operands[0]) => {
+            return Err(Fault::SecretBits);
+        }
         FloatFunction::FromInteger(bits, signs) => {
             let whole = whole::number(words, operands[0], bits, signs);
             return word(words, whole, bytes);

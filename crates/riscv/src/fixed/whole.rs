@@ -42,14 +42,14 @@ pub fn integer<W: Words>(
     };
     // A word of fixed point has less than 63 bits.
     let mut kept = whole;
-    if bits == 32 || signs == Signs::Unsigned {
+    if bits < 64 || signs == Signs::Unsigned {
         let least = words.constant(least);
         kept = composed::maximum(words, &kept, &least, Signs::Signed);
     }
-    if bits == 32 {
+    if bits < 64 {
         let most = words.constant(most);
         kept = composed::minimum(words, &kept, &most, Signs::Signed);
-        kept = words.extend(&kept, 32, Signs::Signed);
+        kept = words.extend(&kept, bits.into(), Signs::Signed);
     }
     kept
 }

@@ -101,13 +101,23 @@ impl<W: Words> Machine<W> {
         self.hart.floats.registers[number] = word;
     }
 
+    /// What a float register has of what lay in memory.
+    pub(super) fn boxed(&mut self, word: W::Word, of: Precision) -> W::Word {
+        match self.words.public(&word) {
+            Some(bits) => self.words.constant(ieee::boxed(bits, of)),
+            None => word,
+        }
+    }
+
+    /// The mode where an instruction says none.
+    pub(super) fn rounding(&self) -> Result<Round> {
+        self.hart.floats.rounding(7)
+    }
+
     pub(super) fn load_float(&mut self, of: Precision, with: &Operands) -> Result<()> {
         let address = self.address(with.rs1.into(), with.immediate.into())?;
         let loaded = self.bytes_at(address, of.bytes())?;
-        let word = match self.words.public(&loaded) {
-            Some(bits) => self.words.constant(ieee::boxed(bits, of)),
-            None => loaded,
-        };
+        let word = self.boxed(loaded, of);
         self.set_float_register(with.rd.into(), word);
         Ok(())
     }
@@ -134,28 +144,33 @@ impl<W: Words> Machine<W> {
         let rs3 = (with.immediate >> 3) as usize & 31;
         let [second, third] =
             [with.rs2.into(), rs3].map(|number: usize| &self.hart.floats.registers[number]);
-        let operands = [first, second, third];
-        let used = &operands[..of.function.operands()];
-        let mut values = [0; 3];
-        let mut all_are_public = true;
-        for (value, operand) in values.iter_mut().zip(used) {
-            match self.words.public(operand) {
-                Some(public) => *value = public,
-                None => all_are_public = false,
-            }
-        }
-        let result = if all_are_public {
-            let (value, flags) = ieee::compute(of, round, values);
-            self.hart.floats.flags |= flags;
-            self.words.constant(value)
-        } else {
-            fixed::compute(&mut self.words, of, round, operands)?
-        };
+        let operands = [first.clone(), second.clone(), third.clone()];
+        let result = self.of_floats(of, round, operands.each_ref())?;
         if of.function.writes_integer() {
             self.set_register(with.rd.into(), result);
         } else {
             self.set_float_register(with.rd.into(), result);
         }
         Ok(())
+    }
+
+    /// Of what registers hold: as IEEE 754 says where everybody knows all of it, else as fixed point.
+    pub(super) fn of_floats(
+        &mut self,
+        of: Floating,
+        round: Round,
+        operands: [&W::Word; 3],
+    ) -> Result<W::Word> {
+        let used = &operands[..of.function.operands()];
+        let mut values = [0; 3];
+        for (value, operand) in values.iter_mut().zip(used) {
+            match self.words.public(operand) {
+                Some(public) => *value = public,
+                None => return fixed::compute(&mut self.words, of, round, operands),
+            }
+        }
+        let (value, flags) = ieee::compute(of, round, values);
+        self.hart.floats.flags |= flags;
+        Ok(self.words.constant(value))
     }
 }

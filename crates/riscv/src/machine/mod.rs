@@ -5,6 +5,7 @@
 mod floats;
 pub mod scans;
 pub mod sides;
+mod vectors;
 
 use crate::code::Code;
 use crate::fault::{Fault, Result};
@@ -12,13 +13,14 @@ use crate::formats::Operands;
 use crate::instruction::Instruction;
 use crate::joins::Joins;
 use crate::memory::Memory;
-use crate::operation::{Atomic, AtomicChange, Control, ControlChange, Load, Operation};
+use crate::operation::{Atomic, AtomicChange, Control, ControlChange, Function, Load, Operation};
 use crate::program::Program;
-use crate::words::{Signs, Words};
+use crate::words::{Plain, Signs, Words};
 use floats::Floats;
 use std::array;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use vectors::Configuration;
 
 /// The bytes of the stack.
 pub const STACK: u64 = 1 << 23;
@@ -51,6 +53,8 @@ pub struct Machine<W: Words> {
     /// What lies in memory.
     pub memory: Memory<W::Word>,
     hart: Hart<W::Word>,
+    /// The vector registers.
+    vectors: Memory<W::Word>,
     pc: u64,
     code: Code,
     carried_out: u64,
@@ -74,6 +78,8 @@ pub struct Machine<W: Words> {
 struct Hart<Word> {
     registers: [Word; 32],
     floats: Floats<Word>,
+    /// What vectors have.
+    vectors: Configuration,
     /// The address that an instruction of A keeps in mind.
     reserved: Option<u64>,
 }
@@ -131,8 +137,10 @@ impl<W: Words> Machine<W> {
             hart: Hart {
                 registers,
                 floats: Floats::new(&zero),
+                vectors: Configuration::default(),
                 reserved: None,
             },
+            vectors: vectors::registers()?,
             pc: program.entry,
             code: Code::new(&program.segments),
             carried_out: 0,
@@ -276,13 +284,18 @@ impl<W: Words> Machine<W> {
         match instruction.operation {
             Operation::Registers(function) => {
                 let (a, b) = (&self.hart.registers[rs1], &self.hart.registers[rs2]);
-                let result = function.compute(&mut self.words, a, b);
-                self.set_computed(rd, result)?;
+                let result = match (self.words.public(a), self.words.public(b)) {
+                    (Some(a), Some(b)) => self.of_public(function, a, b),
+                    _ => self.of_secret(function, rs1, None, rs2)?,
+                };
+                self.set_register(rd, result);
             }
             Operation::Immediate(function) => {
-                let b = self.words.constant(offset as u64);
-                let result = function.compute(&mut self.words, &self.hart.registers[rs1], &b);
-                self.set_computed(rd, result)?;
+                let result = match self.words.public(&self.hart.registers[rs1]) {
+                    Some(a) => self.of_public(function, a, offset as u64),
+                    None => self.of_secret(function, rs1, Some(offset as u64), rs2)?,
+                };
+                self.set_register(rd, result);
             }
             Operation::LoadUpper => self.set_public(rd, offset as u64),
             Operation::AddUpper => self.set_public(rd, self.pc.wrapping_add_signed(offset)),
@@ -305,12 +318,19 @@ impl<W: Words> Machine<W> {
             }
             Operation::Branch(condition) => {
                 let (a, b) = (&self.hart.registers[rs1], &self.hart.registers[rs2]);
-                let holds = condition.holds(&mut self.words, a, b);
                 let taken = self.pc.wrapping_add_signed(offset);
-                match self.words.public(&holds) {
-                    Some(1) => return Ok(taken),
-                    Some(_) => {}
-                    None => return self.branch_on_secret(holds, taken, next),
+                let holds = match (self.words.public(a), self.words.public(b)) {
+                    (Some(a), Some(b)) => condition.holds(&mut Plain, &a, &b),
+                    _ => {
+                        let holds = condition.holds(&mut self.words, a, b);
+                        match self.words.public(&holds) {
+                            Some(holds) => holds,
+                            None => return self.branch_on_secret(holds, taken, next),
+                        }
+                    }
+                };
+                if holds == 1 {
+                    return Ok(taken);
                 }
             }
             Operation::Jump => {
@@ -331,6 +351,9 @@ impl<W: Words> Machine<W> {
             Operation::Breakpoint => return Err(Fault::Breakpoint.into()),
             Operation::Control(control) => self.control(control, rd, rs1, immediate)?,
             Operation::Atomic(atomic) => self.atomic(atomic, rd, rs1, rs2)?,
+            Operation::Vector(vector) => self.vector(vector, &instruction.operands)?,
+            Operation::VectorMemory(memory) => self.transfer(memory, &instruction.operands)?,
+            Operation::Configure(by) => self.configure(by, &instruction.operands)?,
             Operation::Float(floating) => self.float(floating, &instruction.operands)?,
             Operation::LoadFloat(precision) => self.load_float(precision, &instruction.operands)?,
             Operation::StoreFloat(precision) => {
@@ -362,14 +385,30 @@ impl<W: Words> Machine<W> {
         Err(Interruption::Opening)
     }
 
-    /// Keeps what an instruction has computed of words.
+    /// What everybody knows is computed as plain numbers are.
     #[inline]
-    fn set_computed(&mut self, rd: usize, word: W::Word) -> Result<()> {
-        if self.words.is_refused(&word) {
+    fn of_public(&mut self, function: Function, a: u64, b: u64) -> W::Word {
+        let value = function.compute(&mut Plain, &a, &b);
+        self.words.constant(value)
+    }
+
+    /// Of a register and a constant, or of two registers.
+    #[cold]
+    #[inline(never)]
+    fn of_secret(
+        &mut self,
+        function: Function,
+        rs1: usize,
+        constant: Option<u64>,
+        rs2: usize,
+    ) -> Result<W::Word> {
+        let constant = constant.map(|value| self.words.constant(value));
+        let (a, b) = (&self.hart.registers[rs1], &self.hart.registers[rs2]);
+        let result = function.compute(&mut self.words, a, constant.as_ref().unwrap_or(b));
+        if self.words.is_refused(&result) {
             return Err(Fault::SecretBits);
         }
-        self.set_register(rd, word);
-        Ok(())
+        Ok(result)
     }
 
     fn set_public(&mut self, rd: usize, value: u64) {
@@ -439,6 +478,10 @@ impl<W: Words> Machine<W> {
             return Ok(());
         }
         let is_read_only = control.change != ControlChange::Write && operand == 0;
+        if is_read_only && vectors::CONTROLS.contains(&number) {
+            self.set_public(rd, self.hart.vectors.control(number));
+            return Ok(());
+        }
         if !(COUNTERS.contains(&number) && is_read_only) {
             return Err(Fault::UnknownControl(number));
         }

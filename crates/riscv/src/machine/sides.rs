@@ -38,16 +38,18 @@ impl<W: Words> Machine<W> {
         let join = self.opened_sides(branch)?;
         let before = self.hart.clone();
         let calls = self.calls;
-        self.memory.begin();
+        self.begin();
         let met = self.side(branch, taken, join)?;
         let if_taken = (
             mem::replace(&mut self.hart, before),
             self.memory.take_back(),
+            self.vectors.take_back(),
         );
         self.calls = calls;
-        self.memory.begin();
+        self.begin();
         let met_too = self.side(branch, next, join)?;
         let changes = self.memory.take_back();
+        let vectors = self.vectors.take_back();
         if met != met_too {
             self.pc = branch;
             return Err(Fault::SecretBranch.into());
@@ -64,11 +66,21 @@ impl<W: Words> Machine<W> {
             .merge(words, (&if_taken.1, &changes), |words, x, y| {
                 choice.between(words, x, y)
             })?;
+        self.vectors
+            .merge(words, (&if_taken.2, &vectors), |words, x, y| {
+                choice.between(words, x, y)
+            })?;
         self.sides.pop();
         if self.sides.is_empty() {
             self.calls = 0;
         }
         Ok(met)
+    }
+
+    /// From here on what is written can be taken back.
+    fn begin(&mut self) {
+        self.memory.begin();
+        self.vectors.begin();
     }
 
     /// Whether the sides of a branch may be carried out, and to where.
@@ -166,8 +178,10 @@ impl<Word: Clone> Hart<Word> {
         let Self {
             registers,
             floats,
+            vectors,
             reserved,
         } = other;
+        self.vectors.merge(*vectors);
         for (mine, others) in self.registers.iter_mut().zip(registers) {
             *mine = choose(others, mine);
         }

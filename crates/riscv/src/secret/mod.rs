@@ -317,6 +317,10 @@ impl Words for Secret {
         (real.bytes == bytes).then_some((fixed, real.scale))
     }
 
+    fn has_float(&self, word: &Word) -> bool {
+        opaque::is_opaque(word)
+    }
+
     fn is_refused(&self, word: &Word) -> bool {
         opaque::is_refused(word)
     }

@@ -120,29 +120,78 @@ pub fn union(words: &mut Secret, x: &Word, y: &Word) -> Word {
 
 /// One of two words, of which at least one has a float.
 pub fn select(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
-    let Some((_, real)) = fixed(x).or_else(|| fixed(y)) else {
+    let is_float = |word: &Word| look(word, |origin| matches!(origin, Origin::Real(..)));
+    let is_either = |word: &Word| is_float(word) || words.public(word).is_some();
+    // Registers have nothing beside a float.
+    let alone = |word: &Word| {
+        let after = segments(word)
+            .into_iter()
+            .skip(1)
+            .all(|rest| is_zero(&rest));
+        after && fixed(word).is_some()
+    };
+    if is_either(x) && is_either(y) || is_float(x) && alone(y) || alone(x) && is_float(y) {
+        return select_float(words, condition, x, y);
+    }
+    let (mut all, mut at) = (Vec::new(), 0);
+    while at < 8 {
+        let rest = [x, y].map(|word| from(segments(word), at).swap_remove(0));
+        let bytes = rest[0].bytes.min(rest[1].bytes);
+        let parts = rest.map(|part| Segment { bytes, ..part });
+        let Some(part) = select_part(words, condition, parts) else {
+            return refused();
+        };
+        all.push(part);
+        at += bytes;
+    }
+    joined(words, all, 0)
+}
+
+/// One of two parts of words, where these are the same, floats, or no part of a float.
+fn select_part(words: &mut Secret, condition: &Word, [x, y]: [Segment; 2]) -> Option<Segment> {
+    if x.from == y.from && words.are_one(&x.word, &y.word) {
+        return Some(x);
+    }
+    let is_whole = |part: &Segment| {
+        let bytes = fixed(&part.word).map(|(_, real)| real.bytes);
+        part.from == 0 && bytes == Some(part.bytes)
+    };
+    let is_plain = |part: &Segment| !is_opaque(&part.word);
+    let [of_x, of_y] = [&x, &y].map(|part| match is_plain(part) {
+        true => computed(words, std::slice::from_ref(part)),
+        false => part.word.clone(),
+    });
+    let word = match (is_plain(&x), is_plain(&y)) {
+        (true, true) => words.select(condition, &of_x, &of_y),
+        _ if (is_whole(&x) || is_plain(&x)) && (is_whole(&y) || is_plain(&y)) => {
+            select_float(words, condition, &of_x, &of_y)
+        }
+        _ => return None,
+    };
+    let (from, bytes) = (0, x.bytes);
+    Some(Segment { word, from, bytes })
+}
+
+/// One of two floats of a length, of which at least one is secret, with the fraction bits of the finer one.
+fn select_float(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
+    let reals = [x, y].map(|word| fixed(word).map(|(_, real)| real));
+    let Some(scale) = reals.iter().flatten().map(|real| real.scale).max() else {
         return refused();
     };
-    let scale = [x, y]
-        .into_iter()
-        .filter_map(|word| fixed(word).map(|(_, real)| real.scale))
-        .max();
-    let real_of_both = Real {
-        scale: scale.unwrap_or(real.scale),
-        ..real
-    };
+    let bytes = reals.iter().flatten().next().map_or(8, |real| real.bytes);
+    let real = Real { bytes, scale };
     let [x, y] = [x, y].map(|word| match (word, fixed(word)) {
-        (_, Some((fixed, of))) if of.bytes == real.bytes => {
-            let places = Word::Public((real_of_both.scale - of.scale).into());
+        (_, Some((fixed, of))) if of.bytes == bytes => {
+            let places = Word::Public((scale - of.scale).into());
             Some(words.shift_left(&fixed, &places))
         }
-        (Word::Public(bits), _) => real_of_both.encode(*bits).map(Word::Public),
+        (Word::Public(bits), _) => real.encode(*bits).map(Word::Public),
         _ => None,
     });
     match (x, y) {
         (Some(x), Some(y)) => {
             let chosen = words.select(condition, &x, &y);
-            self::real(&chosen, real_of_both)
+            self::real(&chosen, real)
         }
         _ => refused(),
     }

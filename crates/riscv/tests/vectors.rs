@@ -1,0 +1,446 @@
+//! Vectors are those of V.
+
+use mpc::Recipient;
+use riscv::decode::{decode, encode};
+use riscv::encoding::Encoding;
+use riscv::extensions::encodings;
+use riscv::formats::{Format, Operands, Part};
+use riscv::operation::vectors::{Source, VectorFunction};
+use riscv::program::Segment;
+use riscv::real::Real;
+use riscv::secret::Word;
+use riscv::secret::evaluation::{reveal, share};
+use riscv::{Fault, Instruction, Machine, Plain, Program, Secret, Signs, Words};
+use testkit::{Random, run, usual_parties};
+
+fn program() -> Program {
+    Program::parse(include_bytes!("../programs/vectors.elf")).expect("it is one")
+}
+
+/// Every instruction leaves what another processor left: `vectors.txt` is what `vectors.elf` writes there
+/// (qemu-riscv64 7.2 with vlen=128).
+#[test]
+fn results_are_those_of_another_processor() {
+    let program = program();
+    let named = |name| program.function(name).expect("it is there");
+    let mut machine = Machine::new(Plain, &program, u64::MAX).expect("it fits");
+    let lines: Vec<&str> = include_str!("../programs/vectors.txt").lines().collect();
+    assert_eq!(machine.call(named("count"), &[]), Ok(lines.len() as u64));
+    let mut wrong = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let got = machine.call(named("vectors"), &[number as u64]);
+        let entry = entry(&program, number);
+        if got.as_ref().map(|got| format!("{got:016x}")).as_deref() != Ok(*line) {
+            wrong.push(format!("{entry}: {got:x?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The instruction of an entry.
+fn entry(program: &Program, number: usize) -> String {
+    let segment = program
+        .segments
+        .iter()
+        .find(|segment| segment.executable)
+        .expect("there is one");
+    // A vadd.vv without a mask is the first.
+    let first = 0x0288_0c57_u32.to_le_bytes();
+    let start = segment
+        .bytes
+        .windows(4)
+        .position(|bytes| bytes == first)
+        .expect("it is there");
+    let at = start + 8 * number;
+    let word = u32::from_le_bytes(segment.bytes[at..at + 4].try_into().expect("four bytes"));
+    decode(word).map_or_else(
+        || format!("{word:#x}"),
+        |instruction| instruction.to_string(),
+    )
+}
+
+/// Where programs and data lie.
+const CODE: u64 = 1 << 16;
+const DATA: u64 = 1 << 20;
+
+/// An instruction by its name.
+fn instruction(name: &str, rd: u8, rs1: u8, rs2: u8, immediate: i32) -> u32 {
+    let encoding = encodings().find(|encoding| encoding.name == name);
+    let operation = encoding
+        .unwrap_or_else(|| panic!("there is no {name}"))
+        .operation;
+    let operands = Operands {
+        rd,
+        rs1,
+        rs2,
+        immediate,
+    };
+    encode(&Instruction {
+        operation,
+        operands,
+        length: 4,
+    })
+}
+
+/// A machine that carries out these instructions and returns.
+fn machine<W: Words>(words: W, text: &[u32]) -> Machine<W> {
+    let mut program = program();
+    let text = text.iter().chain(&[0x8067]);
+    program.segments = vec![Segment {
+        start: CODE,
+        bytes: text.flat_map(|word| word.to_le_bytes()).collect(),
+        writable: false,
+        executable: true,
+    }];
+    Machine::new(words, &program, 1000).expect("it fits")
+}
+
+/// What an instruction works with: vectors a, b and the result before, a mask, a word for all elements.
+struct Operation<Word> {
+    vectors: [Vec<Word>; 3],
+    mask: Word,
+    scalar: Word,
+}
+
+/// The result's registers and the integer that it may be.
+fn results<W: Words>(
+    words: W,
+    encoding: &Encoding,
+    (bits, masked): (u32, bool),
+    of: &Operation<W::Word>,
+) -> Result<Vec<W::Word>, Fault> {
+    let (length, bytes) = (128 / bits as i32, u64::from(bits / 8));
+    let kind = (bits / 8).ilog2() as i32 * 8;
+    let load = format!("vle{bits}.v");
+    let scalar = matches!(encoding.format, Format::Vector(parts) if parts.contains(&Part::Integer));
+    let constant = matches!(encoding.format, Format::Vector(parts) if !parts.contains(&Part::Second) && !parts.contains(&Part::IntegerSource));
+    let rs1 = if constant {
+        3
+    } else if matches!(encoding.format, Format::Vector(parts) if parts.contains(&Part::Second)) {
+        16
+    } else {
+        15
+    };
+    let fixed = encoding.mask & 1 << 25 != 0;
+    let unmasked = if fixed {
+        (encoding.bits >> 25 & 1) as i32
+    } else {
+        i32::from(!masked)
+    };
+    let operands = Operands {
+        rd: if scalar { 10 } else { 24 },
+        rs1: if encoding.mask & 0x000f_8000 != 0 {
+            (encoding.bits >> 15 & 31) as u8
+        } else {
+            rs1
+        },
+        rs2: if encoding.mask & 0x01f0_0000 != 0 {
+            (encoding.bits >> 20 & 31) as u8
+        } else {
+            8
+        },
+        immediate: unmasked,
+    };
+    let tested = Instruction {
+        operation: encoding.operation,
+        operands,
+        length: 4,
+    };
+    let text = [
+        instruction("vsetivli", 0, length as u8, 0, kind),
+        instruction(&load, 8, 10, 0, 1),
+        instruction(&load, 16, 11, 0, 1),
+        instruction(&load, 24, 12, 0, 1),
+        instruction("vlm.v", 0, 13, 0, 1),
+        encode(&tested),
+        instruction("vs2r.v", 24, 14, 0, 1),
+    ];
+    let mut machine = machine(words, &text);
+    machine.memory.map(DATA, vec![0; 1024], true)?;
+    for (vector, place) in of.vectors.iter().zip([DATA, DATA + 64, DATA + 128]) {
+        for (at, word) in (0..).zip(vector) {
+            machine
+                .memory
+                .store(&machine.words, place + bytes * at, bytes, word)?;
+        }
+    }
+    for at in 0..2 {
+        let shifted = machine.words.constant(8 * at);
+        let byte = machine
+            .words
+            .shift_right(&of.mask, &shifted, Signs::Unsigned);
+        machine
+            .memory
+            .store(&machine.words, DATA + 192 + at, 1, &byte)?;
+    }
+    let places = [0, 64, 128, 192, 256].map(|place| machine.words.constant(DATA + place));
+    let mut arguments = places.to_vec();
+    arguments.push(of.scalar.clone());
+    let mut results = vec![machine.call(CODE, &arguments)?];
+    if !scalar {
+        results[0] = machine.words.constant(0);
+    }
+    for at in 0..4 {
+        results.push(
+            machine
+                .memory
+                .load(&mut machine.words, DATA + 256 + 8 * at, 8)?,
+        );
+    }
+    Ok(results)
+}
+
+/// Those that take integers, and whose places do not depend on them.
+fn tested(encoding: &Encoding, bits: u32, division: bool) -> bool {
+    let riscv::Operation::Vector(vector) = encoding.operation else {
+        return false;
+    };
+    let is_float = encoding.name.starts_with("vf") && encoding.name != "vfirst.m"
+        || encoding.name.starts_with("vmf");
+    let by_place = encoding.name.contains("slide")
+        && vector.source == Source::Integer
+        && !encoding.name.contains('1');
+    let refused = encoding.name.starts_with("vrgather.v")
+        && vector.source != Source::Constant(Signs::Unsigned)
+        || encoding.name == "vfirst.m";
+    let divides = encoding.name.starts_with("vdiv") || encoding.name.starts_with("vrem");
+    let narrow = encoding.name.starts_with("vw") || encoding.name.starts_with("vn");
+    let too_long = bits == 64 && narrow;
+    let part =
+        matches!(vector.function, VectorFunction::Extend(times, _) if u32::from(times) * 8 > bits);
+    !is_float && !by_place && !refused && !too_long && !part && (division || !divides)
+}
+
+/// Each instruction on secrets, with public masks and secret ones and without, against the same on what is public.
+fn check(protocol: &str, lengths: &[u32], division: bool) {
+    let random = Random::new(17).words(64);
+    let edges = [
+        0,
+        u64::MAX,
+        1 << 63,
+        1 << 31,
+        0x7fff_ffff,
+        0x80,
+        5,
+        0xffff_8000,
+    ];
+    let value = |at: usize| {
+        if at % 3 == 0 {
+            edges[at / 3 % 8]
+        } else {
+            random[at % 64]
+        }
+    };
+    let cases: Vec<_> = lengths
+        .iter()
+        .flat_map(|&bits| {
+            let of_length = encodings().filter(move |encoding| tested(encoding, bits, division));
+            of_length.flat_map(move |encoding| [0, 1, 2].map(|mask| (bits, encoding, mask)))
+        })
+        // Without a mask in the instruction there is one case.
+        .filter(|(_, encoding, mask)| *mask == 0 || encoding.mask & 1 << 25 == 0)
+        .collect();
+    assert!(cases.len() > 100);
+    let numbers: Vec<u64> = (0..50).map(value).collect();
+    let operation = |words: &dyn Fn(usize) -> Word, bits: u32, mask: Word| {
+        let length = 128 / bits as usize;
+        Operation {
+            vectors: [0, 16, 32].map(|from| (from..from + length).map(words).collect()),
+            mask,
+            scalar: words(48),
+        }
+    };
+    let found = run(protocol, usual_parties(protocol), |p| {
+        let own = (p.party() == 0).then_some(numbers.as_slice());
+        let secret = share(p, 0, own, numbers.len())?;
+        let mut words = Vec::new();
+        for (bits, encoding, mask) in &cases {
+            let mask_word = if *mask == 2 {
+                secret[49].clone()
+            } else {
+                Word::Public(numbers[49])
+            };
+            let of = operation(&|at| secret[at].clone(), *bits, mask_word);
+            let result = results(Secret, encoding, (*bits, *mask > 0), &of);
+            words.extend(result.unwrap_or_else(|fault| panic!("{}: {fault}", encoding.name)));
+        }
+        Ok(reveal(p, &words, Recipient::All)?.expect("all learn it"))
+    });
+    for found in found {
+        for ((bits, encoding, mask), found) in cases.iter().zip(found.chunks(5)) {
+            let length = 128 / *bits as usize;
+            let of = Operation {
+                vectors: [0, 16, 32].map(|from| numbers[from..from + length].to_vec()),
+                mask: numbers[49],
+                scalar: numbers[48],
+            };
+            let expected = results(Plain, encoding, (*bits, *mask > 0), &of).expect("it runs");
+            assert_eq!(found, expected, "{} of {bits} bits, {mask}", encoding.name);
+        }
+    }
+}
+
+#[test]
+fn instructions_in_the_reference() {
+    check("plain", &[8, 32, 64], true);
+}
+
+#[test]
+fn instructions_by_replicated_sharing() {
+    check("replicated", &[32], false);
+}
+
+#[test]
+fn instructions_by_two_parties_and_a_dealer() {
+    check("additive_2_dealer", &[64], false);
+}
+
+#[test]
+fn what_would_tell_of_a_secret_is_refused() {
+    run("plain", 1, |p| {
+        let words = share(p, 0, Some(&[1; 50]), 50)?;
+        let of = |at: usize| words[at].clone();
+        for (name, fault) in [
+            ("vrgather.vv", Fault::SecretElement),
+            ("vrgather.vx", Fault::SecretElement),
+            ("vslidedown.vx", Fault::SecretElement),
+            ("vfirst.m", Fault::SecretElement),
+        ] {
+            let encoding = encodings()
+                .find(|encoding| encoding.name == name)
+                .expect("it is there");
+            let operation = Operation {
+                vectors: [0, 16, 32].map(|from| (from..from + 4).map(of).collect()),
+                mask: Word::Public(1),
+                scalar: of(48),
+            };
+            let result = results(Secret, encoding, (32, false), &operation);
+            assert_eq!(result.err(), Some(fault), "{name}");
+        }
+        // How many elements: vsetvli a0, a0, e64, m1.
+        let mut machine = machine(Secret, &[instruction("vsetvli", 10, 10, 0, 24)]);
+        assert_eq!(
+            machine.call(CODE, &[of(0)]).err(),
+            Some(Fault::SecretLength)
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn kinds_of_vectors_that_do_not_exist_are_none() {
+    // vsetivli a0, 3, kind; csrr a1, vtype; and a sum of them.
+    let kind = |code: i32, more: &[u32]| {
+        let mut text = vec![
+            instruction("vsetivli", 10, 3, 0, code),
+            instruction("csrrs", 11, 0, 0, 0xc21),
+        ];
+        text.extend(more);
+        let mut machine = machine(Plain, &text);
+        let length = machine.call(CODE, &[]);
+        (length, *machine.register(11))
+    };
+    assert_eq!(kind(0b11_000, &[]), (Ok(2), 0b11_000));
+    assert_eq!(kind(0b01_101, &[]), (Ok(0), 1 << 63));
+    assert_eq!(kind(0b00_100, &[]), (Ok(0), 1 << 63));
+    let sum = instruction("vadd.vv", 1, 2, 3, 1);
+    assert_eq!(kind(0b01_101, &[sum]).0, Err(Fault::VectorKind));
+    // Eight groups of 64 registers, if there were as many.
+    let fields = instruction("vlseg8e64.v", 0, 2, 0, 1);
+    assert_eq!(kind(0b00_011, &[fields]).0, Err(Fault::VectorRegisters));
+    let last = instruction("vadd.vv", 31, 2, 3, 1);
+    assert_eq!(kind(0b11_001, &[last]).0, Err(Fault::VectorRegisters));
+}
+
+/// Toward zero whatever the rounding mode is, as casts are.
+#[test]
+fn floats_become_integers_toward_zero() {
+    let values = [1.75, -2.5];
+    let text = [
+        instruction("vsetivli", 0, 2, 0, 24),
+        instruction("vle64.v", 8, 10, 0, 1),
+        instruction("vfcvt.rtz.x.f.v", 16, 0, 8, 1),
+        instruction("vse64.v", 16, 10, 0, 1),
+    ];
+    let mut machine = machine(Plain, &text);
+    let bytes = values
+        .iter()
+        .flat_map(|value: &f64| value.to_le_bytes())
+        .collect();
+    machine
+        .memory
+        .map(DATA, bytes, true)
+        .expect("nothing is there");
+    machine.call(CODE, &[DATA]).expect("it returns");
+    let found = [0, 8].map(|at| machine.memory.load(&mut Plain, DATA + at, 8));
+    assert_eq!(found, [Ok(1), Ok(-2_i64 as u64)]);
+}
+
+/// A sum of products as compilers make it of a loop: vfmacc for each part, then vfredosum.
+#[test]
+fn secret_floats_are_elements_too() {
+    let (left, right) = ([1.5, -2.0, 0.25, 100.0], [4.0, 0.5, -8.0, 0.125]);
+    let text = [
+        instruction("vsetivli", 0, 2, 0, 24),
+        instruction("vmv.v.i", 24, 0, 0, 1),
+        instruction("vle64.v", 8, 10, 0, 1),
+        instruction("vle64.v", 16, 11, 0, 1),
+        instruction("vfmacc.vv", 24, 16, 8, 1),
+        instruction("addi", 10, 10, 0, 16),
+        instruction("addi", 11, 11, 0, 16),
+        instruction("vle64.v", 8, 10, 0, 1),
+        instruction("vle64.v", 16, 11, 0, 1),
+        instruction("vfmacc.vv", 24, 16, 8, 1),
+        // The greater of each two of the last.
+        instruction("vmflt.vv", 0, 16, 8, 1),
+        instruction("vmerge.vvm", 8, 16, 8, 0),
+        instruction("vse64.v", 8, 12, 0, 1),
+        instruction("vmv.v.i", 1, 0, 0, 1),
+        instruction("vfredosum.vs", 1, 1, 24, 1),
+        instruction("vfmv.f.s", 10, 0, 1, 1),
+    ];
+    let real = Real {
+        bytes: 8,
+        scale: 16,
+    };
+    for protocol in ["plain", "replicated", "additive_2_dealer"] {
+        for found in run(protocol, usual_parties(protocol), |p| {
+            let values: Vec<u64> = left
+                .iter()
+                .chain(&right)
+                .map(|value| real.encode(f64::to_bits(*value)).expect("it fits"))
+                .collect();
+            let own = (p.party() == 0).then_some(values.as_slice());
+            let words = share(p, 0, own, 8)?;
+            let mut machine = machine(Secret, &text);
+            machine
+                .memory
+                .map(DATA, vec![0; 128], true)
+                .expect("nothing is there");
+            for (at, word) in (0..).zip(&words) {
+                let float = Secret.float(word, real);
+                machine
+                    .memory
+                    .store(&Secret, DATA + 8 * at, 8, &float)
+                    .expect("it is mapped");
+            }
+            let arguments = [0, 32, 64].map(|at| Word::Public(DATA + at));
+            machine.call(CODE, &arguments).expect("it returns");
+            let mut words = vec![machine.float_register(10).clone()];
+            for at in [64, 72] {
+                words.push(
+                    machine
+                        .memory
+                        .load(&mut Secret, DATA + at, 8)
+                        .expect("it is mapped"),
+                );
+            }
+            Ok(reveal(p, &words, Recipient::All)?.expect("all learn it"))
+        }) {
+            let found: Vec<f64> = found.into_iter().map(f64::from_bits).collect();
+            // 6 − 1 − 2 + 12.5, each product with a unit or less.
+            assert!((found[0] - 15.5).abs() <= 4.0 / 65536.0, "{}", found[0]);
+            assert_eq!(found[1..], [0.25, 100.0]);
+        }
+    }
+}
