@@ -4,7 +4,7 @@
 use ring::memory::{Watched, most};
 use riscv::memory::MOST;
 use riscv::secret::Word;
-use riscv::secret::node::Node;
+use riscv::secret::node::{Facts, Node};
 use riscv::{Machine, Program, Secret, Stop};
 use testkit::Random;
 
@@ -90,7 +90,7 @@ fn runs(program: &Program, start: u64) {
 
 /// A word that nobody looks into.
 fn secret() -> Word {
-    Node::shared([1, 2], [3, 4])
+    Node::shared(Facts::NONE, [1, 2], [3, 4])
 }
 
 /// Whether so much of a file is left that it is a program.

@@ -86,9 +86,11 @@ fn instruction(name: &str, rd: u8, rs1: u8, rs2: u8, immediate: i32) -> u32 {
 fn machine<W: Words>(words: W, text: &[u32]) -> Machine<W> {
     let mut program = program();
     let text = text.iter().chain(&[0x8067]);
+    let bytes: Vec<u8> = text.flat_map(|word| word.to_le_bytes()).collect();
     program.segments = vec![Segment {
         start: CODE,
-        bytes: text.flat_map(|word| word.to_le_bytes()).collect(),
+        size: bytes.len() as u64,
+        bytes,
         writable: false,
         executable: true,
     }];
