@@ -30,7 +30,7 @@ fn main() {
 fn speed<W: Words + Clone>(words: W, program: &Program, name: &str, arguments: [u64; 2]) -> f64 {
     let run = |_| {
         let mut machine = Machine::new(words.clone(), program, u64::MAX).expect("it fits");
-        let values = (0..SIZE).map(|at| (at * 0x9e37_79b9 >> 7) as u8);
+        let values = (0..SIZE).map(|at| ((at * 0x9e37_79b9) >> 7) as u8);
         machine
             .memory
             .map(DATA, values.collect(), true)

@@ -128,12 +128,12 @@ impl<W: Words> Machine<W> {
         for number in numbers {
             results.push((number, self.result(of, with, number, bytes)?));
         }
-        let wide = match of.function {
-            VectorFunction::Lanes(_, Shape::Wide(..) | Shape::WideFirst(_)) => true,
-            VectorFunction::Convert(_, Shape::Wide(..)) => true,
-            VectorFunction::WideMultiplyAdd(..) => true,
-            _ => false,
-        };
+        let wide = matches!(
+            of.function,
+            VectorFunction::Lanes(_, Shape::Wide(..) | Shape::WideFirst(_))
+                | VectorFunction::Convert(_, Shape::Wide(..))
+                | VectorFunction::WideMultiplyAdd(..)
+        );
         if of.function == VectorFunction::Merge {
             let all = Operands {
                 immediate: 1,
