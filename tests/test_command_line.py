@@ -428,12 +428,15 @@ def test_interrupting_ends_parties_in_threads(what: str, tmp_path: Path) -> None
     process = subprocess.Popen(
         [sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "in\n"
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    # They would wait for ten minutes.
-    _, err = process.communicate(timeout=120)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "in\n"
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        # They would wait for ten minutes.
+        _, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
     # Of a signal that nobody caught, and of none that brought the interpreter down.
     assert process.returncode == -signal.SIGINT, err
     assert "terminate called" not in err
