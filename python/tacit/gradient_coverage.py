@@ -357,7 +357,10 @@ WHOLE: tuple[str, ...] = (
     "rsub",
     "scatter",
     "scatter_add",
+    "scatter_reduce/amax",
+    "scatter_reduce/amin",
     "scatter_reduce/mean",
+    "scatter_reduce/prod",
     "scatter_reduce/sum",
     "select",
     "select_scatter",
@@ -459,9 +462,6 @@ PARTLY: dict[str, str] = {
     "nn.functional.linear_cross_entropy/chunked_none": "torch_nn._linear_cross_entropy_batch_chunked_no_reduction",
     "nn.functional.normalize": "the norm of order -1.0",
     "norm": "the norm of order -1",
-    "scatter_reduce/amax": "aten.scatter.value",
-    "scatter_reduce/amin": "aten.scatter.value",
-    "scatter_reduce/prod": "aten.scatter.value",
 }
 
 #: No form works; all say this.

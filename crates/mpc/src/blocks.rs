@@ -26,6 +26,10 @@ pub(crate) fn for_each<const O: usize, const I: usize>(
     let n = outputs
         .first()
         .map_or_else(|| inputs[0].len(), |slice| slice.len());
+    assert!(
+        outputs.iter().all(|slice| slice.len() == n) && inputs.iter().all(|slice| slice.len() == n),
+        "slices of {n} elements"
+    );
     let rates = Rates {
         outputs: [64; O],
         inputs: [64; I],

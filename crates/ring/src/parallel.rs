@@ -31,9 +31,14 @@ pub fn map_blocks<T: Send, U: Sync, const O: usize, const I: usize>(
     inputs: [&[U]; I],
     work: impl Fn(usize, [&mut [T]; O], [&[U]; I]) + Sync,
 ) {
-    let whole = |length: usize| assert!(length == n, "slices of {n} elements");
-    outputs.iter().for_each(|slice| whole(slice.len()));
-    inputs.iter().for_each(|slice| whole(slice.len()));
+    assert!(
+        outputs.iter().all(|slice| slice.len() == n),
+        "outputs of {n} elements"
+    );
+    assert!(
+        inputs.iter().all(|slice| slice.len() == n),
+        "inputs of {n} elements"
+    );
     let rates = Rates {
         outputs: [64; O],
         inputs: [64; I],

@@ -6,7 +6,6 @@ from typing import Any
 from tacit.commands.options import add_setting, chosen_setting, write_json
 from tacit.commands.riscv_job import Job, add_job, job
 from tacit.errors import MisuseError
-from tacit.rehearsal.cost import TIMEOUT
 
 
 def add(commands: Any) -> None:
@@ -28,6 +27,7 @@ def run(parsed: argparse.Namespace) -> None:
     setting, wanted = chosen_setting(parsed), job(parsed, None, lengths=True)
     wanted.check(setting.parties)
     import tacit
+    from tacit.rehearsal.cost import TIMEOUT
 
     consumes = setting.protocol == "additive"
     try:
