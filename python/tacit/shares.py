@@ -48,9 +48,8 @@ class Geometry:
 
 def array(part: torch.Tensor) -> NDArray[Any]:
     """A component as it lies in memory, or in order; with at least one dimension."""
-    kept = part.__dict__.get(_ARRAY)
-    if kept is not None and kept[0] == id(part):
-        made_as: NDArray[Any] = kept[1]
+    made_as = _made_as(part)
+    if made_as is not None:
         return made_as
     part = part.contiguous()
     return part.numpy() if part.dim() else part.view(1).numpy()
@@ -58,8 +57,13 @@ def array(part: torch.Tensor) -> NDArray[Any]:
 
 def is_whole(part: torch.Tensor) -> bool:
     """Whether a component is, as it lies in memory, what an operation of the core wrote, and no view."""
+    return _made_as(part) is not None
+
+
+def _made_as(part: torch.Tensor) -> NDArray[Any] | None:
+    """The array that a component was made of; a copy of the component has its mark, and is another."""
     kept = part.__dict__.get(_ARRAY)
-    return kept is not None and kept[0] == id(part)
+    return kept[1] if kept is not None and kept[0] == id(part) else None
 
 
 def _arrays(parts: Parts) -> list[NDArray[Any]]:

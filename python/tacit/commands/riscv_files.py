@@ -27,24 +27,19 @@ def zeros(short: str, count: int, option: str) -> "np.ndarray[Any, Any]":
     """In the place of numbers of which the length alone is known."""
     import numpy as np
 
-    from tacit.riscv import MOST_ELEMENTS, TYPES
+    from tacit.riscv import MOST_ELEMENTS
 
-    if short not in TYPES:
-        raise MisuseError(f"{option}: no type is called {short!r}; known are {', '.join(TYPES)}")
+    dtype = _dtype(short, option)
     if count > MOST_ELEMENTS:
         raise MisuseError(f"{option}: {MOST_ELEMENTS} elements are the most")
-    return np.zeros(count, TYPES[short])
+    return np.zeros(count, dtype)
 
 
 def numbers(short: str, path: Path, option: str) -> "np.ndarray[Any, Any]":
     """The numbers of a file, of the type that the option says."""
     import numpy as np
 
-    from tacit.riscv import TYPES
-
-    if short not in TYPES:
-        raise MisuseError(f"{option}: no type is called {short!r}; known are {', '.join(TYPES)}")
-    dtype, content = np.dtype(TYPES[short]), bytes_of(path, option)
+    dtype, content = _dtype(short, option), bytes_of(path, option)
     try:
         if path.suffix == ".npy":
             values = np.load(io.BytesIO(content), allow_pickle=False)
@@ -66,3 +61,13 @@ def numbers(short: str, path: Path, option: str) -> "np.ndarray[Any, Any]":
     if len(values) and not (limits.min <= values.min() and values.max() <= limits.max):
         raise MisuseError(f"{option}: a value in {path} is no {short}: {limits.min} to {limits.max}")
     return values.astype(dtype)
+
+
+def _dtype(short: str, option: str) -> "np.dtype[Any]":
+    import numpy as np
+
+    from tacit.riscv import TYPES
+
+    if short not in TYPES:
+        raise MisuseError(f"{option}: no type is called {short!r}; known are {', '.join(TYPES)}")
+    return np.dtype(TYPES[short])

@@ -113,33 +113,22 @@ class Job:
         from tacit.riscv import Program
 
         here, program = tacit.session(), Program(self.program, self.name)
-        secret: dict[str, Any] = {
-            name: (owner, values if here.party == owner else None)
-            for name, (owner, _, values) in self.secret.items()
+        same: dict[str, Any] = {
+            "secret": {
+                name: (owner, values if here.party == owner else None)
+                for name, (owner, _, values) in self.secret.items()
+            },
+            "public": self.public,
+            "output": self.output,
+            "open_branches": self.open_branches,
+            "oblivious": self.oblivious,
+            "limit": self.limit,
         }
         before, started = here.meter.total, time.perf_counter()
         if self.function is None:
-            found = program.run(
-                [str(argument) for argument in self.arguments],
-                secret=secret,
-                public=self.public,
-                output=self.output,
-                open_branches=self.open_branches,
-                oblivious=self.oblivious,
-                limit=self.limit,
-            )
+            found = program.run([str(argument) for argument in self.arguments], **same)
         else:
-            found = program.call(
-                self.function,
-                self.arguments,
-                secret=secret,
-                public=self.public,
-                result=self.result,
-                output=self.output,
-                open_branches=self.open_branches,
-                oblivious=self.oblivious,
-                limit=self.limit,
-            )
+            found = program.call(self.function, self.arguments, result=self.result, **same)
         seconds, spent = time.perf_counter() - started, here.meter.total - before
         told = _told(here, {"rounds": spent.rounds, "bytes": spent.bytes_sent, "seconds": seconds})
         return {
