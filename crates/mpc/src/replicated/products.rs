@@ -156,14 +156,14 @@ fn masked_product<const N: usize>(
     } in runs
     {
         let n = range.len();
-        let rates = Rates {
-            outputs: [64, if message.is_empty() { 0 } else { 64 }],
-            inputs: [],
-        };
+        let outputs = [64, if message.is_empty() { 0 } else { 64 }];
         if !elementwise {
             blocks::for_each_packed(
                 n,
-                rates,
+                Rates {
+                    outputs,
+                    inputs: [],
+                },
                 [&mut out[range], message],
                 [],
                 #[inline(always)]
@@ -172,7 +172,6 @@ fn masked_product<const N: usize>(
             continue;
         }
         // Added, multiplied and masked in passing: every element is used once.
-        let Rates { outputs, .. } = rates;
         blocks::for_each_packed(
             n,
             Rates {

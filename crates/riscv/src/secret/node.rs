@@ -296,29 +296,6 @@ impl Origin {
             | Self::Population(x)
             | Self::Truncate(x, _)
             | Self::Real(x, _) => [Some(x), None],
-            Self::Bytes(_) => [None, None],
-        }
-    }
-
-    fn into_words(self) -> [Option<Word>; 2] {
-        match self {
-            Self::Sum(x, y)
-            | Self::Difference(x, y)
-            | Self::Union(x, y)
-            | Self::Product(x, y)
-            | Self::And(x, y)
-            | Self::Xor(x, y)
-            | Self::Less(x, y, _)
-            | Self::Choose(x, y)
-            | Self::Quotient(x, y, ..) => [Some(x), Some(y)],
-            Self::ShiftLeft(x, _)
-            | Self::ShiftRight(x, ..)
-            | Self::Extend(x, ..)
-            | Self::Sign(x, _)
-            | Self::IsZero(x)
-            | Self::Population(x)
-            | Self::Truncate(x, _)
-            | Self::Real(x, _) => [Some(x), None],
             // They are few, and floats themselves: nothing else is made of them.
             Self::Bytes(_) => [None, None],
         }
@@ -330,7 +307,9 @@ impl Origin {
 fn release(origin: Option<Origin>) {
     let mut left: Vec<Origin> = origin.into_iter().collect();
     while let Some(origin) = left.pop() {
-        for word in origin.into_words().into_iter().flatten() {
+        let words = origin.words().map(Option::<&Word>::cloned);
+        drop(origin);
+        for word in words.into_iter().flatten() {
             if let Word::Secret(node) = word {
                 left.extend(
                     Rc::into_inner(node)
