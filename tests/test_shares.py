@@ -5,7 +5,7 @@ import copy
 import torch
 
 import tacit
-from tacit import shares
+from tacit import components
 
 
 def test_an_array_is_the_memory_of_its_component_in_every_state() -> None:
@@ -26,10 +26,10 @@ def test_an_array_is_the_memory_of_its_component_in_every_state() -> None:
             "copied and written": copy.deepcopy(part).add_(1),
         }
         for name, view in views.items():
-            array = shares.array(view)
+            array = components.array(view)
             assert array.flags.c_contiguous, name
             assert torch.equal(torch.from_numpy(array).view(view.shape), view), name
-        assert shares.array(part) is shares.array(part)
+        assert components.array(part) is components.array(part)
 
     tacit.launch(program, protocol="plain", parties=2)
 

@@ -89,7 +89,7 @@ INSIDE = {
 MODULES = [
     ["_core", "coverage", "gradient_coverage"],
     ["errors"],
-    ["fixed", "meter", "storages"],
+    ["components", "fixed", "meter", "storages"],
     ["session", "starting", "_entry"],
     ["processes", "_party", "generators", "paths", "trace"],
     ["launch", "ranges"],

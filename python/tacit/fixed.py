@@ -23,6 +23,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -64,8 +65,7 @@ MOST_FRACTION_BITS = 40
 MORE_IN_GRADIENTS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(NamedTuple):
     """How many fraction bits numbers have."""
 
     bits: int
@@ -96,7 +96,7 @@ def scale_of(bits: int) -> Scale:
 
 def of_sum(scales: Sequence[Scale]) -> Scale:
     """The scale at which numbers are added, chosen among, and compared: the greatest."""
-    return max(scales, key=lambda scale: scale.bits)
+    return max(scales)
 
 
 def of_dtype(session: Scale, dtype: torch.dtype) -> Scale:

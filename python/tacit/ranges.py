@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from tacit import _core, fixed, paths
+from tacit.components import array
 from tacit.errors import RangeWarning
 from tacit.fixed import Scale
 from tacit.session import Session
@@ -91,7 +92,7 @@ def check_value(session: Session, words: torch.Tensor, scale: Scale) -> None:
 
 def _greatest(words: torch.Tensor) -> int:
     if words.is_contiguous():
-        return _core.greatest_magnitude((words if words.dim() else words.view(1)).numpy())
+        return _core.greatest_magnitude(array(words))
     # A view, which may repeat few words without end, is not copied for that.
     lowest, highest = words.aminmax()
     return max(-int(lowest), int(highest))

@@ -15,15 +15,12 @@ import torch
 from numpy.typing import NDArray
 
 from tacit import _core, ranges
+from tacit.components import array, made_of
 from tacit.session import Session
 
 Parts = tuple[torch.Tensor, ...]
 
 Pair = tuple[int, int]
-
-#: Where a component keeps the array that it was made as, with its own identity: PyTorch copies attributes
-#: with a component, and the copied array has other memory than the copied component.
-_ARRAY = "_tacit_array"
 
 
 @dataclass(frozen=True)
@@ -44,26 +41,6 @@ class Geometry:
     def core(self) -> _core.Convolution:
         """The same for the core."""
         return _core.Convolution(**vars(self))
-
-
-def array(part: torch.Tensor) -> NDArray[Any]:
-    """A component as it lies in memory, or in order; with at least one dimension."""
-    made_as = _made_as(part)
-    if made_as is not None:
-        return made_as
-    part = part.contiguous()
-    return part.numpy() if part.dim() else part.view(1).numpy()
-
-
-def is_whole(part: torch.Tensor) -> bool:
-    """Whether a component is, as it lies in memory, what an operation of the core wrote, and no view."""
-    return _made_as(part) is not None
-
-
-def _made_as(part: torch.Tensor) -> NDArray[Any] | None:
-    """The array that a component was made of; a copy of the component has its mark, and is another."""
-    kept = part.__dict__.get(_ARRAY)
-    return kept[1] if kept is not None and kept[0] == id(part) else None
 
 
 def _arrays(parts: Parts) -> list[NDArray[Any]]:
@@ -87,15 +64,11 @@ def _bits(session: Session, shape: Sequence[int]) -> tuple[Parts, list[NDArray[n
 def _empty(session: Session, shape: Sequence[int], kind: Any) -> tuple[Parts, list[NDArray[Any]]]:
     # NumPy takes less time than PyTorch for small memory, and finds large pages for large memory.
     arrays = [np.empty(shape, kind) for _ in range(session.core.parts)]
-    out = tuple(map(torch.from_numpy, arrays))
-    if not arrays[0].size:
-        # PyTorch has other strides than NumPy where there are no elements.
-        out = tuple(torch.empty(shape, dtype=part.dtype) for part in out)
-    if not (len(shape) and arrays[0].size):
-        return out, _arrays(out)
-    for part, made_as in zip(out, arrays, strict=True):
-        part.__dict__[_ARRAY] = id(part), made_as
-    return out, arrays
+    if arrays[0].size and shape:
+        return tuple(map(made_of, arrays)), arrays
+    # PyTorch has other strides than NumPy where there are no elements.
+    out = tuple(torch.empty(shape, dtype=torch.from_numpy(memory).dtype) for memory in arrays)
+    return out, _arrays(out)
 
 
 def share(session: Session, words: torch.Tensor | None, owner: int, shape: Sequence[int]) -> Parts:

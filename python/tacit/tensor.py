@@ -251,13 +251,13 @@ class SecretTensor(_Tensor):
 def _wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -> Any:
     """The outer tensor: strides and offset are those of the components, so that PyTorch itself knows what
     can be viewed. It has no memory, and whoever asks for its address is told so."""
-    if parts:
-        part = parts[0]
+    part = parts[0] if parts else None
+    if part is None or (part.is_contiguous() and not part.storage_offset()):
+        made = torch.Tensor._make_wrapper_subclass(cls, shape if part is None else part.shape, dtype=dtype)
+    else:
         made = torch.Tensor._make_wrapper_subclass(
             cls, part.shape, strides=part.stride(), storage_offset=part.storage_offset(), dtype=dtype
         )
-    else:
-        made = torch.Tensor._make_wrapper_subclass(cls, torch.Size(shape), dtype=dtype)
     torch._C._set_throw_on_mutable_data_ptr(made)
     return made
 

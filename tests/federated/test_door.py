@@ -14,7 +14,7 @@ import torch
 from worlds import LONG, Servers, beyond_the_bound, written
 
 import tacit
-from tacit import _core, fixed, shares
+from tacit import _core, components, fixed
 from tacit.commands.federated_serve import _line
 from tacit.errors import DesyncError, EncodingError, MisuseError, PeerError, RefusedError, SetupError
 from tacit.federated import Client
@@ -241,7 +241,7 @@ def test_noise_of_pairs_is_the_same_at_all_and_known_to_none() -> None:
         before = session.core.totals()["payload_bytes"]
         parts = tuple(part.clone() for part in x._parts)
         variance = round((deviation * 2.0**x._scale.bits) ** 2)
-        session.core.add_noise([shares.array(part) for part in parts], variance)
+        session.core.add_noise([components.array(part) for part in parts], variance)
         assert session.core.totals()["payload_bytes"] == before
         noisy = x.like(parts)
         known = sum(part for part in (noisy - x)._parts)

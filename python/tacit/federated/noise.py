@@ -25,7 +25,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from tacit import shares
+from tacit import components, shares
 from tacit.errors import MisuseError
 from tacit.federated.joint import joint
 from tacit.tensor import SecretTensor
@@ -51,7 +51,7 @@ def pairs(total: SecretTensor, deviation: float) -> SecretTensor:
     if session.protocol == BY_KEYS:
         parts = tuple(part.contiguous().clone() for part in total._parts)
         # A variance in whole squared units, never less than was asked for.
-        session.core.add_noise(list(map(shares.array, parts)), math.ceil(words**2))
+        session.core.add_noise(list(map(components.array, parts)), math.ceil(words**2))
         return total.like(parts)
     parts = total._parts
     for owner in range(session.parties):

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tacit import _core, shares
+from tacit import _core, components
 from tacit.errors import PeerError, TacitError
 from tacit.federated import width
 from tacit.federated.account import Account, Epsilons, Mechanism, epsilons
@@ -316,7 +316,7 @@ def _taken(session: Session, submissions: _core.Submissions, clients: list[int],
     is_sum = _is_sum(terms.settings)
     shape = (1 if is_sum else len(clients), terms.numbers)
     parts = tuple(torch.from_numpy(np.empty(shape, np.int64)) for _ in range(session.core.parts))
-    out = [shares.array(part) for part in parts]
+    out = [components.array(part) for part in parts]
     if is_sum:
         submissions.sum(session.core, terms.settings.word_bits, out)
     else:
@@ -334,7 +334,7 @@ def _part(session: Session, sealed: torch.Tensor) -> np.ndarray[tuple[int], np.d
     """What this server tells clients of what no server is to see."""
     assert isinstance(sealed, SecretTensor)
     words = np.empty(sealed.numel(), np.int64)
-    tells = session.core.seal([shares.array(part) for part in sealed._parts], [words])
+    tells = session.core.seal([components.array(part) for part in sealed._parts], [words])
     return (words if tells else words[:0]).view(np.uint8)
 
 

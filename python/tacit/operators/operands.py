@@ -6,7 +6,7 @@ from typing import Any, overload
 
 import torch
 
-from tacit import fixed, ranges, shares
+from tacit import components, fixed, ranges, shares
 from tacit.errors import MisuseError
 from tacit.fixed import WHOLE, Factor, Scale
 from tacit.session import Session
@@ -292,7 +292,7 @@ def _sum_of_terms(
     bits = 0
     for term in reversed(factor.terms):
         if check is not None:
-            words, factors = shares.array(x[0]), shares.array(term.words)
+            words, factors = components.array(x[0]), components.array(term.words)
             summands, truncated = x[0].numel(), term.bits > 0
             ranges.check_product(session, words, factors, summands, check, truncated=truncated)
         product = tuple(apply(part, term.words) for part in x)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import torch
 
-from tacit import paths, ranges, shares
+from tacit import components, paths, ranges
 from tacit.errors import MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
 from tacit.operators.calls import call_of
@@ -131,12 +131,14 @@ def _run(
     session.operator = operator.name
     try:
         # As torch.no_grad() does, in less time.
-        torch._C._set_grad_enabled(False)
+        if has_gradients:
+            torch._C._set_grad_enabled(False)
         call.note(session, func, args, kwargs)
         expected = call.expected(operator.scale, session, func, args, kwargs)
         return _carried_out(operator, expected, args, kwargs, secrets)
     finally:
-        torch._C._set_grad_enabled(has_gradients)
+        if has_gradients:
+            torch._C._set_grad_enabled(True)
         session.operator = ""
 
 
@@ -305,7 +307,8 @@ def _finished(
     parts = result._parts
     own = dtype = result.dtype
     if expected is not None:
-        assert expected.shape == result.shape, f"shape {result.shape} in the place of {expected.shape}"
+        # The components have the result's shape, and say it in less time.
+        assert expected.shape == parts[0].shape, f"shape {result.shape} in the place of {expected.shape}"
         assert expected.scale == result._scale, f"{result._scale} in the place of {expected.scale}"
         if expected.dtype != own:
             assert _kind(expected.dtype) == _kind(own), f"{own} in the place of {expected.dtype}"
@@ -320,12 +323,16 @@ def _finished(
 
 
 def _shares_memory(part: torch.Tensor, secrets: Sequence[SecretTensor]) -> bool:
-    computed = [secret._parts[0] for secret in secrets if secret.is_computed]
-    if shares.is_whole(part):
-        # Not made of another one: to be found among the operands, or new.
-        return any(part is other for other in computed)
-    mine = part.untyped_storage()._cdata
-    return mine in [other.untyped_storage()._cdata for other in computed]
+    is_whole = components.is_whole(part)
+    mine = None if is_whole else part.untyped_storage()._cdata
+    for secret in secrets:
+        if not secret.is_computed:
+            continue
+        other = secret._parts[0]
+        # What is whole was not made of another one: it is an operand itself, or new.
+        if part is other if is_whole else mine == other.untyped_storage()._cdata:
+            return True
+    return False
 
 
 def _kind(dtype: torch.dtype) -> str:
