@@ -41,10 +41,16 @@ def tree(root: Path) -> None:
         path.write_text(text)
     package = root / "python" / "tacit"
     (package / "operators").mkdir(parents=True)
+    (package / "_core.pyi").write_text("")
+    (package / "__init__.py").write_text("")
     (package / "errors.py").write_text("from tacit import _core\n")
     (package / "tensor.py").write_text("from tacit.errors import X\n")
     (package / "operators" / "table.py").write_text("from tacit.operators import operands\n")
     (package / "operators" / "operands.py").write_text("import torch\n")
+    (package / "demo").mkdir()
+    (package / "demo" / "__init__.py").write_text("from tacit.demo.run import run\n")
+    (package / "demo" / "run.py").write_text("from tacit.demo import report\n")
+    (package / "demo" / "report.py").write_text("")
 
 
 def test_the_project_itself_is_layered() -> None:
@@ -80,6 +86,11 @@ def test_a_sound_tree_passes(tmp_path: Path) -> None:
             "[dependencies]\nmpc = { workspace = true }\n",
             "lattice must not use mpc",
         ),
+        (
+            "crates/net/Cargo.toml",
+            "[dev-dependencies]\nmpc = { workspace = true }\ntestkit = { workspace = true }\n",
+            "net must not use mpc",
+        ),
         ("crates/novelty/Cargo.toml", "", "crate novelty has no layer"),
         ("crates/mpc/src/bits.rs", "use crate::group::Group;\n", "a circle: bits uses group uses bits"),
         (
@@ -114,6 +125,22 @@ def test_a_sound_tree_passes(tmp_path: Path) -> None:
             "must not import table",
         ),
         ("python/tacit/tensor.py", "import hashlib\n", "cryptography lives in Rust"),
+        ("python/tacit/tensor.py", "from tacit import share\n", "tensor must not import __init__"),
+        (
+            "python/tacit/demo/report.py",
+            "from tacit.demo.run import run\n",
+            "a circle: run uses report uses run",
+        ),
+        (
+            "python/tacit/demo/report.py",
+            "def f():\n    from tacit.demo import run\n",
+            "a circle: run uses report uses run",
+        ),
+        (
+            "python/tacit/demo/run.py",
+            "from tacit.demo import VERSION\n",
+            "a circle: __init__ uses run uses __init__",
+        ),
         ("python/tacit/novelty.py", "", "novelty has no layer"),
     ],
 )

@@ -180,7 +180,9 @@ def crates(root: Path) -> list[str]:
             wrong.append(f"{manifest}: crate {name} has no layer")
             continue
         document = tomllib.loads(manifest.read_text())
-        for other in document.get("dependencies", {}):
+        # For its own tests a crate has testkit too, which stands above it.
+        for_tests = set(document.get("dev-dependencies", {})) - {"testkit"}
+        for other in sorted({*document.get("dependencies", {}), *for_tests}):
             there = level(CRATES, other)
             if there is not None and there >= here:
                 wrong.append(f"{manifest}: {name} must not use {other}")
@@ -213,18 +215,51 @@ def inside(root: Path) -> list[str]:
     return wrong
 
 
-def imported(path: Path, package: str) -> set[tuple[str, int]]:
-    """Modules that a file imports, by their full name, with the line; under TYPE_CHECKING too."""
+def imported(path: Path, source: Path) -> set[tuple[str, int]]:
+    """Modules that a file imports, by their full name, with the line; under TYPE_CHECKING too.
+
+    Args:
+        source: the folder of the package, among whose modules names are looked for.
+    """
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {(alias.name, node.lineno) for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or package
-            found.add((base, node.lineno))
-            if base in (package, f"{package}.operators"):
-                found |= {(f"{base}.{alias.name}", node.lineno) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            folder = source.parent.joinpath(*node.module.split("."))
+            members = {alias.name for alias in node.names if _is_module(folder / alias.name)}
+            found |= {(f"{node.module}.{name}", node.lineno) for name in members}
+            # What is no module of its own stands in that of the package.
+            if len(members) < len(node.names):
+                found.add((node.module, node.lineno))
     return found
+
+
+def _is_module(path: Path) -> bool:
+    return path.is_dir() or any(path.with_suffix(suffix).exists() for suffix in (".py", ".pyi"))
+
+
+def _member(target: str, prefix: str) -> str | None:
+    """Which member of a package a module stands in, which may be the package's own."""
+    if target == prefix:
+        return "__init__"
+    return target.removeprefix(prefix + ".").split(".")[0] if target.startswith(prefix + ".") else None
+
+
+def packages(root: Path) -> list[str]:
+    """What is wrong among the modules of each Python package below the outermost: circles."""
+    wrong = []
+    source = root / "python" / "tacit"
+    for folder in sorted({path.parent for path in source.rglob("*.py")} - {source}):
+        prefix = ".".join((source.name, *folder.relative_to(source).parts))
+        graph: dict[str, set[str]] = {}
+        for path in sorted(folder.rglob("*.py")):
+            name = path.relative_to(folder).with_suffix("").parts[0]
+            used = {_member(target, prefix) for target, _ in imported(path, source)}
+            graph.setdefault(name, set()).update(member for member in used if member not in (None, name))
+        if found := circle(graph):
+            wrong.append(f"{folder}: a circle: {' uses '.join([*found, found[0]])}")
+    return wrong
 
 
 def modules(root: Path) -> list[str]:
@@ -243,13 +278,11 @@ def modules(root: Path) -> list[str]:
             if here is None:
                 wrong.append(f"{path}: {name} has no layer")
                 continue
-            for target, line in sorted(imported(path, "tacit")):
+            for target, line in sorted(imported(path, source)):
                 if target.split(".")[0] in CRYPTOGRAPHY:
                     wrong.append(f"{path}:{line}: {target} in Python; cryptography lives in Rust")
-                if not target.startswith(prefix + "."):
-                    continue
-                other = target.removeprefix(prefix + ".").split(".")[0]
-                there = level(layers, other)
+                other = _member(target, prefix)
+                there = None if other is None else level(layers, other)
                 if there is not None and other != name and there >= here:
                     wrong.append(f"{path}:{line}: {name} must not import {other}")
     return wrong
@@ -257,7 +290,7 @@ def modules(root: Path) -> list[str]:
 
 def main(root: Path = ROOT) -> int:
     """Prints what is wrong; 1 if anything is."""
-    wrong = crates(root) + inside(root) + modules(root)
+    wrong = crates(root) + inside(root) + modules(root) + packages(root)
     print("\n".join(wrong) or "layers: everything uses what is below it")
     return int(bool(wrong))
 

@@ -15,7 +15,6 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import tacit
 from tacit import fixed, shares
 from tacit.errors import EncodingError, MisuseError, NetworkError, PeerError, UnsupportedOperatorError
 from tacit.fixed import WHOLE
@@ -25,7 +24,10 @@ from tacit.session import Session
 from tacit.tensor import INSTEAD, SecretTensor
 
 #: Whose lines are nobody's model: tacit's own, PyTorch's, and those with which a party's thread begins.
-OURS = (*(f"{Path(package.__file__ or '').parent}{os.sep}" for package in (tacit, torch)), threading.__file__)
+OURS = (
+    *(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(torch.__file__).parent)),
+    threading.__file__,
+)
 
 
 @dataclass(frozen=True)
