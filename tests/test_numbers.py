@@ -425,9 +425,9 @@ def test_a_scale_for_a_weight_that_is_not_there() -> None:
         tacit.launch(lambda: tacit.share_module(nn.Linear(2, 2), owner=0, scale={"weigth": 20}))
 
 
-def _narrow(compared: Callable[[], Any]) -> Any:
+def _narrow(compared: Callable[[Any], Any], x: Any) -> Any:
     with tacit.comparison_width(32):
-        return compared()
+        return compared(x)
 
 
 OVERFLOWS: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -451,9 +451,11 @@ OVERFLOWS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a dividend": (lambda x: (x.long() << 15) // (x + 1), "aten.floor_divide"),
     "a divisor": (lambda x: x // (x.long() << 15), "aten.floor_divide"),
     "a narrow comparison": (
-        lambda x: _narrow(lambda: (x.long() << 14) < -(x.long() << 14)),
+        lambda x: _narrow(lambda x: x < -x, x.long() << 14),
         "aten.lt.Tensor",
     ),
+    "a narrow maximum with zero": (lambda x: _narrow(torch.relu, x), "aten.relu.default"),
+    "a narrow comparison inside": (lambda x: _narrow(torch.exp, -x), "aten.exp.default"),
 }
 
 

@@ -30,6 +30,9 @@ import torch
 
 from tacit.errors import EncodingError, MisuseError
 
+#: Bits of a word.
+WORD = 64
+
 #: Magnitudes of words stay below 2^RANGE, where truncation has no wild errors.
 RANGE = 62
 
@@ -122,7 +125,12 @@ def of_product(left: Scale, right: Scale, session: Scale) -> tuple[int, Scale]:
 def width(bits: int, scale: Scale) -> int:
     """The width of a comparison of numbers of a scale, from that of numbers of the default scale: as many
     bits before the point. Integers have the width itself."""
-    return bits if scale == WHOLE else min(64, max(2, bits + scale.bits - DEFAULT.bits))
+    return bits if scale == WHOLE else min(WORD, max(2, bits + scale.bits - DEFAULT.bits))
+
+
+def width_beside(bits: int, most: float) -> int:
+    """The width of a comparison of numbers of the default scale and that width with others up to ``most``."""
+    return min(WORD, max(bits, 1 + DEFAULT.bits + math.ceil(math.log2(most))) + 1)
 
 
 def encode(values: torch.Tensor, scale: Scale) -> torch.Tensor:

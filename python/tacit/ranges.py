@@ -49,16 +49,25 @@ def check_shift(session: Session, words: torch.Tensor, bits: int) -> None:
         _check_word(session, "number", float(_greatest(words)) * 2.0**bits)
 
 
+def check_compared(session: Session, words: torch.Tensor, bits: int) -> None:
+    """Reports what is compared and needs more bits, without its sign, than the comparison looks at."""
+    if bits < fixed.WORD - 1 and words.numel():
+        _check_comparison(session, float(_greatest(words)), bits)
+
+
 def check_difference(session: Session, x: torch.Tensor, y: torch.Tensor, width: int) -> None:
-    """Reports differences that need more bits than they are compared with: of two words at most 65."""
-    if width > 64 or not (x.numel() and y.numel()) or float(_greatest(x)) + _greatest(y) < 2.0 ** (width - 1):
-        return
-    greatest = float((x.to(torch.float64) - y.to(torch.float64)).abs().max())
-    if greatest >= 2.0 ** (width - 1):
+    """The same of a difference, of which its word may not tell: that of two words needs 65 bits."""
+    if x.numel() and y.numel() and float(_greatest(x)) + _greatest(y) >= 2.0 ** (width - 1):
+        difference = x.to(torch.float64) - y.to(torch.float64)
+        _check_comparison(session, float(difference.abs().max()), width - 1)
+
+
+def _check_comparison(session: Session, greatest: float, bits: int) -> None:
+    if greatest >= 2.0**bits:
         _report(
             session,
-            f"a difference of 2^{math.log2(greatest):.1f} as a word, where less than 2^{width - 1} is "
-            "compared rightly",
+            f"a comparison of 2^{math.log2(greatest):.1f} as a word, where less than 2^{bits} is right",
+            "choose a greater comparison_width, or scale the data down",
         )
 
 
@@ -76,6 +85,16 @@ def _check_word(session: Session, what: str, greatest: float, limit: int = fixed
             f"a {what} of 2^{math.log2(greatest):.1f} as a word, where less than 2^{limit} is right: "
             "it is wrong from here on",
         )
+
+
+def check_limit(
+    session: Session, words: torch.Tensor, scale: Scale, limit: float, operator: str, what: str
+) -> None:
+    """Reports numbers beyond a limit as which they count from there on."""
+    greatest = _greatest(words) * 2.0**-scale.bits if words.numel() else 0.0
+    if greatest > limit:
+        found = f"{what} of magnitude {greatest:g}, which counts as {limit:g}"
+        _report(session, found, "scale the loss down, or clip", operator)
 
 
 def check_value(session: Session, words: torch.Tensor, scale: Scale) -> None:
@@ -105,9 +124,9 @@ def _note_headroom(session: Session, kind: str, bits: int, greatest: float) -> N
         session.headroom[key] = min(left, session.headroom.get(key, left))
 
 
-def _report(session: Session, what: str) -> None:
+def _report(session: Session, what: str, remedy: str = "scale the data down", operator: str = "") -> None:
     """Each operator of each module once, by party 0 alone: all hold the same values."""
-    where = f"{session.operator or 'tacit'} in {paths.current()}"
+    where = f"{operator or session.operator or 'tacit'} in {paths.current()}"
     if session.party == 0 and where not in session.reported:
         session.reported[where] = what
-        warnings.warn(f"out of range: {where} has {what}; scale the data down", RangeWarning, stacklevel=2)
+        warnings.warn(f"out of range: {where} has {what}; {remedy}", RangeWarning, stacklevel=2)

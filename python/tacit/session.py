@@ -76,6 +76,15 @@ class Session:
         finally:
             self.scale = previous
 
+    @contextmanager
+    def at_width(self, bits: int) -> Iterator[None]:
+        """Within it, that is the width of comparisons."""
+        previous, self.width = self.width, bits
+        try:
+            yield
+        finally:
+            self.width = previous
+
     @property
     def threat_model(self) -> str:
         """In one sentence, what is protected against whom."""
@@ -176,19 +185,16 @@ def comparison_width(bits: int) -> Iterator[None]:
     That is meant of numbers at the session's scale: with 16 fraction bits and a sign, 32 bits leave 15 bits
     before the point, and ``comparison_width(32)`` is right for \\|x\\| < 2^15. Fractions of another scale are
     compared with as many bits before the point, integers with ``bits`` bits. Values that need more are
-    compared wrongly, so choose it only where the range is known.
+    compared wrongly, so choose it only where the range is known: under ``protocol="plain"`` each operator
+    that compares more is named. A public infinity, as masks have it, counts as an eighth of the limit.
 
     Raises:
         MisuseError: not 8 to 64.
     """
     if not isinstance(bits, int) or not 8 <= bits <= 64:
         raise MisuseError(f"a comparison width is 8 to 64 bits, not {bits!r}")
-    current = session()
-    previous, current.width = current.width, bits
-    try:
+    with session().at_width(bits):
         yield
-    finally:
-        current.width = previous
 
 
 @contextmanager

@@ -198,10 +198,16 @@ def truncate(session: Session, x: Parts, bits: int) -> Parts:
     return out
 
 
+def _check_compared(session: Session, x: Parts, bits: int) -> None:
+    if session.is_plain:
+        ranges.check_compared(session, x[0], bits)
+
+
 def sign(session: Session, x: Parts, width: int) -> Parts:
     """Bits: whether x < 0, for numbers of that many bits."""
     out, arrays = _bits(session, x[0].shape)
     if arrays[0].size:
+        _check_compared(session, x, width - 1)
         session.core.sign(_arrays(x), width, arrays)
     return out
 
@@ -210,6 +216,7 @@ def equal_zero(session: Session, x: Parts, width: int) -> Parts:
     """Bits: whether x = 0 modulo 2^width."""
     out, arrays = _bits(session, x[0].shape)
     if arrays[0].size:
+        _check_compared(session, x, width)
         session.core.equal_zero(_arrays(x), width, arrays)
     return out
 
@@ -227,6 +234,7 @@ def relu(session: Session, x: Parts, width: int) -> Parts:
     """max(x, 0), for numbers of that many bits."""
     out, arrays = _words(session, x[0].shape)
     if arrays[0].size:
+        _check_compared(session, x, width - 1)
         session.core.relu(_arrays(x), width, arrays)
     return out
 
@@ -235,6 +243,8 @@ def maximum(session: Session, x: Parts, y: Parts, width: int) -> Parts:
     """The greater of x and y, of equal shapes, whose difference has at most that many bits."""
     out, arrays = _words(session, x[0].shape)
     if arrays[0].size:
+        if session.is_plain:
+            ranges.check_difference(session, x[0], y[0], width)
         session.core.maximum(_arrays(x), _arrays(y), width, arrays)
     return out
 

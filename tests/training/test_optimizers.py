@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,9 @@ OPTIMIZERS: dict[str, Make] = {
     "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01),
     "RMSprop": lambda p: torch.optim.RMSprop(p, lr=0.01),
     "RMSprop, centred": lambda p: torch.optim.RMSprop(p, lr=0.001, centered=True, momentum=0.5, eps=1e-3),
+    "Adadelta": lambda p: torch.optim.Adadelta(p, lr=10.0),
+    "Adadelta, a greater eps": lambda p: torch.optim.Adadelta(p, eps=1e-3),
+    "Adamax": lambda p: torch.optim.Adamax(p, lr=0.01),
     "Adagrad": lambda p: torch.optim.Adagrad(p, lr=0.05, lr_decay=0.1),
     "Adagrad, from a sum": lambda p: torch.optim.Adagrad(p, lr=0.05, initial_accumulator_value=0.5),
 }
@@ -130,6 +134,31 @@ def test_sums_of_squares_stop_where_they_have_to() -> None:
     total, weight = tacit.launch(program, protocol="plain", parties=2)[0]
     assert total == optimization.MOST_SUM
     assert math.isclose(weight, -3 * optimization.LIMIT / math.sqrt(optimization.MOST_SUM), rel_tol=0.01)
+
+
+@pytest.mark.parametrize("name", ["Adam", "Adagrad"])
+def test_a_trial_run_shows_gradients_and_sums_that_reach_their_limit(name: str) -> None:
+    def run(gradient: float, start: float) -> list[str]:
+        def program() -> None:
+            weight = tacit.share(torch.zeros(2), owner=0).requires_grad_()
+            more = {"initial_accumulator_value": start} if name == "Adagrad" else {}
+            optimizer = getattr(torch.optim, name)([weight], lr=0.1, **more)
+            for _ in range(2):
+                weight.grad = tacit.share(torch.tensor([0.5, gradient]), owner=1)
+                optimizer.step()
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            tacit.launch(program, protocol="plain", parties=2)
+        return [str(warning.message) for warning in caught if warning.category is tacit.RangeWarning]
+
+    assert run(optimization.LIMIT, 0.0) == []
+    (found,) = run(7.0, 0.0)
+    assert f"{name}.step in no module" in found
+    assert "an element of a gradient of magnitude 7, which counts as 4" in found
+    if name == "Adagrad":
+        (found,) = run(2.0, optimization.MOST_SUM - 5)
+        assert f"a sum of squares of magnitude {optimization.MOST_SUM + 3:g}, which counts as 8192" in found
 
 
 def test_gradients_of_a_unit_do_not_leap() -> None:

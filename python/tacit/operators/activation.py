@@ -6,12 +6,14 @@ from typing import Any
 import torch
 
 from tacit import shares
+from tacit.fixed import WORD
 from tacit.operators.arithmetic import add, mul, multiply_public
 from tacit.operators.choice import where
 from tacit.operators.comparison import gt
 from tacit.operators.operands import (
     Number,
     as_words,
+    beside,
     bits_of,
     common_scale,
     compared,
@@ -23,7 +25,7 @@ from tacit.operators.operands import (
     times_public,
     together,
 )
-from tacit.operators.order import WORD, difference_width, greater, lesser
+from tacit.operators.order import difference_width, greater, lesser
 from tacit.operators.scales import of_interpolation, of_session, of_target
 from tacit.operators.table import assign, implements, unsupported
 from tacit.session import Session
@@ -174,7 +176,8 @@ def hardtanh(x: SecretTensor, low: Number = -1, high: Number = 1) -> SecretTenso
 @implements(aten.hardsigmoid.default, scale=of_session)
 def hardsigmoid(x: SecretTensor) -> SecretTensor:
     """min(max(x + 3, 0), 6) / 6."""
-    return multiply_public(hardtanh(add(x, 3), 0, 6), 1.0 / 6.0)
+    with beside(x._session, 6.0):
+        return multiply_public(hardtanh(add(x, 3), 0, 6), 1.0 / 6.0)
 
 
 @implements(aten.hardswish.default, scale=of_session)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from tacit import fixed, shares
-from tacit.operators.operands import as_words, shifted, times_public
+from tacit.operators.operands import fraction, rescaled, times_public
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -21,12 +21,10 @@ FEW = 64
 
 
 def as_fractions(x: SecretTensor) -> SecretTensor:
-    """Numbers without fraction bits with those of the session, which averages have."""
-    if x._scale != fixed.WHOLE:
-        return x
-    dtype = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
-    session, words = x._session, as_words(x)._parts
-    return x.like(shifted(session, words, 0, session.scale.bits), session.scale, dtype)
+    """Numbers with at least the session's fraction bits, which averages have: of sums with fewer, what is
+    shifted down would be lost; no interaction."""
+    x = fraction(x)
+    return rescaled(x, fixed.of_sum([x._scale, x._session.scale]))
 
 
 def averaged(sums: SecretTensor, reciprocals: torch.Tensor, most: int) -> SecretTensor:

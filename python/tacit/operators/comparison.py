@@ -5,7 +5,8 @@ from typing import Any
 
 import torch
 
-from tacit import ranges, shares
+from tacit import shares
+from tacit.fixed import WORD
 from tacit.operators.operands import (
     aligned,
     as_words,
@@ -15,7 +16,7 @@ from tacit.operators.operands import (
     public,
     session_of,
 )
-from tacit.operators.order import WORD, difference_width, less, opposite
+from tacit.operators.order import difference_width, less, opposite
 from tacit.operators.table import implements
 from tacit.session import Session
 from tacit.shares import Parts
@@ -24,14 +25,11 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
-def _compared(x: Any, y: Any, more: int = 0) -> tuple[Session, Parts, Parts, int]:
-    """Session, x, y, and the width at which they are compared; by how many bits it may be wider than that."""
+def _compared(x: Any, y: Any) -> tuple[Session, Parts, Parts, int]:
+    """Session, x, y, and the width at which they are compared."""
     session = session_of(x, y)
     left, right, scale = aligned(x, y)
-    width = difference_width(session, scale, x, y)
-    if session.is_plain:
-        ranges.check_difference(session, left[0], right[0], width + more)
-    return session, left, right, width
+    return session, left, right, difference_width(session, scale, x, y)
 
 
 @implements(aten.lt.Tensor, aten.lt.Scalar)
@@ -68,7 +66,7 @@ def le(x: Any, y: Any) -> SecretTensor:
 def eq(x: Any, y: Any) -> SecretTensor:
     """x = y, exactly as they are encoded."""
     # Modulo 2^width only zero is none, if there is no sign.
-    session, left, right, width = _compared(x, y, more=1)
+    session, left, right, width = _compared(x, y)
     return bits_of(session, shares.equal_zero(session, shares.subtract(left, right), min(width, WORD)))
 
 

@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch._decomp import decomposition_table
 
-from tacit.operators.operands import rescaled
-from tacit.operators.scales import Rule, kept, of_session, scale_of_call
+from tacit.operators.operands import in_full, session_of
+from tacit.operators.scales import kept, of_session
 from tacit.operators.table import implements
-from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
@@ -66,25 +65,19 @@ APPROXIMATED = (
 )
 
 
-def as_composed(overload: Any, rule: Rule) -> Callable[..., Any]:
-    """An operator as PyTorch composes it; fractions that come out are brought to the rule's scale."""
+def as_composed(overload: Any) -> Callable[..., Any]:
+    """An operator as PyTorch composes it. What it compares in between may be any number: words are compared
+    wholly."""
     compose: Callable[..., Any] = decomposition_table[overload]
 
     def composed(*args: Any, **kwargs: Any) -> Any:
-        result = compose(*args, **kwargs)
-        if isinstance(result, torch.Tensor):
-            return finished(result, args, kwargs)
-        return tuple(finished(one, args, kwargs) for one in result)
-
-    def finished(one: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
-        if not isinstance(one, SecretTensor) or not one.dtype.is_floating_point:
-            return one
-        return rescaled(one, scale_of_call(rule, one._session.scale, overload, args, kwargs))
+        with in_full(session_of(*args, *kwargs.values())):
+            return compose(*args, **kwargs)
 
     return composed
 
 
 for _overload in EXACT:
-    implements(_overload, scale=kept)(as_composed(_overload, kept))
+    implements(_overload, scale=kept)(decomposition_table[_overload])
 for _overload in (*POLYNOMIAL, *APPROXIMATED):
-    implements(_overload, scale=of_session)(as_composed(_overload, of_session))
+    implements(_overload, scale=of_session)(as_composed(_overload))

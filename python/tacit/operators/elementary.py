@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, cast
 
 import torch
@@ -16,11 +17,17 @@ from tacit.operators.conversion import to_copy
 from tacit.operators.extremum import maximum, minimum
 from tacit.operators.operands import (
     Number,
+    aligned,
     at_session_scale,
+    beside,
     common_scale,
+    fraction,
+    in_full,
     public,
     rescaled,
     result_dtype,
+    session_of,
+    together,
 )
 from tacit.operators.scales import of_inverse_root, of_power, of_session
 from tacit.operators.table import implements, unsupported
@@ -84,7 +91,8 @@ def log10(x: SecretTensor) -> SecretTensor:
 @implements(aten.log1p.default, scale=of_session)
 def log1p(x: SecretTensor) -> SecretTensor:
     """ln(1 + x): see ``approximation.log``; near 0 its error is absolute."""
-    return approximation.log(add(approximation.fraction(x), 1.0))
+    with beside(x._session, 1.0):
+        return approximation.log(add(fraction(x), 1.0))
 
 
 @implements(aten.logaddexp.default, scale=of_session)
@@ -100,10 +108,17 @@ def logaddexp2(x: Any, y: Any) -> SecretTensor:
 
 
 def _logaddexp(x: Any, y: Any, unit: float) -> SecretTensor:
+    # An infinite one is the same number in the difference and in the sum.
+    session, dtype = session_of(x, y), result_dtype(x, y)
+    left, right, scale = aligned(x, y)
+    y = SecretTensor(right, scale, session, dtype)
+    difference = SecretTensor(shares.subtract(*together(left, right)), scale, session, dtype)
     # softplus(d) = max(d, 0) + ln(1 + e^−|d|)
-    d = x - y
-    rest = multiply_public(approximation.softplus(multiply_public(d, unit)), 1.0 / unit)
-    return add(y, rest)
+    if unit == 1:
+        return add(y, approximation.softplus(difference))
+    with in_full(session):
+        rest = approximation.softplus(multiply_public(difference, unit))
+    return add(y, multiply_public(rest, 1.0 / unit))
 
 
 @implements(aten.xlogy.Tensor, aten.xlogy.Scalar_Other, aten.xlogy.Scalar_Self, scale=of_session)
@@ -123,7 +138,8 @@ def xlogy(x: Any, y: Any) -> SecretTensor:
 )
 def xlog1py(x: Any, y: Any) -> SecretTensor:
     """x·ln(1 + y), 0 where x = 0."""
-    return xlogy(x, y + 1.0)
+    with beside(session_of(x, y), 1.0):
+        return xlogy(x, y + 1.0)
 
 
 #: In the place of −∞ in products, which 0 makes 0.
@@ -197,7 +213,8 @@ def power_of_secret(x: Any, exponent: Any) -> SecretTensor:
         if not bool((plain > 0).all()):
             unsupported("a power of a public number that is not positive", "use positive bases")
         logarithm = torch.log(plain)
-    return approximation.exp(mul(logarithm, exponent))
+    with in_full(session_of(x, exponent)):
+        return approximation.exp(mul(logarithm, exponent))
 
 
 def _power_by_several(x: SecretTensor, exponent: torch.Tensor, several: list[Number]) -> SecretTensor:
@@ -223,13 +240,16 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
     if exponent == int(exponent) and 1 <= abs(exponent) <= 64:
         if exponent > 0:
             return power(x, int(exponent))
-        return approximation.reciprocal(power(approximation.fraction(x), -int(exponent)))
+        with in_full(x._session):
+            return approximation.reciprocal(power(fraction(x), -int(exponent)))
     if exponent == 0:
         ones = torch.ones(x.shape, dtype=result_dtype(x, exponent))
         return add(mul(x, 0), ones)
     if abs(exponent) == 0.5:
         return approximation.sqrt(x) if exponent > 0 else approximation.rsqrt(x)
-    return approximation.exp(multiply_public(approximation.log(x), exponent))
+    logarithm = approximation.log(x)
+    with in_full(x._session):
+        return approximation.exp(multiply_public(logarithm, exponent))
 
 
 # Sigmoids and what looks like them -----------------------------------------------------------------------
@@ -275,10 +295,16 @@ def silu(x: SecretTensor) -> SecretTensor:
 def softplus(x: SecretTensor, beta: Number = 1, threshold: Number = 20) -> SecretTensor:
     """ln(1 + e^(βx)) / β: see ``approximation.softplus``, which is x from 7.5 on; a smaller threshold, beyond
     which it is x, costs a comparison more."""
-    inner = x if beta == 1 else multiply_public(x, beta)
-    result = approximation.softplus(inner)
-    result = result if beta == 1 else multiply_public(result, 1.0 / beta)
-    return result if threshold >= 7.5 else where(gt(inner, threshold), rescaled(x, result._scale), result)
+    if beta != 1:
+        inner = multiply_public(x, beta)
+        with in_full(x._session):
+            result = softplus(inner, 1, threshold)
+        return multiply_public(result, 1.0 / beta)
+    result = approximation.softplus(x)
+    if threshold >= 7.5:
+        return result
+    with beside(x._session, max(threshold, 1.0)):
+        return where(gt(x, threshold), rescaled(x, result._scale), result)
 
 
 @implements(aten.log_sigmoid_forward.default, scale=of_session)
@@ -291,7 +317,8 @@ def log_sigmoid(x: SecretTensor) -> tuple[SecretTensor, torch.Tensor]:
 def mish(x: SecretTensor) -> SecretTensor:
     """x·tanh(ln(1 + e^x)), of the greater of x and −16, below which it is 0: a large factor would magnify
     the error."""
-    x = maximum(x, -16.0)
+    with beside(x._session, 16.0):
+        x = maximum(x, -16.0)
     return mul(x, approximation.tanh(approximation.softplus(x)))
 
 
@@ -300,7 +327,8 @@ def elu(x: SecretTensor, alpha: Number = 1, scale: Number = 1, input_scale: Numb
     """scale·x from 0 on, else scale·α·(e^(x·input_scale) − 1)."""
     negative = minimum(x, 0.0)
     inner = negative if input_scale == 1 else multiply_public(negative, input_scale)
-    below = multiply_public(sub(approximation.exp(inner, nonpositive=True), 1.0), float(alpha * scale))
+    with in_full(x._session) if input_scale != 1 else nullcontext():
+        below = multiply_public(sub(approximation.exp(inner, nonpositive=True), 1.0), float(alpha * scale))
     above = sub(x, negative)
     return add(above if scale == 1 else multiply_public(above, float(scale)), below)
 
@@ -330,8 +358,9 @@ def tan(x: SecretTensor) -> SecretTensor:
 def sinc(x: SecretTensor) -> SecretTensor:
     """sin(πx) / πx, 1 at 0."""
     angle = multiply_public(x, math.pi)
-    quotient = approximation.divide(approximation.sin(angle), angle)
-    return where(gt(absolute(angle), 2.0**-7), quotient, 1.0)
+    with in_full(x._session):
+        quotient = approximation.divide(approximation.sin(angle), angle)
+        return where(gt(absolute(angle), 2.0**-7), quotient, 1.0)
 
 
 @implements(aten.atan.default, scale=of_session)
@@ -350,7 +379,9 @@ def angle(x: SecretTensor) -> SecretTensor:
 def atan2(y: Any, x: Any) -> SecretTensor:
     """The angle of (x, y): arctan(y/x), and half a turn more where x < 0, towards the side of y."""
     y, x = y + (x * 0), x + (y * 0)
-    angle = approximation.arctan(approximation.divide(y, x))
+    quotient = approximation.divide(y, x)
+    with in_full(quotient._session):
+        angle = approximation.arctan(quotient)
     behind = where(gt(0.0, y), -math.pi, math.pi)
     return add(angle, mul(gt(0.0, x), behind))
 
@@ -359,8 +390,9 @@ def atan2(y: Any, x: Any) -> SecretTensor:
 def asin(x: SecretTensor) -> SecretTensor:
     """arcsin x = arctan(x / √(1 − x²)). Domain: |x| ≤ 1; beyond as at ±1. Error: 2^−7 at ±1, where its slope
     is infinite, 2^−11 up to ±0.99."""
-    root = approximation.sqrt(sub(1.0, mul(x, x)))
-    return approximation.arctan(approximation.divide(x, root))
+    with in_full(x._session):
+        root = approximation.sqrt(sub(1.0, mul(x, x)))
+        return approximation.arctan(approximation.divide(x, root))
 
 
 @implements(aten.acos.default, scale=of_session)
@@ -372,7 +404,7 @@ def acos(x: SecretTensor) -> SecretTensor:
 @implements(aten.sinh.default, scale=of_session)
 def sinh(x: SecretTensor) -> SecretTensor:
     """(e^x − e^−x) / 2."""
-    x = approximation.fraction(x)
+    x = fraction(x)
     up, down = _both(approximation.exp, x, neg(x))
     return multiply_public(sub(up, down), 0.5)
 
@@ -380,7 +412,7 @@ def sinh(x: SecretTensor) -> SecretTensor:
 @implements(aten.cosh.default, scale=of_session)
 def cosh(x: SecretTensor) -> SecretTensor:
     """(e^x + e^−x) / 2."""
-    x = approximation.fraction(x)
+    x = fraction(x)
     up, down = _both(approximation.exp, x, neg(x))
     return multiply_public(add(up, down), 0.5)
 
@@ -388,7 +420,7 @@ def cosh(x: SecretTensor) -> SecretTensor:
 @implements(aten.asinh.default, scale=of_session)
 def asinh(x: SecretTensor) -> SecretTensor:
     """±ln(|x| + √(x² + 1)). Domain: |x| < 2^14."""
-    size = absolute(approximation.fraction(x))
+    size = absolute(fraction(x))
     root = approximation.sqrt(add(mul(size, size), 1.0), positive=True)
     result = approximation.log(add(size, root), positive=True)
     return where(gt(0.0, x), neg(result), result)
@@ -397,15 +429,17 @@ def asinh(x: SecretTensor) -> SecretTensor:
 @implements(aten.acosh.default, scale=of_session)
 def acosh(x: SecretTensor) -> SecretTensor:
     """ln(x + √(x² − 1)). Domain: 1 ≤ x < 2^14."""
-    x = approximation.fraction(x)
-    return approximation.log(add(x, approximation.sqrt(sub(mul(x, x), 1.0))))
+    x = fraction(x)
+    with in_full(x._session):
+        return approximation.log(add(x, approximation.sqrt(sub(mul(x, x), 1.0))))
 
 
 @implements(aten.atanh.default, scale=of_session)
 def atanh(x: SecretTensor) -> SecretTensor:
     """(ln(1 + x) − ln(1 − x)) / 2. Domain: |x| < 1."""
-    x = approximation.fraction(x)
-    up, down = _both(approximation.log, add(x, 1.0), sub(1.0, x))
+    x = fraction(x)
+    with beside(x._session, 1.0):
+        up, down = _both(approximation.log, add(x, 1.0), sub(1.0, x))
     return multiply_public(sub(up, down), 0.5)
 
 
@@ -415,8 +449,9 @@ def atanh(x: SecretTensor) -> SecretTensor:
 @implements(aten.logit.default, scale=of_session)
 def logit(x: SecretTensor, eps: float | None = None) -> SecretTensor:
     """ln(x / (1 − x)); with ``eps`` x is brought between eps and 1 − eps first."""
-    x = approximation.fraction(x)
-    if eps is not None:
-        x = where(lt(x, eps), eps, minimum(x, 1.0 - eps))
-    up, down = _both(approximation.log, x, sub(1.0, x))
+    x = fraction(x)
+    with beside(x._session, 1.0):
+        if eps is not None:
+            x = where(lt(x, eps), eps, minimum(x, 1.0 - eps))
+        up, down = _both(approximation.log, x, sub(1.0, x))
     return sub(up, down)

@@ -16,9 +16,9 @@ from tacit import ranges, shares
 from tacit.fixed import Scale
 from tacit.operators.approximation import rsqrt
 from tacit.operators.arithmetic import add, any_product, sub
-from tacit.operators.averages import as_fractions, mean
+from tacit.operators.averages import mean
 from tacit.operators.linear import bmm
-from tacit.operators.operands import at_session_scale, rescaled, times_public
+from tacit.operators.operands import at_session_scale, fraction, rescaled, times_public
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.shares import Parts
@@ -67,7 +67,7 @@ def variance(deviations: SecretTensor) -> SecretTensor:
 def normalised(x: SecretTensor, eps: float) -> tuple[SecretTensor, SecretTensor, SecretTensor]:
     """Rows (x − mean)·r with r = 1 / √(variance + ε), the means, and r with 24 fraction bits. An ε that is
     positive is a unit of that at least."""
-    x = at_session_scale(as_fractions(x))
+    x = at_session_scale(fraction(x))
     means = mean(x, [1], True)
     deviations = sub(x, means)
     raised = add(variance(deviations), max(eps, 2.0**-VARIANCE_SCALE.bits) if eps > 0 else eps)
@@ -86,7 +86,7 @@ def _of_rows(x: SecretTensor, rows: int, shape: Sequence[int], eps: float) -> No
     session = x._session
     if not x.numel():
         nothing = x.like(tuple(part.new_zeros(shape) for part in x._parts), session.scale)
-        return at_session_scale(as_fractions(x)), nothing, nothing
+        return at_session_scale(fraction(x)), nothing, nothing
     product, means, inverse = normalised(x.reshape(rows, -1), eps)
     later = SecretTensor(
         (), session.scale, session, x.dtype, shape=shape, later=_Rescaled(inverse, session.scale)

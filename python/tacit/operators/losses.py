@@ -7,7 +7,7 @@ import torch
 from tacit.operators import approximation
 from tacit.operators.arithmetic import mul, neg
 from tacit.operators.composed import as_composed
-from tacit.operators.operands import as_words, at_session_scale, lifted
+from tacit.operators.operands import as_words, at_session_scale, in_full, lifted
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
@@ -24,7 +24,9 @@ _CLASSES = "classes"
 @implements(aten.soft_margin_loss.default, scale=of_session)
 def soft_margin_loss(x: Any, target: Any, reduction: int = MEAN) -> SecretTensor:
     """ln(1 + exp(−x·target)), by a softplus: PyTorch takes an exponential of any size."""
-    losses: Any = approximation.softplus(neg(mul(x, target)))
+    product = neg(mul(x, target))
+    with in_full(product._session):
+        losses: Any = approximation.softplus(product)
     if reduction == MEAN:
         losses = losses.mean()
     elif reduction == SUM:
@@ -65,7 +67,7 @@ def _along(x: Any, size: int) -> list[int]:
 
 
 def _nll_loss(overload: Any) -> None:
-    of_public_targets = as_composed(overload, of_session)
+    of_public_targets = as_composed(overload)
 
     @implements(overload, scale=of_session)
     def nll_loss_forward(
@@ -87,7 +89,8 @@ def _nll_loss(overload: Any) -> None:
             session.storages.derive(_CLASSES, [total._parts[0]], ones)
         loss = losses.sum()
         if reduction == MEAN:
-            loss = approximation.divide(loss, total, bounded=weight is None)
+            with in_full(session):
+                loss = approximation.divide(loss, total, bounded=weight is None)
         return at_session_scale(loss), total
 
 

@@ -1,6 +1,7 @@
 """What operators do with their arguments before they compute: scales, public values, broadcasting."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, overload
 
@@ -214,6 +215,16 @@ def rescaled(x: Any, scale: Scale) -> Any:
     return x.like(shifted(x._session, x._parts, x._scale.bits, scale.bits), scale, loose=x._loose)
 
 
+def fraction(x: SecretTensor) -> SecretTensor:
+    """Integers and booleans with the session's fraction bits; fractions as they are."""
+    x = as_words(x)
+    if x._scale != WHOLE:
+        return x
+    dtype = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
+    scale = x._session.scale
+    return x.like(shifted(x._session, x._parts, 0, scale.bits), scale, dtype)
+
+
 @overload
 def at_session_scale(x: SecretTensor) -> SecretTensor: ...
 
@@ -248,6 +259,18 @@ def together(*parts: Parts) -> list[Parts]:
 def compared(session: Session, scale: Scale) -> int:
     """The width at which numbers of a scale are compared."""
     return fixed.width(session.width, scale)
+
+
+def beside(session: Session, most: float) -> AbstractContextManager[None]:
+    """Within it, fractions that the session's comparison width holds are compared rightly with an operator's
+    own numbers up to ``most``, which nobody promised anything about: a bit more than the greater of both."""
+    return session.at_width(fixed.width_beside(session.width, most))
+
+
+def in_full(session: Session) -> AbstractContextManager[None]:
+    """Within it, words are compared wholly: what an operator works out itself, such as a square, may be more
+    than its user promised of numbers by a comparison width."""
+    return session.at_width(fixed.WORD)
 
 
 # Public factors ------------------------------------------------------------------------------------

@@ -9,7 +9,9 @@ its average. So while an optimiser that divides by the root of such averages (ea
   themselves stay as they are.
 - An ε of less than ``LEAST_EPS`` counts as that, since below it squares are less than one unit: what the
   usual 1e-8 is for, that nothing is divided by zero, holds all the same, and gradients near 2^−15, which are
-  two units themselves, make smaller steps.
+  two units themselves, make smaller steps. Adadelta adds its ε to squares, before their root is taken, and so
+  its first steps are as long: one of less than ``LEAST_EPS``² counts as that, and the usual 1e-6 as it is.
+- Under the reference, gradients and sums that reach a limit are reported (``RangeWarning``).
 
 A closure is called once, before the step. Where the optimiser leaves it open, tensors are computed as one
 list (``foreach``): a step takes the rounds of one tensor, not of all.
@@ -21,8 +23,9 @@ from functools import wraps
 from typing import Any
 
 import torch
-from torch.optim import LBFGS, Adagrad, Optimizer
+from torch.optim import LBFGS, Adadelta, Adagrad, Optimizer
 
+from tacit import ranges
 from tacit.fixed import Scale
 from tacit.operators.operands import lifted, rescaled
 from tacit.session import Session
@@ -77,8 +80,9 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
             for group in optimizer.param_groups:
                 _as_one(group, stack)
                 if "eps" in group:
-                    _replace(group, "eps", max(group["eps"], LEAST_EPS), stack)
-                    _limit(group, stack)
+                    least = LEAST_EPS**2 if isinstance(optimizer, Adadelta) else LEAST_EPS
+                    _replace(group, "eps", max(group["eps"], least), stack)
+                    _limit(optimizer, group, stack)
                     _lift_states(optimizer, group, scale)
             if any("eps" in group for group in optimizer.param_groups):
                 stack.enter_context(session.at_scale(scale))
@@ -109,14 +113,15 @@ def _with_gradients(group: dict[str, Any]) -> list[SecretTensor]:
     ]
 
 
-def _limit(group: dict[str, Any], stack: ExitStack) -> None:
+def _limit(optimizer: Optimizer, group: dict[str, Any], stack: ExitStack) -> None:
     """Gradients that go into the step: all elements of all of them, side by side."""
     parameters = _with_gradients(group)
     if not parameters:
         return
     gradients: list[Any] = [parameter.grad for parameter in parameters]
-    flat = torch.cat([gradient.reshape(-1) for gradient in gradients]).clamp(-LIMIT, LIMIT)
-    pieces = torch.split(flat, [gradient.numel() for gradient in gradients])
+    flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    _report(optimizer, flat, LIMIT, "an element of a gradient")
+    pieces = torch.split(flat.clamp(-LIMIT, LIMIT), [gradient.numel() for gradient in gradients])
     for parameter, gradient, piece in zip(parameters, gradients, pieces, strict=True):
         stack.callback(setattr, parameter, "grad", gradient)
         parameter.grad = piece.reshape(gradient.shape)
@@ -137,8 +142,16 @@ def _lift_states(optimizer: Optimizer, group: dict[str, Any], scale: Scale) -> N
 def _stop_sums(optimizer: Optimizer) -> None:
     for group in optimizer.param_groups:
         sums = [optimizer.state[parameter]["sum"] for parameter in _with_gradients(group)]
+        for each in sums:
+            _report(optimizer, each, MOST_SUM, "a sum of squares")
         if sums:
             torch._foreach_clamp_max_(sums, MOST_SUM)
+
+
+def _report(optimizer: Optimizer, x: Any, limit: float, what: str) -> None:
+    session = x._session
+    if session.is_plain:
+        ranges.check_limit(session, x._parts[0], x._scale, limit, f"{type(optimizer).__name__}.step", what)
 
 
 def _install() -> None:

@@ -6,15 +6,12 @@ from typing import Any
 
 import torch
 
-from tacit import shares
-from tacit.fixed import WHOLE, Scale
+from tacit import ranges, shares
+from tacit.fixed import WHOLE, WORD, Scale
 from tacit.operators.operands import compared, public, together
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
-
-#: Bits of a word, the widest difference that one sign tells.
-WORD = 64
 
 
 def difference_width(session: Session, scale: Scale, *operands: Any) -> int:
@@ -54,6 +51,8 @@ def less(session: Session, x: Parts, y: Parts | torch.Tensor, width: int) -> Par
     words = shares.trivial(session, y) if isinstance(y, torch.Tensor) else y
     difference = shares.subtract(x, words)
     if width <= WORD:
+        if session.is_plain:
+            ranges.check_difference(session, x[0], words[0], width)
         return shares.sign(session, difference, width)
     if known is None:
         of_difference, of_first, of_second = _signs(session, difference, x, words)

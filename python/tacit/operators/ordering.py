@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from tacit import shares
-from tacit.fixed import ENCODED, WHOLE
+from tacit.fixed import ENCODED, WHOLE, WORD
 from tacit.operators import order
 from tacit.operators.network import Network, network
 from tacit.operators.operands import as_words
@@ -116,12 +116,12 @@ def _compared(session: Session, left: Parts, right: Parts, width: int) -> list[P
     """Whether the left of words beside their indices is greater, is less, and is the later one."""
     change = shares.subtract(right, left)
     asked = tuple(torch.stack([part[0], -part[0], part[1]]) for part in change)
-    if width <= order.WORD:
+    if width <= WORD:
         return shares.unstacked(shares.sign(session, asked, width))
     asked = tuple(
         torch.cat([part, torch.stack([a[0], b[0]])]) for part, a, b in zip(asked, left, right, strict=True)
     )
-    signs = shares.sign(session, asked, order.WORD)
+    signs = shares.sign(session, asked, WORD)
     both, later, one, other = (tuple(bit[at] for bit in signs) for at in (slice(2), 2, 3, 4))
     settled = order.settled(session, both, shares.stacked(other, one), shares.stacked(one, other))
     return [*shares.unstacked(settled), later]

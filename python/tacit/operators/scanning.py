@@ -4,10 +4,10 @@ levels, after each of which a place knows of twice as many before it."""
 import torch
 
 from tacit import shares
-from tacit.fixed import WHOLE
+from tacit.fixed import WHOLE, WORD
 from tacit.operators.extremum import tournament
 from tacit.operators.operands import as_words
-from tacit.operators.order import WORD, less, opposite
+from tacit.operators.order import less, opposite
 from tacit.operators.ordering import ordered, restored, sorted_width
 from tacit.operators.table import implements, unsupported
 from tacit.session import Session

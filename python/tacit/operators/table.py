@@ -13,7 +13,7 @@ from tacit import components, paths, ranges
 from tacit.errors import MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
 from tacit.operators.calls import call_of
-from tacit.operators.operands import as_kind_of
+from tacit.operators.operands import as_kind_of, rescaled
 from tacit.operators.propagation import Outcome
 from tacit.operators.rewrites import rewrite
 from tacit.operators.scales import Rule, kept, of_target
@@ -300,16 +300,17 @@ def _carried_out(
 def _finished(
     result: SecretTensor, expected: Outcome | None, is_fresh: bool, secrets: Sequence[SecretTensor]
 ) -> SecretTensor:
-    """A result as it was expected: with the dtype that PyTorch gives it and the scale of the operator's rule,
-    in memory of its own where it is new."""
+    """A result as it was expected: with the dtype that PyTorch gives it, brought to the scale of the rule, in
+    memory of its own where it is new."""
     if result._later is not None:
         return result
+    if expected is not None:
+        result = rescaled(result, expected.scale)
     parts = result._parts
     own = dtype = result.dtype
     if expected is not None:
         # The components have the result's shape, and say it in less time.
         assert expected.shape == parts[0].shape, f"shape {result.shape} in the place of {expected.shape}"
-        assert expected.scale == result._scale, f"{result._scale} in the place of {expected.scale}"
         if expected.dtype != own:
             assert _kind(expected.dtype) == _kind(own), f"{own} in the place of {expected.dtype}"
             dtype = expected.dtype

@@ -2,7 +2,7 @@
 paper, domain, largest error and rounds; docs/accuracy.md is measured from them."""
 
 from tacit.operators.approximation.exponential import exp
-from tacit.operators.approximation.quotients import divide, fraction, log, reciprocal, rsqrt, sqrt
+from tacit.operators.approximation.quotients import divide, log, reciprocal, rsqrt, sqrt
 from tacit.operators.approximation.sigmoidal import erf, gelu, sigmoid, silu, softplus, tanh
 from tacit.operators.approximation.trigonometric import arctan, cos, sin
 
@@ -12,7 +12,6 @@ __all__ = [
     "divide",
     "erf",
     "exp",
-    "fraction",
     "gelu",
     "log",
     "reciprocal",

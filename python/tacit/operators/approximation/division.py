@@ -6,11 +6,12 @@ import math
 import torch
 
 from tacit import fixed, shares
+from tacit.fixed import WORD
 from tacit.operators.approximation import coefficients
 from tacit.operators.approximation.normal import Normal, normal, power_of_two, rescaled_by
 from tacit.operators.approximation.quotients import flipped
 from tacit.operators.approximation.series import RESULT, evaluate, plus
-from tacit.operators.order import WORD, less
+from tacit.operators.order import less
 from tacit.session import Session
 from tacit.shares import Parts
 

@@ -7,9 +7,9 @@ from tacit import shares
 from tacit.fixed import ENCODED, Scale
 from tacit.operators.approximation import coefficients
 from tacit.operators.approximation.normal import number, power_of_two
-from tacit.operators.approximation.quotients import as_result, fraction
+from tacit.operators.approximation.quotients import as_result
 from tacit.operators.approximation.series import ARGUMENT, RESULT, constant, evaluate, plus
-from tacit.operators.operands import compared, rescaled
+from tacit.operators.operands import beside, compared, fraction, rescaled
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -17,8 +17,9 @@ from tacit.tensor import SecretTensor
 #: Fraction bits that the exponent gets for its whole part to be found, and for what is left of it.
 _COARSE, _FINE = 10, 20
 
-#: Fraction bits of the argument at most: exponents of more keep this many.
-_MOST = 24
+#: Fraction bits of the argument: of more, the most are kept; those of fewer get the least, with which numbers
+#: are added to them.
+_LEAST, _MOST = 16, 24
 
 
 def exp(x: SecretTensor, *, base: float = math.e, nonpositive: bool = False) -> SecretTensor:
@@ -32,8 +33,7 @@ def exp(x: SecretTensor, *, base: float = math.e, nonpositive: bool = False) -> 
         nonpositive: no x is positive; fewer bits are worked out.
     """
     x = fraction(x)
-    if x._scale.bits > _MOST:
-        x = rescaled(x, Scale(_MOST))
+    x = rescaled(x, Scale(min(max(x._scale.bits, _LEAST), _MOST)))
     session, scale = x._session, x._session.scale
     slope = math.log2(base)
     # Results have the exponents −lowest to −lowest + span, and the lowest counts as nothing.
@@ -51,7 +51,9 @@ def exp(x: SecretTensor, *, base: float = math.e, nonpositive: bool = False) -> 
 
 def _clamped(session: Session, x: SecretTensor, below: float, span: float | None) -> Parts:
     """x + below, at least 0, at most span."""
-    bits, width = x._scale.bits, compared(session, x._scale)
+    bits = x._scale.bits
+    with beside(session, max(below, span or 0.0)):
+        width = compared(session, x._scale)
     x_parts = plus(session, x._parts, below, bits)
     if span is None:
         return shares.relu(session, x_parts, width)

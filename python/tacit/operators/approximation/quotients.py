@@ -22,7 +22,7 @@ from tacit.operators.approximation.normal import (
     rescaled_by,
 )
 from tacit.operators.approximation.series import RESULT, evaluate
-from tacit.operators.operands import as_words, compared, rescaled, shifted
+from tacit.operators.operands import compared, fraction, rescaled
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -35,15 +35,6 @@ _ROOT = 22
 
 #: Leading zeros of divisors count from here: those of 32 and more are those whose quotients may be too large.
 DIVISOR = WIDTH + 2
-
-
-def fraction(x: SecretTensor) -> SecretTensor:
-    """Integers and booleans with the session's fraction bits; fractions as they are."""
-    x = as_words(x)
-    if x._scale != fixed.WHOLE:
-        return x
-    scale = x._session.scale
-    return as_result(x, shifted(x._session, x._parts, 0, scale.bits), scale)
 
 
 def as_result(x: SecretTensor, parts: Parts, scale: Scale) -> SecretTensor:

@@ -13,9 +13,9 @@ from tacit import shares
 from tacit.fixed import Scale
 from tacit.operators.approximation import coefficients
 from tacit.operators.approximation.normal import product
-from tacit.operators.approximation.quotients import as_result, fraction
+from tacit.operators.approximation.quotients import as_result
 from tacit.operators.approximation.series import ARGUMENT, RESULT, constant, evaluate, plus
-from tacit.operators.operands import compared, rescaled, shifted
+from tacit.operators.operands import beside, compared, fraction, rescaled, shifted
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -41,8 +41,11 @@ class _Inside(NamedTuple):
     argument: Parts
 
 
-def _inside(session: Session, x: Parts, bits: int, cutoff: float, width: int) -> _Inside:
+def _inside(session: Session, x: Parts, scale: Scale, cutoff: float) -> _Inside:
     """Nine rounds and a comparison's."""
+    bits = scale.bits
+    with beside(session, cutoff):
+        width = compared(session, scale)
     limit = constant(session, cutoff, bits)
     differences = shares.stacked(shares.subtract(x, limit), shares.add(x, limit))
     under, below = shares.unstacked(shares.sign(session, differences, width))
@@ -67,7 +70,7 @@ def _odd(x: SecretTensor, series: Sequence[float], cutoff: float, limit: float) 
     """x·q((x/cutoff)²), and ±limit outside the cutoff."""
     x = _argument(x)
     session, bits, scale = x._session, x._scale.bits, x._session.scale
-    near = _inside(session, x._parts, bits, cutoff, compared(session, x._scale))
+    near = _inside(session, x._parts, x._scale, cutoff)
     factor = shares.truncate(session, evaluate(session, near.argument, series), RESULT - _FACTOR)
     result = product(session, near.x, factor, bits + _FACTOR - scale.bits)
     ring = shares.bit_to_ring(session, shares.stacked(near.above, near.below))
@@ -80,7 +83,7 @@ def _even(x: SecretTensor, series: Sequence[float], cutoff: float, middle: float
     """x/2 + the series, whose value at 0 is ``middle``; max(x, 0) outside the cutoff."""
     x = _argument(x)
     session, bits, scale = x._session, x._scale.bits, x._session.scale
-    near = _inside(session, x._parts, bits, cutoff, compared(session, x._scale))
+    near = _inside(session, x._parts, x._scale, cutoff)
     total = evaluate(session, near.argument, series)
     # Half of the argument has a bit more.
     total = tuple(a + (b << (RESULT - bits - 1)) for a, b in zip(total, near.x, strict=True))

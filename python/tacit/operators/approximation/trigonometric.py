@@ -6,9 +6,9 @@ from tacit import shares
 from tacit.fixed import Scale
 from tacit.operators.approximation import coefficients
 from tacit.operators.approximation.normal import product
-from tacit.operators.approximation.quotients import as_result, divide, flipped, fraction, magnitude
+from tacit.operators.approximation.quotients import as_result, divide, flipped, magnitude
 from tacit.operators.approximation.series import ARGUMENT, RESULT, constant, evaluate, plus
-from tacit.operators.operands import compared, rescaled
+from tacit.operators.operands import beside, compared, fraction, rescaled
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -69,7 +69,8 @@ def arctan(x: SecretTensor) -> SecretTensor:
     """
     x = fraction(x)
     session, scale = x._session, x._session.scale
-    width = compared(session, x._scale)
+    with beside(session, 1.0):
+        width = compared(session, x._scale)
     negative, size = magnitude(session, x._parts, width)
     beyond = shares.relu(session, plus(session, size, -1.0, x._scale.bits), width)
     smaller = shares.subtract(size, beyond)

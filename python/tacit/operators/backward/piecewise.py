@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from tacit.operators.activation import positive_of
-from tacit.operators.operands import Number, at_session_scale
+from tacit.operators.operands import Number, beside, in_full, session_of
 from tacit.operators.scales import of_session, of_target
 from tacit.operators.table import implements
 
@@ -47,21 +47,24 @@ def shrink_backward(gradient: Any, x: Any, bound: Number) -> Any:
 @implements(aten.hardsigmoid_backward.default, scale=of_session)
 def hardsigmoid_backward(gradient: Any, x: Any) -> Any:
     """A sixth of the gradient where −3 < x < 3, else zero: eleven rounds."""
-    return at_session_scale((gradient * within(x, -3.0, 3.0)) * (1.0 / 6.0))
+    with beside(session_of(gradient, x), 3.0):
+        inside = within(x, -3.0, 3.0)
+    return (gradient * inside) * (1.0 / 6.0)
 
 
 @implements(aten.hardswish_backward.default, scale=of_session)
 def hardswish_backward(gradient: Any, x: Any) -> Any:
     """gradient·(x / 3 + 1/2) where −3 < x < 3, below zero, above the gradient: fourteen rounds."""
-    bits = torch.stack([x + 3.0, 3.0 - x]) > 0
+    with beside(session_of(gradient, x), 3.0):
+        bits = torch.stack([x + 3.0, 3.0 - x]) > 0
     slope = torch.where(bits[1], x * (1.0 / 3.0) + 0.5, 1.0) * bits[0]
-    return at_session_scale(gradient * slope)
+    return gradient * slope
 
 
 @implements(aten.leaky_relu_backward.default, scale=of_session)
 def leaky_relu_backward(gradient: Any, x: Any, slope: Number, _is_result: bool) -> Any:
     """The gradient where x > 0, else slope times it: ten rounds."""
-    return at_session_scale(torch.where(x > 0, gradient, gradient * slope))
+    return torch.where(x > 0, gradient, gradient * slope)
 
 
 @implements(aten._prelu_kernel_backward.default, scale=of_session)
@@ -70,7 +73,7 @@ def prelu_backward(gradient: Any, x: Any, weight: Any) -> tuple[Any, Any]:
     positive = x > 0
     of_x = torch.where(positive, gradient, gradient * weight)
     of_weight = (gradient * x) * ~positive
-    return at_session_scale(of_x), at_session_scale(of_weight)
+    return of_x, of_weight
 
 
 @implements(aten.elu_backward.default, scale=of_session)
@@ -83,5 +86,6 @@ def elu_backward(
     if is_result:
         slope = (below + alpha * scale) * float(input_scale)
     else:
-        slope = torch.exp(below * float(input_scale)) * float(alpha * scale * input_scale)
-    return at_session_scale(gradient * torch.where(positive, float(scale), slope))
+        with in_full(session_of(gradient, x)):
+            slope = torch.exp(below * float(input_scale)) * float(alpha * scale * input_scale)
+    return gradient * torch.where(positive, float(scale), slope)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from tacit.operators.backward.results import dots
-from tacit.operators.operands import Number, at_session_scale
+from tacit.operators.operands import Number, beside, in_full, session_of
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 
@@ -22,60 +22,68 @@ SATURATED = 12.0
 @implements(aten.sigmoid_backward.default, scale=of_session)
 def sigmoid_backward(gradient: Any, y: Any) -> Any:
     """gradient·y·(1 − y): four rounds."""
-    return at_session_scale(gradient * (y * (1.0 - y)))
+    return gradient * (y * (1.0 - y))
 
 
 @implements(aten.tanh_backward.default, scale=of_session)
 def tanh_backward(gradient: Any, y: Any) -> Any:
     """gradient·(1 − y²): four rounds."""
-    return at_session_scale(gradient * (1.0 - y * y))
+    return gradient * (1.0 - y * y)
 
 
 @implements(aten.silu_backward.default, scale=of_session)
 def silu_backward(gradient: Any, x: Any) -> Any:
     """gradient·s·(1 + x·(1 − s)) with s = sigmoid(x): its rounds and six."""
     s = torch.sigmoid(x)
-    return at_session_scale(gradient * (s * (x * (1.0 - s) + 1.0)))
+    return gradient * (s * (x * (1.0 - s) + 1.0))
 
 
 @implements(aten.gelu_backward.default, scale=of_session)
 def gelu_backward(gradient: Any, x: Any, *, approximate: str = "none") -> Any:
     """gradient·(Φ(x) + x·φ(x)), or of the form with tanh: that of x between −6 and 6, beyond which nothing
     changes any more. Rounds of exp and erf, or of tanh, and eighteen."""
-    x = torch.clamp(x, -FLAT, FLAT)
-    if approximate == "none":
-        density = torch.exp((x * x) * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
-        slope = (torch.erf(x * (1.0 / math.sqrt(2.0))) + 1.0) * 0.5 + x * density
-    else:
-        factor, cubic = math.sqrt(2.0 / math.pi), 0.044715
-        square = x * x
-        t = torch.tanh((x * (square * cubic + 1.0)) * factor)
-        inner = (square * (3.0 * cubic) + 1.0) * factor
-        slope = (t + 1.0 + (x * inner) * (1.0 - t * t)) * 0.5
-    return at_session_scale(gradient * slope)
+    session = session_of(gradient, x)
+    with beside(session, FLAT):
+        x = torch.clamp(x, -FLAT, FLAT)
+    with in_full(session):
+        return gradient * (_slope(x) if approximate == "none" else _slope_by_tanh(x))
+
+
+def _slope(x: Any) -> Any:
+    density = torch.exp((x * x) * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
+    return (torch.erf(x * (1.0 / math.sqrt(2.0))) + 1.0) * 0.5 + x * density
+
+
+def _slope_by_tanh(x: Any) -> Any:
+    factor, cubic = math.sqrt(2.0 / math.pi), 0.044715
+    square = x * x
+    t = torch.tanh((x * (square * cubic + 1.0)) * factor)
+    inner = (square * (3.0 * cubic) + 1.0) * factor
+    return (t + 1.0 + (x * inner) * (1.0 - t * t)) * 0.5
 
 
 @implements(aten.softplus_backward.default, scale=of_session)
 def softplus_backward(gradient: Any, x: Any, beta: Number, threshold: Number) -> Any:
     """gradient·sigmoid(beta·x); the gradient beyond the threshold."""
     scaled = x * float(beta)
-    slope = torch.sigmoid(scaled)
-    if threshold < SATURATED:
-        slope = torch.where(scaled > threshold, 1.0, slope)
-    return at_session_scale(gradient * slope)
+    with in_full(session_of(gradient, x)) if beta != 1 else beside(session_of(gradient, x), SATURATED):
+        slope = torch.sigmoid(scaled)
+        if threshold < SATURATED:
+            slope = torch.where(scaled > threshold, 1.0, slope)
+    return gradient * slope
 
 
 @implements(aten.mish_backward.default, scale=of_session)
 def mish_backward(gradient: Any, x: Any) -> Any:
     """gradient·(t + x·s·(1 − t²)) with t = tanh(softplus(x)) and s = sigmoid(x)."""
     t, s = torch.tanh(torch.nn.functional.softplus(x)), torch.sigmoid(x)
-    return at_session_scale(gradient * (t + (x * (1.0 - t * t)) * s))
+    return gradient * (t + (x * (1.0 - t * t)) * s)
 
 
 @implements(aten.log_sigmoid_backward.default, scale=of_session)
 def log_sigmoid_backward(gradient: Any, x: Any, _buffer: Any) -> Any:
     """gradient·sigmoid(−x)."""
-    return at_session_scale(gradient * torch.sigmoid(-x))
+    return gradient * torch.sigmoid(-x)
 
 
 @implements(aten.glu_backward.default, scale=of_session)
@@ -84,31 +92,32 @@ def glu_backward(gradient: Any, x: Any, dim: int) -> Any:
     a, b = x.chunk(2, dim)
     s = torch.sigmoid(b)
     both = torch.stack([s, a * (s * (1.0 - s))]) * gradient
-    return at_session_scale(torch.cat([both[0], both[1]], dim))
+    return torch.cat([both[0], both[1]], dim)
 
 
 @implements(aten._softmax_backward_data.default, scale=of_session)
 def softmax_backward(gradient: Any, y: Any, dim: int, _dtype: torch.dtype) -> Any:
     """y·(gradient − Σ y·gradient): four rounds."""
     if not y.dim():
-        return at_session_scale(gradient * (y - 1.0))
-    return at_session_scale(y * (gradient - dots(gradient, y, [dim % y.dim()])))
+        return gradient * (y - 1.0)
+    return y * (gradient - dots(gradient, y, [dim % y.dim()]))
 
 
 @implements(aten._log_softmax_backward_data.default, scale=of_session)
 def log_softmax_backward(gradient: Any, y: Any, dim: int, _dtype: torch.dtype) -> Any:
     """gradient − e^y·Σ gradient: the rounds of exp and two."""
-    return at_session_scale(gradient - torch.exp(y) * gradient.sum(dim, keepdim=True))
+    return gradient - torch.exp(y) * gradient.sum(dim, keepdim=True)
 
 
 @implements(aten.logit_backward.default, scale=of_session)
 def logit_backward(gradient: Any, x: Any, eps: float | None = None) -> Any:
     """gradient / (x·(1 − x)); zero where x was brought to eps or 1 − eps."""
-    if eps is None:
-        return at_session_scale(gradient / (x * (1.0 - x)))
-    if not eps > 0:
+    if eps is not None and not eps > 0:
         unsupported("the gradient of logit with eps = 0", "give an eps above zero, or none")
-    inside = torch.stack([x - eps, (1.0 - eps) - x]) < 0
-    inside = ~(inside[0] | inside[1])
-    x = torch.where(inside, x, 0.5)
-    return at_session_scale((gradient / (x * (1.0 - x))) * inside)
+    with in_full(session_of(gradient, x)):
+        if eps is None:
+            return gradient / (x * (1.0 - x))
+        outside = torch.stack([x - eps, (1.0 - eps) - x]) < 0
+        inside = ~(outside[0] | outside[1])
+        x = torch.where(inside, x, 0.5)
+        return (gradient / (x * (1.0 - x))) * inside
