@@ -1,4 +1,5 @@
-"""Every limit of the README's table, at the limit, for both families: directly, and after chains."""
+"""Numbers in their whole range, for both families: factors, means, scales, normalisation, and what is
+reported of what leaves it. Limits as properties: test_limits.py."""
 
 import math
 import warnings
