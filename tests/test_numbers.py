@@ -228,6 +228,27 @@ def test_a_comparison_width_means_bits_before_the_point(on_shares: OnShares) -> 
         assert abs(float(greatest) - largest) < 0.01
 
 
+def test_a_comparison_width_means_the_same_at_every_scale_of_the_session(on_shares: OnShares) -> None:
+    """At its limit: 15 bits before the point, of 20 fraction bits too; integers have the bits themselves."""
+    below = 2.0**15 - 2.0**-7
+    edges = double([below, -below, 2.0**-8, -(2.0**-8), 0.0])
+    whole = torch.tensor([2**31 - 1, -(2**31 - 1), 1, -1, 0])
+
+    def program() -> list[Any]:
+        found = []
+        for bits in (8, 16, 20):
+            with tacit.fraction_bits(bits), tacit.comparison_width(32):
+                for values in (edges, whole):
+                    secret = tacit.share(values, owner=0)
+                    found.append([(secret > 0).reveal(), torch.relu(secret).reveal()])
+        return found
+
+    for at, (positive, rectified) in enumerate(on_shares(program)):
+        values = whole if at % 2 else edges
+        assert positive.tolist() == [True, False, True, False, False]
+        assert torch.equal(rectified.double(), values.double().relu())
+
+
 def test_counting_needs_no_width_of_the_users(on_shares: OnShares) -> None:
     def program() -> list[Any]:
         x = tacit.share(torch.ones(3, 1000, dtype=torch.bool), owner=0)

@@ -182,11 +182,12 @@ def comparison_width(bits: int) -> Iterator[None]:
     """Within it, comparisons (ReLU, maximum, ...) assume that values, and differences of what is compared,
     need at most that many bits, and cost less.
 
-    That is meant of numbers at the session's scale: with 16 fraction bits and a sign, 32 bits leave 15 bits
-    before the point, and ``comparison_width(32)`` is right for \\|x\\| < 2^15. Fractions of another scale are
-    compared with as many bits before the point, integers with ``bits`` bits. Values that need more are
-    compared wrongly, so choose it only where the range is known: under ``protocol="plain"`` each operator
-    that compares more is named. A public infinity, as masks have it, counts as an eighth of the limit.
+    The bits are those of numbers with 16 fraction bits: with these and a sign, 32 bits leave 15 bits before
+    the point, and ``comparison_width(32)`` is right for \\|x\\| < 2^15. Fractions of another scale, be it a
+    tensor's or the session's, are compared with as many bits before the point, integers with ``bits`` bits.
+    Values that need more are compared wrongly, so choose it only where the range is known: under
+    ``protocol="plain"`` each operator that compares more is named. A public infinity, as masks have it, counts
+    as an eighth of the limit.
 
     Raises:
         MisuseError: not 8 to 64.
