@@ -24,6 +24,7 @@
 
 mod client;
 mod hall;
+mod pace;
 pub mod round;
 mod server;
 mod serving;

@@ -212,9 +212,15 @@ impl Round {
         self.coming -= 1;
     }
 
+    /// Whether there are places for vectors that are on their way, so that others may have to wait.
+    #[must_use]
+    pub fn has_places(&self) -> bool {
+        self.gathered.sum.is_some()
+    }
+
     fn is_full(&self) -> bool {
         let bytes = (self.coming + 1) * self.terms.words * size_of::<u64>() as u64;
-        self.gathered.sum.is_some() && self.coming >= LEAST && bytes > ROOM
+        self.has_places() && self.coming >= LEAST && bytes > ROOM
     }
 
     /// Takes pieces that fit their commitments.

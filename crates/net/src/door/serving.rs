@@ -1,6 +1,7 @@
 //! One connection of a client, from its handshake to its end.
 
 use super::hall::{Hall, State};
+use super::pace::{LEAST, Pace, TooSlow, WINDOW};
 use super::round::{Answer, Round, Submission};
 use super::socket::{PATIENCE, SILENCE, Socket};
 use super::statement::{Committing, Hash, Piece, SALT, Statement, is_signed};
@@ -245,6 +246,25 @@ fn is_told(hall: &Hall, client: usize) {
     hall.notify();
 }
 
+/// What is to come of a submission that is wanted.
+struct Expected {
+    /// Words of each piece.
+    lengths: Vec<u64>,
+    deadline: Instant,
+    /// Whether others may have to wait until it is here.
+    holds_a_place: bool,
+}
+
+impl Expected {
+    fn of(round: &Round) -> Self {
+        Self {
+            lengths: round.lengths(),
+            deadline: round.terms.deadline,
+            holds_a_place: round.has_places(),
+        }
+    }
+}
+
 /// An offer with a right signature; then the pieces, where they are wanted.
 fn submit(
     hall: &Hall,
@@ -263,14 +283,14 @@ fn submit(
         };
         // Made here, since the round may be over when all has come.
         let ticket = round.ticket(&statement);
-        Some(answer.map(|answer| (answer, ticket, round.lengths(), round.terms.deadline)))
+        Some(answer.map(|answer| (answer, ticket, Expected::of(round))))
     });
     let Some(answered) = answered else {
         return Ok(Reply::NotYet.write(stream)?);
     };
-    let (answer, ticket, lengths, deadline) = answered.map_err(End::Refused)?;
+    let (answer, ticket, expected) = answered.map_err(End::Refused)?;
     if answer == Answer::Wanted {
-        let taken = take(hall, (client, id), stream, &statement, &lengths, deadline);
+        let taken = take(hall, (client, id), stream, &statement, &expected);
         if let Some(round) = open(&mut hall.state(), &statement) {
             round.came();
         }
@@ -296,15 +316,24 @@ fn take(
     (client, id): (usize, u64),
     stream: &mut Stream,
     statement: &Statement,
-    lengths: &[u64],
-    deadline: Instant,
+    expected: &Expected,
 ) -> Result<(), End> {
     Reply::Go.write(stream)?;
-    (stream.sock.until, stream.sock.silence) = (deadline, SILENCE);
+    (stream.sock.until, stream.sock.silence) = (expected.deadline, SILENCE);
+    stream.sock.pace = expected.holds_a_place.then(|| Pace::new(Instant::now()));
     hall.uploads(client, id);
-    let received = receive(hall, stream, statement, lengths);
+    let received = receive(hall, stream, statement, &expected.lengths);
     hall.uploaded(client, id);
+    stream.sock.pace = None;
     let pieces = received.map_err(|error| match error {
+        End::Broken(error) if error.get_ref().is_some_and(|why| why.is::<TooSlow>()) => {
+            End::Refused(format!(
+                "the submission of client {client} held one of few places and less than {} kB of it came in \
+                 {} seconds; submit again over a faster connection",
+                LEAST / 1000,
+                WINDOW.as_secs()
+            ))
+        }
         End::Broken(error) if error.kind() == ErrorKind::TimedOut => End::Refused(format!(
             "the submission of client {client} was not whole in time"
         )),

@@ -1,5 +1,6 @@
 //! A socket that is not waited for without limit, whatever the other side does.
 
+use super::pace::{Pace, TooSlow};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub(super) struct Socket {
     pub(super) until: Instant,
     /// Longest time in which nothing comes.
     pub(super) silence: Duration,
+    /// How fast things have to come, if they have to.
+    pub(super) pace: Option<Pace>,
 }
 
 impl Socket {
@@ -51,6 +54,7 @@ impl Socket {
             traffic,
             until,
             silence: SILENCE,
+            pace: None,
         })
     }
 
@@ -83,9 +87,16 @@ impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let silent = Instant::now() + self.silence;
         while !self.is_over() && Instant::now() < silent {
+            let pace = self.pace.as_mut();
+            if pace.is_some_and(|pace| !pace.is_kept(Instant::now())) {
+                return Err(io::Error::new(ErrorKind::TimedOut, TooSlow));
+            }
             match self.socket.read(into) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Ok(bytes) => {
+                    if let Some(pace) = &mut self.pace {
+                        pace.came(bytes as u64);
+                    }
                     let received = &self.traffic.received;
                     received.fetch_add(bytes as u64, Ordering::Relaxed);
                     return Ok(bytes);

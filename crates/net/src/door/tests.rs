@@ -1,11 +1,12 @@
 //! Hostile clients at the door, and decoders on whatever arrives.
 
 use super::hall::{MORE_REASONS, MOST_REASONS, Refused};
-use super::round::{ATTEMPTS, Answer, LEAST, ROOM, Round, Submission, Terms};
+use super::pace;
+use super::round::{ATTEMPTS, Add, Answer, LEAST, ROOM, Round, Submission, Terms};
 use super::statement::{Hash, Piece, STATEMENT, Statement, signer};
 use super::ticket::{SHOWN, Tickets};
 use super::wire::{LONGEST_TERMS, Reply, Request};
-use super::{Door, Federation, HELD, SEED, SERVERS};
+use super::{Door, Federation, HELD, REST, SEED, SERVERS};
 use crate::certificates::{self, Generated, Identity};
 use crate::tcp::{Listener, tls};
 use proptest::prelude::*;
@@ -41,6 +42,11 @@ struct Raw {
 
 impl Raw {
     fn new() -> Self {
+        Self::of(WORDS, None)
+    }
+
+    /// In a round about vectors of so many words, added up where they are.
+    fn of(words: u64, add: Option<Add>) -> Self {
         let made = |number| certificates::generate(number, 1).unwrap();
         let servers: Vec<Generated> = (0..SERVERS).map(made).collect();
         let client = made(9);
@@ -54,10 +60,10 @@ impl Raw {
         let door = Door::open(listener, &federation, 1, &servers[1].key_pem, &clients).unwrap();
         let terms = Terms {
             number: 1,
-            words: WORDS,
+            words,
             terms: vec![],
             model: Arc::from(vec![]),
-            add: None,
+            add,
             deadline: Instant::now() + LONG,
         };
         door.begin(terms, Tickets::new(1, KEYS)).unwrap();
@@ -90,7 +96,7 @@ impl Raw {
             federation: self.federation.id(),
             round: 1,
             client: 0,
-            words: WORDS,
+            words: pieces[REST].words.len() as u64,
             terms: *blake3::hash(&[]).as_bytes(),
             pieces: std::array::from_fn(|at| pieces[at].commitment()),
         }
@@ -134,7 +140,11 @@ impl Raw {
 }
 
 fn pieces() -> [Piece; 3] {
-    [SEED, WORDS, SEED].map(|words| Piece {
+    pieces_of(WORDS)
+}
+
+fn pieces_of(words: u64) -> [Piece; 3] {
+    [SEED, words, SEED].map(|words| Piece {
         salt: [1, 2, 3, words],
         words: (0..words).collect(),
     })
@@ -314,6 +324,12 @@ fn who_keeps_rests_wants_none_without_tickets_of_both_others() {
     raw.takes_an_honest_one();
 }
 
+fn add(into: &mut [u64], words: &[u64]) {
+    for (into, word) in into.iter_mut().zip(words) {
+        *into = into.wrapping_add(*word);
+    }
+}
+
 /// A round of that server about the sum of vectors, and what a client would send for it.
 fn summing(server: usize, words: u64) -> (Round, impl Fn(usize, u64) -> Submission) {
     let terms = Terms {
@@ -321,11 +337,7 @@ fn summing(server: usize, words: u64) -> (Round, impl Fn(usize, u64) -> Submissi
         words,
         terms: vec![],
         model: Arc::from(vec![]),
-        add: Some(|into, words| {
-            for (into, word) in into.iter_mut().zip(words) {
-                *into = into.wrapping_add(*word);
-            }
-        }),
+        add: Some(add),
         deadline: Instant::now() + LONG,
     };
     let round = Round::new(terms, Tickets::new(server, KEYS), [7; 32], server);
@@ -419,6 +431,43 @@ fn so_many_rests_are_on_their_way_at_a_time() {
         }
         assert_eq!(offer(most as usize), Ok(Answer::Full), "{words} words");
     }
+}
+
+#[test]
+fn who_holds_a_place_keeps_a_pace() {
+    const MANY: u64 = 1 << 20;
+    // A byte now and then, for longer than a pace is taken over.
+    let trickle = |stream: &mut Stream| {
+        let until = Instant::now() + 3 * pace::WINDOW;
+        while Instant::now() < until {
+            stream.write_all(&[0])?;
+            std::thread::sleep(pace::WINDOW / 10);
+        }
+        stream.flush()
+    };
+    let raw = Raw::of(MANY, Some(add));
+    let mut stream = raw.connect();
+    let all = pieces_of(MANY);
+    assert_eq!(raw.offer(&mut stream, &all).unwrap(), Reply::Go);
+    // It may see the connection end before it is told why.
+    let sent = trickle(&mut stream);
+    raw.reason("submit again over a faster connection");
+    drop(sent);
+    // The place is free, and a submission that keeps the pace is taken.
+    let mut stream = raw.connect();
+    assert_eq!(raw.offer(&mut stream, &all).unwrap(), Reply::Go);
+    send(&mut stream, &all).unwrap();
+    assert!(matches!(
+        Reply::read(&mut stream).unwrap(),
+        Reply::Receipt { .. }
+    ));
+
+    // Where there are no places nobody is held up, and none is refused for that.
+    let raw = Raw::of(MANY, None);
+    let mut stream = raw.connect();
+    assert_eq!(raw.offer(&mut stream, &all).unwrap(), Reply::Go);
+    trickle(&mut stream).unwrap();
+    assert!(raw.door.refused().is_empty());
 }
 
 #[test]

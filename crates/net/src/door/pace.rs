@@ -1,0 +1,75 @@
+//! How fast a submission has to come where it holds a place that others may wait for.
+
+use std::time::{Duration, Instant};
+
+/// Over which time a submission's pace is taken. Tests do not wait that long.
+pub(super) const WINDOW: Duration = if cfg!(test) {
+    Duration::from_millis(500)
+} else {
+    Duration::from_secs(10)
+};
+
+/// Bytes that have to come in each such time, unless it is all that is left: 32 KiB a second, a quarter of a slow
+/// uplink of a megabit.
+pub(super) const LEAST: u64 = 10 * (32 << 10);
+
+/// What has come lately.
+pub(super) struct Pace {
+    since: Instant,
+    bytes: u64,
+}
+
+impl Pace {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            since: now,
+            bytes: 0,
+        }
+    }
+
+    /// So many bytes have come.
+    pub(super) fn came(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+
+    /// Whether enough came in the time that is over, if one is; then the next one begins.
+    pub(super) fn is_kept(&mut self, now: Instant) -> bool {
+        if now.duration_since(self.since) < WINDOW {
+            return true;
+        }
+        let enough = self.bytes >= LEAST;
+        *self = Self::new(now);
+        enough
+    }
+}
+
+/// Why a submission's connection ends: it holds a place and does not get on.
+#[derive(Debug)]
+pub(super) struct TooSlow;
+
+impl std::fmt::Display for TooSlow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "less than {} kB came in {WINDOW:?}", LEAST / 1000)
+    }
+}
+
+impl std::error::Error for TooSlow {}
+
+#[cfg(test)]
+mod tests {
+    use super::{LEAST, Pace, WINDOW};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_pace_is_taken_over_each_window() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start);
+        assert!(pace.is_kept(start + WINDOW - Duration::from_nanos(1)));
+        pace.came(LEAST);
+        assert!(pace.is_kept(start + WINDOW));
+        // What came before does not count again.
+        assert!(pace.is_kept(start + WINDOW + WINDOW / 2));
+        pace.came(LEAST - 1);
+        assert!(!pace.is_kept(start + WINDOW + WINDOW));
+    }
+}
