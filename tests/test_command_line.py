@@ -19,6 +19,7 @@ from commands import Command, tacit
 from tacit import cli
 from tacit.bench.cases import CASES
 from tacit.bench.federations import FEDERATIONS
+from tacit.bench.programs import PROGRAMS
 from tacit.bench.rounds import rounds_by_parties
 from tacit.bench.run import chosen
 from tacit.bench.tables import rounds
@@ -198,6 +199,37 @@ def test_bench_of_federations(tmp_path: Path) -> None:
     refused = tacit("bench", "--only", "federated_mean_7690", "--protocol", "additive", "--source", "dealer")
     assert refused.returncode == 1
     assert "the servers of a federation have replicated sharing" in refused.stderr
+
+
+def test_bench_of_programs(tmp_path: Path) -> None:
+    only = "psi_10,psi_loops_10,aes_block,products_100,vector_products_1e4,to_bits_100,to_numbers_100"
+    report = []
+    for setting in (["--protocol", "additive", "--source", "dealer"], ["--protocol", "replicated"]):
+        done = tacit("bench", "--riscv", *setting, "--only", only, "--json", tmp_path / "bench.json")
+        assert done.returncode == 0, done.stderr
+        found = json.loads((tmp_path / "bench.json").read_text())
+        assert [entry["name"] for entry in found] == only.split(",")
+        report += found
+    for entry in report:
+        assert set(entry) == {*BENCH_KEYS, "instructions"}
+        assert entry["instructions"] > 100
+        assert min(entry["bytes_sent_per_party"]) > 0
+    by_name = {entry["name"]: entry for entry in report[:7]}
+    # With an agreement on lengths, and one on what was public.
+    assert by_name["aes_block"]["rounds"] <= 31 + 4
+    assert by_name["products_100"]["rounds"] <= 2 + 4
+
+
+def test_bench_knows_the_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    lists = [f"{program}_{count}" for program in ("psi", "psi_loops") for count in (10, 100, 1000)]
+    others = ["ascon_hash_100", "ascon_sealed_100", "aes_block", "products_1e4", "vector_products_1e4"]
+    others += ["products_100", "to_bits_100", "to_numbers_100", "net_784_128_10", "quotients_1000"]
+    assert list(PROGRAMS) == [*lists, *others, "short_quotients_1000", "public_code"]
+    assert chosen([], programs=True) == [name for name in PROGRAMS if name != "psi_loops_1000"]
+    assert not set(chosen([])) & set(PROGRAMS)
+    with pytest.raises(SystemExit):
+        cli.main(["bench", "--help"])
+    assert "psi_loops_1000" in capsys.readouterr().out
 
 
 def test_rounds_do_not_grow_with_the_number_of_parties() -> None:

@@ -59,7 +59,7 @@ INSIDE = {
         ["real"],
         ["words"],
         ["composed", "fault", "operation"],
-        ["formats", "ieee", "runtime"],
+        ["formats", "ieee", "measured", "runtime"],
         ["fixed"],
         ["encoding", "instruction", "memory", "secret"],
         ["extensions", "lines", "scan"],

@@ -34,6 +34,12 @@ pub fn riscv_runtime() -> Vec<(&'static str, &'static str)> {
     sources.map(|source| (source.name, source.text)).collect()
 }
 
+/// The programs that are measured: name and ELF file of each.
+#[pyfunction]
+pub fn riscv_measured() -> Vec<(&'static str, &'static [u8])> {
+    ::riscv::measured::PROGRAMS.to_vec()
+}
+
 /// An array of a program: one of `public` (its bytes), `shares` (this party's components) or `owner`, whose
 /// values are there at the owner alone.
 #[pyclass(frozen, module = "tacit._core")]

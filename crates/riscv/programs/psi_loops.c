@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { MOST = 256 };
+enum { MOST = 1024 };
 
 static uint64_t a[MOST], b[MOST];
 

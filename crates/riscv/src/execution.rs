@@ -218,13 +218,19 @@ impl Learned {
 /// # Errors
 /// What the parties do differently; what the links meet.
 pub fn settle(protocol: &mut dyn Protocol, left: &[Left]) -> Result<(Vec<Learned>, Vec<Opened>)> {
-    confirm(protocol)?;
+    let is_secret = |word: &Word| matches!(word, Word::Secret(_));
     let mut learned: Vec<Learned> = left.iter().map(|_| Learned::Nothing).collect();
     let mut fates: Vec<Fate> = Vec::new();
     for Left { fate, .. } in left {
         if !fates.contains(fate) {
             fates.push(*fate);
         }
+    }
+    let first = left.iter().filter(|left| Some(&left.fate) == fates.first());
+    let is_seen = fates.first() == Some(&Fate::Opened(Recipient::All))
+        && first.flat_map(|left| &left.words).any(is_secret);
+    if !is_seen {
+        confirm(protocol)?;
     }
     for fate in fates {
         let places = || (0..left.len()).filter(|&at| left[at].fate == fate);
@@ -259,8 +265,8 @@ pub fn settle(protocol: &mut dyn Protocol, left: &[Left]) -> Result<(Vec<Learned
     Ok((learned, opened.collect()))
 }
 
-/// Opens what is public. What parties run differently is found with any opening, and where all is public, or
-/// nobody is to learn anything, there would be none.
+/// Opens what is public. What parties run differently each of them finds with what is opened to all, and where all is
+/// public, or not all are to learn something first, there would be nothing.
 fn confirm(protocol: &mut dyn Protocol) -> Result<()> {
     let mut parts = vec![vec![0]; protocol.parts()];
     let mut out: Vec<&mut [u64]> = parts.iter_mut().map(Vec::as_mut_slice).collect();

@@ -24,6 +24,7 @@
 //! | [`calls`] | a function of a program, called in a session with what its parties have |
 //! | [`runs`] | a whole program, run in a session with the files of its parties |
 //! | [`runtime`] | what programs in C are compiled with |
+//! | [`measured`] | programs that are measured |
 //! | [`fault`] | why a program stops before its end |
 //!
 //! The sources are the RISC-V Instruction Set Manual, volume I (unprivileged, 2024), and the psABI of RISC-V for
@@ -45,6 +46,7 @@ pub mod instruction;
 pub mod joins;
 pub mod lines;
 pub mod machine;
+pub mod measured;
 pub mod memory;
 pub mod operation;
 pub mod places;

@@ -196,3 +196,60 @@ fn bytes_of_many_are_those_of_their_bits() {
     let (_, bytes) = sent(ADDITIVE, 4, 1, None, less);
     assert!(bytes <= 5 * 8, "{bytes}");
 }
+
+/// Chains as loops make them, of 64 conditions that are there at once: six rounds, and one that opens the result.
+#[test]
+fn long_chains_of_conditions_are_trees() {
+    type Join = fn(&mut Secret, &Word, &Word) -> Word;
+    let joins: [(Join, fn(u64, u64) -> u64); 2] = [
+        (|words, x, y| words.and(x, y), |x, y| x & y),
+        (|words, x, y| words.or(x, y), |x, y| x | y),
+    ];
+    // Neither result is all zeros or all ones.
+    let mut values: Vec<u64> = Random::new(8)
+        .words(64)
+        .iter()
+        .map(|word| word | 0xff)
+        .collect();
+    for (join, plain) in joins {
+        // Replicated sharing begins where the owner has sent shares and not all are there.
+        for (protocol, most) in [(ADDITIVE, 7), (REPLICATED, 8)] {
+            let expected = values
+                .iter()
+                .copied()
+                .reduce(plain)
+                .expect("there are some");
+            let rounds = run(protocol, usual_parties(protocol), |p| {
+                let own = (p.party() == 0).then_some(&values[..]);
+                let words = share_integers(p, 0, own, 64, 8)?;
+                let before = p.channel().meter().totals().rounds;
+                let all = words
+                    .into_iter()
+                    .reduce(|all, word| join(&mut Secret, &all, &word));
+                let all = [all.expect("there are some")];
+                let opened = reveal(p, &all, Recipient::All)?;
+                assert_eq!(opened, Some(vec![expected]));
+                Ok(p.channel().meter().totals().rounds - before)
+            });
+            assert!(
+                rounds.iter().all(|rounds| *rounds <= most),
+                "{protocol}: {rounds:?}"
+            );
+        }
+        values
+            .iter_mut()
+            .for_each(|value| *value = !(*value | 0xff));
+    }
+    // What a program still holds inside of a chain is computed as it stands.
+    let values = [7, 6, 12, 5];
+    run(ADDITIVE, 2, |p| {
+        let own = (p.party() == 0).then_some(&values[..]);
+        let words = share_integers(p, 0, own, 4, 8)?;
+        let first = Secret.and(&words[0], &words[1]);
+        let second = Secret.and(&first, &words[2]);
+        let third = Secret.and(&second, &words[3]);
+        let opened = reveal(p, &[third, second, first], Recipient::All)?;
+        assert_eq!(opened, Some(vec![4, 4, 6]));
+        Ok(())
+    });
+}

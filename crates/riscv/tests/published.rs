@@ -1,144 +1,9 @@
 //! Programs with answers that are published, or that another algorithm gives: on plain files, and on secret ones.
 
-use mpc::Recipient;
-use riscv::arrays::{Array, Content};
-use riscv::execution::{Fate, Options};
-use riscv::runs::{Output, Run, run as run_program};
-use riscv::system::files::File;
-use riscv::system::{Answer, System, start};
-use riscv::{Machine, Memory, Plain, Program, Stop};
-use testkit::{Random, run, usual_parties};
+mod cases;
 
-const LIMIT: u64 = 1 << 26;
-
-const OPTIONS: Options = Options {
-    open_branches: &[],
-    oblivious: &[],
-    limit: LIMIT,
-};
-
-/// A file: its name, the bytes of an element, and its elements.
-type Input = (&'static str, u64, Vec<u64>);
-
-/// A program, and what it is told and given.
-struct Case {
-    file: &'static [u8],
-    told: &'static [&'static str],
-    inputs: Vec<Input>,
-    output: (&'static str, u64),
-}
-
-impl Case {
-    fn arguments(&self) -> Vec<String> {
-        let told = ["program"].iter().chain(self.told);
-        told.map(|text| (*text).to_owned()).collect()
-    }
-
-    fn program(&self) -> Program {
-        Program::parse(self.file).expect("it was compiled for this")
-    }
-
-    /// What it writes on plain files.
-    fn plain(&self) -> Vec<u64> {
-        let program = self.program();
-        let mut machine = Machine::new(Plain, &program, LIMIT).expect("it fits");
-        let mut files: Vec<File<u64>> = Vec::new();
-        for (name, bytes, values) in &self.inputs {
-            let all: Vec<u8> = values
-                .iter()
-                .flat_map(|value| value.to_le_bytes()[..*bytes as usize].to_vec())
-                .collect();
-            let (size, mut content) = (all.len() as u64, Memory::new());
-            content.map(0, all, true).expect("it fits");
-            files.push(File::input(name, content, size));
-        }
-        files.push(File::output(self.output.0).expect("it is empty"));
-        start::begin(&mut machine, &program, &self.arguments()).expect("it fits");
-        let mut system = System::new(&mut machine.memory, &program, files).expect("it fits");
-        loop {
-            assert_eq!(machine.run(None), Ok(Stop::Call));
-            match system.answer(&mut machine).expect("nothing is wrong") {
-                Answer::Goes => {}
-                Answer::Ended(status) => {
-                    assert_eq!(status, 0);
-                    break;
-                }
-                Answer::Opens(_) => panic!("nothing is secret"),
-            }
-        }
-        let written = system.file(self.output.0).expect("it was made");
-        let elements = written.elements(&mut Plain, self.output.1);
-        elements.expect("it was mapped")
-    }
-
-    /// What everybody learns of it on files of which each has another owner, but for those of these names; and in
-    /// how many rounds.
-    fn secret(&self, protocol: &str, public: &[&str]) -> (Vec<u64>, u64) {
-        let (program, arguments) = (self.program(), self.arguments());
-        let learned = run(protocol, usual_parties(protocol), |p| {
-            let mut inputs = Vec::new();
-            for (at, (name, bytes, values)) in self.inputs.iter().enumerate() {
-                let owner = at % 2;
-                let content = if public.contains(name) {
-                    let all = values.iter();
-                    Content::Public(
-                        all.flat_map(|value| value.to_le_bytes()[..*bytes as usize].to_vec())
-                            .collect(),
-                    )
-                } else {
-                    Content::Secret {
-                        owner,
-                        count: values.len(),
-                        values: (p.party() == owner).then(|| values.clone()),
-                    }
-                };
-                inputs.push(Array {
-                    name: (*name).to_owned(),
-                    bytes: *bytes,
-                    floats: false,
-                    content,
-                });
-            }
-            let asked = Run {
-                program: &program,
-                arguments: &arguments,
-                inputs: &inputs.iter().collect::<Vec<_>>(),
-                outputs: &[Output {
-                    name: self.output.0.to_owned(),
-                    bytes: self.output.1,
-                    fate: Fate::Opened(Recipient::All),
-                }],
-                options: OPTIONS,
-            };
-            let before = p.channel().meter().totals().rounds;
-            let outcome = run_program(p, &asked)?;
-            assert_eq!(outcome.status, 0);
-            let values = outcome.outputs[0].values().expect("all learn it").to_vec();
-            Ok((values, p.channel().meter().totals().rounds - before))
-        });
-        learned.into_iter().next().expect("there are parties")
-    }
-
-    fn is(&self, expected: &[u64], protocols: &[&str], public: &[&str]) {
-        assert_eq!(self.plain(), expected);
-        for protocol in protocols {
-            let (values, rounds) = self.secret(protocol, public);
-            assert_eq!(values, expected, "{protocol}");
-            println!("{protocol}: {rounds} rounds");
-        }
-    }
-}
-
-const PROTOCOLS: [&str; 3] = ["plain", "replicated", "additive_2_dealer"];
-
-fn bytes(text: &[u8]) -> Vec<u64> {
-    text.iter().map(|byte| u64::from(*byte)).collect()
-}
-
-fn hexadecimal(text: &str) -> Vec<u64> {
-    let byte = |at| u64::from_str_radix(&text[at..at + 2], 16).expect("two digits");
-    (0..text.len()).step_by(2).map(byte).collect()
-}
+use cases::{Case, PROTOCOLS, bytes, hexadecimal};
+use testkit::Random;
 
 /// FIPS 180-4's examples: one block, none, and two.
 #[test]
@@ -168,6 +33,36 @@ fn sha256_gives_what_the_standard_says() {
         ),
     ] {
         case(message).is(&hexadecimal(digest), protocols, &[]);
+    }
+}
+
+/// FIPS 197's examples: appendix B, and C.1.
+#[test]
+fn aes_gives_what_the_standard_says() {
+    for (key, block, sealed, protocols) in [
+        (
+            "2b7e151628aed2a6abf7158809cf4f3c",
+            "3243f6a8885a308d313198a2e0370734",
+            "3925841d02dc09fbdc118597196a0b32",
+            &PROTOCOLS[..],
+        ),
+        (
+            "000102030405060708090a0b0c0d0e0f",
+            "00112233445566778899aabbccddeeff",
+            "69c4e0d86a7b0430d8cdb78070b4c55a",
+            &PROTOCOLS[..1],
+        ),
+    ] {
+        let case = Case {
+            file: include_bytes!("../programs/aes.elf"),
+            told: &[],
+            inputs: vec![
+                ("key", 1, hexadecimal(key)),
+                ("blocks", 1, hexadecimal(block)),
+            ],
+            output: ("sealed", 1),
+        };
+        case.is(&hexadecimal(sealed), protocols, &[]);
     }
 }
 
@@ -289,4 +184,45 @@ fn numbers_are_sorted_by_a_network() {
     };
     values.sort_unstable_by_key(|value| *value as u32 as i32);
     case.is(&values, &["plain", "replicated"], &[]);
+}
+
+/// One layer of numbers with 16 fraction bits: the weights of each output after each other, and then what is added.
+fn layer(weights: &[u64], x: &[i64]) -> Vec<i64> {
+    let number = |word: &u64| i64::from(*word as u32 as i32);
+    let (rows, added) = weights.split_at(weights.len() / (x.len() + 1) * x.len());
+    let output = |(row, added): (&[u64], &u64)| {
+        let products = row.iter().zip(x).map(|(weight, x)| number(weight) * x);
+        i64::from((((number(added) << 16) + products.sum::<i64>()) >> 16) as i32)
+    };
+    rows.chunks(x.len()).zip(added).map(output).collect()
+}
+
+#[test]
+fn a_network_says_what_whole_numbers_say() {
+    let mut random = Random::new(19);
+    // From -1 on, below 1.
+    let mut numbers = |count| -> Vec<u64> {
+        let numbers = random.words(count).into_iter();
+        numbers
+            .map(|word| (word as i64 >> 47) as u32 as u64)
+            .collect()
+    };
+    let (x, first, second) = (numbers(20), numbers(21 * 8), numbers(9 * 4));
+    let x_numbers: Vec<i64> = x.iter().map(|x| i64::from(*x as u32 as i32)).collect();
+    let hidden: Vec<i64> = layer(&first, &x_numbers)
+        .iter()
+        .map(|y| (*y).max(0))
+        .collect();
+    assert!(hidden.iter().any(|y| *y > 0) && hidden.contains(&0));
+    let expected: Vec<u64> = layer(&second, &hidden)
+        .iter()
+        .map(|y| *y as u32 as u64)
+        .collect();
+    let case = Case {
+        file: include_bytes!("../programs/net.elf"),
+        told: &["20", "8", "4"],
+        inputs: vec![("input", 4, x), ("first", 4, first), ("second", 4, second)],
+        output: ("output", 4),
+    };
+    case.is(&expected, &PROTOCOLS, &[]);
 }

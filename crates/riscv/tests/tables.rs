@@ -67,6 +67,16 @@ fn plainly(program: &Program, word: u64) -> Vec<u64> {
 
 /// With secret data, of which every third word everybody knows, and a secret word.
 fn secretly(protocol: &str, program: &Program, word: u64) -> Vec<Result<Vec<u64>, Fault>> {
+    with_tables(protocol, program, word, &[TABLE])
+}
+
+/// With these tables.
+fn with_tables(
+    protocol: &str,
+    program: &Program,
+    word: u64,
+    tables: &[Range<u64>],
+) -> Vec<Result<Vec<u64>, Fault>> {
     run(protocol, usual_parties(protocol), |p| {
         let mut values = data();
         values.push(word);
@@ -77,7 +87,9 @@ fn secretly(protocol: &str, program: &Program, word: u64) -> Vec<Result<Vec<u64>
             words[at] = Word::Public(values[at]);
         }
         let mut machine = machine(Secret, program, &words);
-        machine.mark_oblivious(TABLE);
+        for table in tables {
+            machine.mark_oblivious(table.clone());
+        }
         Ok(match called(&mut machine, word, COUNT) {
             Ok(left) => Ok(reveal(p, &left, Recipient::All)?.expect("all learn it")),
             Err(fault) => Err(fault),
@@ -162,6 +174,43 @@ fn stores_of_all_sizes() {
         code.add("lw", A0, A1, 0, 0);
     });
     agree(&program, &[0, 1, 15]);
+}
+
+/// From the end of a table on, where another begins: which one is meant is known when the place is.
+#[test]
+fn backward_from_behind_the_end_where_another_table_begins() {
+    let end = TABLE.start;
+    let tables = [DATA..end, TABLE];
+    let mut of_bytes = Assembler::default();
+    of_bytes.add("sub", A1, A1, A0, 0);
+    of_bytes.add("lbu", A0, A1, 0, 0);
+    of_bytes.ret();
+    let mut of_words = Assembler::default();
+    of_words.add("slli", A0, A0, 0, 3);
+    of_words.add("sub", A0, 0, A0, 0);
+    of_words.add("add", A1, A1, A0, 0);
+    of_words.add("sd", 0, A1, A2, 0);
+    of_words.add("ld", A0, A1, 0, 0);
+    of_words.ret();
+    for (program, places) in [(of_bytes, [1, 9, 24]), (of_words, [1, 2, 3])] {
+        let program = program.program();
+        for protocol in ["plain", "replicated", "additive_2_dealer"] {
+            for place in places {
+                let expected = plainly(&program, place);
+                for found in with_tables(protocol, &program, place, &tables) {
+                    assert_eq!(found.as_ref(), Ok(&expected), "{protocol} {place}");
+                }
+            }
+        }
+        // The table that begins there is meant as well, and beyond both there is nothing.
+        let forward = plainly(&program, 0_u64.wrapping_sub(2));
+        for found in with_tables("plain", &program, 0_u64.wrapping_sub(2), &tables) {
+            assert_eq!(found.as_ref(), Ok(&forward));
+        }
+        for found in with_tables("plain", &program, 25, &tables) {
+            assert_eq!(found.expect("it returns")[0], 0);
+        }
+    }
 }
 
 /// Pointers that branches on secrets move, one of them in memory.

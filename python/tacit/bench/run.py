@@ -12,25 +12,30 @@ import tacit
 from tacit.bench import federations
 from tacit.bench.cases import CASES, Case
 from tacit.bench.federations import FEDERATIONS, Federation
+from tacit.bench.programs import PROGRAMS
 from tacit.bench.settings import Setting
 from tacit.errors import MisuseError
+from tacit.riscv import Outcome
 
 #: Longest wait for one message, in seconds; oblivious transfer takes long.
 TIMEOUT = 120.0
 TIMEOUT_OF_TRANSFER = 1800.0
 
 
-def chosen(names: list[str]) -> list[str]:
-    """The names; if there are none, all but those that are measured only where they are named.
+def chosen(names: list[str], programs: bool = False) -> list[str]:
+    """The names; if there are none, all but those that are measured only where they are named, and compiled
+    programs, which are measured where those are asked for.
 
     Raises:
         MisuseError: a name is unknown.
     """
-    known: dict[str, Case | Federation] = {**CASES, **FEDERATIONS}
+    usual: dict[str, Case | Federation] = {**CASES, **FEDERATIONS}
+    known = {**usual, **PROGRAMS}
     for name in names:
         if name not in known:
             raise MisuseError(f"no benchmark is called {name!r}; there are {', '.join(known)}")
-    return names or [name for name, case in known.items() if not case.only_by_name]
+    asked = PROGRAMS if programs else usual
+    return names or [name for name, case in asked.items() if not case.only_by_name]
 
 
 def serves(name: str, setting: Setting) -> bool:
@@ -49,7 +54,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
             raise MisuseError(f"{name}: the servers of a federation have replicated sharing")
         return federations.measure(name, threads)
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
-    warm_up, repetitions = CASES[name].runs(setting.source)
+    warm_up, repetitions = _case(name).runs(setting.source)
     results = tacit.launch(
         _party,
         name,
@@ -82,19 +87,25 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         "correlation_bytes_received_per_party": [result["correlation_bytes_received"] for result in results],
         "rounds": max(result["rounds"] for result in results),
     }
+    if name in PROGRAMS:
+        entry["instructions"] = results[0]["instructions"]
     return entry, max(result["memory"] for result in results)
+
+
+def _case(name: str) -> Case:
+    return PROGRAMS[name] if name in PROGRAMS else CASES[name]
 
 
 def _party(name: str, warm_up: int, repetitions: int) -> dict[str, Any]:
     meter = tacit.session().meter
-    work = CASES[name].prepare()
+    work, left = _case(name).prepare(), None
     for _ in range(warm_up):
         work()
     times = []
     before, made_before = meter.total, meter.correlations
     for _ in range(repetitions):
         started, waited = time.perf_counter(), meter.waited_for_correlations
-        work()
+        left = work()
         times.append((time.perf_counter() - started, meter.waited_for_correlations - waited))
     cost, made = meter.total - before, meter.correlations - made_before
     unit = 1 if sys.platform == "darwin" else 1024
@@ -104,5 +115,6 @@ def _party(name: str, warm_up: int, repetitions: int) -> dict[str, Any]:
         "correlation_bytes_sent": made.bytes_sent // repetitions,
         "correlation_bytes_received": made.bytes_received // repetitions,
         "rounds": cost.rounds // repetitions,
+        "instructions": left.instructions if isinstance(left, Outcome) else None,
         "memory": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }

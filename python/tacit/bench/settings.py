@@ -48,3 +48,6 @@ SETTINGS = (
     Setting("additive", 2, "dealer"),
     Setting("additive", 3, "dealer"),
 )
+
+#: What ``tacit bench --riscv`` measures: in all, online, and three parties.
+SETTINGS_OF_PROGRAMS = (Setting("additive", 2, "ot"), Setting("additive", 2, "dealer"), Setting())

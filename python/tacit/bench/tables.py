@@ -14,6 +14,9 @@ CAPTION_OF_CORRELATIONS = (
     "or receive, the larger. A module's weights are masked and opened once in a session, "
     "before it is measured; activations each time."
 )
+CAPTION_OF_PROGRAMS = (
+    " Of compiled programs with sharing their inputs and opening what they leave; instructions in millions."
+)
 CAPTION_OF_ONCE = " *: run once, with nothing before it, so that it masks and opens the weights too."
 
 
@@ -56,9 +59,13 @@ def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) ->
     table.caption = shared if setting.source is None else CAPTION_OF_CORRELATIONS.format(shared=shared)
     if any(entry["warm_up"] == 0 for entry in entries):
         table.caption += CAPTION_OF_ONCE
+    programs = any("instructions" in entry for entry in entries)
+    if programs:
+        table.caption += CAPTION_OF_PROGRAMS
     table.add_column("case", no_wrap=True)
     correlated = ("wait", "offline") if setting.source else ()
-    for heading in ("median", "least", "MB", "rounds", "GB", *correlated):
+    of_programs = ("instructions",) if programs else ()
+    for heading in ("median", "least", "MB", "rounds", "GB", *correlated, *of_programs):
         table.add_column(heading, justify="right", no_wrap=True)
     for entry, peak in zip(entries, memory, strict=True):
         cells = [
@@ -72,6 +79,8 @@ def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) ->
             cells.append(f"{entry['seconds_waiting_for_correlations_median']:.4f}")
             made = entry["correlation_bytes_sent_per_party"] + entry["correlation_bytes_received_per_party"]
             cells.append(f"{max(made) / 1e6:.2f}")
+        if programs:
+            cells.append(f"{entry['instructions'] / 1e6:.3f}" if "instructions" in entry else "")
         table.add_row(entry["name"] + ("" if entry["warm_up"] else "*"), *cells)
     return table
 

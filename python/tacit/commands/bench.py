@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.bench.settings import SETTINGS, Setting
+from tacit.bench.settings import SETTINGS, SETTINGS_OF_PROGRAMS, Setting
 from tacit.commands.options import add_setting, chosen_setting, positive, print_threat_model, write_json
 
 if TYPE_CHECKING:
@@ -28,6 +28,12 @@ def add(commands: Any) -> None:
         "federated_fltrust_vgg11, federated_krum_vgg11, federated_median_1e6, federated_mean_1e6_of_1000",
     )
     parser.add_argument(
+        "--riscv",
+        action="store_true",
+        help="measure compiled programs in the place of operators, of two parties and of three; without "
+        "psi_loops_1000, which is measured where it is named",
+    )
+    parser.add_argument(
         "--threads", type=positive, metavar="N", help="threads of each party; cores / parties if not given"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
@@ -36,7 +42,7 @@ def add(commands: Any) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     one = any((parsed.only, parsed.protocol, parsed.parties is not None, parsed.source))
-    settings = [chosen_setting(parsed)] if one else SETTINGS
+    settings = [chosen_setting(parsed)] if one else SETTINGS_OF_PROGRAMS if parsed.riscv else SETTINGS
     from rich.console import Console
 
     from tacit.bench.rounds import rounds_by_parties
@@ -44,11 +50,11 @@ def run(parsed: argparse.Namespace) -> None:
     from tacit.bench.tables import rounds
 
     console = Console()
-    names = chosen(parsed.only.split(",") if parsed.only else [])
+    names = chosen(parsed.only.split(",") if parsed.only else [], parsed.riscv)
     entries: list[dict[str, Any]] = []
     for setting in settings:
         _measure(console, setting, names, parsed, entries)
-    if not one:
+    if not one and not parsed.riscv:
         console.print(rounds(rounds_by_parties()))
 
 

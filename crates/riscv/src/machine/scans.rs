@@ -1,9 +1,9 @@
 //! Loads and stores at secret addresses: within objects that are marked for that, by going over all places.
 //!
 //! An address is a public number, a secret one and the instruction's offset. The public number says which object is
-//! meant: at its first byte, that object; inside of it, each that the secret number may reach, since a compiler may
-//! have moved a constant from the one to the other. (It does not point to the beginning of one table for another
-//! that ends there; a program may, which counts backward from behind the end.) Where the public number is the upper
+//! meant: inside of it, each that the secret number may reach, since a compiler may have moved a constant from the
+//! one to the other; at its first byte, that object alone, and where the secret number may be negative the one that
+//! ends there too, since a program may count backward from behind the end. Where the public number is the upper
 //! part of an address alone, or the global pointer, the object is where it is with the offset. Outside of all
 //! objects an address is refused: it may be meant for memory that is not marked.
 //!
@@ -139,15 +139,20 @@ impl<W: Words> Machine<W> {
             .iter()
             .find(|object| object.contains(&pointer));
         let meant = meant.ok_or(Fault::SecretAddress)?;
-        if meant.start == pointer {
-            return Ok(vec![meant.clone()]);
-        }
+        let ones = self.words.ones(&address.rest);
         // Beyond the last address follows the first.
-        let most = self.words.ones(&address.rest).checked_add(bytes);
+        let most = ones.checked_add(bytes);
         let end = most.and_then(|most| base.checked_add(most));
         let reached =
-            |object: &&Range<u64>| end.is_none_or(|end| object.start < end && base < object.end);
-        let mut objects: Vec<Range<u64>> = self.oblivious.iter().filter(reached).cloned().collect();
+            |object: &Range<u64>| end.is_none_or(|end| object.start < end && base < object.end);
+        let is_meant = |object: &&Range<u64>| {
+            if meant.start != pointer {
+                return reached(object);
+            }
+            *object == meant || object.end == pointer && ones >> 63 == 1
+        };
+        let mut objects: Vec<Range<u64>> =
+            self.oblivious.iter().filter(is_meant).cloned().collect();
         objects.sort_unstable_by_key(|object| (object.start, object.end));
         objects.dedup();
         Ok(objects)

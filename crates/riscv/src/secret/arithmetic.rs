@@ -19,6 +19,7 @@ pub fn add(words: &mut Secret, x: &Word, y: &Word) -> Word {
     } else {
         Facts::signed(of_x.width.max(of_y.width) + 1)
     };
+    let facts = facts.multiples(of_x, of_y);
     made(Origin::Sum(x.clone(), y.clone()), facts, ARITHMETIC)
 }
 
@@ -28,6 +29,12 @@ pub fn subtract(words: &mut Secret, x: &Word, y: &Word) -> Word {
         (Some((x, y)), _) => Word::Public(Plain.subtract(&x, &y)),
         (None, Word::Public(0)) => x.clone(),
         _ if words.are_one(x, y) => Word::Public(0),
+        // A bit as a mask.
+        (None, _)
+            if matches!(x, Word::Public(0)) && y.facts().ones == 1 && !y.has(Form::Arithmetic) =>
+        {
+            words.extend(y, 1, Signs::Signed)
+        }
         _ => {
             let (of_x, of_y) = (x.facts(), y.facts());
             let width = if of_x.is_natural() && of_y.is_natural() {
@@ -36,7 +43,8 @@ pub fn subtract(words: &mut Secret, x: &Word, y: &Word) -> Word {
                 of_x.width.max(of_y.width)
             };
             let origin = Origin::Difference(x.clone(), y.clone());
-            made(origin, Facts::signed(width + 1), ARITHMETIC)
+            let facts = Facts::signed(width + 1).multiples(of_x, of_y);
+            made(origin, facts, ARITHMETIC)
         }
     }
 }

@@ -58,6 +58,13 @@ pub fn or(words: &mut Secret, x: &Word, y: &Word) -> Word {
             };
             made(Origin::Union(x.clone(), y.clone()), facts, native)
         }
+        // What is not neither: many of these are one product (see [`super::trees`]).
+        _ if x.facts().ones == y.facts().ones => {
+            let all = Word::Public(x.facts().ones);
+            let [not_x, not_y] = [x, y].map(|word| words.xor(word, &all));
+            let neither = words.and(&not_x, &not_y);
+            words.xor(&neither, &all)
+        }
         _ => {
             let (common, differing) = (words.and(x, y), words.xor(x, y));
             words.xor(&common, &differing)
@@ -78,10 +85,29 @@ pub fn xor(words: &mut Secret, x: &Word, y: &Word) -> Word {
             let origin = Origin::Difference(all.clone(), other.clone());
             made(origin, Facts::signed(other.facts().width), ARITHMETIC)
         }
-        _ => {
-            let ones = x.facts().ones | y.facts().ones;
-            let facts = Facts::bitwise(ones, x.facts(), y.facts());
-            made(Origin::Xor(x.clone(), y.clone()), facts, BINARY)
-        }
+        (other, Word::Public(public)) | (Word::Public(public), other) => match turned(other) {
+            Some((inner, before)) => words.xor(&inner, &Word::Public(before ^ public)),
+            None => differing(x, y),
+        },
+        _ => differing(x, y),
     }
+}
+
+fn differing(x: &Word, y: &Word) -> Word {
+    let ones = x.facts().ones | y.facts().ones;
+    let facts = Facts::bitwise(ones, x.facts(), y.facts());
+    made(Origin::Xor(x.clone(), y.clone()), facts, BINARY)
+}
+
+/// The word, and the public one, whose XOR it is.
+fn turned(word: &Word) -> Option<(Word, u64)> {
+    let Word::Secret(node) = word else {
+        return None;
+    };
+    node.with_origin(|origin| match origin {
+        Some(Origin::Xor(x, Word::Public(public)) | Origin::Xor(Word::Public(public), x)) => {
+            Some((x.clone(), *public))
+        }
+        _ => None,
+    })
 }

@@ -7,7 +7,7 @@
 //! | [`opaque`] | floats that nobody knows, and bytes of them |
 //! | [`arithmetic`], [`bitwise`], [`comparison`], [`quotient`], [`shift`] | how words are made, by what is known of others |
 //! | [`steps`] | what computes a form of a word, and what it needs |
-//! | [`order`] | in which order steps are done |
+//! | [`order`], [`trees`] | in which order steps are done |
 //! | [`operations`], [`packing`] | the protocol's operations on many at once |
 //! | [`evaluation`] | words are shared, computed and opened |
 //!
@@ -28,6 +28,7 @@ mod packing;
 mod quotient;
 mod shift;
 mod steps;
+mod trees;
 
 pub use node::Word;
 
@@ -134,6 +135,10 @@ impl Words for Secret {
                 | Origin::Union(x, Word::Public(y))
                 | Origin::Union(Word::Public(y), x) => Some((x.clone(), *y)),
                 Origin::Difference(x, Word::Public(y)) => Some((x.clone(), y.wrapping_neg())),
+                Origin::Difference(Word::Public(x), y) if *x != 0 => {
+                    let negative = arithmetic::subtract(&mut Self, &Word::Public(0), y);
+                    Some((negative, *x))
+                }
                 _ => None,
             });
             let Some((x, y)) = split else {
@@ -261,7 +266,11 @@ impl Words for Secret {
             }
             _ if x.has(Form::Binary) && y.has(Form::Binary) => {
                 let difference = self.xor(x, y);
-                let all = self.extend(condition, 1, Signs::Signed);
+                // A bit is chosen by a bit, so that conditions of conditions are one product.
+                let all = match difference.facts().ones {
+                    1 => condition.clone(),
+                    _ => self.extend(condition, 1, Signs::Signed),
+                };
                 let chosen = self.and(&all, &difference);
                 self.xor(&chosen, y)
             }

@@ -125,6 +125,16 @@ impl Facts {
         width: 64,
     };
 
+    /// It is that number.
+    #[must_use]
+    pub fn of(value: u64) -> Self {
+        let repeated = value.leading_zeros().max(value.leading_ones());
+        Self {
+            ones: value,
+            width: (65 - repeated).min(64),
+        }
+    }
+
     /// Below 2^bits.
     #[must_use]
     pub fn below(bits: u32) -> Self {
@@ -160,6 +170,14 @@ impl Facts {
         Self { ones, width }
     }
 
+    /// The same of a sum or a difference: it has no lower ones than the words that it is made of.
+    #[must_use]
+    pub fn multiples(self, x: Self, y: Self) -> Self {
+        let lowest = (x.ones | y.ones).trailing_zeros();
+        let ones = self.ones & u64::MAX.checked_shl(lowest).unwrap_or(0);
+        Self { ones, ..self }
+    }
+
     /// Whether its highest bit is 0.
     #[must_use]
     pub fn is_natural(self) -> bool {
@@ -188,7 +206,7 @@ impl Word {
     #[must_use]
     pub fn facts(&self) -> Facts {
         match self {
-            Self::Public(value) => Facts::within(*value),
+            Self::Public(value) => Facts::of(*value),
             Self::Secret(node) => node.facts,
         }
     }

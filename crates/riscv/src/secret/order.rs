@@ -1,9 +1,10 @@
 //! Which steps are wanted, and in which order: of those that are ready, all of one kind at once, and first of
-//! the kind on which the longest chain of others waits.
+//! the kind on which the longest chain of others waits. Long products of bits are done as [`super::trees`].
 
 use super::node::{Form, Node, Word};
 use super::operations::{carry_out, operands};
-use super::steps::{Kind, Step, Work, step};
+use super::steps::{Kind, Step, Work, product_of, step};
+use super::trees;
 use mpc::{Protocol, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -24,8 +25,26 @@ struct Task {
     waits: usize,
     /// Which others wait for it.
     after: Vec<usize>,
+    /// Rounds until it is done.
+    depth: usize,
     /// Rounds until all that waits for it is done.
     height: usize,
+}
+
+/// What a form of a word takes, before what that needs was looked at.
+enum Plan {
+    /// One step.
+    Step(Step),
+    /// The product of many words.
+    Product(Vec<Word>),
+}
+
+/// The steps that are wanted so far.
+#[derive(Default)]
+struct Tasks {
+    all: Vec<Task>,
+    /// Where the step of a word is, if it needs one.
+    known: HashMap<Key, Option<usize>>,
 }
 
 /// Computes forms of words, and what they depend on.
@@ -91,57 +110,110 @@ fn begin(
 
 /// All steps that are needed, each after those that it needs.
 fn plan(wanted: &[Wanted]) -> Vec<Task> {
-    // Where the step of a word is, if it needs one.
-    let mut known: HashMap<Key, Option<usize>> = HashMap::new();
-    let mut tasks: Vec<Task> = Vec::new();
+    let mut tasks = Tasks::default();
     // Words to look at; with their step when what they need was looked at.
-    let mut left: Vec<(Wanted, Option<Step>)> = wanted
+    let mut left: Vec<(Wanted, Option<Plan>)> = wanted
         .iter()
         .rev()
         .map(|wanted| (wanted.clone(), None))
         .collect();
     while let Some((target, ready)) = left.pop() {
-        let key = (Rc::as_ptr(&target.0), target.1);
-        if known.contains_key(&key) {
+        let key = key(&target);
+        if tasks.known.contains_key(&key) {
             continue;
         }
         if target.0.computed(target.1).is_some() {
-            known.insert(key, None);
+            tasks.known.insert(key, None);
             continue;
         }
-        let Some(step) = ready else {
-            let step = with_other_form(&target);
-            let needs: Vec<_> = secrets(&step).map(|needed| (needed, None)).collect();
-            left.push((target, Some(step)));
-            left.extend(needs);
-            continue;
-        };
-        let at = tasks.len();
-        let mut waits = 0;
-        for (node, form) in secrets(&step) {
-            if let Some(before) = known[&(Rc::as_ptr(&node), form)] {
-                tasks[before].after.push(at);
+        match ready {
+            None => {
+                let plan = match trees::factors(&target.0, target.1) {
+                    Some(factors) => Plan::Product(factors),
+                    None => Plan::Step(with_other_form(&target)),
+                };
+                let needs: Vec<_> = plan.secrets().map(|needed| (needed, None)).collect();
+                left.push((target, Some(plan)));
+                left.extend(needs);
+            }
+            Some(Plan::Step(step)) => {
+                tasks.add(target, step);
+            }
+            Some(Plan::Product(factors)) => tasks.add_product(target, factors),
+        }
+    }
+    let mut tasks = tasks.all;
+    for at in (0..tasks.len()).rev() {
+        let after = tasks[at].after.iter().map(|next| tasks[*next].height);
+        tasks[at].height = tasks[at].step.rounds() + after.max().unwrap_or(0);
+    }
+    tasks
+}
+
+impl Tasks {
+    /// A step after those that it needs; after how many rounds it is done.
+    fn add(&mut self, target: Wanted, step: Step) -> usize {
+        let at = self.all.len();
+        let (mut waits, mut depth) = (0, 0);
+        for needed in secrets(&step) {
+            if let Some(before) = self.known[&key(&needed)] {
+                self.all[before].after.push(at);
                 waits += 1;
+                depth = depth.max(self.all[before].depth);
             }
         }
-        known.insert(key, Some(at));
-        tasks.push(Task {
+        depth += step.rounds();
+        self.known.insert(key(&target), Some(at));
+        self.all.push(Task {
             target,
             step,
             waits,
             after: Vec::new(),
+            depth,
             height: 0,
         });
+        depth
     }
-    for at in (0..tasks.len()).rev() {
-        let rounds = match tasks[at].step.work {
-            Work::Local(_) => 0,
-            Work::Joint(joint) => joint.rounds(),
+
+    /// A product, by those of pairs of its factors.
+    fn add_product(&mut self, target: Wanted, factors: Vec<Word>) {
+        let depth = |word: &Word| match word {
+            Word::Public(_) => 0,
+            Word::Secret(node) => self.known[&key(&(node.clone(), Form::Binary))]
+                .map_or(0, |before| self.all[before].depth),
         };
-        let after = tasks[at].after.iter().map(|next| tasks[*next].height);
-        tasks[at].height = rounds + after.max().unwrap_or(0);
+        let factors = factors.into_iter().map(|word| (depth(&word), word));
+        let factors = factors.collect();
+        let last = trees::joined(factors, |product, pair| match product {
+            Word::Public(_) => 0,
+            Word::Secret(node) => {
+                let step = product_of(node.facts, pair);
+                self.add((node.clone(), Form::Binary), step)
+            }
+        });
+        let step = product_of(target.0.facts, last);
+        self.add(target, step);
     }
-    tasks
+}
+
+impl Plan {
+    /// What is needed first.
+    fn secrets(&self) -> Box<dyn Iterator<Item = Wanted> + '_> {
+        match self {
+            Self::Step(step) => Box::new(secrets(step)),
+            Self::Product(factors) => {
+                let secret = |word: &Word| match word {
+                    Word::Public(_) => None,
+                    Word::Secret(node) => Some((node.clone(), Form::Binary)),
+                };
+                Box::new(factors.iter().filter_map(secret))
+            }
+        }
+    }
+}
+
+fn key((node, form): &Wanted) -> Key {
+    (Rc::as_ptr(node), *form)
 }
 
 /// The step of a form; a conversion takes the word itself in its other form.

@@ -84,6 +84,17 @@ pub enum Worth {
 /// Steps that one operation carries out; by these numbers, the same in all parties.
 pub type Kind = (u8, u32, u64);
 
+impl Step {
+    /// About how many rounds it takes.
+    #[must_use]
+    pub fn rounds(&self) -> usize {
+        match self.work {
+            Work::Local(_) => 0,
+            Work::Joint(joint) => joint.rounds(),
+        }
+    }
+}
+
 impl Joint {
     /// With which others it is carried out. Widths of one kind may differ: the greatest is taken for all.
     #[must_use]
@@ -192,6 +203,16 @@ pub fn step(node: &Node, form: Form) -> Step {
     .unwrap_or_else(|| conversion(node.facts, form))
 }
 
+/// x AND y of which that is known.
+#[must_use]
+pub fn product_of(facts: Facts, factors: [Word; 2]) -> Step {
+    let ones = facts.ones & low(facts.width);
+    Step {
+        work: Work::Joint(Joint::And(ones, facts.width)),
+        needs: factors.map(|word| (word, Form::Binary)).into(),
+    }
+}
+
 /// From the other form, whose operand the caller puts in.
 fn conversion(facts: Facts, form: Form) -> Step {
     let work = match form {
@@ -275,10 +296,7 @@ fn binary(origin: &Origin, facts: Facts) -> Option<Step> {
         Origin::And(x, Word::Public(mask)) | Origin::And(Word::Public(mask), x) => {
             low_bits(64 - mask.leading_zeros(), Local::Mask(*mask), x)
         }
-        Origin::And(x, y) => {
-            let ones = facts.ones & low(facts.width);
-            both(joint(Joint::And(ones, facts.width)), x, y)
-        }
+        Origin::And(x, y) => Some(product_of(facts, [x.clone(), y.clone()])),
         Origin::Xor(x, y) | Origin::Union(x, y) => both(Work::Local(Local::Xor), x, y),
         Origin::ShiftLeft(x, places) => local(Local::ShiftLeft(*places), x),
         Origin::ShiftRight(x, places, signs) => local(Local::ShiftRight(*places, *signs), x),

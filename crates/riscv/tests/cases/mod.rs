@@ -1,0 +1,159 @@
+//! Programs, and what they are told and given: run on plain files, and on secret ones.
+#![allow(dead_code)]
+
+use mpc::Recipient;
+use riscv::arrays::{Array, Content};
+use riscv::execution::{Fate, Options};
+use riscv::runs::{Output, Run, run as run_program};
+use riscv::system::files::File;
+use riscv::system::{Answer, System, start};
+use riscv::{Machine, Memory, Plain, Program, Stop};
+use testkit::{run, usual_parties};
+
+const LIMIT: u64 = 1 << 26;
+
+const OPTIONS: Options = Options {
+    open_branches: &[],
+    oblivious: &[],
+    limit: LIMIT,
+};
+
+/// A file: its name, the bytes of an element, and its elements.
+pub type Input = (&'static str, u64, Vec<u64>);
+
+/// What everybody learns, and the most rounds and bytes that a party has taken.
+pub struct Told {
+    pub values: Vec<u64>,
+    pub rounds: u64,
+    pub bytes: u64,
+}
+
+/// A program, and what it is told and given.
+pub struct Case {
+    pub file: &'static [u8],
+    pub told: &'static [&'static str],
+    pub inputs: Vec<Input>,
+    pub output: (&'static str, u64),
+}
+
+impl Case {
+    fn arguments(&self) -> Vec<String> {
+        let told = ["program"].iter().chain(self.told);
+        told.map(|text| (*text).to_owned()).collect()
+    }
+
+    fn program(&self) -> Program {
+        Program::parse(self.file).expect("it was compiled for this")
+    }
+
+    /// What it writes on plain files.
+    pub fn plain(&self) -> Vec<u64> {
+        let program = self.program();
+        let mut machine = Machine::new(Plain, &program, LIMIT).expect("it fits");
+        let mut files: Vec<File<u64>> = Vec::new();
+        for (name, bytes, values) in &self.inputs {
+            let all: Vec<u8> = values
+                .iter()
+                .flat_map(|value| value.to_le_bytes()[..*bytes as usize].to_vec())
+                .collect();
+            let (size, mut content) = (all.len() as u64, Memory::new());
+            content.map(0, all, true).expect("it fits");
+            files.push(File::input(name, content, size));
+        }
+        files.push(File::output(self.output.0).expect("it is empty"));
+        start::begin(&mut machine, &program, &self.arguments()).expect("it fits");
+        let mut system = System::new(&mut machine.memory, &program, files).expect("it fits");
+        loop {
+            assert_eq!(machine.run(None), Ok(Stop::Call));
+            match system.answer(&mut machine).expect("nothing is wrong") {
+                Answer::Goes => {}
+                Answer::Ended(status) => {
+                    assert_eq!(status, 0);
+                    break;
+                }
+                Answer::Opens(_) => panic!("nothing is secret"),
+            }
+        }
+        let written = system.file(self.output.0).expect("it was made");
+        let elements = written.elements(&mut Plain, self.output.1);
+        elements.expect("it was mapped")
+    }
+
+    /// What everybody learns of it on files of which each has another owner, but for those of these names, and what
+    /// that takes.
+    pub fn secret(&self, protocol: &str, public: &[&str]) -> Told {
+        let (program, arguments) = (self.program(), self.arguments());
+        let learned = run(protocol, usual_parties(protocol), |p| {
+            let mut inputs = Vec::new();
+            for (at, (name, bytes, values)) in self.inputs.iter().enumerate() {
+                let owner = at % 2;
+                let content = if public.contains(name) {
+                    let all = values.iter();
+                    Content::Public(
+                        all.flat_map(|value| value.to_le_bytes()[..*bytes as usize].to_vec())
+                            .collect(),
+                    )
+                } else {
+                    Content::Secret {
+                        owner,
+                        count: values.len(),
+                        values: (p.party() == owner).then(|| values.clone()),
+                    }
+                };
+                inputs.push(Array {
+                    name: (*name).to_owned(),
+                    bytes: *bytes,
+                    floats: false,
+                    content,
+                });
+            }
+            let asked = Run {
+                program: &program,
+                arguments: &arguments,
+                inputs: &inputs.iter().collect::<Vec<_>>(),
+                outputs: &[Output {
+                    name: self.output.0.to_owned(),
+                    bytes: self.output.1,
+                    fate: Fate::Opened(Recipient::All),
+                }],
+                options: OPTIONS,
+            };
+            let before = p.channel().meter().totals();
+            let outcome = run_program(p, &asked)?;
+            assert_eq!(outcome.status, 0);
+            let values = outcome.outputs[0].values().expect("all learn it").to_vec();
+            let after = p.channel().meter().totals();
+            Ok(Told {
+                values,
+                rounds: after.rounds - before.rounds,
+                bytes: after.payload_bytes - before.payload_bytes,
+            })
+        });
+        let all = learned.into_iter();
+        let most = all.reduce(|all, told| Told {
+            values: all.values,
+            rounds: all.rounds.max(told.rounds),
+            bytes: all.bytes.max(told.bytes),
+        });
+        most.expect("there are parties")
+    }
+
+    pub fn is(&self, expected: &[u64], protocols: &[&str], public: &[&str]) {
+        assert_eq!(self.plain(), expected);
+        for protocol in protocols {
+            let told = self.secret(protocol, public);
+            assert_eq!(told.values, expected, "{protocol}");
+        }
+    }
+}
+
+pub const PROTOCOLS: [&str; 3] = ["plain", "replicated", "additive_2_dealer"];
+
+pub fn bytes(text: &[u8]) -> Vec<u64> {
+    text.iter().map(|byte| u64::from(*byte)).collect()
+}
+
+pub fn hexadecimal(text: &str) -> Vec<u64> {
+    let byte = |at| u64::from_str_radix(&text[at..at + 2], 16).expect("two digits");
+    (0..text.len()).step_by(2).map(byte).collect()
+}
