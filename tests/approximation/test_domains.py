@@ -1,0 +1,95 @@
+"""Outside of a function's domain there comes what docs/accuracy.md says, sentence by sentence, in every family."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+import tacit
+
+#: The page's bound on numbers.
+MOST = 2.0**30
+
+#: The smallest number of the default scale.
+LEAST = 2.0**-16
+
+
+def double(values: list[float]) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def program() -> dict[str, Any]:
+    """In a party: one call for each thing that the page says."""
+
+    def secret(*values: float) -> torch.Tensor:
+        return tacit.share(double(list(values)), owner=0)
+
+    negative = secret(-(2.0**29), -1.0, -LEAST, 0.0)
+    beyond = secret(-(2.0**29), -1.5, -1.0, 1.0, 1.5, 2.0**29)
+    divided, by_nothing = secret(7.5, -7.5, 0.0), secret(0.0, 0.0, 0.0)
+    whole = tacit.share(torch.tensor([7, -7, 0]), owner=1)
+    nothing = tacit.share(torch.tensor([0, 0, 0]), owner=2 if tacit.session().parties > 2 else 1)
+    found = {
+        "exp far below": torch.exp(secret(-30.0, -1000.0, -(2.0**29))),
+        "exp above": torch.exp(secret(21.0, 1000.0, 2.0**29)),
+        "log": torch.log(negative),
+        "log10": torch.log10(negative),
+        "log1p": torch.log1p(secret(-1.0, -2.0, -(2.0**29))),
+        "sqrt": torch.sqrt(negative),
+        "rsqrt": torch.rsqrt(negative),
+        "reciprocal of 0": torch.reciprocal(secret(0.0)),
+        "large quotients": secret(2.0**20, -(2.0**20)) / secret(LEAST, LEAST),
+        "acos": torch.acos(beyond),
+        "asin": torch.asin(beyond),
+        "atanh": torch.atanh(secret(-1.0, 1.0)),
+        "atanh beyond": torch.atanh(secret(-1.5, 1.5, -1000.0, 1000.0)),
+        "logit": torch.logit(secret(0.0, 1.0)),
+        "logit beyond": torch.logit(secret(-1.5, 1.5, -1000.0, 1000.0)),
+        "fractions by 0, floored": torch.div(divided, by_nothing, rounding_mode="floor"),
+        "integers by 0, floored": torch.div(whole, nothing, rounding_mode="floor"),
+        "remainder of fractions by 0": torch.remainder(divided, by_nothing),
+        "remainder of integers by 0": torch.remainder(whole, nothing),
+        "sin far": torch.sin(secret(*FAR)),
+        "cos far": torch.cos(secret(*FAR)),
+    }
+    return {name: value.reveal().double() for name, value in found.items()}
+
+
+#: Angles beyond those that the error is declared of.
+FAR = [sign * (base + 0.3) for base in (65.0, 1000.0, 2.0**12, 2.0**15, 2.0**17) for sign in (1, -1)]
+
+
+@pytest.mark.parametrize(
+    "setting", [("plain", 2, None), ("replicated", 3, None), ("additive", 2, "dealer")], ids=str
+)
+@pytest.mark.filterwarnings("ignore::tacit.RangeWarning")
+def test_what_is_said_of_other_numbers(setting: tuple[str, int, str | None]) -> None:
+    protocol, parties, source = setting
+    found = tacit.launch(program, parties=parties, protocol=protocol, source=source)[0]
+
+    def near(name: str, values: list[float], *, off: float = 0.01, relative: float = 0.0) -> None:
+        assert torch.allclose(found[name], double(values), atol=off, rtol=relative), (name, found[name])
+
+    assert found["exp far below"].tolist() == [0.0, 0.0, 0.0]
+    near("exp above", [2.0**29.98] * 3, relative=0.005)
+    near("log", [-11.09] * 4)
+    near("log10", [-4.82] * 4)
+    near("log1p", [-11.09] * 3)
+    assert found["sqrt"].tolist() == [0.0] * 4
+    near("rsqrt", [256.0] * 4, relative=1e-3)
+    near("reciprocal of 0", [65536.0], relative=1e-3)
+    near("large quotients", [MOST, -MOST], relative=0.01)
+    near("acos", [math.pi, math.pi, math.pi, 0.0, 0.0, 0.0])
+    near("asin", [-math.pi / 2] * 3 + [math.pi / 2] * 3)
+    near("atanh", [-5.89, 5.89])
+    near("logit", [-11.09, 11.09])
+    for name in ("atanh beyond", "logit beyond"):
+        assert float(found[name].abs().max()) < MOST, name
+    near("fractions by 0, floored", [491520.0, -491520.0, 0.0], off=1.0)
+    assert found["integers by 0, floored"].tolist() == [7.0, -7.0, 0.0]
+    near("remainder of fractions by 0", [7.5, -7.5, 0.0])
+    assert found["remainder of integers by 0"].tolist() == [7.0, -7.0, 0.0]
+    angles = (double(FAR) * 2.0**16).round() * 2.0**-16
+    for name, exact in (("sin far", torch.sin(angles)), ("cos far", torch.cos(angles))):
+        assert bool(((found[name] - exact).abs() <= angles.abs() * 2.0**-22 + 2.0**-13).all()), name
