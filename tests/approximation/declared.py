@@ -116,5 +116,24 @@ FUNCTIONS = [
     Function("arctan", "all", secret.arctan, torch.arctan, everywhere(4.0), 2**-13),
 ]
 
+#: Quotients whose rounds are stated: the dtype of the dividend, and the divisor, secret if there is none.
+QUOTIENTS: dict[str, tuple[torch.dtype, int | None]] = {
+    "int64 by a secret": (torch.int64, None),
+    "int32 by a secret": (torch.int32, None),
+    "int16, int8 and uint8 by a secret": (torch.int16, None),
+    "fractions by a secret": (torch.float32, None),
+    "int64 by 3": (torch.int64, 3),
+    "int64 by 1,000": (torch.int64, 1000),
+    "int64 by 2^62": (torch.int64, 1 << 62),
+    "int32 by 3": (torch.int32, 3),
+    "int32 by 1,000": (torch.int32, 1000),
+    "int8 by 3": (torch.int8, 3),
+    "fractions by 3": (torch.float32, 3),
+    "fractions by 1,000": (torch.float32, 1000),
+}
+
+#: Numbers that are divided.
+DIVIDED = 4032
+
 #: exp(20.79...) is the largest that can be encoded.
 LARGEST = 2.0**30 * math.exp(-0.03)

@@ -3,6 +3,7 @@ more than is declared of it."""
 
 import math
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,18 @@ HEAD = """# How exact functions are
 Measured on dense grids against double precision, at the default scale of 16 fraction bits, on replicated
 shares; written by `tests/approximation/survey.py`, and every declared error is a test. An error is absolute,
 or relative where it says so: what is then off by less than 2^−13, eight units of the scale, is not counted.
+Rounds are those of about 2,000 numbers and more; a few hundred take somewhat fewer.
 
 | function | domain | declared | measured | rounds | bytes a number and party |
 | --- | --- | --- | --- | --- | --- |
+"""
+
+QUOTIENTS = """
+Whole quotients are exact. Those by a public number take a truncation or two for each 14 bits that the
+quotient may have, and a comparison.
+
+| ⌊x / y⌋ | rounds | bytes a number and party |
+| --- | --- | --- |
 """
 
 FOOT = """
@@ -40,18 +50,61 @@ so is `1000.0**4`, since whole powers are products; a run under `protocol="plain
 """
 
 
-def measured(x: list[torch.Tensor]) -> list[tuple[torch.Tensor, int, float]]:
-    """In a party: what each function gives, with its rounds and its bytes for each number."""
+@dataclass(frozen=True)
+class Cost:
+    """Rounds of something, and bytes of one party for each number."""
+
+    rounds: int
+    payload: float
+
+
+def measured(x: list[torch.Tensor]) -> list[tuple[torch.Tensor, Any, Any]]:
+    """In a party: what each function gives, and what its meter says before and after."""
     found = []
-    session: Any = tacit.session()
+    totals = tacit.session().core.totals
     for function, grid in zip(declared.FUNCTIONS, x, strict=True):
         argument = tacit.share(grid, owner=0)
-        before = session.core.totals()
+        before = totals()
         result = function.approximate(argument)
-        after = session.core.totals()
-        rounds, payload = (after[what] - before[what] for what in ("rounds", "payload_bytes"))
-        found.append((result.reveal(), int(rounds), payload / grid.numel()))
+        found.append((before, totals(), result))
+    return [(result.reveal(), before, after) for before, after, result in found]
+
+
+def divided() -> list[tuple[None, Any, Any]]:
+    """In a party: what its meter says before and after ⌊x / y⌋ of each kind."""
+    found = []
+    totals = tacit.session().core.totals
+    numbers = torch.arange(declared.DIVIDED) % 100 + 1
+    for dtype, divisor in declared.QUOTIENTS.values():
+        x = tacit.share(numbers.to(dtype), owner=0)
+        y: Any = tacit.share(numbers.flip(0).to(dtype), owner=0) if divisor is None else divisor
+        before = totals()
+        x // y
+        found.append((None, before, totals()))
     return found
+
+
+def costs(parties: list[list[tuple[Any, Any, Any]]], sizes: list[int]) -> list[Cost]:
+    """Of all that was measured in all parties: rounds are by how much the longest chain of messages grew,
+    whoever it ends at; bytes are those of party 0."""
+    found = []
+    for readings, size in zip(zip(*parties, strict=True), sizes, strict=True):
+        before, after = (max(each[at]["rounds"] for each in readings) for at in (1, 2))
+        payload = readings[0][2]["payload_bytes"] - readings[0][1]["payload_bytes"]
+        found.append(Cost(int(after - before), payload / size))
+    return found
+
+
+def of_functions() -> tuple[list[torch.Tensor], list[Cost]]:
+    """What each function gives on its grid, and its cost."""
+    grids = [function.grid for function in declared.FUNCTIONS]
+    parties = tacit.launch(measured, grids)
+    return [found for found, _, _ in parties[0]], costs(parties, [grid.numel() for grid in grids])
+
+
+def of_quotients() -> list[Cost]:
+    """The costs of all quotients."""
+    return costs(tacit.launch(divided), [declared.DIVIDED] * len(declared.QUOTIENTS))
 
 
 def power(error: float) -> str:
@@ -61,19 +114,21 @@ def power(error: float) -> str:
 
 def main() -> None:
     """Measures and writes."""
-    grids = [function.grid for function in declared.FUNCTIONS]
-    outcomes = tacit.launch(measured, grids, parties=3, protocol="replicated")[0]
     rows = []
-    for function, (found, rounds, payload) in zip(declared.FUNCTIONS, outcomes, strict=True):
+    for function, found, cost in zip(declared.FUNCTIONS, *of_functions(), strict=True):
         off = function.off(found)
         if off > function.error:
             sys.exit(f"{function.name} is off by {off:g}, declared {function.error:g}: nothing is written")
         kind = " relative" if function.relative else ""
         rows.append(
             f"| {function.name} | {function.domain} | {power(function.error)}{kind} | {power(off)} "
-            f"| {rounds} | {payload:.0f} |\n"
+            f"| {cost.rounds} | {cost.payload:.0f} |\n"
         )
-    TARGET.write_text(HEAD + "".join(rows) + FOOT)
+    whole = [
+        f"| {name} | {cost.rounds} | {cost.payload:.0f} |\n"
+        for name, cost in zip(declared.QUOTIENTS, of_quotients(), strict=True)
+    ]
+    TARGET.write_text(HEAD + "".join(rows) + QUOTIENTS + "".join(whole) + FOOT)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from typing import Any
 
 import declared
 import pytest
+import survey
 import torch
 
 import tacit
@@ -143,4 +144,41 @@ def test_a_result_may_have_another_scale() -> None:
 def test_the_page_has_a_row_for_each() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs/accuracy.md").read_text()
     rows = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")]
-    assert rows[2:] == NAMES
+    heads = ["function", "---"], ["⌊x / y⌋", "---"]
+    assert rows == [*heads[0], *NAMES, *heads[1], *declared.QUOTIENTS]
+
+
+def test_rounds_and_bytes_on_the_page_and_in_docstrings_are_what_the_meter_counts() -> None:
+    counted = [*survey.of_functions()[1], *survey.of_quotients()]
+    page = (Path(__file__).resolve().parents[2] / "docs/accuracy.md").read_text()
+    cells = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line[:1] == "|"
+    ]
+    stated = {name: (rounds, payload) for name, *_, rounds, payload in cells}
+    for name, cost in zip([*NAMES, *declared.QUOTIENTS], counted, strict=True):
+        assert stated[name] == (str(cost.rounds), f"{cost.payload:.0f}"), name
+    for function, cost in zip(FUNCTIONS, counted, strict=False):
+        if documented := getattr(approximation, function.name, None):
+            text = " ".join(documented.__doc__.split())
+            assert f"{cost.rounds} rounds" in text, (function.name, cost)
+
+
+def test_rounds_of_what_is_known_to_be_positive_are_what_the_docstrings_say() -> None:
+    names = ["reciprocal", "rsqrt", "sqrt", "log", "divide"]
+
+    def program() -> list[tuple[None, Any, Any]]:
+        x, found = tacit.share(torch.rand(declared.DIVIDED) + 0.5, owner=0), []
+        totals = tacit.session().core.totals
+        for name in names:
+            before = totals()
+            if name == "divide":
+                approximation.divide(x, x, bounded=True)
+            else:
+                getattr(approximation, name)(x, positive=True)
+            found.append((None, before, totals()))
+        return found
+
+    for name, cost in zip(names, survey.costs(tacit.launch(program), [declared.DIVIDED] * 5), strict=True):
+        text = " ".join(getattr(approximation, name).__doc__.split())
+        known = "bounded" if name == "divide" else "positive"
+        assert f", {cost.rounds} with ``{known}``" in text, (name, cost)

@@ -96,7 +96,7 @@ def _remainder(x: Any, y: Any, to_zero: bool) -> SecretTensor:
 
 @implements(aten.floor_divide.default, aten.floor_divide.Scalar)
 def floor_divide(x: Any, y: Any) -> SecretTensor:
-    """⌊x / y⌋, exact for all integers. By a public number: about 15 rounds, eight more of int64; words of
+    """⌊x / y⌋, exact for all integers. By a public number: 10 to 16 rounds, 26 to 30 of int64; words of
     fractions below 2^60. By secrets, or several public numbers: as ``approximation.division.by_secret``."""
     return _whole(x, y, to_zero=False)
 

@@ -18,14 +18,17 @@ from tacit.shares import Parts
 #: Bits that normal numbers fill by default: all that encoded words may have.
 WIDTH = fixed.ENCODED
 
+#: Fraction bits of the slope by which a normal number becomes an argument.
+_SLOPE = 12
+
 
 @dataclass(frozen=True)
 class Normal:
     """Words 0 ≤ x < 2^ENCODED, and what fills their width. Zero counts as the word 1."""
 
     width: int
-    #: x·2^zeros, from 2^(width − 1), or from 2^(width − 2) where zeros are even.
-    word: Parts
+    #: Two factors of x·2^zeros, which is from 2^(width − 1), or from 2^(width − 2) where zeros are even.
+    factors: tuple[Parts, Parts]
     #: 2^zeros, or its root where they are even.
     power: Parts
     #: The leading zeros in binary, lowest place first, as bits and as ring elements.
@@ -34,12 +37,23 @@ class Normal:
 
     def argument(self, session: Session, low: float) -> Parts:
         """The word as a number from [low, 1] mapped to [−1, 1], ARGUMENT fraction bits; two rounds."""
-        # x ↦ (2x − 1 − low) / (1 − low), which for low = 1/2 and 1/4 are 4x − 3 and (8x − 5)/3.
-        slope = 2.0 / (1.0 - low)
-        bits = 12
-        raised = tuple(part * round(slope * 2.0**bits) for part in self.word)
-        x = shares.truncate(session, raised, self.width + bits - ARGUMENT)
-        return plus(session, x, 1.0 - slope, ARGUMENT)
+        x, power = self.factors
+        product = shares.multiply(session, _steeper(x, low), power, self.width + _SLOPE - ARGUMENT)
+        return _lower(session, product, low)
+
+
+def argument(session: Session, word: Parts, width: int, low: float) -> Parts:
+    """The same of a word of some width."""
+    return _lower(session, shares.truncate(session, _steeper(word, low), width + _SLOPE - ARGUMENT), low)
+
+
+def _steeper(x: Parts, low: float) -> Parts:
+    # x ↦ (2x − 1 − low) / (1 − low), which for low = 1/2 and 1/4 are 4x − 3 and (8x − 5)/3.
+    return tuple(part * round(2.0 / (1.0 - low) * 2.0**_SLOPE) for part in x)
+
+
+def _lower(session: Session, x: Parts, low: float) -> Parts:
+    return plus(session, x, 1.0 - 2.0 / (1.0 - low), ARGUMENT)
 
 
 def normal(session: Session, x: Parts, *, width: int = WIDTH, even: bool = False) -> Normal:
@@ -52,10 +66,9 @@ def normal(session: Session, x: Parts, *, width: int = WIDTH, even: bool = False
     *places, one = shares.unstacked(shares.bit_to_ring(session, shares.stacked(*digits, zero)))
     x = shares.add(x, one)
     power = power_of_two(session, places[even:])
-    word = shares.multiply(session, x, power, 0)
     if even:
-        word = shares.multiply(session, word, power, 0)
-    return Normal(width, word, power, digits, places)
+        x = shares.multiply(session, x, power, 0)
+    return Normal(width, (x, power), power, digits, places)
 
 
 def power_of_two(session: Session, places: Sequence[Parts]) -> Parts:

@@ -20,45 +20,50 @@ from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
-#: Fraction bits of the argument at most: numbers of more are rounded to these.
-_MOST = 24
+#: Fraction bits of the argument at most, so that its square times 2^_SQUARE is in range: numbers of more are
+#: rounded to these.
+_MOST = 20
+
+#: Fraction bits of what makes numbers up to the cutoff such up to one.
+_SQUARE = 20
 
 #: Fraction bits of the series before it is multiplied by the argument.
 _FACTOR = 18
 
 
-class _Inside(NamedTuple):
-    """What a series needs of numbers and a cutoff."""
+class _Sides(NamedTuple):
+    """Bits: on which side of a cutoff numbers are."""
 
-    #: x where |x| < cutoff, else 0.
-    x: Parts
-    #: x where x ≥ cutoff, else 0.
-    beyond: Parts
-    #: Bits: whether x ≥ cutoff, and whether x < −cutoff.
+    inside: Parts
     above: Parts
     below: Parts
-    #: (x/cutoff)² mapped from [0, 1] to [−1, 1].
-    argument: Parts
 
 
-def _inside(session: Session, x: Parts, scale: Scale, cutoff: float) -> _Inside:
-    """Nine rounds and a comparison's."""
-    bits = scale.bits
+def _sides(session: Session, x: Parts, scale: Scale, cutoff: float) -> _Sides:
+    """Whether |x| < cutoff, x ≥ cutoff, x < −cutoff; the rounds of a comparison."""
     with beside(session, cutoff):
         width = compared(session, scale)
-    limit = constant(session, cutoff, bits)
+    limit = constant(session, cutoff, scale.bits)
     differences = shares.stacked(shares.subtract(x, limit), shares.add(x, limit))
     under, below = shares.unstacked(shares.sign(session, differences, width))
-    above = shares.complement(session, under)
-    inside = tuple(a ^ b for a, b in zip(under, below, strict=True))
-    both = shares.bit_multiply(session, shares.stacked(inside, above), shares.stacked(x, x))
-    kept, beyond = shares.unstacked(both)
-    # The square drops what it has more than 32 fraction bits; times 2/cutoff² it is below 2^53.
-    square_bits = min(2 * bits, 32)
-    square = shares.multiply(session, kept, kept, 2 * bits - square_bits)
-    raised = tuple(part * round(2.0**20 / cutoff**2) for part in square)
-    argument = shares.truncate(session, raised, square_bits + 19 - ARGUMENT)
-    return _Inside(kept, beyond, above, below, plus(session, argument, -1.0, ARGUMENT))
+    return _Sides(shares.xor(under, below), shares.complement(session, under), below)
+
+
+def _chosen(session: Session, *choices: tuple[Parts, Parts]) -> list[Parts]:
+    """Of each pair of bits and numbers, which may be one for all, the number where the bit is set, else 0:
+    side by side, two rounds."""
+    bits, numbers = zip(*choices, strict=True)
+    shape = bits[0][0].shape
+    spread = (tuple(part.expand(shape) for part in each) for each in numbers)
+    return shares.unstacked(shares.bit_multiply(session, shares.stacked(*bits), shares.stacked(*spread)))
+
+
+def _squared(session: Session, x: Parts, bits: int, cutoff: float) -> Parts:
+    """(x/cutoff)² mapped from [0, 1] to [−1, 1]; two rounds."""
+    # The square times 2/cutoff², which is below 2^61: one factor has it, and nothing is rounded twice.
+    raised = tuple(part * round(2.0**_SQUARE / cutoff**2) for part in x)
+    argument = shares.multiply(session, x, raised, 2 * bits + _SQUARE - 1 - ARGUMENT)
+    return plus(session, argument, -1.0, ARGUMENT)
 
 
 def _argument(x: SecretTensor) -> SecretTensor:
@@ -70,64 +75,63 @@ def _odd(x: SecretTensor, series: Sequence[float], cutoff: float, limit: float) 
     """x·q((x/cutoff)²), and ±limit outside the cutoff."""
     x = _argument(x)
     session, bits, scale = x._session, x._scale.bits, x._session.scale
-    near = _inside(session, x._parts, x._scale, cutoff)
-    factor = shares.truncate(session, evaluate(session, near.argument, series), RESULT - _FACTOR)
-    result = product(session, near.x, factor, bits + _FACTOR - scale.bits)
-    ring = shares.bit_to_ring(session, shares.stacked(near.above, near.below))
-    step = round(limit * 2.0**scale.bits)
-    parts = tuple(part + (side[0] - side[1]) * step for part, side in zip(result, ring, strict=True))
-    return as_result(x, parts, scale)
+    sides, end = _sides(session, x._parts, x._scale, cutoff), constant(session, limit, scale.bits)
+    near, high, low = _chosen(session, (sides.inside, x._parts), (sides.above, end), (sides.below, end))
+    total = evaluate(session, _squared(session, near, bits, cutoff), series)
+    factor = shares.truncate(session, total, RESULT - _FACTOR)
+    result = product(session, near, factor, bits + _FACTOR - scale.bits)
+    return as_result(x, shares.add(result, shares.subtract(high, low)), scale)
 
 
 def _even(x: SecretTensor, series: Sequence[float], cutoff: float, middle: float = 0.0) -> SecretTensor:
     """x/2 + the series, whose value at 0 is ``middle``; max(x, 0) outside the cutoff."""
     x = _argument(x)
     session, bits, scale = x._session, x._scale.bits, x._session.scale
-    near = _inside(session, x._parts, x._scale, cutoff)
-    total = evaluate(session, near.argument, series)
-    # Half of the argument has a bit more.
-    total = tuple(a + (b << (RESULT - bits - 1)) for a, b in zip(total, near.x, strict=True))
-    parts = shares.truncate(session, total, RESULT - scale.bits)
-    parts = shares.add(parts, shifted(session, near.beyond, bits, scale.bits))
+    sides = _sides(session, x._parts, x._scale, cutoff)
+    choices = [(sides.inside, x._parts), (sides.above, x._parts)]
     if middle:
-        outside = tuple(a ^ b for a, b in zip(near.above, near.below, strict=True))
-        step = round(middle * 2.0**scale.bits)
-        ring = shares.bit_to_ring(session, outside)
-        parts = tuple(part - step * bit for part, bit in zip(parts, ring, strict=True))
-    return as_result(x, parts, scale)
+        choices.append((shares.xor(sides.above, sides.below), constant(session, middle, scale.bits)))
+    near, high, *excess = _chosen(session, *choices)
+    total = evaluate(session, _squared(session, near, bits, cutoff), series)
+    # Half of the argument has a bit more.
+    total = tuple(a + (b << (RESULT - bits - 1)) for a, b in zip(total, near, strict=True))
+    parts = shares.truncate(session, total, RESULT - scale.bits)
+    parts = shares.add(parts, shifted(session, high, bits, scale.bits))
+    # Outside of the cutoff the series is at 0.
+    return as_result(x, shares.subtract(parts, *excess) if excess else parts, scale)
 
 
 def sigmoid(x: SecretTensor) -> SecretTensor:
-    """1 / (1 + e^−x). Domain: all encodable numbers. Error: 2^−10.7; exactly 0 and 1 from ±7.5. About 30
+    """1 / (1 + e^−x). Domain: all encodable numbers. Error: 2^−10.7; exactly 0 and 1 from ±7.5. 21
     rounds."""
     x = _odd(x, coefficients.SIGMOID, 7.5, 0.5)
     return x.like(plus(x._session, x._parts, 0.5, x._scale.bits))
 
 
 def tanh(x: SecretTensor) -> SecretTensor:
-    """tanh x. Domain: all encodable numbers. Error: 2^−10.5; exactly ±1 from ±4. About 30 rounds."""
+    """tanh x. Domain: all encodable numbers. Error: 2^−10.5; exactly ±1 from ±4. 21 rounds."""
     return _odd(x, coefficients.TANH, 4.0, 1.0)
 
 
 def erf(x: SecretTensor) -> SecretTensor:
-    """The error function. Domain: all encodable numbers. Error: 2^−12; exactly ±1 from ±2.75. About 28
+    """The error function. Domain: all encodable numbers. Error: 2^−12; exactly ±1 from ±2.75. 19
     rounds."""
     return _odd(x, coefficients.ERF, 2.75, 1.0)
 
 
 def gelu(x: SecretTensor, *, by_tanh: bool = False) -> SecretTensor:
     """x·Φ(x), or PyTorch's approximation of it by tanh. Domain: all encodable numbers. Error: 2^−11; exactly
-    max(x, 0) from ±3.75. About 25 rounds."""
+    max(x, 0) from ±3.75. 17 rounds."""
     return _even(x, coefficients.GELU_TANH if by_tanh else coefficients.GELU, 3.75)
 
 
 def silu(x: SecretTensor) -> SecretTensor:
-    """x / (1 + e^−x). Domain: all encodable numbers. Error: 2^−10.2; exactly max(x, 0) from ±9.25. About 27
+    """x / (1 + e^−x). Domain: all encodable numbers. Error: 2^−10.2; exactly max(x, 0) from ±9.25. 19
     rounds."""
     return _even(x, coefficients.SILU, 9.25)
 
 
 def softplus(x: SecretTensor) -> SecretTensor:
-    """ln(1 + e^x). Domain: all encodable numbers. Error: 2^−10.8; exactly max(x, 0) from ±7.5. About 27
+    """ln(1 + e^x). Domain: all encodable numbers. Error: 2^−10.8; exactly max(x, 0) from ±7.5. 19
     rounds."""
     return _even(x, coefficients.SOFTPLUS, 7.5, math.log(2.0))
