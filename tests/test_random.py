@@ -1,6 +1,7 @@
 """Samples that no party knows: their distributions, what each party contributes, and what PyTorch draws for
 secret tensors. Every limit here is passed by chance with probability 10^-8."""
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,7 @@ SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {
 }
 
 #: By degrees of freedom, what chi-square passes with probability 10^-8.
-CHI_SQUARE = {1: 32.84, 3: 40.13, 9: 55.44}
+CHI_SQUARE = {1: 32.84, 3: 40.13, 9: 55.44, 11: 59.83, 23: 83.08}
 
 WEIGHTS = torch.tensor([1.0, 0.0, 2.0, 3.0, 0.5])
 
@@ -106,6 +107,34 @@ def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.M
         uniform, laplace = tacit.launch(program, **options)[0]
         assert distance(uniform, CONTINUOUS["uniform"][1]) < 1
         assert distance(laplace, CONTINUOUS["laplace"][1]) < 1
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_orders_and_draws_without_replacement(setting: str) -> None:
+    """Every order of four is as likely as any other; of two drawn one after the other the second has the
+    probability that is left to it."""
+    size, options = SETTINGS[setting]
+    times = min(size // 20, 1000)
+    rows = WEIGHTS.repeat(size // 2, 1)
+
+    def program() -> tuple[torch.Tensor, ...]:
+        orders = torch.stack([tacit.random.permutation(4) for _ in range(times)])
+        pairs = tacit.share(rows, owner=0).multinomial(2)
+        return orders.reveal(), pairs.reveal()
+
+    orders, pairs = tacit.launch(program, **options)[0]
+    possible = torch.tensor(list(itertools.permutations(range(4))))
+    counts = (orders[:, None] == possible).all(-1).sum(0)
+    assert counts.sum() == times
+    assert ((counts - times / 24) ** 2 / (times / 24)).sum() < CHI_SQUARE[23]
+    weight = dict(enumerate(WEIGHTS.tolist()))
+    total, square = sum(weight.values()), 0.0
+    drawn = list(itertools.permutations([at for at in weight if weight[at]], 2))
+    for first, second in drawn:
+        count = int(((pairs[:, 0] == first) & (pairs[:, 1] == second)).sum())
+        expected = len(rows) * weight[first] / total * weight[second] / (total - weight[first])
+        square += (count - expected) ** 2 / expected
+    assert square < CHI_SQUARE[len(drawn) - 1]
 
 
 def test_columns_have_the_probabilities_of_their_weights() -> None:

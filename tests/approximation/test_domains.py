@@ -1,4 +1,4 @@
-"""Outside of a function's domain there comes what docs/accuracy.md says, sentence by sentence, in every family."""
+"""Outside of their domains functions give what docs/accuracy.md says, sentence by sentence."""
 
 import math
 from typing import Any
