@@ -156,7 +156,8 @@ OPERATORS = [
         "writing",
     ],
     ["backward", "convolution_gradient", "counting", "indexing", "normalization", "products", "softmax"],
-    ["attention", "bags", "batch_norm", "grouping"],
+    ["attention", "bags", "batch_norm", "meeting"],
+    ["grouping"],
     ["transformer"],
     ["__init__"],
 ]

@@ -186,8 +186,8 @@ def comparison_width(bits: int) -> Iterator[None]:
     the point, and ``comparison_width(32)`` is right for \\|x\\| < 2^15. Fractions of another scale, be it a
     tensor's or the session's, are compared with as many bits before the point, integers with ``bits`` bits.
     Values that need more are compared wrongly, so choose it only where the range is known: under
-    ``protocol="plain"`` each operator that compares more is named. A public infinity, as masks have it, counts
-    as an eighth of the limit.
+    ``protocol="plain"`` each operator that compares more is named. A public infinity, as masks have it,
+    counts as an eighth of the limit.
 
     Raises:
         MisuseError: not 8 to 64.

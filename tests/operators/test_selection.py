@@ -85,6 +85,100 @@ CASES: dict[str, Case] = {
 }
 
 
+REDUCTIONS = ("sum", "mean", "prod", "amax", "amin")
+
+#: Of magnitudes whose products are exact, but for means.
+FEW, MANY = torch.tensor([[1.5, -2.0, 0.5, 4.0], [0.0, 1.0, -1.5, 2.0]]), drawn(2, 7).clamp(-2, 2)
+MEETING: dict[str, Case] = {
+    f"{which}, {reduce}, {'with' if own else 'without'} its own": (
+        x,
+        index,
+        values,
+        lambda x, i, v, call=call, reduce=reduce, own=own: call(x, i, v, reduce, own),
+    )
+    for which, x, index, values, call in (
+        (
+            "scatter_reduce",
+            FEW,
+            below(4, 2, 7),
+            MANY,
+            lambda x, i, v, reduce, own: x.scatter_reduce(1, i, v, reduce, include_self=own),
+        ),
+        (
+            "index_reduce",
+            FEW,
+            below(4, 3),
+            MANY[:, :3],
+            lambda x, i, v, reduce, own: x.index_reduce(1, i, v, reduce, include_self=own),
+        ),
+        (
+            "scatter_reduce of integers",
+            (FEW * 2).long() * 2**40,
+            below(4, 2, 7),
+            (MANY * 2).long() * 2**40,
+            lambda x, i, v, reduce, own: x.scatter_reduce(1, i, v, reduce, include_self=own),
+        ),
+    )
+    for reduce in REDUCTIONS
+    for own in (True, False)
+    if not (reduce == "sum" and which == "index_reduce") and not (reduce == "mean" and x.dtype == torch.int64)
+}
+
+
+def test_values_that_meet_at_secret_places(everywhere: Callable[..., Any]) -> None:
+    def program() -> dict[str, list[Any]]:
+        found = {}
+        for name, (x, index, values, apply) in MEETING.items():
+            i, secret = tacit.share(index, owner=0), tacit.share(x, owner=1)
+            found[name] = [
+                shown(apply(secret, i, tacit.share(values, owner=1))),
+                shown(apply(x, i, values)),
+            ]
+        return found
+
+    for name, ways in everywhere(program).items():
+        x, index, values, apply = MEETING[name]
+        plain = apply(x, index, values)
+        for mine in ways:
+            assert (mine.dtype, mine.shape) == (plain.dtype, plain.shape), name
+            if plain.is_floating_point():
+                assert torch.allclose(mine, plain, atol=2.0**-11), (name, mine, plain)
+            else:
+                assert torch.equal(mine, plain), name
+
+
+def test_values_at_places_out_of_range_are_left_out() -> None:
+    def program() -> list[Any]:
+        x = tacit.share(torch.tensor([1.0, 2.0, 3.0]), owner=0)
+        i = tacit.share(torch.tensor([-1, 2, 7, 2]), owner=1)
+        values = torch.tensor([9.0, 4.0, 9.0, 8.0])
+        ways = [x.scatter_reduce(0, i, values, reduce, include_self=False) for reduce in REDUCTIONS]
+        return [each.reveal() for each in ways]
+
+    for found, last in zip(tacit.launch(program)[0], (12.0, 6.0, 32.0, 8.0, 4.0), strict=True):
+        assert torch.allclose(found, torch.tensor([1.0, 2.0, last]), atol=2.0**-11)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+def test_gradients_of_values_that_meet_at_secret_places(reduce: str, own: bool) -> None:
+    index = torch.tensor([[0, 2, 2, 1, 0], [3, 3, 3, 0, 1]])
+    x, values = FEW + 0.25, torch.tensor([[2.0, -1.0, 3.0, 0.5, 1.5], [1.0, 2.5, -0.5, 2.0, -2.0]])
+    weights = torch.arange(1.0, 9.0).reshape(2, 4) / 4
+
+    def program() -> list[Any]:
+        secret, v = (tacit.share(each, owner=0).requires_grad_() for each in (x, values))
+        i = tacit.share(index, owner=1)
+        (secret.scatter_reduce(1, i, v, reduce, include_self=own) * weights).sum().backward()
+        # That of a sum is public, as the weights are.
+        return [shown(secret.grad), shown(v.grad)]
+
+    plain = [each.clone().requires_grad_() for each in (x, values)]
+    (plain[0].scatter_reduce(1, index, plain[1], reduce, include_self=own) * weights).sum().backward()
+    for found, each in zip(tacit.launch(program, protocol="plain", parties=2)[0], plain, strict=True):
+        assert torch.allclose(found, each.grad, atol=2.0**-8), (found, each.grad)
+
+
 def _assigned(x: Any, index: Any, values: Any) -> Any:
     x = x.clone()
     x[index] = values[:, None]

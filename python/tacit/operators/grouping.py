@@ -1,15 +1,17 @@
-"""Values that meet at public places, and are made one there: added, averaged, multiplied, or the greatest or
-least of them kept."""
+"""Values that meet at places, and are made one there: added, averaged, multiplied, or the greatest or least
+of them kept. Secret places: ``meeting``."""
 
 from typing import Any
 
 import torch
 
 from tacit import shares
+from tacit.operators import addressing
 from tacit.operators.arithmetic import multiply_public
 from tacit.operators.comparison import ne
 from tacit.operators.conversion import to_copy
 from tacit.operators.extremum import amax, amin
+from tacit.operators.meeting import meeting
 from tacit.operators.operands import (
     as_kind_of,
     at_session_scale,
@@ -34,12 +36,11 @@ aten = torch.ops.aten
 def scatter_reduce(
     x: Any, dim: int, index: torch.Tensor, values: Any, reduce: str, *, include_self: bool = True
 ) -> SecretTensor:
-    """A copy of x, in which values at public indices along a dimension are made one. Sums: no interaction;
-    means: as other public products; greatest, least and products: trees over the most that meet anywhere.
-    Booleans as integers, of which it is asked whether they are not zero."""
-    if isinstance(index, SecretTensor):
-        unsupported("scattering at secret indices with a reduction", "add them: scatter_add")
-    session = session_of(x, values)
+    """A copy of x, in which values at indices along a dimension are made one. At public ones sums take no
+    interaction, means that of public products; greatest, least and products are trees over the most that meet
+    anywhere. At secret ones as ``meeting``; what is out of range is left out. Booleans as integers, of which
+    it is asked whether they are not zero."""
+    session = session_of(x, index, values)
     x = within(target(x, session))
     if x.dtype == torch.bool:
         numbers = (to_copy(target(one, session), dtype=torch.int64) for one in (x, values))
@@ -51,6 +52,9 @@ def scatter_reduce(
         x, values, index = (moved(operand, lambda part: part.reshape(1)) for operand in (x, values, index))
         whole = scatter_reduce(x, 0, index, values, reduce, include_self=include_self)
         return moved(whole, lambda part: part.reshape(()))
+    if isinstance(index, SecretTensor):
+        x = at_session_scale(x) if reduce == "prod" else x
+        return _met(addressing.scatter(x, dim, index, values, meeting(x, reduce, include_self)))
     places = torch.arange(x.numel()).reshape(x.shape).gather(dim, index).reshape(-1)
     inside = tuple(slice(size) for size in index.shape)
     flat = values.like(tuple(part[inside].reshape(-1) for part in values._parts))
@@ -60,6 +64,10 @@ def scatter_reduce(
     else:
         result = _reduced(own, places, flat, reduce, include_self)
     return at_session_scale(moved(result, lambda part: part.reshape(x.shape)))
+
+
+def _met(x: SecretTensor) -> SecretTensor:
+    return at_session_scale(x.like(x._parts, loose=is_loose(x.dtype)))
 
 
 def _added(
@@ -128,7 +136,10 @@ def index_reduce(
 ) -> SecretTensor:
     """As ``scatter_reduce``, by whole slices."""
     if isinstance(index, SecretTensor):
-        unsupported("reducing at secret indices", "add them: index_add")
+        x = within(target(x, session_of(x, index, values)))
+        x = at_session_scale(x) if reduce == "prod" else x
+        change = meeting(x, reduce, include_self)
+        return _met(addressing.write_rows(x, dim, index.reshape(-1), values, change))
     if values.dim():
         shape = [-1 if at == dim % values.dim() else 1 for at in range(values.dim())]
         index = index.reshape(shape).expand(values.shape)
