@@ -1,5 +1,6 @@
 /* What is done to all elements of arrays, to be measured. */
 #include <stdint.h>
+#include "runtime/tacit.h"
 
 void products(const uint64_t *x, const uint64_t *y, uint64_t *z, uint64_t count) {
     for (uint64_t at = 0; at < count; at++) z[at] = x[at] * y[at];
@@ -35,6 +36,14 @@ void quotients(const uint64_t *x, const uint64_t *y, uint64_t *z, uint64_t count
 
 void short_quotients(const int32_t *x, const int32_t *y, int32_t *z, uint64_t count) {
     for (uint64_t at = 0; at < count; at++) z[at] = x[at] / y[at];
+}
+
+/* Which of two is less, of numbers from -128 to 127. */
+void lesser(const int64_t *x, const int64_t *y, uint64_t *z, uint64_t count) {
+    for (uint64_t at = 0; at < count; at++) {
+        int64_t one = (int64_t)tacit_range(x[at], -128, 127), other = (int64_t)tacit_range(y[at], -128, 127);
+        z[at] = one < other;
+    }
 }
 
 void _start(void) {}

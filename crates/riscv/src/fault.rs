@@ -108,6 +108,8 @@ pub enum Fault {
     SecretPrinted,
     #[error("the program ends with a secret status: write it to a file that is an --output")]
     SecretStatus,
+    #[error("tacit_range says that a number is from {0} to {1}, and it is not")]
+    NotInRange(i64, i64),
     #[error("the program gave up, as abort and failed assertions do")]
     Aborted,
     #[error("the program printed more than {0} bytes")]

@@ -100,6 +100,11 @@ pub trait Words {
         self.shift_right(x, &places, Signs::Signed)
     }
 
+    /// The same word, which somebody has said is no less and no more than that as a number with a sign.
+    fn bounded(&mut self, x: &Self::Word, _least: i64, _most: i64) -> Self::Word {
+        x.clone()
+    }
+
     /// The float that a word of fixed point is.
     fn float(&mut self, fixed: &Self::Word, real: Real) -> Self::Word;
 

@@ -197,13 +197,14 @@ fn bytes_of_many_are_those_of_their_bits() {
     assert!(bytes <= 5 * 8, "{bytes}");
 }
 
-/// Chains as loops make them, of 64 conditions that are there at once: six rounds, and one that opens the result.
+/// Chains as loops make them, of 64 words that are there at once: six rounds, and one that opens the result.
 #[test]
-fn long_chains_of_conditions_are_trees() {
-    type Join = fn(&mut Secret, &Word, &Word) -> Word;
-    let joins: [(Join, fn(u64, u64) -> u64); 2] = [
+fn long_chains_are_trees() {
+    type Plainly = fn(u64, u64) -> u64;
+    let joins: [(Work, Plainly); 3] = [
         (|words, x, y| words.and(x, y), |x, y| x & y),
         (|words, x, y| words.or(x, y), |x, y| x | y),
+        (|words, x, y| words.multiply(x, y), u64::wrapping_mul),
     ];
     // Neither result is all zeros or all ones.
     let mut values: Vec<u64> = Random::new(8)
@@ -236,9 +237,7 @@ fn long_chains_of_conditions_are_trees() {
                 "{protocol}: {rounds:?}"
             );
         }
-        values
-            .iter_mut()
-            .for_each(|value| *value = !(*value | 0xff));
+        values.iter_mut().for_each(|value| *value = !*value);
     }
     // What a program still holds inside of a chain is computed as it stands.
     let values = [7, 6, 12, 5];

@@ -26,6 +26,23 @@
         tacit_word;                                                                       \
     })
 
+/* The value of a secret that is known to be no less than `least` and no more than `most`, as a number with a sign:
+ * comparisons, shifts and conversions of it then take no more bits than that. A secret that is not makes what is
+ * computed of it wrong; a number that everybody knows stops the program. */
+#define tacit_range(secret, least, most)                                                  \
+    ({                                                                                    \
+        uint64_t tacit_word = (uint64_t)(secret);                                         \
+        register uint64_t tacit_a0 __asm__("a0") = (uint64_t)&tacit_word;                 \
+        register uint64_t tacit_a1 __asm__("a1") = (uint64_t)(least);                     \
+        register uint64_t tacit_a2 __asm__("a2") = (uint64_t)(most);                      \
+        register uint64_t tacit_a7 __asm__("a7") = 0x7ac1;                                \
+        __asm__ volatile("ecall"                                                          \
+                         : "+r"(tacit_a0)                                                 \
+                         : "r"(tacit_a1), "r"(tacit_a2), "r"(tacit_a7)                    \
+                         : "memory");                                                     \
+        tacit_word;                                                                       \
+    })
+
 /* A table that may be read and written at secret places, as in TACIT_OBLIVIOUS static const uint8_t table[256]. */
 #define TACIT_OBLIVIOUS TACIT_SECTION(__COUNTER__)
 #define TACIT_SECTION(number) TACIT_SECTION_OF(number)

@@ -307,6 +307,23 @@ impl Words for Secret {
             }
         }
     }
+
+    fn bounded(&mut self, x: &Word, least: i64, most: i64) -> Word {
+        match x {
+            Word::Public(_) => x.clone(),
+            _ if opaque::is_opaque(x) => x.clone(),
+            Word::Secret(_) => {
+                let said = Facts::between(least, most);
+                let facts = Facts {
+                    ones: x.facts().ones & said.ones,
+                    width: x.facts().width.min(said.width),
+                };
+                let origin = Origin::Union(x.clone(), Word::Public(0));
+                made(origin, facts, native_of(x))
+            }
+        }
+    }
+
     fn truncate(&mut self, x: &Word, bits: u32) -> Word {
         match x {
             Word::Public(x) => Word::Public(Plain.truncate(x, bits)),

@@ -162,6 +162,17 @@ impl Facts {
         }
     }
 
+    /// No less and no more than that.
+    #[must_use]
+    pub fn between(least: i64, most: i64) -> Self {
+        if least >= 0 {
+            return Self::below(64 - most.leading_zeros());
+        }
+        // Without its sign, each takes that many bits.
+        let bits = [least, most].map(|end| 64 - (end ^ (end >> 63)).leading_zeros());
+        Self::signed(bits[0].max(bits[1]) + 1)
+    }
+
     /// Of these bits, whatever else is done bit by bit to words of these widths.
     #[must_use]
     pub fn bitwise(ones: u64, x: Self, y: Self) -> Self {

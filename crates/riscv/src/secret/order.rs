@@ -1,5 +1,5 @@
 //! Which steps are wanted, and in which order: of those that are ready, all of one kind at once, and first of
-//! the kind on which the longest chain of others waits. Long products of bits are done as [`super::trees`].
+//! the kind on which the longest chain of others waits. Long products are done as [`super::trees`].
 
 use super::node::{Form, Node, Word};
 use super::operations::{carry_out, operands};
@@ -35,7 +35,7 @@ struct Task {
 enum Plan {
     /// One step.
     Step(Step),
-    /// The product of many words.
+    /// The product of many words, in that form.
     Product(Vec<Word>),
 }
 
@@ -132,7 +132,10 @@ fn plan(wanted: &[Wanted]) -> Vec<Task> {
                     Some(factors) => Plan::Product(factors),
                     None => Plan::Step(with_other_form(&target)),
                 };
-                let needs: Vec<_> = plan.secrets().map(|needed| (needed, None)).collect();
+                let needs: Vec<_> = plan
+                    .secrets(target.1)
+                    .map(|needed| (needed, None))
+                    .collect();
                 left.push((target, Some(plan)));
                 left.extend(needs);
             }
@@ -177,34 +180,36 @@ impl Tasks {
 
     /// A product, by those of pairs of its factors.
     fn add_product(&mut self, target: Wanted, factors: Vec<Word>) {
+        let form = target.1;
         let depth = |word: &Word| match word {
             Word::Public(_) => 0,
-            Word::Secret(node) => self.known[&key(&(node.clone(), Form::Binary))]
-                .map_or(0, |before| self.all[before].depth),
+            Word::Secret(node) => {
+                self.known[&key(&(node.clone(), form))].map_or(0, |before| self.all[before].depth)
+            }
         };
         let factors = factors.into_iter().map(|word| (depth(&word), word));
         let factors = factors.collect();
-        let last = trees::joined(factors, |product, pair| match product {
+        let last = trees::joined(form, factors, |product, pair| match product {
             Word::Public(_) => 0,
             Word::Secret(node) => {
-                let step = product_of(node.facts, pair);
-                self.add((node.clone(), Form::Binary), step)
+                let step = product_of(form, node.facts, pair);
+                self.add((node.clone(), form), step)
             }
         });
-        let step = product_of(target.0.facts, last);
+        let step = product_of(form, target.0.facts, last);
         self.add(target, step);
     }
 }
 
 impl Plan {
     /// What is needed first.
-    fn secrets(&self) -> Box<dyn Iterator<Item = Wanted> + '_> {
+    fn secrets(&self, form: Form) -> Box<dyn Iterator<Item = Wanted> + '_> {
         match self {
             Self::Step(step) => Box::new(secrets(step)),
             Self::Product(factors) => {
-                let secret = |word: &Word| match word {
+                let secret = move |word: &Word| match word {
                     Word::Public(_) => None,
-                    Word::Secret(node) => Some((node.clone(), Form::Binary)),
+                    Word::Secret(node) => Some((node.clone(), form)),
                 };
                 Box::new(factors.iter().filter_map(secret))
             }

@@ -203,13 +203,16 @@ pub fn step(node: &Node, form: Form) -> Step {
     .unwrap_or_else(|| conversion(node.facts, form))
 }
 
-/// x AND y of which that is known.
+/// x AND y of which that is known, or x·y.
 #[must_use]
-pub fn product_of(facts: Facts, factors: [Word; 2]) -> Step {
-    let ones = facts.ones & low(facts.width);
+pub fn product_of(form: Form, facts: Facts, factors: [Word; 2]) -> Step {
+    let work = match form {
+        Form::Binary => Joint::And(facts.ones & low(facts.width), facts.width),
+        Form::Arithmetic => Joint::Multiply,
+    };
     Step {
-        work: Work::Joint(Joint::And(ones, facts.width)),
-        needs: factors.map(|word| (word, Form::Binary)).into(),
+        work: Work::Joint(work),
+        needs: factors.map(|word| (word, form)).into(),
     }
 }
 
@@ -252,7 +255,7 @@ fn arithmetic(origin: &Origin) -> Option<Step> {
         Origin::Product(x, Word::Public(by)) | Origin::Product(Word::Public(by), x) => {
             local(Local::Scale(*by), x)
         }
-        Origin::Product(x, y) => both(joint(Joint::Multiply), x, y),
+        Origin::Product(x, y) => Some(product_of(Arithmetic, Facts::NONE, [x.clone(), y.clone()])),
         Origin::ShiftLeft(x, places) => local(Local::Scale(1 << places), x),
         Origin::Choose(bit, x) => made(joint(Joint::Choose), [(bit, Binary), (x, Arithmetic)]),
         Origin::Population(x) => {
@@ -296,7 +299,7 @@ fn binary(origin: &Origin, facts: Facts) -> Option<Step> {
         Origin::And(x, Word::Public(mask)) | Origin::And(Word::Public(mask), x) => {
             low_bits(64 - mask.leading_zeros(), Local::Mask(*mask), x)
         }
-        Origin::And(x, y) => Some(product_of(facts, [x.clone(), y.clone()])),
+        Origin::And(x, y) => Some(product_of(Binary, facts, [x.clone(), y.clone()])),
         Origin::Xor(x, y) | Origin::Union(x, y) => both(Work::Local(Local::Xor), x, y),
         Origin::ShiftLeft(x, places) => local(Local::ShiftLeft(*places), x),
         Origin::ShiftRight(x, places, signs) => local(Local::ShiftRight(*places, *signs), x),

@@ -1,4 +1,4 @@
-//! Chains of ANDs as trees. `all = all && x[i] < y[i]` in a loop is a chain as long as the loop; the product is the
+//! Chains of ANDs, and of products of numbers, as trees. `all = all && x[i] < y[i]` in a loop is a chain as long as the loop; the product is the
 //! same in any order, and of factors that are all there it takes as many rounds as their number can be halved. Chains
 //! of ORs are chains of ANDs of what is not (see [`super::bitwise::or`]).
 //!
@@ -9,21 +9,18 @@
 //! there first, again and again, so that the last product is there as early as it can be.
 
 use super::bitwise::and;
-use super::node::{Form, Node, Origin, Word};
+use super::node::{Facts, Form, Native, Node, Origin, Word};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 /// The factors of a word that is a product of more than two.
 pub fn factors(root: &Rc<Node>, form: Form) -> Option<Vec<Word>> {
-    if form != Form::Binary {
-        return None;
-    }
     let mut factors = Vec::new();
     let mut left = vec![root.clone()];
     while let Some(node) = left.pop() {
         // The left one first, as in the program.
-        for (is_inside, word) in pair(&node)? {
+        for (is_inside, word) in pair(&node, form)? {
             match word {
                 Word::Secret(inner) if is_inside => left.push(inner),
                 word => factors.push(word),
@@ -34,26 +31,28 @@ pub fn factors(root: &Rc<Node>, form: Form) -> Option<Vec<Word>> {
 }
 
 /// The factors of a product, and whether each is inside a chain.
-fn pair(node: &Node) -> Option<[(bool, Word); 2]> {
-    node.with_origin(|origin| match origin {
-        Some(Origin::And(x @ Word::Secret(_), y @ Word::Secret(_))) => {
-            Some([x, y].map(|word| (is_inside(word), word.clone())))
+fn pair(node: &Node, form: Form) -> Option<[(bool, Word); 2]> {
+    node.with_origin(|origin| match (form, origin?) {
+        (Form::Binary, Origin::And(x @ Word::Secret(_), y @ Word::Secret(_)))
+        | (Form::Arithmetic, Origin::Product(x @ Word::Secret(_), y @ Word::Secret(_))) => {
+            Some([x, y].map(|word| (is_inside(word, form), word.clone())))
         }
         _ => None,
     })
 }
 
 /// Whether a factor is a product that nothing holds but the one that it is a factor of.
-fn is_inside(word: &Word) -> bool {
+fn is_inside(word: &Word, form: Form) -> bool {
     let Word::Secret(node) = word else {
         return false;
     };
-    Rc::strong_count(node) == 1 && pair(node).is_some()
+    Rc::strong_count(node) == 1 && pair(node, form).is_some()
 }
 
 /// Products of pairs of factors, each with after how many rounds it is there, until two are left; `plan` is told each
 /// pair and its product, and says after how many rounds that one is there.
 pub fn joined(
+    form: Form,
     factors: Vec<(usize, Word)>,
     mut plan: impl FnMut(&Word, [Word; 2]) -> usize,
 ) -> [Word; 2] {
@@ -76,7 +75,14 @@ pub fn joined(
         if left.is_empty() {
             return pair;
         }
-        let product = and(&pair[0], &pair[1]);
+        let [x, y] = &pair;
+        let product = match form {
+            Form::Binary => and(x, y),
+            Form::Arithmetic => {
+                let origin = Origin::Product(x.clone(), y.clone());
+                Node::made(origin, Facts::NONE, Native::One(form))
+            }
+        };
         let rounds = plan(&product, pair);
         left.push(Reverse((rounds, next(), words.len())));
         words.push(product);

@@ -169,6 +169,10 @@ impl<Word: Clone> System<Word> {
                 opening = self.wanted(machine, given)?;
                 Ok(0)
             }
+            Call::Range => {
+                bounded(machine, given[0], (given[1] as i64, given[2] as i64))?;
+                Ok(0)
+            }
             _ => self.work(machine, asked, given)?,
         };
         let answer = answer.unwrap_or_else(u64::wrapping_neg);
@@ -264,9 +268,31 @@ impl<Word: Clone> System<Word> {
                 Ok(0)
             }
             Call::Always(answer) => Ok(answer),
-            Call::Exit | Call::Abort | Call::Reveal => unreachable!("answered before"),
+            Call::Exit | Call::Abort | Call::Reveal | Call::Range => {
+                unreachable!("answered before")
+            }
         })
     }
+}
+
+/// A word in memory is known to be no less and no more than that, with signs.
+fn bounded<W: Words>(
+    machine: &mut Machine<W>,
+    address: u64,
+    (least, most): (i64, i64),
+) -> Result<()> {
+    let word = machine.memory.load(&mut machine.words, address, 8)?;
+    let is_inside = |value: u64| (least..=most).contains(&(value as i64));
+    if least > most
+        || machine
+            .words
+            .public(&word)
+            .is_some_and(|value| !is_inside(value))
+    {
+        return Err(Fault::NotInRange(least, most));
+    }
+    let known = machine.words.bounded(&word, least, most);
+    machine.memory.store(&machine.words, address, 8, &known)
 }
 
 /// How many arguments a call takes.
