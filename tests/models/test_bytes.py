@@ -1,0 +1,46 @@
+"""What models and functions send stays below what was set for them. Bytes follow from shapes alone, so they
+are the same on every machine; they are those of the party that sends most, once everything is shared."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+import tacit
+from tacit.bench import models
+
+#: By name: what is computed, of which example, and megabytes at most.
+CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor], float]] = {
+    "softmax of 100 × 1,000": (lambda: nn.Softmax(1), lambda: torch.randn(100, 1000), 30),
+    "transformer block": (models.transformer_block, lambda: torch.randn(1, 128, 768), 120),
+}
+
+
+def sent(module: nn.Module, example: torch.Tensor) -> float:
+    """Megabytes, once everything is shared."""
+
+    def program() -> int:
+        tacit.share_module(module, owner=0)
+        x = tacit.share(example, owner=1)
+        before = tacit.session().meter.total.bytes_sent
+        with torch.inference_mode():
+            module(x)
+        return tacit.session().meter.total.bytes_sent - before
+
+    return float(max(tacit.launch(program, threads=1, timeout=600.0))) / 1e6
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_megabytes(name: str) -> None:
+    module, example, most = CASES[name]
+    torch.manual_seed(0)
+    assert 0 < sent(module().eval(), example()) <= most
+
+
+@pytest.mark.long
+def test_megabytes_of_bert() -> None:
+    """BERT-base on 128 tokens; all three parties with their shares of it are in this process."""
+
+    module, tokens = models.bert_base()
+    assert 0 < sent(module.eval(), tokens) <= 1500
