@@ -10,7 +10,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-long check format bench riscv-programs clean
+.PHONY: help setup demo docs test test-long check format bench bench-models riscv-programs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ docs: setup ## the pages of docs/ as a site, in target/docs
 
 bench: setup ## measure the protocols between processes
 	$(BIN)/tacit bench
+
+bench-models: setup ## measure the largest models
+	$(BIN)/tacit bench --only models
 
 test: setup ## all tests but the long ones
 	cargo test --workspace --exclude tacit-core --quiet

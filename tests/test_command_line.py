@@ -177,7 +177,8 @@ def test_bench_runs_once_what_is_costly_by_transfer(capsys: pytest.CaptureFixtur
     large_federations = [name for name in FEDERATIONS if name not in small]
     assert chosen([]) == [name for name in CASES if name not in large] + small
     assert small == ["federated_mean_7690", "federated_mean_30730"]
-    assert chosen(large_federations) == large_federations
+    assert chosen(large_federations) == chosen(["federations"]) == large_federations
+    assert chosen(["models", "lenet_1"]) == [*large, "lenet_1"]
     assert chosen(large[:1]) == large[:1]
     with pytest.raises(SystemExit):
         cli.main(["bench", "--help"])

@@ -105,6 +105,15 @@ def test_public_sides_cost_no_communication(protocol: str, parties: int) -> None
             public.weight.copy_(torch.randint(-3, 4, (4, 5)).float())
             public.bias.zero_()
         found["public whole weights"] = traffic(lambda: public(x))
+
+        # By fractions the results are truncated, however many weights there are: nothing is sent for these.
+        for inputs in (5, 500):
+            layer, wide = nn.Linear(inputs, 4), x.repeat(1, inputs // 5)
+            with torch.no_grad():
+                layer.weight.copy_(torch.arange(4 * inputs).reshape(4, inputs) % 7 / 8 - 0.375)
+            found[f"public fractions, {inputs}"] = traffic(lambda layer=layer, wide=wide: layer(wide))
+        results = x[:, :4].clone()
+        found["a truncation of as many"] = traffic(lambda: results * 0.375)
         return found
 
     source = "dealer" if protocol == "additive" else None
@@ -120,6 +129,9 @@ def test_public_sides_cost_no_communication(protocol: str, parties: int) -> None
         assert type(found["whole gradient"]) is torch.Tensor
         assert torch.equal(found["whole gradient"], (torch.arange(12).reshape(3, 4) - 5).sum(0).float())
         assert found["public whole weights"] == (0, 0)
+        truncated = found["a truncation of as many"][1]
+        assert truncated > 0
+        assert found["public fractions, 5"][1] == found["public fractions, 500"][1] == truncated
         assert found["back through the last layer"][1] < found["back through all layers"][1]
         for name in ("error of the last layer", "error of tuning", "error of all"):
             assert found[name] < 1e-3

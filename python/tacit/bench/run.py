@@ -22,18 +22,27 @@ TIMEOUT = 120.0
 TIMEOUT_OF_TRANSFER = 1800.0
 
 
+#: Cases that are measured where they are named, under one name each.
+GROUPS = {
+    "models": [name for name, case in CASES.items() if case.only_by_name],
+    "federations": [name for name, case in FEDERATIONS.items() if case.only_by_name],
+}
+
+
 def chosen(names: list[str], programs: bool = False) -> list[str]:
-    """The names; if there are none, all but those that are measured only where they are named, and compiled
-    programs, which are measured where those are asked for.
+    """The names, and those of groups; if there are none, all but those that are measured only where they are
+    named, and compiled programs, which are measured where those are asked for.
 
     Raises:
         MisuseError: a name is unknown.
     """
     usual: dict[str, Case | Federation] = {**CASES, **FEDERATIONS}
     known = {**usual, **PROGRAMS}
+    names = [each for name in names for each in GROUPS.get(name, [name])]
     for name in names:
         if name not in known:
-            raise MisuseError(f"no benchmark is called {name!r}; there are {', '.join(known)}")
+            listed = ", ".join([*known, *GROUPS])
+            raise MisuseError(f"no benchmark is called {name!r}; there are {listed}")
     asked = PROGRAMS if programs else usual
     return names or [name for name, case in asked.items() if not case.only_by_name]
 
