@@ -22,9 +22,9 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--only",
         metavar="NAME,..",
-        help="these cases only; without it all but the largest models (models): bert_base_128, vit_b16_1, "
-        "text_sentiment_32, wav2letter, alexnet_training_32, vgg16_training_32, and federations "
-        "(federations): federated_mean_vgg11, _vgg11_100ms, _densenet121, _resnet18, _simpledla, _vgg11_bound, "
+        help="these cases only; without it all but the largest (models): bert_base_128, vit_b16_1, "
+        "text_sentiment_32, wav2letter, alexnet_training_32, vgg16_training_32, and (federations): "
+        "federated_mean_vgg11, _vgg11_100ms, _densenet121, _resnet18, _simpledla, _vgg11_bound, "
         "federated_fltrust_vgg11, federated_krum_vgg11, federated_median_1e6, federated_mean_1e6_of_1000",
     )
     parser.add_argument(

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from tacit.operators.arithmetic import mul, sub
-from tacit.operators.operands import Number, at_session_scale, moved
+from tacit.operators.operands import Number, moved
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
@@ -23,7 +23,7 @@ def cdist(x: Any, y: Any, p: Number = 2, compute_mode: int | None = None) -> Sec
     """Of each row of x from each of y: as the norm of that order."""
     differences = _differences(x, y)
     norms: SecretTensor = aten.linalg_vector_norm.default(differences, p, [-1])
-    return at_session_scale(norms)
+    return norms
 
 
 @implements(aten._pdist_forward.default, scale=of_session)
@@ -32,7 +32,7 @@ def pdist(x: SecretTensor, p: Number = 2) -> SecretTensor:
     first, second = torch.triu_indices(len(x), len(x), 1)
     differences = sub(moved(x, lambda part: part[first]), moved(x, lambda part: part[second]))
     norms: SecretTensor = aten.linalg_vector_norm.default(differences, p, [-1])
-    return at_session_scale(norms)
+    return norms
 
 
 @implements(aten._cdist_backward.default, scale=of_session)
@@ -46,4 +46,4 @@ def cdist_backward(gradient: Any, x: Any, y: Any, p: Number, distances: Any) -> 
         slopes = mul(differences, moved(ratio, lambda part: part.unsqueeze(-1)))
     else:
         unsupported(f"the gradient of distances of order {p}", "use order 1 or 2")
-    return at_session_scale(moved(slopes, lambda part: part.sum(-2)))
+    return moved(slopes, lambda part: part.sum(-2))

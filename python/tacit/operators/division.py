@@ -13,7 +13,6 @@ from tacit.operators.arithmetic import div
 from tacit.operators.operands import (
     aligned,
     alike,
-    at_session_scale,
     common_scale,
     is_loose,
     public,
@@ -110,8 +109,7 @@ def div_mode(x: Any, y: Any, *, rounding_mode: str | None) -> SecretTensor:
     """x / y, rounded down or towards zero: as ``floor_divide``."""
     if rounding_mode is None:
         return div(x, y)
-    result = _whole(x, y, to_zero=rounding_mode == "trunc")
-    return at_session_scale(result)
+    return _whole(x, y, to_zero=rounding_mode == "trunc")
 
 
 @implements(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)

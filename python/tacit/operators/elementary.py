@@ -177,8 +177,7 @@ def sqrt(x: SecretTensor) -> SecretTensor:
 @implements(aten.addcdiv.default, scale=of_session)
 def addcdiv(x: Any, first: Any, second: Any, value: Number = 1) -> SecretTensor:
     """x + value·first/second."""
-    result = add(x, torch.div(first, second), value)
-    return at_session_scale(result)
+    return add(x, torch.div(first, second), value)
 
 
 @implements(aten.hypot.default, scale=of_session)

@@ -63,11 +63,11 @@ def scatter_reduce(
         result = _added(own, places, flat, reduce == "mean", include_self)
     else:
         result = _reduced(own, places, flat, reduce, include_self)
-    return at_session_scale(moved(result, lambda part: part.reshape(x.shape)))
+    return moved(result, lambda part: part.reshape(x.shape))
 
 
 def _met(x: SecretTensor) -> SecretTensor:
-    return at_session_scale(x.like(x._parts, loose=is_loose(x.dtype)))
+    return x.like(x._parts, loose=is_loose(x.dtype))
 
 
 def _added(

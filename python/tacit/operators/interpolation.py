@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from tacit.operators.linear import mm
-from tacit.operators.operands import at_session_scale
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
@@ -56,7 +55,7 @@ def _enter(overload: Any, dims: int) -> None:
             weights = _weights(overload, at, dims, size, output_size[at], align_corners, *places)
             if not (size == output_size[at] and weights.equal(torch.eye(size, dtype=torch.float64))):
                 result = _along(result, 2 + at, weights)
-        return at_session_scale(result)
+        return result
 
 
 for _overload, _dims in (

@@ -98,8 +98,7 @@ def _transformed(x: Any, weight: Optional, bias: Optional) -> Any:
     """x·weight + bias, where there are."""
     if weight is not None:
         x = any_product(x, weight)
-    x = x if bias is None else x + bias
-    return at_session_scale(x)
+    return x if bias is None else x + bias
 
 
 @implements(aten.native_layer_norm.default, scale=of_session)

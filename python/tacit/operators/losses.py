@@ -7,7 +7,7 @@ import torch
 from tacit.operators import approximation
 from tacit.operators.arithmetic import mul, neg
 from tacit.operators.composed import as_composed
-from tacit.operators.operands import as_words, at_session_scale, in_full, lifted
+from tacit.operators.operands import as_words, in_full, lifted
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
@@ -31,7 +31,7 @@ def soft_margin_loss(x: Any, target: Any, reduction: int = MEAN) -> SecretTensor
         losses = losses.mean()
     elif reduction == SUM:
         losses = losses.sum()
-    return at_session_scale(losses)
+    return losses
 
 
 def classes_of(target: Any, x: Any, ignored: int) -> Any:
@@ -82,7 +82,7 @@ def _nll_loss(overload: Any) -> None:
         weights = as_words(ones) if weight is None else times_weights(ones, weight, x)
         losses = -(weights * x).sum(_dimension(x))
         if reduction == NONE:
-            return at_session_scale(losses), torch.zeros((), dtype=x.dtype)
+            return losses, torch.zeros((), dtype=x.dtype)
         session, scale = losses._session, losses._session.scale
         total = SecretTensor(lifted(session, weights.sum(), scale), scale, session, x.dtype)
         if x.requires_grad:
@@ -91,7 +91,7 @@ def _nll_loss(overload: Any) -> None:
         if reduction == MEAN:
             with in_full(session):
                 loss = approximation.divide(loss, total, bounded=weight is None)
-        return at_session_scale(loss), total
+        return loss, total
 
 
 for _overload in (aten.nll_loss_forward.default, aten.nll_loss2d_forward.default):

@@ -17,7 +17,7 @@ from tacit.fixed import Scale
 from tacit.operators.approximation import rsqrt
 from tacit.operators.arithmetic import add, any_product, mul, neg
 from tacit.operators.convolution import convolution
-from tacit.operators.operands import at_session_scale, is_secret, lifted, public
+from tacit.operators.operands import is_secret, lifted, public
 from tacit.tensor import SecretTensor
 
 #: Fraction bits of factors, which products with x drop: results are right below 2^22. Chosen once: a scale
@@ -62,9 +62,7 @@ def normalise(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: flo
         factor, offset = fold(weight, bias, public(mean), public(variance), eps)
         return add(mul(x, factor.reshape(shape)), offset.reshape(shape))
     factor, offset = _folded(statistics, eps)
-    result = add(by_channel(factor, x), offset.reshape(shape))
-    # The offset may have been worked out under another scale of the session.
-    return at_session_scale(result)
+    return add(by_channel(factor, x), offset.reshape(shape))
 
 
 def _folded(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, SecretTensor]:

@@ -10,7 +10,7 @@ from tacit import fixed, shares
 from tacit.fixed import Scale
 from tacit.operators import approximation
 from tacit.operators.averages import as_fractions, last, reduced
-from tacit.operators.operands import Number, at_session_scale, rescaled
+from tacit.operators.operands import Number, rescaled
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
@@ -45,7 +45,7 @@ def vector_norm(
     result: Any
     if ord == 0:
         counts = (x != 0).to(x.dtype)
-        return at_session_scale(counts.sum(dims, keepdim) if dims else counts)
+        return counts.sum(dims, keepdim) if dims else counts
     if math.isinf(ord):
         extremum = torch.amax if ord > 0 else torch.amin
         result = extremum(x.abs(), dims, keepdim)
@@ -54,7 +54,7 @@ def vector_norm(
     else:
         # Its gradient divides by powers that are lost among units, or out of range.
         unsupported(f"the norm of order {ord}", "use 0, 1, 2, or plus or minus infinity")
-    return at_session_scale(result)
+    return result
 
 
 def euclidean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:

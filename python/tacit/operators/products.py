@@ -12,7 +12,7 @@ from tacit.fixed import WHOLE, Scale
 from tacit.operators.arithmetic import mul
 from tacit.operators.averages import reduced
 from tacit.operators.conversion import to_copy
-from tacit.operators.operands import as_words, at_session_scale, is_loose, moved, rescaled
+from tacit.operators.operands import as_words, is_loose, moved, rescaled
 from tacit.operators.reduction import sum_dims
 from tacit.operators.scales import of_power, of_session
 from tacit.operators.table import implements
@@ -108,4 +108,4 @@ def trilinear(
     secret = sorted(operands, key=lambda operand: isinstance(operand, SecretTensor))
     # Public ones first: their product costs nothing.
     both = secret[0] * secret[1] if not isinstance(secret[1], SecretTensor) else mul(secret[0], secret[1])
-    return at_session_scale(sum_dims(mul(both, secret[2]), sum_dim))
+    return sum_dims(mul(both, secret[2]), sum_dim)

@@ -18,7 +18,7 @@ from tacit.operators.arithmetic import add, mul, sub
 from tacit.operators.averages import as_fractions
 from tacit.operators.comparison import gt
 from tacit.operators.extremum import amax
-from tacit.operators.operands import at_session_scale, compared
+from tacit.operators.operands import compared
 from tacit.operators.reduction import sum_dims
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
@@ -71,14 +71,14 @@ def exponentials(x: SecretTensor, dims: Sequence[int]) -> Exponentials:
 def softmax(x: SecretTensor, dim: int, half_to_float: bool = False) -> SecretTensor:  # noqa: ARG001
     """exp(x − m) / Σ exp(x − m), with m the greatest of x: the rounds of a greatest, an exponential and a
     reciprocal, and two. Off by at most 2^−9 for up to 1,000 numbers, their sum by 2^−7."""
-    return exponentials(x, [dim]).normalized() if x.numel() else at_session_scale(x)
+    return exponentials(x, [dim]).normalized() if x.numel() else x
 
 
 @implements(aten._safe_softmax.default, scale=of_session)
 def safe_softmax(x: SecretTensor, dim: int, dtype: torch.dtype | None = None) -> SecretTensor:  # noqa: ARG001
     """The same, and zeros where all is masked out: a comparison and a choice more."""
     if not x.numel():
-        return at_session_scale(x)
+        return x
     found = exponentials(x, [dim])
     return mul(found.normalized(), found.seen())
 
@@ -87,9 +87,9 @@ def safe_softmax(x: SecretTensor, dim: int, dtype: torch.dtype | None = None) ->
 def log_softmax(x: SecretTensor, dim: int, half_to_float: bool = False) -> SecretTensor:  # noqa: ARG001
     """x − m − log Σ exp(x − m), with the rounds of a greatest, an exponential and a logarithm."""
     if not x.numel():
-        return at_session_scale(x)
+        return x
     found = exponentials(x, [dim])
-    return at_session_scale(sub(found.below, log(found.total, positive=True)))
+    return sub(found.below, log(found.total, positive=True))
 
 
 @implements(aten.logsumexp.default, scale=of_session)
@@ -98,4 +98,4 @@ def logsumexp(x: SecretTensor, dim: Sequence[int], keepdim: bool = False) -> Sec
     dims = list(dim) or list(range(x.dim()))
     result = exponentials(x, dims).logarithm()
     parts = result._parts if keepdim else sum_dims(result, dims)._parts
-    return at_session_scale(result.like(parts))
+    return result.like(parts)

@@ -7,7 +7,6 @@ import torch
 from torch.nn.functional import gelu, layer_norm, linear, relu
 
 from tacit.operators.attention import scores, weights
-from tacit.operators.operands import at_session_scale
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
@@ -57,7 +56,7 @@ def multi_head_attention(
     if need_weights:
         shown = weighing.mean(1) if average_attn_weights else weighing
     projection = linear(result, proj_weight, proj_bias)
-    return at_session_scale(projection), shown
+    return projection, shown
 
 
 @implements(aten._transformer_encoder_layer_fwd.default, scale=of_session)
@@ -107,4 +106,4 @@ def encoder_layer(
     else:
         x = first_norm(x + attended(x))
         x = second_norm(x + fed_forward(x))
-    return at_session_scale(x)
+    return x

@@ -9,7 +9,6 @@ from tacit.fixed import Scale
 from tacit.operators.approximation import divide, reciprocal
 from tacit.operators.backward.results import weighted
 from tacit.operators.losses import MEAN, NONE, classes_of, kept_classes, times_weights
-from tacit.operators.operands import at_session_scale
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
@@ -85,9 +84,9 @@ def nll_loss_backward(
         chosen = classes_of(target, x, ignore_index)
     chosen = times_weights(chosen, weight, x)
     if reduction == NONE:
-        return at_session_scale(chosen * -gradient.unsqueeze(0 if x.dim() == 1 else 1))
+        return chosen * -gradient.unsqueeze(0 if x.dim() == 1 else 1)
     if reduction == MEAN and isinstance(total_weight, SecretTensor):
-        return at_session_scale(chosen * -_divided(gradient, total_weight, weight is None))
+        return chosen * -_divided(gradient, total_weight, weight is None)
     found = weighted(chosen, gradient, -1.0 / float(total_weight) if reduction == MEAN else -1.0)
     return found if isinstance(found, SecretTensor) else found.to(x.dtype)
 

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from tacit.operators.backward.results import dots
-from tacit.operators.operands import at_session_scale
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 
@@ -31,10 +30,10 @@ def _of_parameters(
     they are the same; there may be none of these."""
     of_weight = of_bias = None
     if wanted[1]:
-        of_weight = at_session_scale(dots(gradient, normal, dims).reshape(list(shape)))
+        of_weight = dots(gradient, normal, dims).reshape(list(shape))
     if wanted[2]:
         sums = gradient.sum(list(dims)) if dims else gradient
-        of_bias = at_session_scale(sums.reshape(list(shape)))
+        of_bias = sums.reshape(list(shape))
     return of_weight, of_bias
 
 
@@ -54,7 +53,7 @@ def layer_norm_backward(
     batch, dims = list(range(first)), list(range(first, x.dim()))
     normal = (x - mean) * rstd
     g = gradient if weight is None else gradient * weight
-    of_x = at_session_scale(_of_input(g, normal, rstd, dims)) if wanted[0] else None
+    of_x = _of_input(g, normal, rstd, dims) if wanted[0] else None
     return of_x, *_of_parameters(gradient, normal, batch, normalized_shape, wanted)
 
 
@@ -77,7 +76,7 @@ def group_norm_backward(
     rstd = rstd.reshape(batch, groups, 1, 1)
     normal = (x.reshape(shape) - mean.reshape(batch, groups, 1, 1)) * rstd
     g = rows if weight is None else rows * weight.reshape(1, groups, channels // groups, 1)
-    of_x = at_session_scale(_of_input(g, normal, rstd, [2, 3]).reshape(x.shape)) if wanted[0] else None
+    of_x = _of_input(g, normal, rstd, [2, 3]).reshape(x.shape) if wanted[0] else None
     return of_x, *_of_parameters(rows, normal, [0, 3], [channels], wanted)
 
 
@@ -105,5 +104,5 @@ def batch_norm_backward(
     of_x = None
     if wanted[0]:
         g = gradient if weight is None else gradient * weight.reshape(shape)
-        of_x = at_session_scale(_of_input(g, normal, rstd, dims) if training else g * rstd)
+        of_x = _of_input(g, normal, rstd, dims) if training else g * rstd
     return of_x, *_of_parameters(gradient, normal, dims, [-1], wanted)

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from tacit.operators.operands import at_session_scale
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 
@@ -51,7 +50,7 @@ def _enter(overload: Any, form: Form, has_corners: bool) -> None:
             dim = at + 2
             matrix = _matrix(form, shape[dim], size, corners, scale)
             gradient = (gradient.movedim(dim, -1) @ matrix).movedim(-1, dim)
-        return at_session_scale(gradient)
+        return gradient
 
 
 for _dimensions, _smooth in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):

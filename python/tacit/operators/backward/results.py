@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from tacit.operators.operands import at_session_scale
 from tacit.tensor import SecretTensor
 
 
@@ -14,8 +13,8 @@ def weighted(x: Any, gradient: Any, factor: float) -> Any:
     """x·gradient·factor for a public factor that may be small, as in the mean of a loss over many: it comes
     last, or is one with a public gradient, so that no bits are lost before."""
     if isinstance(gradient, SecretTensor):
-        return at_session_scale((x * gradient) * factor)
-    return at_session_scale(x * (gradient.to(torch.float64) * factor))
+        return (x * gradient) * factor
+    return x * (gradient.to(torch.float64) * factor)
 
 
 def dots(x: Any, y: Any, dims: Sequence[int]) -> Any:
