@@ -144,6 +144,7 @@ OPERATORS = [
     ],
     [
         "addressing",
+        "circular",
         "convolution",
         "drawing",
         "elementary",
