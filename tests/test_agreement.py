@@ -1,5 +1,10 @@
 """Parameters and public values that differ between the parties, at the border to Rust."""
 
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -61,3 +66,84 @@ def test_a_public_value_is_bytes_that_lie_together() -> None:
             core.note_public("mul", np.zeros(10))  # type: ignore[arg-type]
 
     tacit.launch(program)
+
+
+@pytest.mark.parametrize(("protocol", "source", "transport"), SETTINGS)
+@pytest.mark.parametrize("odd", [0, 1])
+def test_a_receiver_that_differs_in_the_last_reveal_ends_the_session(
+    protocol: str, source: str | None, transport: str, odd: int
+) -> None:
+    def program() -> None:
+        secret = tacit.share(torch.ones(3), owner=0)
+        secret.reveal(to=int(tacit.session().party == odd))
+
+    with pytest.raises(tacit.TacitError, match=r"reveal of 3.*with other parameters|programs differ"):
+        run(program, protocol, source, transport, timeout=5.0)
+
+
+@pytest.mark.parametrize(("protocol", "source", "transport"), SETTINGS)
+def test_one_step_more_ends_the_session(protocol: str, source: str | None, transport: str) -> None:
+    def program() -> None:
+        secret = tacit.share(torch.ones(3), owner=0)
+        secret.reveal()
+        if tacit.session().party == 1:
+            tacit.share(torch.ones(3), owner=1)
+
+    with pytest.raises(tacit.DesyncError, match=r"ended its program after step.*reveal of 3"):
+        run(program, protocol, source, transport)
+
+
+@pytest.mark.parametrize(("protocol", "source", "transport"), SETTINGS)
+def test_who_raises_after_its_last_step_fails_the_others(
+    protocol: str, source: str | None, transport: str, tmp_path: Path
+) -> None:
+    def program() -> None:
+        tacit.share(torch.ones(3), owner=0).reveal()
+        party = tacit.session().party
+        if party == 1:
+            raise ValueError("what is said here may be secret")
+
+    def noted() -> None:
+        """The others' error, which the launching program is not shown where another one's counts more."""
+        party = tacit.session().party
+        try:
+            program()
+            tacit.session().core.close()
+        except tacit.PeerError as error:
+            (tmp_path / str(party)).write_text(str(error))
+            raise
+
+    with pytest.raises(ValueError, match="may be secret"):
+        run(noted, protocol, source, transport)
+    told = [path.read_text() for path in tmp_path.iterdir()]
+    assert told
+    for text in told:
+        assert "party 1 failed" in text
+        assert "its program raised ValueError" in text
+        assert "secret" not in text
+
+
+@pytest.mark.parametrize(("protocol", "source", "transport"), SETTINGS)
+def test_a_party_may_compute_alone_after_its_last_step(
+    protocol: str, source: str | None, transport: str
+) -> None:
+    """For longer than the timeout, and on secrets, as far as that needs nobody."""
+
+    def program() -> list[float] | None:
+        secret = tacit.share(torch.ones(3), owner=0)
+        opened = secret.reveal(to=0)
+        if tacit.session().party == 0:
+            _ = secret + 1
+            time.sleep(3.0)
+        return None if opened is None else list(opened)
+
+    results = run(program, protocol, source, transport, timeout=2.0)
+    assert results[0] == [1.0] * 3
+
+
+def run(
+    program: Callable[[], Any], protocol: str, source: str | None, transport: str, timeout: float = 60.0
+) -> list[Any]:
+    """The program in each party."""
+    kind = "memory" if transport == "threads" else transport
+    return tacit.launch(program, protocol=protocol, source=source, transport=kind, timeout=timeout)

@@ -48,6 +48,7 @@ fn ends_within<T: Send>(
                 scope.spawn(move || {
                     let mut protocol = open(settings, &mesh, true)?;
                     let result = program(&mut *protocol)?;
+                    protocol.channel().close()?;
                     mesh.close()?;
                     Ok(result)
                 })
@@ -155,6 +156,99 @@ fn a_parameter_that_differs_ends_the_session() {
                     .any(|result| matches!(result, Err(Error::Desync { .. })));
                 assert!(desync, "{operation} of {name}: {told:?}");
             }
+        }
+    }
+}
+
+/// The last operation differs, and nothing follows in which that would show.
+#[test]
+fn the_last_operation_is_compared_too() {
+    for name in LINKED {
+        for odd in 0..testkit::usual_parties(name) {
+            // A note belongs to the operation that follows it.
+            for (operation, run) in &OPERATIONS[..OPERATIONS.len() - 1] {
+                let results = ends_within(name, Duration::from_secs(2), |p| {
+                    let x = Shared::input(p, 0, &[3; 12])?;
+                    let variant = usize::from(p.party() == odd);
+                    run(p, &x, variant)
+                });
+                for (party, result) in results.iter().enumerate() {
+                    assert!(
+                        result.is_err(),
+                        "{operation} of {name}: party {odd} is odd, and party {party} ends in order"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_receiver_that_differs_in_the_last_reveal_ends_the_session() {
+    for name in LINKED {
+        let parties = testkit::usual_parties(name);
+        for odd in 0..parties {
+            for (usual, other) in [(0, 1), (1, 0), (parties - 1, 0)] {
+                let results = ends_within(name, Duration::from_secs(2), |p| {
+                    let x = Shared::input(p, 0, &[3; 12])?;
+                    let to = if p.party() == odd { other } else { usual };
+                    p.reveal(&x.slices(), Recipient::One(to)).map(drop)
+                });
+                let told: Vec<String> = results
+                    .into_iter()
+                    .map(|result| result.expect_err("the receivers differ").to_string())
+                    .collect();
+                assert!(
+                    told.iter().any(|told| told.contains("reveal of 12")),
+                    "{told:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn one_operation_more_in_one_party_ends_the_session() {
+    for name in LINKED {
+        for odd in 0..testkit::usual_parties(name) {
+            for (operation, run) in &OPERATIONS[..OPERATIONS.len() - 1] {
+                let results = ends_within(name, Duration::from_secs(2), |p| {
+                    let x = Shared::input(p, 0, &[3; 12])?;
+                    x.open(p)?;
+                    if p.party() == odd {
+                        run(p, &x, 0)?;
+                    }
+                    Ok(())
+                });
+                let told: Vec<String> = results
+                    .into_iter()
+                    .map(|result| result.expect_err("a step more").to_string())
+                    .collect();
+                assert!(
+                    told.iter().any(|told| told.contains("ended its program")),
+                    "{operation} of {name}: {told:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Local work after the last step, and what is noted there, is each party's own.
+#[test]
+fn what_a_party_does_alone_at_its_end_is_no_difference() {
+    for name in ALL {
+        let results = ends_within(name, Duration::from_secs(1), |p| {
+            let x = Shared::input(p, 0, &[3; 12])?;
+            let opened = x.open(p)?;
+            if p.party() == 1 {
+                p.channel().note(b"add");
+                p.channel().note_public("add", b"2.5");
+                std::thread::sleep(Duration::from_millis(1500));
+            }
+            Ok(opened)
+        });
+        for result in results {
+            assert_eq!(result.expect("no failure"), [3; 12], "{name}");
         }
     }
 }

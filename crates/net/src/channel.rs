@@ -1,6 +1,7 @@
 //! An ordered stream of messages between all parties, step by step.
 
 mod divergence;
+mod ending;
 
 use crate::agreement::{Agreement, Disagreement, TURNS};
 use crate::error::{Error, Result};
@@ -68,6 +69,10 @@ pub struct Channel {
     meter: Meter,
     tap: Option<Tap>,
     patience: Option<Patience>,
+    /// Whether this party's program has ended.
+    ended: bool,
+    /// Whether the program has been told of the failure that ended the mesh.
+    told: bool,
 }
 
 impl Mesh {
@@ -105,6 +110,8 @@ impl Channel {
             meter,
             tap: None,
             patience: None,
+            ended: false,
+            told: false,
         }
     }
 
@@ -182,12 +189,17 @@ impl Channel {
         parameters
             .iter()
             .for_each(|word| self.parameters.fold(*word));
-        self.begun = self.parameters;
-        let place = self.sequence as usize % self.history.len();
-        self.history[place] = self.begun.value();
+        self.set_begun();
         if let Some(agreement) = &mut self.agreement {
             agreement.begin(self.sequence, opening);
         }
+    }
+
+    /// What messages carry from here on.
+    fn set_begun(&mut self) {
+        self.begun = self.parameters;
+        let place = self.sequence as usize % self.history.len();
+        self.history[place] = self.begun.value();
     }
 
     /// A step's name with the label in front.
@@ -308,7 +320,8 @@ impl Channel {
             payload,
         };
         let wire_bytes = frame.wire_bytes();
-        let sent = self.shared.send(to, frame)?;
+        let sent = self.shared.send(to, frame);
+        let sent = sent.inspect_err(|_| self.told = true)?;
         if sent {
             self.meter.sent(to, words, wire_bytes);
         }
@@ -335,8 +348,10 @@ impl Channel {
             )));
         }
         let started = Instant::now();
-        let frame = self.wait(from, words, started)?;
-        self.accept(from, words, frame, started)
+        let received = self
+            .wait(from, words, started)
+            .and_then(|frame| self.accept(from, words, frame, started));
+        received.inspect_err(|_| self.told = true)
     }
 
     /// The next message of a party, whatever its step, which becomes this party's; waits as long as that
@@ -348,6 +363,7 @@ impl Channel {
         let started = Instant::now();
         loop {
             match self.shared.take(from, self.id, words)? {
+                Arrival::Message(frame) if frame.kind == Kind::End => return Ok(None),
                 Arrival::Message(frame) => {
                     self.sequence = frame.sequence;
                     self.step = Arc::clone(&frame.name);

@@ -30,6 +30,41 @@ pub(crate) fn alone(odd: Option<usize>) -> String {
     })
 }
 
+/// Where a party's program is; its step by number and name, with what else differs there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// At a step.
+    At(String),
+    /// At its end, after that step.
+    Ended(String),
+}
+
+/// Where two parties' programs are that differ.
+pub(crate) fn difference(one: &str, ours: &Place, other: &str, theirs: &Place) -> String {
+    match (ours, theirs) {
+        (Place::At(a), Place::At(b)) => format!("{one} is at step {a}, {other} at step {b}"),
+        (Place::At(a), Place::Ended(b)) => {
+            format!("{other} ended its program after step {b} while {one} was at step {a}")
+        }
+        (Place::Ended(a), Place::At(b)) => {
+            format!("{one} ended its program after step {a} while {other} was at step {b}")
+        }
+        (Place::Ended(a), Place::Ended(b)) => {
+            format!("{one} ended its program after step {a}, {other} after step {b}")
+        }
+    }
+}
+
+/// That public values may be what differs: how many bits a step drops, and which steps there are, may follow
+/// from them.
+pub(crate) fn uncompared(step: Option<&str>) -> String {
+    step.map_or_else(String::new, |step| {
+        format!(
+            "; or what the parties take for public differs, at the earliest in step \"{step}\": {SAME_VALUES}"
+        )
+    })
+}
+
 /// What can go wrong between parties. Each says who, in which step, why, and what to do; none ever
 /// holds a value that was computed on.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -46,19 +81,20 @@ pub enum Error {
     },
     /// Two parties run different programs, or the same program on different shapes.
     #[error(
-        "the parties' programs differ: this party is at step {ours}, {} at step {theirs}{}; \
-         run the same program with the same shapes and options in every party",
-        called(*.party), alone(*.odd)
+        "the parties' programs differ: {}{}{}; run the same program with the same shapes and options in every party",
+        difference("this party", .ours, &called(*.party), .theirs), uncompared(.public.as_deref()), alone(*.odd)
     )]
     Desync {
         /// The party whose message did not fit, or [`DEALER`].
         party: usize,
         /// The name of this party's step.
         step: String,
-        /// This party's step: its number, its name and what else differs.
-        ours: String,
-        /// That party's step in the same way.
-        theirs: String,
+        /// Where this party's program is.
+        ours: Place,
+        /// Where that party's is.
+        theirs: Place,
+        /// The first step whose public values were not compared before, which may be what differs.
+        public: Option<String>,
         /// The one of the two whose program is not that of the others, if that is known.
         odd: Option<usize>,
     },

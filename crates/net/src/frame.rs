@@ -3,7 +3,7 @@
 //! | bytes | field |
 //! | --- | --- |
 //! | 0..2 | magic `tc` |
-//! | 2 | version, 2 |
+//! | 2 | version, 3 |
 //! | 3 | kind |
 //! | 4..6 | channel |
 //! | 6 | length of the name, at most 96 |
@@ -40,7 +40,7 @@ const MOST_CONTROL_WORDS: usize = 2 + LONGEST_REASON / 8;
 pub(crate) const LONGEST_REASON: usize = 1024;
 
 const MAGIC: [u8; 2] = *b"tc";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// What a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +56,9 @@ pub enum Kind {
     /// Somebody's program differs: the payload holds a channel, a step's number and the sender's running hash
     /// there.
     Standing,
+    /// The sender's program has ended: the step's number is one more than that of its last step, whose name it
+    /// has, and the running hash is that of all steps and their end.
+    End,
 }
 
 /// One message between two parties.
@@ -280,6 +283,7 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
         2 => Kind::Abort,
         3 => Kind::Goodbye,
         4 => Kind::Standing,
+        5 => Kind::End,
         _ => return Err(FrameError::Header),
     };
     let rider = usize::from(bytes[7]);

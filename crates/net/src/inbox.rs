@@ -204,6 +204,12 @@ impl Inbox {
         self.lock().peers[from].queued
     }
 
+    /// Whether a peer waits for a message, by its own word not older than `recent`.
+    pub(crate) fn is_waiting(&self, from: usize, recent: Duration) -> bool {
+        let waits = self.lock().peers[from].waits_for;
+        waits.is_some_and(|(_, at)| at.elapsed() <= recent)
+    }
+
     /// Whom to blame when `from` sent nothing: who it waits for, by its own word not older than
     /// `recent`, and so on. `Err` is a circle of parties that wait for each other.
     pub(crate) fn stalled(
@@ -232,8 +238,8 @@ impl Inbox {
 impl State {
     fn accept(&mut self, from: usize, frame: Frame, roster: Roster) {
         match frame.kind {
-            Kind::Data if self.is_over() => {}
-            Kind::Data => {
+            Kind::Data | Kind::End if self.is_over() => {}
+            Kind::Data | Kind::End => {
                 let peer = &mut self.peers[from];
                 if peer.queues.len() >= MOST_CHANNELS && !peer.queues.contains_key(&frame.channel) {
                     let reason = format!("it uses more than {MOST_CHANNELS} channels");

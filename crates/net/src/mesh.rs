@@ -1,7 +1,7 @@
 //! One party's end of all links.
 
 use crate::bytes;
-use crate::error::{DEALER, Error, Result, SAME_VALUES, alone, called};
+use crate::error::{DEALER, Error, Result, SAME_VALUES, alone, called, difference, uncompared};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
 use crate::inbox::{Arrival, End, Inbox, Standing};
 use crate::interruption::is_interrupted;
@@ -113,12 +113,15 @@ impl Mesh {
         drop(self.shared.fail(error));
     }
 
-    /// The orderly end: what was sent is handed to the network, and the peers know that no more comes.
+    /// The orderly end: what was sent is handed to the network, and the peers know that no more comes. Nothing is
+    /// compared: [`Channel::close`](crate::Channel::close) comes first. After a failure, which that or an earlier
+    /// call has returned, there is nothing to hand over.
     ///
     /// # Errors
     /// `Peer` where a peer did not take what was sent to it.
     pub fn close(&self) -> Result<()> {
-        if self.shared.closed.swap(true, Ordering::Relaxed) {
+        if self.shared.closed.swap(true, Ordering::Relaxed) || self.shared.inbox.failure().is_some()
+        {
             return Ok(());
         }
         for link in self.shared.links.iter().flatten() {
@@ -238,12 +241,14 @@ impl Shared {
                     step,
                     ours,
                     theirs,
+                    public: values,
                     odd,
                 } => {
+                    let this = called(self.roster().name(self.party));
                     let reason = format!(
-                        "the parties' programs differ: {} is at step {ours}, {} at step {theirs}{}",
-                        called(self.roster().name(self.party)),
-                        called(*party),
+                        "the parties' programs differ: {}{}{}",
+                        difference(&this, ours, &called(*party), theirs),
+                        uncompared(values.as_deref()),
                         alone(*odd)
                     );
                     (odd.unwrap_or(*party), step.clone(), reason)

@@ -18,6 +18,7 @@ fn frames() -> impl Strategy<Value = Frame> {
         Kind::Abort,
         Kind::Goodbye,
         Kind::Standing,
+        Kind::End,
     ]);
     let name = "[a-zA-Z0-9 .:é]{0,40}";
     let payload = prop::collection::vec(any::<u64>(), 0..130);

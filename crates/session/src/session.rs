@@ -268,11 +268,14 @@ impl Session {
         }
     }
 
-    /// The orderly end.
+    /// The orderly end: the others' programs have gone through the same steps, as far as they have ended within
+    /// the timeout.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own; `Peer` where a peer did not take what was sent to it.
+    /// `Misuse` in another process than its own; `Desync` for programs that differ; `Peer` for a party that failed
+    /// after its last step, or did not take what was sent to it.
     pub fn close(&self) -> Result<()> {
+        self.work(|protocol| protocol.channel().close())?;
         self.opened()?.mesh.close()
     }
 

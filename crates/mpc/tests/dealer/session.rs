@@ -57,6 +57,7 @@ pub fn party(program: impl Fn(&mut dyn Protocol) -> Result<()> + Send + Sync + '
         let (settings, _) = testkit::setting("additive_2_dealer");
         let mut protocol = mpc::open(&settings, &mesh, true)?;
         program(&mut *protocol)?;
+        protocol.channel().close()?;
         drop(protocol);
         mesh.close()
     })

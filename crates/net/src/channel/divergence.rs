@@ -5,13 +5,17 @@
 //! answers with its own. Whom nobody agrees with is the odd one.
 
 use super::Channel;
-use crate::error::{Error, Result, SAME_VALUES};
-use crate::frame::Frame;
+use crate::error::{Error, Place, Result};
+use crate::frame::{Frame, Kind};
 use crate::inbox::Standing;
 use std::time::{Duration, Instant};
 
 /// How long a party that saw a difference waits for what decides whose it is.
 const VERDICT: Duration = Duration::from_secs(1);
+
+/// What may differ in steps of one name.
+const OTHER_PARAMETERS: &str = ", with other parameters in it or in a step before (bits, width, receiver, scale, \
+                                sizes, or which values are public)";
 
 impl Channel {
     /// Compares a message's step, parameters and length with this party's.
@@ -20,38 +24,70 @@ impl Channel {
     /// `Desync`, or what another party says of the difference.
     pub(super) fn compare_steps(&self, from: usize, words: usize, frame: &Frame) -> Result<()> {
         let found = frame.payload.len();
-        let same_step = (frame.sequence, &frame.name) == (self.sequence, &self.step);
+        let is_step = frame.kind == Kind::Data;
+        let same_step = is_step && (frame.sequence, &frame.name) == (self.sequence, &self.step);
         let same_parameters = frame.parameters == self.begun.value();
         if same_step && same_parameters && found == words {
             return Ok(());
         }
-        let mut ours = format!("{} \"{}\"", self.sequence, self.step);
-        let mut theirs = format!("{} \"{}\"", frame.sequence, frame.name);
-        if same_step {
-            if found != words {
-                ours += &format!(" with {words} words");
-                theirs += &format!(" with {found} words");
-            }
-            if !same_parameters {
-                theirs += ", with other parameters in it or in a step before (bits, width, receiver, scale, sizes, \
-                           or which values are public)";
-            }
+        let mut ours = numbered(self.sequence, &self.step);
+        let mut theirs = last_of(frame);
+        if same_step && found != words {
+            ours += &format!(" with {words} words");
+            theirs += &format!(" with {found} words");
         }
+        if (same_step && !same_parameters) || (!is_step && ours == theirs) {
+            theirs += OTHER_PARAMETERS;
+        }
+        let theirs = if is_step {
+            Place::At(theirs)
+        } else {
+            Place::Ended(theirs)
+        };
+        Err(self.differ(from, frame, Place::At(ours), theirs))
+    }
+
+    /// Compares where a peer's program ended with where this party's did.
+    ///
+    /// # Errors
+    /// As [`Channel::compare_steps`].
+    pub(super) fn compare_ends(&self, from: usize, frame: &Frame) -> Result<()> {
+        let ours = numbered(self.sequence - 1, &self.step);
+        let mut theirs = last_of(frame);
+        let has_ended = frame.kind == Kind::End;
+        if has_ended
+            && (frame.sequence, frame.parameters, &theirs)
+                == (self.sequence, self.begun.value(), &ours)
+        {
+            return Ok(());
+        }
+        if ours == theirs {
+            theirs += OTHER_PARAMETERS;
+        }
+        let (ours, theirs) = if has_ended {
+            (Place::Ended(ours), Place::Ended(theirs))
+        } else if frame.sequence < self.sequence {
+            // A message of a step that this party took for done.
+            (Place::At(ours), Place::At(theirs))
+        } else {
+            (Place::Ended(ours), Place::At(theirs))
+        };
+        Err(self.differ(from, frame, ours, theirs))
+    }
+
+    /// Ends the mesh for programs that differ.
+    fn differ(&self, from: usize, frame: &Frame, ours: Place, theirs: Place) -> Error {
         let agreement = self.agreement.as_deref();
-        if let Some(step) = agreement.and_then(|agreement| agreement.uncompared(from)) {
-            // How many bits a step drops, and which steps there are, may follow from public values.
-            theirs += &format!(
-                "; or what the parties take for public differs, at the earliest in step \"{step}\": {SAME_VALUES}"
-            );
-        }
+        let uncompared = agreement.and_then(|agreement| agreement.uncompared(from));
         let error = Error::Desync {
             party: self.shared.inbox.roster.name(from),
             step: self.step.to_string(),
             ours,
             theirs,
+            public: uncompared.map(str::to_owned),
             odd: self.odd_one(from, frame),
         };
-        Err(self.shared.fail(error))
+        self.shared.fail(error)
     }
 
     /// This party or `from`, where all others agree with the other of the two.
@@ -65,7 +101,10 @@ impl Channel {
         let others: Vec<usize> = parties
             .filter(|other| ![from, self.party()].contains(other))
             .collect();
-        let ours = self.standing(self.sequence, self.begun.value());
+        // At the earlier of both, which more of the others have come to.
+        let earlier = self.sequence.min(frame.sequence);
+        let ours = self.passed(earlier).unwrap_or(self.begun.value());
+        let ours = self.standing(earlier, ours);
         let theirs = self.standing(frame.sequence, frame.parameters);
         if others.is_empty() || ours == theirs {
             return None;
@@ -91,14 +130,18 @@ impl Channel {
     /// Says what this party's running hash is, where a peer wants to know it.
     pub(super) fn answer(&self) {
         while let Some(sequence) = self.shared.inbox.asked(self.id) {
-            // Of a step that is to come nothing is known yet.
-            let passed = self.sequence.checked_sub(sequence);
-            if passed.is_some_and(|passed| passed < self.history.len() as u64) {
-                let parameters = self.history[sequence as usize % self.history.len()];
+            if let Some(parameters) = self.passed(sequence) {
                 self.shared
                     .tell_standing(self.standing(sequence, parameters));
             }
         }
+    }
+
+    /// The running hash at a step, unless that is to come, or long ago.
+    fn passed(&self, sequence: u64) -> Option<u64> {
+        let ago = self.sequence.checked_sub(sequence)?;
+        let known = ago < self.history.len() as u64;
+        known.then(|| self.history[sequence as usize % self.history.len()])
     }
 
     fn standing(&self, sequence: u64, parameters: u64) -> Standing {
@@ -108,4 +151,15 @@ impl Channel {
             parameters,
         }
     }
+}
+
+/// A step by its number and name.
+fn numbered(sequence: u64, name: &str) -> String {
+    format!("{sequence} \"{name}\"")
+}
+
+/// The step that a frame belongs to, or the last one of a program that has ended.
+fn last_of(frame: &Frame) -> String {
+    let after = u64::from(frame.kind == Kind::End);
+    numbered(frame.sequence.saturating_sub(after), &frame.name)
 }

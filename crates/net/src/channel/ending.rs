@@ -1,0 +1,85 @@
+//! The end of a program, which is compared as its steps are.
+//!
+//! A message shows a difference to whoever gets it. A party that differs in its last steps may get none, and so
+//! may the others: each hands on what it took for the result. So the end is a step of its own: every party tells
+//! all others after which step its program ended, with the running hash of all steps, and waits for theirs.
+//!
+//! What was noted since the last step counts for nothing: what a party computes alone is its own affair. That may
+//! take long, too. So nobody has failed who has not ended within the timeout, and nobody waits for longer, but for those
+//! that wait for a message themselves: they are in a step, and it may be one that others do not have.
+
+use super::Channel;
+use crate::error::Result;
+use crate::frame::{Frame, Kind};
+use crate::inbox::{Arrival, End};
+use crate::mesh::FINISHED;
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Channel {
+    /// Ends this party's program, and compares its steps with those of all other parties; waits for those that
+    /// have not ended, up to the timeout. After a failure that this channel has returned there is nothing to
+    /// compare.
+    ///
+    /// # Errors
+    /// `Desync` for a party that ended after other steps, or is at one; `Peer` for one that failed after its last
+    /// step.
+    pub fn close(&mut self) -> Result<()> {
+        if self.told || std::mem::replace(&mut self.ended, true) {
+            return Ok(());
+        }
+        self.parameters = self.begun;
+        self.parameters.fold_bytes(b"end");
+        self.sequence += 1;
+        self.agreed = 0;
+        self.set_begun();
+        let others: Vec<usize> = (0..self.parties())
+            .filter(|peer| *peer != self.party())
+            .collect();
+        for peer in &others {
+            // One that waits no more has said before where it ended.
+            self.shared.send(*peer, self.end())?;
+        }
+        let until = Instant::now() + self.shared.timeout;
+        others
+            .into_iter()
+            .try_for_each(|peer| self.await_end(peer, until))
+    }
+
+    fn end(&self) -> Frame {
+        Frame {
+            kind: Kind::End,
+            channel: self.id,
+            depth: self.depth,
+            sequence: self.sequence,
+            parameters: self.begun.value(),
+            name: Arc::clone(&self.step),
+            rider: Vec::new(),
+            payload: Vec::new(),
+        }
+    }
+
+    fn await_end(&mut self, peer: usize, until: Instant) -> Result<()> {
+        loop {
+            match self.shared.take(peer, self.id, 0)? {
+                Arrival::Message(frame) => {
+                    self.compare_ends(peer, &frame)?;
+                    self.agreed |= 1 << peer;
+                    return Ok(());
+                }
+                Arrival::Ended(End::Finished) => {
+                    let error = self.shared.blame(peer, &self.step, FINISHED);
+                    return Err(self.shared.fail(error));
+                }
+                Arrival::Ended(End::Died(reason)) => {
+                    return Err(self.shared.died(peer, &self.step, reason));
+                }
+                Arrival::Nothing => self.answer(),
+            }
+            let waits = || self.shared.inbox.is_waiting(peer, self.shared.timeout / 2);
+            if Instant::now() >= until && !waits() {
+                return Ok(());
+            }
+        }
+    }
+}
