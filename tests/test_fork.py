@@ -105,6 +105,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "bit_to_ring": lambda: session.bit_to_ring(bits, out),
         "seal": lambda: session.seal(words, out[:1]),
         "add_noise": lambda: session.add_noise(words, 1),
+        "confirm": session.confirm,
         "call": lambda: session.call(PROGRAM, "mean", [], [], True, None, [], ([], [], 1)),
         "run_program": lambda: session.run_program(PROGRAM, ["arrays"], [], [], ([], [], 1)),
         "note": lambda: session.note(b"x"),

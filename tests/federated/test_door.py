@@ -1,6 +1,7 @@
 """Rounds from clients' vectors to the new model at clients, over real links."""
 
 import json
+import re
 import shutil
 import sys
 import time
@@ -222,7 +223,7 @@ def test_who_reaches_two_servers_only_does_not_count(tmp_path: Path) -> None:
     lost = Client(elsewhere, 1)
     lost._task = half._task
     with pytest.raises(
-        PeerError, match=r'party 2 failed in step "submit": it is not reached at 127\.0\.0\.1'
+        PeerError, match=r'server 2 failed in step "submit": it is not reached at 127\.0\.0\.1'
     ):
         lost.submit(torch.ones(3))
     assert torch.allclose(whole.result(LONG), torch.full((3,), 0.5), atol=1e-5)
@@ -434,23 +435,55 @@ class AnotherList:
 
 
 def test_servers_of_unlike_lists_of_clients_stop(tmp_path: Path) -> None:
-    """Only a sum is computed, whose size says nothing of how many it is of. The last one to hear of it may
-    have the sum, and stops when it goes on."""
+    """Only a sum is computed, whose size says nothing of how many it is of. No client is told of it."""
     config = written(tmp_path, 3, rules='bound = "none"')
     config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
 
-    def work(server: tacit.federated.server.Server) -> list[Report]:
+    def work(server: tacit.federated.server.Server) -> Report:
         if server.number == 2:
             server._door = cast(_core.Door, AnotherList(server._door))
-        return [server.round(torch.zeros(3)), server.round(torch.zeros(3))]
+        return server.round(torch.zeros(3))
 
-    servers = Servers(config, work)
+    nobody_is_told(Servers(config, work), [Client(config, number) for number in range(3)])
+
+
+def nobody_is_told(servers: Servers, clients: list[Client]) -> None:
+    """Of three servers of which one differs, each fails, and each client hears of a failure."""
+
+    def refused(client: Client) -> str:
+        client.submit(client.join(LONG).model)
+        with pytest.raises((RefusedError, PeerError)) as caught:
+            client.result(LONG)
+        return str(caught.value)
+
     with ThreadPoolExecutor(3) as pool:
-        clients = [Client(config, number) for number in range(3)]
-        list(pool.map(lambda client: client.submit(client.join(LONG).model), clients))
+        told = list(pool.map(refused, clients))
     failed = servers.failed()
     assert all(isinstance(error, PeerError | DesyncError) for error in failed), failed
     assert any(isinstance(error, DesyncError) for error in failed)
+    for text in told + [str(error) for error in failed]:
+        assert "server" in text
+        assert not re.search(r"part(y|ies)\b", text)
+
+
+def test_servers_that_differ_in_the_last_step_tell_clients_nothing(tmp_path: Path) -> None:
+    """One has a step more, after all that others send it: they would not hear of it in this round."""
+    config = written(tmp_path, 3, rules='bound = "none"')
+    config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
+
+    def work(server: tacit.federated.server.Server) -> Report:
+        combined = server._combined
+
+        def further(*given: Any) -> tuple[Any, str | None]:
+            outcome = combined(*given)
+            server._session.core.note(b"something that the others do not do")
+            return outcome
+
+        if server.number == 1:
+            server._combined = further  # type: ignore[method-assign]
+        return server.round(torch.zeros(3))
+
+    nobody_is_told(Servers(config, work), [Client(config, number) for number in range(3)])
 
 
 def test_a_server_may_not_be_far_ahead(tmp_path: Path) -> None:

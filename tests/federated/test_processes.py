@@ -119,7 +119,7 @@ class Commands:
         for at in {0, 1, 2} - {disturbed}:
             code, _, errors = self.all[at].ended(LONG)
             assert code == 1
-            assert f"tacit: party {disturbed} failed in step" in errors
+            assert f"tacit: server {disturbed} failed in step" in errors
             assert "Traceback" not in errors
         self.all[disturbed].kill()
 

@@ -83,6 +83,25 @@ pub trait Federated {
     fn noise(&mut self, variance: u64, x: PartsMut) -> Result<()>;
 }
 
+/// Every party has gone through the same steps, with the same public values, as every other, and knows it. A round,
+/// and up to two more where public values were noted since they were last compared.
+///
+/// # Errors
+/// `Desync` and `Differ` for a party that has not; what the links meet.
+pub fn confirm(channel: &mut Channel) -> Result<()> {
+    channel.begin_opening("stand behind the result", &[])?;
+    let me = channel.party();
+    let others = || (0..channel.parties()).filter(move |party| *party != me);
+    let others: Vec<usize> = others().collect();
+    for peer in &others {
+        channel.send(*peer, Vec::new())?;
+    }
+    for peer in others {
+        channel.receive(peer, 0)?;
+    }
+    Ok(())
+}
+
 /// The clients whose submission every party has, where all have the same: what each has is told to all, by
 /// client and by what stands for the client's statement. In ascending order. Two rounds.
 ///

@@ -207,6 +207,12 @@ impl Submissions {
 
 #[pymethods]
 impl Session {
+    /// Every server stands behind the same steps and public values.
+    fn confirm(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| submissions::confirm(&self.inner))
+            .map_err(raise)
+    }
+
     /// Writes what this party tells the clients of a sharing that no party is to see: what all tell adds up to
     /// it. Whether it tells anything.
     fn seal(&self, py: Python<'_>, x: Vec<Words>, mut out: Vec<Words>) -> PyResult<bool> {

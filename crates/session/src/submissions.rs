@@ -3,7 +3,7 @@
 use crate::Session;
 use mpc::learned::Outgoing;
 use mpc::replicated::submissions;
-use mpc::submission::{Component, Summed, Vector, in_common};
+use mpc::submission::{self, Component, Summed, Vector, in_common};
 use mpc::width::Width;
 use mpc::{Error, Federated, Parts, PartsMut, Protocol, Result};
 use net::door::round::{Add, Gathered, Submission};
@@ -162,6 +162,15 @@ fn vector(server: usize, client: usize, submission: Submission) -> Vector {
 fn taking(protocol: &mut dyn Protocol) -> Result<&mut dyn Federated> {
     let none = || Error::misuse("this protocol serves no federation; use \"replicated\"");
     protocol.federated().ok_or_else(none)
+}
+
+/// Nothing of a round's result is told to clients before this: every server stands behind the same steps and public
+/// values. See [`submission::confirm`].
+///
+/// # Errors
+/// As there.
+pub fn confirm(session: &Session) -> Result<()> {
+    session.work(|protocol| submission::confirm(protocol.channel()))
 }
 
 /// Writes what this party tells clients of what no party is to see, see [`Federated::seal`]; whether it tells

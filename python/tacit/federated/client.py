@@ -22,6 +22,7 @@ from tacit.federated import width
 from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.change import Outgoing
 from tacit.federated.config import Federation
+from tacit.federated.naming import naming_servers
 from tacit.federated.states import State, change_of
 from tacit.federated.steps import Round, Rounds, Settings
 from tacit.federated.terms import Terms
@@ -97,6 +98,7 @@ class Client:
         self._model: torch.Tensor | None = None
         self._task: tuple[_core.Task, Task] | None = None
 
+    @naming_servers()
     def join(self, timeout: float = PATIENCE) -> Task:
         """Waits for a round that this client has not joined before.
 
@@ -151,6 +153,7 @@ class Client:
             )
         return self._model
 
+    @naming_servers()
     def submit(self, state: State, weight: float = 1.0) -> Receipt:
         """Hands in what was trained: its difference from the task's model goes to the servers, in secret.
 
@@ -187,6 +190,7 @@ class Client:
         )
         return Receipt(task.round, digest.hex())
 
+    @naming_servers()
     def result(self, timeout: float = PATIENCE) -> torch.Tensor:
         """Waits for the model that the joined round came to.
 

@@ -29,6 +29,7 @@ from tacit.federated.config import SERVERS, Federation
 from tacit.federated.held import Outcome, RoundError
 from tacit.federated.joint import check_values
 from tacit.federated.latest import Latest
+from tacit.federated.naming import naming_servers, of_servers
 from tacit.federated.noise import parts
 from tacit.federated.steps import Round, Rounds, Settings
 from tacit.federated.submission import Submitted
@@ -132,20 +133,21 @@ class Server:
         )
         clients = federation.certificates_of_clients()
         door = _core.Door(for_clients, federation.name, certificates, number, key, clients)
-        core = _core.Session.connect_local(
-            for_servers,
-            number,
-            [server.address for server in federation.servers],
-            certificates,
-            key,
-            PROTOCOL,
-            federation.timeout,
-            threads,
-        )
-        with running(core) as session:
-            server = Server(federation, number, session, door, account, rules)
-            yield server
-            door.see_off(server._listening, federation.timeout)
+        with naming_servers():
+            core = _core.Session.connect_local(
+                for_servers,
+                number,
+                [server.address for server in federation.servers],
+                certificates,
+                key,
+                PROTOCOL,
+                federation.timeout,
+                threads,
+            )
+            with running(core) as session:
+                server = Server(federation, number, session, door, account, rules)
+                yield server
+                door.see_off(server._listening, federation.timeout)
 
     @property
     def threat_model(self) -> str:
@@ -168,6 +170,7 @@ class Server:
         """Where clients reach it, if at another port than the configuration's."""
         return self._door.address
 
+    @naming_servers()
     def round(self, model: torch.Tensor) -> Report:
         """Asks the clients for their vectors and combines them.
 
@@ -216,13 +219,13 @@ class Server:
             # One that told the others unlike lists is found out by the next message.
             self._session.core.note(json.dumps(common).encode())
             outcome, failure = self._combined(submissions, common, terms)
+            if outcome is not None and outcome.vector is not None:
+                model = model + outcome.vector.to(torch.float32)
+            self._tell(number, model, outcome, failure)
         except TacitError as error:
-            self._door.tell(number, None, str(error))
+            self._door.tell(number, None, of_servers(str(error)))
             self._door.see_off(self._listening, PARTING)
             raise
-        if outcome is not None and outcome.vector is not None:
-            model = model + outcome.vector.to(torch.float32)
-        self._tell(number, model, outcome, failure)
         refused = self._refused(outcome)
         return Report(
             round=number,
@@ -237,7 +240,8 @@ class Server:
         )
 
     def _tell(self, number: int, model: torch.Tensor, outcome: Outcome | None, failure: str | None) -> None:
-        """What a round came to, to its clients."""
+        """What a round came to, to its clients. Nothing is told before all servers stand behind it."""
+        self._session.core.confirm()
         if outcome is None or failure is not None:
             self._door.tell(number, None, self._reason(failure or ""))
         elif outcome.sealed is None:

@@ -1,0 +1,25 @@
+"""A federation's servers by their name: to the session that they are the parties of, server 1 is party 1."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tacit.errors import TacitError
+
+#: A party, or parties, and neither a third one nor a file such as parties.toml or party-0.pem.
+_PARTY = re.compile(r"(?<!third )(?<![-./\w])part(y|ies)(?![-./]?\w*\.\w|[-/\w])")
+
+
+def of_servers(text: str) -> str:
+    """A message of the session of a federation's servers, as it is meant there."""
+    return _PARTY.sub(lambda found: "server" if found[1] == "y" else "servers", text)
+
+
+@contextmanager
+def naming_servers() -> Iterator[None]:
+    """Within it, and in what it decorates, errors speak of servers."""
+    try:
+        yield
+    except TacitError as error:
+        error.args = tuple(of_servers(part) if isinstance(part, str) else part for part in error.args)
+        raise
