@@ -88,7 +88,7 @@ INSIDE = {
 #: package too.
 MODULES = [
     ["_core", "coverage", "gradient_coverage"],
-    ["errors"],
+    ["errors", "providers"],
     ["components", "fixed", "meter", "storages"],
     ["session", "starting", "_entry"],
     ["processes", "_party", "generators", "paths", "trace"],

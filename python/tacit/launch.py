@@ -13,6 +13,7 @@ import cloudpickle
 from tacit import _core, processes
 from tacit.errors import DesyncError, MisuseError, PeerError, TacitError
 from tacit.generators import own_generator
+from tacit.providers import DEFAULT
 from tacit.session import running
 from tacit.trace.page import write
 from tacit.trace.spans import recorded
@@ -37,7 +38,7 @@ def launch(
     fn: Callable[..., Any],
     *args: Any,
     parties: int = 3,
-    protocol: str = "replicated",
+    protocol: str = DEFAULT,
     source: str | None = None,
     transport: str = "memory",
     timeout: float = TIMEOUT,

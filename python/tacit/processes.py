@@ -15,6 +15,7 @@ import cloudpickle
 
 from tacit import _core, starting
 from tacit.errors import MisuseError, PeerError, SetupError
+from tacit.providers import has_dealer
 
 #: Seconds for the interpreter and its imports to start, on a loaded machine.
 START = 120.0
@@ -74,7 +75,7 @@ def run(
     _core.threat_model(protocol, parties, source)
     program = cloudpickle.dumps((fn, args))
     threads = threads or max(1, (os.cpu_count() or 1) // parties)
-    names = [f"party {party}" for party in range(parties)] + ["the dealer"] * (source == "dealer")
+    names = [f"party {party}" for party in range(parties)] + ["the dealer"] * has_dealer(source)
     identities = [_core.generate_certificate(party, 7) for party in range(len(names))]
     certificates = [certificate for certificate, _ in identities]
     children: list[Child] = []

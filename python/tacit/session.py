@@ -10,6 +10,7 @@ import torch
 from tacit import _core, fixed
 from tacit.errors import MisuseError, NoSessionError
 from tacit.meter import Meter
+from tacit.providers import PROTOCOLS
 from tacit.storages import Storages
 
 
@@ -53,7 +54,7 @@ class Session:
         self.modules = RunningModules()
         self.storages = Storages(core)
         #: Whether values can be looked at: under the reference alone.
-        self.is_plain = core.protocol == "plain"
+        self.is_plain = not PROTOCOLS[core.protocol].is_secret
         #: The operator that is carried out, for reports; and what was reported of each in each module.
         self.operator = ""
         self.reported: dict[str, str] = {}

@@ -50,11 +50,11 @@ pub use bits::Bits;
 pub use broadcast::broadcast;
 pub use cost::{Cost, Opening, Operation};
 pub use net::{Error, Result};
-pub use open::{Settings, open};
+pub use open::{Settings, consuming, is_dealt, open, sources};
 pub use operand::{Bilinear, Join, Name, Operand, Parts, PartsMut, Recipient, Shift};
 pub use protocol::{Correlated, Protocol};
 #[cfg(feature = "mutation")]
 pub use providers::open_exactly;
-pub use providers::{Needs, SourceProvider};
+pub use providers::{Needs, PROTOCOLS, ProtocolProvider, SOURCES, SourceProvider, Transfers};
 pub use submission::Federated;
 pub use threat_model::{ThreatModel, Trust};

@@ -8,17 +8,52 @@ use net::Mesh;
 /// What all parties of a session must agree on, by name.
 #[derive(Clone, Default)]
 pub struct Settings {
-    /// "replicated", "additive" or "plain".
+    /// One of [`PROTOCOLS`].
     pub protocol: String,
-    /// Of correlations, for the protocol that needs them: "ot", "he", "dealer" or "file"; `None` takes "ot".
+    /// One of [`SOURCES`], for a protocol that consumes correlations; `None` takes the first.
     pub source: Option<String>,
-    /// This party's file, for source "file".
+    /// This party's file, for a source that needs one.
     pub file: Option<Place>,
     /// Whether to record what is asked of the source.
     pub record: bool,
 }
 
+/// The name of the protocol that is meant where one must consume correlations.
+#[must_use]
+pub fn consuming() -> &'static str {
+    let consuming = PROTOCOLS.iter().find(|protocol| protocol.consumes);
+    consuming.expect("a protocol that consumes").name
+}
+
+/// The sources that need this, or another thing, by name: such as `"a", "b" and "c"`.
+#[must_use]
+pub fn sources(which: impl Fn(Needs) -> bool) -> String {
+    let sources = SOURCES.iter().filter(|source| which(source.needs));
+    listed(sources.map(|source| quoted(source.name)))
+}
+
+/// Whether that is the name of a source with a dealer.
+#[must_use]
+pub fn is_dealt(source: Option<&str>) -> bool {
+    let dealt = |known: &&SourceProvider| known.needs == Needs::Dealer;
+    SOURCES
+        .iter()
+        .filter(dealt)
+        .any(|known| Some(known.name) == source)
+}
+
 impl Settings {
+    /// Of a session with a dealer, as the dealer knows them.
+    #[must_use]
+    pub fn dealt() -> Self {
+        let dealt = SOURCES.iter().find(|known| known.needs == Needs::Dealer);
+        Self {
+            protocol: consuming().to_owned(),
+            source: dealt.map(|known| known.name.to_owned()),
+            ..Self::default()
+        }
+    }
+
     fn protocol(&self) -> Result<&'static ProtocolProvider> {
         let known = PROTOCOLS.iter().map(|known| known.name);
         let unknown = || {
@@ -96,8 +131,8 @@ impl Settings {
         }
         Err(Error::misuse(format!(
             "protocol {:?} keeps nothing secret and refuses to run over a network; \
-             use protocol \"replicated\", or transport \"memory\"",
-            protocol.name
+             use protocol \"{}\", or transport \"memory\"",
+            protocol.name, PROTOCOLS[0].name
         )))
     }
 

@@ -16,22 +16,33 @@ use net::{Channel, Mesh, Patience};
 const CHANNEL: u16 = 0;
 
 /// A protocol.
-pub(crate) struct ProtocolProvider {
+pub struct ProtocolProvider {
+    /// Its name.
     pub name: &'static str,
+    /// Who takes part, and who may collude, in a few words.
+    pub summary: &'static str,
+    /// How many parties it has where nobody says how many.
+    pub usual_parties: usize,
     /// Whether it consumes correlations, and so has a source.
     pub consumes: bool,
     /// Whether it keeps anything secret; one that does not stays in one process.
     pub secret: bool,
-    pub threat_model: fn(usize, Trust) -> Result<ThreatModel>,
-    pub open: fn(&Opening) -> Result<Box<dyn Protocol>>,
+    pub(crate) threat_model: fn(usize, Trust) -> Result<ThreatModel>,
+    pub(crate) open: fn(&Opening) -> Result<Box<dyn Protocol>>,
 }
 
 /// A source of correlations.
 pub struct SourceProvider {
     /// Its name.
     pub name: &'static str,
+    /// How correlations are made, as a title has it.
+    pub title: &'static str,
+    /// The same in a few words.
+    pub summary: &'static str,
     /// What it needs besides the parties.
     pub needs: Needs,
+    /// What the parties send each other for it by oblivious transfer.
+    pub transfers: Transfers,
     /// How correlations are made, and who must be trusted with what for it.
     pub statement: &'static str,
     open: fn(&Opening, Patience) -> Result<Box<dyn Source>>,
@@ -48,6 +59,41 @@ pub enum Needs {
     File,
 }
 
+impl Needs {
+    /// In one word, empty for nothing.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::Dealer => "dealer",
+            Self::File => "file",
+        }
+    }
+}
+
+/// What a source makes by oblivious transfer, which takes most bytes where matrices are multiplied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transfers {
+    /// Nothing.
+    Nothing,
+    /// All but products of matrices where there is something better for them.
+    AllButMatrices,
+    /// All correlations.
+    All,
+}
+
+impl Transfers {
+    /// In words, empty for nothing.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::AllButMatrices => "all but matrices",
+            Self::All => "all",
+        }
+    }
+}
+
 /// What a protocol is opened with.
 pub(crate) struct Opening<'a> {
     pub mesh: &'a Mesh,
@@ -59,9 +105,12 @@ pub(crate) struct Opening<'a> {
     pub record: bool,
 }
 
-pub(crate) static PROTOCOLS: [ProtocolProvider; 3] = [
+/// The first is what is meant when nothing is said.
+pub static PROTOCOLS: [ProtocolProvider; 3] = [
     ProtocolProvider {
         name: "replicated",
+        summary: "three parties, of whom no two collude",
+        usual_parties: 3,
         consumes: false,
         secret: true,
         threat_model: |parties, _| replicated::threat_model(parties),
@@ -69,6 +118,8 @@ pub(crate) static PROTOCOLS: [ProtocolProvider; 3] = [
     },
     ProtocolProvider {
         name: "additive",
+        summary: "any number of parties, of whom all but one may collude",
+        usual_parties: 2,
         consumes: true,
         secret: true,
         threat_model: additive::threat_model,
@@ -76,6 +127,8 @@ pub(crate) static PROTOCOLS: [ProtocolProvider; 3] = [
     },
     ProtocolProvider {
         name: "plain",
+        summary: "no secrecy, for trials in one process",
+        usual_parties: 2,
         consumes: false,
         secret: false,
         threat_model: |parties, _| Ok(plain::threat_model(parties)),
@@ -84,15 +137,21 @@ pub(crate) static PROTOCOLS: [ProtocolProvider; 3] = [
 ];
 
 /// The first is what is meant when nothing is said.
-pub(crate) static SOURCES: [SourceProvider; 4] = [
+pub static SOURCES: [SourceProvider; 4] = [
     SourceProvider {
         name: "ot",
+        title: "oblivious transfer",
+        summary: "oblivious transfer between the parties",
+        transfers: Transfers::All,
         needs: Needs::Nothing,
         statement: "correlations by oblivious transfer between the parties: no third party is needed",
         open: |opening, patience| Ok(Box::new(Transfer::new(opening.channel(patience))?)),
     },
     SourceProvider {
         name: "he",
+        title: "homomorphic encryption and oblivious transfer",
+        summary: "the same, and homomorphic encryption for products of matrices",
+        transfers: Transfers::AllButMatrices,
         needs: Needs::Nothing,
         statement: "correlations by oblivious transfer and homomorphic encryption (ring-LWE) between the parties: \
                     no third party is needed",
@@ -103,6 +162,9 @@ pub(crate) static SOURCES: [SourceProvider; 4] = [
     },
     SourceProvider {
         name: "dealer",
+        title: "a dealer",
+        summary: "one more member, who sees shapes only",
+        transfers: Transfers::Nothing,
         needs: Needs::Dealer,
         statement: "correlations from a dealer, who sees shapes and counts only, and must not collude with any party",
         open: |opening, patience| {
@@ -117,6 +179,9 @@ pub(crate) static SOURCES: [SourceProvider; 4] = [
     },
     SourceProvider {
         name: "file",
+        title: "files",
+        summary: "files that the parties made ahead",
+        transfers: Transfers::Nothing,
         needs: Needs::File,
         statement: "correlations from files made ahead, each used once",
         open: |opening, patience| {

@@ -1,8 +1,8 @@
 //! `parties.toml`: who takes part, and where.
 //!
 //! ```toml
-//! protocol = "replicated"          # optional; this is what is meant when nothing is said
-//! source = "dealer"                # optional, of correlations, for protocol "additive": "ot" (default), "he", "dealer", "file"
+//! protocol = "additive"            # optional; by default the first of those that there are
+//! source = "dealer"                # optional, of correlations, for a protocol that consumes them
 //! timeout = 60                     # optional, seconds: longest wait for one message
 //!
 //! [[party]]                        # party 0; the order counts
@@ -10,9 +10,9 @@
 //! listen = "0.0.0.0:7400"          # optional: where it listens, if elsewhere
 //! certificate = "party-0.pem"      # relative to this file
 //! key = "party-0.key"              # optional, needed by the party itself; by default beside the certificate
-//! correlations = "party-0.correlations"  # only for source "file"
+//! correlations = "party-0.correlations"  # only for a source that reads files
 //!
-//! [dealer]                         # only for source "dealer": the same entries
+//! [dealer]                         # only for a source with a dealer: the same entries
 //! address = "dealer.example:7400"
 //! certificate = "dealer.pem"
 //! ```
@@ -38,8 +38,8 @@ pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 /// A checked configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// Name of the protocol.
-    pub protocol: String,
+    /// Name of the protocol, if one is named.
+    pub protocol: Option<String>,
     /// Name of the source of correlations.
     pub source: Option<String>,
     /// Longest wait for one message.
@@ -52,8 +52,7 @@ pub struct Config {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
-    #[serde(default = "replicated")]
-    protocol: String,
+    protocol: Option<String>,
     #[serde(default = "a_minute")]
     timeout: f64,
     source: Option<String>,
@@ -76,10 +75,6 @@ impl Party {
         let beside = || self.certificate.with_extension("key");
         self.key.clone().unwrap_or_else(beside)
     }
-}
-
-fn replicated() -> String {
-    "replicated".to_owned()
 }
 
 fn a_minute() -> f64 {
@@ -121,10 +116,7 @@ impl Config {
                 LONGEST_TIMEOUT.as_secs()
             )));
         }
-        for name in [Some(&document.protocol), document.source.as_ref()]
-            .into_iter()
-            .flatten()
-        {
+        for name in [&document.protocol, &document.source].into_iter().flatten() {
             if name.len() > 64 || !name.chars().all(|c| c.is_ascii_graphic()) {
                 return Err(wrong(
                     "protocol and source are short names such as \"replicated\"".to_owned(),
@@ -244,8 +236,9 @@ impl Config {
     fn members(&self, dealer: bool) -> Result<impl Iterator<Item = &Party>> {
         if dealer && self.dealer.is_none() {
             return Err(Error::setup(format!(
-                "{}: source \"dealer\" needs a table [dealer] with the dealer's address and certificate",
-                self.path.display()
+                "{}: source \"{}\" needs a table [dealer] with the dealer's address and certificate",
+                self.path.display(),
+                self.source.as_deref().unwrap_or_default()
             )));
         }
         let dealer = self.dealer.iter().filter(move |_| dealer);

@@ -33,7 +33,7 @@ fn refused(text: &str) -> String {
 #[test]
 fn a_good_file_is_read() {
     let config = parse(GOOD).unwrap();
-    assert_eq!(config.protocol, "replicated");
+    assert_eq!(config.protocol.as_deref(), Some("replicated"));
     assert_eq!(config.timeout, Duration::from_millis(2500));
     assert_eq!(
         config.addresses(false).unwrap(),
@@ -73,8 +73,8 @@ fn what_is_left_out_has_a_default() {
         .replace("timeout = 2.5", "");
     let config = parse(&short).unwrap();
     assert_eq!(
-        (config.protocol.as_str(), config.timeout),
-        ("replicated", Duration::from_secs(60))
+        (config.protocol, config.timeout),
+        (None, Duration::from_secs(60))
     );
 }
 

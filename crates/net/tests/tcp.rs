@@ -262,7 +262,7 @@ impl Folder {
         drop(self.listeners.pop());
         let others = std::mem::take(&mut self.listeners);
         let refusing = || {
-            let acquaintances = Acquaintances::read(&self.toml(), Some(2)).unwrap();
+            let acquaintances = Acquaintances::read(&self.toml(), Some(2), |_| false).unwrap();
             refuse(&acquaintances, reason, LONG);
         };
         let link = |listener, party| {
@@ -302,7 +302,7 @@ fn it_does_so_from_a_configuration_that_is_wrong() {
         std::fs::write(folder.toml(), format!("{wrong}{text}")).unwrap();
         assert!(Config::read(&folder.toml()).is_err());
         assert!(
-            Acquaintances::read(&folder.toml(), Some(2)).is_some(),
+            Acquaintances::read(&folder.toml(), Some(2), |_| false).is_some(),
             "{wrong}"
         );
     }

@@ -45,6 +45,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<door::Task>()?;
     module.add_function(wrap_pyfunction!(door::measured, module)?)?;
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;
+    module.add_function(wrap_pyfunction!(session::protocols, module)?)?;
+    module.add_function(wrap_pyfunction!(session::sources, module)?)?;
     module.add_function(wrap_pyfunction!(opening::refuse, module)?)?;
     module.add_function(wrap_pyfunction!(doctor::examine, module)?)?;
     module.add_function(wrap_pyfunction!(opening::deal_connected, module)?)?;

@@ -141,6 +141,50 @@ pub fn threat_model(protocol: &str, parties: usize, source: Option<String>) -> P
     Ok(model.to_string())
 }
 
+/// Name, summary, usual number of parties, whether it consumes correlations, whether it keeps secrets.
+type ProtocolRow = (&'static str, &'static str, usize, bool, bool);
+
+/// Name, title, summary, what it needs, what it transfers.
+type SourceRow = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+/// All protocols, the default first.
+#[pyfunction]
+pub fn protocols() -> Vec<ProtocolRow> {
+    let rows = mpc::PROTOCOLS.iter();
+    rows.map(|it| {
+        (
+            it.name,
+            it.summary,
+            it.usual_parties,
+            it.consumes,
+            it.secret,
+        )
+    })
+    .collect()
+}
+
+/// All sources of correlations, the default first.
+#[pyfunction]
+pub fn sources() -> Vec<SourceRow> {
+    let rows = mpc::SOURCES.iter();
+    rows.map(|it| {
+        (
+            it.name,
+            it.title,
+            it.summary,
+            it.needs.name(),
+            it.transfers.name(),
+        )
+    })
+    .collect()
+}
+
 fn as_dict<'py>(py: Python<'py>, reading: &Reading) -> PyResult<Bound<'py, PyDict>> {
     let entries = PyDict::new(py);
     entries.set_item("payload_bytes", reading.payload_bytes)?;

@@ -1,5 +1,6 @@
 //! The members of a `parties.toml`: parties, the dealer, and those who make files of correlations.
 
+use crate::options::protocol_of;
 use crate::{Options, Session, Transport, deal};
 use mpc::correlations::Demand;
 use mpc::correlations::file::Place;
@@ -39,10 +40,11 @@ pub struct Making {
 impl Choices {
     /// The options of a configuration file, those chosen first.
     fn options(&self, config: &Config) -> Result<Options> {
-        let protocol = self.protocol.as_ref().unwrap_or(&config.protocol);
+        let of_file = protocol_of(config);
+        let protocol = self.protocol.as_deref().unwrap_or(of_file);
         // The file's source belongs to the file's protocol.
         let source = match self.source.as_ref() {
-            None if *protocol == config.protocol => config.source.clone(),
+            None if protocol == of_file => config.source.clone(),
             source => source.cloned(),
         };
         let timeout = self.timeout.unwrap_or(config.timeout);
@@ -101,12 +103,21 @@ pub fn make(
     let (ready, place) = telling(path, Some(party), || {
         let config = Config::read(path)?;
         // What is made is for later sessions, whose source is the file.
-        let source = source.or_else(|| config.source.clone().filter(|source| source != "file"));
-        let options = Options::new("additive", source, config.timeout)?;
+        let source = match source {
+            None => {
+                let options =
+                    Options::new(mpc::consuming(), config.source.clone(), config.timeout)?;
+                let live = !options.settings.needs(Needs::File)?;
+                options.settings.source.filter(|_| live)
+            }
+            source => source,
+        };
+        let options = Options::new(mpc::consuming(), source, config.timeout)?;
         if options.settings.needs(Needs::File)? {
-            return Err(Error::misuse(
-                "a file of correlations is made by source \"ot\", \"he\" or \"dealer\"",
-            ));
+            return Err(Error::misuse(format!(
+                "a file of correlations is made by a source that needs none: {}",
+                mpc::sources(|needs| needs != Needs::File)
+            )));
         }
         let place = Place {
             path: work.out.clone(),
@@ -129,7 +140,7 @@ pub fn make(
 /// Tells the other members that this one, the dealer where `party` is `None`, cannot take part, for a reason
 /// that its program found. Those that are not there are called again and again, for so long.
 pub fn refuse(path: &Path, party: Option<usize>, reason: &str, most: Duration) {
-    if let Some(others) = Acquaintances::read(path, party) {
+    if let Some(others) = Acquaintances::read(path, party, mpc::is_dealt) {
         tcp::refuse(&others, reason, most);
     }
 }

@@ -1,5 +1,6 @@
 //! Whether a session that a `parties.toml` describes is possible, thing by thing, each with a remedy.
 
+use crate::options::protocol_of;
 use crate::{Options, Result};
 use net::config::Config;
 use net::tcp::period;
@@ -137,7 +138,7 @@ impl Report {
 
     fn configuration(&mut self, path: &Path) -> Option<(Config, Options)> {
         let config = self.value("configuration", Config::read(path))?;
-        let options = Options::new(&config.protocol, config.source.clone(), config.timeout);
+        let options = Options::new(protocol_of(&config), config.source.clone(), config.timeout);
         let options = self.value("protocol", options)?;
         let model = options.settings.threat_model(config.parties());
         let model = self.value("protocol", model)?;

@@ -2,6 +2,7 @@
 
 use mpc::{Error, Result, Settings};
 use net::Process;
+use net::config::Config;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -20,12 +21,7 @@ impl Options {
     /// # Errors
     /// `Misuse` for unknown names, or a timeout that is none.
     pub fn new(protocol: &str, source: Option<String>, timeout: Duration) -> Result<Self> {
-        if timeout.is_zero() || timeout > net::config::LONGEST_TIMEOUT {
-            return Err(no_timeout(timeout.as_secs_f64()));
-        }
-        let settings = settings(protocol, source);
-        settings.source()?;
-        Ok(Self { settings, timeout })
+        Self::of(settings(protocol, source), timeout)
     }
 
     /// The options of a dealer, which are those of whom it deals for.
@@ -33,7 +29,15 @@ impl Options {
     /// # Errors
     /// `Misuse` for a timeout that is none.
     pub fn of_dealer(timeout: Duration) -> Result<Self> {
-        Self::new("additive", Some("dealer".to_owned()), timeout)
+        Self::of(Settings::dealt(), timeout)
+    }
+
+    fn of(settings: Settings, timeout: Duration) -> Result<Self> {
+        if timeout.is_zero() || timeout > net::config::LONGEST_TIMEOUT {
+            return Err(no_timeout(timeout.as_secs_f64()));
+        }
+        settings.source()?;
+        Ok(Self { settings, timeout })
     }
 
     /// What both ends of a link must agree on.
@@ -44,6 +48,11 @@ impl Options {
         let release = env!("CARGO_PKG_VERSION");
         Ok(format!("protocol {protocol}{source}, tacit {release}"))
     }
+}
+
+/// The protocol that a configuration names, or the one that is meant where it names none.
+pub(crate) fn protocol_of(config: &Config) -> &str {
+    config.protocol.as_deref().unwrap_or(mpc::PROTOCOLS[0].name)
 }
 
 pub(crate) fn settings(protocol: &str, source: Option<String>) -> Settings {

@@ -9,6 +9,7 @@ from torch import nn
 
 import tacit
 from tacit.bench import models
+from tacit.providers import transfers_matrices
 
 Work = Callable[[], Any]
 
@@ -26,7 +27,7 @@ class Case:
 
     def runs(self, source: str | None) -> tuple[int, int]:
         """How often it is run to warm up, and how often to be measured."""
-        if source == "ot" and self.costly_by_transfer:
+        if transfers_matrices(source) and self.costly_by_transfer:
             return 0, 1
         return 1, self.repetitions
 

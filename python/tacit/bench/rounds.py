@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 import tacit
+from tacit.providers import CONSUMING, QUICKEST
 
 PARTIES = range(2, 9)
 ELEMENTS = 1000
@@ -19,7 +20,7 @@ def rounds_by_parties(parties: Sequence[int] = PARTIES) -> dict[int, dict[str, i
     """By number of parties what each operation takes, under additive sharing and a dealer."""
     counted = {}
     for number in parties:
-        results = tacit.launch(_count, parties=number, protocol="additive", source="dealer")
+        results = tacit.launch(_count, parties=number, protocol=CONSUMING, source=QUICKEST)
         counted[number] = {name: max(result[name] for result in results) for name in OPERATIONS}
     return counted
 

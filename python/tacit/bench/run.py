@@ -15,6 +15,7 @@ from tacit.bench.federations import FEDERATIONS, Federation
 from tacit.bench.programs import PROGRAMS
 from tacit.bench.settings import Setting
 from tacit.errors import MisuseError
+from tacit.providers import transfers_matrices
 from tacit.riscv import Outcome
 
 #: Longest wait for one message, in seconds; oblivious transfer takes long.
@@ -73,7 +74,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         protocol=setting.protocol,
         source=setting.source,
         transport="tcp",
-        timeout=TIMEOUT_OF_TRANSFER if setting.source == "ot" else TIMEOUT,
+        timeout=TIMEOUT_OF_TRANSFER if transfers_matrices(setting.source) else TIMEOUT,
         threads=threads,
     )
     # The parties go in step; the slowest one's clock counts, and how long that one waited.

@@ -2,51 +2,53 @@
 
 from dataclasses import dataclass
 
-#: Sources of correlations, for people.
-SOURCES = {
-    None: "",
-    "ot": ", oblivious transfer",
-    "he": ", homomorphic encryption and oblivious transfer",
-    "dealer": " and a dealer",
-}
+from tacit.providers import (
+    CONSUMING,
+    DEFAULT,
+    DEFAULT_SOURCE,
+    LIVE,
+    PROTOCOLS,
+    SOURCES,
+    consumes,
+    has_dealer,
+)
+
+#: Parties with a dealer who are measured besides two: their number adds little for those who wait for nobody.
+MANY = 3
 
 
 @dataclass(frozen=True)
 class Setting:
     """Options of ``tacit.launch``."""
 
-    protocol: str = "replicated"
-    parties: int = 3
+    protocol: str = DEFAULT
+    parties: int = PROTOCOLS[DEFAULT].usual_parties
     source: str | None = None
 
     @staticmethod
     def of(protocol: str | None, parties: int | None, source: str | None) -> "Setting":
-        """What is meant where some of it was not said: three parties, or two by additive sharing, whose
-        correlations then come by oblivious transfer."""
-        protocol = protocol or "replicated"
-        if protocol == "additive":
-            return Setting(protocol, parties or 2, source or "ot")
-        return Setting(protocol, parties or 3, source)
+        """What is meant where some of it was not said."""
+        protocol = protocol or DEFAULT
+        parties = parties or PROTOCOLS[protocol].usual_parties
+        return Setting(protocol, parties, source or DEFAULT_SOURCE if consumes(protocol) else source)
 
     @property
     def members(self) -> int:
         """Processes: the parties, and the dealer if there is one."""
-        return self.parties + (self.source == "dealer")
+        return self.parties + has_dealer(self.source)
 
     @property
     def title(self) -> str:
         """For people."""
-        source = SOURCES[self.source]
+        source = f", {SOURCES[self.source].title}" if self.source else ""
         return f"{self.parties} parties, {self.protocol} sharing{source}"
 
 
 #: What ``tacit bench`` measures when nothing is said.
 SETTINGS = (
     Setting(),
-    Setting("additive", 2, "ot"),
-    Setting("additive", 2, "he"),
-    Setting("additive", 2, "dealer"),
-    Setting("additive", 3, "dealer"),
+    *(Setting(CONSUMING, PROTOCOLS[CONSUMING].usual_parties, source) for source in LIVE),
+    *(Setting(CONSUMING, MANY, source) for source in LIVE if has_dealer(source)),
 )
 
 #: What ``tacit bench --riscv`` measures: in all, online, and three parties.

@@ -7,6 +7,7 @@ from typing import Any
 from tacit import _core
 from tacit.commands.options import party, positive
 from tacit.errors import SetupError
+from tacit.providers import LIVE
 
 
 def add(commands: Any) -> None:
@@ -29,7 +30,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--out", required=True, type=Path, metavar="FILE", help="a new file, sealed by the key"
     )
-    parser.add_argument("--source", choices=["ot", "he", "dealer"], help="instead of the configuration's")
+    parser.add_argument("--source", choices=LIVE, help="instead of the configuration's")
     parser.add_argument("--threads", type=positive, metavar="N", help="all cores if not given")
     parser.set_defaults(command=make)
 

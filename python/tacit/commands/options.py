@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tacit import _core
 from tacit.bench.settings import Setting
 from tacit.errors import SetupError
+from tacit.providers import CONSUMING, LIVE, PROTOCOLS, SOURCES, described
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,20 +19,18 @@ MOST_PARTIES = 64
 
 def add_setting(command: argparse.ArgumentParser) -> None:
     """Adds the options that choose a protocol, the number of its parties and its source."""
+    secret = [protocol for protocol in PROTOCOLS.values() if protocol.is_secret]
+    usual = ", ".join(f"{protocol.usual_parties} with {protocol.name} sharing" for protocol in secret)
     command.add_argument(
         "--protocol",
-        choices=["replicated", "additive"],
-        help='"replicated" (default): three parties, no two together; "additive": any number, all but one',
+        choices=[protocol.name for protocol in secret],
+        help=described(secret),
     )
-    command.add_argument(
-        "--parties", type=positive, metavar="N", help="how many: 3 by default, 2 with additive sharing"
-    )
+    command.add_argument("--parties", type=positive, metavar="N", help=f"how many; by default {usual}")
     command.add_argument(
         "--source",
-        choices=["ot", "he", "dealer"],
-        help='of the correlations of additive sharing: "ot" (default): oblivious transfer between the '
-        'parties; "he": the same, products of matrices by homomorphic encryption; "dealer": one more '
-        "process, which sees shapes only",
+        choices=LIVE,
+        help=f"of the correlations of {CONSUMING} sharing: {described([SOURCES[name] for name in LIVE])}",
     )
 
 

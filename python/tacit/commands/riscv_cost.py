@@ -6,6 +6,7 @@ from typing import Any
 from tacit.commands.options import add_setting, chosen_setting, write_json
 from tacit.commands.riscv_job import Job, add_job, job
 from tacit.errors import MisuseError
+from tacit.providers import QUICKEST, consumes
 
 
 def add(commands: Any) -> None:
@@ -29,15 +30,14 @@ def run(parsed: argparse.Namespace) -> None:
     import tacit
     from tacit.rehearsal.cost import TIMEOUT
 
-    consumes = setting.protocol == "additive"
     try:
         told = tacit.launch(
             _rehearsed,
             wanted,
             parties=setting.parties,
             protocol=setting.protocol,
-            # What is sent online is the same for every source, and a dealer takes least time.
-            source=(parsed.source or "dealer") if consumes else setting.source,
+            # What is sent online is the same for every source.
+            source=(parsed.source or QUICKEST) if consumes(setting.protocol) else setting.source,
             timeout=TIMEOUT,
             threads=1,
         )
@@ -61,7 +61,7 @@ def run(parsed: argparse.Namespace) -> None:
     )
     if made is not None:
         print(f"correlations: {made} bytes sent or received by the party that does so most")
-    elif consumes:
+    elif consumes(setting.protocol):
         print("not counted: correlations; --source says where they come from")
     for each in cost["opened"]:
         print(f"opens {each['values']} values of {each['what']} to {each['to']}")

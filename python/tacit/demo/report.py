@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tacit.demo.run import Outcome
+from tacit.providers import SOURCES, has_dealer
 
 #: Parties whose megabytes are shown one by one.
 MOST_SHOWN = 3
@@ -46,15 +47,14 @@ def _summary(outcome: Outcome) -> Table:
     who, sent = _sent(outcome.bytes_sent_per_party)
     online = ", online" if outcome.source else ""
     table.add_row(f"MB sent by {who}{online}", "", sent)
-    if outcome.source == "dealer":
+    if has_dealer(outcome.source):
         _, received = _sent(outcome.correlation_bytes_received_per_party)
         table.add_row("  offline: correlations, received", "", received)
         table.caption = "Correlations: made ahead by the dealer; all parties but one expand keys."
     elif outcome.source is not None:
         _, sent = _sent(outcome.correlation_bytes_sent_per_party)
         table.add_row("  offline: correlations, sent", "", sent)
-        encryption = " and homomorphic encryption" if outcome.source == "he" else ""
-        table.caption = f"Correlations: made ahead by oblivious transfer{encryption} between the parties."
+        table.caption = f"Correlations: made ahead by {SOURCES[outcome.source].title} between the parties."
     table.add_row("rounds" + online, "", str(outcome.rounds))
     return table
 

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import tacit
 from tacit.demo.digits import DigitNet, held_out, train
+from tacit.providers import DEFAULT, consumes
 from tacit.starting import warm_up
 
 MODEL_OWNER, DATA_OWNER = 0, 1
@@ -97,7 +98,7 @@ def demonstrate(
     console: Console,
     samples: int | None = None,
     *,
-    protocol: str = "replicated",
+    protocol: str = DEFAULT,
     parties: int = 3,
     source: str | None = None,
 ) -> tuple[Outcome, str]:
@@ -126,7 +127,7 @@ def demonstrate(
             protocol=protocol,
             source=source,
             transport="tcp",
-            timeout=TIMEOUT if protocol == "replicated" else TIMEOUT_OF_CORRELATIONS,
+            timeout=TIMEOUT_OF_CORRELATIONS if consumes(protocol) else TIMEOUT,
         )
     secret = results[DATA_OWNER]["logits"]
     agreement = (secret.argmax(1) == plain.argmax(1)).double().mean().item()

@@ -25,6 +25,7 @@ from tacit.federated.config import SERVERS, text_of
 from tacit.federated.delay import Delay
 from tacit.federated.server import Server
 from tacit.federated.steps import Settings
+from tacit.providers import CONSUMING
 
 #: Longest wait for one message, and time that a round gives its clients, in seconds.
 TIMEOUT = 300.0
@@ -86,7 +87,7 @@ def measured(case: Federation, threads: int | None = None) -> Measured:
             places,
             threads,
             parties=SERVERS + 2,
-            protocol="additive",
+            protocol=CONSUMING,
             transport="tcp",
             timeout=TIMEOUT,
             threads=threads,

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tacit.launch import launch
+from tacit.providers import REFERENCE
 from tacit.rehearsal.lenient import Gap, Lenient
 from tacit.rehearsal.subject import Subject, program_of
 from tacit.session import session
@@ -53,7 +54,7 @@ def check(subject: Subject, example: Any = None, *, parties: int = PARTIES) -> C
         parties: of a program.
     """
     found = launch(
-        _checked, program_of(subject, example), parties=parties if example is None else 2, protocol="plain"
+        _checked, program_of(subject, example), parties=parties if example is None else 2, protocol=REFERENCE
     )
     return found[0]
 

@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from tacit import fixed
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning, RangeWarning
 from tacit.launch import launch
+from tacit.providers import REFERENCE
 from tacit.rehearsal.lenient import shown
 from tacit.rehearsal.subject import Subject, arguments, program_of
 from tacit.session import fraction_bits, session
@@ -192,7 +193,7 @@ def _run(module: torch.nn.Module, example: Any, scale: int) -> _Run:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        run: _Run = launch(recorded, parties=2, protocol="plain")[0]
+        run: _Run = launch(recorded, parties=2, protocol=REFERENCE)[0]
     losses = [str(each.message) for each in caught if each.category is PrecisionWarning]
     for each in caught:
         if each.category is not PrecisionWarning:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tacit.errors import MisuseError
 from tacit.launch import launch
 from tacit.meter import Reading
+from tacit.providers import DEFAULT, LIVE, PROTOCOLS, QUICKEST, consumes, has_dealer, quoted
 from tacit.rehearsal.subject import Subject, program_of
 from tacit.session import session
 
@@ -109,7 +110,7 @@ def cost(
     example: Any = None,
     *,
     network: str = "lan",
-    protocol: str = "replicated",
+    protocol: str = DEFAULT,
     parties: int | None = None,
     source: str | None = None,
 ) -> Cost:
@@ -132,10 +133,9 @@ def cost(
         MisuseError: the network is none, or there is no such protocol.
     """
     between = Network.of(network)
-    consumes = protocol == "additive"
-    parties = parties or (2 if consumes else 3)
-    # What is sent online is the same for every source, and a dealer takes least time.
-    made_by = (source or "dealer") if consumes else source
+    parties = parties or (PROTOCOLS[protocol].usual_parties if protocol in PROTOCOLS else 2)
+    # What is sent online is the same for every source.
+    made_by = (source or QUICKEST) if consumes(protocol) else source
     program = program_of(subject, example)
     found = launch(
         _metered, program, parties=parties, protocol=protocol, source=made_by, timeout=TIMEOUT, threads=1
@@ -152,7 +152,7 @@ def cost(
         [total.payload_bytes for total in totals],
         max(total.rounds for total in totals),
         max(max(one.bytes_sent, one.bytes_received) for one in made) if source else 0,
-        computed / (parties + (made_by == "dealer")),
+        computed / (parties + has_dealer(made_by)),
     )
 
 
@@ -213,8 +213,6 @@ def _summary(found: Cost) -> list[str]:
     if found.source:
         made = found.correlation_bytes
         lines[-1] += f" + correlations: {made / 1e6:.2f} MB ({made / found.network.bandwidth:.2f} s)"
-    elif found.protocol == "additive":
-        lines.append(
-            'not counted: correlations; source "ot", "he" or "dealer" makes them in the rehearsal too'
-        )
+    elif consumes(found.protocol):
+        lines.append(f"not counted: correlations; source {quoted(LIVE)} makes them in the rehearsal too")
     return lines

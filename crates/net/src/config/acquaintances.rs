@@ -21,9 +21,14 @@ struct Acquaintance {
 }
 
 impl Acquaintances {
-    /// Reads what can be read, for a party or, where there is no number, the dealer. `None` where nothing can.
+    /// Reads what can be read, for a party or, where there is no number, the dealer; `is_dealt` knows whether a
+    /// source has one. `None` where nothing can be read.
     #[must_use]
-    pub fn read(path: &Path, party: Option<usize>) -> Option<Self> {
+    pub fn read(
+        path: &Path,
+        party: Option<usize>,
+        is_dealt: impl Fn(Option<&str>) -> bool,
+    ) -> Option<Self> {
         let table = readable(read_file(path).ok()?)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut members: Vec<_> = tables(&table, "party")
@@ -31,7 +36,7 @@ impl Acquaintances {
             .map(|entry| Acquaintance::new(entry, folder))
             .collect();
         let member = party.unwrap_or(members.len());
-        if party.is_none() || text_of(&table, "source") == Some("dealer") {
+        if party.is_none() || is_dealt(text_of(&table, "source")) {
             let dealer = table.get("dealer").and_then(Value::as_table);
             members.extend(dealer.map(|entry| Acquaintance::new(entry, folder)));
         }

@@ -15,6 +15,7 @@ from tacit.federated.page import Table, folder, write_page
 from tacit.federated.plots import check_plots, lines
 from tacit.federated.presets import federation
 from tacit.federated.simulation import HOST, Federation, in_the_clear
+from tacit.providers import REFERENCE
 
 SIGMAS = (0.5, 1.0, 2.0, 4.0)
 
@@ -45,7 +46,7 @@ def measured(
     for name in data:
         console.print(f"{name} ...")
         tried = [_federation(name, sigma, rounds, seed) for sigma in sigmas for seed in range(seeds)]
-        noisy = tacit.launch(learned, tried, protocol="plain", timeout=TIMEOUT)[HOST]
+        noisy = tacit.launch(learned, tried, protocol=REFERENCE, timeout=TIMEOUT)[HOST]
         clear = [in_the_clear(_federation(name, sigmas[0], rounds, seed))[0] for seed in range(seeds)]
         by_sigma = [clear, *(noisy[at : at + seeds] for at in range(0, len(noisy), seeds))]
         found[name] = [
