@@ -20,16 +20,6 @@ pub fn called(party: usize) -> String {
     }
 }
 
-/// That one party's program is not that of the others.
-pub(crate) fn alone(odd: Option<usize>) -> String {
-    odd.map_or_else(String::new, |party| {
-        format!(
-            ", and the program of {} is not that of the others",
-            called(party)
-        )
-    })
-}
-
 /// Where a party's program is; its step by number and name, with what else differs there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
@@ -40,29 +30,45 @@ pub enum Place {
 }
 
 /// Where two parties' programs are that differ.
-pub(crate) fn difference(one: &str, ours: &Place, other: &str, theirs: &Place) -> String {
-    match (ours, theirs) {
-        (Place::At(a), Place::At(b)) => format!("{one} is at step {a}, {other} at step {b}"),
-        (Place::At(a), Place::Ended(b)) => {
-            format!("{other} ended its program after step {b} while {one} was at step {a}")
-        }
-        (Place::Ended(a), Place::At(b)) => {
-            format!("{one} ended its program after step {a} while {other} was at step {b}")
-        }
-        (Place::Ended(a), Place::Ended(b)) => {
-            format!("{one} ended its program after step {a}, {other} after step {b}")
-        }
-    }
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// Where this party's program is.
+    pub ours: Place,
+    /// Where the other's is.
+    pub theirs: Place,
+    /// The first step whose public values were not compared before: how many bits a step drops, and which steps
+    /// there are, may follow from them.
+    pub uncompared: Option<String>,
+    /// The one of the two whose program is not that of the others, if that is known.
+    pub odd: Option<usize>,
 }
 
-/// That public values may be what differs: how many bits a step drops, and which steps there are, may follow
-/// from them.
-pub(crate) fn uncompared(step: Option<&str>) -> String {
-    step.map_or_else(String::new, |step| {
-        format!(
-            "; or what the parties take for public differs, at the earliest in step \"{step}\": {SAME_VALUES}"
-        )
-    })
+impl Difference {
+    /// In words, with both parties' names.
+    pub(crate) fn between(&self, one: &str, other: &str) -> String {
+        let places = match (&self.ours, &self.theirs) {
+            (Place::At(a), Place::At(b)) => format!("{one} is at step {a}, {other} at step {b}"),
+            (Place::At(a), Place::Ended(b)) => {
+                format!("{other} ended its program after step {b} while {one} was at step {a}")
+            }
+            (Place::Ended(a), Place::At(b)) => {
+                format!("{one} ended its program after step {a} while {other} was at step {b}")
+            }
+            (Place::Ended(a), Place::Ended(b)) => {
+                format!("{one} ended its program after step {a}, {other} after step {b}")
+            }
+        };
+        let values = self.uncompared.as_ref().map(|step| {
+            format!(
+                "; or what the parties take for public differs, at the earliest in step \"{step}\": {SAME_VALUES}"
+            )
+        });
+        let odd = self.odd.map(|party| {
+            let name = called(party);
+            format!(", and the program of {name} is not that of the others")
+        });
+        places + &values.unwrap_or_default() + &odd.unwrap_or_default()
+    }
 }
 
 /// What can go wrong between parties. Each says who, in which step, why, and what to do; none ever
@@ -81,22 +87,16 @@ pub enum Error {
     },
     /// Two parties run different programs, or the same program on different shapes.
     #[error(
-        "the parties' programs differ: {}{}{}; run the same program with the same shapes and options in every party",
-        difference("this party", .ours, &called(*.party), .theirs), uncompared(.public.as_deref()), alone(*.odd)
+        "the parties' programs differ: {}; run the same program with the same shapes and options in every party",
+        .difference.between("this party", &called(*.party))
     )]
     Desync {
         /// The party whose message did not fit, or [`DEALER`].
         party: usize,
         /// The name of this party's step.
         step: String,
-        /// Where this party's program is.
-        ours: Place,
-        /// Where that party's is.
-        theirs: Place,
-        /// The first step whose public values were not compared before, which may be what differs.
-        public: Option<String>,
-        /// The one of the two whose program is not that of the others, if that is known.
-        odd: Option<usize>,
+        /// In what.
+        difference: Box<Difference>,
     },
     /// Two parties took different values for public.
     #[error(

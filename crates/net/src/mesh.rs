@@ -1,7 +1,7 @@
 //! One party's end of all links.
 
 use crate::bytes;
-use crate::error::{DEALER, Error, Result, SAME_VALUES, alone, called, difference, uncompared};
+use crate::error::{DEALER, Error, Result, SAME_VALUES, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
 use crate::inbox::{Arrival, End, Inbox, Standing};
 use crate::interruption::is_interrupted;
@@ -239,19 +239,14 @@ impl Shared {
                 Error::Desync {
                     party,
                     step,
-                    ours,
-                    theirs,
-                    public: values,
-                    odd,
+                    difference,
                 } => {
                     let this = called(self.roster().name(self.party));
                     let reason = format!(
-                        "the parties' programs differ: {}{}{}",
-                        difference(&this, ours, &called(*party), theirs),
-                        uncompared(values.as_deref()),
-                        alone(*odd)
+                        "the parties' programs differ: {}",
+                        difference.between(&this, &called(*party))
                     );
-                    (odd.unwrap_or(*party), step.clone(), reason)
+                    (difference.odd.unwrap_or(*party), step.clone(), reason)
                 }
                 Error::Differ { party, step } => {
                     let reason = format!(

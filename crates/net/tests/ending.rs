@@ -92,7 +92,7 @@ fn who_ends_early_is_named_to_all() {
                     let ended_later = format!("{who} after step 1 \"multiply\"");
                     message.contains(&while_others) || message.contains(&ended_later)
                 };
-                assert!(named.iter().any(|who| early(&who)), "{message}");
+                assert!(named.iter().any(early), "{message}");
                 assert!(message.contains("step 2 \"reveal\""), "{message}");
                 assert!(message.contains(&program), "{message}");
             }

@@ -5,7 +5,7 @@
 //! answers with its own. Whom nobody agrees with is the odd one.
 
 use super::Channel;
-use crate::error::{Error, Place, Result};
+use crate::error::{Difference, Error, Place, Result};
 use crate::frame::{Frame, Kind};
 use crate::inbox::Standing;
 use std::time::{Duration, Instant};
@@ -82,10 +82,12 @@ impl Channel {
         let error = Error::Desync {
             party: self.shared.inbox.roster.name(from),
             step: self.step.to_string(),
-            ours,
-            theirs,
-            public: uncompared.map(str::to_owned),
-            odd: self.odd_one(from, frame),
+            difference: Box::new(Difference {
+                ours,
+                theirs,
+                uncompared: uncompared.map(str::to_owned),
+                odd: self.odd_one(from, frame),
+            }),
         };
         self.shared.fail(error)
     }
