@@ -8,6 +8,7 @@ from tacit.providers import (
     DEFAULT_SOURCE,
     LIVE,
     PROTOCOLS,
+    QUICKEST,
     SOURCES,
     consumes,
     has_dealer,
@@ -52,4 +53,4 @@ SETTINGS = (
 )
 
 #: What ``tacit bench --riscv`` measures: in all, online, and three parties.
-SETTINGS_OF_PROGRAMS = (Setting("additive", 2, "ot"), Setting("additive", 2, "dealer"), Setting())
+SETTINGS_OF_PROGRAMS = (Setting.of(CONSUMING, None, None), Setting.of(CONSUMING, None, QUICKEST), Setting())
