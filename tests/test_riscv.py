@@ -1,7 +1,9 @@
 """Functions of compiled programs on secret arrays."""
 
 import json
+import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import torch
 import tacit
 from commands import Command
 from commands import tacit as command
+from tacit import _core
 from tacit.errors import DesyncError, MisuseError, SetupError
 from tacit.riscv.compiler import COMPILERS
 from test_command_line import example
@@ -277,6 +280,28 @@ def test_parties_that_call_differently_are_told() -> None:
         tacit.launch(program)
 
 
+@pytest.mark.parametrize("what", ["programs", "options"])
+def test_parties_that_run_differently_are_told_both_hashes(what: str) -> None:
+    values, other = np.array([1, 2, 3], np.uint64), ELF.read_bytes() + b"\0"
+
+    def program() -> Any:
+        party, arrays = tacit.session().party, tacit.riscv.load(ELF)
+        if what == "programs" and party == 2:
+            arrays = tacit.riscv.Program(other)
+        limit = 1000 + (what == "options" and party == 2)
+        return arrays.call("mean", ["a", 3], secret={"a": (0, values if party == 0 else None)}, limit=limit)
+
+    with pytest.raises(DesyncError, match=f"run different {what}") as error:
+        tacit.launch(program)
+    said = re.search(
+        "this party has the hash ([0-9a-f]{16}), that of party 0 ([0-9a-f]{16})", str(error.value)
+    )
+    assert said
+    if what == "programs":
+        assert said.groups() == (_core.riscv_digest(other), _core.riscv_digest(ELF.read_bytes()))
+    assert said[1] != said[2]
+
+
 def test_files_that_are_no_programs(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="cannot read"):
         tacit.riscv.load(tmp_path / "none.elf")
@@ -325,3 +350,36 @@ def test_options_that_cannot_be(mistake: str, tmp_path: Path, monkeypatch: pytes
     ended = command("riscv", "try", ELF, "--call", "mean", *options)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert message in ended.stderr
+
+
+def _has_target() -> bool:
+    """Whether the standard library is there for the machine, and what compiles with it."""
+    if shutil.which("cargo") is None or shutil.which("rustc") is None:
+        return False
+    asked = subprocess.run(
+        ["rustc", "--print", "sysroot"], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    return (Path(asked.stdout.strip()) / "lib/rustlib/riscv64gc-unknown-none-elf").is_dir()
+
+
+@pytest.mark.skipif(not _has_target(), reason="rustup target add riscv64gc-unknown-none-elf")
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_functions_in_rust(setting: str, tmp_path: Path) -> None:
+    command = ["cargo", "build", "--release", "--offline", "--quiet", "--example", "functions"]
+    subprocess.run([*command, "--target-dir", tmp_path], cwd=PROGRAMS / "rust", check=True)
+    elf = tmp_path / "riscv64gc-unknown-none-elf/release/examples/functions"
+    values = np.array([3, 99, 40, 12], np.uint64)
+
+    def program() -> list[Any]:
+        party, functions = tacit.session().party, tacit.riscv.load(elf)
+        numbers = {"a": (0, values if party == 0 else None)}
+        place = np.array([20], np.uint64)
+        mean = functions.call("mean", ["a", "len:a"], secret=numbers)
+        below = functions.call("below", ["a", "len:a", 41], secret=numbers)
+        public = functions.call("prime", [20, 1])
+        assert [(each.to, each.values) for each in below.opened] == [("all", 1), ("all", 1)]
+        with pytest.raises(MisuseError, match="from 0 to 99, and it is not"):
+            functions.call("below", ["p", 1, 5], public={"p": place * np.uint64(5)})
+        return [mean.result, below.result, public.result]
+
+    assert all(told == [38, 3, 11] for told in tacit.launch(program, **SETTINGS[setting]))

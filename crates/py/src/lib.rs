@@ -38,6 +38,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<riscv::Program>()?;
     module.add_class::<riscv::Given>()?;
     module.add_function(wrap_pyfunction!(riscv::riscv_runtime, module)?)?;
+    module.add_function(wrap_pyfunction!(riscv::riscv_digest, module)?)?;
     module.add_function(wrap_pyfunction!(riscv::riscv_measured, module)?)?;
     module.add_class::<door::Door>()?;
     module.add_class::<door::Submissions>()?;

@@ -34,6 +34,12 @@ pub fn riscv_runtime() -> Vec<(&'static str, &'static str)> {
     sources.map(|source| (source.name, source.text)).collect()
 }
 
+/// By what people tell two programs, or what is said of them, from each other.
+#[pyfunction]
+pub fn riscv_digest(content: &[u8]) -> String {
+    ::riscv::program::digest(content)
+}
+
 /// The programs that are measured: name and ELF file of each.
 #[pyfunction]
 pub fn riscv_measured() -> Vec<(&'static str, &'static [u8])> {

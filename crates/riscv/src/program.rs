@@ -38,6 +38,12 @@ pub struct Segment {
     pub executable: bool,
 }
 
+/// By what people tell two programs, or what is said of them, from each other.
+#[must_use]
+pub fn digest(content: &[u8]) -> String {
+    blake3::hash(content).to_hex()[..16].to_owned()
+}
+
 impl Program {
     /// What lies in memory, without symbols.
     #[must_use]

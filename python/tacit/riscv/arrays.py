@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from tacit import _core, fixed
-from tacit.errors import MisuseError
+from tacit.errors import DesyncError, MisuseError
 from tacit.session import Session
 from tacit.tensor import SecretTensor
 
@@ -66,6 +66,40 @@ class Given:
         )
 
 
+@dataclass(frozen=True)
+class Said:
+    """What all parties must run alike, as digests. Owners tell them with the lengths of arrays."""
+
+    program: str
+    options: str
+
+    @staticmethod
+    def of(program: bytes, *options: Any) -> "Said":
+        return Said(*map(_core.riscv_digest, (program, repr(options).encode())))
+
+    def hold(self, party: int, program: str, options: str) -> None:
+        """Against what another party has told.
+
+        Raises:
+            DesyncError: that is another program, or the same with other options.
+        """
+        for what, mine, theirs, remedy in (
+            ("programs", self.program, program, "the same ELF file"),
+            ("options", self.options, options, "the same function, arguments, files, outputs and limits"),
+        ):
+            if mine != theirs:
+                raise DesyncError(
+                    f"the parties run different {what}: that of this party has the hash {mine}, that of "
+                    f"party {party} {theirs}. Give all parties {remedy}"
+                )
+
+
+def owners(secret: Mapping[str, Secret] | None) -> list[tuple[str, int | None]]:
+    """The names of secret arrays, and who has them; of a sharing nobody does."""
+    each = (secret or {}).items()
+    return [(name, None if isinstance(values, SecretTensor) else values[0]) for name, values in each]
+
+
 def _words(values: NDArray[Any]) -> list[int]:
     """Integers modulo 2^64; of floats their bits."""
     if values.dtype.kind == "f":
@@ -74,17 +108,23 @@ def _words(values: NDArray[Any]) -> list[int]:
 
 
 def given(
-    here: Session, public: Mapping[str, ArrayLike | bytes] | None, secret: Mapping[str, Secret] | None
+    here: Session,
+    public: Mapping[str, ArrayLike | bytes] | None,
+    secret: Mapping[str, Secret] | None,
+    said: Said,
 ) -> list[Given]:
-    """All arrays of a program. The owners tell the others types and lengths.
+    """All arrays of a program. The owners tell the others types and lengths, and what they run.
 
     Raises:
+        DesyncError: an owner runs something else.
         MisuseError: values that are no integers, an owner that does not exist, or a name that is there twice.
     """
     arrays = [_public(name, values) for name, values in (public or {}).items()]
     for name, values in (secret or {}).items():
         arrays.append(
-            _shared(here, name, values) if isinstance(values, SecretTensor) else _owned(here, name, *values)
+            _shared(here, name, values)
+            if isinstance(values, SecretTensor)
+            else _owned(here, said, name, *values)
         )
     names = [each.name for each in arrays]
     if len(set(names)) != len(names):
@@ -136,17 +176,20 @@ def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
     return Given(name, kind, tensor.numel(), shares=tensor._parts)
 
 
-def _owned(here: Session, name: str, owner: int, values: ArrayLike | None) -> Given:
+def _owned(here: Session, said: Said, name: str, owner: int, values: ArrayLike | None) -> Given:
     """An array that one party has, of which the others learn type and length."""
     array = None
     if here.party == owner:
         if values is None:
             raise MisuseError(f"{name} is of party {owner}, which is this one, and there are no values")
         array = _array(name, values)
-    told = here.core.broadcast(
-        owner, None if array is None else f"{_short(array.dtype.name)}:{len(array)}".encode()
-    )
-    match = re.fullmatch(rb"([uif]\d\d?):(\d{1,9})", told)
+    tells = None
+    if array is not None:
+        tells = f"{_short(array.dtype.name)}:{len(array)}:{said.program}:{said.options}".encode()
+    told = here.core.broadcast(owner, tells)
+    match = re.fullmatch(rb"([uif]\d\d?):(\d{1,9}):([0-9a-f]{16}):([0-9a-f]{16})", told)
+    if match:
+        said.hold(owner, match[3].decode(), match[4].decode())
     kind, count = (match[1].decode(), int(match[2])) if match else ("", 0)
     if kind not in TYPES or count > MOST_ELEMENTS:
         raise MisuseError(f"party {owner} tells of an array {name} that cannot be")

@@ -10,7 +10,19 @@ from numpy.typing import ArrayLike
 
 from tacit import _core
 from tacit.errors import MisuseError, SetupError
-from tacit.riscv.arrays import TYPES, Given, Receiver, Secret, becomes, given, left, note, receiver
+from tacit.riscv.arrays import (
+    TYPES,
+    Given,
+    Receiver,
+    Said,
+    Secret,
+    becomes,
+    given,
+    left,
+    note,
+    owners,
+    receiver,
+)
 from tacit.session import session
 
 #: Instructions that a program carries out at most, where nobody says otherwise.
@@ -99,7 +111,9 @@ class Program:
             DesyncError: the parties call different programs, or call them differently.
         """
         here, options = session(), (list(open_branches), list(oblivious), limit)
-        arrays = given(here, public, secret)
+        files = (list(public or {}), owners(secret), dict(output or {}))
+        said = Said.of(self.file, "call", function, list(arguments), result, *files, options)
+        arrays = given(here, public, secret, said)
         names = [each.name for each in arrays]
         outputs = [(_known(name, names), becomes(to)) for name, to in (output or {}).items()]
         passed = [_argument(each, names) for each in arguments]
@@ -149,7 +163,9 @@ class Program:
             DesyncError: the parties run different programs, or run them differently.
         """
         here, options = session(), (list(open_branches), list(oblivious), limit)
-        arrays = given(here, public, secret)
+        files = (list(public or {}), owners(secret), dict(output or {}))
+        said = Said.of(self.file, "run", list(arguments), *files, options)
+        arrays = given(here, public, secret, said)
         outputs = [(name, *_typed(name, to, arrays)) for name, to in (output or {}).items()]
         told = [self.name, *arguments]
         note(here, self.file, ("riscv run", told, outputs, options), arrays)
