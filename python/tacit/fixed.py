@@ -42,6 +42,9 @@ ENCODED = 46
 #: Bits that a factor may have beside a word of any encoded number.
 ROOM = RANGE - ENCODED
 
+#: Fraction bits of two factors together at most: with more, products from 2^2 would leave the range.
+MOST_IN_PRODUCT = RANGE - 2
+
 #: Significant bits that public factors have, at the least: nearly as many as float32.
 SIGNIFICANT = 22
 
@@ -81,6 +84,9 @@ class Scale(NamedTuple):
 
 #: Of integers and booleans.
 WHOLE = Scale(0)
+
+#: What factors are brought to that have more than ``MOST_IN_PRODUCT``: products are right below 2^14 then.
+FEWER = Scale(24)
 
 #: Of fractions, where nobody says otherwise.
 DEFAULT = Scale(16)

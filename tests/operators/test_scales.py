@@ -306,3 +306,45 @@ def test_rules() -> None:
     assert scales.of_power(session, WHOLE, WHOLE) == WHOLE
     assert scales.of_sum_with_product(session, fine, fine, beta=session) == fine
     assert scales.of_sum_with_product(session, WHOLE, fine, fine, value=WHOLE) == session
+
+
+@pytest.mark.parametrize(
+    "setting", [("plain", 2, None), ("replicated", 3, None), ("additive", 2, "dealer")], ids=str
+)
+@pytest.mark.filterwarnings("error::tacit.RangeWarning")
+def test_factors_of_more_bits_than_a_product_has_room_for(setting: tuple[str, int, str | None]) -> None:
+    """They are brought to fewer first, in every kind of product, up to the limit of their scale."""
+    protocol, parties, source = setting
+    generator = torch.Generator().manual_seed(3)
+    # The greatest numbers that 40 fraction bits leave are 64.
+    x = (torch.rand(6, 6, generator=generator, dtype=torch.float64) - 0.5) * 127
+    products: dict[str, Callable[[Any, Any], Any]] = {
+        "elements": lambda a, b: a * b,
+        "matrices": lambda a, b: a @ b,
+        "batches": lambda a, b: torch.bmm(a[None], b[None]),
+        "vectors": lambda a, b: torch.dot(a[0], b[0]),
+        "matrix by vector": lambda a, b: a @ b[0],
+        "linear": lambda a, b: functional.linear(a, b),
+        "convolution": lambda a, b: functional.conv2d(a[None, None], b[None, None, :2, :2], padding=1),
+        "transposed": lambda a, b: functional.conv_transpose2d(a[None, None], b[None, None, :2, :2]),
+    }
+    scales = [(40, 40), (21, 40), (31, 30), (40, 20)]
+
+    def program() -> list[Any]:
+        found = []
+        for first, second in scales:
+            # What room is left without more ado: below 2^2.
+            small = 64.0 if first + second <= 60 else 1.0
+            a, b = (tacit.share(x / small, owner=0, scale=bits) for bits in (first, second))
+            found.append([call(a, b).reveal() for call in products.values()])
+        return found
+
+    for (first, second), found in zip(
+        scales, tacit.launch(program, parties=parties, protocol=protocol, source=source)[0], strict=True
+    ):
+        small = 64.0 if first + second <= 60 else 1.0
+        for name, values in zip(products, found, strict=True):
+            plain = products[name](x / small, x / small)
+            # Factors that 24 bits hold to half a unit, and a result of 16.
+            off = 2.0**-25 * 2 * 6 * 64 + 2.0**-15
+            assert float((values.double() - plain).abs().max()) <= off, (name, first, second)

@@ -35,6 +35,9 @@ OPTIMIZERS: dict[str, Make] = {
     "Adadelta": lambda p: torch.optim.Adadelta(p, lr=10.0),
     "Adadelta, a greater eps": lambda p: torch.optim.Adadelta(p, eps=1e-3),
     "Adamax": lambda p: torch.optim.Adamax(p, lr=0.01),
+    "RAdam": lambda p: torch.optim.RAdam(p, lr=0.01),
+    "NAdam": lambda p: torch.optim.NAdam(p, lr=0.01),
+    "ASGD": lambda p: torch.optim.ASGD(p, lr=0.1),
     "Adagrad": lambda p: torch.optim.Adagrad(p, lr=0.05, lr_decay=0.1),
     "Adagrad, from a sum": lambda p: torch.optim.Adagrad(p, lr=0.05, initial_accumulator_value=0.5),
 }
@@ -76,6 +79,36 @@ def check(found: list[torch.Tensor], make: Make, gradients: Any = GRADIENTS) -> 
 def test_steps(name: str, foreach: bool | None) -> None:
     make = OPTIMIZERS[name]
     check(tacit.launch(stepped, make, True, foreach, protocol="plain", parties=2)[0], make)
+
+
+def test_muon() -> None:
+    """It multiplies matrices of many fraction bits, in bfloat16 where they are plain."""
+    weight, gradient = torch.randn(5, 7), torch.randn(5, 7)
+
+    def program(secretly: bool) -> torch.Tensor:
+        parameter = (tacit.share(weight, owner=0) if secretly else weight.clone()).requires_grad_()
+        optimizer = torch.optim.Muon([parameter], lr=0.1)
+        for _ in range(3):
+            parameter.grad = tacit.share(gradient, owner=1) if secretly else gradient.clone()
+            optimizer.step()
+        return parameter.detach().reveal() if secretly else parameter.detach()
+
+    plain = program(False) - weight
+    for found in (
+        tacit.launch(program, True)[0],
+        tacit.launch(program, True, protocol="plain", parties=2)[0],
+    ):
+        assert float((found - weight - plain).norm() / plain.norm()) < 0.02
+
+
+def test_what_is_refused_is_named() -> None:
+    def program() -> None:
+        parameter = tacit.share(torch.ones(2, 2), owner=0).requires_grad_()
+        parameter.grad = tacit.share(torch.ones(2, 2), owner=0)
+        with pytest.raises(tacit.UnsupportedOperatorError, match=r"torch\.optim\.Adafactor"):
+            torch.optim.Adafactor([parameter]).step()
+
+    tacit.launch(program, protocol="plain", parties=2)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tacit.operators.approximation import divide
 from tacit.operators.operands import (
     Number,
     aligned,
+    as_factors,
     as_words,
     at_session_scale,
     conjunction,
@@ -19,7 +20,6 @@ from tacit.operators.operands import (
     lifted,
     operand_scale,
     public,
-    rescaled,
     result_dtype,
     secret_of,
     times_public,
@@ -37,12 +37,6 @@ from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
-
-#: Fraction bits of both factors together at most: with more, products from 2^2 would leave the range.
-MOST_IN_PRODUCT = fixed.RANGE - 2
-
-#: What factors with more than that are brought to first: products are right below 2^14 then.
-FEWER = fixed.Scale(24)
 
 
 @implements(aten.add.Tensor, aten.add.Scalar, scale=of_sum_with_product)
@@ -100,15 +94,11 @@ def mul(x: Any, y: Any) -> SecretTensor:
         return x.like(shares.bit_multiply(session, right, left), dtype=dtype, loose=x._loose)
     if x._loose or y._loose:
         left, right = together(*(_of_kind(operand, dtype)._parts for operand in (x, y)))
+    if x._scale.bits + y._scale.bits > fixed.MOST_IN_PRODUCT:
+        return mul(*as_factors(x, y))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
-    if x._scale.bits + y._scale.bits > MOST_IN_PRODUCT:
-        return mul(_fewer_bits(x), _fewer_bits(y))
     parts = shares.multiply(session, left, right, drop, in_range=dtype.is_floating_point)
     return x.like(parts, scale, dtype, loose=is_loose(dtype))
-
-
-def _fewer_bits(x: SecretTensor) -> SecretTensor:
-    return rescaled(x, FEWER) if x._scale.bits > FEWER.bits else x
 
 
 def _of_kind(x: SecretTensor, dtype: torch.dtype) -> SecretTensor:

@@ -11,7 +11,16 @@ import torch
 from tacit import fixed, shares
 from tacit.operators.arithmetic import add
 from tacit.operators.linear import gain
-from tacit.operators.operands import as_words, each, is_loose, moved, public, result_dtype, times_public
+from tacit.operators.operands import (
+    as_factors,
+    as_words,
+    each,
+    is_loose,
+    moved,
+    public,
+    result_dtype,
+    times_public,
+)
 from tacit.operators.scales import of_convolution
 from tacit.operators.table import implements, unsupported
 from tacit.shares import Geometry
@@ -138,7 +147,7 @@ def _images(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
     geometry, shape = _geometry(tuple(x.shape), tuple(weight.shape), steps, groups)
     dtype = result_dtype(x, weight)
     if isinstance(x, SecretTensor) and isinstance(weight, SecretTensor):
-        session, x, weight = x._session, as_words(x), as_words(weight)
+        session, (x, weight) = x._session, as_factors(as_words(x), as_words(weight))
         drop, scale = fixed.of_product(x._scale, weight._scale, session.scale)
         in_range = dtype.is_floating_point
         parts = shares.convolution(session, x._parts, weight._parts, geometry, shape, drop, in_range=in_range)

@@ -9,7 +9,16 @@ import torch
 
 from tacit import fixed, shares
 from tacit.operators.arithmetic import add, scaled
-from tacit.operators.operands import Number, as_words, is_loose, is_secret, public, result_dtype, times_public
+from tacit.operators.operands import (
+    Number,
+    as_factors,
+    as_words,
+    is_loose,
+    is_secret,
+    public,
+    result_dtype,
+    times_public,
+)
 from tacit.operators.scales import of_product, of_sum_with_product
 from tacit.operators.table import implements
 from tacit.shares import Parts
@@ -26,7 +35,7 @@ def bmm(x: Any, y: Any) -> SecretTensor:
     if not isinstance(x, SecretTensor):
         return _by_public(y, x, dim=2, product=lambda of, product: product(*reversed(of)))
     session, dtype = x._session, result_dtype(x, y)
-    x, y = as_words(x), as_words(y)
+    x, y = as_factors(as_words(x), as_words(y))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
     parts = _products(session, x._parts, y._parts, drop, dtype.is_floating_point)
     return x.like(parts, scale, dtype, loose=is_loose(dtype))

@@ -240,6 +240,14 @@ def at_session_scale(x: Any) -> Any:
     return rescaled(x, x._session.scale)
 
 
+def as_factors(x: SecretTensor, y: SecretTensor) -> tuple[SecretTensor, SecretTensor]:
+    """Two secrets that are multiplied, with no more fraction bits than a product has room for."""
+    if x._scale.bits + y._scale.bits <= fixed.MOST_IN_PRODUCT:
+        return x, y
+    x, y = (one if one._scale.bits <= fixed.FEWER.bits else rescaled(one, fixed.FEWER) for one in (x, y))
+    return x, y
+
+
 def aligned(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
     """Both operands, made alike, as components at one scale."""
     session, scale = session_of(x, y), common_scale(x, y)

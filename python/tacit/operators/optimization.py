@@ -23,11 +23,12 @@ from functools import wraps
 from typing import Any
 
 import torch
-from torch.optim import LBFGS, Adadelta, Adagrad, Optimizer
+from torch.optim import LBFGS, Adadelta, Adafactor, Adagrad, Optimizer, RAdam
 
 from tacit import ranges
 from tacit.fixed import Scale
 from tacit.operators.operands import lifted, rescaled
+from tacit.operators.table import unsupported
 from tacit.session import Session
 from tacit.tensor import SecretTensor
 
@@ -43,6 +44,9 @@ LIMIT = 4.0
 
 #: ε is at least this: the root of a unit of an average, over that of the factor of a thousandth.
 LEAST_EPS = 2.0**-15
+
+#: States that follow from the number of steps alone, and so are public.
+COUNTERS = {"step", "mu_product", "mu", "eta"}
 
 Step = Callable[..., Any]
 
@@ -75,10 +79,14 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
     """What the head of this file says; afterwards all is as it was."""
     before, session.is_optimizing = session.is_optimizing, True
     scale = SUMS if isinstance(optimizer, Adagrad) else AVERAGES
+    if isinstance(optimizer, Adafactor):
+        unsupported("torch.optim.Adafactor", "use AdamW, or another that divides by averages of squares")
     try:
         with ExitStack() as stack:
             for group in optimizer.param_groups:
-                _as_one(group, stack)
+                if not isinstance(optimizer, RAdam):
+                    # Its lists divide by zero in steps that do not rectify, and go on with infinity.
+                    _as_one(group, stack)
                 if "eps" in group:
                     least = LEAST_EPS**2 if isinstance(optimizer, Adadelta) else LEAST_EPS
                     _replace(group, "eps", max(group["eps"], least), stack)
@@ -134,7 +142,7 @@ def _lift_states(optimizer: Optimizer, group: dict[str, Any], scale: Scale) -> N
         for name, value in state.items():
             if isinstance(value, SecretTensor):
                 state[name] = rescaled(value, scale)
-            elif isinstance(value, torch.Tensor) and value.shape == parameter.shape and name != "step":
+            elif isinstance(value, torch.Tensor) and value.shape == parameter.shape and name not in COUNTERS:
                 session = parameter._session
                 state[name] = SecretTensor(lifted(session, value, scale), scale, session, value.dtype)
 

@@ -1,6 +1,6 @@
-//! Chains of ANDs, and of products of numbers, as trees. `all = all && x[i] < y[i]` in a loop is a chain as long as the loop; the product is the
-//! same in any order, and of factors that are all there it takes as many rounds as their number can be halved. Chains
-//! of ORs are chains of ANDs of what is not (see [`super::bitwise::or`]).
+//! Chains of ANDs, and of products of numbers, as trees. `all = all && x[i] < y[i]` in a loop is a chain as long as
+//! the loop; the product is the same in any order, and of factors that are all there it takes as many rounds as their
+//! number can be halved. Chains of ORs are chains of ANDs of what is not (see [`super::bitwise::or`]).
 //!
 //! A product inside a chain that nothing but the next one holds is a factor of nothing else, so that it need not be
 //! computed for itself. What a program still holds is computed as it stands.
