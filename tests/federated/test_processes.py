@@ -55,7 +55,7 @@ def test_eight_clients_drop_out_and_come_late_at_every_step(tmp_path: Path) -> N
         present = [0, 1, 2, 3, 5, 6, 7]
         tasks = dict(zip(present, pool.map(lambda at: clients[at].join(LONG), present), strict=True))
         assert all(torch.equal(task.model, start) for task in tasks.values())
-        with pytest.raises(PeerError, match="it refused this party's certificate"):
+        with pytest.raises(PeerError, match="it refused this client's certificate"):
             unknown(servers.config).join(LONG)
         # Three hand in all, of whom one goes offline then; one does not keep to the bound; one reaches two
         # servers; one says nothing more; and one is late.

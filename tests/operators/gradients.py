@@ -11,6 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 import tacit
+from tacit import fixed
 
 #: Calls of an operator that are tried.
 SAMPLES = 6
@@ -92,6 +93,9 @@ def _renewed(
         if leaves is None:
             return plain
         plain = plain + shift if leaf.requires_grad else plain
+        if secretly:
+            # What no party could share, none begins to.
+            fixed.encode(plain, fixed.DEFAULT)
         new = tacit.share(plain, owner=0) if secretly else plain
         if leaf.requires_grad:
             leaves.append(new.requires_grad_())

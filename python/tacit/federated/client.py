@@ -98,7 +98,7 @@ class Client:
         self._model: torch.Tensor | None = None
         self._task: tuple[_core.Task, Task] | None = None
 
-    @naming_servers()
+    @naming_servers("client")
     def join(self, timeout: float = PATIENCE) -> Task:
         """Waits for a round that this client has not joined before.
 
@@ -153,7 +153,7 @@ class Client:
             )
         return self._model
 
-    @naming_servers()
+    @naming_servers("client")
     def submit(self, state: State, weight: float = 1.0) -> Receipt:
         """Hands in what was trained: its difference from the task's model goes to the servers, in secret.
 
@@ -190,7 +190,7 @@ class Client:
         )
         return Receipt(task.round, digest.hex())
 
-    @naming_servers()
+    @naming_servers("client")
     def result(self, timeout: float = PATIENCE) -> torch.Tensor:
         """Waits for the model that the joined round came to.
 

@@ -10,16 +10,21 @@ from tacit.errors import TacitError
 _PARTY = re.compile(r"(?<!third )(?<![-./\w])part(y|ies)(?![-./]?\w*\.\w|[-/\w])")
 
 
-def of_servers(text: str) -> str:
-    """A message of the session of a federation's servers, as it is meant there."""
+#: Whoever says it.
+_SELF = re.compile(r"\bthis party\b")
+
+
+def of_servers(text: str, own: str = "server") -> str:
+    """A message of the session of a federation's servers, as it is meant there; ``own`` is who says it."""
+    text = _SELF.sub(f"this {own}", text)
     return _PARTY.sub(lambda found: "server" if found[1] == "y" else "servers", text)
 
 
 @contextmanager
-def naming_servers() -> Iterator[None]:
-    """Within it, and in what it decorates, errors speak of servers."""
+def naming_servers(own: str = "server") -> Iterator[None]:
+    """Within it, and in what it decorates, errors speak of servers, and of this party as what it is."""
     try:
         yield
     except TacitError as error:
-        error.args = tuple(of_servers(part) if isinstance(part, str) else part for part in error.args)
+        error.args = tuple(of_servers(part, own) if isinstance(part, str) else part for part in error.args)
         raise

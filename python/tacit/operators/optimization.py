@@ -25,10 +25,10 @@ from typing import Any
 import torch
 from torch.optim import LBFGS, Adadelta, Adafactor, Adagrad, Optimizer, RAdam
 
-from tacit import ranges
+from tacit import paths, ranges
+from tacit.errors import UnsupportedOperatorError
 from tacit.fixed import Scale
 from tacit.operators.operands import lifted, rescaled
-from tacit.operators.table import unsupported
 from tacit.session import Session
 from tacit.tensor import SecretTensor
 
@@ -80,7 +80,8 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
     before, session.is_optimizing = session.is_optimizing, True
     scale = SUMS if isinstance(optimizer, Adagrad) else AVERAGES
     if isinstance(optimizer, Adafactor):
-        unsupported("torch.optim.Adafactor", "use AdamW, or another that divides by averages of squares")
+        remedy = "use AdamW, or another that divides by averages of squares"
+        raise UnsupportedOperatorError.of("torch.optim.Adafactor", paths.current(), remedy)
     try:
         with ExitStack() as stack:
             for group in optimizer.param_groups:
