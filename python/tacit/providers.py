@@ -68,6 +68,11 @@ def consumes(protocol: str) -> bool:
     return protocol in PROTOCOLS and PROTOCOLS[protocol].consumes
 
 
+def rehearsed(protocol: str, source: str | None) -> str | None:
+    """The source in a rehearsal: what is sent online is the same for every one, and one takes least time."""
+    return source or QUICKEST if consumes(protocol) else source
+
+
 def has_dealer(source: str | None) -> bool:
     """Whether a dealer belongs to sessions with that source."""
     return source in SOURCES and SOURCES[source].has_dealer

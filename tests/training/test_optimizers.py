@@ -107,6 +107,8 @@ def test_what_is_refused_is_named() -> None:
         parameter.grad = tacit.share(torch.ones(2, 2), owner=0)
         with pytest.raises(tacit.UnsupportedOperatorError, match=r"torch\.optim\.Adafactor"):
             torch.optim.Adafactor([parameter]).step()
+        # What follows is no part of a step.
+        assert not tacit.session().is_optimizing
 
     tacit.launch(program, protocol="plain", parties=2)
 

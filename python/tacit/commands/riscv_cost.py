@@ -6,7 +6,7 @@ from typing import Any
 from tacit.commands.options import add_setting, chosen_setting, write_json
 from tacit.commands.riscv_job import Job, add_job, job
 from tacit.errors import MisuseError
-from tacit.providers import QUICKEST, consumes
+from tacit.providers import consumes, rehearsed
 
 
 def add(commands: Any) -> None:
@@ -36,8 +36,7 @@ def run(parsed: argparse.Namespace) -> None:
             wanted,
             parties=setting.parties,
             protocol=setting.protocol,
-            # What is sent online is the same for every source.
-            source=(parsed.source or QUICKEST) if consumes(setting.protocol) else setting.source,
+            source=rehearsed(setting.protocol, parsed.source),
             timeout=TIMEOUT,
             threads=1,
         )

@@ -9,7 +9,6 @@ from tacit.errors import TacitError
 #: A party, or parties, and neither a third one nor a file such as parties.toml or party-0.pem.
 _PARTY = re.compile(r"(?<!third )(?<![-./\w])part(y|ies)(?![-./]?\w*\.\w|[-/\w])")
 
-
 #: Whoever says it.
 _SELF = re.compile(r"\bthis party\b")
 

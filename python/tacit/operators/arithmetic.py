@@ -85,6 +85,7 @@ def mul(x: Any, y: Any) -> SecretTensor:
     if not isinstance(y, SecretTensor):
         return multiply_public(x, y)
     session, dtype = x._session, result_dtype(x, y)
+    x, y = as_factors(x, y)
     left, right = together(x._parts, y._parts)
     if dtype == torch.bool:
         return x.like(shares.and_bits(session, left, right))
@@ -94,8 +95,6 @@ def mul(x: Any, y: Any) -> SecretTensor:
         return x.like(shares.bit_multiply(session, right, left), dtype=dtype, loose=x._loose)
     if x._loose or y._loose:
         left, right = together(*(_of_kind(operand, dtype)._parts for operand in (x, y)))
-    if x._scale.bits + y._scale.bits > fixed.MOST_IN_PRODUCT:
-        return mul(*as_factors(x, y))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
     parts = shares.multiply(session, left, right, drop, in_range=dtype.is_floating_point)
     return x.like(parts, scale, dtype, loose=is_loose(dtype))

@@ -77,11 +77,11 @@ def _session_of(optimizer: Optimizer) -> Session | None:
 @contextmanager
 def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
     """What the head of this file says; afterwards all is as it was."""
-    before, session.is_optimizing = session.is_optimizing, True
-    scale = SUMS if isinstance(optimizer, Adagrad) else AVERAGES
     if isinstance(optimizer, Adafactor):
         remedy = "use AdamW, or another that divides by averages of squares"
         raise UnsupportedOperatorError.of("torch.optim.Adafactor", paths.current(), remedy)
+    before, session.is_optimizing = session.is_optimizing, True
+    scale = SUMS if isinstance(optimizer, Adagrad) else AVERAGES
     try:
         with ExitStack() as stack:
             for group in optimizer.param_groups:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tacit.errors import MisuseError
 from tacit.launch import launch
 from tacit.meter import Reading
-from tacit.providers import DEFAULT, LIVE, PROTOCOLS, QUICKEST, consumes, has_dealer, quoted
+from tacit.providers import DEFAULT, LIVE, PROTOCOLS, consumes, has_dealer, quoted, rehearsed
 from tacit.rehearsal.subject import Subject, program_of
 from tacit.session import session
 
@@ -134,8 +134,7 @@ def cost(
     """
     between = Network.of(network)
     parties = parties or (PROTOCOLS[protocol].usual_parties if protocol in PROTOCOLS else 2)
-    # What is sent online is the same for every source.
-    made_by = (source or QUICKEST) if consumes(protocol) else source
+    made_by = rehearsed(protocol, source)
     program = program_of(subject, example)
     found = launch(
         _metered, program, parties=parties, protocol=protocol, source=made_by, timeout=TIMEOUT, threads=1
