@@ -9,10 +9,15 @@ use rustls::{ServerConnection, StreamOwned};
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Room for the heads and payloads of small messages; longer payloads go where they stay.
 const SMALL: usize = 1 << 12;
+
+/// For how long a read looks again before it sleeps. Where parties take turns at small steps the next message is
+/// closer than the time in which a sleeping thread is woken, by ten times on virtual machines.
+const LINGER: Duration = Duration::from_micros(100);
 
 pub(super) struct Incoming {
     stream: BufReader<StreamOwned<ServerConnection, Timed>>,
@@ -24,14 +29,51 @@ pub(super) struct Incoming {
 struct Timed {
     socket: TcpStream,
     until: Instant,
+    /// Whether the last wait was short, so that it pays to linger.
+    brisk: bool,
+    /// Whether a read of the socket sleeps until something comes.
+    patient: bool,
+}
+
+impl Timed {
+    fn set_patient(&mut self, patient: bool) -> io::Result<()> {
+        if self.patient != patient {
+            self.socket.set_nonblocking(!patient)?;
+            self.patient = patient;
+        }
+        Ok(())
+    }
+
+    /// Reads what is here or comes soon; other threads go first meanwhile.
+    fn linger(&mut self, begun: Instant, into: &mut [u8]) -> io::Result<usize> {
+        self.set_patient(false)?;
+        loop {
+            match self.socket.read(into) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock && begun.elapsed() < LINGER => {
+                    thread::yield_now();
+                }
+                read => return read,
+            }
+        }
+    }
 }
 
 impl Read for Timed {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if Instant::now() >= self.until {
+        let begun = Instant::now();
+        if begun >= self.until {
             return Err(ErrorKind::WouldBlock.into());
         }
-        self.socket.read(into)
+        if self.brisk {
+            match self.linger(begun, into) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
+        self.set_patient(true)?;
+        let read = self.socket.read(into);
+        self.brisk = begun.elapsed() < 2 * LINGER;
+        read
     }
 }
 
@@ -53,6 +95,8 @@ impl Incoming {
         let socket = Timed {
             socket: sock,
             until: Instant::now(),
+            brisk: true,
+            patient: true,
         };
         Ok(Self {
             stream: BufReader::with_capacity(SMALL, StreamOwned::new(conn, socket)),
