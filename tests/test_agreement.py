@@ -1,5 +1,6 @@
 """Parameters and public values that differ between the parties, at the border to Rust."""
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 import tacit
+from tacit.federated.lasting import write
 
 SETTINGS = [
     pytest.param("replicated", None, "threads", id="replicated"),
@@ -121,6 +123,66 @@ def test_who_raises_after_its_last_step_fails_the_others(
         assert "party 1 failed" in text
         assert "its program raised ValueError" in text
         assert "secret" not in text
+
+
+def noting(program: Callable[[], None], folder: Path) -> Callable[[], None]:
+    """The same, with a file by each party's number of what it raises: the launching program is shown one."""
+
+    def noted() -> None:
+        try:
+            program()
+        except tacit.TacitError as error:
+            (folder / str(tacit.session().party)).write_text(str(error))
+            raise
+
+    return noted
+
+
+@pytest.mark.parametrize(("protocol", "source", "transport"), SETTINGS)
+def test_what_one_party_says_of_another_all_parties_do(
+    protocol: str, source: str | None, transport: str, tmp_path: Path
+) -> None:
+    """Party 1 announces what is no tensor: whoever notices first, all blame it and give the same cause."""
+
+    def program() -> None:
+        session = tacit.session()
+        if session.party == 1:
+            session.core.broadcast(1, b"garbage")
+            session.core.broadcast(0, None)
+        tacit.share(None, owner=1)
+
+    with pytest.raises(tacit.PeerError):
+        run(noting(program, tmp_path), protocol, source, transport)
+    told = [path.read_text() for path in sorted(tmp_path.iterdir())]
+    assert len(told) == 3
+    for text in told:
+        assert re.match(
+            r"party 1 (failed in step .*: as party \d reports, it )?announced what is not", text
+        ), text
+
+
+@pytest.mark.parametrize(("protocol", "source", "transport"), SETTINGS)
+def test_others_are_told_what_tacit_says_and_not_what_a_program_says(
+    protocol: str, source: str | None, transport: str, tmp_path: Path
+) -> None:
+    def of_tacit() -> None:
+        if tacit.session().party == 1:
+            write(tmp_path / "no folder" / "file", "text", "the latest round to")
+        tacit.session().core.broadcast(1, None)
+
+    def of_the_program() -> None:
+        if tacit.session().party == 1:
+            raise tacit.SetupError("what is said here may be secret")
+        tacit.session().core.broadcast(1, None)
+
+    for program, expected in (
+        (of_tacit, "cannot write the latest round to .*: No such file or directory"),
+        (of_the_program, "its program raised SetupError; see its own output"),
+    ):
+        with pytest.raises(tacit.SetupError):
+            run(noting(program, tmp_path), protocol, source, transport)
+        text = (tmp_path / "0").read_text()
+        assert re.match(f'party 1 failed in step "end": {expected}', text), text
 
 
 @pytest.mark.parametrize(("protocol", "source", "transport"), SETTINGS)

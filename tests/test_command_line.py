@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from commands import Command, tacit
+from ports import free_ports
 from tacit import cli
 from tacit.bench.cases import CASES
 from tacit.bench.federations import FEDERATIONS
@@ -245,15 +246,6 @@ def test_bench_sends_no_more_than_it_may(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for entry in json.loads((tmp_path / "bench.json").read_text()):
         assert max(entry["bytes_sent_per_party"]) <= most[entry["name"]]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listened on a moment ago."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def example(folder: Path) -> Path:

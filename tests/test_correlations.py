@@ -1,11 +1,11 @@
 """Correlations made ahead: recorded, made and used by processes as on separate machines."""
 
-import socket
 from pathlib import Path
 
 import pytest
 
 from commands import Command, tacit
+from ports import free_addresses
 
 PROGRAM = """
 import sys, torch, tacit
@@ -26,16 +26,14 @@ def configured(folder: Path, source: str | None = None) -> Path:
     """Two parties with certificates, free ports and files of correlations; the source is named, or not."""
     made = tacit("certificates", "--parties", 2, "--out", folder)
     assert made.returncode == 0, made.stderr
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
     lines = ['protocol = "additive"', "timeout = 60"]
-    for party, each in enumerate(sockets):
+    for party, address in enumerate(free_addresses(2)):
         lines += [
             "[[party]]",
-            f'address = "127.0.0.1:{each.getsockname()[1]}"',
+            f'address = "{address}"',
             f'certificate = "party-{party}.pem"',
             f'correlations = "party-{party}.correlations"',
         ]
-        each.close()
     text = "\n".join(lines)
     named = f'source = "{source}"\n' if source else ""
     (folder / "parties.toml").write_text(named + text)

@@ -1,7 +1,6 @@
 """A dealer and two parties as processes that are started one by one, as on separate machines."""
 
 import re
-import socket
 import stat
 import time
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import Command, tacit
+from ports import free_ports
 
 PRODUCT = """
 import tacit, torch
@@ -32,13 +32,9 @@ def configured(folder: Path, timeout: int = 60) -> Path:
     made = tacit("certificates", "--parties", 2, "--dealer", "--out", folder)
     assert made.returncode == 0, made.stderr
     assert "dealer.pem" in made.stdout
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
     parts = [f'protocol = "additive"\nsource = "dealer"\ntimeout = {timeout}\n']
     for title, name, port in zip(
-        ("[[party]]", "[[party]]", "[dealer]"), ("party-0", "party-1", "dealer"), ports, strict=True
+        ("[[party]]", "[[party]]", "[dealer]"), ("party-0", "party-1", "dealer"), free_ports(3), strict=True
     ):
         parts.append(f'{title}\naddress = "127.0.0.1:{port}"\ncertificate = "{name}.pem"\n')
     (folder / "parties.toml").write_text("\n".join(parts))

@@ -73,7 +73,7 @@ INSIDE = {
         ["execution"],
         ["calls", "runs"],
     ],
-    "testkit": [["inputs", "shares", "transcript"]],
+    "testkit": [["inputs", "ports", "shares", "transcript"]],
     "py": [
         ["errors"],
         ["buffer", "certificates", "doctor", "making"],

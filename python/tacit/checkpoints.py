@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from tacit import fixed, shares
 from tacit.checkpoint_files import CheckpointFile, Tensors, find, read, remove_older, write
-from tacit.errors import MisuseError, PeerError
+from tacit.errors import DeviationError, MisuseError
 from tacit.fixed import Scale
 from tacit.session import Session, session
 from tacit.sharing import DTYPES, announcement, grouped
@@ -218,7 +218,7 @@ def _choose(current: Session, have: Mapping[int, Path], step: int | None, path: 
         payload = json.dumps(sorted(have)).encode() if party == current.party else None
         theirs = announcement(current.core.broadcast(party, payload), party)
         if not isinstance(theirs, list) or not all(type(each) is int for each in theirs):
-            raise PeerError(f"party {party} announced what are no steps")
+            raise DeviationError.of(party, "announced what are no steps")
         common &= set(theirs)
     if step is None and common:
         return have[max(common)]

@@ -1,5 +1,7 @@
 """What tacit raises, by blame."""
 
+import re
+
 from tacit._core import (
     DesyncError,
     MisuseError,
@@ -12,6 +14,7 @@ from tacit._core import (
 
 __all__ = [
     "DesyncError",
+    "DeviationError",
     "EncodingError",
     "MisuseError",
     "NetworkError",
@@ -24,6 +27,24 @@ __all__ = [
     "TacitError",
     "UnsupportedOperatorError",
 ]
+
+
+#: Whoever raises an error, as it calls itself.
+_THIS = re.compile(r"\bthis (party|server)\b")
+
+
+class DeviationError(PeerError):
+    """Another party told what cannot be."""
+
+    #: Which one, and what it did.
+    blamed, reason = 0, ""
+
+    @classmethod
+    def of(cls, party: int, what: str, who: str = "party") -> "DeviationError":
+        """The error for what that party did: "party 1 announced what is no step"."""
+        error = cls(f"{who} {party} {what}")
+        error.blamed, error.reason = party, f"it {what}"
+        return error
 
 
 class EncodingError(MisuseError, ValueError):
@@ -48,6 +69,26 @@ class UnsupportedOperatorError(MisuseError, NotImplementedError):
         )
         error.what, error.remedy = what, remedy
         return error
+
+
+def told(error: BaseException, party: int) -> tuple[str, int | None]:
+    """What the other parties of a session are told of an error that ends this party, and whom it blames where
+    that is another one. Messages of the program may hold what is secret, and so may those of misuse, which
+    quote values: of these it is the type alone. What tacit itself says of parties, links, files and settings
+    holds nothing that was computed on, and goes on as it is."""
+    if isinstance(error, DeviationError):
+        return error.reason, error.blamed
+    if isinstance(error, PeerError | RefusedError | NetworkError | SetupError) and _is_raised_here(error):
+        return _THIS.sub(rf"\1 {party}", str(error)), None
+    return f"its program raised {type(error).__name__}; see its own output", None
+
+
+def _is_raised_here(error: BaseException) -> bool:
+    """Whether code of tacit raised it, or called what did."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").split(".")[0] == "tacit"
 
 
 class RangeWarning(UserWarning):

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from tacit.errors import PeerError
+from tacit.errors import DeviationError
 from tacit.session import session
 
 #: ATen's operators that draw; all others draw by these.
@@ -138,7 +138,7 @@ def public_coin(size: int) -> bytes:
     current = session()
     told = current.core.broadcast(0, os.urandom(size) if current.party == 0 else None)
     if len(told) != size:
-        raise PeerError("party 0 told what is not a coin")
+        raise DeviationError.of(0, "told what is not a coin")
     return told
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 
 from tacit import _core, fixed
-from tacit.errors import MisuseError, NoSessionError
+from tacit.errors import MisuseError, NoSessionError, told
 from tacit.meter import Meter
 from tacit.providers import PROTOCOLS
 from tacit.storages import Storages
@@ -126,7 +126,7 @@ def session() -> Session:
 @contextmanager
 def running(core: _core.Session) -> Iterator[Session]:
     """Makes a session the current one. At an exception the other parties are told that this one ends,
-    with the exception's type alone, since its message may hold what is secret."""
+    and as much of the reason as ``told`` gives."""
     current = Session(core)
     token = _current.set(current)
     try:
@@ -140,7 +140,7 @@ def running(core: _core.Session) -> Iterator[Session]:
             core.abort("its program ended with an exit code; see its own output")
         raise
     except BaseException as error:
-        core.abort(f"its program raised {type(error).__name__}; see its own output")
+        core.abort(*told(error, core.party))
         raise
     finally:
         _current.reset(token)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tacit import fixed, paths, shares
-from tacit.errors import MisuseError, PeerError
+from tacit.errors import DeviationError, MisuseError
 from tacit.fixed import Scale
 from tacit.session import Session, session
 from tacit.tensor import SecretTensor, check_party
@@ -138,7 +138,7 @@ def announcement(payload: bytes, owner: int) -> Any:
     try:
         return json.loads(payload)
     except (ValueError, RecursionError):
-        raise PeerError(f"party {owner} announced what is not a description of a tensor") from None
+        raise DeviationError.of(owner, "announced what is not a description of a tensor") from None
 
 
 def _announced(entries: Any, owner: int) -> tuple[torch.Size, torch.dtype, int]:
@@ -151,4 +151,4 @@ def _announced(entries: Any, owner: int) -> tuple[torch.Size, torch.dtype, int]:
             and 1 <= scale <= fixed.MOST_FRACTION_BITS
         ):
             return torch.Size(sizes), DTYPES[dtype], scale
-    raise PeerError(f"party {owner} announced a tensor that cannot be: wrong shape, dtype or scale")
+    raise DeviationError.of(owner, "announced a tensor that cannot be: wrong shape, dtype or scale")

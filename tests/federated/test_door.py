@@ -28,6 +28,7 @@ from tacit.federated.server import Report
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from commands import Command
 from commands import tacit as command
+from ports import free_addresses
 
 
 def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
@@ -168,7 +169,10 @@ def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path
     # One that has lost its file would make all begin anew.
     (tmp_path / "server-1.round").unlink()
     failed = Servers(config, lambda server: server.round(start)).failed()
-    assert all("server 1 has not seen round 3, whose result clients have" in str(error) for error in failed)
+    for error in failed:
+        assert re.match(
+            "server 1 (has|failed .* it has) not seen round 3, whose result clients have", str(error)
+        )
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "3 4", "1 1 1", "1.0", "²", "9" * 19])
@@ -218,7 +222,7 @@ def test_who_reaches_two_servers_only_does_not_count(tmp_path: Path) -> None:
     half.join(LONG)
     # From here on the client does not find the third server.
     elsewhere = tmp_path / "elsewhere.toml"
-    closed = _core.Listener("127.0.0.1:0").address
+    closed = free_addresses(1)[0]
     elsewhere.write_text(config.read_text().replace(Federation.read(config).servers[2].clients, closed))
     lost = Client(elsewhere, 1)
     lost._task = half._task

@@ -23,8 +23,10 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 from worlds import Servers, written
 
-from tacit import _core
 from tacit.federated.flower import SecureAggregation, secure_mod
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from ports import free_ports
 
 APP = Path(__file__).resolve().parent.parent.parent / "examples" / "flower_app"
 ROUNDS, NODES, SIZE = 2, 2, 650
@@ -98,10 +100,6 @@ def program(folder: Path, name: str, *arguments: object) -> Iterator[subprocess.
             running.wait(20)
 
 
-def free_port() -> int:
-    return int(_core.Listener("127.0.0.1:0").address.rpartition(":")[2])
-
-
 def answers(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port)).close()
@@ -116,7 +114,7 @@ def said(folder: Path) -> str:
 
 def ran(app: Path, folder: Path, config: Path) -> tuple[dict[str, torch.Tensor], bytes]:
     """What a SuperLink with two SuperNodes came to, and all that the nodes sent to it."""
-    port = free_port()
+    (port,) = free_ports(1)
     (folder / "flwr").mkdir(parents=True)
     connection = (
         f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
@@ -136,7 +134,7 @@ def ran(app: Path, folder: Path, config: Path) -> tuple[dict[str, torch.Tensor],
             own = (
                 f'tacit-federation="{config}" tacit-client={node} partition-id={node} num-partitions={NODES}'
             )
-            to = ("--superlink", f"127.0.0.1:{wire.port}", "--port", free_port(), "--node-config", own)
+            to = ("--superlink", f"127.0.0.1:{wire.port}", "--port", *free_ports(1), "--node-config", own)
             running.enter_context(started("flower-supernode", "--insecure", *to))
         settings = f'federation="{config}" rounds={ROUNDS} out="{out}"'
         running.enter_context(started("flwr", "run", app, "here", "--stream", "--run-config", settings))

@@ -2,19 +2,22 @@
 
 import os
 import socket
+import sys
 import threading
+from pathlib import Path
 
-from tacit import _core
 from tacit.bench.federations import FEDERATIONS
 from tacit.federated.delay import Delay
 from tacit.federated.measuring import Federation, measured
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from ports import free_ports
+
 
 def test_what_is_delayed_comes_as_it_was_sent() -> None:
     """Both ways, and to its end; also where the far end listens later."""
-    ports = [_core.Listener("127.0.0.1:0").address for _ in range(2)]
-    Delay(ports[0], ports[1], 0.01)
-    host, near, far = "127.0.0.1", *(int(port.rpartition(":")[2]) for port in ports)
+    host, (near, far) = "127.0.0.1", free_ports(2)
+    Delay(f"{host}:{near}", f"{host}:{far}", 0.01)
     sent = os.urandom(3_000_000)
     with socket.create_connection((host, near)) as calling, socket.create_server((host, far)) as listening:
         answering, _ = listening.accept()

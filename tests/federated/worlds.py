@@ -1,5 +1,6 @@
 """Federations for the tests: their files, and servers as threads of this process."""
 
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +12,9 @@ from tacit.federated import Client
 from tacit.federated.server import Report, Server
 from tacit.federated.steps import Round, Rounds
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from ports import free_addresses
+
 #: Seconds that nothing takes unless it fails.
 LONG = 60.0
 
@@ -19,9 +23,9 @@ def written(folder: Path, clients: int, *, seconds: float = LONG, rules: str = "
     """The files of a federation on this machine, at ports that are free."""
     _core.write_certificates([f"server-{number}" for number in range(3)], str(folder))
     _core.write_certificates([f"client-{number}" for number in range(clients)], str(folder))
-    ports = [_core.Listener("127.0.0.1:0") for _ in range(6)]
+    addresses = free_addresses(6)
     tables = [
-        f'[[server]]\naddress = "{ports[at].address}"\nclients = "{ports[at + 3].address}"\n'
+        f'[[server]]\naddress = "{addresses[at]}"\nclients = "{addresses[at + 3]}"\n'
         f'certificate = "server-{at}.pem"\n'
         for at in range(3)
     ]

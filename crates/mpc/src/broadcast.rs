@@ -37,10 +37,9 @@ pub fn broadcast(channel: &mut Channel, owner: usize, payload: Option<&[u8]>) ->
         .ok()
         .filter(|length| *length <= LIMIT)
     else {
-        return Err(Error::peer(
+        return Err(channel.accuse(
             owner,
-            channel.step(),
-            format!("announced a broadcast of {announced} bytes; the limit is {LIMIT}"),
+            format!("it announced a broadcast of {announced} bytes; the limit is {LIMIT}"),
         ));
     };
     if length == 0 {

@@ -107,8 +107,8 @@ impl Mesh {
         }
     }
 
-    /// Ends the run for every party, for a reason that is not this party's alone.
-    pub(crate) fn fail(&self, error: Error) {
+    /// Ends the run for every party: the peers' calls fail, naming whom the error blames and its cause.
+    pub fn fail(&self, error: Error) {
         // What counts is the first failure, and this one has it.
         drop(self.shared.fail(error));
     }

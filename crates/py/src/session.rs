@@ -116,9 +116,13 @@ impl Session {
         Ok((as_dict(py, &reading)?, waited.as_secs_f64()))
     }
 
-    /// Tells the other parties why this one ends.
-    fn abort(&self, py: Python<'_>, reason: &str) {
-        py.detach(|| self.inner.abort(reason));
+    /// Tells the other parties why this one ends, and whom it blames, where that is another one.
+    #[pyo3(signature = (reason, blamed=None))]
+    fn abort(&self, py: Python<'_>, reason: &str, blamed: Option<usize>) {
+        py.detach(|| match blamed {
+            None => self.inner.abort(reason),
+            Some(party) => self.inner.fail(mpc::Error::peer(party, "end", reason)),
+        });
     }
 
     /// The orderly end.

@@ -131,7 +131,7 @@ pub fn make(
     match made {
         Ok(()) => mesh.close(),
         Err(error) => {
-            mesh.abort(&error.to_string());
+            mesh.fail(error.clone());
             Err(error)
         }
     }

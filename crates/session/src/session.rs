@@ -75,7 +75,7 @@ impl Session {
     pub fn open(mesh: Mesh, settings: &Settings, transport: Transport) -> Result<Self> {
         keep_freed_memory();
         let opened = mpc::open(settings, &mesh, transport == Transport::Memory);
-        let protocol = opened.inspect_err(|error| mesh.abort(&error.cause()))?;
+        let protocol = opened.inspect_err(|error| mesh.fail(error.clone()))?;
         let about = About {
             party: mesh.party(),
             parties: mesh.parties(),
@@ -175,7 +175,7 @@ impl Session {
         match self.work(program) {
             Ok(value) => self.close().map(|()| value),
             Err(error) => {
-                self.abort(&error.to_string());
+                self.fail(error.clone());
                 Err(error)
             }
         }
@@ -265,6 +265,13 @@ impl Session {
     pub fn abort(&self, reason: &str) {
         if let Ok(open) = self.opened() {
             open.mesh.abort(reason);
+        }
+    }
+
+    /// Tells the other parties why this one ends, and whom it blames, as [`Session::abort`] does.
+    pub fn fail(&self, error: Error) {
+        if let Ok(open) = self.opened() {
+            open.mesh.fail(error);
         }
     }
 

@@ -5,10 +5,9 @@ use mpc::{Protocol, Result};
 use session::configured::{self, Choices, Making};
 use session::{Session, Transport};
 use std::fs;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use testkit::{Shared, edge_words};
+use testkit::{Shared, edge_words, free_address};
 
 /// A folder with the configuration of a session; removed when dropped.
 struct Folder(PathBuf);
@@ -21,12 +20,8 @@ impl Folder {
         let folder = Self(std::env::temp_dir().join(name));
         fs::create_dir_all(&folder.0).unwrap();
         let members = parties + usize::from(dealer);
-        // All are open together, so that no two are the same.
-        let free: Vec<_> = (0..members)
-            .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
-            .collect();
         let mut text = format!("{head}\ntimeout = 60\n");
-        for (member, listener) in free.iter().enumerate() {
+        for member in 0..members {
             let made = net::certificates::generate(member, 1).unwrap();
             for (ending, pem) in [("pem", made.certificate_pem), ("key", made.key_pem)] {
                 private(&folder.0.join(format!("{member}.{ending}")), &pem);
@@ -36,7 +31,7 @@ impl Folder {
             } else {
                 "[[party]]"
             };
-            let address = listener.local_addr().unwrap();
+            let address = free_address();
             text += &format!("{table}\naddress = \"{address}\"\ncertificate = \"{member}.pem\"\n");
             if member < parties {
                 text += &format!("correlations = \"{member}.correlations\"\n");

@@ -1,10 +1,12 @@
 //! Parties in threads, what they receive, and links that tamper: for tests only.
 
 mod inputs;
+mod ports;
 mod shares;
 mod transcript;
 
 pub use inputs::{Random, edge_words};
+pub use ports::free_address;
 pub use shares::Shared;
 pub use transcript::{Leak, REPETITIONS, Recorder, Transcript};
 

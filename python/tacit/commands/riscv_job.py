@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.commands.options import positive
 from tacit.commands.riscv_files import bytes_of, numbers, zeros
-from tacit.errors import MisuseError, PeerError
+from tacit.errors import DeviationError, MisuseError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,7 +154,7 @@ def _told(here: "Session", own: dict[str, float]) -> list[dict[str, Any]]:
             read = json.loads(content)
             told.append({name: float(read[name]) if name == "seconds" else int(read[name]) for name in own})
         except (ValueError, TypeError, KeyError):
-            raise PeerError(f"party {party} does not tell what it has sent") from None
+            raise DeviationError.of(party, "does not tell what it has sent") from None
     return told
 
 

@@ -5,7 +5,7 @@ what the round came to, so that servers which start again do not begin anew what
 from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.errors import MisuseError, PeerError
+from tacit.errors import DeviationError, MisuseError
 from tacit.federated.lasting import write
 
 #: How many rounds a server may have seen more than another one.
@@ -52,17 +52,18 @@ class Latest:
         for server, each in enumerate(told):
             pair = _read(each.decode(errors="replace"))
             if pair is None or pair[0] > self.number + AHEAD:
-                raise PeerError(
-                    f"server {server} announced what is no number of a round, or of one too far ahead"
+                raise DeviationError.of(
+                    server, "announced what is no number of a round, or of one too far ahead", "server"
                 )
             known.append(pair)
         latest = max(base for _, base in known)
         for server, (number, _) in enumerate(known):
             if number < latest:
-                raise PeerError(
-                    f"server {server} has not seen round {latest}, whose result clients have and no server "
-                    "knows: put its file server-"
-                    f"{server}.round back, or begin anew and remove those of all three servers"
+                raise DeviationError.of(
+                    server,
+                    f"has not seen round {latest}, whose result clients have and no server knows: put its "
+                    f"file server-{server}.round back, or begin anew and remove those of all three servers",
+                    "server",
                 )
         return max(number for number, _ in known) + 1, min(base for _, base in known)
 

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from tacit import _core, components
-from tacit.errors import PeerError, TacitError
+from tacit.errors import DeviationError, TacitError
 from tacit.federated import width
 from tacit.federated.account import Account, Epsilons, Mechanism, epsilons
 from tacit.federated.aggregators import aggregator
@@ -290,7 +290,7 @@ class Server:
             if not late:
                 return
             if time.monotonic() > until:
-                raise PeerError(f"server {late[0]} was not ready after the deadline of the round")
+                raise DeviationError.of(late[0], "was not ready after the deadline of the round", "server")
 
     def _combined(
         self, submissions: _core.Submissions, clients: list[int], terms: Terms

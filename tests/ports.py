@@ -1,0 +1,51 @@
+"""Ports for the tests whose programs are told beforehand where to listen."""
+
+import os
+import socket
+from collections.abc import Iterator
+from itertools import cycle
+from pathlib import Path
+
+#: Ports that one process of tests goes through, one after another.
+STRETCH = 200
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on which nobody listens. The system gives none of them to a connection by itself, as it does with
+    those that it chooses: such a connection would be in the way when the program comes to listen."""
+    found: list[int] = []
+    while len(found) < count:
+        port = next(_ports)
+        if port not in found and _is_free(port):
+            found.append(port)
+    return found
+
+
+def free_addresses(count: int) -> list[str]:
+    """Of this machine, as configurations have them."""
+    return [f"127.0.0.1:{port}" for port in free_ports(count)]
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def _own() -> Iterator[int]:
+    """The ports of this process of tests, for ever; another one that runs beside it has others."""
+    lowest, highest = 10_000, 32_000
+    chosen = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    if chosen.exists():
+        first, last = map(int, chosen.read_text().split())
+        lowest, highest = max(
+            (lowest, min(highest, first)), (last + 1, 65_536), key=lambda ends: ends[1] - ends[0]
+        )
+    stretches = (highest - lowest) // STRETCH
+    begin = lowest + os.getpid() % stretches * STRETCH
+    return cycle(range(begin, begin + STRETCH))
+
+
+_ports = _own()
