@@ -2,6 +2,8 @@
 
 import json
 import math
+import random
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +111,59 @@ def test_a_server_sees_more_than_those_who_see_models() -> None:
     assert epsilons(mechanism, 0) == Epsilons(0.0, 0.0)
 
 
-@pytest.mark.parametrize("wrong", [(0.0, 1.0, DELTA), (1.0, 0.0, DELTA), (1.0, 1.5, DELTA), (1.0, 1.0, 1.0)])
-def test_mechanisms_that_cannot_be(wrong: tuple[float, float, float]) -> None:
-    with pytest.raises(MisuseError, match="sigma is positive, sampling above 0"):
-        Mechanism.of(wrong[0], 3, *wrong[1:])
+def test_mechanisms_that_cannot_be() -> None:
+    """By name, with what can be: a value that is none, or of which nothing can be said."""
+    none: list[Any] = [0.0, -1.0, math.nan, math.inf, 1e-300, 1e300, 10**400, "1", True, None]
+    for wrong in [*none, 1e-4, 1e7]:
+        with pytest.raises(
+            MisuseError, match=r"sigma = .* cannot be accounted: from 0\.001 to 1000000; less"
+        ):
+            Mechanism.of(wrong)
+    for wrong in [*none, 1e-7, 1.5]:
+        if wrong is not True:
+            with pytest.raises(MisuseError, match=r"sampling = .* cannot be accounted: from 1e-06 to 1; it"):
+                Mechanism.of(1.0, sampling=wrong)
+    for wrong in [*none, 1e-11, 1.0]:
+        with pytest.raises(MisuseError, match=r"δ = .* cannot be accounted: from 1e-10 to 0\.9999999999; it"):
+            Mechanism.of(1.0, delta=wrong)
+    for rounds in (-1, 1_000_001, 10**400):
+        with pytest.raises(MisuseError, match=r"of 1000000 rounds and no more .* add up both"):
+            epsilons(Mechanism.of(1.0), rounds)
+
+
+def test_an_epsilon_that_hides_nothing_is_told() -> None:
+    """The closed form of Rényi's bound, with less noise than privacy losses can be composed for."""
+    for sigma, sampling in ((1e-3, 1.0), (0.02, 0.5), (1e-3, 1e-6)):
+        found = epsilon(sigma, sampling, 1, DELTA)
+        assert 1000 < found < 1.1 * (1 / (2 * sigma**2) + math.sqrt(2 * math.log(1 / DELTA)) / sigma)
+    assert epsilon(2.0, 1.0, 100_000, DELTA) > 12_500
+    # On both sides of where the way to account changes, what is told is nearly the same.
+    below, above = (epsilon(sigma, 1.0, 1, DELTA) for sigma in (0.0250, 0.0242))
+    assert 950 < below < 1000 < above < 1100
+
+
+@pytest.mark.parametrize("trials", [12, pytest.param(100, marks=pytest.mark.long)])
+def test_what_can_be_accounted_is(trials: int) -> None:
+    """Whatever noise, sampling, rounds and δ: a finite ε that is no more for more noise, or one of tacit's
+    errors."""
+    rnd = random.Random(trials)
+    for _ in range(trials):
+        noise, delta = 10 ** rnd.uniform(-3.2, 6.2), 10 ** rnd.uniform(-10.2, 0.0)
+        sampling = rnd.choice((1.0, 10 ** rnd.uniform(-6.2, 0.0)))
+        rounds = int(10 ** rnd.uniform(0.0, 2.0 if sampling < 1 else 6.1))
+        try:
+            found = epsilons(Mechanism.of(noise, 1, sampling, delta), rounds)
+        except MisuseError:
+            # Outside of what can be accounted, and nothing else is refused.
+            within = 1e-3 <= noise <= 1e6 and sampling >= 1e-6 and 1 <= rounds <= 1_000_000
+            assert not (within and 1e-10 <= delta <= 1 - 1e-10)
+            continue
+        for each in (found.to_server, found.to_others):
+            assert 0 <= each < math.inf
+        assert found.to_others <= found.to_server + 1e-4
+        if noise < 1e6:
+            louder = epsilons(Mechanism.of(min(2 * noise, 1e6), 1, sampling, delta), rounds)
+            assert louder.to_server <= found.to_server + 1e-4
 
 
 def test_a_budget_ends_rounds_and_outlasts_restarts(tmp_path: Path) -> None:
@@ -135,17 +186,20 @@ def test_a_budget_ends_rounds_and_outlasts_restarts(tmp_path: Path) -> None:
 
 def test_accounts_that_are_none(tmp_path: Path) -> None:
     mechanism, path = Mechanism.of(1.0), tmp_path / "account.json"
-    for text in ("", "[]", "{}", '{"rounds": 1}', "null"):
-        path.write_text(text)
+    kept = json.dumps(asdict(mechanism))
+    rounds = ("-1", "1000001", "true", "1.0", "NaN", '"1"', "9" * 400, "9" * 5000)
+    for text in ("", "[]", "{}", '{"rounds": 1}', "null", "[" * 100_000, *rounds):
+        path.write_text(f'{{"mechanism": {kept}, "rounds": {text}}}' if text in rounds else text)
         with pytest.raises(SetupError, match="is no account"):
             Account(path, mechanism)
     Account(tmp_path / "other", Mechanism.of(2.0)).spend()
     with pytest.raises(SetupError, match="a federation keeps its noise"):
         Account(tmp_path / "other", mechanism)
-    entries = json.loads((tmp_path / "other").read_text())
-    (tmp_path / "other").write_text(json.dumps(entries | {"rounds": -1}))
-    with pytest.raises(SetupError, match="-1 rounds"):
-        Account(tmp_path / "other", Mechanism.of(2.0))
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(SetupError, match="is no account"):
+        Account(path, mechanism)
+    with pytest.raises(SetupError, match="is no account"):
+        Account(tmp_path, mechanism)
     with pytest.raises(SetupError, match="cannot write the account"):
         Account(tmp_path / "nowhere" / "account", mechanism).spend()
 

@@ -4,19 +4,19 @@ The unit is a client: results are compared with those without it. Every round ad
 that one client changes by one bound at most. Two accounts are kept of the same rounds, at one δ:
 
 - *against a server*, which sees who takes part, so that chance in choosing clients hides nobody from it, and
-  which
-  knows all of the noise but what it lacks;
+  which knows all of the noise but what it lacks;
 - *against those who see models only*: all the noise counts, and where clients are drawn independently, each
-  with a
-  probability that is the same in all rounds (Poisson sampling), so does that.
+  with a probability that is the same in all rounds (Poisson sampling), so does that.
 
 Both are composed by privacy loss distributions (dp-accounting) and checked by Rényi's divergence, which may
-only give more. The account lies in a file that is written whole before a round reveals anything: a round that
-fails has spent its part, and none is free. A round that would overspend is refused.
+only give more; an ε that hides nothing is told by Rényi's bound. The account lies in a file that is written
+whole before a round reveals anything: a round that fails has spent its part, and none is free. A round that
+would overspend is refused.
 """
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,14 +24,31 @@ from pathlib import Path
 from tacit.errors import MisuseError, SetupError
 from tacit.federated.lasting import write
 
-#: Steps of the grid of privacy losses, which are rounded up to it; of one Gaussian relative to ε.
+#: Steps of the grid of privacy losses, which are rounded up to it, where a round spends an ε of 1 or less;
+#: relative to that ε where it is more, and to all rounds' where that is less (but for LEAST).
 GRID = 1e-4
+LEAST = 1e-2
 
-#: Orders of Rényi's divergence.
-ORDERS = (*range(2, 65), 128, 256, 512, 1024)
+#: Orders of Rényi's divergence; those below 2 for noise that hides little.
+ORDERS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, *range(2, 65), 128, 256, 512, 1024)
 
-#: By how much the ε of privacy loss distributions may be above Rényi's: their grid rounds losses up.
+#: By how much the ε of privacy loss distributions may be above Rényi's, besides GRID: they round losses up.
 TOLERANCE = 1.01
+
+#: The ε up to which privacy losses are composed: beyond, their grid takes memory that nobody has, and either
+#: number says that nothing is hidden.
+GREATEST = 1000.0
+
+#: What can be accounted: from, to, and what it is. Outside of these, floats do not tell chances apart.
+LIMITS = {
+    "sigma": (1e-3, 1e6, "less noise than that hides nothing, and more drowns every result"),
+    "noise": (1e-3, 2e6, "it is sigma, or of several parts of it"),
+    "sampling": (1e-6, 1.0, "it is the chance with which a client is drawn, 1 if all are"),
+    "δ": (1e-10, 1 - 1e-10, "it is the chance that ε does not hold: well below one client's part, as 1e-5"),
+}
+
+#: Rounds that can be accounted.
+MOST_ROUNDS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -53,11 +70,7 @@ class Mechanism:
         Raises:
             MisuseError: a value that cannot be.
         """
-        if not (0 < sigma < math.inf and 0 < sampling <= 1 and 0 < delta < 1):
-            raise MisuseError(
-                f"sigma {sigma}, sampling {sampling}, δ {delta}: sigma is positive, sampling above 0 and up "
-                "to 1, δ between 0 and 1"
-            )
+        _check({"sigma": sigma, "sampling": sampling, "δ": delta})
         return Mechanism(sigma, sigma * math.sqrt(parts), sampling, delta)
 
 
@@ -83,8 +96,15 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float) -> float:
     come or leave.
 
     Raises:
+        MisuseError: what cannot be accounted.
         SetupError: dp-accounting is not installed, or its two ways contradict each other.
     """
+    _check({"noise": noise, "sampling": sampling, "δ": delta})
+    if not 0 <= rounds <= MOST_ROUNDS:
+        raise MisuseError(
+            f"a mechanism of {MOST_ROUNDS} rounds and no more can be accounted: begin a new account with a "
+            "new δ for those to come, and add up both ε and both δ"
+        )
     if not rounds:
         return 0.0
     try:
@@ -98,12 +118,22 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float) -> float:
         # Many Gaussians are one: on the sum of what they tell.
         event, rounds = dp_accounting.GaussianDpEvent(noise / math.sqrt(rounds)), 1
     by_renyi = float(rdp.RdpAccountant(ORDERS).compose(event, rounds).get_epsilon(delta))
-    grid = GRID if sampling < 1 else GRID * max(1.0, by_renyi)
+    if by_renyi > GREATEST:
+        return by_renyi
+    grid = GRID * max(by_renyi / rounds, min(1.0, max(by_renyi, LEAST)))
     accountant = pld.PLDAccountant(value_discretization_interval=grid)
     by_losses = float(accountant.compose(event, rounds).get_epsilon(delta))
-    if not by_losses <= by_renyi * TOLERANCE:
+    if not by_losses <= by_renyi * TOLERANCE + GRID:
         raise SetupError(f"two ways to account contradict each other: ε of {by_losses} and {by_renyi}")
     return by_losses
+
+
+def _check(values: Mapping[str, float]) -> None:
+    """Whether all are within their limits."""
+    for name, value in values.items():
+        least, most, why = LIMITS[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise MisuseError(f"{name} = {value!r} cannot be accounted: from {least:g} to {most:.10g}; {why}")
 
 
 class Account:
@@ -158,15 +188,15 @@ class Account:
 
 
 def _read(path: Path, mechanism: Mechanism) -> int:
-    if not path.exists():
-        return 0
     try:
         entries = json.loads(path.read_text())
         rounds, kept = entries["rounds"], entries["mechanism"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except FileNotFoundError:
+        return 0
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise SetupError(f"{path} is no account: {error}") from None
-    if not isinstance(rounds, int) or rounds < 0:
-        raise SetupError(f"{path} is no account: {rounds!r} rounds")
+    if type(rounds) is not int or not 0 <= rounds <= MOST_ROUNDS:
+        raise SetupError(f"{path} is no account: its rounds are no count from 0 to {MOST_ROUNDS}")
     if kept != asdict(mechanism):
         raise SetupError(
             f"{path} is the account of {kept}, not of {asdict(mechanism)}: a federation keeps its noise"
