@@ -49,6 +49,7 @@ INSIDE = {
         ["gaussian", "group", "learned", "operand", "width"],
         ["correlations", "cost", "submission", "tree"],
         ["protocol"],
+        ["lanes"],
         ["additive", "functions", "integers", "plain", "replicated", "series"],
         ["providers"],
         ["open"],

@@ -15,6 +15,17 @@ pub struct Cost {
     pub bits: u64,
 }
 
+impl Cost {
+    /// Side by side: rounds are shared.
+    #[must_use]
+    pub fn beside(self, other: Self) -> Self {
+        Self {
+            rounds: self.rounds.max(other.rounds),
+            bits: self.bits + other.bits,
+        }
+    }
+}
+
 impl std::ops::Add for Cost {
     type Output = Self;
 

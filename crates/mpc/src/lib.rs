@@ -30,6 +30,7 @@ pub mod gaussian;
 mod group;
 pub mod integers;
 mod keys;
+mod lanes;
 pub mod learned;
 mod leaves;
 pub mod making;
@@ -52,7 +53,7 @@ pub use cost::{Cost, Opening, Operation};
 pub use net::{Error, Result};
 pub use open::{Settings, consuming, is_dealt, open, sources};
 pub use operand::{Bilinear, Join, Name, Operand, Parts, PartsMut, Recipient, Shift};
-pub use protocol::{Correlated, Protocol};
+pub use protocol::{Correlated, Lane, Next, Protocol};
 #[cfg(feature = "mutation")]
 pub use providers::open_exactly;
 pub use providers::{Needs, PROTOCOLS, ProtocolProvider, SOURCES, SourceProvider, Transfers};

@@ -4,9 +4,10 @@
 //! against it. **Adversary:** none, there is no secrecy. It refuses to run over a network.
 
 use crate::bits::bit_at;
+use crate::lanes;
 use crate::{
-    Bilinear, Bits, Cost, Join, Operand, Operation, Parts, PartsMut, Protocol, Recipient, Result,
-    Shift, ThreatModel, Trust,
+    Bilinear, Bits, Cost, Join, Next, Operand, Operation, Parts, PartsMut, Protocol, Recipient,
+    Result, Shift, ThreatModel, Trust,
 };
 use net::Channel;
 use ring::planes::{split, words_of};
@@ -95,6 +96,10 @@ impl Protocol for Plain {
             rounds: 1,
             bits: bits * (self.channel.parties() as u64 - 1),
         }
+    }
+
+    fn side_by_side(&mut self, next: Next) -> Result<()> {
+        lanes::one_by_one(self, next)
     }
 
     fn share(

@@ -100,6 +100,13 @@ pub trait Protocol: Send {
     /// Each bit as the ring element 0 or 1, for a binary sharing of one plane.
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()>;
 
+    /// Runs lanes until none is left and none begins: side by side where that saves rounds. What is under way together
+    /// takes the rounds of the longest, and sends what each sends.
+    ///
+    /// # Errors
+    /// Of the first lane that fails.
+    fn side_by_side(&mut self, next: Next) -> Result<()>;
+
     /// What the servers of a federation need, where the protocol has it.
     fn federated(&mut self) -> Option<&mut dyn Federated> {
         None
@@ -110,6 +117,13 @@ pub trait Protocol: Send {
         None
     }
 }
+
+/// Work on a protocol. It shares nothing, and opens something only where all that is public has been compared before, as
+/// by [`Channel::begin_opening`].
+pub type Lane = Box<dyn FnOnce(&mut dyn Protocol) -> Result<()> + Send>;
+
+/// What begins side by side with what is under way; asked for again whenever a lane has ended.
+pub type Next<'n> = &'n mut dyn FnMut() -> Vec<Lane>;
 
 /// A protocol that consumes correlations, seen from whoever accounts for them.
 pub trait Correlated {

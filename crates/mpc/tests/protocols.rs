@@ -54,6 +54,7 @@ for_every_protocol! {
     integers::{quotients, quotients_by_what_is_known, comparisons},
     series::{values},
     cost::{declared_is_measured},
+    lanes::{results, rounds_are_shared, failures},
 }
 
 // The reference rounds to the nearest; shares round at random.

@@ -2,6 +2,7 @@
 
 mod divergence;
 mod ending;
+mod turns;
 
 use crate::agreement::{Agreement, Disagreement, TURNS};
 use crate::error::{Error, Result};
@@ -13,6 +14,7 @@ use crate::parameters::Parameters;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
+pub use turns::{Turned, Watch};
 
 /// Sees, and may change, each payload that arrives: sender, step, words. For tests.
 pub type Tap = Box<dyn FnMut(usize, &str, &mut Vec<u64>) + Send>;
@@ -55,6 +57,10 @@ pub struct Channel {
     id: u16,
     step: Arc<str>,
     sequence: u64,
+    /// The number of the step that began last.
+    last: u64,
+    /// Whether steps take turns.
+    turns: bool,
     /// Of all that was asked of this channel.
     parameters: Parameters,
     /// The same when the current step began: what its messages carry.
@@ -101,6 +107,8 @@ impl Channel {
             id,
             step: "start".into(),
             sequence: 0,
+            last: 0,
+            turns: false,
             parameters: Parameters::default(),
             begun: Parameters::default(),
             history: [0; 64],
@@ -159,8 +167,12 @@ impl Channel {
     /// all parties. Takes up to two rounds where that has not ridden on earlier messages, or nothing.
     ///
     /// # Errors
-    /// `Differ` for public values that differ; as [`Channel::receive`].
+    /// `Differ` for public values that differ; `Misuse` where steps take turns and something is to be compared; as
+    /// [`Channel::receive`].
     pub fn begin_opening(&mut self, name: &str, parameters: &[u64]) -> Result<()> {
+        if self.turns {
+            return self.begin_opening_in_turn(name, parameters);
+        }
         self.start(name, parameters, true);
         for turn in 0..TURNS {
             for peer in 0..self.parties() {
@@ -182,7 +194,8 @@ impl Channel {
     }
 
     fn start(&mut self, name: &str, parameters: &[u64], opening: bool) {
-        self.sequence += 1;
+        self.last += 1;
+        self.sequence = self.last;
         self.agreed = 0;
         self.step = self.named(name);
         self.parameters.fold_bytes(self.step.as_bytes());
@@ -190,7 +203,7 @@ impl Channel {
             .iter()
             .for_each(|word| self.parameters.fold(*word));
         self.set_begun();
-        if let Some(agreement) = &mut self.agreement {
+        if let Some(agreement) = self.agreement.as_mut().filter(|_| !self.turns) {
             agreement.begin(self.sequence, opening);
         }
     }
@@ -306,7 +319,7 @@ impl Channel {
             ))));
         }
         let rider = match &mut self.agreement {
-            Some(agreement) if to < self.shared.parties() => agreement.ride(to),
+            Some(agreement) if to < self.shared.parties() && !self.turns => agreement.ride(to),
             _ => Vec::new(),
         };
         let frame = Frame {
@@ -366,6 +379,7 @@ impl Channel {
                 Arrival::Message(frame) if frame.kind == Kind::End => return Ok(None),
                 Arrival::Message(frame) => {
                     self.sequence = frame.sequence;
+                    self.last = frame.sequence;
                     self.step = Arc::clone(&frame.name);
                     self.parameters = Parameters::of(frame.parameters);
                     self.begun = self.parameters;

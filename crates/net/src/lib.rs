@@ -35,7 +35,7 @@ mod spare;
 pub mod tcp;
 
 pub use agreement::{Agreement, Disagreement, LONGEST_RIDER};
-pub use channel::{Channel, Patience, Tap};
+pub use channel::{Channel, Patience, Tap, Turned, Watch};
 pub use error::{DEALER, Difference, Error, Place, Result, cause, no_thread};
 pub use mesh::Mesh;
 pub use meter::{Meter, Reading};

@@ -252,3 +252,76 @@ fn long_chains_are_trees() {
         Ok(())
     });
 }
+
+/// Words that are made of each other at random. Quotients apart, whose rounds are not declared.
+fn made_at_random(words: &mut Vec<Word>, random: &mut Random) {
+    let w = &mut Secret;
+    for _ in 0..40 {
+        let drawn = random.words(4);
+        let of = |at: usize| words[drawn[at] as usize % words.len()].clone();
+        let (x, y) = (of(0), of(1));
+        let made = match drawn[2] % 13 {
+            0 => w.add(&x, &y),
+            1 => w.subtract(&x, &y),
+            2 => w.multiply(&x, &y),
+            3 => w.and(&x, &y),
+            4 => w.or(&x, &y),
+            5 => w.xor(&x, &y),
+            6 => w.less(&x, &y, Signs::Signed),
+            7 => w.less(&x, &y, Signs::Unsigned),
+            8 => w.is_zero(&x),
+            9 => {
+                let less = w.less(&x, &y, Signs::Signed);
+                let z = of(3);
+                w.select(&less, &y, &z)
+            }
+            10 => w.shift_right(&x, &Word::Public(drawn[3] % 64), Signs::Signed),
+            11 => w.extend(&x, 1 + (drawn[3] % 64) as u32, Signs::Signed),
+            _ => w.population(&x),
+        };
+        words.push(made);
+    }
+}
+
+/// Rounds are those of the longest chain of operations, whatever kinds they are of, and of the opening. In replicated
+/// sharing, where parties begin and end at different times, they are a fifth more at most.
+#[test]
+fn kinds_share_rounds() {
+    for (protocol, graphs) in [(ADDITIVE, 100), ("additive_3_dealer", 20), (REPLICATED, 50)] {
+        let (mut longest, mut taken) = (0, 0);
+        for seed in 0..graphs {
+            let readings = run(protocol, usual_parties(protocol), |p| {
+                let mut random = Random::new(seed);
+                let values = random.words(6);
+                let own = (p.party() == 0).then_some(&values[..]);
+                let mut words = share_integers(p, 0, own, 6, 8)?;
+                // All parties have the shares.
+                reveal(p, &words[..1], Recipient::All)?;
+                made_at_random(&mut words, &mut random);
+                let last = words.split_off(words.len() - 8);
+                drop(words);
+                let longest = riscv::secret::evaluation::longest(p, &last);
+                let before = p.channel().meter().totals().rounds;
+                reveal(p, &last, Recipient::All)?;
+                Ok((longest + 1, p.channel().meter().totals().rounds - before))
+            });
+            let most = readings
+                .iter()
+                .map(|reading| reading.1)
+                .max()
+                .expect("a party");
+            let chain = readings[0].0;
+            assert!(
+                5 * most <= 6 * chain,
+                "{protocol}, {seed}: {most} rounds for {chain}"
+            );
+            assert!(
+                protocol == REPLICATED || most == chain,
+                "{protocol}, {seed}: {most} rounds for {chain}"
+            );
+            longest += chain;
+            taken += most;
+        }
+        println!("{protocol}: {taken} rounds for chains of {longest}");
+    }
+}

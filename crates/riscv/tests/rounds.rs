@@ -41,7 +41,7 @@ fn lists_of_a_thousand() {
         inputs: vec![("a", 8, of(2)), ("b", 8, of(3))],
         output: ("common", 8),
     };
-    takes("intersection", &case, &common, (130, 2_000_000));
+    takes("intersection", &case, &common, (114, 1_810_000));
 }
 
 #[test]

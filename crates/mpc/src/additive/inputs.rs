@@ -107,6 +107,7 @@ impl Additive {
         let mut packed = vec![0; ring::pack::packed_words(n, bits)];
         ring::pack::pack_low(&share, bits, &mut packed);
         self.send_to_all(&packed, Recipient::All)?;
+        self.0.round()?;
         let mut theirs = vec![0; n];
         for peer in self.peers() {
             let received = self.channel.receive(peer, packed.len())?;
@@ -140,6 +141,7 @@ impl Additive {
             return Ok(to.includes(self.channel.party()).then_some(share));
         }
         self.send_to_all(&share, to)?;
+        self.0.round()?;
         if !to.includes(self.channel.party()) {
             return Ok(None);
         }

@@ -36,18 +36,23 @@ mod truncation;
 
 use crate::correlations::Demand;
 use crate::correlations::supply::Supply;
+use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
-    Bilinear, Bits, Correlated, Cost, Error, Join, Name, Operand, Operation, Parts, PartsMut,
+    Bilinear, Bits, Correlated, Cost, Error, Join, Name, Next, Operand, Operation, Parts, PartsMut,
     Protocol, Recipient, Result, Shift, ThreatModel, Trust, keys,
 };
 use net::{Channel, Reading};
 use products::Masked;
 use ring::stream::{Key, Stream};
 use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 /// One party of additive sharing.
-pub struct Additive {
+pub struct Additive(Turn<Party>);
+
+/// What a party has.
+pub struct Party {
     channel: Channel,
     supply: Supply,
     /// Shared with each other party; none with oneself.
@@ -86,7 +91,7 @@ impl Additive {
         channel.begin("agree on keys");
         let stream = |key: Option<Key>| key.map(|key| Stream::new(&key, "additive: pair"));
         let pairs = keys::pairs(&mut channel)?.into_iter().map(stream).collect();
-        Ok(Self {
+        Ok(Self(Turn::alone(Party {
             channel,
             supply,
             pairs,
@@ -94,7 +99,7 @@ impl Additive {
             trust,
             #[cfg(feature = "mutation")]
             watcher: None,
-        })
+        })))
     }
 
     /// The streams with the other parties, by party, to be mutated.
@@ -118,6 +123,38 @@ impl Additive {
 
     fn is_first(&self) -> bool {
         self.channel.party() == 0
+    }
+}
+
+impl Deref for Additive {
+    type Target = Party;
+
+    fn deref(&self) -> &Party {
+        &self.0
+    }
+}
+
+impl DerefMut for Additive {
+    fn deref_mut(&mut self) -> &mut Party {
+        &mut self.0
+    }
+}
+
+impl Linked for Party {
+    fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+}
+
+impl Turns for Additive {
+    type State = Party;
+
+    fn with(turn: Turn<Party>) -> Self {
+        Self(turn)
+    }
+
+    fn turn(&mut self) -> &mut Turn<Party> {
+        &mut self.0
     }
 }
 
@@ -255,6 +292,10 @@ impl Protocol for Additive {
 
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
         self.bit_as_word(bit, only_mut(out))
+    }
+
+    fn side_by_side(&mut self, next: Next) -> Result<()> {
+        lanes::run(self, next)
     }
 
     fn correlated(&mut self) -> Option<&mut dyn Correlated> {

@@ -53,6 +53,7 @@ impl Additive {
         for peer in (0..parties).filter(|peer| *peer != me) {
             self.channel.send(peer, message.clone())?;
         }
+        self.0.round()?;
         for peer in (0..parties).filter(|peer| *peer != me) {
             let theirs = self.channel.receive(peer, message.len())?;
             let (their_bits, their_words) = theirs.split_at(bits.len());

@@ -105,6 +105,7 @@ impl Additive {
             .for_each(|(bit, mask)| *bit ^= mask);
         let peer = 1 - self.channel.party();
         self.channel.send(peer, mine.clone())?;
+        self.0.round()?;
         let theirs = self.channel.receive(peer, mine.len())?;
         #[cfg(feature = "mutation")]
         self.show(&theirs);

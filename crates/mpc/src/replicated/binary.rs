@@ -73,6 +73,7 @@ impl Replicated {
         );
         let (after, before) = (self.after(), self.before());
         self.send_some(before, message)?;
+        self.0.round()?;
         let theirs = if words == 0 {
             Vec::new()
         } else {
@@ -148,6 +149,7 @@ impl Replicated {
             place(&mut s[1], &masked, n, &role_0, width);
             self.channel.send(after, message)?;
         }
+        self.0.round()?;
         if !role_2.is_empty() {
             let run = role_2.len();
             let mask = expand(&of_2.with_next, 0, sent(run));

@@ -222,6 +222,7 @@ impl BitProduct<'_> {
             );
             protocol.channel.send(before, e2.clone())?;
         }
+        protocol.0.round()?;
         if !role_1.is_empty() {
             let mut e1 = e1(protocol.channel.receive(before, message)?);
             blocks::for_each(
@@ -237,6 +238,7 @@ impl BitProduct<'_> {
             let theirs = protocol.channel.receive(after, role_1.len())?;
             add_into(&mut second[role_1], &e1, &theirs);
         }
+        protocol.0.round()?;
         if !role_2.is_empty() {
             let theirs = protocol.channel.receive(before, role_2.len())?;
             add_into(&mut first[role_2], &e2, &theirs);

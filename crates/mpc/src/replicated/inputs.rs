@@ -119,6 +119,7 @@ impl Replicated {
         if to.includes(after) {
             self.channel.send(after, first.to_vec())?;
         }
+        self.0.round()?;
         if !to.includes(self.channel.party()) {
             return Ok(None);
         }

@@ -80,6 +80,7 @@ impl Replicated {
             self.channel.send(before, b2.clone())?;
             put(second, q, &role_2);
         }
+        self.0.round()?;
         if !role_1.is_empty() {
             let (sent, shared) = sizes(role_1.len());
             let q = expand(&masks[1].with_previous, 0, shared);
@@ -91,6 +92,7 @@ impl Replicated {
             put(first, q, &role_1);
             put(second, b2, &role_1);
         }
+        self.0.round()?;
         if !role_2.is_empty() {
             let (_, shared) = sizes(role_2.len());
             Group::Binary.add(&mut b2, &self.channel.receive(before, shared)?);

@@ -35,12 +35,14 @@ mod sign;
 pub mod submissions;
 mod truncation;
 
+use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
-    Bilinear, Bits, Cost, Error, Federated, Join, Operand, Operation, Parts, PartsMut, Protocol,
-    Recipient, Result, Shift, ThreatModel, Trust, keys,
+    Bilinear, Bits, Cost, Error, Federated, Join, Next, Operand, Operation, Parts, PartsMut,
+    Protocol, Recipient, Result, Shift, ThreatModel, Trust, keys,
 };
 use net::Channel;
 use ring::stream::Stream;
+use std::ops::{Deref, DerefMut};
 
 /// The components that a party holds: its own, and that of the next party.
 type Pair<'a> = [&'a [u64]; 2];
@@ -48,7 +50,10 @@ type Pair<'a> = [&'a [u64]; 2];
 type PairMut<'a> = [&'a mut [u64]; 2];
 
 /// One party of replicated sharing.
-pub struct Replicated {
+pub struct Replicated(Turn<Party>);
+
+/// What a party has.
+pub struct Party {
     channel: Channel,
     /// Shared with the next party, i + 1.
     next: Stream,
@@ -94,18 +99,24 @@ impl Replicated {
             )
         };
         let common = keys::common(&mut channel)?;
-        Ok(Self {
+        Ok(Self(Turn::alone(Party {
             next: pair(after),
             previous: pair(before),
             common: Stream::new(&common, "replicated: public coins"),
             channel,
-        })
+        })))
     }
 
     /// The streams with the next and with the previous party and the common one, to be mutated.
     #[cfg(feature = "mutation")]
     pub fn streams(&mut self) -> [&mut Stream; 3] {
-        [&mut self.next, &mut self.previous, &mut self.common]
+        let Party {
+            next,
+            previous,
+            common,
+            ..
+        } = &mut *self.0;
+        [next, previous, common]
     }
 
     fn after(&self) -> usize {
@@ -114,6 +125,38 @@ impl Replicated {
 
     fn before(&self) -> usize {
         (self.channel.party() + 2) % 3
+    }
+}
+
+impl Deref for Replicated {
+    type Target = Party;
+
+    fn deref(&self) -> &Party {
+        &self.0
+    }
+}
+
+impl DerefMut for Replicated {
+    fn deref_mut(&mut self) -> &mut Party {
+        &mut self.0
+    }
+}
+
+impl Linked for Party {
+    fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+}
+
+impl Turns for Replicated {
+    type State = Party;
+
+    fn with(turn: Turn<Party>) -> Self {
+        Self(turn)
+    }
+
+    fn turn(&mut self) -> &mut Turn<Party> {
+        &mut self.0
     }
 }
 
@@ -246,6 +289,10 @@ impl Protocol for Replicated {
 
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
         self.bit_as_word(bit, pair_mut(out))
+    }
+
+    fn side_by_side(&mut self, next: Next) -> Result<()> {
+        lanes::run(self, next)
     }
 
     fn federated(&mut self) -> Option<&mut dyn Federated> {

@@ -59,6 +59,7 @@ impl Replicated {
         masked_product(map, [x, y], first, [whole]);
         let (after, before) = (self.after(), self.before());
         self.channel.send(before, message)?;
+        self.0.round()?;
         let theirs = self.channel.receive(after, n)?;
         second.copy_from_slice(&theirs);
         self.channel.give_back(theirs);
@@ -106,10 +107,13 @@ impl Replicated {
         self.send_some(before, z2)?;
         let mut truncation = self.truncation(n, shift, [first, second]);
         truncation.open(self)?;
+        self.0.round()?;
         self.receive_and_add(before, truncation.known(r2))?;
         truncation.help(self)?;
         self.receive_and_add(after, truncation.known(r1))?;
         truncation.middle(self)?;
+        self.0.round()?;
+        truncation.helped(self)?;
         truncation.close(self)
     }
 

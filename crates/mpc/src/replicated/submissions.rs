@@ -38,7 +38,7 @@
 //! guesses of x, since it knows all but the rest). A sum that is passed on is a function of the rests. A ticket is
 //! a function of the statement, which all see, and of a key that says nothing of any other word of its stream.
 
-use super::{PairMut, Replicated, pair, pair_mut};
+use super::{PairMut, Party, Replicated, pair, pair_mut};
 use crate::blocks;
 use crate::submission::{Component, Federated, Secret, Summed, Vector};
 use crate::width::Width;
@@ -192,7 +192,8 @@ impl Federated for Replicated {
     fn secrets(&mut self) -> [Secret; 2] {
         const WORDS: usize = size_of::<Secret>() / size_of::<u64>();
         self.channel.begin_of("keys of tickets", WORDS, &[]);
-        [&mut self.next, &mut self.previous].map(|stream| {
+        let Party { next, previous, .. } = &mut **self;
+        [next, previous].map(|stream| {
             let mut words = [0; WORDS];
             stream.reserve(WORDS).fill(0, &mut words);
             let bytes = net::bytes::from_words(&words, size_of::<Secret>());

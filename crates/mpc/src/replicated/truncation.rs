@@ -45,7 +45,7 @@ use ring::parallel::Rates;
 use ring::stream::Reserved;
 use std::ops::Range;
 
-/// One truncation under way. Its four stages are called in the order open, help, middle, close; each
+/// One truncation under way. Its stages are called in the order open, help, middle, helped, close; each
 /// does the work of one role on the elements where this party plays it. Until that stage the first output holds
 /// what the role knows of them: s without its offset, or t.
 pub(super) struct Truncation<'a> {
@@ -65,7 +65,10 @@ impl Replicated {
         let mut truncation = self.truncation(n, shift, [first, second]);
         truncation.open(self)?;
         truncation.help(self)?;
+        self.0.round()?;
         truncation.middle(self)?;
+        truncation.helped(self)?;
+        self.0.round()?;
         truncation.close(self)
     }
 
@@ -250,9 +253,19 @@ impl Truncation<'_> {
             },
         );
         protocol.channel.give_back(opened);
-        protocol.channel.send(after, message)?;
+        protocol.channel.send(after, message)
+    }
+
+    /// The end of role 1, in the round after the one in which role 2 has helped.
+    pub(super) fn helped(&mut self, protocol: &mut Replicated) -> Result<()> {
+        let (range, f) = (self.ranges[1].clone(), self.bits);
+        let n = range.len();
+        if n == 0 {
+            return Ok(());
+        }
+        let after = protocol.after();
         let helped = protocol.channel.receive(after, packed_words(n, f))?;
-        add_high(y2, &helped, f);
+        add_high(&mut self.out[1][range], &helped, f);
         protocol.channel.give_back(helped);
         Ok(())
     }

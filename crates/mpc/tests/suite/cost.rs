@@ -4,7 +4,7 @@ use mpc::{Bilinear, Cost, Join, Opening, Operand, Operation, Protocol, Recipient
 use ring::planes::words_of;
 use testkit::{Shared, run, usual_parties};
 
-fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> {
+pub(super) fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> {
     let size = |n: u64| usize::try_from(n).expect("a test's size");
     let out = |p: &mut dyn Protocol, n: u64| Shared::zeros(p, size(n));
     let (Operation::Share { n }

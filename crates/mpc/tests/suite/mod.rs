@@ -6,6 +6,7 @@ pub mod cost;
 pub mod functions;
 pub mod inputs;
 pub mod integers;
+pub mod lanes;
 pub mod products;
 pub mod series;
 pub mod truncation;

@@ -141,7 +141,7 @@ impl Channel {
 
     /// The running hash at a step, unless that is to come, or long ago.
     fn passed(&self, sequence: u64) -> Option<u64> {
-        let ago = self.sequence.checked_sub(sequence)?;
+        let ago = self.last.checked_sub(sequence)?;
         let known = ago < self.history.len() as u64;
         known.then(|| self.history[sequence as usize % self.history.len()])
     }

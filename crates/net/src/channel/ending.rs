@@ -30,7 +30,8 @@ impl Channel {
         }
         self.parameters = self.begun;
         self.parameters.fold_bytes(b"end");
-        self.sequence += 1;
+        self.last += 1;
+        self.sequence = self.last;
         self.agreed = 0;
         self.set_begun();
         let others: Vec<usize> = (0..self.parties())

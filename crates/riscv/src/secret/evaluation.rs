@@ -2,15 +2,16 @@
 
 use super::node::{Components, Facts, Form, Node, Word, low};
 use super::opaque;
-use super::operations::{columns, public, rows, slices, written};
-use super::order::{Key, Wanted, compute};
+use super::operations::{Publics, columns, rows, slices, written};
+use super::order::{self, Key, Wanted, compute};
 use super::packing::Places;
 use super::steps::Local;
 use crate::real::Real;
 use crate::words::{Plain, Signs, Words};
-use mpc::{Error, Protocol, Recipient, Result};
+use mpc::{Error, Lane, Protocol, Recipient, Result};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::mpsc::channel;
 
 /// Shares words that `owner` has, in both forms; the others pass `None`.
 ///
@@ -98,8 +99,9 @@ pub fn summands(protocol: &mut dyn Protocol, words: &[Word]) -> Result<Vec<Vec<u
     };
     let wanted: Vec<Wanted> = words.iter().filter_map(secret).collect();
     compute(protocol, &wanted)?;
+    let publics = Publics::of(protocol);
     let components = |word: &Word| match word {
-        Word::Public(value) => public(protocol, *value, Form::Arithmetic),
+        Word::Public(value) => publics.components(*value, Form::Arithmetic),
         Word::Secret(node) => node.computed(Form::Arithmetic).expect("it was wanted"),
     };
     let rows: Vec<Components> = words.iter().map(components).collect();
@@ -137,66 +139,109 @@ pub fn reveal(
     }))
 }
 
+/// Rounds of the longest chain of steps that opening words waits for, without the opening.
+#[must_use]
+pub fn longest(protocol: &dyn Protocol, words: &[Word]) -> u64 {
+    let wanted: Vec<Wanted> = words.iter().filter_map(wanted).collect();
+    order::longest(protocol, &wanted)
+}
+
+/// What is opened of a secret word: in the form that is nearer.
+fn wanted(word: &Word) -> Option<Wanted> {
+    let form = if word.has(Form::Arithmetic) {
+        Form::Arithmetic
+    } else {
+        Form::Binary
+    };
+    match word {
+        Word::Public(_) => None,
+        Word::Secret(node) => Some((node.clone(), form)),
+    }
+}
+
 fn reveal_words(
     protocol: &mut dyn Protocol,
     words: &[Word],
     to: Recipient,
 ) -> Result<Option<Vec<u64>>> {
-    // The form that is nearer.
-    let form = |word: &Word| {
-        if word.has(Form::Arithmetic) {
-            Form::Arithmetic
-        } else {
-            Form::Binary
-        }
-    };
-    let secret = |word: &Word| match word {
-        Word::Public(_) => None,
-        Word::Secret(node) => Some((node.clone(), form(word))),
-    };
-    let wanted: Vec<Wanted> = words.iter().filter_map(secret).collect();
+    let forms: Vec<Option<Wanted>> = words.iter().map(wanted).collect();
+    let wanted: Vec<Wanted> = forms.iter().flatten().cloned().collect();
     compute(protocol, &wanted)?;
-    let mut opened: HashMap<Key, u64> = HashMap::new();
-    for form in [Form::Arithmetic, Form::Binary] {
-        let of_form: Vec<&Wanted> = wanted.iter().filter(|wanted| wanted.1 == form).collect();
-        if of_form.is_empty() {
-            continue;
-        }
-        let components: Vec<Components> = of_form
+    let of_forms = [Form::Arithmetic, Form::Binary].map(|form| {
+        let of_form = wanted.iter().filter(|wanted| wanted.1 == form);
+        of_form.cloned().collect::<Vec<Wanted>>()
+    });
+    // Both in one round, before which all that is public is compared.
+    if of_forms.iter().all(|of_form| !of_form.is_empty()) {
+        protocol.channel().begin_opening("open", &[])?;
+    }
+    let (give, opened) = channel();
+    let lane = |(at, of_form): (usize, &Vec<Wanted>)| -> Lane {
+        let (give, closed) = (give.clone(), Closed::of(of_form));
+        Box::new(move |protocol| {
+            let values = closed.open(protocol, to)?;
+            // Whoever asked is there until both have ended.
+            let _ = give.send((at, values));
+            Ok(())
+        })
+    };
+    let all = of_forms.iter().enumerate();
+    let lanes = all.filter(|(_, of_form)| !of_form.is_empty()).map(lane);
+    let mut lanes = Some(lanes.collect());
+    protocol.side_by_side(&mut || lanes.take().unwrap_or_default())?;
+    let mut values: HashMap<Key, u64> = HashMap::new();
+    for (at, opened) in opened.try_iter() {
+        let keys = of_forms[at]
             .iter()
-            .map(|(node, form)| node.computed(*form).expect("it was wanted"))
-            .collect();
-        let values = match form {
-            Form::Arithmetic => {
-                let parts = columns(protocol, &components);
-                protocol.reveal(&slices(&parts), to)?
-            }
-            Form::Binary => {
-                // The low bits that may be one say all.
-                let facts: Vec<Facts> = of_form.iter().map(|(node, _)| node.facts).collect();
-                let masks = facts.iter().map(|facts| facts.ones & low(facts.width));
-                let places = Places::of(masks.collect());
-                let bits = places.pack_shares(protocol, &components);
-                let opened = protocol.reveal_bits(&bits, to)?;
-                opened.map(|plane| {
-                    let words = places.unpack_plane(&plane).into_iter().zip(&facts);
-                    let whole =
-                        words.map(|(word, facts)| Plain.extend(&word, facts.width, Signs::Signed));
-                    whole.collect()
-                })
-            }
-        };
-        let keys = of_form.iter().map(|(node, form)| (Rc::as_ptr(node), *form));
-        opened.extend(keys.zip(values.into_iter().flatten()));
+            .map(|(node, form)| (Rc::as_ptr(node), *form));
+        values.extend(keys.zip(opened.into_iter().flatten()));
     }
     if !to.includes(protocol.party()) {
         return Ok(None);
     }
-    let value = |word: &Word| match word {
-        Word::Public(value) => *value,
-        Word::Secret(node) => opened[&(Rc::as_ptr(node), form(word))],
+    let value = |(word, wanted): (&Word, &Option<Wanted>)| match (word, wanted) {
+        (_, Some((node, form))) => values[&(Rc::as_ptr(node), *form)],
+        (Word::Public(value), None) => *value,
+        (Word::Secret(_), None) => unreachable!("all that is secret is wanted"),
     };
-    Ok(Some(words.iter().map(value).collect()))
+    Ok(Some(words.iter().zip(&forms).map(value).collect()))
+}
+
+/// Words of one form that are to be opened. Deliberately without `Debug`: it holds shares.
+struct Closed {
+    form: Form,
+    components: Vec<Components>,
+    facts: Vec<Facts>,
+}
+
+impl Closed {
+    /// Computed words, at least one.
+    fn of(wanted: &[Wanted]) -> Self {
+        let computed = |(node, form): &Wanted| node.computed(*form).expect("it was wanted");
+        Self {
+            form: wanted[0].1,
+            components: wanted.iter().map(computed).collect(),
+            facts: wanted.iter().map(|(node, _)| node.facts).collect(),
+        }
+    }
+
+    fn open(&self, protocol: &mut dyn Protocol, to: Recipient) -> Result<Option<Vec<u64>>> {
+        if self.form == Form::Arithmetic {
+            let parts = columns(protocol, &self.components);
+            return protocol.reveal(&slices(&parts), to);
+        }
+        // The low bits that may be one say all.
+        let masks = self.facts.iter();
+        let masks = masks.map(|facts| facts.ones & low(facts.width));
+        let places = Places::of(masks.collect());
+        let bits = places.pack_shares(protocol, &self.components);
+        let opened = protocol.reveal_bits(&bits, to)?;
+        Ok(opened.map(|plane| {
+            let words = places.unpack_plane(&plane).into_iter().zip(&self.facts);
+            let whole = words.map(|(word, facts)| Plain.extend(&word, facts.width, Signs::Signed));
+            whole.collect()
+        }))
+    }
 }
 
 /// The word of which the low bits are given, as they are known to say all.

@@ -7,58 +7,93 @@ use crate::words::Signs;
 use mpc::integers::{self, Number};
 use mpc::{Bilinear, Bits, Operand, PartsMut, Protocol, Result, Shift};
 
-/// The components of a step's operands.
-pub fn operands(protocol: &dyn Protocol, step: &Step) -> Vec<Components> {
-    let of = |(word, form): &(Word, Form)| match word {
-        Word::Secret(node) => node.computed(*form).expect("it was planned before"),
-        Word::Public(value) => public(protocol, *value, *form),
-    };
-    step.needs.iter().map(of).collect()
+/// The components of public words, without a protocol at hand.
+pub struct Publics {
+    /// A one, whose multiples are all words.
+    one: Components,
+    /// All ones, bit by bit.
+    ones: Components,
 }
 
-/// The components of a public word.
-#[must_use]
-pub fn public(protocol: &dyn Protocol, value: u64, form: Form) -> Components {
-    match form {
-        Form::Binary => rows(protocol.trivial_bits(&[value], 1, 64).parts())[0],
-        Form::Arithmetic => {
-            let mut parts = [[0], [0]];
-            let mut out: Vec<&mut [u64]> = parts
-                .iter_mut()
-                .take(protocol.parts())
-                .map(|part| part.as_mut_slice())
-                .collect();
-            protocol.trivial(&[value], &mut out);
-            parts.map(|[word]| word)
+impl Publics {
+    /// Those of a protocol.
+    #[must_use]
+    pub fn of(protocol: &dyn Protocol) -> Self {
+        let mut parts = [[0], [0]];
+        let mut out: Vec<&mut [u64]> = parts
+            .iter_mut()
+            .take(protocol.parts())
+            .map(|part| part.as_mut_slice())
+            .collect();
+        protocol.trivial(&[1], &mut out);
+        Self {
+            one: parts.map(|[word]| word),
+            ones: rows(protocol.trivial_bits(&[u64::MAX], 1, 64).parts())[0],
+        }
+    }
+
+    /// The components of a public word.
+    #[must_use]
+    pub fn components(&self, value: u64, form: Form) -> Components {
+        match form {
+            Form::Binary => Local::Mask(value).on(&[self.ones]),
+            Form::Arithmetic => Local::Scale(value).on(&[self.one]),
         }
     }
 }
 
-/// The operands of all steps of a kind.
-struct Batch<'p> {
+/// The components of a step's operands.
+#[must_use]
+pub fn operands(publics: &Publics, step: &Step) -> Vec<Components> {
+    let of = |(word, form): &(Word, Form)| match word {
+        Word::Secret(node) => node.computed(*form).expect("it was planned before"),
+        Word::Public(value) => publics.components(*value, *form),
+    };
+    step.needs.iter().map(of).collect()
+}
+
+/// All steps of a kind, as one operation. Deliberately without `Debug`: it holds shares.
+pub struct Batch {
+    works: Vec<Joint>,
+    operands: Vec<Vec<Components>>,
+}
+
+impl Batch {
+    /// Steps of one kind.
+    ///
+    /// # Panics
+    /// For local work, which has no kind.
+    pub fn of<'s>(publics: &Publics, steps: impl Iterator<Item = &'s Step>) -> Self {
+        let of = |step: &Step| match step.work {
+            Work::Joint(joint) => (joint, operands(publics, step)),
+            Work::Local(_) => unreachable!("local work has no kind"),
+        };
+        let (works, operands) = steps.map(of).unzip();
+        Self { works, operands }
+    }
+
+    /// The components of what each computes.
+    ///
+    /// # Errors
+    /// What the links meet.
+    pub fn carry_out(self, protocol: &mut dyn Protocol) -> Result<Vec<Components>> {
+        Carrying {
+            works: self.works,
+            operands: self.operands,
+            protocol,
+        }
+        .carry_out()
+    }
+}
+
+/// The operands of all steps of a kind, and what carries them out.
+struct Carrying<'p> {
     protocol: &'p mut dyn Protocol,
     works: Vec<Joint>,
     operands: Vec<Vec<Components>>,
 }
 
-/// One operation for all steps of a kind; the components of what each computes.
-///
-/// # Errors
-/// What the links meet.
-pub fn carry_out(protocol: &mut dyn Protocol, steps: &[&Step]) -> Result<Vec<Components>> {
-    let joint = |step: &&Step| match step.work {
-        Work::Joint(joint) => joint,
-        Work::Local(_) => unreachable!("local work has no kind"),
-    };
-    let batch = Batch {
-        works: steps.iter().map(joint).collect(),
-        operands: steps.iter().map(|step| operands(protocol, step)).collect(),
-        protocol,
-    };
-    batch.carry_out()
-}
-
-impl Batch<'_> {
+impl Carrying<'_> {
     fn carry_out(self) -> Result<Vec<Components>> {
         match self.works[0] {
             Joint::Multiply => self.multiply(),

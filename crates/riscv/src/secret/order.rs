@@ -1,13 +1,15 @@
-//! Which steps are wanted, and in which order: of those that are ready, all of one kind at once, and first of
-//! the kind on which the longest chain of others waits. Long products are done as [`super::trees`].
+//! Which steps are wanted, and in which order: all that are ready begin, those of one kind as one call, and those of
+//! different kinds side by side ([`mpc::Protocol::side_by_side`]), so that rounds are those of the longest chain of
+//! steps. Long products are done as [`super::trees`].
 
-use super::node::{Form, Node, Word};
-use super::operations::{carry_out, operands};
+use super::node::{Components, Form, Node, Word};
+use super::operations::{Batch, Publics, operands};
 use super::steps::{Kind, Step, Work, product_of, step};
 use super::trees;
-use mpc::{Protocol, Result};
+use mpc::{Lane, Protocol, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::sync::mpsc::channel;
 
 /// A word that is to have a form.
 pub type Wanted = (Rc<Node>, Form);
@@ -25,10 +27,10 @@ struct Task {
     waits: usize,
     /// Which others wait for it.
     after: Vec<usize>,
+    /// Rounds that it takes.
+    rounds: u64,
     /// Rounds until it is done.
-    depth: usize,
-    /// Rounds until all that waits for it is done.
-    height: usize,
+    depth: u64,
 }
 
 /// What a form of a word takes, before what that needs was looked at.
@@ -40,8 +42,9 @@ enum Plan {
 }
 
 /// The steps that are wanted so far.
-#[derive(Default)]
-struct Tasks {
+struct Tasks<'p> {
+    /// Whose rounds they take.
+    protocol: &'p dyn Protocol,
     all: Vec<Task>,
     /// Where the step of a word is, if it needs one.
     known: HashMap<Key, Option<usize>>,
@@ -52,65 +55,117 @@ struct Tasks {
 /// # Errors
 /// What the links meet.
 pub fn compute(protocol: &mut dyn Protocol, wanted: &[Wanted]) -> Result<()> {
-    let mut tasks = plan(wanted);
-    let mut ready: BTreeMap<Kind, Vec<usize>> = BTreeMap::new();
-    let mut done: Vec<usize> = Vec::new();
-    for at in 0..tasks.len() {
-        if tasks[at].waits == 0 {
-            begin(protocol, &tasks, at, &mut ready, &mut done);
-        }
+    let publics = Publics::of(protocol);
+    let (give, ended) = channel();
+    let mut schedule = Schedule::new(publics, plan(protocol, wanted));
+    protocol.side_by_side(&mut || {
+        let all = ended.try_iter();
+        all.for_each(|(steps, results)| schedule.keep(steps, results));
+        let lane = |(steps, batch): (Vec<usize>, Batch)| -> Lane {
+            let give = give.clone();
+            Box::new(move |protocol| {
+                let results = batch.carry_out(protocol)?;
+                // Whoever asked is there until all lanes have ended.
+                let _ = give.send((steps, results));
+                Ok(())
+            })
+        };
+        schedule.ready().into_iter().map(lane).collect()
+    })
+}
+
+/// Rounds of the longest chain of steps that words wait for.
+pub fn longest(protocol: &dyn Protocol, wanted: &[Wanted]) -> u64 {
+    let depths = plan(protocol, wanted).into_iter().map(|task| task.depth);
+    depths.max().unwrap_or(0)
+}
+
+/// What is to be done, and what of it can be.
+struct Schedule {
+    publics: Publics,
+    tasks: Vec<Task>,
+    /// Steps that wait for nothing, by kind and rounds: a narrow comparison does not wait for a wide one.
+    ready: BTreeMap<(Kind, u64), Vec<usize>>,
+}
+
+impl Schedule {
+    fn new(publics: Publics, tasks: Vec<Task>) -> Self {
+        let first: Vec<usize> = (0..tasks.len())
+            .filter(|at| tasks[*at].waits == 0)
+            .collect();
+        let mut schedule = Self {
+            publics,
+            tasks,
+            ready: BTreeMap::new(),
+        };
+        let mut done = Vec::new();
+        first.iter().for_each(|at| schedule.begin(*at, &mut done));
+        schedule.follow(done);
+        schedule
     }
-    loop {
+
+    /// All steps that are ready, those of a kind together, in the order of the program.
+    fn ready(&mut self) -> Vec<(Vec<usize>, Batch)> {
+        let kinds = std::mem::take(&mut self.ready).into_values();
+        let batch = |mut steps: Vec<usize>| {
+            steps.sort_unstable();
+            let batch = steps.iter().map(|at| &self.tasks[*at].step);
+            let batch = Batch::of(&self.publics, batch);
+            (steps, batch)
+        };
+        kinds.map(batch).collect()
+    }
+
+    /// What steps have computed.
+    fn keep(&mut self, steps: Vec<usize>, results: Vec<Components>) {
+        for (at, components) in steps.iter().zip(results) {
+            let (node, form) = &self.tasks[*at].target;
+            node.keep(*form, components);
+        }
+        self.follow(steps);
+    }
+
+    /// What waits for steps that are done.
+    fn follow(&mut self, mut done: Vec<usize>) {
         while let Some(at) = done.pop() {
-            for next in std::mem::take(&mut tasks[at].after) {
-                tasks[next].waits -= 1;
-                if tasks[next].waits == 0 {
-                    begin(protocol, &tasks, next, &mut ready, &mut done);
+            for next in std::mem::take(&mut self.tasks[at].after) {
+                self.tasks[next].waits -= 1;
+                if self.tasks[next].waits == 0 {
+                    self.begin(next, &mut done);
                 }
             }
         }
-        let height = |of: &Vec<usize>| of.iter().map(|at| tasks[*at].height).max();
-        let Some(kind) = ready
-            .iter()
-            .max_by_key(|(_, of)| height(of))
-            .map(|(kind, _)| *kind)
-        else {
-            return Ok(());
-        };
-        done = ready.remove(&kind).unwrap_or_default();
-        // In the order of the program.
-        done.sort_unstable();
-        let steps: Vec<&Step> = done.iter().map(|at| &tasks[*at].step).collect();
-        let results = carry_out(protocol, &steps)?;
-        for (at, components) in done.iter().zip(results) {
-            let (node, form) = &tasks[*at].target;
-            node.keep(*form, components);
-        }
     }
-}
 
-/// What is local is done, what is not waits for others of its kind.
-fn begin(
-    protocol: &dyn Protocol,
-    tasks: &[Task],
-    at: usize,
-    ready: &mut BTreeMap<Kind, Vec<usize>>,
-    done: &mut Vec<usize>,
-) {
-    let Task { target, step, .. } = &tasks[at];
-    match step.work {
-        Work::Joint(joint) => ready.entry(joint.kind()).or_default().push(at),
-        Work::Local(local) => {
-            let (node, form) = target;
-            node.keep(*form, local.on(&operands(protocol, step)));
-            done.push(at);
+    /// What is local is done, what is not waits for others of its kind.
+    fn begin(&mut self, at: usize, done: &mut Vec<usize>) {
+        let Task {
+            target,
+            step,
+            rounds,
+            ..
+        } = &self.tasks[at];
+        match step.work {
+            Work::Joint(joint) => {
+                let kind = (joint.kind(), *rounds);
+                self.ready.entry(kind).or_default().push(at);
+            }
+            Work::Local(local) => {
+                let (node, form) = target;
+                node.keep(*form, local.on(&operands(&self.publics, step)));
+                done.push(at);
+            }
         }
     }
 }
 
 /// All steps that are needed, each after those that it needs.
-fn plan(wanted: &[Wanted]) -> Vec<Task> {
-    let mut tasks = Tasks::default();
+fn plan(protocol: &dyn Protocol, wanted: &[Wanted]) -> Vec<Task> {
+    let mut tasks = Tasks {
+        protocol,
+        all: Vec::new(),
+        known: HashMap::new(),
+    };
     // Words to look at; with their step when what they need was looked at.
     let mut left: Vec<(Wanted, Option<Plan>)> = wanted
         .iter()
@@ -145,17 +200,12 @@ fn plan(wanted: &[Wanted]) -> Vec<Task> {
             Some(Plan::Product(factors)) => tasks.add_product(target, factors),
         }
     }
-    let mut tasks = tasks.all;
-    for at in (0..tasks.len()).rev() {
-        let after = tasks[at].after.iter().map(|next| tasks[*next].height);
-        tasks[at].height = tasks[at].step.rounds() + after.max().unwrap_or(0);
-    }
-    tasks
+    tasks.all
 }
 
-impl Tasks {
+impl Tasks<'_> {
     /// A step after those that it needs; after how many rounds it is done.
-    fn add(&mut self, target: Wanted, step: Step) -> usize {
+    fn add(&mut self, target: Wanted, step: Step) -> u64 {
         let at = self.all.len();
         let (mut waits, mut depth) = (0, 0);
         for needed in secrets(&step) {
@@ -165,15 +215,16 @@ impl Tasks {
                 depth = depth.max(self.all[before].depth);
             }
         }
-        depth += step.rounds();
+        let rounds = step.rounds(self.protocol);
+        depth += rounds;
         self.known.insert(key(&target), Some(at));
         self.all.push(Task {
             target,
             step,
             waits,
             after: Vec::new(),
+            rounds,
             depth,
-            height: 0,
         });
         depth
     }

@@ -53,8 +53,8 @@ fn is_inside(word: &Word, form: Form) -> bool {
 /// pair and its product, and says after how many rounds that one is there.
 pub fn joined(
     form: Form,
-    factors: Vec<(usize, Word)>,
-    mut plan: impl FnMut(&Word, [Word; 2]) -> usize,
+    factors: Vec<(u64, Word)>,
+    mut plan: impl FnMut(&Word, [Word; 2]) -> u64,
 ) -> [Word; 2] {
     let mut order = 0;
     let mut next = || {

@@ -1,0 +1,264 @@
+//! Lanes side by side: their results, and rounds and bits against what is declared.
+
+use super::cost::perform;
+use super::{agreed, bit, values};
+use mpc::{Bits, Cost, Lane, Opening, Operation, Protocol, Recipient, Result, Shift};
+use ring::planes::words_of;
+use std::collections::HashMap;
+use std::sync::mpsc::channel;
+use testkit::{Shared, run, usual_parties};
+
+/// What a lane leaves.
+enum Made {
+    Words(Shared),
+    Bits(Bits),
+}
+
+/// Begins all at once, and nothing after them.
+fn all(protocol: &mut dyn Protocol, lanes: Vec<Lane>) -> Result<()> {
+    let mut lanes = Some(lanes);
+    protocol.side_by_side(&mut || lanes.take().unwrap_or_default())
+}
+
+/// Every kind of operation beside every other, of few elements, where roles differ, and of many; what begins when
+/// others have ended; and work before and after.
+pub fn results(protocol: &str) {
+    for n in [1, 2, 3, 65, 400] {
+        let x = values(40, 400, 5)[..n].to_vec();
+        let y = values(20, 400, 6)[..n].to_vec();
+        let opened = run(protocol, usual_parties(protocol), |p| made(p, &x, &y));
+        let found = agreed(opened);
+        let each = |name: &str, of: &dyn Fn(u64, u64) -> u64| {
+            for (at, (x, y)) in x.iter().zip(&y).enumerate() {
+                assert_eq!(
+                    found[name][at],
+                    of(*x, *y),
+                    "{name} of {x} and {y}, n = {n}"
+                );
+            }
+        };
+        let sign = |x: u64| x >> 63;
+        each("product", &|x, y| x.wrapping_mul(y));
+        each("square and less", &|x, _| {
+            sign(x.wrapping_mul(x).wrapping_sub(1 << 60))
+        });
+        each("sign", &|x, _| sign(x));
+        each("zero", &|x, _| (x == 0).into());
+        each("low bits", &|x, _| x & 0x1ff);
+        each("chosen", &|x, y| if sign(y) == 1 { x } else { 0 });
+        each("number", &|_, y| sign(y));
+        each("both", &|x, y| sign(x) & sign(y));
+        each("after all", &|x, y| x.wrapping_mul(y).wrapping_mul(x));
+        for name in ["truncated", "fused"] {
+            for (at, (x, y)) in x.iter().zip(&y).enumerate() {
+                let exact = match name {
+                    "fused" => (*x as i64) * (*y as i64),
+                    _ => *x as i64,
+                };
+                let error = found[name][at].wrapping_sub((exact >> 9) as u64);
+                assert!(error <= 1, "{name} of {x} and {y}, n = {n}: {error}");
+            }
+        }
+    }
+}
+
+fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Vec<u64>>> {
+    let n = x.len();
+    let x = Shared::input(p, 0, x)?.0;
+    let y = Shared::input(p, 1, y)?.0;
+    let signs = [&x, &y].map(|words| p.sign(&Shared(words.clone()).slices(), 64));
+    let [sign_of_x, sign_of_y] = signs;
+    let (sign_of_x, sign_of_y) = (sign_of_x?, sign_of_y?);
+    let (give, take) = channel();
+    type Work = Box<dyn FnOnce(&mut dyn Protocol, Shared, Shared) -> Result<Made> + Send>;
+    let lane = |name: &str, work: Work| -> Lane {
+        let (name, give) = (name.to_owned(), give.clone());
+        let (x, y) = (Shared(x.clone()), Shared(y.clone()));
+        Box::new(move |p| {
+            let made = work(p, x, y)?;
+            let _ = give.send((name, made));
+            Ok(())
+        })
+    };
+    let elementwise = mpc::Bilinear::Elementwise { n };
+    let shift = Shift::new(9);
+    let mut first = Some(vec![
+        lane(
+            "product",
+            Box::new(move |p, x, y| x.bilinear(p, &elementwise, &y, None).map(Made::Words)),
+        ),
+        // As many operations as are needed, one after the other.
+        lane(
+            "square and less",
+            Box::new(move |p, x, _| {
+                let mut square = x.bilinear(p, &elementwise, &x, None)?;
+                let most = Shared::made(p, n, |p, out| {
+                    p.trivial(&vec![1 << 60; n], out);
+                    Ok(())
+                })?;
+                for (square, most) in square.0.iter_mut().flatten().zip(most.0.iter().flatten()) {
+                    *square = square.wrapping_sub(*most);
+                }
+                p.sign(&square.slices(), 64).map(Made::Bits)
+            }),
+        ),
+        lane(
+            "sign",
+            Box::new(|p, x, _| p.sign(&x.slices(), 42).map(Made::Bits)),
+        ),
+        lane(
+            "zero",
+            Box::new(|p, x, _| p.equal_zero(&x.slices(), 64).map(Made::Bits)),
+        ),
+        lane(
+            "low bits",
+            Box::new(|p, x, _| p.to_binary(&x.slices(), 9).map(Made::Bits)),
+        ),
+        lane(
+            "truncated",
+            Box::new(|p, x, _| x.truncated(p, 9).map(Made::Words)),
+        ),
+        lane(
+            "fused",
+            Box::new(move |p, x, y| x.bilinear(p, &elementwise, &y, shift).map(Made::Words)),
+        ),
+        lane("chosen", {
+            let sign = Bits::stack(&[&sign_of_y]);
+            Box::new(move |p, x, _| x.times_bit(p, &sign).map(Made::Words))
+        }),
+        lane("number", {
+            let sign = Bits::stack(&[&sign_of_y]);
+            Box::new(move |p, _, _| {
+                Shared::made(p, n, |p, out| p.bit_to_ring(&sign, out)).map(Made::Words)
+            })
+        }),
+        lane("both", {
+            let signs = [&sign_of_x, &sign_of_y].map(|sign| Bits::stack(&[sign]));
+            Box::new(move |p, _, _| p.and(&signs[0], &signs[1]).map(Made::Bits))
+        }),
+    ]);
+    let mut results = Vec::new();
+    p.side_by_side(&mut || {
+        if let Some(first) = first.take() {
+            return first;
+        }
+        // What the first product is needed for begins while longer lanes go on.
+        let mut after = Vec::new();
+        for (name, made) in take.try_iter() {
+            if let (Made::Words(product), "product") = (&made, &name[..]) {
+                let product = Shared(product.0.clone());
+                after.push(lane(
+                    "after all",
+                    Box::new(move |p, x, _| {
+                        product.bilinear(p, &elementwise, &x, None).map(Made::Words)
+                    }),
+                ));
+            }
+            results.push((name, made));
+        }
+        after
+    })?;
+    let mut opened = HashMap::new();
+    for (name, made) in results {
+        let values = match made {
+            Made::Words(words) => words.open(p)?,
+            Made::Bits(bits) => {
+                let planes = p.reveal_bits(&bits, Recipient::All)?.expect("all learn it");
+                let planes: Vec<&[u64]> = planes.chunks(words_of(n)).collect();
+                let word = |at: usize| {
+                    let bits = planes.iter().enumerate();
+                    bits.map(|(place, plane)| bit(plane, at) << place).sum()
+                };
+                (0..n).map(word).collect()
+            }
+        };
+        opened.insert(name, values);
+    }
+    Ok(opened)
+}
+
+/// As many rounds as the longest takes, and the bits of all.
+pub fn rounds_are_shared(protocol: &str) {
+    let n = 192;
+    let shift = Shift::new(16).expect("1 to 61 bits");
+    let product = |truncate| Operation::Bilinear {
+        left: Opening::New(n),
+        right: Opening::New(n),
+        n,
+        truncate,
+    };
+    let operations = [
+        product(None),
+        product(Some(shift)),
+        Operation::Truncate { n, shift },
+        Operation::And {
+            n,
+            width: 3,
+            rights: 2,
+        },
+        Operation::Sign { n, width: 64 },
+        Operation::EqualZero { n, width: 17 },
+        Operation::ToBinary { n, width: 64 },
+        Operation::BitMultiply { n },
+        Operation::BitToRing { n },
+    ];
+    check(protocol, &operations);
+    for operation in operations {
+        check(protocol, &[product(None), operation]);
+        check(protocol, &[operation, Operation::Sign { n, width: 64 }]);
+    }
+}
+
+fn check(protocol: &str, operations: &[Operation]) {
+    let spent = run(protocol, usual_parties(protocol), |p| {
+        let lane = |operation: &Operation| -> Lane {
+            let operation = *operation;
+            Box::new(move |p| perform(p, operation))
+        };
+        let before = p.channel().meter().totals();
+        all(p, operations.iter().map(lane).collect())?;
+        let after = p.channel().meter().totals();
+        let declared = operations.iter().map(|operation| p.cost(*operation));
+        let declared = declared.fold(Cost::default(), Cost::beside);
+        let spent = Cost {
+            rounds: after.rounds - before.rounds,
+            bits: 8 * (after.payload_bytes - before.payload_bytes),
+        };
+        Ok((declared, spent))
+    });
+    let measured = Cost {
+        rounds: spent
+            .iter()
+            .map(|(_, spent)| spent.rounds)
+            .max()
+            .expect("a party"),
+        bits: spent.iter().map(|(_, spent)| spent.bits).sum(),
+    };
+    assert_eq!(measured, spent[0].0, "{operations:?} of {protocol}");
+}
+
+/// A lane that fails is told of, the others come to their ends, and what the parties have is there again.
+pub fn failures(protocol: &str) {
+    let told = run(protocol, usual_parties(protocol), |p| {
+        let lanes: Vec<Lane> = vec![
+            Box::new(|p| {
+                let x = Shared::zeros(p, 3);
+                (0..5).try_for_each(|_| p.sign(&x.slices(), 64).map(drop))
+            }),
+            Box::new(|p| {
+                let x = Shared::zeros(p, 3);
+                p.sign(&x.slices(), 8)?;
+                Err(mpc::Error::misuse("this is what was wrong"))
+            }),
+        ];
+        let told = all(p, lanes).expect_err("a lane fails").to_string();
+        // What the party has is there again, and all parties are at the same step.
+        let x = Shared::zeros(p, 3);
+        assert_eq!(x.truncated(p, 3)?.open(p)?, [0; 3]);
+        Ok(told)
+    });
+    assert!(
+        told.iter().all(|told| told.contains("what was wrong")),
+        "{told:?}"
+    );
+}

@@ -1,0 +1,79 @@
+//! Several steps under way at once, that take turns: each is left and gone on with.
+//!
+//! Parties that take the same turns send and receive on each link in the same order; what is sent in one turn is
+//! received in the next one of its step, or the order would depend on who waits for whom.
+
+use super::Channel;
+use crate::error::{Error, Result};
+use crate::interruption::is_interrupted;
+use crate::mesh::Shared;
+use crate::parameters::Parameters;
+use std::sync::Arc;
+
+/// A step that was left.
+pub struct Turned {
+    step: Arc<str>,
+    sequence: u64,
+    begun: Parameters,
+    agreed: u64,
+}
+
+/// The user's wish to end, for a thread that waits for another one's turn.
+pub struct Watch(Arc<Shared>);
+
+impl Watch {
+    /// Ends the mesh where the user wants that: whoever waits for a message gives up.
+    pub fn look(&self) {
+        if is_interrupted() {
+            drop(self.0.fail(Error::Interrupted));
+        }
+    }
+}
+
+impl Channel {
+    /// From here on steps take turns, or no more. Meanwhile nothing rides on messages, since riders follow the order
+    /// of steps; what is public is compared before and after.
+    pub fn take_turns(&mut self, turns: bool) {
+        self.turns = turns;
+    }
+
+    /// Before an opening among other steps everything has been compared: nothing can be meanwhile.
+    pub(super) fn begin_opening_in_turn(&mut self, name: &str, parameters: &[u64]) -> Result<()> {
+        self.begin_with(name, parameters);
+        let parties = 0..self.parties();
+        let agreement = self.agreement.as_deref();
+        let mut uncompared = parties.filter_map(|peer| agreement?.uncompared(peer));
+        match uncompared.next() {
+            None => Ok(()),
+            Some(step) => Err(Error::misuse(format!(
+                "step \"{name}\" opens something side by side with other work, and what step \"{step}\" has taken for \
+                 public was not compared; open it afterwards"
+            ))),
+        }
+    }
+
+    /// Leaves the current step.
+    #[must_use]
+    pub fn leave(&self) -> Turned {
+        Turned {
+            step: Arc::clone(&self.step),
+            sequence: self.sequence,
+            begun: self.begun,
+            agreed: self.agreed,
+        }
+    }
+
+    /// Goes on with a step.
+    pub fn go_on(&mut self, turned: Turned) {
+        self.step = turned.step;
+        self.sequence = turned.sequence;
+        self.begun = turned.begun;
+        self.agreed = turned.agreed;
+    }
+
+    /// For the thread that gives the turns.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        Watch(Arc::clone(&self.shared))
+    }
+}
