@@ -52,7 +52,7 @@ def _names(session: Session, x: Parts, y: Parts) -> tuple[int | None, int | None
     return name(x[0]), name(y[0])
 
 
-def _words(session: Session, shape: Sequence[int]) -> tuple[Parts, list[NDArray[np.int64]]]:
+def empty_words(session: Session, shape: Sequence[int]) -> tuple[Parts, list[NDArray[np.int64]]]:
     """Components to be written, and the same as arrays."""
     return _empty(session, shape, np.int64)
 
@@ -73,7 +73,7 @@ def _empty(session: Session, shape: Sequence[int], kind: Any) -> tuple[Parts, li
 
 def share(session: Session, words: torch.Tensor | None, owner: int, shape: Sequence[int]) -> Parts:
     """Shares the owner's words."""
-    out, arrays = _words(session, shape)
+    out, arrays = empty_words(session, shape)
     if arrays[0].size:
         session.core.share(None if words is None else array(words), owner, arrays)
     return out
@@ -89,7 +89,7 @@ def share_bits(session: Session, bits: torch.Tensor | None, owner: int, shape: S
 
 def trivial(session: Session, words: torch.Tensor) -> Parts:
     """Public words as a sharing; no interaction."""
-    out, arrays = _words(session, words.shape)
+    out, arrays = empty_words(session, words.shape)
     if arrays[0].size:
         session.core.trivial(array(words), arrays)
     return out
@@ -116,7 +116,7 @@ def reveal(session: Session, x: Parts, to: int | None) -> torch.Tensor | None:
 def multiply(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: bool = False) -> Parts:
     """x·y / 2^truncate of equal shapes. What is not truncated is exact modulo 2^64, unless it is to be in
     range, as fractions are: the reference looks."""
-    out, arrays = _words(session, x[0].shape)
+    out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         left, right = _arrays(x), _arrays(y)
         if (truncate or in_range) and session.is_plain:
@@ -128,7 +128,7 @@ def multiply(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: b
 def matmul(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: bool = False) -> Parts:
     """(batch, m, k) by (batch, k, n), each / 2^truncate; ranges as in ``multiply``."""
     (batch, m, k), n = x[0].shape, y[0].shape[2]
-    out, arrays = _words(session, (batch, m, n))
+    out, arrays = empty_words(session, (batch, m, n))
     if arrays[0].size and not k:
         return tuple(part.zero_() for part in out)
     if arrays[0].size:
@@ -150,7 +150,7 @@ def convolution(
     in_range: bool = False,
 ) -> Parts:
     """Images by weights, each / 2^truncate, in the output's shape; ranges as in ``multiply``."""
-    out, arrays = _words(session, shape)
+    out, arrays = empty_words(session, shape)
     if arrays[0].size:
         images, weights = _arrays(x), _arrays(w)
         if (truncate or in_range) and session.is_plain:
@@ -192,7 +192,7 @@ def truncate(session: Session, x: Parts, bits: int) -> Parts:
     """x / 2^bits, at most one unit off."""
     if bits == 0:
         return x
-    out, arrays = _words(session, x[0].shape)
+    out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         session.core.truncate(_arrays(x), arrays, bits)
     return out
@@ -224,7 +224,7 @@ def equal_zero(session: Session, x: Parts, width: int) -> Parts:
 def series(session: Session, x: Parts, argument: int, remainders: list[list[int]]) -> Parts:
     """A Chebyshev series at x in [−1, 1] of so many fraction bits, by its remainders of division by T_k: the
     coefficients of T_0 to T_k, that of T_0 with as many fraction bits more as the argument has."""
-    out, arrays = _words(session, x[0].shape)
+    out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         session.core.series(_arrays(x), argument, remainders, arrays)
     return out
@@ -232,7 +232,7 @@ def series(session: Session, x: Parts, argument: int, remainders: list[list[int]
 
 def relu(session: Session, x: Parts, width: int) -> Parts:
     """max(x, 0), for numbers of that many bits."""
-    out, arrays = _words(session, x[0].shape)
+    out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         _check_compared(session, x, width - 1)
         session.core.relu(_arrays(x), width, arrays)
@@ -241,7 +241,7 @@ def relu(session: Session, x: Parts, width: int) -> Parts:
 
 def maximum(session: Session, x: Parts, y: Parts, width: int) -> Parts:
     """The greater of x and y, of equal shapes, whose difference has at most that many bits."""
-    out, arrays = _words(session, x[0].shape)
+    out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         if session.is_plain:
             ranges.check_difference(session, x[0], y[0], width)
@@ -259,7 +259,7 @@ def and_bits(session: Session, x: Parts, y: Parts) -> Parts:
 
 def bit_multiply(session: Session, bits: Parts, x: Parts) -> Parts:
     """bit·x, of equal shapes."""
-    out, arrays = _words(session, x[0].shape)
+    out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         session.core.bit_multiply(_arrays(bits), _arrays(x), arrays)
     return out
@@ -267,7 +267,7 @@ def bit_multiply(session: Session, bits: Parts, x: Parts) -> Parts:
 
 def bit_to_ring(session: Session, bits: Parts) -> Parts:
     """Each bit as the ring element 0 or 1."""
-    out, arrays = _words(session, bits[0].shape)
+    out, arrays = empty_words(session, bits[0].shape)
     if arrays[0].size:
         session.core.bit_to_ring(_arrays(bits), arrays)
     return out
@@ -275,7 +275,7 @@ def bit_to_ring(session: Session, bits: Parts) -> Parts:
 
 def low_bits(session: Session, x: Parts, width: int) -> Parts:
     """x modulo 2^width, from 0."""
-    out, arrays = _words(session, x[0].shape)
+    out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         session.core.low_bits(_arrays(x), width, arrays)
     return out

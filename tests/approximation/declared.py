@@ -111,6 +111,7 @@ FUNCTIONS = [
     ),
     Function("silu", "all", secret.silu, torch.nn.functional.silu, everywhere(9.25), 2**-10),
     Function("softplus", "all", secret.softplus, torch.nn.functional.softplus, everywhere(7.5), 2**-10.7),
+    Function("mish", "all", torch.nn.functional.mish, torch.nn.functional.mish, everywhere(16.0), 2**-8),
     Function("sin", "[−64, 64]", secret.sin, torch.sin, line(-64, 64), 2**-13),
     Function("cos", "[−64, 64]", secret.cos, torch.cos, line(-64, 64), 2**-13),
     Function("arctan", "all", secret.arctan, torch.arctan, everywhere(4.0), 2**-13),

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tacit import _core, components
+from tacit import _core, components, shares
 from tacit.errors import DeviationError, TacitError
 from tacit.federated import width
 from tacit.federated.account import Account, Epsilons, Mechanism, epsilons
@@ -319,8 +319,7 @@ def _taken(session: Session, submissions: _core.Submissions, clients: list[int],
     place of all rows, and less is passed on and held."""
     is_sum = _is_sum(terms.settings)
     shape = (1 if is_sum else len(clients), terms.numbers)
-    parts = tuple(torch.from_numpy(np.empty(shape, np.int64)) for _ in range(session.core.parts))
-    out = [components.array(part) for part in parts]
+    parts, out = shares.empty_words(session, shape)
     if is_sum:
         submissions.sum(session.core, terms.settings.word_bits, out)
     else:
