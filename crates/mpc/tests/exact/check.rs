@@ -12,8 +12,18 @@
 //! 2. given inputs and outputs, the distribution of the view is a function of what the simulator knows.
 //!
 //! The second is compared between all inputs on which the coalition's shares agree.
+//!
+//! Where that is too much, the coalition's own random values are chosen ([`Experiment::choosing`]), and only
+//! those of the others are enumerated. The coalition's shares of a result are the simulator's to say then, as they
+//! follow from what was chosen; all else is as the functionality gives it. That is so exactly when
+//! 3. the number of runs with a view and outputs, divided by the functionality's with these outputs, is a function
+//!    of the view and what the simulator knows, and zero where the functionality has none.
+//!
+//! Under the first condition the third is the second, so it is what is compared in either case.
 
-use crate::model::{Holders, Key, Range, Slot, Tape, Value, World, Wrong};
+use crate::enumeration::{Chosen, Enumeration, Mutation};
+use crate::inputs::Inputs;
+use crate::model::{Holders, Key, Range, Slot, Tape, Value, World};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use testkit::Random;
@@ -28,6 +38,8 @@ pub struct Experiment {
     /// Most positions of a group in comparisons.
     pub group: u32,
     pub inputs: Inputs,
+    /// Whether the coalition's random values are chosen, with its shares.
+    pub chooses_coins: bool,
     pub protocol: Program,
     pub ideal: Program,
 }
@@ -51,6 +63,7 @@ impl Experiment {
             word,
             group,
             inputs,
+            chooses_coins: false,
             protocol,
             ideal,
         }
@@ -65,42 +78,12 @@ impl Experiment {
         self.inputs.choices = Some(choices);
         self
     }
-}
 
-/// Which inputs: all sharings of all operands that are admitted, ...
-#[derive(Clone)]
-pub struct Inputs {
-    /// Who holds each component of a sharing.
-    pub components: Vec<Holders>,
-    /// Bits of each operand.
-    pub operands: Vec<u32>,
-    /// Which operands.
-    pub admits: fn(&[Value]) -> bool,
-    /// ... or so many random choices of the coalition's shares, each with all of the others'.
-    pub choices: Option<usize>,
-}
-
-/// How the randomness or a message is spoilt.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mutation {
-    None,
-    /// This random value is zero.
-    Dropped(usize),
-    /// The lowest bit of this random value is one for a quarter of the time.
-    Biased(usize),
-    /// This random value is that one again.
-    Reused {
-        coin: usize,
-        of: usize,
-    },
-    /// The receiver sees the lowest bit of this message as it is without this random value.
-    Bare {
-        message: usize,
-        coin: usize,
-    },
-    /// This random value is zero, and all others are as they would be.
-    Without(usize),
-    Wrong(Wrong),
+    /// So many random choices of the coalition's shares and of its random values.
+    pub fn choosing(mut self, choices: usize) -> Self {
+        self.chooses_coins = true;
+        self.choices(choices)
+    }
 }
 
 /// What does not hold.
@@ -110,50 +93,6 @@ pub enum Failure {
     Outputs,
     /// No simulator makes up the view of this coalition.
     View(Holders),
-}
-
-/// Runs through all values of all random draws.
-struct Enumeration {
-    run: u64,
-    /// Random bits used so far.
-    used: u32,
-    mutation: Mutation,
-    drawn: Vec<u64>,
-}
-
-impl Enumeration {
-    fn new(run: u64, mutation: Mutation) -> Self {
-        Self {
-            run,
-            used: 0,
-            mutation,
-            drawn: Vec::with_capacity(32),
-        }
-    }
-
-    fn take(&mut self, width: u32) -> u64 {
-        let bits = self.run >> self.used & ((1 << width) - 1);
-        self.used += width;
-        bits
-    }
-}
-
-impl Tape for Enumeration {
-    fn draw(&mut self, _: Range, _: Slot, width: u32) -> u64 {
-        let coin = self.drawn.len();
-        let value = match self.mutation {
-            Mutation::Dropped(at) if at == coin => 0,
-            Mutation::Without(at) if at == coin => {
-                self.take(width);
-                0
-            }
-            Mutation::Biased(at) if at == coin => self.take(width) & (!1 | self.take(1)),
-            Mutation::Reused { coin: at, of } if at == coin => self.drawn[of],
-            _ => self.take(width),
-        };
-        self.drawn.push(value);
-        value
-    }
 }
 
 /// Values one after another behind a number, as one number. The widths are the same in every run.
@@ -217,6 +156,14 @@ impl Tape for Recorded {
     }
 }
 
+/// The random values and the messages of a run.
+pub struct Shape {
+    /// Streams, and bits.
+    pub coins: Vec<(Key, u32)>,
+    /// Receivers.
+    pub messages: Vec<Holders>,
+}
+
 /// What all runs of a program showed, for one assignment of inputs.
 struct Runs {
     /// Outputs and behind them the coalition's view, sorted.
@@ -246,27 +193,72 @@ impl Runs {
 }
 
 impl Experiment {
-    /// The random values of a run, by stream and bits, and the number of messages.
-    pub fn shape(&self) -> (Vec<(Key, u32)>, usize) {
+    pub fn shape(&self) -> Shape {
         let mut tape = Recorded::default();
         let mut world = World::new(self.word, self.group, &mut tape);
         (self.protocol)(&mut world, &self.inputs.zeros());
-        let messages = world.events.iter().filter(|event| event.sent.is_some());
-        let messages = messages.count();
-        (tape.coins, messages)
+        let sent = world.events.iter().filter(|event| event.sent.is_some());
+        let messages = sent.map(|event| event.value.known()).collect();
+        Shape {
+            coins: tape.coins,
+            messages,
+        }
+    }
+
+    /// How many runs a check looks at.
+    pub fn size(&self, coalition: Holders) -> usize {
+        let inputs = self.inputs.all(coalition);
+        let inputs: usize = inputs.iter().map(|(_, inputs)| inputs.len()).sum();
+        let is_free = |key: Key| !self.chooses_coins || key.holders() & coalition == 0;
+        let shape = self.shape();
+        let free = shape.coins.iter().filter(|(key, _)| is_free(*key));
+        inputs << free.map(|(_, width)| width).sum::<u32>()
     }
 
     /// The lowest bit of a message without a random value, where a mutation shows it.
-    fn bare(&self, inputs: &[Value], run: u64, mutation: Mutation) -> Option<(usize, u64)> {
+    fn bare(
+        &self,
+        inputs: &[Value],
+        run: u64,
+        mutation: Mutation,
+        chosen: Option<Chosen>,
+    ) -> Option<(usize, u64)> {
         let Mutation::Bare { message, coin } = mutation else {
             return None;
         };
-        let mut tape = Enumeration::new(run, Mutation::Without(coin));
+        let without = Mutation::Without(coin);
+        Some((message, self.lowest(inputs, message, run, without, chosen)))
+    }
+
+    /// The lowest bit of a message.
+    fn lowest(
+        &self,
+        inputs: &[Value],
+        message: usize,
+        run: u64,
+        mutation: Mutation,
+        chosen: Option<Chosen>,
+    ) -> u64 {
+        let mut tape = Enumeration::new(run, mutation, chosen);
         let mut world = World::new(self.word, self.group, &mut tape);
         (self.protocol)(&mut world, inputs);
         let mut messages = world.events.iter().filter(|event| event.sent.is_some());
-        let message_of_run = messages.nth(message).expect("a message of this number");
-        Some((message, message_of_run.value.bits() & 1))
+        messages
+            .nth(message)
+            .expect("a message of this number")
+            .value
+            .bits()
+            & 1
+    }
+
+    /// Whether the lowest bit of a message changed with a random value in any of some runs.
+    pub fn is_in(&self, coin: usize, message: usize) -> bool {
+        let (zeros, mut random) = (self.inputs.zeros(), Random::new(1));
+        (0..256).any(|_| {
+            let run = random.word();
+            let lowest = |mutation| self.lowest(&zeros, message, run, mutation, None);
+            lowest(Mutation::None) != lowest(Mutation::Without(coin))
+        })
     }
 
     fn runs(
@@ -275,6 +267,7 @@ impl Experiment {
         inputs: &[Value],
         coalition: Holders,
         mutation: Mutation,
+        chosen: Option<Chosen>,
     ) -> Runs {
         let wrong = match mutation {
             Mutation::Wrong(wrong) => Some(wrong),
@@ -284,9 +277,9 @@ impl Experiment {
         let (mut shape, mut view) = (Vec::new(), 0);
         let (mut run, mut bits) = (0, 0);
         while run >> bits == 0 {
-            let mut tape = Enumeration::new(run, mutation);
+            let mut tape = Enumeration::new(run, mutation, chosen);
             let mut world = World::new(self.word, self.group, &mut tape);
-            (world.wrong, world.bare) = (wrong, self.bare(inputs, run, mutation));
+            (world.wrong, world.bare) = (wrong, self.bare(inputs, run, mutation, chosen));
             program(&mut world, inputs);
             let (outputs, _) = pack(0, world.outputs.iter().copied());
             let events = world.events.iter().map(|event| event.value);
@@ -308,107 +301,64 @@ impl Experiment {
 
     /// Compares protocol and functionality; how many runs were looked at.
     pub fn check(&self, coalition: Holders, mutation: Mutation) -> Result<usize, Failure> {
-        let mut simulator: HashMap<(u128, u128), Counts> = HashMap::new();
         let mut looked_at = 0;
-        for inputs in self.inputs.all(coalition) {
-            let real = self.runs(self.protocol, &inputs, coalition, mutation);
-            let ideal = self.runs(self.ideal, &inputs, 0, Mutation::None);
-            looked_at += real.seen.len();
-            let mut both = real.shape.iter().zip(&ideal.shape);
-            assert!(
-                both.all(|(real, ideal)| real.0 == ideal.0 && real.1 & ideal.1 == ideal.1),
-                "every party can work out its outputs"
-            );
-            let given = ideal.given(coalition);
-            if real.outputs() != ideal.outputs() {
-                return Err(Failure::Outputs);
-            }
-            let (own, _) = pack(0, inputs.iter().copied().filter(seen_by(coalition)));
-            let view = |seen: &u128| seen & !(u128::MAX << real.view);
-            for same in real.seen.chunk_by(|a, b| a >> real.view == b >> real.view) {
-                let given = same[0] >> real.view & given;
-                let views = reduced(count(same.iter().map(view)));
-                match simulator.entry((own, given)) {
-                    Entry::Vacant(entry) => drop(entry.insert(views)),
-                    Entry::Occupied(entry) if *entry.get() == views => {}
-                    Entry::Occupied(_) => return Err(Failure::View(coalition)),
+        for (words, inputs) in self.inputs.all(coalition) {
+            let words = &words;
+            let chosen = self.chooses_coins.then_some(Chosen { coalition, words });
+            let mut simulator = Simulator::default();
+            for inputs in inputs {
+                let real = self.runs(self.protocol, &inputs, coalition, mutation, chosen);
+                let ideal = self.runs(self.ideal, &inputs, 0, Mutation::None, None);
+                looked_at += real.seen.len();
+                let mut both = real.shape.iter().zip(&ideal.shape);
+                assert!(
+                    both.all(|(real, ideal)| real.0 == ideal.0 && real.1 & ideal.1 == ideal.1),
+                    "every party can work out its outputs"
+                );
+                if !self.chooses_coins && real.outputs() != ideal.outputs() {
+                    return Err(Failure::Outputs);
                 }
+                let (own, _) = pack(0, inputs.iter().copied().filter(seen_by(coalition)));
+                self.simulated(&mut simulator, coalition, own, &real, &ideal)?;
             }
         }
         Ok(looked_at)
     }
-}
 
-impl Inputs {
-    /// All assignments of shares, component by component of each operand.
-    fn all(&self, coalition: Holders) -> Vec<Vec<Value>> {
-        let shape = self.shape();
-        let known = |(_, holders): &(u32, Holders)| holders & coalition != 0;
-        let mut random = Random::new(u64::from(coalition));
-        let free = |part: &(u32, Holders)| self.choices.is_none() || !known(part);
-        let total: u32 = shape
-            .iter()
-            .filter(|part| free(part))
-            .map(|part| part.0)
-            .sum();
-        let mut all = Vec::new();
-        let mut chosen = random.words(shape.len());
-        for choice in 0..self.choices.unwrap_or(1) {
-            // Every other one is the one before with all bits turned, so that each bit is seen both ways.
-            if choice % 2 == 1 {
-                chosen.iter_mut().for_each(|word| *word = !*word);
-            } else if choice > 0 {
-                chosen = random.words(shape.len());
-            }
-            for assignment in 0..1_u64 << total {
-                let mut rest = assignment;
-                let shares = shape.iter().zip(&chosen).map(|(part, chosen)| {
-                    let (width, holders) = *part;
-                    if !free(part) {
-                        return Value::new(*chosen, width, holders);
-                    }
-                    let value = Value::new(rest, width, holders);
-                    rest >>= width;
-                    value
-                });
-                let shares: Vec<Value> = shares.collect();
-                if (self.admits)(&self.secrets(&shares)) {
-                    all.push(shares);
-                }
+    /// Whether the views are what the simulator makes up for inputs with the same shares of the coalition.
+    fn simulated(
+        &self,
+        simulator: &mut Simulator,
+        coalition: Holders,
+        own: u128,
+        real: &Runs,
+        ideal: &Runs,
+    ) -> Result<(), Failure> {
+        let given = ideal.given(coalition);
+        let outputs_of = |seen: &u128| seen >> real.view;
+        let mut by_outputs = real
+            .seen
+            .chunk_by(|a, b| outputs_of(a) == outputs_of(b))
+            .peekable();
+        for (outputs, expected) in count(ideal.seen.iter().copied()) {
+            let same = by_outputs.next_if(|same| outputs_of(&same[0]) == outputs);
+            let view = |seen: &u128| seen & !(u128::MAX << real.view);
+            let mut views = count(same.unwrap_or_default().iter().map(view));
+            views.push((u128::MAX, expected));
+            let views = reduced(views);
+            match simulator.entry((own, outputs & given)) {
+                Entry::Vacant(entry) => drop(entry.insert(views)),
+                Entry::Occupied(entry) if *entry.get() == views => {}
+                Entry::Occupied(_) => return Err(Failure::View(coalition)),
             }
         }
-        all
-    }
-
-    /// The assignment of zeros.
-    pub fn zeros(&self) -> Vec<Value> {
-        let shape = self.shape().into_iter();
-        shape
-            .map(|(width, known)| Value::new(0, width, known))
-            .collect()
-    }
-
-    /// Bits and holders of each component of each operand.
-    fn shape(&self) -> Vec<(u32, Holders)> {
-        let of = |width: &u32| {
-            let components = self.components.iter();
-            components.map(|known| (*width, *known)).collect::<Vec<_>>()
-        };
-        self.operands.iter().flat_map(of).collect()
-    }
-
-    /// What the shares of each operand add up to.
-    fn secrets(&self, shares: &[Value]) -> Vec<Value> {
-        let operands = shares.chunks(self.components.len());
-        operands.map(sum).collect()
+        match by_outputs.next() {
+            None => Ok(()),
+            Some(_) => Err(Failure::Outputs),
+        }
     }
 }
 
-/// What shares add up to.
-pub fn sum(shares: &[Value]) -> Value {
-    shares
-        .iter()
-        .copied()
-        .reduce(|a, b| a + b)
-        .expect("at least one share")
-}
+/// How often each view occurs, and outputs in the functionality, in lowest terms: by the coalition's shares and what
+/// it is given.
+type Simulator = HashMap<(u128, u128), Counts>;

@@ -1,6 +1,6 @@
 //! The functionalities: what each operation gives to whom, stated apart from how it is done.
 
-use crate::check::sum;
+use crate::inputs::sum;
 use crate::model::{Extent, Holders, Key, Slot, Value, World};
 
 /// A random value of the functionality's own.

@@ -11,13 +11,18 @@
 //! - the model is what is shipped: with words of 64 bits and the streams that the parties use, every message
 //!   and every output is the same, bit for bit ([`shipped`]).
 //!
+//! Where enumerating everything is too much, the coalition's own shares are drawn at random, with all those of the
+//! others, and in the largest experiments its random values too: what holds is said in [`check`].
+//!
 //! So it says of the shipped protocols that their masks are right if streams are uniform, and correlations
 //! those of an ideal source. It says nothing of the streams, of sources (each has its own tests) and of
 //! chains that are not listed.
 
 mod additive;
 mod check;
+mod enumeration;
 mod ideal;
+mod inputs;
 mod model;
 mod mutations;
 mod replicated;

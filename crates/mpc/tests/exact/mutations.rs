@@ -1,7 +1,8 @@
 //! What holds of every experiment, and that it does not when anything is spoilt.
 
-use crate::check::{Experiment, Failure, Mutation};
-use crate::model::{Holders, Wrong};
+use crate::check::{Experiment, Failure};
+use crate::enumeration::Mutation;
+use crate::model::{Holders, Key, Wrong};
 use crate::{additive, replicated};
 
 /// Each holds against each coalition.
@@ -17,31 +18,56 @@ pub fn all_hold(experiments: &[(&str, Experiment)], coalitions: &[Holders]) {
     }
 }
 
-/// Random bits of experiments that are spoilt in every way: the larger ones are made of the same steps.
-const MOST_BITS: u32 = 12;
+/// Runs of an experiment, times the ways to spoil it, that are looked at: the larger ones are made of the same steps.
+const MOST_RUNS: usize = 9_700_000;
 
-/// The same protocols on larger words.
-const LARGER: [&str; 6] = [
-    "product of 3 bits",
-    "truncate 4 bits by 1",
-    "sign with a tree",
-    "sign of 4 bits",
-    "equal to zero, 3 bits",
-    "to binary, 3 bits",
-];
+/// Runs that a coalition is looked at with. What all others hold is too much where most are honest.
+const MOST_AT_ONCE: usize = 1 << 23;
 
-/// Those that are spoilt.
-fn spoilt(experiments: Vec<(&'static str, Experiment)>) -> Vec<(&'static str, Experiment)> {
-    let is_small = |(name, experiment): &(&str, Experiment)| {
-        let bits: u32 = experiment.shape().0.iter().map(|(_, width)| width).sum();
-        bits <= MOST_BITS && !LARGER.contains(name)
-    };
-    experiments.into_iter().filter(is_small).collect()
+/// Experiments of one family, with the coalitions that they hold against.
+struct Family {
+    experiments: Vec<(&'static str, Experiment)>,
+    coalitions: Vec<Holders>,
+}
+
+impl Family {
+    fn new(
+        all: [Vec<(&'static str, Experiment)>; 2],
+        coalitions: impl IntoIterator<Item = Holders>,
+    ) -> Self {
+        let coalitions: Vec<Holders> = coalitions.into_iter().collect();
+        let is_looked_at = |(_, experiment): &(&str, Experiment)| {
+            let sizes = coalitions.iter().map(|against| experiment.size(*against));
+            let sizes = sizes.filter(|size| *size <= MOST_AT_ONCE);
+            sizes.sum::<usize>() * of_coins(experiment).len() <= MOST_RUNS
+        };
+        let experiments = all.into_iter().flatten().filter(is_looked_at).collect();
+        Self {
+            experiments,
+            coalitions,
+        }
+    }
+
+    fn replicated() -> Self {
+        let all = [replicated::experiments(), replicated::chains()];
+        Self::new(all, replicated::COALITIONS)
+    }
+
+    fn two() -> Self {
+        let all = [additive::experiments::<2>(), additive::chains::<2>()];
+        Self::new(all, additive::coalitions::<2>())
+    }
+
+    /// Some masks that two know are needed against one alone.
+    fn three() -> Self {
+        let all = [additive::experiments::<3>(), additive::chains::<3>()];
+        Self::new(all, [additive::coalitions::<3>(), vec![1, 2, 4]].concat())
+    }
 }
 
 /// Every random value dropped, biased, and taken again for each later one of its stream.
 fn of_coins(experiment: &Experiment) -> Vec<Mutation> {
-    let (coins, _) = experiment.shape();
+    let coins = experiment.shape().coins;
     let mut all = Vec::new();
     for coin in 0..coins.len() {
         all.extend([Mutation::Dropped(coin), Mutation::Biased(coin)]);
@@ -58,11 +84,21 @@ fn is_noticed(experiment: &Experiment, coalitions: &[Holders], mutation: Mutatio
 }
 
 /// What goes unnoticed of the random values.
-fn survivors(experiments: Vec<(&'static str, Experiment)>, coalitions: &[Holders]) -> Vec<String> {
+fn survivors(family: &Family) -> Vec<String> {
     let mut survivors = Vec::new();
-    for (name, experiment) in spoilt(experiments) {
-        for mutation in of_coins(&experiment) {
-            if !is_noticed(&experiment, coalitions, mutation) {
+    for (name, experiment) in &family.experiments {
+        let coins = experiment.shape().coins;
+        for mutation in of_coins(experiment) {
+            let (Mutation::Dropped(coin) | Mutation::Biased(coin) | Mutation::Reused { coin, .. }) =
+                mutation
+            else {
+                unreachable!("of a random value")
+            };
+            // Those first who do not know it.
+            let mut coalitions = family.coalitions.clone();
+            coalitions.retain(|coalition| experiment.size(*coalition) <= MOST_AT_ONCE);
+            coalitions.sort_by_key(|coalition| coins[coin].0.holders() & coalition != 0);
+            if !is_noticed(experiment, &coalitions, mutation) {
                 survivors.push(format!("{name}: {mutation:?}"));
             }
         }
@@ -71,20 +107,26 @@ fn survivors(experiments: Vec<(&'static str, Experiment)>, coalitions: &[Holders
 }
 
 /// Messages of which no bit could be sent without a mask. What is revealed has none towards its receiver.
-fn maskless(experiments: Vec<(&'static str, Experiment)>, coalitions: &[Holders]) -> Vec<String> {
+fn maskless(family: &Family) -> Vec<String> {
     let mut maskless = Vec::new();
-    for (name, experiment) in spoilt(experiments) {
-        let (coins, messages) = experiment.shape();
+    for (name, experiment) in &family.experiments {
+        let shape = experiment.shape();
         let revealed = name.starts_with("reveal");
-        for message in (0..messages).filter(|_| !revealed) {
-            let shows = |coin| {
+        for (message, to) in shape.messages.iter().enumerate().filter(|_| !revealed) {
+            let shows = |(coin, (key, _)): (usize, &(Key, u32))| {
                 let mutation = Mutation::Bare { message, coin };
-                let fails = |coalition: &Holders| {
-                    experiment.check(*coalition, mutation) == Err(Failure::View(*coalition))
+                // Who sees it and does not know its mask.
+                let sees = |coalition: &Holders| {
+                    let is_fewer = || experiment.size(*coalition) <= MOST_AT_ONCE;
+                    coalition & to != 0 && coalition & key.holders() == 0 && is_fewer()
                 };
-                coalitions.iter().any(fails)
+                let fails = |coalition: Holders| {
+                    experiment.check(coalition, mutation) == Err(Failure::View(coalition))
+                };
+                experiment.is_in(coin, message)
+                    && family.coalitions.iter().copied().filter(sees).any(fails)
             };
-            if !(0..coins.len()).any(shows) {
+            if !shape.coins.iter().enumerate().any(shows) {
                 maskless.push(format!("{name}: message {message}"));
             }
         }
@@ -96,18 +138,37 @@ const NONE: [&str; 0] = [];
 
 /// Where a group has one position, E2 is ρ itself: under q' = ρ role 1 would receive zero. In the AND of
 /// s with t, of which role 0 holds nothing, its summand is zero and needs no mask.
-const HARMLESS_IN_REPLICATED_SHARING: [&str; 4] = [
+const HARMLESS_IN_REPLICATED_SHARING: [&str; 12] = [
     "equal to zero: Reused { coin: 2, of: 0 }",
     "equal to zero: Reused { coin: 3, of: 1 }",
+    "equal to zero, 3 bits: Reused { coin: 4, of: 0 }",
     "to binary: Dropped(2)",
     "to binary: Biased(2)",
+    "to binary, 3 bits: Dropped(3)",
+    "to binary, 3 bits: Biased(3)",
+    "to binary, 3 bits: Dropped(6)",
+    "to binary, 3 bits: Biased(6)",
+    "to binary, 3 bits: Reused { coin: 6, of: 3 }",
+    "to binary, 2 bits of 3: Dropped(2)",
+    "to binary, 2 bits of 3: Biased(2)",
+];
+
+/// The summands of role 0 that are zero; and what is revealed to role 0 of a truncated value, of which it knows all
+/// masks.
+const MASKLESS_IN_REPLICATED_SHARING: [&str; 5] = [
+    "to binary: message 2",
+    "to binary, 3 bits: message 3",
+    "to binary, 3 bits: message 4",
+    "to binary, 2 bits of 3: message 2",
+    "truncation, revealed: message 4",
 ];
 
 /// Where a group has one position, party 1's share of its bit is that of the monomial: under itself as a mask it
 /// is opened as zero.
-const HARMLESS_AMONG_TWO: [&str; 2] = [
+const HARMLESS_AMONG_TWO: [&str; 3] = [
     "equal to zero: Reused { coin: 5, of: 2 }",
     "equal to zero: Reused { coin: 7, of: 3 }",
+    "sign of 3 bits of 4: Reused { coin: 6, of: 3 }",
 ];
 
 /// Party 1, who alone learns the result, knows these masks.
@@ -127,30 +188,30 @@ fn named(all: Vec<(&'static str, Experiment)>, name: &str) -> Experiment {
 
 #[test]
 fn every_mask_is_needed_in_replicated_sharing() {
-    let survivors = survivors(replicated::experiments(), &replicated::COALITIONS);
-    assert_eq!(survivors, HARMLESS_IN_REPLICATED_SHARING);
+    assert_eq!(
+        survivors(&Family::replicated()),
+        HARMLESS_IN_REPLICATED_SHARING
+    );
 }
 
 #[test]
 fn every_mask_is_needed_among_two() {
-    let survivors = survivors(additive::experiments::<2>(), &additive::coalitions::<2>());
-    assert_eq!(survivors, HARMLESS_AMONG_TWO);
+    assert_eq!(survivors(&Family::two()), HARMLESS_AMONG_TWO);
 }
 
 #[test]
 fn every_mask_is_needed_among_three() {
-    let coalitions = [vec![1, 2, 4], additive::coalitions::<3>()].concat();
-    let survivors = survivors(additive::experiments::<3>(), &coalitions);
-    assert_eq!(survivors, HARMLESS_AMONG_THREE);
+    assert_eq!(survivors(&Family::three()), HARMLESS_AMONG_THREE);
 }
 
 #[test]
 fn every_message_is_masked() {
-    let replicated = maskless(replicated::experiments(), &replicated::COALITIONS);
-    // The summand of role 0 that is zero.
-    assert_eq!(replicated, ["to binary: message 2"]);
-    let two = maskless(additive::experiments::<2>(), &additive::coalitions::<2>());
-    assert_eq!(two, NONE);
+    assert_eq!(
+        maskless(&Family::replicated()),
+        MASKLESS_IN_REPLICATED_SHARING
+    );
+    assert_eq!(maskless(&Family::two()), NONE);
+    assert_eq!(maskless(&Family::three()), NONE);
 }
 
 #[test]
@@ -172,10 +233,30 @@ fn a_wrong_step_of_truncation_is_noticed() {
             "{wrong:?} among two"
         );
     }
-    let experiment = named(additive::experiments::<3>(), "truncate");
-    assert!(is_noticed(
-        &experiment,
-        &[3],
-        Mutation::Wrong(Wrong::Offset)
-    ));
+    for name in ["truncate", "truncate 4 bits by 2", "truncated product"] {
+        let experiment = named(additive::experiments::<3>(), name);
+        let mutation = Mutation::Wrong(Wrong::Offset);
+        assert!(is_noticed(&experiment, &[3], mutation), "{name}");
+    }
+}
+
+/// What lies above the bits that are compared is opened without a mask.
+#[test]
+fn bits_above_the_width_must_not_be_opened() {
+    fn is_noticed_among<const N: usize>() {
+        for name in [
+            "sign of 2 bits of 3",
+            "sign of 3 bits of 4",
+            "equal to zero, 2 bits of 3",
+            "to binary, 2 bits of 3",
+        ] {
+            let experiment = named(additive::experiments::<N>(), name);
+            for coalition in additive::coalitions::<N>() {
+                let failure = experiment.check(coalition, Mutation::Wrong(Wrong::Unreduced));
+                assert_eq!(failure, Err(Failure::View(coalition)), "{name}");
+            }
+        }
+    }
+    is_noticed_among::<2>();
+    is_noticed_among::<3>();
 }

@@ -1,7 +1,8 @@
 //! Replicated sharing, each party corrupt in turn.
 
-use crate::check::{Experiment, Program, sum};
+use crate::check::{Experiment, Program};
 use crate::ideal::{self, fresh};
+use crate::inputs::sum;
 use crate::model::replicated::{self as protocol, of_component};
 use crate::model::tree::Join;
 use crate::model::{Holders, Shared, Slot, Value, World, add, holders, subtract};
@@ -218,6 +219,16 @@ fn equal_zero<const WIDTH: u32>(w: &mut World, x: &[Value]) {
     w.give(zero);
 }
 
+fn of_sign<const WIDTH: u32>(w: &mut World, x: &[Value]) {
+    let sign = ideal::sign(x, WIDTH);
+    fresh_sharing(w, sign);
+}
+
+fn of_zero<const WIDTH: u32>(w: &mut World, x: &[Value]) {
+    let zero = ideal::is_zero(x, WIDTH);
+    fresh_sharing(w, zero);
+}
+
 fn to_binary<const WIDTH: u32>(w: &mut World, x: &[Value]) {
     let bits = protocol::to_binary(w, operand(x, 0), WIDTH);
     w.give(bits.concat());
@@ -233,31 +244,23 @@ fn in_binary<const WIDTH: u32>(w: &mut World, x: &[Value]) {
 }
 
 fn bits() -> Vec<(&'static str, Experiment)> {
-    let of_sign: Program = |w, x| {
-        let sign = ideal::sign(x, w.word);
-        fresh_sharing(w, sign);
-    };
-    let of_zero: Program = |w, x| {
-        let zero = ideal::is_zero(x, w.word);
-        fresh_sharing(w, zero);
-    };
     vec![
-        ("sign", experiment([3, 4], &[3], sign::<3>, of_sign)),
+        ("sign", experiment([3, 4], &[3], sign::<3>, of_sign::<3>)),
         (
             "sign with a tree",
-            experiment([3, 1], &[3], sign::<3>, of_sign).choices(2),
+            experiment([3, 1], &[3], sign::<3>, of_sign::<3>).choices(2),
         ),
         (
             "sign of 4 bits",
-            experiment([4, 4], &[4], sign::<4>, of_sign).choices(4),
+            experiment([4, 4], &[4], sign::<4>, of_sign::<4>).choices(4),
         ),
         (
             "equal to zero",
-            experiment([2, 1], &[2], equal_zero::<2>, of_zero),
+            experiment([2, 1], &[2], equal_zero::<2>, of_zero::<2>),
         ),
         (
             "equal to zero, 3 bits",
-            experiment([3, 2], &[3], equal_zero::<3>, of_zero).choices(4),
+            experiment([3, 2], &[3], equal_zero::<3>, of_zero::<3>).choices(4),
         ),
         (
             "to binary",
@@ -266,6 +269,23 @@ fn bits() -> Vec<(&'static str, Experiment)> {
         (
             "to binary, 3 bits",
             experiment([3, 4], &[3], to_binary::<3>, in_binary::<3>).choices(2),
+        ),
+        // Of fewer bits than the word has.
+        (
+            "sign of 2 bits of 3",
+            experiment([3, 4], &[3], sign::<2>, of_sign::<2>),
+        ),
+        (
+            "sign of 3 bits of 4",
+            experiment([4, 4], &[4], sign::<3>, of_sign::<3>).choices(2),
+        ),
+        (
+            "equal to zero, 2 bits of 3",
+            experiment([3, 2], &[3], equal_zero::<2>, of_zero::<2>),
+        ),
+        (
+            "to binary, 2 bits of 3",
+            experiment([3, 4], &[3], to_binary::<2>, in_binary::<2>).choices(4),
         ),
         (
             "bit product",

@@ -251,6 +251,16 @@ pub fn truncate_with_pair<const N: usize>(
     (plus(subtract(wrapped, shifted), known), c)
 }
 
+/// `binary.rs`: opens x − r in the bits that r has.
+fn open_low<const N: usize>(w: &mut World, x: Shared<N>, r: Shared<N>) -> Value {
+    let width = r[0].width();
+    if w.is(Wrong::Unreduced) {
+        let r = r.map(|r| r.widen(w.word));
+        return open(w, &mut [subtract(x, r)])[0].low(width);
+    }
+    open(w, &mut [subtract(low(x, width), r)])[0]
+}
+
 /// `comparison.rs`: opens x − r, and evaluates the groups' bits of r + (c − less).
 fn leaves<const N: usize>(
     w: &mut World,
@@ -259,7 +269,7 @@ fn leaves<const N: usize>(
     less: u64,
 ) -> Vec<Shared<N>> {
     let (r, monomials) = correlations::ring_with_monomials(w, shape);
-    let c = open(w, &mut [subtract(x, r)])[0];
+    let c = open_low(w, x, r);
     let t = c - Value::public(less, c.width());
     let mut bits: Vec<Shared<N>> = Vec::new();
     for party in 0..N {
@@ -276,7 +286,7 @@ fn leaves<const N: usize>(
 /// `comparison.rs`, Sign.
 pub fn sign<const N: usize>(w: &mut World, x: Shared<N>, width: u32) -> Shared<N> {
     let shape = Leaves::new(Wanted::Carry, width - 1, w.group);
-    let bits = leaves(w, &shape, low(x, width), 0);
+    let bits = leaves(w, &shape, x, 0);
     let (generates, propagates) = shape.halves(&bits);
     top_carry(generates, propagates, &mut |joins| join(w, joins))
 }
@@ -284,14 +294,14 @@ pub fn sign<const N: usize>(w: &mut World, x: Shared<N>, width: u32) -> Shared<N
 /// `comparison.rs`, Zero.
 pub fn equal_zero<const N: usize>(w: &mut World, x: Shared<N>, width: u32) -> Shared<N> {
     let shape = Leaves::new(Wanted::Propagate, width, w.group);
-    let bits = leaves(w, &shape, low(x, width), 1);
+    let bits = leaves(w, &shape, x, 1);
     conjunction(bits, &mut |joins| join(w, joins))
 }
 
 /// `binary.rs`, Additive to binary; bits from the lowest up.
 pub fn to_binary<const N: usize>(w: &mut World, x: Shared<N>, width: u32) -> Vec<Shared<N>> {
     let (r, bits) = correlations::ring_with_bits(w, width);
-    let c = open(w, &mut [subtract(low(x, width), r)])[0];
+    let c = open_low(w, x, r);
     let public = |at: usize| c.bit(at as u32);
     let below = width as usize - 1;
     let generate = (0..below).map(|at| times(bits[at], public(at)));

@@ -18,7 +18,7 @@ impl Key {
         Self::Pair(a.min(b), a.max(b))
     }
 
-    fn holders(self) -> Holders {
+    pub fn holders(self) -> Holders {
         match self {
             Self::Pair(a, b) => holders([a, b]),
             Self::Common => Holders::MAX,
@@ -87,6 +87,8 @@ pub enum Wrong {
     Wrap,
     /// A value is truncated as it was split before.
     OldSplit,
+    /// A comparison of fewer bits than the word has opens the word, masked in these bits alone.
+    Unreduced,
 }
 
 /// Something that one party or several come to know.

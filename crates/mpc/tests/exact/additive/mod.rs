@@ -1,11 +1,16 @@
 //! Additive sharing among two and three parties with an ideal source, all but one corrupt; and where it
 //! makes a difference, fewer.
 
-use crate::check::{Experiment, Program, sum};
+use crate::check::{Experiment, Program};
 use crate::ideal::{self, fresh};
+use crate::inputs::sum;
 use crate::model::additive::{self as protocol, of_share};
 use crate::model::tree::Join;
-use crate::model::{Holders, Shared, Slot, Value, World, holders, subtract};
+use crate::model::{Holders, Shared, Slot, Value, World, holders};
+
+mod chains;
+
+pub use chains::chains;
 
 /// All coalitions of all parties but one.
 pub fn coalitions<const N: usize>() -> Vec<Holders> {
@@ -238,22 +243,31 @@ fn truncations<const N: usize>() -> Vec<(&'static str, Experiment)> {
             .admits(|x| in_range(x[0]))
             .choices(1),
     )];
+    let product = experiment::<N>(
+        [3, 4],
+        &[3, 3],
+        truncated_product::<N>,
+        of_truncated_product::<N>,
+    );
+    let product = product.admits(|x| in_range(x[0] * x[1]) && x[1].bits() % 3 == 1);
+    let product = if N == 2 {
+        product.choices(1)
+    } else {
+        product.choosing(2)
+    };
+    all.push(("truncated product", product));
     if N == 2 {
         all.push((
             "truncate 5 bits by 2",
             experiment::<N>([5, 4], &[5], truncate::<N, 2>, truncated::<N, 2>)
                 .admits(|x| in_range(x[0])),
         ));
+    } else {
         all.push((
-            "truncated product",
-            experiment::<N>(
-                [3, 4],
-                &[3, 3],
-                truncated_product::<N>,
-                of_truncated_product::<N>,
-            )
-            .admits(|x| in_range(x[0] * x[1]) && x[1].bits() % 3 == 1)
-            .choices(1),
+            "truncate 4 bits by 2",
+            experiment::<N>([4, 4], &[4], truncate::<N, 2>, truncated::<N, 2>)
+                .admits(|x| in_range(x[0]))
+                .choosing(2),
         ));
     }
     all
@@ -264,45 +278,46 @@ fn sign<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
     w.give(sign);
 }
 
+fn of_sign<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
+    let sign = ideal::sign(x, WIDTH);
+    fresh_sharing::<N>(w, sign);
+}
+
+fn equal_zero<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
+    let zero = protocol::equal_zero(w, operand::<N>(x, 0), WIDTH);
+    w.give(zero);
+}
+
+fn of_zero<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
+    let zero = ideal::is_zero(x, WIDTH);
+    fresh_sharing::<N>(w, zero);
+}
+
+fn in_binary<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
+    let x = sum(x);
+    (0..WIDTH).for_each(|at| fresh_sharing::<N>(w, x.bit(at)));
+}
+
 fn to_binary<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
     let bits = protocol::to_binary(w, operand::<N>(x, 0), WIDTH);
     w.give(bits.concat());
 }
 
 fn bits<const N: usize>() -> Vec<(&'static str, Experiment)> {
-    let of_sign: Program = |w, x| {
-        let sign = ideal::sign(x, w.word);
-        fresh_sharing::<N>(w, sign);
-    };
-    let in_binary: Program = |w, x| {
-        let x = sum(x);
-        (0..x.width()).for_each(|at| fresh_sharing::<N>(w, x.bit(at)));
-    };
     let mut all = vec![
         (
             "sign of 2 bits",
-            experiment::<N>([2, 4], &[2], sign::<N, 2>, of_sign),
+            experiment::<N>([2, 4], &[2], sign::<N, 2>, of_sign::<N, 2>),
         ),
         (
             "equal to zero",
-            experiment::<N>(
-                [2, 1],
-                &[2],
-                |w, x| {
-                    let zero = protocol::equal_zero(w, operand::<N>(x, 0), 2);
-                    w.give(zero);
-                },
-                |w, x| {
-                    let zero = ideal::is_zero(x, w.word);
-                    fresh_sharing::<N>(w, zero);
-                },
-            )
-            .admits(|x| x[0].bits() < 2)
-            .choices(1),
+            experiment::<N>([2, 1], &[2], equal_zero::<N, 2>, of_zero::<N, 2>)
+                .admits(|x| x[0].bits() < 2)
+                .choices(1),
         ),
         (
             "to binary",
-            experiment::<N>([2, 4], &[2], to_binary::<N, 2>, in_binary),
+            experiment::<N>([2, 4], &[2], to_binary::<N, 2>, in_binary::<N, 2>),
         ),
         (
             "bit product",
@@ -331,130 +346,56 @@ fn bits<const N: usize>() -> Vec<(&'static str, Experiment)> {
             ),
         ),
     ];
-    if N == 2 {
-        all.extend([
-            (
-                "sign of 4 bits",
-                experiment::<N>([4, 4], &[4], sign::<N, 4>, of_sign).choices(1),
-            ),
-            (
-                "sign with a tree",
-                experiment::<N>([3, 1], &[3], sign::<N, 3>, of_sign).choices(2),
-            ),
-            (
-                "to binary, 3 bits",
-                experiment::<N>([3, 4], &[3], to_binary::<N, 3>, in_binary).choices(2),
-            ),
-        ]);
-    }
+    all.extend(narrow::<N>());
+    all.extend(larger::<N>());
     all
 }
 
-/// Operations one after another.
-fn chains<const N: usize>() -> Vec<(&'static str, Experiment)> {
-    let mut all = vec![(
-        "AND, revealed",
-        experiment::<N>(
-            [2, 4],
-            &[1, 1],
-            |w, x| {
-                let join = Join {
-                    left: operand::<N>(x, 0),
-                    rights: vec![operand(x, 1)],
-                };
-                let product = protocol::join(w, &[join])[0];
-                let opened = protocol::reveal(w, product, &[0], Slot::plane(0));
-                w.give([opened]);
-            },
-            |w, x| {
-                let opened = secret::<N>(x, 0) * secret::<N>(x, 1);
-                w.give([opened.given(holders([0]))]);
-            },
+/// Of fewer bits than the word has.
+fn narrow<const N: usize>() -> Vec<(&'static str, Experiment)> {
+    let of_3_bits = |group, protocol, ideal| {
+        let all = experiment::<N>([3, group], &[3], protocol, ideal);
+        if N == 2 { all } else { all.choosing(2) }
+    };
+    vec![
+        (
+            "sign of 2 bits of 3",
+            of_3_bits(4, sign::<N, 2>, of_sign::<N, 2>),
         ),
-    )];
-    if N == 2 {
-        all.extend([
-            (
-                "product, revealed",
-                experiment::<N>(
-                    [2, 4],
-                    &[2, 2],
-                    |w, x| {
-                        let product = protocol::product(w, operand::<N>(x, 0), operand(x, 1));
-                        let opened = protocol::reveal(w, product, &[0], Slot::word(0));
-                        w.give([opened]);
-                    },
-                    |w, x| {
-                        let opened = secret::<N>(x, 0) * secret::<N>(x, 1);
-                        w.give([opened.given(holders([0]))]);
-                    },
-                )
-                .choices(4),
-            ),
-            (
-                "truncation, then square",
-                experiment::<N>(
-                    [3, 4],
-                    &[3],
-                    |w, x| {
-                        let (truncated, coin) = protocol::truncate(w, operand::<N>(x, 0), 1);
-                        let square = protocol::square(w, truncated);
-                        w.give(square);
-                        w.give([coin]);
-                    },
-                    |w, x| {
-                        let coin = ideal::coin(w, w.word);
-                        let truncated = ideal::truncated(x[0] + coin, x[1] - coin, 1);
-                        fresh_sharing::<N>(w, truncated * truncated);
-                        w.give([coin.given(everybody::<N>())]);
-                    },
-                )
-                .admits(|x| in_range(x[0]))
-                .choices(1),
-            ),
-            (
-                "sign, bit product, revealed: ReLU",
-                experiment::<N>(
-                    [2, 4],
-                    &[2],
-                    |w, x| {
-                        let x = operand::<N>(x, 0);
-                        let negative = protocol::sign(w, x, 2);
-                        let part = protocol::bit_multiply(w, negative, x);
-                        let opened = protocol::reveal(w, subtract(x, part), &[0], Slot::word(0));
-                        w.give([opened]);
-                    },
-                    |w, x| {
-                        let opened = w.public(secret::<N>(x, 0).signed().max(0) as u64);
-                        w.give([opened.given(holders([0]))]);
-                    },
-                )
-                .choices(1),
-            ),
-            (
-                "two products with a named operand",
-                experiment::<N>(
-                    [2, 4],
-                    &[2, 2, 2],
-                    |w, x| {
-                        let (named, mut kept) = (operand::<N>(x, 0), None);
-                        let first = protocol::named_product(w, named, &mut kept, operand(x, 1));
-                        w.give(first);
-                        let other = protocol::named_product(w, named, &mut kept, operand(x, 2));
-                        w.give(other);
-                    },
-                    |w, x| {
-                        let named = secret::<N>(x, 0);
-                        fresh_sharing::<N>(w, named * secret::<N>(x, 1));
-                        fresh_sharing::<N>(w, named * secret::<N>(x, 2));
-                    },
-                )
-                .admits(|x| x[1].bits() == 1 && x[2].bits() == 2)
-                .choices(1),
-            ),
-        ]);
-    }
-    all
+        (
+            "equal to zero, 2 bits of 3",
+            of_3_bits(2, equal_zero::<N, 2>, of_zero::<N, 2>),
+        ),
+        (
+            "to binary, 2 bits of 3",
+            of_3_bits(4, to_binary::<N, 2>, in_binary::<N, 2>),
+        ),
+        (
+            "sign of 3 bits of 4",
+            experiment::<N>([4, 1], &[4], sign::<N, 3>, of_sign::<N, 3>).choosing(2),
+        ),
+    ]
+}
+
+/// Of more bits.
+fn larger<const N: usize>() -> Vec<(&'static str, Experiment)> {
+    let sign_of_4 = experiment::<N>([4, 4], &[4], sign::<N, 4>, of_sign::<N, 4>);
+    let with_tree = experiment::<N>([3, 1], &[3], sign::<N, 3>, of_sign::<N, 3>);
+    let in_3_bits = experiment::<N>([3, 4], &[3], to_binary::<N, 3>, in_binary::<N, 3>);
+    let [sign_of_4, with_tree, in_3_bits] = if N == 2 {
+        [
+            sign_of_4.choices(1),
+            with_tree.choices(2),
+            in_3_bits.choices(2),
+        ]
+    } else {
+        [sign_of_4, with_tree, in_3_bits].map(|experiment| experiment.choosing(2))
+    };
+    vec![
+        ("sign of 4 bits", sign_of_4),
+        ("sign with a tree", with_tree),
+        ("to binary, 3 bits", in_3_bits),
+    ]
 }
 
 #[test]
