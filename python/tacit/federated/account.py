@@ -41,8 +41,8 @@ GREATEST = 1000.0
 
 #: What can be accounted: from, to, and what it is. Outside of these, floats do not tell chances apart.
 LIMITS = {
-    "sigma": (1e-3, 1e6, "less noise than that hides nothing, and more drowns every result"),
-    "noise": (1e-3, 2e6, "it is sigma, or of several parts of it"),
+    "sigma": (1e-4, 1e6, "less noise than that hides nothing, and more drowns every result"),
+    "noise": (1e-4, 2e6, "it is sigma, or of several parts of it"),
     "sampling": (1e-6, 1.0, "it is the chance with which a client is drawn, 1 if all are"),
     "δ": (1e-10, 1 - 1e-10, "it is the chance that ε does not hold: well below one client's part, as 1e-5"),
 }
