@@ -22,7 +22,7 @@ mod acquaintances;
 pub use acquaintances::Acquaintances;
 
 use crate::certificates::Identity;
-use crate::error::{Error, Result, cause};
+use crate::error::{Error, Fault, Result, cause};
 use serde::Deserialize;
 use std::fs::File;
 use std::io::Read;
@@ -99,8 +99,15 @@ impl Config {
         let document: Document = toml::from_str(text).map_err(|error| {
             let before = error.span().and_then(|span| text.get(..span.start));
             let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-            let reason = error.message().replace('\n', "; ").replace('`', "\"");
-            wrong(format!("line {line}: {reason}"))
+            let what = format!(
+                "{}: line {line}: {}",
+                path.display(),
+                plain(error.message())
+            );
+            Error::setup(Fault::new(
+                what,
+                "correct this line as examples/parties.toml has it",
+            ))
         })?;
         let parties = document.party.len();
         if !(2..=crate::MOST_PARTIES).contains(&parties) {
@@ -260,6 +267,20 @@ impl Config {
     }
 }
 
+/// What the parser says, in one line, and by the names that the file has for what it names.
+fn plain(message: &str) -> String {
+    const NAMES: [(&str, &str); 6] = [
+        ("`", "\""),
+        ("\n", ", "),
+        ("expected f64", "a number is expected"),
+        ("expected a sequence", "tables [[party]] are expected"),
+        ("expected struct Party", "a table is expected"),
+        ("expected a string", "a text in quotes is expected"),
+    ];
+    let replaced = |text: String, (from, to): (&str, &str)| text.replace(from, to);
+    NAMES.into_iter().fold(message.to_owned(), replaced)
+}
+
 fn check_address(address: &str) -> std::result::Result<(), String> {
     let port = address
         .rsplit_once(':')
@@ -290,9 +311,11 @@ pub fn read_key(path: &Path) -> Result<String> {
         return Ok(text);
     };
     let path = path.display();
-    Err(Error::setup(format!(
-        "the private key {path} can be read by other users of this machine (mode {mode:03o}); \
-         run: chmod 600 {path}"
+    Err(Error::setup(Fault::new(
+        format!(
+            "the private key {path} can be read by other users of this machine (mode {mode:03o})"
+        ),
+        format!("run: chmod 600 {path}"),
     )))
 }
 
@@ -310,7 +333,13 @@ pub(crate) fn open_mode(_path: &Path) -> Option<u32> {
 }
 
 fn read_file(path: &Path) -> Result<String> {
-    let failed = |reason: String| Error::setup(format!("cannot read {}: {reason}", path.display()));
+    let failed = |reason: String| {
+        let what = format!("cannot read {}: {reason}", path.display());
+        Error::setup(Fault::new(
+            what,
+            "check the path, and that the file is yours",
+        ))
+    };
     let file = File::open(path).map_err(|error| failed(cause(&error)))?;
     let mut text = Vec::new();
     file.take(LARGEST + 1)

@@ -1,6 +1,6 @@
 //! Errors by blame.
 
-use std::io;
+use std::{fmt, io};
 
 /// In an error, the party that deals correlations and does not compute.
 pub const DEALER: usize = usize::MAX;
@@ -67,7 +67,47 @@ impl Difference {
             let name = called(party);
             format!(", and the program of {name} is not that of the others")
         });
-        places + &values.unwrap_or_default() + &odd.unwrap_or_default()
+        places + &odd.unwrap_or_default() + &values.unwrap_or_default()
+    }
+}
+
+/// What is wrong, and what can be done about it where that is known: two texts, since who lists them wants both.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct Fault {
+    /// What is wrong.
+    pub what: String,
+    /// What to do, or nothing.
+    pub remedy: String,
+}
+
+impl Fault {
+    /// A fault that has a remedy.
+    pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.remedy.as_str() {
+            "" => f.write_str(&self.what),
+            remedy => write!(f, "{}; {remedy}", self.what),
+        }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(what: String) -> Self {
+        Self::new(what, "")
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(what: &str) -> Self {
+        Self::new(what, "")
     }
 }
 
@@ -124,10 +164,10 @@ pub enum Error {
         reason: String,
     },
     /// Configuration, addresses or certificates are wrong.
-    #[error("setup: {reason}")]
+    #[error("setup: {fault}")]
     Setup {
         /// What is wrong, and the remedy.
-        reason: String,
+        fault: Fault,
     },
     /// The user ended this party.
     #[error("it was interrupted")]
@@ -170,8 +210,8 @@ impl Error {
             Self::Peer { reason, .. }
             | Self::Refused { reason, .. }
             | Self::Network { reason }
-            | Self::Setup { reason }
             | Self::Misuse { reason } => reason.clone(),
+            Self::Setup { fault } => fault.to_string(),
             Self::Desync { .. } | Self::Differ { .. } | Self::Interrupted => self.to_string(),
         }
     }
@@ -184,9 +224,9 @@ impl Error {
     }
 
     /// [`Error::Setup`].
-    pub fn setup(reason: impl Into<String>) -> Self {
+    pub fn setup(fault: impl Into<Fault>) -> Self {
         Self::Setup {
-            reason: reason.into(),
+            fault: fault.into(),
         }
     }
 
@@ -198,7 +238,7 @@ impl Error {
     }
 }
 
-/// Why something failed that the operating system was asked for, in words and without its number.
+/// Why something failed that the operating system was asked for, in plain words.
 #[must_use]
 pub fn cause(error: &io::Error) -> String {
     match error.kind() {
@@ -206,10 +246,27 @@ pub fn cause(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "this user may not".to_owned(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it was silent".to_owned(),
         io::ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),
+        io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::NotConnected => "the connection broke".to_owned(),
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            "no way leads to its machine".to_owned()
+        }
+        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        io::ErrorKind::NotADirectory => "a part of its path is no folder".to_owned(),
+        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "nothing can be written there".to_owned(),
         _ => {
             let text = error.to_string();
             let end = text.find(" (os error").unwrap_or(text.len());
-            text[..end].to_owned()
+            // The standard library has no kind for a name that is not found.
+            if text.starts_with("failed to lookup address") {
+                "its name is not known here".to_owned()
+            } else {
+                text[..end].to_owned()
+            }
         }
     }
 }

@@ -36,7 +36,7 @@ pub mod tcp;
 
 pub use agreement::{Agreement, Disagreement, LONGEST_RIDER};
 pub use channel::{Channel, Patience, Tap, Turned, Watch};
-pub use error::{DEALER, Difference, Error, Place, Result, cause, no_thread};
+pub use error::{DEALER, Difference, Error, Fault, Place, Result, cause, no_thread};
 pub use mesh::Mesh;
 pub use meter::{Meter, Reading};
 pub use process::Process;

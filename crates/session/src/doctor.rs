@@ -1,7 +1,7 @@
 //! Whether a session that a `parties.toml` describes is possible, thing by thing, each with a remedy.
 
 use crate::options::protocol_of;
-use crate::{Options, Result};
+use crate::{Error, Fault, Options, Result};
 use net::config::Config;
 use net::tcp::period;
 use net::tcp::{self, Found, Identity, Listener};
@@ -123,14 +123,22 @@ impl Report {
         });
     }
 
-    /// What is well says nothing here; an error brings its remedy with it, behind the last semicolon.
+    /// A fault, and what to do where it says nothing of that.
+    fn fault(&mut self, check: &str, fault: Fault, otherwise: &str) {
+        let remedy = Some(fault.remedy.as_str()).filter(|remedy| !remedy.is_empty());
+        self.wrong(check, fault.what.as_str(), remedy.unwrap_or(otherwise));
+    }
+
+    /// What is well says nothing here; an error of the files brings its remedy with it.
     fn value<T>(&mut self, check: &str, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
-                let cause = error.cause();
-                let (detail, remedy) = cause.rsplit_once("; ").unwrap_or((&cause, "mend it"));
-                self.wrong(check, detail, remedy);
+                let fault = match error {
+                    Error::Setup { fault } => fault,
+                    other => other.cause().into(),
+                };
+                self.fault(check, fault, "correct the configuration");
                 None
             }
         }
@@ -233,12 +241,7 @@ impl Report {
                 format!("nothing answers at {address}: {cause}"),
                 "check the address, the firewalls and the network between",
             ),
-            Found::Wrong(reason) => {
-                let (detail, remedy) = reason
-                    .rsplit_once("; ")
-                    .unwrap_or((&reason, "check its address and certificate"));
-                self.wrong(name, detail, remedy);
-            }
+            Found::Wrong(fault) => self.fault(name, fault, "check its address and certificate"),
             Found::Member { parameters, ahead } => {
                 if parameters == ours {
                     self.well(name, format!("is there, with the same {parameters}"));

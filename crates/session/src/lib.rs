@@ -22,6 +22,7 @@ mod session;
 pub mod submissions;
 
 pub use mpc::{Error, Result};
+pub use net::Fault;
 pub use options::{Options, use_threads};
 pub use session::{Session, Transport};
 

@@ -32,6 +32,7 @@ Servers need the certificates of all; a client needs those of the servers and it
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -148,7 +149,7 @@ class Federation:
                 f"cannot read {path}: {error.strerror}; give the path of the federation's file"
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SetupError(f"{path}: {error}") from None
+            raise SetupError(f"{path}: {_in_words(error)}") from None
         return _Reading(path).federation(document)
 
     @property
@@ -232,6 +233,16 @@ def _entries(table: Mapping[str, Any]) -> list[str]:
         for name, value in table.items()
         if value is not None
     ]
+
+
+def _in_words(error: ValueError) -> str:
+    """What is wrong with a file that is no TOML, by its line."""
+    if isinstance(error, UnicodeDecodeError):
+        said = "it is not text in UTF-8"
+    else:
+        found = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", str(error))
+        said = f"line {found[2]}: {found[1]}" if found else str(error)
+    return f"{said}; docs/federated.md has an example"
 
 
 class _Reading:

@@ -102,7 +102,8 @@ fn end(hall: &Hall, client: usize, stream: &mut Stream, reason: &str) {
 }
 
 fn refusal(error: &io::Error) -> String {
-    crate::tcp::tls::refusal(error).unwrap_or_else(|| crate::error::cause(error))
+    let fault = crate::tcp::tls::refusal(error);
+    fault.map_or_else(|| crate::error::cause(error), |fault| fault.to_string())
 }
 
 fn answer(

@@ -540,7 +540,7 @@ fn without_a_certificate_nobody_is_heard() {
         let config = tls::visitor(server, &identity, names).unwrap();
         let heard =
             tls::handshake(&config, raw.dial()).and_then(|mut stream| stream.read_exact(&mut [0]));
-        let reason = tls::refusal(&heard.unwrap_err()).unwrap();
+        let reason = tls::refusal(&heard.unwrap_err()).unwrap().what;
         assert!(
             reason.contains("it refused this party's certificate"),
             "{reason}"

@@ -5,7 +5,7 @@ use super::conversations::{Conversations, RETRY};
 use super::hello::{Hello, Purpose, now};
 use super::tls::{self, Tls};
 use super::{Identity, Listener};
-use crate::error::{Result, cause};
+use crate::error::{Fault, Result, cause};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
 use std::io;
@@ -22,7 +22,7 @@ pub enum Found {
     /// Its machine does not answer, and why.
     Nothing(String),
     /// Something that cannot be linked with, and why.
-    Wrong(String),
+    Wrong(Fault),
     /// The member.
     Member {
         /// What it was started with.
@@ -123,7 +123,7 @@ impl Look<'_> {
         }
     }
 
-    fn meet(&self, peer: usize, stream: TcpStream) -> std::result::Result<Found, Option<String>> {
+    fn meet(&self, peer: usize, stream: TcpStream) -> std::result::Result<Found, Option<Fault>> {
         let mut stream = self.tls.call(peer, stream)?;
         self.mine.write(&mut stream).map_err(|_| None)?;
         let theirs = Hello::read(&mut stream).map_err(|error| tls::refusal(&error))?;

@@ -4,7 +4,7 @@ use super::Listener;
 use super::conversations::{Conversations, RETRY};
 use super::hello::{Hello, Purpose, nanoseconds};
 use super::tls::{self, Tls};
-use crate::error::{Error, Result, called, cause};
+use crate::error::{Error, Fault, Result, called, cause};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
 use std::collections::BTreeMap;
@@ -119,11 +119,12 @@ impl Setup {
     }
 
     /// Whether an authenticated peer can be linked with; notes what it was started with.
-    fn agrees(&self, peer: usize, theirs: &Hello) -> std::result::Result<bool, String> {
+    fn agrees(&self, peer: usize, theirs: &Hello) -> std::result::Result<bool, Fault> {
         if theirs.party != peer {
             let (said, proven) = (self.called(theirs.party), self.called(peer));
-            return Err(format!(
-                "it says that it is {said}, but has the certificate of {proven}; give each party its own number"
+            return Err(Fault::new(
+                format!("it says that it is {said}, but has the certificate of {proven}"),
+                "give each party its own number",
             ));
         }
         let agreed = theirs.text == self.parameters;
@@ -269,11 +270,10 @@ fn call(setup: &Setup, peer: usize) -> Option<tls::Outgoing> {
                 setup.known().reached.remove(&peer);
             }
             Some(Ok(None)) => return None,
-            Some(Err(Some(reason))) => {
+            Some(Err(Some(fault))) => {
                 let (name, address) = (setup.called(peer), &setup.addresses[peer]);
-                setup.fail(Error::setup(format!(
-                    "cannot link with {name} at {address}: {reason}"
-                )));
+                let what = format!("cannot link with {name} at {address}: {}", fault.what);
+                setup.fail(Error::setup(Fault::new(what, fault.remedy)));
                 return None;
             }
             Some(Err(None)) | None => thread::sleep(RETRY),
@@ -326,7 +326,7 @@ fn introduce(
     setup: &Setup,
     peer: usize,
     stream: TcpStream,
-) -> std::result::Result<Option<(tls::Outgoing, u64)>, Option<String>> {
+) -> std::result::Result<Option<(tls::Outgoing, u64)>, Option<Fault>> {
     let mut stream = setup.tls.call(peer, stream)?;
     setup.hello().write(&mut stream).map_err(|_| None)?;
     let theirs = Hello::read(&mut stream).map_err(|error| tls::refusal(&error))?;
@@ -350,7 +350,7 @@ fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, u64, tls::Incoming
             return None;
         }
         Err(reason) => {
-            setup.refuse(reason);
+            setup.refuse(reason.to_string());
             return None;
         }
     };
@@ -378,9 +378,10 @@ fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, u64, tls::Incoming
             Some((peer, theirs.began, stream))
         }
         Ok(false) => None,
-        Err(reason) => {
+        Err(fault) => {
             let name = setup.called(peer);
-            setup.fail(Error::setup(format!("cannot link with {name}: {reason}")));
+            let what = format!("cannot link with {name}: {}", fault.what);
+            setup.fail(Error::setup(Fault::new(what, fault.remedy)));
             None
         }
     }

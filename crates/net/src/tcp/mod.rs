@@ -20,7 +20,7 @@ pub(crate) mod tls;
 use crate::MOST_PARTIES;
 pub use crate::certificates::Identity;
 use crate::certificates::Period;
-use crate::error::{Error, Result, cause, no_thread};
+use crate::error::{Error, Fault, Result, cause, no_thread};
 use crate::inbox::Inbox;
 use crate::mesh::{Link, Mesh};
 use crate::roster::Roster;
@@ -73,16 +73,25 @@ impl Listener {
         let bound =
             TcpListener::bind(address).and_then(|socket| Ok((socket.local_addr()?, socket)));
         let (address, socket) = bound.map_err(|error| {
-            let remedy = match error.kind() {
-                io::ErrorKind::AddrInUse => "another program uses this port; end it or choose another port",
-                io::ErrorKind::AddrNotAvailable => {
-                    "this address is not one of this machine's; set \"listen\" to one that is, e.g. \"0.0.0.0:PORT\""
-                }
-                io::ErrorKind::PermissionDenied => "ports below 1024 need privileges; choose a higher one",
-                _ => "check the address",
+            let (cause, remedy) = match error.kind() {
+                io::ErrorKind::AddrInUse => (
+                    "Address already in use; another program uses this port".to_owned(),
+                    "end it or choose another port",
+                ),
+                io::ErrorKind::AddrNotAvailable => (
+                    "this address is not one of this machine's".to_owned(),
+                    "set \"listen\" to one that is, e.g. \"0.0.0.0:PORT\"",
+                ),
+                io::ErrorKind::PermissionDenied => (
+                    "ports below 1024 need privileges".to_owned(),
+                    "choose a higher one",
+                ),
+                _ => (cause(&error), "check the address"),
             };
-            let cause = cause(&error);
-            Error::setup(format!("cannot listen on {address}: {cause}; {remedy}"))
+            Error::setup(Fault::new(
+                format!("cannot listen on {address}: {cause}"),
+                remedy,
+            ))
         })?;
         Ok(Self { socket, address })
     }

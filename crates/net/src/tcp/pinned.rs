@@ -1,6 +1,7 @@
 //! Which certificates are accepted: the pinned one of a party, in its period of validity.
 
 use crate::certificates::Period;
+use crate::error::Fault;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -51,8 +52,9 @@ impl Pinned {
             let owner = pinned.owner(&pinned.certificates[of]);
             if let Some(other) = owner.filter(|owner| *owner != of) {
                 let (one, other) = (&pinned.names[other], &pinned.names[of]);
-                return Err(crate::Error::setup(format!(
-                    "{one} and {other} have the same certificate; give each its own"
+                return Err(crate::Error::setup(Fault::new(
+                    format!("{one} and {other} have the same certificate"),
+                    "give each its own",
                 )));
             }
         }
@@ -73,21 +75,26 @@ impl Pinned {
             .position(|pinned| pinned == certificate)
     }
 
-    fn check_period(&self, party: usize, now: UnixTime) -> Result<(), String> {
+    fn check_period(&self, party: usize, now: UnixTime) -> Result<(), Fault> {
         let name = &self.names[party];
         match check(&self.certificates[party], now, &self.provider) {
             Ok(()) => Ok(()),
-            Err(webpki::Error::CertExpired { not_after, .. }) => Err(format!(
-                "the certificate of {name} expired at {}; make a new one and give it to all parties",
-                date(not_after)
+            Err(webpki::Error::CertExpired { not_after, .. }) => Err(Fault::new(
+                format!("the certificate of {name} expired at {}", date(not_after)),
+                "make a new one and give it to all parties",
             )),
-            Err(webpki::Error::CertNotValidYet { not_before, .. }) => Err(format!(
-                "the certificate of {name} is valid only from {}; check the clock of this machine",
-                date(not_before)
+            Err(webpki::Error::CertNotValidYet { not_before, .. }) => Err(Fault::new(
+                format!(
+                    "the certificate of {name} is valid only from {}",
+                    date(not_before)
+                ),
+                "check the clock of this machine",
             )),
-            Err(_) => Err(format!(
-                "the certificate of {name} is damaged, or of a kind that tacit does not use; \
-                 make one by `tacit certificates`"
+            Err(_) => Err(Fault::new(
+                format!(
+                    "the certificate of {name} is damaged, or of a kind that tacit does not use"
+                ),
+                "make one by `tacit certificates`",
             )),
         }
     }
@@ -156,11 +163,11 @@ fn date(at: UnixTime) -> String {
     crate::certificates::date(at.as_secs())
 }
 
-fn certificate_error(reason: String) -> rustls::Error {
+fn certificate_error(fault: Fault) -> rustls::Error {
     rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::from(Box::<
         dyn std::error::Error + Send + Sync,
     >::from(
-        reason
+        fault
     )))))
 }
 
@@ -197,16 +204,19 @@ impl ServerCertVerifier for OnePeer {
         match self.pinned.owner(certificate) {
             Some(owner) if owner == peer => {}
             Some(owner) => {
-                return Err(certificate_error(format!(
-                    "it presents the certificate of {}, not of {}; check the addresses",
-                    names[owner], names[peer]
+                let (theirs, name) = (&names[owner], &names[peer]);
+                return Err(certificate_error(Fault::new(
+                    format!("it presents the certificate of {theirs}, not of {name}"),
+                    "check the addresses",
                 )));
             }
             None => {
                 let name = &names[peer];
-                return Err(certificate_error(format!(
-                    "it presents a certificate that is not the one configured here for {name}; \
-                     put {name}'s current certificate into this party's configuration"
+                return Err(certificate_error(Fault::new(
+                    format!(
+                        "it presents a certificate that is not the one configured here for {name}"
+                    ),
+                    format!("put {name}'s current certificate into this party's configuration"),
                 )));
             }
         }
@@ -273,11 +283,10 @@ impl ClientCertVerifier for AnyPeer {
         now: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
         let owner = self.pinned.owner(certificate).ok_or_else(|| {
-            certificate_error(
-                "it presented a certificate that is no party's; \
-                 put each party's current certificate into this party's configuration"
-                    .to_owned(),
-            )
+            certificate_error(Fault::new(
+                "it presented a certificate that is no party's",
+                "put each party's current certificate into this party's configuration",
+            ))
         })?;
         self.pinned
             .check_period(owner, now)

@@ -6,7 +6,7 @@
 
 use super::Identity;
 use super::pinned::{AnyPeer, OnePeer, Pinned};
-use crate::error::{Error, Result, called, cause};
+use crate::error::{Error, Fault, Result, called, cause};
 use crate::roster::Roster;
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
@@ -43,8 +43,9 @@ impl Tls {
             .zip(&names)
             .map(|(pem, name)| {
                 certificate(pem).ok_or_else(|| {
-                    Error::setup(format!(
-                        "the certificate of {name} is not a certificate in PEM; give its .pem file"
+                    Error::setup(Fault::new(
+                        format!("the certificate of {name} is not a certificate in PEM"),
+                        "give its .pem file",
                     ))
                 })
             })
@@ -72,7 +73,7 @@ impl Tls {
         &self,
         peer: usize,
         socket: TcpStream,
-    ) -> std::result::Result<Outgoing, Option<String>> {
+    ) -> std::result::Result<Outgoing, Option<Fault>> {
         handshake(&self.clients[peer], socket).map_err(|error| refusal(&error))
     }
 
@@ -85,12 +86,12 @@ impl Tls {
     pub(super) fn answer(
         &self,
         mut socket: TcpStream,
-    ) -> std::result::Result<(Option<usize>, Incoming), String> {
+    ) -> std::result::Result<(Option<usize>, Incoming), Fault> {
         let mut connection =
             ServerConnection::new(Arc::clone(&self.server)).map_err(|error| plain(&error))?;
         while connection.is_handshaking() {
             let went = connection.complete_io(&mut socket);
-            went.map_err(|error| inner(&error).map_or_else(|| cause(&error), plain))?;
+            went.map_err(|error| inner(&error).map_or_else(|| cause(&error).into(), plain))?;
         }
         let presented = connection.peer_certificates().and_then(<[_]>::first);
         let peer = presented.and_then(|certificate| self.pinned.owner(certificate));
@@ -123,8 +124,9 @@ pub(crate) fn visitor(
         .first()
         .and_then(|pem| certificate(pem));
     let own = own.ok_or_else(|| {
-        Error::setup(format!(
-            "the certificate of {whose} is not a certificate in PEM; give its .pem file"
+        Error::setup(Fault::new(
+            format!("the certificate of {whose} is not a certificate in PEM"),
+            "give its .pem file",
         ))
     })?;
     let pair = Some((vec![own], key(&whose, identity)?));
@@ -211,10 +213,10 @@ pub(crate) fn certificate(pem: &str) -> Option<CertificateDer<'static>> {
 }
 
 /// The reason for which the other side or we refused; `None` for a connection that merely ended.
-pub(crate) fn refusal(error: &io::Error) -> Option<String> {
+pub(crate) fn refusal(error: &io::Error) -> Option<Fault> {
     match inner(error) {
         Some(error) => Some(plain(error)),
-        None if error.kind() == io::ErrorKind::InvalidData => Some(error.to_string()),
+        None if error.kind() == io::ErrorKind::InvalidData => Some(error.to_string().into()),
         None => None,
     }
 }
@@ -224,15 +226,17 @@ fn inner(error: &io::Error) -> Option<&rustls::Error> {
 }
 
 /// What became of a handshake, in words; of our own verifiers, their own.
-fn plain(error: &rustls::Error) -> String {
+fn plain(error: &rustls::Error) -> Fault {
     use rustls::AlertDescription as Alert;
-    let said = match error {
+    match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(reason))) => {
-            return reason.to_string();
+            let fault = reason.downcast_ref::<Fault>();
+            fault.cloned().unwrap_or_else(|| reason.to_string().into())
         }
-        rustls::Error::InvalidCertificate(_) => {
-            "it could not prove that it has the key of its certificate"
-        }
+        rustls::Error::InvalidCertificate(_) => Fault::new(
+            "it could not prove that it has the key of its certificate",
+            "it is to use the two files that were made together",
+        ),
         rustls::Error::AlertReceived(
             Alert::BadCertificate
             | Alert::UnsupportedCertificate
@@ -242,31 +246,37 @@ fn plain(error: &rustls::Error) -> String {
             | Alert::UnknownCA
             | Alert::AccessDenied
             | Alert::CertificateRequired,
-        ) => {
-            "it refused this party's certificate; its configuration must name the certificate in use here, \
-             and both clocks must be right"
+        ) => Fault::new(
+            "it refused this party's certificate",
+            "its configuration must name the certificate in use here, and both clocks must be right",
+        ),
+        rustls::Error::InvalidMessage(_) => {
+            Fault::new("what listens there does not speak TLS", "check the address")
         }
-        rustls::Error::InvalidMessage(_) => "what listens there does not speak TLS",
-        _ => "what listens there does not speak TLS as tacit does; check the address",
-    };
-    said.to_owned()
+        _ => Fault::new(
+            "what listens there does not speak TLS as tacit does",
+            "check the address",
+        ),
+    }
 }
 
 fn key(whose: &str, identity: &Identity) -> Result<PrivateKeyDer<'static>> {
     // The parser's error could quote the file, so it is not shown.
     PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(|_| {
-        Error::setup(format!(
-            "the private key of {whose} is not a private key in PEM; give its .key file"
+        Error::setup(Fault::new(
+            format!("the private key of {whose} is not a private key in PEM"),
+            "give its .key file",
         ))
     })
 }
 
 fn unusable(_: rustls::Error) -> Error {
-    Error::setup("TLS 1.3 is not available; install tacit anew")
+    Error::setup(Fault::new("TLS 1.3 is not available", "install tacit anew"))
 }
 
 fn unfit(whose: &str) -> Error {
-    Error::setup(format!(
-        "the private key of {whose} does not fit its certificate; use the two files that were made together"
+    Error::setup(Fault::new(
+        format!("the private key of {whose} does not fit its certificate"),
+        "use the two files that were made together",
     ))
 }
