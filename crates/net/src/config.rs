@@ -269,7 +269,8 @@ impl Config {
 
 /// What the parser says, in one line, and by the names that the file has for what it names.
 fn plain(message: &str) -> String {
-    const NAMES: [(&str, &str); 6] = [
+    const NAMES: [(&str, &str); 7] = [
+        ("`\"`", "a closing quote"),
         ("`", "\""),
         ("\n", ", "),
         ("expected f64", "a number is expected"),
