@@ -260,6 +260,25 @@ def test_an_app_without_the_mod_is_noticed(opened: Path, caplog: pytest.LogCaptu
     assert "node 2 has no secure_mod; its reply does not count" in caplog.text
 
 
+class Asking(FedAvg):
+    """Sends one message, and its arrays with it."""
+
+    def configure_train(self, _: int, arrays: ArrayRecord, *_others: Any) -> list[Message]:  # type: ignore[override]
+        return [Message(RecordDict({"arrays": arrays}), 0, MessageType.TRAIN)]
+
+
+def test_a_model_of_another_size_is_refused_before_anybody_is_asked(opened: Path) -> None:
+    grid: Any = None
+    outer = SecureAggregation(Asking(), opened, timeout=LONG)
+    larger = ArrayRecord({**flowers.model(), "more": Array(np.zeros(2, np.float32))})
+    with pytest.raises(
+        MisuseError, match=f"a model of {SIZE + 2} floating-point values; the servers' rounds are for {SIZE}"
+    ):
+        outer.configure_train(1, larger, ConfigRecord(), grid)
+    # Nothing has begun that could be aggregated.
+    assert outer.aggregate_train(1, []) == (None, None)
+
+
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A federation whose round is open, until nobody needs it any more: two hand in then."""
