@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,9 @@ import torch
 from worlds import LONG, Servers, beyond_the_bound, written
 
 import tacit
+from commands import Command
+from commands import tacit as command
+from ports import free_addresses
 from tacit import _core, components, fixed
 from tacit.commands.federated_serve import _line
 from tacit.errors import DesyncError, EncodingError, MisuseError, PeerError, RefusedError, SetupError
@@ -24,11 +26,6 @@ from tacit.federated.config import Federation
 from tacit.federated.joint import MOST_VALUES
 from tacit.federated.latest import Latest
 from tacit.federated.server import Report
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from commands import Command
-from commands import tacit as command
-from ports import free_addresses
 
 
 def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ def test_an_app_without_the_mod_is_noticed(opened: Path, caplog: pytest.LogCaptu
 class Asking(FedAvg):
     """Sends one message, and its arrays with it."""
 
-    def configure_train(self, _: int, arrays: ArrayRecord, *_others: Any) -> list[Message]:  # type: ignore[override]
+    def configure_train(self, _: int, arrays: ArrayRecord, *_others: Any) -> list[Message]:
         return [Message(RecordDict({"arrays": arrays}), 0, MessageType.TRAIN)]
 
 

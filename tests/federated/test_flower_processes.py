@@ -23,10 +23,8 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 from worlds import Servers, written
 
-from tacit.federated.flower import SecureAggregation, secure_mod
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from ports import free_ports
+from tacit.federated.flower import SecureAggregation, secure_mod
 
 APP = Path(__file__).resolve().parent.parent.parent / "examples" / "flower_app"
 ROUNDS, NODES, SIZE = 2, 2, 650

@@ -2,16 +2,12 @@
 
 import os
 import socket
-import sys
 import threading
-from pathlib import Path
 
+from ports import free_ports
 from tacit.bench.federations import FEDERATIONS
 from tacit.federated.delay import Delay
 from tacit.federated.measuring import Federation, measured
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from ports import free_ports
 
 
 def test_what_is_delayed_comes_as_it_was_sent() -> None:

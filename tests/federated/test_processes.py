@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ import pytest
 import torch
 from worlds import LONG, beyond_the_bound, written
 
+from commands import Command
 from tacit import _core
 from tacit.errors import MisuseError, PeerError, RefusedError
 from tacit.federated import Client
@@ -21,9 +21,6 @@ from tacit.federated.config import Federation
 from tacit.federated.crowd import Crowd
 from tacit.federated.local import Plan, Servers
 from tacit.federated.steps import Settings
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from commands import Command
 
 
 def unknown(config: Path) -> Client:

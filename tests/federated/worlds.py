@@ -1,19 +1,16 @@
 """Federations for the tests: their files, and servers as threads of this process."""
 
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ports import free_addresses
 from tacit import _core
 from tacit.federated import Client
 from tacit.federated.server import Report, Server
 from tacit.federated.steps import Round, Rounds
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from ports import free_addresses
 
 #: Seconds that nothing takes unless it fails.
 LONG = 60.0

@@ -193,10 +193,15 @@ impl Channel {
         self.agreement.as_deref().is_some_and(question)
     }
 
-    fn start(&mut self, name: &str, parameters: &[u64], opening: bool) {
+    /// A step of a number of its own begins.
+    fn number(&mut self) {
         self.last += 1;
         self.sequence = self.last;
         self.agreed = 0;
+    }
+
+    fn start(&mut self, name: &str, parameters: &[u64], opening: bool) {
+        self.number();
         self.step = self.named(name);
         self.parameters.fold_bytes(self.step.as_bytes());
         parameters

@@ -30,9 +30,7 @@ impl Channel {
         }
         self.parameters = self.begun;
         self.parameters.fold_bytes(b"end");
-        self.last += 1;
-        self.sequence = self.last;
-        self.agreed = 0;
+        self.number();
         self.set_begun();
         let others: Vec<usize> = (0..self.parties())
             .filter(|peer| *peer != self.party())

@@ -484,8 +484,7 @@ impl Server {
                 Err(Failure::Broken(error)) => {
                     attempts += 1;
                     if attempts >= ATTEMPTS || Instant::now() >= until {
-                        let reason = tls::refusal(&error)
-                            .map_or_else(|| cause(&error), |fault| fault.to_string());
+                        let reason = tls::reason(&error);
                         let (number, address) = (self.number, &self.address);
                         return Err(failed(format!("server {number} at {address}: {reason}")));
                     }

@@ -8,6 +8,7 @@ use super::statement::{Committing, Hash, Piece, SALT, Statement, is_signed};
 use super::ticket::SHOWN;
 use super::wire::{Reply, Request};
 use super::{HELD, REST};
+use crate::tcp::tls;
 use rustls::{ServerConnection, StreamOwned};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -44,7 +45,7 @@ pub(super) fn serve(hall: &Hall, id: u64, socket: TcpStream) -> Option<usize> {
     let (client, mut stream) = match welcome(hall, socket) {
         Ok(welcome) => welcome,
         Err(error) => {
-            hall.refused(None, &refusal(&error));
+            hall.refused(None, &tls::reason(&error));
             return None;
         }
     };
@@ -70,7 +71,7 @@ pub(super) fn serve(hall: &Hall, id: u64, socket: TcpStream) -> Option<usize> {
             }
             Err(End::Broken(error)) => {
                 if error.kind() == ErrorKind::InvalidData {
-                    end(hall, client, &mut stream, &refusal(&error));
+                    end(hall, client, &mut stream, &tls::reason(&error));
                 }
                 return Some(client);
             }
@@ -99,11 +100,6 @@ fn end(hall: &Hall, client: usize, stream: &mut Stream, reason: &str) {
     if Reply::Refusal(reason.to_owned()).write(stream).is_ok() {
         stream.sock.part();
     }
-}
-
-fn refusal(error: &io::Error) -> String {
-    let fault = crate::tcp::tls::refusal(error);
-    fault.map_or_else(|| crate::error::cause(error), |fault| fault.to_string())
 }
 
 fn answer(

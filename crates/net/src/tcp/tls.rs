@@ -221,6 +221,11 @@ pub(crate) fn refusal(error: &io::Error) -> Option<Fault> {
     }
 }
 
+/// Why a connection failed, in one text.
+pub(crate) fn reason(error: &io::Error) -> String {
+    refusal(error).map_or_else(|| cause(error), |fault| fault.to_string())
+}
+
 fn inner(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }

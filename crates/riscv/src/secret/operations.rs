@@ -77,25 +77,20 @@ impl Batch {
     /// # Errors
     /// What the links meet.
     pub fn carry_out(self, protocol: &mut dyn Protocol) -> Result<Vec<Components>> {
-        Carrying {
-            works: self.works,
-            operands: self.operands,
-            protocol,
-        }
-        .carry_out()
+        let batch = self;
+        Carrying { protocol, batch }.carry_out()
     }
 }
 
-/// The operands of all steps of a kind, and what carries them out.
+/// A batch, and what carries it out.
 struct Carrying<'p> {
     protocol: &'p mut dyn Protocol,
-    works: Vec<Joint>,
-    operands: Vec<Vec<Components>>,
+    batch: Batch,
 }
 
 impl Carrying<'_> {
     fn carry_out(self) -> Result<Vec<Components>> {
-        match self.works[0] {
+        match self.batch.works[0] {
             Joint::Multiply => self.multiply(),
             Joint::And(..) => self.and(),
             Joint::Choose => self.choose(),
@@ -123,14 +118,14 @@ impl Carrying<'_> {
             Joint::Truncate(bits) => {
                 let x = self.arithmetic(0);
                 let shift = Shift::new(bits).expect("1 to 61 bits are dropped");
-                written(self.protocol, self.works.len(), |protocol, out| {
+                written(self.protocol, self.batch.works.len(), |protocol, out| {
                     protocol.truncate(&slices(&x), shift, out)
                 })
             }
             Joint::DivideBy(width, divisor, signs) => {
                 let x = self.arithmetic(0);
                 let signed = signs == Signs::Signed;
-                written(self.protocol, self.works.len(), |protocol, out| {
+                written(self.protocol, self.batch.works.len(), |protocol, out| {
                     integers::divide_by(protocol, &slices(&x), width as usize, divisor, signed, out)
                 })
             }
@@ -138,7 +133,7 @@ impl Carrying<'_> {
     }
 
     fn operand(&self, place: usize) -> Vec<Components> {
-        self.operands.iter().map(|of| of[place]).collect()
+        self.batch.operands.iter().map(|of| of[place]).collect()
     }
 
     /// An operand of all in arithmetic form, by component.
@@ -166,13 +161,13 @@ impl Carrying<'_> {
 
     /// The widest that one looks at.
     fn width(&self) -> usize {
-        let widths = self.works.iter().map(|work| work.width() as usize);
+        let widths = self.batch.works.iter().map(|work| work.width() as usize);
         // A sign beside a value.
         widths.max().unwrap_or(1).max(2)
     }
 
     fn multiply(self) -> Result<Vec<Components>> {
-        let n = self.works.len();
+        let n = self.batch.works.len();
         let [x, y] = [0, 1].map(|place| self.arithmetic(place));
         written(self.protocol, n, |protocol, out| {
             let map = Bilinear::Elementwise { n };
@@ -187,7 +182,7 @@ impl Carrying<'_> {
             Joint::And(ones, width) => (*ones, *width),
             _ => unreachable!("all are of one kind"),
         };
-        let (masks, widths): (Vec<u64>, Vec<u32>) = self.works.iter().map(of).unzip();
+        let (masks, widths): (Vec<u64>, Vec<u32>) = self.batch.works.iter().map(of).unzip();
         let places = Places::of(masks);
         let [x, y] = [0, 1].map(|place| places.pack_shares(self.protocol, &self.operand(place)));
         let product = self.protocol.and(&x, &y)?;
@@ -198,7 +193,7 @@ impl Carrying<'_> {
     }
 
     fn choose(self) -> Result<Vec<Components>> {
-        let n = self.works.len();
+        let n = self.batch.works.len();
         let bits = Places::of(vec![1; n]).pack_shares(self.protocol, &self.operand(0));
         let x = self.arithmetic(1);
         written(self.protocol, n, |protocol, out| {
@@ -207,11 +202,11 @@ impl Carrying<'_> {
     }
 
     fn make_binary(self) -> Result<Vec<Components>> {
-        let widths = self.works.iter().map(|work| work.width() as usize);
+        let widths = self.batch.works.iter().map(|work| work.width() as usize);
         let width = widths.max().unwrap_or(1);
         let x = self.arithmetic(0);
         let bits = self.protocol.to_binary(&slices(&x), width)?;
-        let words = gathered(&bits).into_iter().zip(&self.works);
+        let words = gathered(&bits).into_iter().zip(&self.batch.works);
         let finished = words.map(|(word, work)| match work {
             Joint::ToBinary(_, then) => then.on(&[word]),
             _ => unreachable!("all are of one kind"),
@@ -225,7 +220,7 @@ impl Carrying<'_> {
             Joint::ToArithmetic(worth) => *worth,
             _ => unreachable!("all are of one kind"),
         };
-        let worths: Vec<_> = self.works.iter().map(worth).collect();
+        let worths: Vec<_> = self.batch.works.iter().map(worth).collect();
         let places = Places::of(worths.iter().map(|worth| worth.mask()).collect());
         let bits = places.pack_shares(self.protocol, &self.operand(0));
         let counted = written(self.protocol, places.bits(), |protocol, out| {
@@ -242,8 +237,8 @@ impl Carrying<'_> {
     fn divide(self, width: usize, signs: Signs) -> Result<Vec<Components>> {
         let [x, y] = [0, 1].map(|place| self.arithmetic(place));
         let y_bits = self.binary(2, width);
-        let x_bits = (self.operands[0].len() > 3).then(|| self.binary(3, width));
-        written(self.protocol, self.works.len(), |protocol, out| {
+        let x_bits = (self.batch.operands[0].len() > 3).then(|| self.binary(3, width));
+        written(self.protocol, self.batch.works.len(), |protocol, out| {
             let x = Number {
                 words: &slices(&x),
                 bits: x_bits.as_ref().unwrap_or(&y_bits),
