@@ -101,6 +101,7 @@ MODULES = [
     ["operators", "riscv", "sharing", "shuffling"],
     ["checkpoint_files", "module", "random"],
     ["checkpoints", "rehearsal"],
+    ["compile"],
     ["__init__", "_forkserver"],
     ["federated"],
     ["demo", "bench", "doctor"],

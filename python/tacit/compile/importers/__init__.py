@@ -1,0 +1,1 @@
+"""Readers of models, one format each."""

@@ -1,0 +1,96 @@
+"""The module that an ONNX graph becomes: it evaluates the nodes in their order, each by functions of
+PyTorch, so that `torch.export` can trace it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tacit.compile.importers.onnx.table import Function, Node
+
+
+@dataclass(frozen=True)
+class Flowing:
+    """An argument that an earlier step gave, or the model's user."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Held:
+    """An argument that the module holds: a parameter, or a buffer of what is public."""
+
+    attribute: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node, with its arguments: ``Flowing``, ``Held``, or values of Python."""
+
+    node: Node
+    function: Function
+    arguments: tuple[Any, ...]
+    #: Names of its results, "" for those that nothing takes.
+    results: tuple[str, ...]
+    #: What nothing takes after it.
+    released: tuple[str, ...]
+
+
+class OnnxModule(torch.nn.Module):
+    """A graph of ONNX as a module. Inputs come in the file's order."""
+
+    def __init__(self, inputs: Sequence[str]) -> None:
+        super().__init__()
+        self._inputs = tuple(inputs)
+        self._steps: tuple[Step, ...] = ()
+        self._results: tuple[Flowing | Held, ...] = ()
+
+    def hold(self, name: str, tensor: torch.Tensor, public: bool) -> Held:
+        """Keeps a tensor under its name in the file, as far as Python lets it be one: what is public and what
+        is no real number as a buffer, weights as parameters."""
+        attribute = unique(self, name)
+        if public or not tensor.is_floating_point():
+            self.register_buffer(attribute, tensor)
+        else:
+            self.register_parameter(attribute, torch.nn.Parameter(tensor))
+        return Held(attribute)
+
+    def finish(self, steps: Sequence[Step], results: Sequence[Flowing | Held]) -> None:
+        """Sets what is evaluated."""
+        self._steps, self._results = tuple(steps), tuple(results)
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        """The outputs: a tensor, or a tuple where the file has several."""
+        values = dict(zip(self._inputs, inputs, strict=True))
+        for step in self._steps:
+            given = step.function(step.node, *(self._value(each, values) for each in step.arguments))
+            values.update(zip(step.results, results(given), strict=False))
+            for name in step.released:
+                values.pop(name, None)
+        found = tuple(self._value(each, values) for each in self._results)
+        return found[0] if len(found) == 1 else found
+
+    def _value(self, argument: Any, values: dict[str, torch.Tensor]) -> Any:
+        if isinstance(argument, Flowing):
+            return values[argument.name]
+        if isinstance(argument, Held):
+            return getattr(self, argument.attribute)
+        return argument
+
+
+def results(given: Any) -> tuple[Any, ...]:
+    """What a function gave, as a tuple."""
+    return tuple(given) if isinstance(given, (tuple, list)) else (given,)
+
+
+def unique(module: torch.nn.Module, name: str) -> str:
+    """A name for an attribute that is free in the module, close to the one in the file."""
+    base = re.sub(r"\W", "_", name[:200], flags=re.ASCII) or "unnamed"
+    base = f"_{base}" if base[0].isdigit() else base
+    attribute, count = base, 1
+    while hasattr(module, attribute):
+        count += 1
+        attribute = f"{base}_{count}"
+    return attribute

@@ -1,0 +1,248 @@
+"""From a file, which may come from anybody, to a model that is well formed: of a version that is known, not
+larger than protobuf can carry, with functions put in where they are called, sorted, without circles, each
+operator with the types that ONNX lets it have."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tacit.compile.importers.onnx import tensors
+from tacit.compile.importers.onnx.problems import NotImportedError, Problems, quoted
+from tacit.compile.importers.onnx.table import OPERATORS
+from tacit.errors import SetupError
+
+#: The oldest operators that are imported: from here on their parameters come as inputs.
+OLDEST = 13
+
+#: What protobuf can carry, and what is sensible.
+MOST_BYTES, MOST_NODES, DEEPEST = (1 << 31) - 1, 100_000, 100
+
+#: Up to how many elements a tensor stays in what ONNX checks, since they may be a shape.
+FEW = 1024
+
+#: Names that ONNX's own operators go by.
+OWN = {"", "ai.onnx"}
+
+#: What decides by values which operators run.
+CONTROL = {"If", "Loop", "Scan"}
+
+
+@dataclass(frozen=True)
+class Read:
+    """A file's graph, its tensors apart."""
+
+    graph: Any
+    opset: int
+    tensors: dict[str, torch.Tensor]
+    #: What ONNX infers of each value: type and shape, where they are known.
+    inferred: dict[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+
+
+def read(path: Path, shapes: dict[str, tuple[int, ...]], problems: Problems) -> Read:
+    """The file, whose inputs have these shapes where it leaves them open.
+
+    Raises:
+        SetupError: it is no file of ONNX, too large, too old, ill-formed; or ONNX is not installed.
+    """
+    try:
+        import onnx
+    except ImportError:
+        raise SetupError("ONNX's files are read by onnx: pip install 'tacit[onnx]'") from None
+    model = _parsed(path)
+    opset = _opset(model, path)
+    model = _inlined(model, path)
+    graph = model.graph
+    if len(graph.node) > MOST_NODES:
+        raise SetupError(
+            f"{path} has {len(graph.node)} operators; {MOST_NODES} are the most that are imported"
+        )
+    _missing(graph, problems)
+    found = _tensors(graph, path)
+    _fix(graph, shapes, set(found), path)
+    inferred: dict[str, tuple[int, tuple[int, ...]]] = {}
+    try:
+        onnx.checker.check_model(model)
+        model = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError,
+            TypeError) as error:  # fmt: skip
+        # What is missing may be why, and is what its owner can mend.
+        problems.raise_all()
+        told = " ".join(str(error).split())
+        raise SetupError(f"{path} is not a sound ONNX model: {told[:300]}") from None
+    for info in (*model.graph.value_info, *model.graph.output):
+        if (known := static(info)) is not None:
+            inferred[info.name] = known
+    return Read(model.graph, opset, found, inferred)
+
+
+def static(info: Any) -> tuple[int, tuple[int, ...]] | None:
+    """Type and shape of a value, if it is a tensor of which both are known."""
+    if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField("shape"):
+        return None
+    dims = info.type.tensor_type.shape.dim
+    if any(dim.WhichOneof("value") != "dim_value" or dim.dim_value < 0 for dim in dims):
+        return None
+    return info.type.tensor_type.elem_type, tuple(dim.dim_value for dim in dims)
+
+
+def _parsed(path: Path) -> Any:
+    from onnx import ModelProto
+
+    try:
+        if not path.is_file():
+            raise SetupError(f"{path} is no file")
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise SetupError(
+                f"{path} has {size} bytes, and no more than 2 GiB can be read: save its weights beside it "
+                "(onnx.save with save_as_external_data=True)"
+            )
+        model = ModelProto.FromString(path.read_bytes())
+    except OSError as error:
+        raise SetupError(f"{path} cannot be read: {error.strerror}") from None
+    except Exception as error:
+        # Protobuf's own error, without its module, which has no types.
+        if not isinstance(error, ValueError) and type(error).__name__ != "DecodeError":
+            raise
+        raise SetupError(f"{path} is not an ONNX file") from None
+    if not model.HasField("graph") or not model.opset_import or not model.graph.output:
+        raise SetupError(f"{path} is not an ONNX file: it has no graph, no outputs or no version")
+    return model
+
+
+def _opset(model: Any, path: Path) -> int:
+    from onnx import defs
+
+    versions = [each.version for each in model.opset_import if each.domain in OWN]
+    if len(versions) != 1:
+        raise SetupError(f"{path} names {len(versions)} versions of ONNX's operators, and must name one")
+    if versions[0] < OLDEST:
+        raise SetupError(
+            f"{path} is of opset {versions[0]}, and {OLDEST} is the oldest that is imported: export it "
+            "again, or convert it with onnx.version_converter"
+        )
+    if versions[0] > defs.onnx_opset_version():
+        raise SetupError(
+            f"{path} is of opset {versions[0]}, which the onnx {_version()} installed here does not know: "
+            "upgrade onnx, or export with a lower opset_version"
+        )
+    return int(versions[0])
+
+
+def _version() -> str:
+    import onnx
+
+    return str(onnx.__version__)
+
+
+def _inlined(model: Any, path: Path) -> Any:
+    """With functions of the file's own put in where they are called; first it is counted what that makes, as
+    a few lines can ask for any number."""
+    if not model.functions:
+        return model
+    from onnx import inliner
+
+    functions = {(each.domain, each.name): each for each in model.functions}
+    sizes: dict[tuple[str, str], int] = {}
+
+    def size(nodes: Any, depth: int) -> int:
+        if depth > DEEPEST:
+            raise SetupError(f"{path} has functions that call themselves, or more than {DEEPEST} deep")
+        total = 0
+        for node in nodes:
+            key = (node.domain, node.op_type)
+            if key in functions and key not in sizes:
+                sizes[key] = size(functions[key].node, depth + 1)
+            total += sizes.get(key, 1)
+            for attribute in node.attribute:
+                for graph in (attribute.g, *attribute.graphs):
+                    total += size(graph.node, depth + 1)
+        return total
+
+    if (total := size(model.graph.node, 0)) > MOST_NODES:
+        raise SetupError(f"{path} has {total} operators; {MOST_NODES} are the most that are imported")
+    try:
+        return inliner.inline_local_functions(model)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise SetupError(f"{path} has functions that cannot be put in: {str(error)[:200]}") from None
+
+
+def _missing(graph: Any, problems: Problems) -> None:
+    """Collects operators that have no entry in the table."""
+    for node in graph.node:
+        if node.domain not in OWN:
+            refusal = NotImportedError(
+                f"operators of {quoted(node.domain)} are not imported",
+                "export without that runtime's own optimisations, to ONNX's operators alone",
+            )
+        elif node.op_type in CONTROL:
+            refusal = NotImportedError(
+                "control flow is not imported, as what it does would depend on secret values",
+                "write it without (torch.where computes both ways), or export with the condition fixed",
+            )
+        elif node.op_type not in OPERATORS:
+            refusal = NotImportedError(
+                "this operator is not imported", "replace it in the model, or leave it to the receiver"
+            )
+        else:
+            continue
+        problems.add(quoted(node.op_type)[1:-1], node.name, refusal)
+
+
+def _tensors(graph: Any, path: Path) -> dict[str, torch.Tensor]:
+    """Reads the tensors of the graph, and leaves inputs in their place, so that what ONNX checks is small."""
+    from onnx import helper
+
+    if graph.sparse_initializer:
+        raise SetupError(f"{path} holds sparse tensors, which are not imported: store them densely")
+    found: dict[str, torch.Tensor] = {}
+    declared = {each.name for each in graph.input}
+    kept = []
+    for tensor in graph.initializer:
+        if tensor.name in found:
+            raise SetupError(f"{path} holds two tensors named {quoted(tensor.name)}")
+        found[tensor.name] = tensors.read(tensor, path.parent)
+        if found[tensor.name].numel() <= FEW and not tensor.external_data:
+            kept.append(tensor)
+        elif tensor.name not in declared:
+            info = helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+            graph.input.append(info)
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+    return found
+
+
+def _fix(graph: Any, shapes: dict[str, tuple[int, ...]], held: set[str], path: Path) -> None:
+    """Writes the given shapes into the inputs that leave theirs open."""
+    inputs = {each.name: each for each in graph.input if each.name not in held}
+    if unknown := sorted(set(shapes) - set(inputs)):
+        names = ", ".join(quoted(name) for name in inputs)
+        raise SetupError(f"{path} has no input {quoted(unknown[0])}; it has {names}")
+    for name, shape in shapes.items():
+        if any(not isinstance(size, int) or size < 0 for size in shape):
+            raise SetupError(f"the shape given for input {quoted(name)} must be whole numbers: {shape}")
+        kind = inputs[name].type.tensor_type
+        declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+        open_rank = not kind.HasField("shape")
+        if not open_rank and (
+            len(declared) != len(shape)
+            or any(fixed not in (None, size) for fixed, size in zip(declared, shape, strict=True))
+        ):
+            raise SetupError(
+                f"input {quoted(name)} of {path} has shape {shown(inputs[name])}, which {shape} does not fit"
+            )
+        del kind.shape.dim[:]
+        for size in shape:
+            kind.shape.dim.add().dim_value = size
+
+
+def shown(info: Any) -> str:
+    """The shape of an input as the file gives it: (batch, 3, 224, 224)."""
+    if not info.type.tensor_type.HasField("shape"):
+        return "of any rank"
+    sizes = [
+        str(dim.dim_value) if dim.HasField("dim_value") else quoted(dim.dim_param or "?")[1:-1]
+        for dim in info.type.tensor_type.shape.dim
+    ]
+    return f"({', '.join(sizes)})"

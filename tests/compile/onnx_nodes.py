@@ -1,0 +1,100 @@
+"""ONNX's own tests of single nodes, run by the module that the importer makes of each. Inputs that tacit has
+to know while importing (shapes, axes, bounds) are made constants of the model first."""
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from tacit.compile.importers import onnx as importer
+from tacit.compile.importers.onnx.table import OPERATORS
+
+
+def cases() -> list[Any]:
+    """All of ONNX's own domain, in a fixed order."""
+    with warnings.catch_warnings():
+        # Some are made of divisions by zero.
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        return sorted(collect_testcases(None), key=lambda case: case.name)
+
+
+def operator(case: Any) -> str:
+    """Which operator a test is about."""
+    return str(case.model.graph.node[0].op_type)
+
+
+def fix(model: Any, names: set[str], inputs: dict[str, Any]) -> None:
+    """Makes constants of inputs."""
+    from onnx import numpy_helper
+
+    kept = [each for each in model.graph.input if each.name not in names]
+    for name in sorted(names & set(inputs)):
+        model.graph.initializer.append(numpy_helper.from_array(inputs[name], name))
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+
+
+def known_names(model: Any) -> set[str]:
+    """Inputs that some operator needs known."""
+    found = set()
+    for node in model.graph.node:
+        entry = OPERATORS.get(node.op_type)
+        if entry is not None:
+            found |= {name for at, name in enumerate(node.input) if entry.knows(at)}
+    return found
+
+
+def run(case: Any, known: set[str], folder: Path) -> None:
+    """Imports the test's model and holds it against the outputs that ONNX expects.
+
+    Raises:
+        Exception: what tacit does not import, or what differs.
+    """
+    import onnx
+
+    for given, expected in case.data_sets:
+        model = onnx.ModelProto()
+        model.CopyFrom(case.model)
+        named = dict(zip([each.name for each in model.graph.input], given, strict=True))
+        if any(not isinstance(each, (np.ndarray, np.generic)) for each in (*given, *expected)):
+            raise TypeError("its values are no tensors")
+        fix(model, known, {name: np.asarray(each) for name, each in named.items()})
+        path = folder / "model.onnx"
+        path.write_bytes(model.SerializeToString())
+        shapes = {each.name: np.shape(named[each.name]) for each in model.graph.input}
+        imported = importer.load(path, shapes)
+        inputs = [
+            torch.from_numpy(np.array(named[name], copy=True, dtype=_numpy(dtype)))
+            for name, dtype, _ in imported.inputs
+        ]
+        found = imported.module(*inputs)
+        compare(found if isinstance(found, tuple) else (found,), expected, case.rtol, case.atol)
+
+
+def compare(found: tuple[torch.Tensor, ...], expected: Any, relative: float, absolute: float) -> None:
+    """Shapes, kinds, and values within ONNX's own tolerance."""
+    assert len(found) == len(expected)
+    for have, want in zip(found, expected, strict=True):
+        want = np.asarray(want)
+        assert tuple(have.shape) == want.shape, f"shape {tuple(have.shape)}, not {want.shape}"
+        real = want.dtype.kind not in "biu"
+        assert have.is_floating_point() == real, f"type {have.dtype}, not {want.dtype}"
+        if not real:
+            np.testing.assert_array_equal(have.numpy(), want)
+            assert str(have.dtype) == f"torch.{want.dtype}", f"type {have.dtype}, not {want.dtype}"
+        else:
+            np.testing.assert_allclose(have.numpy(), want.astype(np.float32), rtol=relative, atol=absolute)
+
+
+def _numpy(dtype: torch.dtype) -> Any:
+    return torch.empty(0, dtype=dtype).numpy().dtype
+
+
+def plain_name(name: str) -> str:
+    """The test that an expanded one was made of."""
+    return re.sub(r"(_ver\d+)?_expanded(_ver\d+)?$", "", name)
