@@ -70,7 +70,8 @@ class Importing:
         if proto.domain in OWN and operator is not None and all(name in self.values for name in proto.input):
             with self.problems.at(proto.op_type, label):
                 found = attributes(proto, self.folder)
-                node = Node(proto.op_type, label, self.read.opset, found, len(names))
+                kinds = tuple(self._kind(name) for name in proto.input)
+                node = Node(proto.op_type, label, self.read.opset, found, len(names), kinds)
                 self._evaluate(node, operator, list(proto.input), names)
         for name in names:
             if name and name not in self.values:
@@ -157,6 +158,10 @@ class Importing:
         assert value is not None
         return value
 
+    def _kind(self, name: str) -> torch.dtype | None:
+        value = self.values[name]
+        return None if value is None else value.fake.dtype
+
     def _real(self, name: str) -> torch.Tensor:
         value = self._value(name)
         return value.fake if value.known is None else value.known
@@ -234,11 +239,12 @@ def _number(value: Value, among: list[Value | None]) -> float | int | bool | Non
 
 
 def _sound(value: Value, name: str) -> torch.Tensor:
-    """A tensor that is held, of finite numbers only, but where it is a public number alone: masks have −∞."""
+    """A tensor that is held: weights are finite, and what is public no NaN; masks have −∞."""
     tensor = value.known
     assert tensor is not None
-    if tensor.is_floating_point() and not (value.public and tensor.numel() == 1):
-        wrong = "NaN" if tensor.isnan().any() else "infinite values" if tensor.isinf().any() else None
+    if tensor.is_floating_point():
+        infinite = not value.public and bool(tensor.isinf().any())
+        wrong = "NaN" if tensor.isnan().any() else "infinite values" if infinite else None
         if wrong is not None:
             raise NotImportedError(
                 f"its weights {quoted(name)} have {wrong}", "train again, or in masks use -1e4 for -∞"

@@ -2,6 +2,7 @@
 larger than protobuf can carry, with functions put in where they are called, sorted, without circles, each
 operator with the types that ONNX lets it have."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 
 from tacit.compile.importers.onnx import tensors
+from tacit.compile.importers.onnx.inputs import Inputs, fix, inputs, static
 from tacit.compile.importers.onnx.problems import NotImportedError, Problems, quoted
 from tacit.compile.importers.onnx.table import OPERATORS
 from tacit.errors import SetupError
@@ -35,16 +37,18 @@ class Read:
 
     graph: Any
     opset: int
+    inputs: Inputs
     tensors: dict[str, torch.Tensor]
     #: What ONNX infers of each value: type and shape, where they are known.
     inferred: dict[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
 
 
-def read(path: Path, shapes: dict[str, tuple[int, ...]], problems: Problems) -> Read:
+def read(path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems) -> Read:
     """The file, whose inputs have these shapes where it leaves them open.
 
     Raises:
         SetupError: it is no file of ONNX, too large, too old, ill-formed; or ONNX is not installed.
+        UnsupportedOperatorError: its inputs have open shapes.
     """
     try:
         import onnx
@@ -54,37 +58,30 @@ def read(path: Path, shapes: dict[str, tuple[int, ...]], problems: Problems) -> 
     opset = _opset(model, path)
     model = _inlined(model, path)
     graph = model.graph
+    _complete(graph)
     if len(graph.node) > MOST_NODES:
         raise SetupError(
             f"{path} has {len(graph.node)} operators; {MOST_NODES} are the most that are imported"
         )
     _missing(graph, problems)
     found = _tensors(graph, path)
-    _fix(graph, shapes, set(found), path)
+    fix(graph, shapes, found, path)
+    given = inputs(graph, found, problems)
     inferred: dict[str, tuple[int, tuple[int, ...]]] = {}
     try:
         onnx.checker.check_model(model)
+        _unclaim(graph)
         model = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError,
             TypeError) as error:  # fmt: skip
-        # What is missing may be why, and is what its owner can mend.
-        problems.raise_all()
-        told = " ".join(str(error).split())
-        raise SetupError(f"{path} is not a sound ONNX model: {told[:300]}") from None
+        # What is missing may be why; then the rest is looked at all the same.
+        if not problems:
+            told = " ".join(str(error).split())
+            raise SetupError(f"{path} is not a sound ONNX model: {told[:300]}") from None
     for info in (*model.graph.value_info, *model.graph.output):
         if (known := static(info)) is not None:
             inferred[info.name] = known
-    return Read(model.graph, opset, found, inferred)
-
-
-def static(info: Any) -> tuple[int, tuple[int, ...]] | None:
-    """Type and shape of a value, if it is a tensor of which both are known."""
-    if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField("shape"):
-        return None
-    dims = info.type.tensor_type.shape.dim
-    if any(dim.WhichOneof("value") != "dim_value" or dim.dim_value < 0 for dim in dims):
-        return None
-    return info.type.tensor_type.elem_type, tuple(dim.dim_value for dim in dims)
+    return Read(model.graph, opset, given, found, inferred)
 
 
 def _parsed(path: Path) -> Any:
@@ -168,6 +165,27 @@ def _inlined(model: Any, path: Path) -> Any:
         raise SetupError(f"{path} has functions that cannot be put in: {str(error)[:200]}") from None
 
 
+def _unclaim(graph: Any) -> None:
+    """Takes out the shapes that the file claims of what it computes: they are computed here, and what
+    exporters leave there is stale at times."""
+    del graph.value_info[:]
+    for info in graph.output:
+        if info.type.WhichOneof("value") == "tensor_type":
+            info.type.tensor_type.ClearField("shape")
+
+
+def _complete(graph: Any) -> None:
+    """Writes what ONNX's own check misses where it is left out."""
+    from onnx import helper
+
+    for info in graph.output:
+        if info.type.WhichOneof("value") == "tensor_type":
+            info.type.tensor_type.shape.SetInParent()
+    for node in graph.node:
+        if node.op_type == "MeanVarianceNormalization" and not node.attribute:
+            node.attribute.append(helper.make_attribute("axes", [0, 2, 3]))
+
+
 def _missing(graph: Any, problems: Problems) -> None:
     """Collects operators that have no entry in the table."""
     for node in graph.node:
@@ -211,38 +229,3 @@ def _tensors(graph: Any, path: Path) -> dict[str, torch.Tensor]:
     del graph.initializer[:]
     graph.initializer.extend(kept)
     return found
-
-
-def _fix(graph: Any, shapes: dict[str, tuple[int, ...]], held: set[str], path: Path) -> None:
-    """Writes the given shapes into the inputs that leave theirs open."""
-    inputs = {each.name: each for each in graph.input if each.name not in held}
-    if unknown := sorted(set(shapes) - set(inputs)):
-        names = ", ".join(quoted(name) for name in inputs)
-        raise SetupError(f"{path} has no input {quoted(unknown[0])}; it has {names}")
-    for name, shape in shapes.items():
-        if any(not isinstance(size, int) or size < 0 for size in shape):
-            raise SetupError(f"the shape given for input {quoted(name)} must be whole numbers: {shape}")
-        kind = inputs[name].type.tensor_type
-        declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
-        open_rank = not kind.HasField("shape")
-        if not open_rank and (
-            len(declared) != len(shape)
-            or any(fixed not in (None, size) for fixed, size in zip(declared, shape, strict=True))
-        ):
-            raise SetupError(
-                f"input {quoted(name)} of {path} has shape {shown(inputs[name])}, which {shape} does not fit"
-            )
-        del kind.shape.dim[:]
-        for size in shape:
-            kind.shape.dim.add().dim_value = size
-
-
-def shown(info: Any) -> str:
-    """The shape of an input as the file gives it: (batch, 3, 224, 224)."""
-    if not info.type.tensor_type.HasField("shape"):
-        return "of any rank"
-    sizes = [
-        str(dim.dim_value) if dim.HasField("dim_value") else quoted(dim.dim_param or "?")[1:-1]
-        for dim in info.type.tensor_type.shape.dim
-    ]
-    return f"({', '.join(sizes)})"

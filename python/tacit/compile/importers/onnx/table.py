@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from tacit.compile.importers.onnx.problems import NotImportedError
 
 Function = Callable[..., Any]
@@ -24,6 +26,8 @@ class Node:
     attributes: Mapping[str, Any]
     #: How many results the file takes of it.
     results: int
+    #: Types of its inputs, which those that are Python's values do not tell.
+    kinds: tuple[torch.dtype | None, ...]
 
     def integer(self, name: str, default: int = 0) -> int:
         """An attribute that is a whole number."""

@@ -2,26 +2,38 @@
 
 from tacit.compile.importers.onnx.operators import (
     activation,
+    attention,
     convolution,
     creation,
     elementwise,
     linear,
+    losses,
     normalisation,
     pooling,
+    quantised,
+    recurrent,
     reductions,
+    resize,
     selection,
     shapes,
+    signals,
 )
 
 __all__ = [
     "activation",
+    "attention",
     "convolution",
     "creation",
     "elementwise",
     "linear",
+    "losses",
     "normalisation",
     "pooling",
+    "quantised",
+    "recurrent",
     "reductions",
+    "resize",
     "selection",
     "shapes",
+    "signals",
 ]

@@ -83,6 +83,12 @@ def swish(node: Node, x: torch.Tensor) -> torch.Tensor:
     return functional.silu(x) if alpha == 1.0 else x * torch.sigmoid(alpha * x)
 
 
+@implements("SwiGLU")
+def gated_swish(node: Node, x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+    """Swish of one times the other."""
+    return swish(node, x) * gate
+
+
 @implements("ThresholdedRelu")
 def thresholded_relu(node: Node, x: torch.Tensor) -> torch.Tensor:
     """x above α, else 0."""

@@ -36,13 +36,12 @@ def constant_of_shape(node: Node, shape: Any) -> torch.Tensor:
 
 
 @implements("Range", known=(0, 1, 2))
-def arange(_: Node, start: Any, limit: Any, delta: Any) -> torch.Tensor:
+def arange(node: Node, start: Any, limit: Any, delta: Any) -> torch.Tensor:
     """From a number up to another, by steps."""
     start, limit, delta = (as_list(each)[0] for each in (start, limit, delta))
     if abs(limit - start) / abs(delta) > MOST_ELEMENTS:
         raise ValueError("it has more elements than any tensor")
-    dtype = torch.float32 if isinstance(start, float) else torch.int64
-    return torch.arange(start, limit, delta, dtype=dtype)
+    return torch.arange(start, limit, delta, dtype=node.kinds[0])
 
 
 @implements("EyeLike")

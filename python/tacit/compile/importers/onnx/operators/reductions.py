@@ -17,9 +17,19 @@ def _product(x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
     return x
 
 
-def _extremum(function: Any) -> Reduction:
+def _extremum(function: Any, sign: int) -> Reduction:
+    """The greatest or the least; of nothing it is what every element exceeds."""
+
     def reduce(x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        return function(x, axes, keep)
+        if x.numel():
+            return function(x, axes, keep)
+        shape = torch.sum(x, axes, keep).shape
+        if x.dtype == torch.bool:
+            return torch.full(shape, sign < 0)
+        limits = torch.iinfo(x.dtype) if not x.is_floating_point() else None
+        least = -torch.inf if limits is None else limits.min
+        most = torch.inf if limits is None else limits.max
+        return torch.full(shape, least if sign > 0 else most, dtype=x.dtype)
 
     return reduce
 
@@ -29,9 +39,9 @@ REDUCTIONS: dict[str, Reduction] = {
     "ReduceL2": lambda x, axes, keep: torch.sqrt(torch.sum(x * x, axes, keep)),
     "ReduceLogSum": lambda x, axes, keep: torch.log(torch.sum(x, axes, keep)),
     "ReduceLogSumExp": lambda x, axes, keep: torch.logsumexp(x, axes, keep),
-    "ReduceMax": _extremum(torch.amax),
+    "ReduceMax": _extremum(torch.amax, 1),
     "ReduceMean": lambda x, axes, keep: torch.mean(x, axes, keep),
-    "ReduceMin": _extremum(torch.amin),
+    "ReduceMin": _extremum(torch.amin, -1),
     "ReduceProd": _product,
     "ReduceSum": lambda x, axes, keep: torch.sum(x, axes, keep),
     "ReduceSumSquare": lambda x, axes, keep: torch.sum(x * x, axes, keep),

@@ -175,6 +175,8 @@ def depth_to_space(node: Node, x: torch.Tensor) -> torch.Tensor:
 def space_to_depth(node: Node, x: torch.Tensor) -> torch.Tensor:
     """Blocks of pixels to channels."""
     block, (batch, channels, height, width) = node.integer("blocksize", 1), x.shape
+    if node.text("mode", "DCR") == "CRD":
+        return functional.pixel_unshuffle(x, block)
     x = x.reshape(batch, channels, height // block, block, width // block, block)
     return x.permute(0, 3, 5, 1, 2, 4).reshape(batch, -1, height // block, width // block)
 
