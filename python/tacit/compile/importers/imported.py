@@ -1,6 +1,6 @@
 """What every importer gives: an ordinary module of PyTorch, and what goes in and comes out of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -14,3 +14,5 @@ class Imported:
     inputs: list[tuple[str, torch.dtype, tuple[int, ...]]]
     #: Names, in the order in which the module gives them: a tensor alone, or a tuple if there are several.
     outputs: list[str]
+    #: Numbers of the file that became part of the graph, which everybody sees.
+    public: list[str] = field(default_factory=list)

@@ -1,8 +1,10 @@
 """Files of ONNX, opset 13 and later, as modules of PyTorch. What they hold is taken for hostile: nothing is
 run, sizes are bounded, and all that is missing is told at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+
+import torch
 
 from tacit.compile.importers.imported import Imported
 from tacit.compile.importers.onnx import operators
@@ -17,22 +19,26 @@ __all__ = ["load"]
 assert operators
 
 
-def load(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) -> Imported:
+def load(
+    path: Path, shapes: Mapping[str, Sequence[int]] | None = None, secret: Collection[str] = ()
+) -> Imported:
     """The model in a file of ONNX.
 
     Args:
         path: the file; weights that lie outside of it lie in the same folder.
         shapes: of inputs whose shape the file leaves open, by name.
+        secret: names of numbers without dimension that were learned, such as a temperature. Others are
+            public, as those of any formula are.
 
     Raises:
-        SetupError: the file cannot be read, is not sound, or leaves shapes open that were not given.
-        UnsupportedOperatorError: it has what is not imported; all of that is listed.
+        SetupError: the file cannot be read, or is not sound.
+        UnsupportedOperatorError: it has what is not imported, or leaves shapes open; all of that is listed.
     """
     path = Path(path)
     problems = Problems(str(path))
     found = read(path, shapes or {}, problems)
     module = OnnxModule([name for name, _, _ in found.inputs])
-    importing = Importing(found, path.parent, module, problems)
+    importing = Importing(found, path.parent, module, problems, secret)
     for name, dtype, shape in found.inputs:
         importing.take(name, dtype, shape)
     for node in found.graph.node:
@@ -40,4 +46,15 @@ def load(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) -> Impor
     outputs = [each.name for each in found.graph.output]
     importing.finish(outputs)
     problems.raise_all()
-    return Imported(module.eval().requires_grad_(False), found.inputs, outputs)
+    return Imported(
+        module.eval().requires_grad_(False), found.inputs, outputs, _public(found.tensors, secret)
+    )
+
+
+def _public(tensors: Mapping[str, torch.Tensor], secret: Collection[str]) -> list[str]:
+    """Numbers of the file that everybody sees, though they might have been learned."""
+    return [
+        name
+        for name, each in tensors.items()
+        if each.ndim == 0 and each.is_floating_point() and name not in secret
+    ]

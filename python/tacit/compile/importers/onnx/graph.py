@@ -3,13 +3,15 @@ what is made of weights alone are done with; on all else, on shapes alone (PyTor
 tells every shape there is and what cannot be.
 
 What is known is public if it comes of the graph's own constants and shapes alone, or is no real number; what
-comes of weights is held as a parameter and stays secret."""
+comes of weights is held as a parameter and stays secret. Exporters write the numbers of a formula (x · 0.5)
+and those that were learned alike: what has no dimension is taken for the former, and is told."""
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,6 +30,9 @@ from tacit.compile.importers.onnx.table import OPERATORS, Node, Operator
 
 #: How many elements all that is computed while importing may have together.
 MOST_FOLDED = 1 << 29
+
+#: What keeps out is at most this: exp of it is nothing.
+LEAST_OF_MASKS = -1e4
 
 #: What PyTorch raises where a shape, or a value, is not to be told without the data.
 DEPENDS = (DataDependentOutputException, DynamicOutputShapeException)
@@ -48,7 +53,9 @@ class Value:
 class Importing:
     """One graph on its way to a module."""
 
-    def __init__(self, read: Read, folder: Any, module: OnnxModule, problems: Problems) -> None:
+    def __init__(
+        self, read: Read, folder: Path, module: OnnxModule, problems: Problems, secret: Container[str]
+    ) -> None:
         self.read, self.folder, self.module, self.problems = read, folder, module, problems
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.values: dict[str, Value | None] = {"": None}
@@ -56,8 +63,8 @@ class Importing:
         self.steps: list[Step] = []
         self.folded = 0
         for name, tensor in read.tensors.items():
-            # A number alone belongs to the formula; a learned one has a dimension.
-            self.values[name] = self._known(tensor, tensor.ndim == 0 or not tensor.is_floating_point())
+            public = name not in secret and (tensor.ndim == 0 or _is_mask(tensor))
+            self.values[name] = self._known(tensor, public or not tensor.is_floating_point())
 
     def take(self, name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
         """That the model has this input."""
@@ -144,7 +151,8 @@ class Importing:
     def _constant(self, node: Node) -> Value:
         tensor = OPERATORS["Constant"].function(node)
         # Several numbers may be weights, as some exporters write them.
-        return self._known(tensor, tensor.numel() == 1 or not tensor.is_floating_point())
+        public = tensor.numel() == 1 or _is_mask(tensor) or not tensor.is_floating_point()
+        return self._known(tensor, public)
 
     def _known(self, tensor: torch.Tensor, public: bool) -> Value:
         return Value(self._fake(tuple(tensor.shape), tensor.dtype), tensor, public)
@@ -221,6 +229,11 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.disabled = before
+
+
+def _is_mask(tensor: torch.Tensor) -> bool:
+    """Whether it only lets pass or keeps out what it is added to, as no weights do."""
+    return tensor.is_floating_point() and bool(((tensor == 0) | (tensor <= LEAST_OF_MASKS)).all())
 
 
 def _is_given(value: Value) -> bool:

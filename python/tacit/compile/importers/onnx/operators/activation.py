@@ -50,11 +50,12 @@ def leaky_relu(node: Node, x: torch.Tensor) -> torch.Tensor:
     return functional.leaky_relu(x, node.number("alpha", 0.01))
 
 
-@implements("PRelu", numbers=False)
+@implements("PRelu")
 def prelu(_: Node, x: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
     """x, or x times a slope below 0; the slope is broadcast to x."""
-    per_channel = slope.ndim == x.ndim - 1 and slope.numel() == slope.shape[0] if slope.ndim else False
-    if x.ndim > 1 and per_channel and slope.shape[0] == x.shape[1] and x.is_floating_point():
+    channels = x.shape[1] if x.ndim > 1 else 1
+    by_channel = slope.ndim == x.ndim - 1 and slope.numel() == channels == slope.shape[0]
+    if x.is_floating_point() and (slope.numel() == 1 or by_channel):
         return functional.prelu(x, slope.reshape(-1))
     return torch.where(x >= 0, x, x * slope)
 
