@@ -10,7 +10,7 @@ use testkit::{Random, run, usual_parties};
 const DATA: u64 = 0x1000_0000;
 
 fn program() -> Program {
-    Program::parse(include_bytes!("../programs/tables.elf")).expect("it was compiled for this")
+    Program::parse(include_bytes!("../../programs/tables.elf")).expect("it was compiled for this")
 }
 
 /// What a call leaves: its result, or the words at an address that is the result.

@@ -1,7 +1,5 @@
 //! Programs that tests write down as instructions, with labels.
 
-#![allow(dead_code, reason = "not every test needs all")]
-
 use riscv::Instruction;
 use riscv::Program;
 use riscv::decode::encode;

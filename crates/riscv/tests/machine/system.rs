@@ -48,7 +48,8 @@ struct Asking<W: Words> {
 
 impl<W: Words> Asking<W> {
     fn new(words: W) -> Self {
-        let program = Program::parse(include_bytes!("../programs/arrays.elf")).expect("it is one");
+        let program =
+            Program::parse(include_bytes!("../../programs/arrays.elf")).expect("it is one");
         let mut machine = Machine::new(words, &program, 1 << 20).expect("it fits");
         let mut content = Memory::new();
         content.map(0, b"a file".to_vec(), true).expect("it fits");

@@ -1,7 +1,7 @@
 //! Random programs: sums, bits and shifts, memory by words and parts of them at places that everybody knows,
 //! branches of which many depend on secrets, loops with public bounds, calls, and returns in the midst of functions.
 
-use super::assembly::{Assembler, Label};
+use crate::assembly::{Assembler, Label};
 use riscv::Program;
 use riscv::formats::Format;
 use riscv::operation::{Function, Multiplication, Operation};

@@ -1,5 +1,4 @@
 //! Programs, and what they are told and given: run on plain files, and on secret ones.
-#![allow(dead_code)]
 
 use mpc::Recipient;
 use riscv::arrays::{Array, Content};

@@ -7,7 +7,7 @@ use riscv::{Fault, Machine, Plain, Program, Stop};
 const DATA: u64 = 0x1000_0000;
 
 fn program() -> Program {
-    Program::parse(include_bytes!("../programs/arrays.elf")).expect("it was compiled for this")
+    Program::parse(include_bytes!("../../programs/arrays.elf")).expect("it was compiled for this")
 }
 
 fn machine(program: &Program, data: Vec<u8>) -> Machine<Plain> {
@@ -132,7 +132,7 @@ fn stacks_end() {
 
 #[test]
 fn files_that_are_no_programs_are_refused() {
-    let file = include_bytes!("../programs/arrays.elf");
+    let file = include_bytes!("../../programs/arrays.elf");
     for end in 0..file.len() {
         // Cut in the symbols it may go on without them; cut before, it is refused.
         let cut = Program::parse(&file[..end]);

@@ -1,8 +1,6 @@
 //! Branches on secrets: both sides are carried out and merged, and what would tell of the condition is refused.
 
-mod assembly;
-
-use assembly::{Assembler, CODE, DATA};
+use crate::assembly::{Assembler, CODE, DATA};
 use mpc::Recipient;
 use riscv::machine::register::ARGUMENT;
 use riscv::machine::sides::NESTED;

@@ -22,7 +22,7 @@ const Y: [u32; 6] = [10, 20, 30, 40, u32::MAX, 7];
 const SUMS: [u64; 5] = [11, 22, 33, 44, 4];
 
 fn sums() -> Program {
-    Program::parse(include_bytes!("../programs/sums.elf")).expect("it was compiled for this")
+    Program::parse(include_bytes!("../../programs/sums.elf")).expect("it was compiled for this")
 }
 
 fn arguments(told: &[&str]) -> Vec<String> {

@@ -96,7 +96,7 @@ fn instructions_by_two_parties_and_a_dealer() {
 const DATA: u64 = 0x1000_0000;
 
 fn program() -> Program {
-    Program::parse(include_bytes!("../programs/arrays.elf")).expect("it was compiled for this")
+    Program::parse(include_bytes!("../../programs/arrays.elf")).expect("it was compiled for this")
 }
 
 /// What a function gives for words that one party has, as each of all parties learns it.

@@ -1,9 +1,7 @@
 //! Tables at secret places: what is read and written there is what a plain machine reads and writes, and nothing
 //! beyond their end.
 
-mod assembly;
-
-use assembly::{Assembler, CODE, DATA};
+use crate::assembly::{Assembler, CODE, DATA};
 use mpc::Recipient;
 use riscv::machine::scans::PLACES;
 use riscv::secret::Word;

@@ -1,9 +1,7 @@
 //! Two secrets give the same instructions, the same steps and the same sizes of messages; where a branch is opened,
 //! they do not.
 
-mod assembly;
-
-use assembly::{Assembler, CODE, DATA};
+use crate::assembly::{Assembler, CODE, DATA};
 use mpc::{Protocol, Recipient, Result};
 use riscv::secret::Word;
 use riscv::secret::evaluation::{reveal, share};

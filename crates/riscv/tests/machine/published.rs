@@ -1,15 +1,13 @@
 //! Programs with answers that are published, or that another algorithm gives: on plain files, and on secret ones.
 
-mod cases;
-
-use cases::{Case, PROTOCOLS, bytes, hexadecimal};
+use crate::cases::{Case, PROTOCOLS, bytes, hexadecimal};
 use testkit::Random;
 
 /// FIPS 180-4's examples: one block, none, and two.
 #[test]
 fn sha256_gives_what_the_standard_says() {
     let case = |message: &[u8]| Case {
-        file: include_bytes!("../programs/sha256.elf"),
+        file: include_bytes!("../../programs/sha256.elf"),
         told: &[],
         inputs: vec![("message", 1, bytes(message))],
         output: ("digest", 1),
@@ -54,7 +52,7 @@ fn aes_gives_what_the_standard_says() {
         ),
     ] {
         let case = Case {
-            file: include_bytes!("../programs/aes.elf"),
+            file: include_bytes!("../../programs/aes.elf"),
             told: &[],
             inputs: vec![
                 ("key", 1, hexadecimal(key)),
@@ -70,7 +68,7 @@ fn aes_gives_what_the_standard_says() {
 #[test]
 fn ascon_gives_known_answers() {
     let hash = Case {
-        file: include_bytes!("../programs/ascon.elf"),
+        file: include_bytes!("../../programs/ascon.elf"),
         told: &["hash"],
         inputs: vec![("message", 1, Vec::new())],
         output: ("out", 1),
@@ -93,7 +91,7 @@ fn ascon_gives_known_answers() {
 #[test]
 fn what_two_lists_have_in_common_is_found_by_a_network() {
     let case = |a: &[u64], b: &[u64]| Case {
-        file: include_bytes!("../programs/psi.elf"),
+        file: include_bytes!("../../programs/psi.elf"),
         told: &[],
         inputs: vec![("a", 8, a.to_vec()), ("b", 8, b.to_vec())],
         output: ("common", 8),
@@ -130,7 +128,7 @@ fn what_two_lists_have_in_common_is_found_by_a_network() {
 #[test]
 fn texts_have_a_distance() {
     let case = |x: &[u8], y: &[u8]| Case {
-        file: include_bytes!("../programs/distance.elf"),
+        file: include_bytes!("../../programs/distance.elf"),
         told: &[],
         inputs: vec![("x", 1, bytes(x)), ("y", 1, bytes(y))],
         output: ("distance", 8),
@@ -143,7 +141,7 @@ fn texts_have_a_distance() {
 #[test]
 fn secret_numbers_are_found_in_a_table() {
     let case = Case {
-        file: include_bytes!("../programs/search.elf"),
+        file: include_bytes!("../../programs/search.elf"),
         told: &[],
         inputs: vec![
             ("table", 4, vec![10, 20, 30, 40, 50]),
@@ -157,7 +155,7 @@ fn secret_numbers_are_found_in_a_table() {
 #[test]
 fn lists_are_compared_in_loops() {
     let case = Case {
-        file: include_bytes!("../programs/psi_loops.elf"),
+        file: include_bytes!("../../programs/psi_loops.elf"),
         told: &[],
         inputs: vec![
             ("a", 8, vec![9, 0x1_0000_0007, 4, 8]),
@@ -177,7 +175,7 @@ fn numbers_are_sorted_by_a_network() {
         .chain([0, 0x8000_0000, 0x7fff_ffff, 0xffff_ffff, 1, 1])
         .collect();
     let case = Case {
-        file: include_bytes!("../programs/sort.elf"),
+        file: include_bytes!("../../programs/sort.elf"),
         told: &[],
         inputs: vec![("values", 4, values.clone())],
         output: ("sorted", 4),
@@ -219,7 +217,7 @@ fn a_network_says_what_whole_numbers_say() {
         .map(|y| *y as u32 as u64)
         .collect();
     let case = Case {
-        file: include_bytes!("../programs/net.elf"),
+        file: include_bytes!("../../programs/net.elf"),
         told: &["20", "8", "4"],
         inputs: vec![("input", 4, x), ("first", 4, first), ("second", 4, second)],
         output: ("output", 4),

@@ -13,7 +13,7 @@ const DATA: u64 = 0x1000_0000;
 const COUNT: usize = 4;
 
 fn program() -> Program {
-    Program::parse(include_bytes!("../programs/choices.elf")).expect("it was compiled for this")
+    Program::parse(include_bytes!("../../programs/choices.elf")).expect("it was compiled for this")
 }
 
 /// Calls a function with a word and the address of data: its result and what data it leaves, or why it stopped.
@@ -94,7 +94,7 @@ fn where_a_program_stops_is_said_by_function_and_line() {
     let place = program.place(digits);
     assert_eq!(place.function.as_deref(), Some("digits"));
     let line = place.line.expect("it was compiled with lines");
-    let text = include_str!("../programs/choices.c");
+    let text = include_str!("../../programs/choices.c");
     let defined = text
         .lines()
         .position(|line| line.starts_with("uint64_t digits"));

@@ -14,7 +14,7 @@ use riscv::{Fault, Instruction, Machine, Plain, Program, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 
 fn program() -> Program {
-    Program::parse(include_bytes!("../programs/vectors.elf")).expect("it is one")
+    Program::parse(include_bytes!("../../programs/vectors.elf")).expect("it is one")
 }
 
 /// Every instruction leaves what another processor left: `vectors.txt` is what `vectors.elf` writes there
@@ -24,7 +24,7 @@ fn results_are_those_of_another_processor() {
     let program = program();
     let named = |name| program.function(name).expect("it is there");
     let mut machine = Machine::new(Plain, &program, u64::MAX).expect("it fits");
-    let lines: Vec<&str> = include_str!("../programs/vectors.txt").lines().collect();
+    let lines: Vec<&str> = include_str!("../../programs/vectors.txt").lines().collect();
     assert_eq!(machine.call(named("count"), &[]), Ok(lines.len() as u64));
     let mut wrong = Vec::new();
     for (number, line) in lines.iter().enumerate() {

@@ -1,9 +1,7 @@
 //! Rounds and bytes of whole programs, with sharing what they are given and opening what they leave, held to the project's
 //! figures.
 
-mod cases;
-
-use cases::Case;
+use crate::cases::Case;
 use testkit::Random;
 
 const ADDITIVE: &str = "additive_2_dealer";
@@ -36,7 +34,7 @@ fn lists_of_a_thousand() {
     let mut common: Vec<u64> = of(6).into_iter().filter(|value| *value <= 2000).collect();
     common.resize(1000, 0);
     let case = Case {
-        file: include_bytes!("../programs/psi.elf"),
+        file: include_bytes!("../../programs/psi.elf"),
         told: &[],
         inputs: vec![("a", 8, of(2)), ("b", 8, of(3))],
         output: ("common", 8),
@@ -47,7 +45,7 @@ fn lists_of_a_thousand() {
 #[test]
 fn a_block_of_aes() {
     let case = Case {
-        file: include_bytes!("../programs/aes.elf"),
+        file: include_bytes!("../../programs/aes.elf"),
         told: &[],
         inputs: vec![
             ("key", 1, (0..16).collect()),
@@ -67,7 +65,7 @@ fn a_hundred_blocks_of_ascon() {
         .map(|word| word & 255)
         .collect();
     let hash = Case {
-        file: include_bytes!("../programs/ascon.elf"),
+        file: include_bytes!("../../programs/ascon.elf"),
         told: &["hash"],
         inputs: vec![("message", 1, message.clone())],
         output: ("out", 1),
@@ -99,7 +97,7 @@ fn a_network_for_digits() {
             .collect()
     };
     let case = Case {
-        file: include_bytes!("../programs/net.elf"),
+        file: include_bytes!("../../programs/net.elf"),
         told: &["784", "128", "10"],
         inputs: vec![
             ("input", 4, numbers(784)),

@@ -554,7 +554,7 @@ fn what_has_no_fixed_point_is_refused() {
 }
 
 fn program() -> Program {
-    Program::parse(include_bytes!("../programs/arrays_of_floats.elf")).expect("it is one")
+    Program::parse(include_bytes!("../../programs/arrays_of_floats.elf")).expect("it is one")
 }
 
 /// A function over an array: its results in the registers of integers and of floats, and the array after it.

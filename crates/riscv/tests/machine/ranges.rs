@@ -14,7 +14,7 @@ const OTHERS: [i64; 6] = [127, -128, 0, 0, 5, -8];
 
 /// Which numbers are less than others, of which everybody knows those; and the bytes of the party that sends most.
 fn lesser(protocol: &str, others: &[i64], known: bool) -> mpc::Result<(Vec<u64>, u64)> {
-    let program = Program::parse(include_bytes!("../programs/figures.elf")).expect("it is one");
+    let program = Program::parse(include_bytes!("../../programs/figures.elf")).expect("it is one");
     let words = |values: &[i64]| {
         values
             .iter()

@@ -1,10 +1,8 @@
 //! Random programs leave on secrets what they leave on plain words.
 
-#[path = "../assembly/mod.rs"]
-mod assembly;
 mod generator;
 
-use assembly::{CODE, DATA};
+use crate::assembly::{CODE, DATA};
 use generator::{BASE, POOL, SIZE, program};
 use mpc::{Protocol, Recipient, Result};
 use riscv::secret::Word;

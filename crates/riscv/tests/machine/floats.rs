@@ -13,9 +13,9 @@ use testkit::Random;
 /// `floats.txt` is what `floats.elf` writes there (qemu-riscv64 7.2).
 #[test]
 fn results_and_flags_are_those_of_another_processor() {
-    let program = Program::parse(include_bytes!("../programs/floats.elf")).expect("it is one");
+    let program = Program::parse(include_bytes!("../../programs/floats.elf")).expect("it is one");
     let mut functions = 0;
-    for line in include_str!("../programs/floats.txt").lines() {
+    for line in include_str!("../../programs/floats.txt").lines() {
         let (name, digest) = line.split_once(' ').expect("a name and a digest");
         let mut machine = Machine::new(Plain, &program, 1 << 26).expect("it fits");
         let function = program.function(name).expect("it is there");
@@ -99,7 +99,7 @@ fn results_are_those_of_this_processor() {
 
 /// A program of these words, which returns behind the last of them.
 fn machine(words: &[u32]) -> Machine<Plain> {
-    let file = include_bytes!("../programs/floats.elf");
+    let file = include_bytes!("../../programs/floats.elf");
     let mut program = Program::parse(file).expect("it is one");
     let text = words.iter().chain(&[0x8067]);
     let bytes: Vec<u8> = text.flat_map(|word| word.to_le_bytes()).collect();

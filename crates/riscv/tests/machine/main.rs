@@ -1,0 +1,24 @@
+//! The machine on plain words and on secret ones. One binary, which is built sooner than one for each subject; what
+//! measures the memory of its process has its own (`damaged.rs`).
+
+mod assembly;
+mod branches;
+mod cases;
+mod choices;
+mod compiled_tables;
+mod figures;
+mod floats;
+mod obliviousness;
+mod programs;
+mod published;
+mod random_programs;
+mod ranges;
+mod rounds;
+mod runs;
+mod secret_floats;
+mod secrets;
+mod semantics;
+mod system;
+mod tables;
+mod vectors;
+mod widths;
