@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from tacit.compile.importers import onnx as importer
+from tacit.compile.importers.imported import Imported
 from tacit.compile.importers.onnx.reading import OLDEST
 from tacit.compile.importers.onnx.table import OPERATORS
 
@@ -56,25 +57,37 @@ def run(case: Any, known: set[str], folder: Path) -> None:
     Raises:
         Exception: what tacit does not import, or what differs.
     """
-    import onnx
 
     for data in case.data_sets:
-        given, expected = ([_array(each) for each in part] for part in data)
-        model = onnx.ModelProto()
-        model.CopyFrom(case.model)
-        named = dict(zip([each.name for each in model.graph.input], given, strict=True))
-        fix(model, known, {name: np.asarray(each) for name, each in named.items()})
-        renew(model)
-        path = folder / "model.onnx"
-        path.write_bytes(model.SerializeToString())
-        shapes = {each.name: np.shape(named[each.name]) for each in model.graph.input}
-        imported = importer.load(path, shapes)
-        inputs = [
-            torch.from_numpy(np.array(named[name], copy=True, dtype=_numpy(dtype)))
-            for name, dtype, _ in imported.inputs
-        ]
+        given, expected = (arrays(part) for part in data)
+        imported, inputs = read(case, given, known, folder)
         found = imported.module(*inputs)
         compare(found if isinstance(found, tuple) else (found,), expected, case.rtol, case.atol)
+
+
+def read(
+    case: Any, given: list[Any], known: set[str], folder: Path
+) -> tuple[Imported, tuple[torch.Tensor, ...]]:
+    """The test's model for these inputs, and those that remain as it takes them."""
+    import onnx
+
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    named = dict(zip([each.name for each in model.graph.input], given, strict=True))
+    fix(model, known, {name: np.asarray(each) for name, each in named.items()})
+    renew(model)
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    imported = importer.load(path, {each.name: np.shape(named[each.name]) for each in model.graph.input})
+    return imported, tuple(
+        torch.from_numpy(np.array(named[name], copy=True, dtype=_numpy(dtype)))
+        for name, dtype, _ in imported.inputs
+    )
+
+
+def arrays(values: Any) -> list[np.ndarray[Any, Any]]:
+    """Tensors of a test, which stand in it in one form or another."""
+    return [_array(each) for each in values]
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
@@ -129,9 +142,9 @@ def plain_name(name: str) -> str:
     return re.sub(r"(_ver\d+)?_expanded(_ver\d+)?$", "", name)
 
 
-def failures(cases: list[Any], folder: Path) -> dict[str, Exception]:
-    """What does not pass, with what it says."""
-    by_name = {case.name: case for case in cases}
+def failures(cases: list[Any], among: list[Any], folder: Path) -> dict[str, Exception]:
+    """What does not pass, with what it says. Expanded tests learn from those ``among`` them that they are of."""
+    by_name = {case.name: case for case in among}
     found: dict[str, Exception] = {}
     for case in cases:
         plain = by_name.get(plain_name(case.name), case)

@@ -69,7 +69,7 @@ def written(gaps: dict[str, list[str]]) -> str:
 def survey(cases: list[Any], folder: Path) -> dict[str, list[str]]:
     """The gaps of all tests, by reason."""
     gaps: dict[str, list[str]] = defaultdict(list)
-    for name, error in onnx_nodes.failures(cases, folder).items():
+    for name, error in onnx_nodes.failures(cases, cases, folder).items():
         gaps[reason(name, error)].append(name)
     return gaps
 

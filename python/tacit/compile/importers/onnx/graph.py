@@ -31,6 +31,9 @@ from tacit.compile.importers.onnx.table import OPERATORS, Node, Operator
 #: How many elements all that is computed while importing may have together.
 MOST_FOLDED = 1 << 29
 
+#: How many numbers an operator may take as values of Python.
+MOST_KNOWN = 1 << 16
+
 #: What keeps out is at most this: exp of it is nothing.
 LEAST_OF_MASKS = -1e4
 
@@ -181,6 +184,10 @@ class Importing:
                 f"its input {at + 1} ({quoted(name)}) depends on what the model is given",
                 "it has to be known while importing: export with fixed shapes, and this as a constant",
             )
+        if value.known.numel() > MOST_KNOWN:
+            raise NotImportedError(
+                f"its input {at + 1} ({quoted(name)}) has {value.known.numel()} elements", "use fewer"
+            )
         return value.known.tolist()
 
     def _place(self, argument: Flowing) -> Flowing | Held:
@@ -238,7 +245,7 @@ def _is_mask(tensor: torch.Tensor) -> bool:
 
 def _is_given(value: Value) -> bool:
     """Whether it is known and anybody may see it."""
-    return value.known is not None and value.public
+    return value.known is not None and value.public and value.known.numel() <= MOST_KNOWN
 
 
 def _number(value: Value, among: list[Value | None]) -> float | int | bool | None:

@@ -22,6 +22,11 @@ def quoted(name: str) -> str:
     return repr(name if len(name) <= MOST_QUOTED else f"{name[:MOST_QUOTED]}...")
 
 
+def printable(text: object) -> str:
+    """What another library says of a file, of which it may quote anything: on one line, and not too long."""
+    return "".join(each if each.isprintable() else " " for each in " ".join(str(text).split()))[:300]
+
+
 class Problems:
     """Those of one file."""
 
@@ -52,8 +57,8 @@ class Problems:
             self.add(operator, name, refusal)
         except (RuntimeError, ValueError, TypeError, IndexError, KeyError, AssertionError, OverflowError,
                 NotImplementedError, ZeroDivisionError, MemoryError, AttributeError) as error:  # fmt: skip
-            told = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            self.broken(f"{operator} {quoted(name)}: its operands do not fit it ({told[:200]})")
+            told = printable((str(error).strip().splitlines() or [type(error).__name__])[0])
+            self.broken(f"{operator} {quoted(name)}: its operands do not fit it ({told})")
 
     def raise_all(self) -> None:
         """Raises them, if there are any."""

@@ -11,7 +11,7 @@ import torch
 
 from tacit.compile.importers.onnx import tensors
 from tacit.compile.importers.onnx.inputs import Inputs, fix, inputs, static
-from tacit.compile.importers.onnx.problems import NotImportedError, Problems, quoted
+from tacit.compile.importers.onnx.problems import NotImportedError, Problems, printable, quoted
 from tacit.compile.importers.onnx.table import OPERATORS
 from tacit.errors import SetupError
 
@@ -76,8 +76,7 @@ def read(path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems) ->
             TypeError) as error:  # fmt: skip
         # What is missing may be why; then the rest is looked at all the same.
         if not problems:
-            told = " ".join(str(error).split())
-            raise SetupError(f"{path} is not a sound ONNX model: {told[:300]}") from None
+            raise SetupError(f"{path} is not a sound ONNX model: {printable(error)}") from None
     for info in (*model.graph.value_info, *model.graph.output):
         if (known := static(info)) is not None:
             inferred[info.name] = known
@@ -162,7 +161,7 @@ def _inlined(model: Any, path: Path) -> Any:
     try:
         return inliner.inline_local_functions(model)
     except (RuntimeError, ValueError, TypeError) as error:
-        raise SetupError(f"{path} has functions that cannot be put in: {str(error)[:200]}") from None
+        raise SetupError(f"{path} has functions that cannot be put in: {printable(error)}") from None
 
 
 def _unclaim(graph: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tacit.compile.importers.onnx.problems import quoted
+from tacit.compile.importers.onnx.problems import printable, quoted
 from tacit.errors import SetupError
 
 #: PyTorch's type for each of ONNX's, by its number there, with the bytes that an element takes in a file.
@@ -81,7 +81,7 @@ def read(tensor: Any, folder: Path) -> torch.Tensor:
     try:
         array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError, OverflowError) as error:
-        raise SetupError(f"tensor {name} cannot be read: {str(error)[:200]}") from None
+        raise SetupError(f"tensor {name} cannot be read: {printable(error)}") from None
     if dtype == torch.float32:
         with np.errstate(over="ignore"):
             array = array.astype(np.float32)

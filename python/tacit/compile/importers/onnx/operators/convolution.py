@@ -122,7 +122,7 @@ def integer_convolution(
     return convolution(node, x, weight)
 
 
-@implements("Col2Im", known=(1, 2))
+@implements("Col2Im", known=(1, 2), folds=False)
 def column_to_image(node: Node, x: torch.Tensor, image: list[int], block: list[int]) -> torch.Tensor:
     """Sums of blocks that overlap, in two dimensions."""
     if len(image) != 2:

@@ -28,7 +28,6 @@ plain(
         "Ceil": torch.ceil,
         "Cos": torch.cos,
         "Cosh": torch.cosh,
-        "Det": torch.linalg.det,
         "Erf": torch.erf,
         "Exp": torch.exp,
         "Floor": torch.floor,
@@ -69,6 +68,12 @@ def _is_real(*operands: Any) -> bool:
     """Whether these are real numbers; all have one type, as ONNX wants it."""
     kinds = [each.is_floating_point() for each in operands if isinstance(each, torch.Tensor)]
     return kinds[0] if kinds else isinstance(operands[0], float)
+
+
+@implements("Det", folds=False)
+def determinant(_: Node, x: torch.Tensor) -> torch.Tensor:
+    """Of each square matrix."""
+    return torch.linalg.det(x)
 
 
 @implements("Div", numbers=True)

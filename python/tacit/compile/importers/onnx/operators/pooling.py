@@ -78,7 +78,7 @@ class Windows:
         return self.cut(found.reshape(*x.shape[:2], *found.shape[2:]))
 
 
-@implements("MaxPool")
+@implements("MaxPool", folds=False)
 def max_pool(node: Node, x: torch.Tensor) -> Any:
     """The greatest of each window, and on demand where it stood."""
     windows = Windows(node, x)
@@ -114,7 +114,7 @@ def _counted(places: torch.Tensor, x: torch.Tensor, by_columns: bool) -> torch.T
     return places + channels * area
 
 
-@implements("AveragePool")
+@implements("AveragePool", folds=False)
 def average_pool(node: Node, x: torch.Tensor) -> torch.Tensor:
     """The mean of each window, over what is inside or over the padding too."""
     windows, padding_counts = Windows(node, x), node.flag("count_include_pad")
@@ -136,7 +136,7 @@ def average_pool(node: Node, x: torch.Tensor) -> torch.Tensor:
     return total * (1 / windows.sums(windows.put_around(inside, 0.0)))
 
 
-@implements("LpPool")
+@implements("LpPool", folds=False)
 def norm_pool(node: Node, x: torch.Tensor) -> torch.Tensor:
     """The p-norm of each window."""
     windows, order = Windows(node, x), node.integer("p", 2)
@@ -144,7 +144,7 @@ def norm_pool(node: Node, x: torch.Tensor) -> torch.Tensor:
     return torch.sqrt(sums) if order == 2 else sums ** (1 / order)
 
 
-@implements("GlobalAveragePool")
+@implements("GlobalAveragePool", folds=False)
 def global_average_pool(_: Node, x: torch.Tensor) -> torch.Tensor:
     """The mean over all places."""
     if x.ndim == 4:
@@ -152,20 +152,20 @@ def global_average_pool(_: Node, x: torch.Tensor) -> torch.Tensor:
     return torch.mean(x, list(range(2, x.ndim)), keepdim=True)
 
 
-@implements("GlobalMaxPool")
+@implements("GlobalMaxPool", folds=False)
 def global_max_pool(_: Node, x: torch.Tensor) -> torch.Tensor:
     """The greatest of all places."""
     return torch.amax(x, list(range(2, x.ndim)), keepdim=True)
 
 
-@implements("GlobalLpPool")
+@implements("GlobalLpPool", folds=False)
 def global_norm_pool(node: Node, x: torch.Tensor) -> torch.Tensor:
     """The p-norm over all places."""
     order = node.integer("p", 2)
     return torch.sum(torch.abs(x) ** order, list(range(2, x.ndim)), keepdim=True) ** (1 / order)
 
 
-@implements("MaxUnpool", known=(2,))
+@implements("MaxUnpool", known=(2,), folds=False)
 def max_unpool(
     node: Node, x: torch.Tensor, places: torch.Tensor, shape: list[int] | None = None
 ) -> torch.Tensor:

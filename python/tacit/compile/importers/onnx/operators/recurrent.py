@@ -10,6 +10,9 @@ from tacit.compile.importers.onnx.operators.activation import named
 from tacit.compile.importers.onnx.problems import NotImportedError
 from tacit.compile.importers.onnx.table import Node, implements
 
+#: The longest sequence: each step is written out.
+MOST_STEPS = 1 << 12
+
 State = tuple[torch.Tensor, ...]
 
 
@@ -22,6 +25,8 @@ class Layer:
         self.x = x.transpose(0, 1) if self.by_batch else x
         self.steps, self.batch = self.x.shape[0], self.x.shape[1]
         self.hidden = recurrent.shape[2]
+        if self.steps > MOST_STEPS:
+            raise NotImportedError(f"it has {self.steps} steps", f"up to {MOST_STEPS} are imported")
         self.clip = node.number("clip", 0.0)
         self.directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(
             node.text("direction", "forward"), []

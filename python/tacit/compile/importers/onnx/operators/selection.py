@@ -41,6 +41,8 @@ def _columns(x: torch.Tensor, index: torch.Tensor, batch: int) -> tuple[torch.Te
     """Indices for each dimension of x that index's last dimension counts, after those of the batch."""
     index = index.to(torch.int64)
     rank = index.ndim - 1
+    if batch + index.shape[-1] > x.ndim:
+        raise ValueError(f"coordinates of {index.shape[-1]} dimensions do not fit {tuple(x.shape)}")
     before = [
         torch.arange(x.shape[axis]).reshape([-1 if at == axis else 1 for at in range(rank)])
         for axis in range(batch)

@@ -8,6 +8,9 @@ from torch.nn import functional
 from tacit.compile.importers.onnx.problems import NotImportedError
 from tacit.compile.importers.onnx.table import Node, implements
 
+#: How many places along an axis are told one by one.
+MOST_PLACES = 1 << 20
+
 
 def as_list(value: Any) -> list[Any]:
     """A value that is known, as a list, also where the file gives one without dimension."""
@@ -88,8 +91,9 @@ def split(node: Node, x: torch.Tensor, sizes: Any = None) -> Any:
     axis = node.integer("axis", 0)
     if sizes is not None:
         return torch.split(x, as_list(sizes), axis)
-    parts = node.integer("num_outputs", node.results)
-    return torch.split(x, -(-x.shape[axis] // parts), axis)
+    if node.integer("num_outputs", node.results) != node.results:
+        raise ValueError(f"it has {node.results} results")
+    return torch.split(x, max(-(-x.shape[axis] // node.results), 1), axis)
 
 
 @implements("Slice", known=(1, 2, 3, 4))
@@ -102,11 +106,14 @@ def take_slices(
     steps = [1] * len(starts) if steps is None else as_list(steps)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         places = range(x.shape[axis])[slice(start, _end(end, step, x.shape[axis]), step)]
-        if step > 0:
-            index = [slice(None)] * (axis % x.ndim) + [slice(places.start, places.stop, step)]
-            x = x[tuple(index)]
+        before = [slice(None)] * (axis % x.ndim)
+        if not places:
+            x = x[(*before, slice(0, 0))]
+        elif step > 0:
+            x = x[(*before, slice(places.start, places.stop, step))]
         else:
-            x = x.index_select(axis, torch.tensor(list(places), dtype=torch.int64))
+            forth = places[::-1]
+            x = x[(*before, slice(forth.start, forth.stop, forth.step))].flip(axis)
     return x
 
 
@@ -138,6 +145,10 @@ def pad(node: Node, x: torch.Tensor, pads: list[int], value: Any = None, axes: A
 def _outside(mode: str, size: int, begin: int, end: int) -> list[int]:
     """Which element stands at each place, also before the first and after the last."""
     places = range(-begin, size + end)
+    if len(places) > MOST_PLACES:
+        raise NotImportedError(
+            f"it makes {len(places)} places along an axis", f"up to {MOST_PLACES} are imported"
+        )
     if mode == "edge":
         return [min(max(at, 0), size - 1) for at in places]
     if mode == "wrap":
@@ -200,6 +211,8 @@ def center_crop_pad(node: Node, x: torch.Tensor, sizes: Any) -> torch.Tensor:
 def reverse_sequence(node: Node, x: torch.Tensor, lengths: list[int]) -> torch.Tensor:
     """The first elements of each sequence backwards, as many as it is long."""
     batch, time = node.integer("batch_axis", 1), node.integer("time_axis", 0)
+    if len(lengths) != x.shape[batch]:
+        raise ValueError(f"it has {len(lengths)} lengths for {x.shape[batch]} sequences")
     parts = []
     for row, length in zip(x.unbind(batch), lengths, strict=True):
         axis = time if time < batch else time - 1

@@ -44,7 +44,7 @@ def _transformed(x: torch.Tensor, period: int, one_sided: bool, inverse: bool) -
     return real.unsqueeze(-1) if whole else torch.stack([real, imaginary], -1)
 
 
-@implements("DFT", known=(1, 2))
+@implements("DFT", known=(1, 2), folds=False)
 def fourier_transform(node: Node, x: torch.Tensor, length: Any = None, axis: Any = None) -> torch.Tensor:
     """Along an axis, of real or complex numbers; half of the result on demand."""
     axis = node.integer("axis", 1 if node.opset < 20 else -2) if axis is None else as_list(axis)[0]
@@ -56,7 +56,7 @@ def fourier_transform(node: Node, x: torch.Tensor, length: Any = None, axis: Any
     return torch.movedim(_transformed(x, period, one_sided, inverse), -2, axis % x.ndim)
 
 
-@implements("STFT", known=(1, 3))
+@implements("STFT", known=(1, 3), folds=False)
 def short_fourier_transform(
     node: Node, x: torch.Tensor, step: Any, window: torch.Tensor | None = None, length: Any = None
 ) -> torch.Tensor:
