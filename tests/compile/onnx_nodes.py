@@ -143,7 +143,7 @@ def plain_name(name: str) -> str:
 
 
 def failures(cases: list[Any], among: list[Any], folder: Path) -> dict[str, Exception]:
-    """What does not pass, with what it says. Expanded tests learn from those ``among`` them that they are of."""
+    """What does not pass, with what it says; ``among`` are all tests, by which expanded ones are known."""
     by_name = {case.name: case for case in among}
     found: dict[str, Exception] = {}
     for case in cases:
