@@ -65,7 +65,7 @@ def tacit(*arguments: object, folder: Path | None = None) -> subprocess.Complete
     words = list(map(str, arguments))
     ended = (
         _here(words)
-        if words[0] in ("bench", "demo", "federated", "riscv")
+        if words[0] in ("bench", "demo", "federated", "inspect", "riscv", "try")
         else Command(*words, folder=folder).ended()
     )
     return subprocess.CompletedProcess(words, *ended)

@@ -77,7 +77,7 @@ INSIDE = {
     "testkit": [["inputs", "ports", "shares", "transcript"]],
     "py": [
         ["errors"],
-        ["buffer", "certificates", "doctor", "making"],
+        ["buffer", "certificates", "digest", "doctor", "making"],
         ["kernels", "session"],
         ["opening"],
         ["door", "operands", "riscv"],
@@ -112,7 +112,7 @@ MODULES = [
 
 #: Inside python/tacit/operators.
 OPERATORS = [
-    ["agreement", "network", "operands", "rewrites"],
+    ["agreement", "network", "operands", "own", "rewrites"],
     ["order"],
     ["approximation", "averages", "optimization", "scales", "tournaments"],
     ["propagation"],

@@ -34,6 +34,9 @@ from tacit.errors import (
 if TYPE_CHECKING:
     from tacit import random
     from tacit.checkpoints import load_checkpoint, reveal_module, save_checkpoint
+    from tacit.compile.compiler import compile  # noqa: A004
+    from tacit.compile.program import load_program
+    from tacit.compile.weights import load_weights
     from tacit.generators import public_random
     from tacit.launch import launch
     from tacit.meter import Meter, Reading
@@ -67,11 +70,14 @@ __all__ = [
     "check",
     "compare",
     "comparison_width",
+    "compile",
     "connect",
     "cost",
     "fraction_bits",
     "launch",
     "load_checkpoint",
+    "load_program",
+    "load_weights",
     "public_random",
     "random",
     "report",
@@ -95,12 +101,15 @@ _HOMES = {
     "check": "tacit.rehearsal.check",
     "compare": "tacit.rehearsal.compare",
     "comparison_width": "tacit.session",
+    "compile": "tacit.compile.compiler",
     "connect": "tacit.session",
     "cost": "tacit.rehearsal.cost",
     "fraction_bits": "tacit.session",
     "launch": "tacit.launch",
     "public_random": "tacit.generators",
     "load_checkpoint": "tacit.checkpoints",
+    "load_program": "tacit.compile.program",
+    "load_weights": "tacit.compile.weights",
     "reveal_module": "tacit.checkpoints",
     "save_checkpoint": "tacit.checkpoints",
     "report": "tacit.trace.page",

@@ -9,10 +9,12 @@
 //! | `making`, `certificates`, `doctor` | files of correlations, keys, what keeps a session from being possible |
 //! | `door` | the clients' door: its two ends, and what came through it |
 //! | `riscv` | compiled programs |
+//! | `digest` | hashes of files |
 //! | `errors` | exceptions by blame |
 
 mod buffer;
 mod certificates;
+mod digest;
 mod doctor;
 mod door;
 mod errors;
@@ -63,5 +65,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernels::ring_convolution, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::greatest_magnitude, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::kernels, module)?)?;
+    module.add_function(wrap_pyfunction!(digest::blake3, module)?)?;
     Ok(())
 }

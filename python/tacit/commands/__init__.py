@@ -5,15 +5,18 @@ from tacit.commands import (
     certificates,
     check,
     compare,
+    compile,  # noqa: A004
     correlations,
     cost,
     dealer,
     demo,
     doctor,
     federated,
+    inspect,
     operators,
     riscv,
     run,
+    try_,
 )
 
 #: In the order in which ``tacit --help`` shows them.
@@ -22,6 +25,9 @@ COMMANDS = (
     check,
     compare,
     cost,
+    compile,
+    inspect,
+    try_,
     bench,
     federated,
     riscv,

@@ -9,6 +9,7 @@ from typing import Any
 
 import tacit
 from tacit import _core
+from tacit.commands import run_program
 from tacit.commands.options import party, write_text
 from tacit.errors import MisuseError
 
@@ -31,12 +32,22 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write there, as a page, what took time, bytes and rounds"
     )
-    parser.add_argument("program", help="the Python program that every party runs")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    parser.add_argument(
+        "program", help="the Python program that every party runs, or a compiled one (FILE.tacit)"
+    )
+    parser.add_argument(
+        "arguments",
+        nargs=argparse.REMAINDER,
+        help="its own arguments; of a compiled program --weights FILE, --input [NAME=]FILE.npy and --output "
+        "FILE.npy, each at the party that owns, has or learns it",
+    )
     parser.set_defaults(command=run)
 
 
 def run(parsed: argparse.Namespace) -> None:
+    if parsed.program.endswith(run_program.SUFFIX):
+        _run_compiled(parsed)
+        return
     wrong = _wrong_with(Path(parsed.program))
     if wrong is not None:
         print(f"tacit: {wrong}; telling the other parties ...", file=sys.stderr)
@@ -50,6 +61,15 @@ def run(parsed: argparse.Namespace) -> None:
             runpy.run_path(parsed.program, run_name="__main__")
         if parsed.record is not None:
             _write_demand(parsed.record, session.demand)
+
+
+def _run_compiled(parsed: argparse.Namespace) -> None:
+    if parsed.record is not None or parsed.report is not None:
+        raise MisuseError(
+            "--record and --report are for Python programs; tacit inspect shows what this one costs"
+        )
+    program = Path(parsed.program)
+    run_program.take_part(parsed.config, parsed.party, program, parsed.arguments, WHILE_STARTING)
 
 
 def _wrong_with(program: Path) -> str | None:

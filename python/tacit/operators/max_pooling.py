@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 from tacit.fixed import WHOLE
+from tacit.operators import own  # noqa: F401
 from tacit.operators.average_pooling import covering
 from tacit.operators.operands import as_words, each, lifted, moved, operand_scale
 from tacit.operators.order import difference_width
@@ -45,7 +46,27 @@ def _pooled(x: SecretTensor, stages: list[Windows], dims: int) -> tuple[SecretTe
 # The operators ------------------------------------------------------------------------------------------
 
 
-def _max_pool(overload: Any, dims: int, plain: Any) -> None:
+def _stages(
+    x: SecretTensor, dims: int, kernel_size: Sequence[int], steps: Sequence[Sequence[int]], ceil_mode: bool
+) -> list[Windows]:
+    """The windows along each dimension, the last first; steps are stride, padding and dilation."""
+    kernel = each(kernel_size, dims)
+    steps = [each(steps[0], dims, kernel), *(each(step, dims) for step in steps[1:])]
+    # The shape, and PyTorch's own checks of the arguments.
+    shape = _PLAIN[dims](torch.empty(x.shape, device="meta"), kernel, *steps, ceil_mode).shape
+    stages = []
+    for axis in reversed(range(dims)):
+        dim = axis - dims
+        taps = _taps(x.shape[dim], shape[dim], kernel[axis], *(step[axis] for step in steps))
+        stages.append(Windows(dim, x.shape[dim], taps))
+    return stages
+
+
+#: PyTorch's own, by the number of dimensions.
+_PLAIN: dict[int, Any] = {2: functional.max_pool2d, 3: functional.max_pool3d}
+
+
+def _max_pool(overload: Any, dims: int) -> None:
     @implements(overload)
     def max_pool(
         x: SecretTensor,
@@ -56,20 +77,28 @@ def _max_pool(overload: Any, dims: int, plain: Any) -> None:
         ceil_mode: bool = False,
     ) -> tuple[SecretTensor, SecretTensor]:
         """Maxima over windows and their indices."""
-        kernel = each(kernel_size, dims)
-        steps = [each(stride, dims, kernel), each(padding, dims), each(dilation, dims)]
-        # The shape, and PyTorch's own checks of the arguments.
-        shape = plain(torch.empty(x.shape, device="meta"), kernel, *steps, ceil_mode).shape
-        stages = []
-        for axis in reversed(range(dims)):
-            dim = axis - dims
-            taps = _taps(x.shape[dim], shape[dim], kernel[axis], *(step[axis] for step in steps))
-            stages.append(Windows(dim, x.shape[dim], taps))
-        return _pooled(x, stages, dims)
+        return _pooled(x, _stages(x, dims, kernel_size, (stride, padding, dilation), ceil_mode), dims)
 
 
-_max_pool(aten.max_pool2d_with_indices.default, 2, functional.max_pool2d)
-_max_pool(aten.max_pool3d_with_indices.default, 3, functional.max_pool3d)
+_max_pool(aten.max_pool2d_with_indices.default, 2)
+_max_pool(aten.max_pool3d_with_indices.default, 3)
+
+
+@implements(torch.ops.tacit.rectified_max_pool2d.default)
+def rectified_max_pool(
+    x: SecretTensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> SecretTensor:
+    """max(x, 0) over windows. Zero takes the place that a tournament of 3, 5, 6, 7, ... leaves free, at no
+    round; after others it is one round of the tournament more."""
+    x = as_words(x)
+    stages = _stages(x, 2, kernel_size, (stride, padding, dilation), ceil_mode)
+    width = difference_width(x._session, x._scale, x)
+    return x.like(Tournament(x._session, x._parts, stages, width, with_zero=True).winners)
 
 
 def _taps(size: int, outputs: int, kernel: int, stride: int, padding: int, dilation: int) -> torch.Tensor:

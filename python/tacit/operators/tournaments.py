@@ -75,15 +75,20 @@ class Windows:
 class Tournament:
     """Maxima over windows along one dimension after another; among equals the first wins, as in PyTorch."""
 
-    def __init__(self, session: Session, x: Parts, stages: list[Windows], width: int) -> None:
+    def __init__(
+        self, session: Session, x: Parts, stages: list[Windows], width: int, *, with_zero: bool = False
+    ) -> None:
         """Plays it: for each level a comparison of differences of that width and a choice, 8
-        rounds."""
+        rounds. In the last stage zero may be one more candidate of each window, of which then no indices and
+        no gradients are known."""
         self.session = session
         #: Of what was played for.
         self.shape = x[0].shape
         self._stages: list[tuple[Windows, list[Parts]]] = []
         for windows in stages:
             places, levels = windows.taken(x), []
+            if with_zero and windows is stages[-1]:
+                places = tuple(torch.cat([part, torch.zeros_like(part[:1])]) for part in places)
             while places[0].shape[0] > 1:
                 left, right, rest = _neighbours(places)
                 # The left one is the earlier; it loses only when it is less.

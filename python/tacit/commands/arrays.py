@@ -1,0 +1,41 @@
+"""Files of NumPy arrays that commands read and write."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tacit.errors import MisuseError, SetupError
+
+
+def read(path: Path) -> torch.Tensor:
+    """An array; no pickles.
+
+    Raises:
+        SetupError: the file cannot be read.
+        MisuseError: it holds no array of numbers.
+    """
+    try:
+        array = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {error.strerror or 'it is no .npy file'}") from None
+    except (ValueError, EOFError):
+        raise MisuseError(f"{path} holds no array: numpy.save writes one") from None
+    try:
+        made = torch.from_numpy(np.ascontiguousarray(array))
+    except (TypeError, AttributeError):
+        raise MisuseError(f"{path} holds no array of numbers") from None
+    return made.to(torch.float32) if made.dtype == torch.float64 else made
+
+
+def write(path: Path, values: torch.Tensor) -> None:
+    """Writes an array.
+
+    Raises:
+        SetupError: the file cannot be written.
+    """
+    try:
+        with path.open("wb") as file:
+            np.save(file, values.numpy(), allow_pickle=False)
+    except OSError as error:
+        raise SetupError(f"cannot write {path}: {error.strerror}") from None

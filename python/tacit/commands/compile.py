@@ -1,0 +1,83 @@
+"""``tacit compile``: from a model to a program and its weights."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import MisuseError
+
+#: What the file of weights is called beside that of the program.
+WEIGHTS = ".weights"
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "compile",
+        help="make a program of a model, for inference on secret data",
+        description="The owner of a model does this, in the clear: the program, which all parties get, and "
+        "the weights, which stay. What cannot be compiled is named, all of it at once.",
+    )
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="an ONNX file, an exported program of one's own (.pt2), or FILE.py:CALLABLE, a function without "
+        "arguments that returns (module, example inputs)",
+    )
+    parser.add_argument(
+        "--calibrate",
+        type=Path,
+        action="append",
+        metavar="FILE.npy",
+        help="inputs like those to come, for scales and intervals; of several inputs one file each, in order",
+    )
+    parser.add_argument("--labels", type=Path, metavar="FILE.npy", help="the right class of each of them")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.tacit")
+    parser.add_argument(
+        "--weights", type=Path, metavar="FILE", help=f"by default the output's name, with {WEIGHTS}"
+    )
+    parser.add_argument(
+        "--widths",
+        choices=("proved", "uniform"),
+        default="proved",
+        help="proved (default): what each comparison needs; uniform: one width for all, which tells less of "
+        "weights and data",
+    )
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=N,..",
+        help="of an input of an ONNX file that leaves it open, such as images=1,3,224,224",
+    )
+    parser.set_defaults(command=run)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    shapes = dict(map(_shape, parsed.shape)) or None
+    from tacit.commands.arrays import read
+    from tacit.compile import compiler
+
+    calibrate = None if parsed.calibrate is None else tuple(map(read, parsed.calibrate))
+    labels = None if parsed.labels is None else read(parsed.labels)
+    program, weights = compiler.compile(
+        parsed.model,
+        calibrate=calibrate,
+        labels=labels,
+        widths=parsed.widths,
+        shapes=shapes,
+        progress=lambda what: print(f"tacit: {what} ...", file=sys.stderr),
+    )
+    at = parsed.weights or parsed.output.with_suffix(WEIGHTS)
+    program.save(parsed.output)
+    weights.save(at)
+    print(f"{parsed.output}: the program, for all parties; BLAKE3 {program.digest}")
+    print(f"{at}: its weights, for their owner alone")
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, _, sizes = text.partition("=")
+    try:
+        return name, tuple(int(size) for size in sizes.split(","))
+    except ValueError:
+        raise MisuseError(f"--shape {text}: NAME=N,.. is wanted, such as images=1,3,224,224") from None

@@ -1,0 +1,41 @@
+"""``tacit inspect``: what a compiled program is."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tacit.commands.options import add_setting, chosen_setting, write_json
+from tacit.providers import consumes
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "inspect",
+        help="show what a compiled program does, how it is safe, and what it costs",
+        description="Shows each step of a program with its scale, the width of its comparisons and why that "
+        "is safe; rounds and bytes, as the meter of a run on zeros counts them; and what becomes public.",
+    )
+    parser.add_argument("program", type=Path, metavar="FILE.tacit")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write it there as JSON")
+    parser.add_argument("--no-cost", action="store_true", help="leave out rounds and bytes, which take a run")
+    add_setting(parser)
+    parser.set_defaults(command=run)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    setting = chosen_setting(parsed)
+    from tacit.compile.inspect import Cost, inspect, metered
+    from tacit.compile.program import load_program
+    from tacit.launch import launch
+    from tacit.providers import rehearsed
+
+    program = load_program(parsed.program)
+    costs = []
+    if not parsed.no_cost:
+        source = rehearsed(setting.protocol, parsed.source) if consumes(setting.protocol) else None
+        told = launch(metered, program, parties=setting.parties, protocol=setting.protocol, source=source)
+        rounds, sent = max(each.rounds for each in told), [each.bytes_sent for each in told]
+        costs.append(Cost(setting.protocol, setting.parties, rounds, sent))
+    found = inspect(program, costs)
+    write_json(parsed.json, found.as_json())
+    print(found)

@@ -1,0 +1,158 @@
+"""``tacit run ... model.tacit``: a compiled program as one party of a session. Who has weights, who inputs,
+and who is to learn the result each party says itself, and all are told before anything is shared."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import tacit
+from tacit import _core
+from tacit.errors import DeviationError, MisuseError, SetupError
+
+if TYPE_CHECKING:
+    import torch
+
+    from tacit.compile.program import Program
+    from tacit.compile.weights import Weights
+    from tacit.session import Session
+
+#: The end of a program's name.
+SUFFIX = ".tacit"
+
+
+class Part(NamedTuple):
+    """What this party does."""
+
+    program: "Program"
+    weights: "Weights | None"
+    inputs: "dict[str, torch.Tensor]"
+    """Those that this party has, by placeholder."""
+    output: Path | None
+    """Where the result goes, if this party learns it."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that stand behind a compiled program."""
+    parser.add_argument("--weights", type=Path, metavar="FILE", help="if this party owns them")
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE.npy",
+        help="if this party has it; NAME where the program takes several",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE.npy", help="if this party is to learn the result"
+    )
+
+
+def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
+    """What this party does, with all its files read before others are met.
+
+    Raises:
+        SetupError: a file cannot be read.
+        MisuseError: a file does not fit the program.
+    """
+    parser = argparse.ArgumentParser(prog=f"tacit run {program.name}")
+    add_options(parser)
+    parsed = parser.parse_args(arguments)
+    from tacit.commands.arrays import read
+    from tacit.compile.execute import check_interval, placeholder_of, same_kind
+    from tacit.compile.program import load_program
+    from tacit.compile.weights import load_weights
+
+    loaded = load_program(program)
+    weights = None if parsed.weights is None else load_weights(parsed.weights)
+    if weights is not None:
+        weights.check(loaded)
+    inputs = {}
+    for text in parsed.input:
+        name, equals, path = text.rpartition("=")
+        placeholder = placeholder_of(loaded, name if equals else None)
+        inputs[placeholder] = read(Path(path))
+        same_kind(loaded, {placeholder: inputs[placeholder]})
+        check_interval(loaded, placeholder, inputs[placeholder])
+    return Part(loaded, weights, inputs, parsed.output)
+
+
+def take_part(
+    config: str, party: int, program: Path, arguments: Sequence[str], while_starting: float
+) -> None:
+    """Runs it; tells the other parties where that cannot be."""
+    try:
+        part = parsed_part(program, arguments)
+    except (MisuseError, SetupError) as error:
+        print(f"tacit: {error}; telling the other parties ...", file=sys.stderr)
+        # What is wrong may be in the name of a file, which the others need not know.
+        _core.refuse(config, party, "its program, options or files are wrong", while_starting)
+        sys.exit(1)
+    with tacit.connect(config, party) as session:
+        print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
+        result = _carried_out(session, part)
+    if part.output is not None:
+        from tacit.commands.arrays import write
+
+        write(part.output, result)
+        print(f"tacit: wrote {part.output}", file=sys.stderr)
+
+
+def _carried_out(session: "Session", part: Part) -> Any:
+    roles = _told(session, part)
+    (weights_owner,) = _owners(roles, "weights", "the weights: --weights FILE at their owner")
+    owners = {}
+    for name, each in part.program.inputs.items():
+        (owners[name],) = _owners(
+            roles, f"input {name}", f"the input {each.name}: --input FILE.npy at its owner"
+        )
+    receivers = [party for party, role in enumerate(roles) if role["output"]]
+    if not receivers:
+        raise MisuseError("nobody is to learn the result: say --output FILE.npy at the party that is")
+    bound = part.program.share(part.weights, owner=weights_owner)
+    given = [bound.given(part.inputs.get(name), owner=owner, name=name) for name, owner in owners.items()]
+    results = bound(*given)
+    first = results[0] if isinstance(results, tuple) else results
+    mine = None
+    for receiver in receivers:
+        shown = first.reveal(to=receiver)
+        mine = shown if shown is not None else mine
+    return mine
+
+
+def _told(session: "Session", part: Part) -> list[dict[str, bool]]:
+    """What each party has and wants, in every party."""
+    names = ["weights", *(f"input {name}" for name in part.program.inputs), "output"]
+    has = [
+        part.weights is not None,
+        *(name in part.inputs for name in part.program.inputs),
+        part.output is not None,
+    ]
+    own = json.dumps([part.program.digest, *has]).encode()
+    told = []
+    for party in range(session.parties):
+        content = session.core.broadcast(party, own if party == session.party else None)
+        try:
+            read = json.loads(content)
+        except (ValueError, RecursionError):
+            read = None
+        if not isinstance(read, list) or not read or not isinstance(read[0], str):
+            raise DeviationError.of(party, "does not tell what it has")
+        if read[0] != part.program.digest:
+            raise MisuseError(
+                f"party {party} has another program, with the hash {read[0][:64]}; that of this party has "
+                f"{part.program.digest}: give all parties the same file"
+            )
+        if len(read) != len(names) + 1 or not all(type(each) is bool for each in read[1:]):
+            raise DeviationError.of(party, "does not tell what it has")
+        told.append(dict(zip(names, read[1:], strict=True)))
+    return told
+
+
+def _owners(roles: list[dict[str, bool]], what: str, remedy: str) -> list[int]:
+    owners = [party for party, role in enumerate(roles) if role[what]]
+    if len(owners) == 1:
+        return owners
+    who = "no party has" if not owners else f"parties {', '.join(map(str, owners))} have"
+    raise MisuseError(f"{who} {remedy}, and at no other party")

@@ -1,0 +1,60 @@
+"""``tacit try``: a compiled program with all parties on this machine, against the model before compilation
+and against plain PyTorch."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tacit.commands.options import add_setting, chosen_setting, print_threat_model, write_json
+from tacit.errors import MisuseError
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "try",
+        help="run a compiled program with all parties on this machine",
+        description="Runs a compiled program, and the model before compilation, with all parties on this "
+        "machine, and holds both against plain PyTorch.",
+    )
+    parser.add_argument("program", type=Path, metavar="FILE.tacit")
+    parser.add_argument(
+        "--weights", type=Path, required=True, metavar="FILE", help="as tacit compile wrote them"
+    )
+    parser.add_argument(
+        "--input",
+        type=Path,
+        action="append",
+        required=True,
+        metavar="FILE.npy",
+        help="of the shape that the program was compiled for; of several inputs one file each, in order",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
+    add_setting(parser)
+    parser.set_defaults(command=run)
+
+
+def run(parsed: argparse.Namespace) -> None:
+    setting = chosen_setting(parsed)
+    from rich.console import Console
+
+    from tacit.commands.arrays import read
+    from tacit.compile.program import load_program
+    from tacit.compile.trial import tried
+    from tacit.compile.weights import load_weights
+
+    program, weights = load_program(parsed.program), load_weights(parsed.weights)
+    inputs = [read(path) for path in parsed.input]
+    if len(inputs) != len(program.inputs):
+        raise MisuseError(f"--input: the program takes {len(program.inputs)} inputs, {len(inputs)} are given")
+    console = Console()
+    print_threat_model(console, setting)
+    found = tried(
+        program,
+        weights,
+        inputs,
+        parties=setting.parties,
+        protocol=setting.protocol,
+        source=setting.source,
+    )
+    write_json(parsed.json, found.as_json())
+    print(found)

@@ -1,0 +1,92 @@
+"""Which operators a compiled program may call: those that secret tensors have, and what PyTorch makes of
+several of these; nothing that writes, reads files or draws numbers. A program comes from another party, so
+this is also what protects who runs it."""
+
+from functools import cache
+from operator import getitem
+from typing import Any
+
+import torch
+
+from tacit.operators import TABLE
+
+aten = torch.ops.aten
+
+#: Operators that PyTorch composes of those in the table whenever they are called; kept whole, they are easier
+#: to recognise. Some of them would draw numbers in training, in which no program is.
+COMPOSITE = frozenset(
+    {
+        aten.adaptive_avg_pool1d.default,
+        aten.avg_pool1d.default,
+        aten.batch_norm.default,
+        aten.chunk.default,
+        aten.conv1d.default,
+        aten.conv2d.default,
+        aten.conv3d.default,
+        aten.conv_transpose1d.default,
+        aten.conv_transpose2d.input,
+        aten.conv_transpose3d.input,
+        aten.einsum.default,
+        aten.flatten.using_ints,
+        aten.group_norm.default,
+        aten.gru.input,
+        aten.hardswish.default,
+        aten.instance_norm.default,
+        aten.layer_norm.default,
+        aten.linear.default,
+        aten.log_softmax.int,
+        aten.lstm.input,
+        aten.matmul.default,
+        aten.max_pool1d.default,
+        aten.max_pool2d.default,
+        aten.max_pool3d.default,
+        aten.movedim.int,
+        aten.narrow.default,
+        aten.pad.default,
+        aten.pixel_shuffle.default,
+        aten.relu6.default,
+        aten.reshape.default,
+        aten.rms_norm.default,
+        aten.scaled_dot_product_attention.default,
+        aten.selu.default,
+        aten.softmax.int,
+        aten.square.default,
+        aten.tile.default,
+        aten.unflatten.int,
+        aten.upsample_bilinear2d.vec,
+        aten.upsample_nearest2d.vec,
+    }
+)
+
+#: Namespaces of operators: PyTorch's, and tacit's own.
+NAMESPACES = ("aten", "tacit")
+
+
+def is_allowed(target: Any) -> bool:
+    """Whether a program may call it."""
+    if target is getitem:
+        return True
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace not in NAMESPACES:
+        return False
+    return target in COMPOSITE or (target in TABLE and is_pure(target))
+
+
+def is_pure(target: Any) -> bool:
+    """Whether it gives the same whenever it is called, and changes nothing."""
+    return not target._schema.is_mutable and torch.Tag.nondeterministic_seeded not in target.tags
+
+
+@cache
+def by_name() -> dict[str, Any]:
+    """All of them, by the name that programs have them under."""
+    known = {name_of(target): target for target in (*TABLE, *COMPOSITE) if is_allowed(target)}
+    return {**known, ITEM: getitem}
+
+
+#: The name of taking one of several results.
+ITEM = "item"
+
+
+def name_of(target: Any) -> str:
+    """As programs have it: ``aten.relu.default``."""
+    return ITEM if target is getitem else str(target)

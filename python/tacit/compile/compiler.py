@@ -1,0 +1,95 @@
+"""``tacit.compile``: from a model to a program and its weights. The owner of the model does this, in the
+clear."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tacit.compile.calibration import Batches, batches, promised
+from tacit.compile.draft import Draft, plain
+from tacit.compile.importers import draft_of
+from tacit.compile.passes import improve
+from tacit.compile.passes.assign_scales import Data, assign_scales
+from tacit.compile.passes.assign_widths import assign_widths, make_uniform
+from tacit.compile.program import Program
+from tacit.compile.verify import verify_draft
+from tacit.compile.weights import Weights, of_draft
+from tacit.errors import MisuseError
+
+#: How much is told of the numbers in a model: the widths that were proved for each comparison, or one for
+#: all.
+PROVED, UNIFORM = "proved", "uniform"
+
+#: Is told what is being done.
+Progress = Callable[[str], None]
+
+
+def compile(  # noqa: A001
+    model: torch.nn.Module | str | Path,
+    example: Any = None,
+    *,
+    calibrate: Any = None,
+    labels: Any = None,
+    widths: str = PROVED,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    progress: Progress = lambda _: None,
+) -> tuple[Program, Weights]:
+    """Compiles a model for inference on secret data: what the parties agree on, and what stays with the owner
+    of the model. The program is public: graph, shapes, scales, widths, and between which numbers values lie,
+    which tells something of the weights and of the calibration data; ``widths="uniform"`` tells less.
+
+    Args:
+        model: a module in evaluation, or the path of an ONNX file, of an exported program (``.pt2``; loading
+        one
+            can run code, so only one's own), or ``FILE.py:callable`` for a function that returns a module and
+            an example.
+        example: of a module's inputs, with the shapes that it will run on: a tensor, a tuple of the
+        arguments, or
+            a mapping of them by name.
+        calibrate: inputs like those to come: a tensor (N, ...), or a tuple of tensors for several inputs.
+        Scales
+            are chosen on them, and between which numbers inputs must lie: theirs, and a quarter of their span
+            beyond. Without it inputs may be any numbers, and scales are the usual ones.
+        labels: the right classes of the calibration data, (N,); without it what the plain model says.
+        widths: "proved" or "uniform".
+        shapes: of inputs of an ONNX file that leaves them open, by name.
+        progress: is told what is being done.
+
+    Raises:
+        UnsupportedOperatorError: secret tensors lack operators of the model; all of them are named.
+        MisuseError: the model is in training, decides by values or holds NaN; the calibration data do not
+        fit; or
+            no scale holds its numbers.
+    """
+    if widths not in (PROVED, UNIFORM):
+        raise MisuseError(f'widths are "{PROVED}" or "{UNIFORM}", not {widths!r}')
+    progress("reading the model")
+    draft = draft_of(model, example, shapes)
+    verify_draft(draft)
+    given = None if calibrate is None else batches(draft, calibrate, labels)
+    before = draft.copy()
+    progress("improving the graph")
+    improve(draft)
+    # As they will be read back.
+    draft.weights = {name: value.to(torch.float32).to(torch.float64) for name, value in draft.weights.items()}
+    if given is not None:
+        draft.intervals = promised(given)
+        progress("choosing scales")
+        assign_scales(draft, _data(before, given))
+    assign_widths(draft)
+    if widths == UNIFORM:
+        make_uniform(draft)
+    program = Program.of(draft)
+    model_before = Program.of(before)
+    return program, Weights(of_draft(draft), program.digest, model_before, of_draft(before))
+
+
+def _data(draft: Draft, given: Batches) -> Data:
+    results = [plain(draft, batch)[0] for batch in given.inputs]
+    together = torch.cat([result.to(torch.float32) for result in results])
+    if not all(map(math.isfinite, map(float, together.aminmax()))):
+        raise MisuseError("the plain model gives NaN or infinity on the calibration data")
+    return Data(given.inputs, together, given.labels)

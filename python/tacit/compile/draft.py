@@ -1,0 +1,209 @@
+"""A model on its way through the compiler: a graph of ATen operators with static shapes, and what its owner
+alone knows.
+
+The graph is a ``torch.fx`` graph. Its placeholders are inputs, weights and public constants, in this order;
+all other nodes call an operator (``allowed``) or take one of several results. What is known of a node stands
+in its ``meta``: see :class:`Value`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from operator import getitem
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx
+
+from tacit.fixed import DEFAULT, Scale
+
+#: A node of a graph. To type checkers it is anything: what its arguments may be, PyTorch says as a union of
+#: sixteen types, of which each pass knows which one it meets.
+Node = Any
+
+#: Least and greatest number.
+Interval = tuple[float, float]
+
+
+class Value(NamedTuple):
+    """What is known of what a node gives."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+
+@dataclass
+class Draft:
+    """A model under compilation. Passes change it in place."""
+
+    graph: fx.Graph
+    examples: dict[str, torch.Tensor]
+    """Of each input, by placeholder."""
+    weights: dict[str, torch.Tensor] = field(repr=False)
+    """The owner's, by placeholder, in float64."""
+    constants: dict[str, torch.Tensor]
+    """Public ones, by placeholder."""
+    scale: Scale = DEFAULT
+    """Of the session that it will run in."""
+    weight_scales: dict[str, int] = field(default_factory=dict)
+    """Fraction bits of weights that have others than the session."""
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    """Of inputs: what their owners promise."""
+    names: dict[str, str] = field(default_factory=dict)
+    """Of inputs, where their owners call them otherwise than their placeholders."""
+
+    def placeholder(self, name: str) -> Node:
+        """The one of that name."""
+        return next(node for node in self.graph.nodes if node.op == "placeholder" and node.name == name)
+
+    def add_weight(self, hint: str, value: torch.Tensor, bits: int | None = None) -> Node:
+        """A new weight, with fraction bits of its own where it needs more than the session has."""
+        node = self._added(hint, value)
+        self.weights[node.name] = value.detach().to(torch.float64)
+        if bits is not None:
+            self.weight_scales[node.name] = bits
+        return node
+
+    def add_constant(self, hint: str, value: torch.Tensor) -> Node:
+        """A new public constant."""
+        node = self._added(hint, value)
+        self.constants[node.name] = value.detach().contiguous()
+        return node
+
+    def _added(self, hint: str, value: torch.Tensor) -> Node:
+        last = [node for node in self.graph.nodes if node.op == "placeholder"][-1]
+        with self.graph.inserting_after(last):
+            node = self.graph.placeholder(hint)
+        node.meta = {"value": Value(tuple(value.shape), value.dtype), "layer": ""}
+        return node
+
+    def is_constant(self, node: Any) -> bool:
+        """Whether it is a public constant."""
+        return isinstance(node, fx.Node) and node.name in self.constants
+
+    def weight(self, node: Any) -> torch.Tensor | None:
+        """The owner's value of a node, if it is a weight."""
+        return self.weights.get(node.name) if isinstance(node, fx.Node) else None
+
+    def drop_dead(self) -> None:
+        """Removes what nobody uses: weights and constants too, but no input."""
+        self.graph.eliminate_dead_code()
+        for node in reversed(list(self.graph.nodes)):
+            if node.op == "placeholder" and not node.users and node.name not in self.examples:
+                self.graph.erase_node(node)
+        present = {node.name for node in self.graph.nodes}
+        for known in (self.weights, self.constants, self.weight_scales):
+            for name in set(known) - present:
+                del known[name]
+
+    def copy(self) -> "Draft":
+        """Another draft, whose graph can be changed without this one's."""
+        graph = fx.Graph()
+        nodes: dict[fx.Node, fx.Node] = {}
+        for node in self.graph.nodes:
+            nodes[node] = graph.node_copy(node, lambda old: nodes[old])
+            nodes[node].meta = dict(node.meta)
+        held: dict[str, Any] = {name: dict(getattr(self, name)) for name in _MAPPINGS}
+        renamed = {old.name: new.name for old, new in nodes.items()}
+        assert all(old == new for old, new in renamed.items()), "a copied node has another name"
+        return replace(self, graph=graph, **held)
+
+
+_MAPPINGS = ("examples", "weights", "constants", "weight_scales", "intervals", "names")
+
+
+def calls(graph: fx.Graph, *targets: Any) -> Iterator[Node]:
+    """The nodes that call one of these operators, as they stand now; those that are erased meanwhile are left
+    out."""
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target in targets and not node._erased:
+            yield node
+
+
+def sole_user(node: Node) -> Node | None:
+    """The only node that uses it, if there is one alone."""
+    return next(iter(node.users)) if len(node.users) == 1 else None
+
+
+def takes(node: Any, *targets: Any) -> bool:
+    """Whether a node calls one of these operators, and one other alone uses what it gives."""
+    return (
+        isinstance(node, fx.Node)
+        and node.op == "call_function"
+        and node.target in targets
+        and len(node.users) == 1
+    )
+
+
+def outputs(graph: fx.Graph) -> tuple[fx.Node, ...]:
+    """What the graph gives."""
+    returned: Any = graph.output_node().args[0]
+    return tuple(returned) if isinstance(returned, tuple | list) else (returned,)
+
+
+#: What is done around each node that is carried out.
+Around = Callable[[fx.Node], AbstractContextManager[Any]]
+
+
+def walk(
+    graph: fx.Graph,
+    given: Mapping[str, Any],
+    *,
+    around: Around = lambda _: nullcontext(),
+    seen: Callable[[fx.Node, Any], None] | None = None,
+) -> tuple[Any, ...]:
+    """Carries a graph out, on tensors of any kind; each value is let go after its last use.
+
+    Args:
+        given: by placeholder.
+        around: a context for each operator.
+        seen: is shown what each node gives.
+    """
+    last = _last_uses(graph)
+    values: dict[fx.Node, Any] = {}
+    for node in graph.nodes:
+        if node.op == "output":
+            break
+        if node.op == "placeholder":
+            values[node] = given[node.name]
+        else:
+            with around(node):
+                args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: values[of])
+                values[node] = node.target(*args, **kwargs)
+        if seen is not None:
+            seen(node, values[node])
+        for done in last.get(node, ()):
+            del values[done]
+    return tuple(values[node] for node in outputs(graph))
+
+
+def _last_uses(graph: fx.Graph) -> dict[fx.Node, list[fx.Node]]:
+    """For each node those that nobody uses after it."""
+    order = {node: at for at, node in enumerate(graph.nodes)}
+    last: dict[fx.Node, list[fx.Node]] = {}
+    for node in graph.nodes:
+        if node.op == "output":
+            continue
+        final = max((*node.users, node), key=order.__getitem__)
+        if final.op != "output":
+            last.setdefault(final, []).append(node)
+    return last
+
+
+def is_call(node: Any) -> bool:
+    """Whether it calls an operator, as all nodes do but placeholders and outputs."""
+    return isinstance(node, fx.Node) and node.op == "call_function" and node.target is not getitem
+
+
+def plain(
+    draft: Draft, inputs: Mapping[str, torch.Tensor], seen: Callable[[fx.Node, Any], None] | None = None
+) -> tuple[Any, ...]:
+    """What the draft gives on plain inputs, in their precision."""
+    dtype = next((x.dtype for x in inputs.values() if x.is_floating_point()), torch.get_default_dtype())
+    weights = {name: value.to(dtype) for name, value in draft.weights.items()}
+    with torch.no_grad():
+        return walk(draft.graph, {**inputs, **weights, **_of_dtype(draft.constants, dtype)}, seen=seen)
+
+
+def _of_dtype(tensors: Mapping[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    return {name: x.to(dtype) if x.is_floating_point() else x for name, x in tensors.items()}

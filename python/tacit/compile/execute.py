@@ -1,0 +1,213 @@
+"""A program in a session: its weights are shared by their owner, and it runs on the operators that secret
+tensors have; there is no second runtime."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import fx
+
+from tacit import paths
+from tacit.compile.draft import walk
+from tacit.compile.format import dtype_name
+from tacit.compile.signature import Runnable
+from tacit.errors import DeviationError, EncodingError, MisuseError
+from tacit.fixed import Scale
+from tacit.module import share_module
+from tacit.session import Session, session
+from tacit.sharing import share
+from tacit.tensor import SecretTensor, check_party
+
+#: The label of what is done before the first layer.
+SHARING = "(sharing the weights)"
+
+
+class Bound:
+    """A program with secret weights, in the session that they were shared in."""
+
+    def __init__(self, program: Runnable, current: Session, weights: Mapping[str, torch.Tensor]) -> None:
+        self.program = program
+        self._session = current
+        self._weights = weights
+
+    def __call__(self, *inputs: torch.Tensor) -> Any:
+        """What the program gives of inputs, secret or public: a tensor, or a tuple of them.
+
+        Widths that were proved hold for numbers within the intervals that ``inspect`` shows. A plain tensor
+        is checked against them; of a secret tensor nobody can know, so all comparisons are of 64 bits then,
+        unless it came by ``given``, which checks it at its owner.
+
+        Raises:
+            MisuseError: an input has another shape or dtype, or is outside of its interval.
+        """
+        current, program = session(), self.program
+        if current is not self._session:
+            raise MisuseError("these weights were shared in another session: share them in this one")
+        if len(inputs) != len(program.inputs):
+            raise MisuseError(f"the program takes {len(program.inputs)} inputs, not {len(inputs)}")
+        given = dict(zip(program.inputs, inputs, strict=True))
+        same_kind(program, given)
+        for name, x in given.items():
+            if not isinstance(x, SecretTensor):
+                check_interval(program, name, x)
+        is_proved = all(self._is_promised(name, x) for name, x in given.items())
+        values = {**given, **self._weights, **program.constants}
+        with torch.no_grad(), current.at_scale(Scale(program.scale)):
+            results = walk(program.graph, values, around=lambda node: _around(current, node, is_proved))
+        return results[0] if len(results) == 1 else results
+
+    def given(self, tensor: torch.Tensor | None, *, owner: int, name: str | None = None) -> SecretTensor:
+        """Shares an input, after its owner has checked that it is within its interval.
+
+        Args:
+            tensor: the owner's; ``None`` in the others.
+            name: of the input, where the program takes several.
+
+        Raises:
+            MisuseError: it has another shape, or numbers outside of the interval.
+        """
+        program = self.program
+        placeholder = placeholder_of(program, name)
+        if tensor is not None:
+            same_kind(program, {placeholder: tensor})
+            if self._session.party == owner:
+                check_interval(program, placeholder, tensor)
+        made = share(tensor, owner=owner, scale=program.scale)
+        # Forgotten as soon as somebody writes to it.
+        self._session.storages.derive(self._promise(placeholder), [made._parts[0]], True)
+        return made
+
+    def _is_promised(self, placeholder: str, x: torch.Tensor) -> bool:
+        """Whether somebody has held the numbers against the interval of that input, as they are now."""
+        if not isinstance(x, SecretTensor):
+            return True
+        return self._session.storages.derived(self._promise(placeholder), [x._parts[0]]) is not None
+
+    def _promise(self, placeholder: str) -> tuple[str, str, str]:
+        return "promised", self.program.digest, placeholder
+
+
+def share_weights(program: Runnable, weights: Mapping[str, torch.Tensor] | None, owner: int) -> Bound:
+    """Shares the owner's weights, after all parties were seen to have the same program.
+
+    Raises:
+        MisuseError: a party has another program (both hashes are shown), or the owner gives no weights.
+    """
+    current = session()
+    check_party(current, owner, "owner")
+    _compare(current, program)
+    if current.party == owner and weights is None:
+        raise MisuseError(f"party {owner} owns the weights and must pass them, not None")
+    holder = torch.nn.Module()
+    for name, weight in program.weights.items():
+        # Only the owner's numbers count; the others need no memory for any.
+        value = torch.zeros(()).expand(weight.shape) if weights is None else weights[name]
+        holder.register_buffer(name, value)
+    with paths.labelled(SHARING):
+        share_module(holder, owner=owner, scale={name: each.bits for name, each in program.weights.items()})
+    return Bound(program, current, dict(holder.named_buffers()))
+
+
+def _compare(current: Session, program: Runnable) -> None:
+    """Every party tells its program's hash. A round for each."""
+    for party in range(current.parties):
+        own = json.dumps(program.digest).encode() if party == current.party else None
+        content = current.core.broadcast(party, own)
+        try:
+            theirs = json.loads(content)
+        except (ValueError, RecursionError):
+            theirs = None
+        if not isinstance(theirs, str) or len(theirs) != len(program.digest) or not theirs.isalnum():
+            raise DeviationError.of(party, "told no hash of a program")
+        if theirs != program.digest:
+            raise MisuseError(
+                f"party {party} has another program, with the hash {theirs}; that of this party has "
+                f"{program.digest}: give all parties the same file"
+            )
+
+
+@contextmanager
+def _around(current: Session, node: fx.Node, is_proved: bool) -> Iterator[None]:
+    """What an operator runs in: its layer's name, and the width that was proved for it."""
+    with ExitStack() as stack:
+        stack.enter_context(_layer(current, node.meta.get("layer") or node.name))
+        width = node.meta.get("width")
+        if width is not None and is_proved:
+            stack.enter_context(current.at_width(width))
+        yield
+
+
+@contextmanager
+def _layer(current: Session, label: str) -> Iterator[None]:
+    """Within it, operators stand under that layer in errors, in the meter and in a trace."""
+    current.modules.labels.append(label)
+    current.core.set_label(label)
+    if current.trace is not None:
+        current.trace.enter(label, "module")
+    try:
+        yield
+    finally:
+        current.modules.labels.pop()
+        current.core.set_label(current.modules.labels[-1] if current.modules.labels else "")
+        if current.trace is not None:
+            current.trace.leave()
+
+
+def placeholder_of(program: Runnable, name: str | None) -> str:
+    """The placeholder of an input, by its name or as the only one.
+
+    Raises:
+        MisuseError: there is no such input, or there are several.
+    """
+    if name is None:
+        if len(program.inputs) == 1:
+            return next(iter(program.inputs))
+        names = ", ".join(each.name for each in program.inputs.values())
+        raise MisuseError(f"the program takes several inputs: say which of {names}")
+    for placeholder, each in program.inputs.items():
+        if name in (placeholder, each.name):
+            return placeholder
+    raise MisuseError(f"the program has no input {name!r}")
+
+
+def same_kind(program: Runnable, inputs: Mapping[str, torch.Tensor]) -> None:
+    """Holds what is given to a program against what it takes.
+
+    Raises:
+        MisuseError: an input has another shape or dtype.
+    """
+    for name, given in inputs.items():
+        wanted = program.inputs[name]
+        if tuple(given.shape) != wanted.shape:
+            raise MisuseError(
+                f"the input {wanted.name} has shape {tuple(given.shape)}, the program was compiled for "
+                f"{wanted.shape}: give it that, or compile it for this one"
+            )
+        if given.dtype.is_floating_point != wanted.dtype.is_floating_point:
+            raise MisuseError(
+                f"the input {wanted.name} is {dtype_name(given.dtype)}, the program takes "
+                f"{dtype_name(wanted.dtype)}"
+            )
+
+
+def check_interval(program: Runnable, placeholder: str, values: torch.Tensor) -> None:
+    """Holds numbers against what their owner promised when the program was compiled.
+
+    Raises:
+        EncodingError: they are NaN.
+        MisuseError: some are outside.
+    """
+    given = program.inputs[placeholder]
+    if not values.numel() or not values.is_floating_point():
+        return
+    low, high = map(float, values.detach().aminmax())
+    if low != low or high != high:
+        raise EncodingError(f"the input {given.name} holds NaN, which has no fixed-point encoding")
+    if given.interval is not None and not given.interval[0] <= low <= high <= given.interval[1]:
+        raise MisuseError(
+            f"the input {given.name} has numbers outside of {given.interval[0]:g} to {given.interval[1]:g}, "
+            "for which the program was compiled: scale them as its calibration data were, or compile "
+            "it for them"
+        )

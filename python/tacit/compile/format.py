@@ -1,0 +1,209 @@
+"""A program as a file, ``model.tacit``: canonical JSON. There is one way to write a program, so what has the
+same meaning has the same hash; what is read is bounded and checked before it is believed, and holds no code.
+
+Arguments of operators stand as JSON's own numbers, booleans, ``null``, strings and lists; ``{"of": NAME}`` is
+what another node gives, ``{"dtype": NAME}`` a dtype, ``{"number": "inf"}`` what JSON has no number for.
+"""
+
+import base64
+import binascii
+import json
+import math
+from typing import Any
+
+import torch
+from torch import fx
+
+from tacit.compile.allowed import by_name, name_of
+from tacit.errors import MisuseError
+from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
+
+#: What a file says that it is, and in which form.
+FORMAT, VERSION = "tacit-program", 1
+
+#: Bytes of a file, and nodes of a program, at most.
+MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16
+
+#: Lists in lists at most.
+MOST_NESTED = 4
+
+_INFINITE = {"inf": math.inf, "-inf": -math.inf}
+
+
+def canonical(content: Any) -> bytes:
+    """The one way to write it."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return text.encode("ascii")
+
+
+def read(text: bytes, what: str) -> dict[str, Any]:
+    """The content of a file, of the version that this tacit reads.
+
+    Raises:
+        MisuseError: it is something else.
+    """
+    if len(text) > MOST_BYTES:
+        raise MisuseError(f"{what} has {len(text)} bytes; a program has {MOST_BYTES} at most")
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        raise MisuseError(f"{what} is no compiled program: tacit compile makes one") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise MisuseError(f"{what} is no compiled program: tacit compile makes one")
+    if content.get("version") != VERSION:
+        raise MisuseError(
+            f"{what} has version {content.get('version')!r} of programs, this tacit reads {VERSION}: "
+            "compile it anew, with the tacit that runs it"
+        )
+    return content
+
+
+# Tensors
+# ------------------------------------------------------------------------------------------------------
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """As programs have it."""
+    return str(dtype).removeprefix("torch.")
+
+
+def dtype_of(name: Any) -> torch.dtype:
+    """Of that name."""
+    if not isinstance(name, str) or name not in DTYPES:
+        raise MisuseError(f"{name!r} is no dtype of a program")
+    return DTYPES[name]
+
+
+def shape_of(sizes: Any) -> tuple[int, ...]:
+    """A shape that can be."""
+    is_shape = isinstance(sizes, list) and len(sizes) <= MOST_DIMENSIONS
+    if not is_shape or not all(type(size) is int and 0 <= size <= MOST_ELEMENTS for size in sizes):
+        raise MisuseError("a shape is a list of sizes")
+    if math.prod(max(size, 1) for size in sizes) > MOST_ELEMENTS:
+        raise MisuseError(f"a tensor has {MOST_ELEMENTS} elements at most")
+    return tuple(sizes)
+
+
+def tensor_text(value: torch.Tensor) -> dict[str, Any]:
+    """A public constant."""
+    data = value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b""
+    return {
+        "dtype": dtype_name(value.dtype),
+        "shape": list(value.shape),
+        "data": base64.b64encode(data).decode("ascii"),
+    }
+
+
+def tensor_of(entry: Any) -> torch.Tensor:
+    """The same back."""
+    match entry:
+        case {"dtype": name, "shape": sizes, "data": str(text), **rest} if not rest:
+            dtype, shape = dtype_of(name), shape_of(sizes)
+        case _:
+            raise MisuseError("a constant has dtype, shape and data")
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise MisuseError("a constant's data are no base64") from None
+    if len(data) != math.prod(shape) * dtype.itemsize:
+        raise MisuseError("a constant has as many bytes as its shape says")
+    if dtype == torch.bool and data.strip(b"\x00\x01"):
+        raise MisuseError("a boolean is 0 or 1")
+    if not data:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(bytearray(data), dtype=dtype).reshape(shape)
+
+
+# Nodes
+# --------------------------------------------------------------------------------------------------------
+
+
+def node_text(node: fx.Node) -> dict[str, Any]:
+    """A call of an operator."""
+    return {
+        "name": node.name,
+        "operator": name_of(node.target),
+        "arguments": [_argument_text(each) for each in node.args],
+        "named": {name: _argument_text(value) for name, value in node.kwargs.items()},
+        "layer": node.meta.get("layer", ""),
+        "interval": list(node.meta["interval"]) if node.meta.get("interval") else None,
+        "width": node.meta.get("width"),
+    }
+
+
+def _argument_text(argument: Any) -> Any:
+    match argument:
+        case fx.Node():
+            return {"of": argument.name}
+        case torch.dtype():
+            return {"dtype": dtype_name(argument)}
+        case float() if not math.isfinite(argument):
+            if math.isnan(argument):
+                raise MisuseError("a program holds no NaN")
+            return {"number": str(argument)}
+        case None | bool() | int() | float() | str():
+            return argument
+        case tuple() | list():
+            return [_argument_text(each) for each in argument]
+    raise MisuseError(f"{type(argument).__name__} is nothing that an operator of a program takes")
+
+
+def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node]) -> fx.Node:
+    """Adds a call to a graph, of what the nodes before it give.
+
+    Raises:
+        MisuseError: it says what cannot be.
+    """
+    match entry:
+        case {
+            "name": str(name),
+            "operator": str(operator),
+            "arguments": list(arguments),
+            "named": dict(named),
+            "layer": str(layer),
+            "interval": interval,
+            "width": width,
+            **rest,
+        } if not rest and name.isidentifier() and name.isascii() and name not in nodes:
+            pass
+        case _:
+            raise MisuseError("a node has a name of its own, an operator and its arguments")
+    target = by_name().get(operator)
+    if target is None:
+        raise MisuseError(f"{name} calls {operator[:80]!r}, which no program may")
+    if width is not None and not (type(width) is int and 8 <= width <= 64):
+        raise MisuseError(f"{name} compares {width!r} bits")
+    args = tuple(_argument(each, nodes) for each in arguments)
+    kwargs = {key: _argument(value, nodes) for key, value in named.items()}
+    node = graph.create_node("call_function", target, args, kwargs, name)
+    if node.name != name:
+        raise MisuseError(f"{name[:80]!r} cannot be the name of a node")
+    node.meta = {"layer": layer[:500], "interval": interval_of(interval), "width": width}
+    return node
+
+
+def interval_of(entry: Any) -> tuple[float, float] | None:
+    """An interval, or none."""
+    if entry is None:
+        return None
+    match entry:
+        case [int() | float() as low, int() | float() as high] if low <= high:
+            return float(low), float(high)
+    raise MisuseError("an interval has a low and a high end")
+
+
+def _argument(entry: Any, nodes: dict[str, fx.Node], depth: int = 0) -> Any:
+    match entry:
+        case {"of": str(name), **rest} if not rest and name in nodes:
+            return nodes[name]
+        case {"dtype": name, **rest} if not rest:
+            return dtype_of(name)
+        case {"number": str(name), **rest} if not rest and name in _INFINITE:
+            return _INFINITE[name]
+        case None | bool() | float() | str():
+            return entry
+        case int() if -(2**63) <= entry < 2**63:
+            return entry
+        case list() if depth < MOST_NESTED:
+            return [_argument(each, nodes, depth + 1) for each in entry]
+    raise MisuseError("an argument is a number, a list, or what an earlier node gives")

@@ -1,0 +1,148 @@
+"""What a program is, for people and as JSON: what each step computes, at which scale, how wide it compares
+and why that is safe, what it costs, and what becomes public by it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from tacit.compile.allowed import name_of
+from tacit.compile.draft import Value, is_call
+from tacit.compile.passes.assign_widths import COMPARING
+from tacit.compile.program import Program
+from tacit.meter import Reading
+from tacit.session import session
+
+#: What anybody learns who has the file.
+PUBLIC = (
+    "the graph, the shapes of all tensors, scales, widths, between which numbers values lie where that is "
+    "shown, and the constants of the model that are no weights"
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operator of a program."""
+
+    name: str
+    layer: str
+    operator: str
+    shape: tuple[int, ...]
+    interval: tuple[float, float] | None
+    """Between which numbers it was proved to lie."""
+    width: int | None
+    """Bits of its comparisons; none where it compares nothing."""
+    why: str
+    """Why that width is safe."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of a run, correlations and the sharing of weights aside."""
+
+    protocol: str
+    parties: int
+    rounds: int
+    bytes_sent_per_party: list[int]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What ``tacit inspect`` shows."""
+
+    digest: str
+    scale: int
+    inputs: list[dict[str, Any]]
+    weights: int
+    """Numbers in all of them."""
+    steps: list[Step]
+    costs: list[Cost]
+    public: str = PUBLIC
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def inspect(program: Program, costs: list[Cost]) -> Inspection:
+    """Looks at a program; costs are found by ``metered``."""
+    inputs = [
+        {"name": each.name, "shape": list(each.shape), "dtype": str(each.dtype), "interval": each.interval}
+        for each in program.inputs.values()
+    ]
+    weights = sum(torch.Size(weight.shape).numel() for weight in program.weights.values())
+    steps = [_step(node) for node in program.graph.nodes if is_call(node)]
+    return Inspection(program.digest, program.scale, inputs, weights, steps, costs)
+
+
+def _step(node: fx.Node) -> Step:
+    value, interval, width = node.meta["value"], node.meta.get("interval"), node.meta.get("width")
+    compares = node.target in COMPARING
+    why = ""
+    if compares:
+        why = "64 bits hold every number in range"
+        if width is not None:
+            why = f"proved: below 2^{width - 17} in magnitude, with differences, if inputs are as promised"
+    return Step(
+        node.name,
+        node.meta.get("layer", ""),
+        name_of(node.target).removesuffix(".default").removeprefix("aten."),
+        tuple(value.shape) if isinstance(value, Value) else (),
+        interval,
+        (width or 64) if compares else None,
+        why,
+    )
+
+
+def metered(program: Program) -> Reading:
+    """In a session, what a run costs that is given zeros: costs follow from shapes alone."""
+    current = session()
+    owner, other = 0, 1
+    zeros = None
+    if current.party == owner:
+        zeros = {name: torch.zeros(weight.shape) for name, weight in program.weights.items()}
+    from tacit.compile.execute import share_weights
+
+    bound = share_weights(program, zeros, owner)
+    before = current.meter.total
+    given = []
+    for name, each in program.inputs.items():
+        low, high = each.interval or (0.0, 0.0)
+        number = min(max(0.0, low), high)
+        own = torch.full(each.shape, number, dtype=each.dtype) if current.party == other else None
+        given.append(bound.given(own, owner=other, name=name))
+    results = bound(*given)
+    for result in results if isinstance(results, tuple) else (results,):
+        result.reveal(to=other)
+    return current.meter.total - before
+
+
+def _lines(found: Inspection) -> list[str]:
+    rows = [("step", "layer", "shape", "between", "bits", "why")]
+    for step in found.steps:
+        between = f"{step.interval[0]:.4g} … {step.interval[1]:.4g}" if step.interval else ""
+        shape = "×".join(map(str, step.shape))
+        rows.append((step.operator, step.layer, shape, between, str(step.width or ""), step.why))
+    widths = [max(len(row[at]) for row in rows) for at in range(5)]
+    lines = [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
+        for row in rows
+    ]
+    lines.append("")
+    for each in found.inputs:
+        within = f" within {each['interval'][0]:g} to {each['interval'][1]:g}" if each["interval"] else ""
+        lines.append(f"input {each['name']}: {tuple(each['shape'])}{within}")
+    lines.append(f"{found.weights} weights; numbers have {found.scale} fraction bits")
+    for cost in found.costs:
+        sent = max(cost.bytes_sent_per_party) / 1e6
+        lines.append(
+            f"{cost.protocol} sharing, {cost.parties} parties: {cost.rounds} rounds, {sent:.3f} MB a party at "
+            "most, from sharing the input to its result"
+        )
+    lines.append(f"public to all who have the file: {found.public}")
+    lines.append(f"BLAKE3: {found.digest}")
+    return lines

@@ -1,0 +1,250 @@
+"""Between which numbers each value lies, proved operator by operator from what the owners of inputs promise
+and from the weights as they are encoded: no calibration enters. What is not proved has no interval."""
+
+import math
+from collections.abc import Callable
+from operator import getitem
+from typing import Any
+
+import torch
+from torch import fx
+
+from tacit import fixed
+from tacit.compile.draft import Draft, Interval, Node
+from tacit.fixed import Scale
+
+aten = torch.ops.aten
+
+#: Of a node from those of its arguments.
+Rule = Callable[["Prover", Node], Interval | None]
+
+RULES: dict[Any, Rule] = {}
+
+#: They give elements of their first argument, wherever these lie.
+MOVES = (
+    getitem,
+    aten.alias.default,
+    aten.chunk.default,
+    aten.expand.default,
+    aten.flatten.using_ints,
+    aten.gather.default,
+    aten.index_select.default,
+    aten.max_pool2d.default,
+    aten.narrow.default,
+    aten.permute.default,
+    aten.pixel_shuffle.default,
+    aten.reshape.default,
+    aten.select.int,
+    aten.slice.Tensor,
+    aten.split.Tensor,
+    aten.split_with_sizes.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.transpose.int,
+    aten.unsqueeze.default,
+    aten.view.default,
+    aten.amax.default,
+    aten.amin.default,
+)
+
+
+def intervals(draft: Draft) -> dict[Node, Interval]:
+    """Of all nodes of which one is proved."""
+    prover = Prover(draft)
+    for node in draft.graph.nodes:
+        found = prover.prove(node)
+        if found is not None and all(map(math.isfinite, found)):
+            prover.known[node] = found
+    return prover.known
+
+
+class Prover:
+    """Goes through a graph once."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.known: dict[Node, Interval] = {}
+        #: What an operator's rounding may add: its last digit, and one of a bias that is added to it.
+        self.unit = 4 * 2.0**-draft.scale.bits
+
+    def prove(self, node: Node) -> Interval | None:
+        """The interval of a node, if there is a rule and its arguments have theirs."""
+        if node.op == "placeholder":
+            return self._given(node)
+        if node.op != "call_function" or node.target not in RULES:
+            return None
+        return RULES[node.target](self, node)
+
+    def of(self, argument: Any) -> Interval | None:
+        """Of an argument: a node, or a number."""
+        if isinstance(argument, fx.Node):
+            return self.known.get(argument)
+        return (float(argument), float(argument)) if isinstance(argument, int | float) else None
+
+    def encoded(self, node: Any) -> torch.Tensor | None:
+        """A weight as the parties will have it; the numbers of a constant."""
+        value = self.draft.weight(node)
+        if value is None:
+            return self.draft.constants[node.name].to(torch.float64) if self.draft.is_constant(node) else None
+        scale = Scale(self.draft.weight_scales.get(node.name, self.draft.scale.bits))
+        return fixed.decode(fixed.encode(value, scale), scale, torch.float64)
+
+    def rounded(self, low: float, high: float) -> Interval:
+        """With room for the rounding of the result, and of the float64 in which it is worked out."""
+        margin = self.unit + 1e-9 * max(abs(low), abs(high))
+        return low - margin, high + margin
+
+    def _given(self, node: Node) -> Interval | None:
+        if node.name in self.draft.examples:
+            promised = self.draft.intervals.get(node.name)
+            return promised and self.rounded(*promised)
+        values = self.encoded(node)
+        if values is None or not values.numel():
+            return None
+        return float(values.min()), float(values.max())
+
+
+def hull(*parts: Interval | None) -> Interval | None:
+    """The least interval with all of these in it."""
+    if not parts or any(part is None for part in parts):
+        return None
+    known = [part for part in parts if part is not None]
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+def _rule(*targets: Any) -> Callable[[Rule], Rule]:
+    def enter(rule: Rule) -> Rule:
+        RULES.update(dict.fromkeys(targets, rule))
+        return rule
+
+    return enter
+
+
+@_rule(*MOVES)
+def _moved(prover: Prover, node: Node) -> Interval | None:
+    return prover.of(node.args[0])
+
+
+@_rule(aten.relu.default, torch.ops.tacit.rectified_max_pool2d.default)
+def _rectified(prover: Prover, node: Node) -> Interval | None:
+    x = prover.of(node.args[0])
+    return x and (max(x[0], 0.0), max(x[1], 0.0))
+
+
+@_rule(aten.hardtanh.default, aten.relu6.default, aten.clamp.default, aten.clamp_min.default)
+def _clamped(prover: Prover, node: Node) -> Interval | None:
+    x = prover.of(node.args[0])
+    low, high = bounds(node)
+    if x is None:
+        return None if low is None or high is None else prover.rounded(low, high)
+    if low is not None:
+        x = max(x[0], low), max(x[1], low)
+    if high is not None:
+        x = min(x[0], high), min(x[1], high)
+    return prover.rounded(*x)
+
+
+def bounds(node: Node) -> tuple[float | None, float | None]:
+    """Between which public numbers an operator clamps."""
+    if node.target is aten.relu6.default:
+        return 0.0, 6.0
+    default = (-1.0, 1.0) if node.target is aten.hardtanh.default else (None, None)
+    names = ("min_val", "max_val") if node.target is aten.hardtanh.default else ("min", "max")
+    given: list[Any] = [*node.args[1:3], *default[len(node.args) - 1 :]][:2]
+    given = [node.kwargs.get(name, value) for name, value in zip(names, given, strict=True)]
+    low, high = (float(each) if isinstance(each, int | float) else None for each in given)
+    return low, high
+
+
+@_rule(aten.sigmoid.default, aten.softmax.int, aten._softmax.default, aten.hardsigmoid.default)
+def _between_zero_and_one(_: Prover, __: Node) -> Interval | None:
+    return -SATURATED, 1.0 + SATURATED
+
+
+@_rule(aten.tanh.default)
+def _between_ones(_: Prover, __: Node) -> Interval | None:
+    return -1.0 - SATURATED, 1.0 + SATURATED
+
+
+#: What approximations may leave their range by, far more than their declared errors.
+SATURATED = 2.0**-6
+
+
+@_rule(aten.cat.default)
+def _joined(prover: Prover, node: Node) -> Interval | None:
+    return hull(*map(prover.of, node.args[0]))
+
+
+@_rule(aten.neg.default)
+def _negated(prover: Prover, node: Node) -> Interval | None:
+    x = prover.of(node.args[0])
+    return x and (-x[1], -x[0])
+
+
+@_rule(aten.add.Tensor, aten.sub.Tensor)
+def _summed(prover: Prover, node: Node) -> Interval | None:
+    x, y = map(prover.of, node.args[:2])
+    if x is None or y is None or node.kwargs.get("alpha", 1) != 1:
+        return None
+    if node.target is aten.sub.Tensor:
+        y = -y[1], -y[0]
+    return prover.rounded(x[0] + y[0], x[1] + y[1])
+
+
+@_rule(aten.mul.Tensor)
+def _multiplied(prover: Prover, node: Node) -> Interval | None:
+    x, y = map(prover.of, node.args[:2])
+    if x is None or y is None:
+        return None
+    corners = [a * b for a in x for b in y]
+    return prover.rounded(min(corners), max(corners))
+
+
+@_rule(aten.div.Tensor)
+def _divided(prover: Prover, node: Node) -> Interval | None:
+    x, divisor = prover.of(node.args[0]), node.args[1]
+    if x is None or not isinstance(divisor, int | float) or not divisor:
+        return None
+    ends = sorted(end / divisor for end in x)
+    return prover.rounded(ends[0], ends[1])
+
+
+@_rule(aten.sum.dim_IntList)
+def _added_up(prover: Prover, node: Node) -> Interval | None:
+    x = prover.of(node.args[0])
+    if x is None:
+        return None
+    source, result = (each.meta["value"].shape for each in (node.args[0], node))
+    count = math.prod(source) / max(1, math.prod(result))
+    return prover.rounded(count * x[0], count * x[1])
+
+
+@_rule(
+    aten.avg_pool2d.default,
+    aten.adaptive_avg_pool2d.default,
+    aten._adaptive_avg_pool2d.default,
+    aten.mean.dim,
+)
+def _averaged(prover: Prover, node: Node) -> Interval | None:
+    x = prover.of(node.args[0])
+    # Padding counts as zeros; with a divisor of one's own it may be anything.
+    if x is None or len(node.args) > 6:
+        return None
+    return prover.rounded(min(x[0], 0.0), max(x[1], 0.0))
+
+
+@_rule(aten.conv1d.default, aten.conv2d.default, aten.conv3d.default, aten.linear.default)
+def _weighted(prover: Prover, node: Node) -> Interval | None:
+    """Σ w·x for each channel, with x at whichever end makes it greatest, and zeros in the padding."""
+    x, weight = prover.of(node.args[0]), prover.encoded(node.args[1])
+    bias = prover.encoded(node.args[2]) if len(node.args) > 2 and node.args[2] is not None else None
+    if x is None or weight is None or (bias is None and len(node.args) > 2 and node.args[2] is not None):
+        return None
+    if node.target is not aten.linear.default:
+        x = min(x[0], 0.0), max(x[1], 0.0)
+    rows = weight.flatten(1)
+    positive, negative = rows.clamp_min(0).sum(1), rows.clamp_max(0).sum(1)
+    offset = torch.zeros(()) if bias is None else bias
+    low = float((positive * x[0] + negative * x[1] + offset).min())
+    high = float((positive * x[1] + negative * x[0] + offset).max())
+    return prover.rounded(low, high)

@@ -1,0 +1,127 @@
+"""Requires: normalised; after the passes that change weights. Ensures: layers of one kind on one input are
+one with their filters one below the other (query, key and value of an attention, branches of an Inception),
+and ReLUs that do not follow from one another, and stand equally deep, are one. Saves: all their rounds but
+those of one."""
+
+import math
+from collections import defaultdict
+from typing import Any
+
+import torch
+
+from tacit.compile.draft import Draft, Node, calls
+from tacit.compile.passes.fold_normalisation import CONVOLUTIONS
+
+aten = torch.ops.aten
+
+#: Layers of which several are one: the dimension of what they give along which their results lie.
+OUTPUTS = {aten.linear.default: -1, **dict.fromkeys(CONVOLUTIONS, 1)}
+
+
+def batch_independent(draft: Draft) -> None:
+    """Carries the pass out."""
+    _join_layers(draft)
+    _join_rectified(draft)
+    draft.drop_dead()
+
+
+# Layers on one input --------------------------------------------------------------------------------------
+
+
+def _join_layers(draft: Draft) -> None:
+    alike: dict[Any, list[Node]] = defaultdict(list)
+    for node in calls(draft.graph, *OUTPUTS):
+        key = _kind(draft, node)
+        if key is not None:
+            alike[key].append(node)
+    for nodes in alike.values():
+        if len(nodes) > 1:
+            _join(draft, nodes)
+
+
+def _kind(draft: Draft, node: Node) -> Any:
+    """What layers that are joined have alike, of those that can be."""
+    bias: Any = node.args[2] if len(node.args) > 2 else None
+    weight = draft.weight(node.args[1])
+    if weight is None or (bias is not None and draft.weight(bias) is None) or node.kwargs:
+        return None
+    steps = tuple(tuple(each) if isinstance(each, list | tuple) else each for each in node.args[3:])
+    if node.target in CONVOLUTIONS and len(node.args) > 6 and node.args[6] != 1:
+        return None
+    bits = draft.weight_scales.get(node.args[1].name)
+    return node.target, node.args[0], tuple(weight.shape[1:]), bias is None, steps, bits
+
+
+def _join(draft: Draft, nodes: list[Node]) -> None:
+    first, graph = nodes[0], draft.graph
+    names = [node.args[1].name for node in nodes]
+    weights = [draft.weights[name] for name in names]
+    weight = draft.add_weight(f"{names[0]}_all", torch.cat(weights), draft.weight_scales.get(names[0]))
+    bias = None
+    if len(first.args) > 2 and first.args[2] is not None:
+        values = [draft.weights[node.args[2].name] for node in nodes]
+        bias = draft.add_weight(f"{names[0]}_offsets", torch.cat(values))
+    with graph.inserting_after(first):
+        made = graph.call_function(first.target, (first.args[0], weight, bias, *first.args[3:]))
+    made.meta = {"layer": first.meta["layer"]}
+    start, after = 0, made
+    for node, rows in zip(nodes, map(len, weights), strict=True):
+        with graph.inserting_after(after):
+            after = graph.call_function(aten.slice.Tensor, (made, OUTPUTS[first.target], start, start + rows))
+        after.meta = {key: node.meta[key] for key in ("layer", "value")}
+        node.replace_all_uses_with(after)
+        graph.erase_node(node)
+        start += rows
+
+
+# ReLUs ------------------------------------------------------------------------------------------------------
+
+
+def _join_rectified(draft: Draft) -> None:
+    by_depth: dict[int, list[Node]] = defaultdict(list)
+    depth: dict[Node, int] = {}
+    for node in draft.graph.nodes:
+        below = max((depth[source] for source in node.all_input_nodes), default=0)
+        depth[node] = below + (node.target in COSTLY)
+        if node.target is aten.relu.default:
+            by_depth[depth[node]].append(node)
+    for nodes in by_depth.values():
+        if len(nodes) > 1:
+            _join_flat(draft, nodes)
+
+
+#: What takes rounds, among what ReLUs stand behind: they are counted to tell how deep one stands.
+COSTLY = frozenset(
+    {*OUTPUTS, aten.relu.default, aten.max_pool2d.default, torch.ops.tacit.rectified_max_pool2d.default}
+)
+
+
+def _join_flat(draft: Draft, nodes: list[Node]) -> None:
+    """One ReLU of all elements, in the place of the last; what uses the others must stand behind it."""
+    graph = draft.graph
+    order = {node: at for at, node in enumerate(graph.nodes)}
+    last = max(nodes, key=order.__getitem__)
+    users = [user for node in nodes for user in node.users]
+    if any(order[user] < order[last] for user in users):
+        return
+    with graph.inserting_after(last):
+        joined = graph.create_node("call_function", aten.relu.default, ())
+    with graph.inserting_before(joined):
+        flat = [graph.call_function(aten.reshape.default, (node.args[0], [-1])) for node in nodes]
+        together = graph.call_function(aten.cat.default, (flat,))
+    joined.args = (together,)
+    for node in (*flat, together, joined):
+        node.meta = {"layer": nodes[0].meta["layer"]}
+    start, after = 0, joined
+    for node in nodes:
+        shape = node.meta["value"].shape
+        size = math.prod(shape)
+        with graph.inserting_after(after):
+            piece = graph.call_function(aten.slice.Tensor, (joined, 0, start, start + size))
+        with graph.inserting_after(piece):
+            after = graph.call_function(aten.reshape.default, (piece, list(shape)))
+        piece.meta = {"layer": node.meta["layer"]}
+        after.meta = {"layer": node.meta["layer"], "value": node.meta["value"]}
+        node.replace_all_uses_with(after)
+        graph.erase_node(node)
+        start += size

@@ -1,0 +1,136 @@
+"""Requires: normalised; weights known, as the owner knows them. Ensures: no batch normalisation is left; what
+follows a convolution or a linear layer is in its weights, in float64, any other one is a product and a sum
+for each channel; an average over the whole image is in the linear layer after it. Saves: a product and a
+truncation for each element, and two rounds each."""
+
+import math
+from operator import getitem
+from typing import Any
+
+import torch
+
+from tacit.compile.draft import Draft, Node, calls, sole_user, takes
+from tacit.operators.normalization import FACTOR_SCALE, fold
+
+aten = torch.ops.aten
+
+CONVOLUTIONS = (aten.conv1d.default, aten.conv2d.default, aten.conv3d.default)
+
+#: Batch normalisation, of which the one gives a tensor and the other three.
+WHOLE, OF_THREE = aten.batch_norm.default, aten._native_batch_norm_legit_no_training.default
+
+#: They give the elements of an image in order.
+RESHAPING = (aten.view.default, aten.reshape.default, aten.flatten.using_ints, aten.squeeze.dims)
+
+
+def fold_normalisation(draft: Draft) -> None:
+    """Carries the pass out."""
+    for node in calls(draft.graph, OF_THREE):
+        for user in list(node.users):
+            if user.target is getitem and user.args[1] == 0:
+                _fold(draft, user, node, epsilon_at=6)
+    for node in calls(draft.graph, WHOLE):
+        if not node.args[5]:
+            _fold(draft, node, node, epsilon_at=7)
+    for node in calls(draft.graph, aten.linear.default):
+        _fold_average(draft, node)
+    draft.drop_dead()
+
+
+def _fold(draft: Draft, result: Node, node: Node, epsilon_at: int) -> None:
+    """Puts what gives the normalised batch, ``result``, in another's place."""
+    source, *statistics = node.args[:5]
+    values = [None if each is None else draft.weight(each) for each in statistics]
+    if any(value is None and each is not None for value, each in zip(values, statistics, strict=True)):
+        return
+    mean, variance = values[2:]
+    if mean is None or variance is None:
+        return
+    factor, offset = fold(values[0], values[1], mean, variance, float(node.args[epsilon_at]))
+    if not _into_layer(draft, result, source, factor, offset):
+        _as_products(draft, result, source, factor, offset)
+
+
+def _into_layer(draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor) -> bool:
+    """Into the weights of the layer before it, if that is one which nobody else uses."""
+    if not takes(source, *CONVOLUTIONS, aten.linear.default):
+        return False
+    weight = draft.weight(source.args[1])
+    bias_node = source.args[2] if len(source.args) > 2 else None
+    bias = torch.zeros_like(offset) if bias_node is None else draft.weight(bias_node)
+    if weight is None or bias is None:
+        return False
+    folded = weight * factor.reshape(-1, *(1,) * (weight.dim() - 1))
+    name = source.args[1].name
+    new_weight = draft.add_weight(f"{name}_folded", folded, draft.weight_scales.get(name))
+    new_bias = draft.add_weight(f"{name}_offset", bias * factor + offset)
+    with draft.graph.inserting_after(source):
+        args = (source.args[0], new_weight, new_bias, *source.args[3:])
+        made = draft.graph.call_function(source.target, args)
+    _take_place(draft, result, made, source.meta["layer"])
+    return True
+
+
+def _as_products(draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor) -> None:
+    """As a convolution with one weight a channel: each is masked once, whatever the image's size."""
+    value = source.meta["value"]
+    channels = value.shape[1]
+    weight = draft.add_weight(f"{result.name}_factor", factor.reshape(channels, 1, 1, 1), FACTOR_SCALE.bits)
+    bias = draft.add_weight(f"{result.name}_offset", offset)
+    rest = math.prod(value.shape[2:])
+    graph = draft.graph
+    with graph.inserting_after(result):
+        image = graph.call_function(aten.reshape.default, (source, [value.shape[0], channels, 1, rest]))
+    with graph.inserting_after(image):
+        args = (image, weight, bias, [1, 1], [0, 0], [1, 1], channels)
+        made = graph.call_function(aten.conv2d.default, args)
+    with graph.inserting_after(made):
+        back = graph.call_function(aten.reshape.default, (made, list(value.shape)))
+    image.meta = made.meta = {"layer": result.meta["layer"]}
+    _take_place(draft, result, back, result.meta["layer"])
+
+
+def _take_place(draft: Draft, old: Node, new: Node, layer: str) -> None:
+    new.meta = {"layer": layer}
+    if "value" in old.meta:
+        new.meta["value"] = old.meta["value"]
+    old.replace_all_uses_with(new)
+    draft.graph.erase_node(old)
+
+
+# Averages -------------------------------------------------------------------------------------------------
+
+
+def _fold_average(draft: Draft, linear: Node) -> None:
+    """Linear layers whose input is an average over all places: the sum in its place, by smaller weights."""
+    weight = draft.weight(linear.args[1])
+    average: Node = linear.args[0]
+    while takes(average, *RESHAPING):
+        average = average.args[0]
+    places = _averaged(average)
+    if weight is None or places is None or sole_user(linear.args[0]) is not linear:
+        return
+    name = linear.args[1].name
+    # As many digits as before the division.
+    bits = draft.weight_scales.get(name, draft.scale.bits) + math.ceil(math.log2(places))
+    smaller = draft.add_weight(f"{name}_averaged", weight / places, bits)
+    source = average.args[0]
+    with draft.graph.inserting_before(average):
+        total = draft.graph.call_function(aten.sum.dim_IntList, (source, [-2, -1], True))
+    _take_place(draft, average, total, average.meta["layer"])
+    linear.args = (linear.args[0], smaller, *linear.args[2:])
+
+
+def _averaged(node: Any) -> int | None:
+    """How many places the node averages into one, if it does."""
+    if takes(node, aten.adaptive_avg_pool2d.default, aten._adaptive_avg_pool2d.default):
+        if list(node.args[1]) != [1, 1]:
+            return None
+    elif takes(node, aten.mean.dim):
+        if sorted(node.args[1]) not in ([-2, -1], [2, 3]) or node.args[0].meta["value"].shape[2:] == ():
+            return None
+        if not (len(node.args) > 2 and node.args[2]):
+            return None
+    else:
+        return None
+    return math.prod(node.args[0].meta["value"].shape[-2:])

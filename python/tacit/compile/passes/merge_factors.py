@@ -1,0 +1,63 @@
+"""Requires: normalised; weights known. Ensures: what a convolution or a linear layer gives is not multiplied
+by a public number afterwards: its weights are, in float64. Saves: a truncation for each element, and its
+rounds."""
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from tacit.compile.draft import Draft, Node, calls, takes
+from tacit.compile.passes.fold_normalisation import CONVOLUTIONS
+
+aten = torch.ops.aten
+
+PRODUCTS = (aten.mul.Tensor, aten.mul.Scalar)
+QUOTIENTS = (aten.div.Tensor, aten.div.Scalar)
+
+#: Layers by whose weights that is done.
+LAYERS = (*CONVOLUTIONS, aten.linear.default)
+
+#: They only move elements.
+MOVES = (aten.view.default, aten.reshape.default, aten.transpose.int, aten.permute.default)
+
+
+def merge_factors(draft: Draft) -> None:
+    """Carries the pass out."""
+    for node in calls(draft.graph, *PRODUCTS, *QUOTIENTS):
+        number = _number(draft, node)
+        source = node.args[0]
+        while takes(source, *MOVES):
+            source = source.args[0]
+        if number and takes(source, *LAYERS) and _scale(draft, source, number):
+            node.replace_all_uses_with(node.args[0])
+            draft.graph.erase_node(node)
+    draft.drop_dead()
+
+
+def _number(draft: Draft, node: Node) -> float | None:
+    """The public number that a node multiplies by, if it is one."""
+    other = node.args[1]
+    if isinstance(other, fx.Node):
+        known = draft.constants.get(other.name)
+        if known is None or known.numel() != 1 or known.dim() > node.args[0].meta["value"].shape.__len__():
+            return None
+        other = float(known)
+    if not isinstance(other, int | float):
+        return None
+    if node.target in QUOTIENTS:
+        return 1.0 / other if other else None
+    return float(other)
+
+
+def _scale(draft: Draft, layer: Node, number: float) -> bool:
+    weight = draft.weight(layer.args[1])
+    bias: Any = layer.args[2] if len(layer.args) > 2 else None
+    value = draft.weight(bias)
+    if weight is None or (bias is not None and value is None):
+        return False
+    name = layer.args[1].name
+    scaled = draft.add_weight(f"{name}_scaled", weight * number, draft.weight_scales.get(name))
+    offset = None if value is None else draft.add_weight(f"{name}_offset", value * number)
+    layer.args = (layer.args[0], scaled, offset, *layer.args[3:])
+    return True

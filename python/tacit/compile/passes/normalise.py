@@ -1,0 +1,107 @@
+"""Requires: any draft. Ensures: no dropout, no copies, no dead code; what depends on public constants alone
+is one. Saves: what these would cost, and lets other passes see what follows what."""
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from tacit.compile.allowed import is_pure
+from tacit.compile.draft import Draft, Node, calls
+
+aten = torch.ops.aten
+
+#: They give what they take.
+COPIES = (
+    aten.alias.default,
+    aten.clone.default,
+    aten.contiguous.default,
+    aten.detach.default,
+    aten.dropout.default,
+    aten.lift_fresh_copy.default,
+    aten.feature_dropout.default,
+)
+
+#: They give what they take where it has that dtype already.
+CASTS = (aten._to_copy.default, aten.to.dtype, aten.to.dtype_layout)
+
+#: They say where and how a tensor lies, which its components decide for themselves.
+PLACES = ("device", "layout", "pin_memory", "memory_format", "non_blocking")
+
+
+def normalise(draft: Draft) -> None:
+    """Carries the pass out."""
+    for node in list(draft.graph.nodes):
+        if node.op == "call_function":
+            _normalise(draft, node)
+    draft.drop_dead()
+
+
+def _normalise(draft: Draft, node: Node) -> None:
+    source = node.args[0] if node.args else None
+    if isinstance(source, fx.Node) and (node.target in COPIES or _is_idle(draft, node, source)):
+        node.replace_all_uses_with(source)
+        draft.graph.erase_node(node)
+    elif _is_known(draft, node):
+        _compute(draft, node)
+    elif node.target in CASTS:
+        node.kwargs = {name: value for name, value in node.kwargs.items() if name not in PLACES}
+
+
+def _is_idle(draft: Draft, node: Node, source: Node) -> bool:
+    if node.target not in CASTS:
+        return False
+    dtype = node.kwargs.get("dtype", node.args[1] if len(node.args) > 1 else None)
+    return dtype is None or dtype == _dtype(draft, source)
+
+
+def _dtype(draft: Draft, node: Node) -> Any:
+    for known in (draft.examples, draft.constants):
+        if node.name in known:
+            return known[node.name].dtype
+    value = node.meta.get("value")
+    return getattr(value, "dtype", None)
+
+
+def _is_known(draft: Draft, node: Node) -> bool:
+    if not isinstance(node.target, torch._ops.OpOverload) or not is_pure(node.target):
+        return False
+    return all(draft.is_constant(each) for each in node.all_input_nodes)
+
+
+def _compute(draft: Draft, node: Node) -> None:
+    args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: draft.constants[of.name])
+    with torch.no_grad():
+        result = node.target(*args, **kwargs)
+    if isinstance(result, torch.Tensor):
+        node.replace_all_uses_with(draft.add_constant(node.name, result))
+        draft.graph.erase_node(node)
+
+
+def truncations(draft: Draft) -> int:
+    """How many operators bring a product back to the scale of what it is a product of."""
+    return sum(1 for _ in calls(draft.graph, *TRUNCATING))
+
+
+#: Operators whose results are truncated.
+TRUNCATING = (
+    aten.convolution.default,
+    aten.conv1d.default,
+    aten.conv2d.default,
+    aten.conv3d.default,
+    aten.linear.default,
+    aten.matmul.default,
+    aten.mm.default,
+    aten.addmm.default,
+    aten.bmm.default,
+    aten.mul.Tensor,
+    aten.mul.Scalar,
+    aten.div.Tensor,
+    aten.div.Scalar,
+    aten.avg_pool2d.default,
+    aten.adaptive_avg_pool2d.default,
+    aten._adaptive_avg_pool2d.default,
+    aten.mean.dim,
+    aten.batch_norm.default,
+    aten._native_batch_norm_legit_no_training.default,
+)

@@ -1,0 +1,59 @@
+"""Requires: normalised. Ensures: a monotone activation that a max pooling alone uses stands behind it; of
+ReLU zero is one more candidate of the pooling. Saves: activations of elements that no window keeps; of ReLU
+all its rounds and bits but for a candidate."""
+
+from typing import Any
+
+import torch
+
+from tacit.compile.draft import Draft, Node, calls, takes
+
+aten = torch.ops.aten
+
+#: Activations that never decrease.
+MONOTONE = (
+    aten.elu.default,
+    aten.hardsigmoid.default,
+    aten.hardtanh.default,
+    aten.relu6.default,
+    aten.sigmoid.default,
+    aten.softplus.default,
+    aten.tanh.default,
+)
+
+
+def switch_relu_maxpool(draft: Draft) -> None:
+    """Carries the pass out."""
+    for pool in calls(draft.graph, aten.max_pool2d.default):
+        source = pool.args[0]
+        if takes(source, aten.relu.default):
+            _rectify(draft, pool, source.args[0])
+        elif takes(source, *MONOTONE) or _is_increasing_leaky(source):
+            _switch(draft, pool, source)
+    draft.drop_dead()
+
+
+def _rectify(draft: Draft, pool: Node, source: Any) -> None:
+    with draft.graph.inserting_before(pool):
+        made = draft.graph.call_function(
+            torch.ops.tacit.rectified_max_pool2d.default, (source, *pool.args[1:]), dict(pool.kwargs)
+        )
+    made.meta = dict(pool.meta)
+    pool.replace_all_uses_with(made)
+    draft.graph.erase_node(pool)
+
+
+def _is_increasing_leaky(node: Any) -> bool:
+    if not takes(node, aten.leaky_relu.default):
+        return False
+    slope = node.args[1] if len(node.args) > 1 else 0.01
+    return isinstance(slope, int | float) and slope >= 0
+
+
+def _switch(draft: Draft, pool: Node, activation: Node) -> None:
+    with draft.graph.inserting_after(pool):
+        made = draft.graph.call_function(activation.target, activation.args, dict(activation.kwargs))
+    made.meta = {"layer": activation.meta["layer"]}
+    pool.replace_all_uses_with(made)
+    made.args = (pool, *activation.args[1:])
+    pool.args = (activation.args[0], *pool.args[1:])

@@ -1,0 +1,244 @@
+"""A compiled program: what all parties know of a model. Its weights are their owner's (``weights.py``)."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from tacit import _core, fixed
+from tacit.compile import execute
+from tacit.compile.draft import Draft, Value, outputs
+from tacit.compile.format import (
+    FORMAT,
+    MOST_NODES,
+    VERSION,
+    add_node,
+    canonical,
+    dtype_name,
+    dtype_of,
+    interval_of,
+    node_text,
+    read,
+    shape_of,
+    tensor_of,
+    tensor_text,
+)
+from tacit.compile.signature import Input, Owned, Weight
+from tacit.compile.verify import verify
+from tacit.errors import MisuseError, SetupError
+
+#: The greatest scale of a session's numbers, by ``tacit.fraction_bits``.
+MOST_SCALE = (fixed.RANGE - 2) // 2
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model that was compiled: public data, the same in every party. ``load_program`` reads one from a
+    file, ``tacit.compile`` makes one."""
+
+    graph: fx.Graph = field(repr=False)
+    inputs: dict[str, Input]
+    """By placeholder, in the order in which they are given."""
+    weights: dict[str, Weight] = field(repr=False)
+    constants: dict[str, torch.Tensor] = field(repr=False)
+    scale: int
+    """Fraction bits of the session in which it runs."""
+
+    @staticmethod
+    def of(draft: Draft) -> "Program":
+        """Of a draft as it stands."""
+        inputs = {
+            name: Input(
+                draft.names.get(name, name), example.dtype, tuple(example.shape), draft.intervals.get(name)
+            )
+            for name, example in draft.examples.items()
+        }
+        bits = draft.scale.bits
+        weights = {
+            name: Weight(tuple(value.shape), draft.weight_scales.get(name, bits))
+            for name, value in draft.weights.items()
+        }
+        # What is read back is exactly what was written.
+        return Program.parsed(
+            Program(draft.graph, inputs, weights, draft.constants, bits).text, "the program"
+        )
+
+    @cached_property
+    def text(self) -> bytes:
+        """The file."""
+        return canonical(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "scale": self.scale,
+                "inputs": [
+                    {
+                        "name": node,
+                        "shown": each.name,
+                        "dtype": dtype_name(each.dtype),
+                        "shape": list(each.shape),
+                        "interval": list(each.interval) if each.interval else None,
+                    }
+                    for node, each in self.inputs.items()
+                ],
+                "weights": [
+                    {"name": name, "shape": list(each.shape), "scale": each.bits}
+                    for name, each in self.weights.items()
+                ],
+                "constants": [{"name": name, **tensor_text(value)} for name, value in self.constants.items()],
+                "nodes": [node_text(node) for node in self.graph.nodes if node.op == "call_function"],
+                "outputs": [node.name for node in outputs(self.graph)],
+            }
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """The BLAKE3 hash of the file: what the parties compare."""
+        return _core.blake3(self.text)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the file.
+
+        Raises:
+            SetupError: it cannot be written.
+        """
+        try:
+            Path(path).write_bytes(self.text)
+        except OSError as error:
+            raise SetupError(f"cannot write {path}: {error.strerror}") from None
+
+    @staticmethod
+    def parsed(text: bytes, what: str) -> "Program":
+        """The program that a file holds, which may come from anybody.
+
+        Raises:
+            MisuseError: it holds none, or one that cannot be.
+        """
+        content = read(text, what)
+        try:
+            program = _Reader(content).program
+        except MisuseError as error:
+            raise MisuseError(f"{what}: {error}") from None
+        if program.text != text:
+            raise MisuseError(f"{what} is not written as tacit compile writes programs: it was changed")
+        return program
+
+    def share(self, weights: Owned | None = None, *, owner: int = 0) -> execute.Bound:
+        """Shares the owner's weights in the current session, after all parties were seen to have the same
+        program; what it returns is called with inputs. A round for each party, and those of ``share_module``.
+
+        Args:
+            weights: the owner's; ``None`` in the others.
+
+        Raises:
+            MisuseError: a party has another program (both hashes are shown), the weights are another one's,
+            or
+                the owner gives none.
+        """
+        if weights is not None:
+            weights.check(self)
+        return execute.share_weights(self, None if weights is None else weights.values, owner)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Program.parsed, (self.text, "the program")
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{each.name} {tuple(each.shape)}" for each in self.inputs.values())
+        return f"Program({given}; {len(self.weights)} weights; {self.digest[:16]})"
+
+
+def load_program(path: str | Path) -> Program:
+    """Reads a program.
+
+    Raises:
+        SetupError: the file cannot be read.
+        MisuseError: it holds no program of this version, or one that cannot be.
+    """
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {error.strerror}") from None
+    return Program.parsed(text, str(path))
+
+
+class _Reader:
+    """Takes a file's content apart."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        match content:
+            case {
+                "format": _,
+                "version": _,
+                "scale": int(scale),
+                "inputs": [*inputs],
+                "weights": [*weights],
+                "constants": [*constants],
+                "nodes": [*nodes],
+                "outputs": [*returned],
+                **rest,
+            } if not rest and 1 <= scale <= MOST_SCALE and type(scale) is int:
+                pass
+            case _:
+                raise MisuseError("inputs, weights, constants, nodes, outputs and a scale make a program")
+        if (
+            len(inputs) + len(weights) + len(constants) + len(nodes) > MOST_NODES
+            or not inputs
+            or not returned
+        ):
+            raise MisuseError(f"a program has inputs, outputs, and at most {MOST_NODES} nodes")
+        self._graph = fx.Graph()
+        self._nodes: dict[str, fx.Node] = {}
+        self._given: dict[str, Value] = {}
+        read_inputs = dict(map(self._input, inputs))
+        read_weights = dict(map(self._weight, weights))
+        read_constants = dict(map(self._constant, constants))
+        for entry in nodes:
+            node = add_node(self._graph, entry, self._nodes)
+            self._nodes[node.name] = node
+        if not all(isinstance(name, str) and name in self._nodes for name in returned):
+            raise MisuseError("an output is no node")
+        self._graph.output(tuple(self._nodes[name] for name in returned))
+        verify(self._graph, self._given)
+        self.program = Program(self._graph, read_inputs, read_weights, read_constants, scale)
+
+    def _placed(self, name: Any, shape: tuple[int, ...], dtype: torch.dtype) -> str:
+        if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or name in self._nodes:
+            raise MisuseError("every input, weight and constant has a name of its own")
+        node = self._graph.placeholder(name)
+        if node.name != name:
+            raise MisuseError(f"{name[:80]!r} cannot be the name of a node")
+        node.meta = {"layer": "", "interval": None, "width": None}
+        self._nodes[name], self._given[name] = node, Value(shape, dtype)
+        return name
+
+    def _input(self, entry: Any) -> tuple[str, Input]:
+        match entry:
+            case {
+                "name": name,
+                "shown": str(shown),
+                "dtype": dtype,
+                "shape": shape,
+                "interval": interval,
+                **rest,
+            } if not rest:
+                made = Input(shown[:200], dtype_of(dtype), shape_of(shape), interval_of(interval))
+                return self._placed(name, made.shape, made.dtype), made
+        raise MisuseError("an input has name, dtype, shape and interval")
+
+    def _weight(self, entry: Any) -> tuple[str, Weight]:
+        match entry:
+            case {"name": name, "shape": shape, "scale": int(bits), **rest} if (
+                not rest and type(bits) is int and 1 <= bits <= fixed.MOST_FRACTION_BITS
+            ):
+                made = Weight(shape_of(shape), bits)
+                return self._placed(name, made.shape, torch.float32), made
+        raise MisuseError(f"a weight has name, shape and 1 to {fixed.MOST_FRACTION_BITS} fraction bits")
+
+    def _constant(self, entry: Any) -> tuple[str, torch.Tensor]:
+        if not isinstance(entry, dict):
+            raise MisuseError("a constant has name, dtype, shape and data")
+        value = tensor_of({key: field for key, field in entry.items() if key != "name"})
+        return self._placed(entry.get("name"), tuple(value.shape), value.dtype), value

@@ -1,0 +1,132 @@
+"""A program tried out: all parties on this machine, the program and the model as it was before compilation,
+both held against plain PyTorch."""
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from tacit.compile.draft import walk
+from tacit.compile.execute import same_kind
+from tacit.compile.program import Program
+from tacit.compile.weights import Weights
+from tacit.launch import launch
+from tacit.session import session
+
+#: Who owns what.
+WEIGHTS_OWNER, INPUT_OWNER = 0, 1
+
+#: Longest wait for one message, in seconds: correlations may take long.
+TIMEOUT = 1800.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run took and gave, from sharing the inputs to their owner's result."""
+
+    seconds: float
+    rounds: int
+    bytes_sent_per_party: list[int]
+    normalised_squared_error: float
+    """Of the result, by that of the plain model."""
+    argmax_agreement: float | None
+    """The share of rows whose greatest element is the plain model's; of what has no rows, nothing."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Both."""
+
+    compiled: Run
+    eager: Run
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{'':10} {'seconds':>9} {'rounds':>7} {'MB':>10} {'error':>9} {'same class':>11}"]
+        for name, run in (("compiled", self.compiled), ("eager", self.eager)):
+            agreement = "" if run.argmax_agreement is None else f"{run.argmax_agreement:.1%}"
+            lines.append(
+                f"{name:10} {run.seconds:>9.3f} {run.rounds:>7} {max(run.bytes_sent_per_party) / 1e6:>10.3f} "
+                f"{run.normalised_squared_error:>9.1e} {agreement:>11}"
+            )
+        lines.append(
+            "(MB: of the party that sends most; error: squared, by the squared norm of the plain result)"
+        )
+        return "\n".join(lines)
+
+
+def tried(
+    program: Program,
+    weights: Weights,
+    inputs: list[torch.Tensor],
+    *,
+    parties: int,
+    protocol: str,
+    source: str | None = None,
+    transport: str = "tcp",
+) -> Trial:
+    """Runs both.
+
+    Raises:
+        MisuseError: inputs or weights do not fit the program.
+    """
+    weights.check(program)
+    same_kind(program, dict(zip(program.inputs, inputs, strict=True)))
+    setting: dict[str, Any] = {
+        "parties": parties,
+        "protocol": protocol,
+        "source": source,
+        "transport": transport,
+    }
+    plain = _plain(weights, inputs)
+    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    runs = []
+    for each, own in ((program, weights), (weights.model, before)):
+        told = launch(_run, each, own, inputs, timeout=TIMEOUT, **setting)
+        runs.append(_held(told, plain))
+    return Trial(*runs)
+
+
+def _plain(weights: Weights, inputs: list[torch.Tensor]) -> torch.Tensor:
+    model = weights.model
+    given = dict(zip(model.inputs, inputs, strict=True))
+    with torch.no_grad():
+        first: torch.Tensor = walk(model.graph, {**given, **weights.of_model, **model.constants})[0]
+    return first
+
+
+def _run(program: Program, weights: Weights, inputs: list[torch.Tensor]) -> dict[str, Any]:
+    """One party's part; what it has of the result and of the meter."""
+    current = session()
+    bound = program.share(weights if current.party == WEIGHTS_OWNER else None, owner=WEIGHTS_OWNER)
+    before, started = current.meter.total, time.perf_counter()
+    owns = current.party == INPUT_OWNER
+    given = [
+        bound.given(x if owns else None, owner=INPUT_OWNER, name=name)
+        for name, x in zip(program.inputs, inputs, strict=True)
+    ]
+    results = bound(*given)
+    first = results[0] if isinstance(results, tuple) else results
+    shown = first.reveal(to=INPUT_OWNER)
+    seconds, spent = time.perf_counter() - started, current.meter.total - before
+    return {"result": shown, "seconds": seconds, "rounds": spent.rounds, "bytes": spent.bytes_sent}
+
+
+def _held(told: list[dict[str, Any]], plain: torch.Tensor) -> Run:
+    result = next(each["result"] for each in told if each["result"] is not None)
+    norm = float(plain.double().square().sum())
+    squares = float((result.double() - plain.double()).square().sum())
+    agreement = None
+    if plain.dim() > 1:
+        agreement = float((result.argmax(-1) == plain.argmax(-1)).double().mean())
+    return Run(
+        max(each["seconds"] for each in told),
+        max(each["rounds"] for each in told),
+        [each["bytes"] for each in told],
+        squares / norm if norm else squares,
+        agreement,
+    )

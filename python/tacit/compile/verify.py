@@ -1,0 +1,81 @@
+"""The one verifier, which runs after each pass and on whatever is loaded: of every value the shape and dtype
+are worked out anew by PyTorch itself, without data, and every operator is one that programs may call."""
+
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from tacit.compile.allowed import is_allowed, name_of
+from tacit.compile.draft import Draft, Value, outputs
+from tacit.errors import MisuseError
+from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
+
+
+def verify(graph: fx.Graph, given: dict[str, Value]) -> None:
+    """Works out all values, and leaves them at their nodes.
+
+    Args:
+        given: what each placeholder is.
+
+    Raises:
+        MisuseError: a node does not fit; the message names it.
+    """
+    values: dict[fx.Node, Any] = {}
+    for node in graph.nodes:
+        match node.op:
+            case "placeholder":
+                if node.name not in given:
+                    raise MisuseError(f"nothing is known of {node.name}")
+                known = given[node.name]
+                values[node] = torch.empty(known.shape, dtype=known.dtype, device="meta")
+            case "call_function":
+                values[node] = _given(node, values)
+            case "output":
+                break
+            case _:
+                raise MisuseError(f"{node.name} is no operator of a program ({node.op})")
+        node.meta["value"] = pytree.tree_map(_value, values[node])
+    for node in outputs(graph):
+        if not isinstance(node, fx.Node) or not isinstance(values.get(node), torch.Tensor):
+            raise MisuseError("a program gives tensors")
+
+
+def _given(node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+    if not is_allowed(node.target):
+        raise MisuseError(f"{node.name} calls {name_of(node.target)}, which no program may")
+    try:
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: values[of])
+        result = node.target(*args, **kwargs)  # type: ignore[operator]
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, KeyError) as error:
+        reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
+        raise MisuseError(f"{node.name}, {name_of(node.target)}: {reason[0]}") from None
+    for leaf in pytree.tree_leaves(result):
+        if isinstance(leaf, torch.Tensor):
+            _check_size(node.name, leaf)
+    return result
+
+
+def _check_size(name: str, tensor: torch.Tensor) -> None:
+    if tensor.dim() > MOST_DIMENSIONS or tensor.numel() > MOST_ELEMENTS:
+        raise MisuseError(
+            f"{name} has shape {tuple(tensor.shape)}; at most {MOST_ELEMENTS} elements are computed at once"
+        )
+
+
+def _value(leaf: Any) -> Any:
+    return Value(tuple(leaf.shape), leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf
+
+
+def verify_draft(draft: Draft) -> None:
+    """The same of a draft."""
+    held = {**draft.examples, **draft.weights, **draft.constants}
+    given = {name: Value(tuple(held[name].shape), _dtype(draft, name, held[name])) for name in held}
+    draft.graph.lint()
+    verify(draft.graph, given)
+
+
+def _dtype(draft: Draft, name: str, value: torch.Tensor) -> torch.dtype:
+    """Weights are float64 for their owner, and float32 in the program."""
+    return torch.float32 if name in draft.weights else value.dtype

@@ -1,0 +1,102 @@
+"""The owner's weights of a program, ``model.weights``: a safetensors file, folded as the program wants them.
+It stays with the owner. Beside them lies the model as it was before any pass, so that what the passes changed
+can be held against it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError, safe_open
+
+from tacit.compile.draft import Draft
+from tacit.compile.program import Program
+from tacit.errors import MisuseError, SetupError
+
+#: Names of the weights of the model as it was.
+BEFORE = "before/"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Of a program, and of the model that it was compiled from."""
+
+    values: Mapping[str, torch.Tensor] = field(repr=False)
+    """By placeholder, float32."""
+    program: str
+    """The hash of the program that they belong to."""
+    model: Program = field(repr=False)
+    """The model before all passes, as a program."""
+    of_model: Mapping[str, torch.Tensor] = field(repr=False)
+    """Its weights."""
+
+    def save(self, path: str | Path) -> None:
+        """Writes the file.
+
+        Raises:
+            SetupError: it cannot be written.
+        """
+        own = {name: value.contiguous() for name, value in self.values.items()}
+        before = {BEFORE + name: value.contiguous() for name, value in self.of_model.items()}
+        metadata = {"program": self.program, "model": self.model.text.decode("ascii")}
+        try:
+            safetensors.torch.save_file({**own, **before}, path, metadata)
+        except (OSError, SafetensorError) as error:
+            raise SetupError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
+
+    def check(self, program: Program) -> None:
+        """Holds them against the program that they are to be used with.
+
+        Raises:
+            MisuseError: they are another one's.
+        """
+        if self.program != program.digest:
+            raise MisuseError(
+                f"these weights belong to another program: theirs has the hash {self.program[:16]}…, this "
+                f"one {program.digest[:16]}…; tacit compile writes both together"
+            )
+        _check_shapes(program, self.values)
+
+
+def of_draft(draft: Draft) -> dict[str, torch.Tensor]:
+    """A draft's weights as files have them."""
+    return {name: value.to(torch.float32) for name, value in draft.weights.items()}
+
+
+def load_weights(path: str | Path) -> Weights:
+    """Reads weights.
+
+    Raises:
+        SetupError: the file cannot be read.
+        MisuseError: it holds no weights of a program.
+    """
+    if not Path(path).is_file():
+        raise SetupError(f"cannot read {path}: there is no such file")
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            values = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError, json.JSONDecodeError) as error:
+        raise MisuseError(f"{path} holds no weights of a program: {error}") from None
+    if not {"program", "model"} <= metadata.keys():
+        raise MisuseError(f"{path} holds no weights of a program: tacit compile writes them")
+    model = Program.parsed(metadata["model"].encode(), f"{path}, the model before compilation")
+    before = {name.removeprefix(BEFORE): value for name, value in values.items() if name.startswith(BEFORE)}
+    own = {name: value for name, value in values.items() if not name.startswith(BEFORE)}
+    _check_shapes(model, before)
+    return Weights(own, metadata["program"], model, before)
+
+
+def _check_shapes(program: Program, values: Mapping[str, torch.Tensor]) -> None:
+    wanted = {name: weight.shape for name, weight in program.weights.items()}
+    given = {name: tuple(value.shape) for name, value in values.items()}
+    if wanted != given:
+        name = next(iter({*wanted, *given} - {name for name in wanted if given.get(name) == wanted[name]}))
+        raise MisuseError(
+            f"these weights are another program's: {name} has shape {given.get(name)}, not {wanted.get(name)}"
+        )
+    for name, value in values.items():
+        if value.dtype != torch.float32 or not bool(value.isfinite().all()):
+            raise MisuseError(f"the weight {name} holds what no weight is: float32 without NaN and infinity")

@@ -1,0 +1,150 @@
+"""Compiling by command: what a newcomer types, with real processes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from commands import Command, tacit
+from models import Residual, normalised
+from ports import free_ports
+
+MODEL = """
+import sys
+sys.path.insert(0, {folder!r})
+import torch
+from models import Residual, normalised
+
+def build():
+    return normalised(Residual()), torch.zeros(2, 3, 8, 8)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with calibration data, and what it was compiled to."""
+    folder = tmp_path_factory.mktemp("compiled")
+    (folder / "model.py").write_text(MODEL.format(folder=str(Path(__file__).parent)))
+    images = torch.rand(6, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        labels = normalised(Residual())(images).argmax(1)
+    np.save(folder / "images.npy", images.numpy())
+    np.save(folder / "labels.npy", labels.numpy())
+    np.save(folder / "x.npy", images[:2].numpy())
+    ended = tacit(
+        "compile", f"{folder}/model.py:build", "--calibrate", folder / "images.npy",
+        "--labels", folder / "labels.npy", "-o", folder / "model.tacit",
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "for their owner alone" in ended.stdout
+    assert (folder / "model.weights").is_file()
+    return folder
+
+
+def test_a_program_is_inspected(folder: Path) -> None:
+    ended = tacit("inspect", folder / "model.tacit", "--json", folder / "inspect.json")
+    assert ended.returncode == 0, ended.stderr
+    assert "proved: below 2^" in ended.stdout
+    assert "public to all who have the file" in ended.stdout
+    found = json.loads((folder / "inspect.json").read_text())
+    assert found["digest"] in ended.stdout
+    assert found["costs"][0]["rounds"] > 0
+    assert {step["operator"] for step in found["steps"]} >= {"conv2d", "relu", "linear"}
+
+
+@pytest.mark.parametrize("setting", [["--parties", 3], ["--protocol", "additive", "--source", "dealer"]])
+def test_a_program_is_tried(folder: Path, setting: list[object]) -> None:
+    ended = tacit(
+        "try", folder / "model.tacit", "--weights", folder / "model.weights",
+        "--input", folder / "x.npy", "--json", folder / "try.json", *setting,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "Threat model:" in ended.stdout
+    found = json.loads((folder / "try.json").read_text())
+    assert set(found) == {"compiled", "eager"}
+    for run in found.values():
+        assert set(run) == {
+            "seconds", "rounds", "bytes_sent_per_party", "normalised_squared_error", "argmax_agreement",
+        }  # fmt: skip
+        assert run["argmax_agreement"] == 1.0
+        assert run["normalised_squared_error"] < 1e-3
+    assert found["compiled"]["rounds"] < found["eager"]["rounds"]
+
+
+def configured(folder: Path) -> Path:
+    """Keys of three parties, and where they meet."""
+    config, ports = folder / "parties.toml", free_ports(3)
+    if not (folder / "certificates").exists():
+        assert tacit("certificates", "--parties", 3, "--out", folder / "certificates").returncode == 0
+    parties = "".join(
+        f'\n[[party]]\naddress = "127.0.0.1:{port}"\ncertificate = "certificates/party-{party}.pem"\n'
+        f'key = "certificates/party-{party}.key"\n'
+        for party, port in enumerate(ports)
+    )
+    config.write_text(f'protocol = "replicated"\ntimeout = 60\n{parties}')
+    return config
+
+
+def run(folder: Path, *parts: list[object]) -> list[tuple[int, str, str]]:
+    """What became of the parties, each with its own options."""
+    config = configured(folder)
+    running = [
+        Command("run", "--config", config, "--party", party, *part) for party, part in enumerate(parts)
+    ]
+    return [each.ended() for each in running]
+
+
+def test_three_processes_run_it(folder: Path) -> None:
+    program = folder / "model.tacit"
+    ended = run(
+        folder,
+        [program, "--weights", folder / "model.weights"],
+        [program, "--input", folder / "x.npy", "--output", folder / "y.npy"],
+        [program],
+    )
+    assert [code for code, _, _ in ended] == [0, 0, 0], ended
+    with torch.no_grad():
+        plain = normalised(Residual())(torch.from_numpy(np.load(folder / "x.npy")))
+    result = torch.from_numpy(np.load(folder / "y.npy"))
+    assert float((result - plain).norm() / plain.norm()) < 3e-2
+    assert result.argmax(1).equal(plain.argmax(1))
+
+
+def test_nobody_who_has_the_weights_is_told_to_all(folder: Path) -> None:
+    program = folder / "model.tacit"
+    ended = run(folder, [program], [program, "--input", folder / "x.npy", "--output", folder / "n.npy"], [program])
+    assert all(code == 1 for code, _, _ in ended)
+    for _, _, errors in ended:
+        assert "no party has the weights: --weights FILE at their owner" in errors
+    assert not (folder / "n.npy").exists()
+
+
+def test_what_is_wrong_at_one_party_reaches_the_others(folder: Path) -> None:
+    program = folder / "model.tacit"
+    np.save(folder / "large.npy", np.full((2, 3, 8, 8), 1000.0, np.float32))
+    ended = run(
+        folder,
+        [program, "--weights", folder / "model.weights"],
+        [program, "--input", folder / "large.npy", "--output", folder / "n.npy"],
+        [program],
+    )
+    assert all(code == 1 for code, _, _ in ended)
+    assert "numbers outside of" in ended[1][2]
+    for party in (0, 2):
+        assert "its program, options or files are wrong" in ended[party][2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.onnx"], "there is no file nothing.onnx"),
+        (["model.h5"], "of no format that is compiled"),
+        (["model.py:nothing"], "has no function 'nothing'"),
+    ],
+)
+def test_other_models_are_refused(folder: Path, arguments: list[str], message: str) -> None:
+    ended = tacit("compile", *arguments, "-o", folder / "other.tacit", folder=folder)
+    assert ended.returncode == 1
+    assert message in ended.stderr
+    assert not (folder / "other.tacit").exists()

@@ -1,0 +1,230 @@
+"""Passes: what they promise of the graph, that numbers stay what they were, and what they must leave alone."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+import torch
+from models import Attention, Residual, normalised
+from torch import nn
+
+from tacit.compile.draft import Draft, is_call, plain
+from tacit.compile.importers.exported import of_module
+from tacit.compile.passes import PASSES, improve
+from tacit.compile.passes.batch_independent import batch_independent
+from tacit.compile.passes.common_subexpressions import common_subexpressions
+from tacit.compile.passes.fold_normalisation import fold_normalisation
+from tacit.compile.passes.fuse_sums import fuse_sums
+from tacit.compile.passes.merge_factors import merge_factors
+from tacit.compile.passes.normalise import normalise, truncations
+from tacit.compile.passes.switch_relu_maxpool import switch_relu_maxpool
+from tacit.errors import MisuseError, UnsupportedOperatorError
+
+IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+
+
+class Function(nn.Module):
+    """A function as a module, with two layers."""
+
+    def __init__(self, function: Callable[["Function", torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self._function = function
+        self.conv = nn.Conv2d(3, 4, 3, padding=1)
+        self.other = nn.Conv2d(3, 4, 3, padding=1)
+        self.norm = nn.BatchNorm2d(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self._function(self, x)
+
+
+def improved(
+    function: Callable[[Function, torch.Tensor], torch.Tensor], *passes: Callable[[Draft], None]
+) -> tuple[Counter[str], Draft]:
+    """The operators that are left of a function, whose results the passes did not change."""
+    return of(normalised(Function(function)), IMAGES, normalise, *passes)
+
+
+def of(module: nn.Module, x: torch.Tensor, *passes: Callable[[Draft], None]) -> tuple[Counter[str], Draft]:
+    """The same of a module."""
+    draft = of_module(module, (x,), {})
+    improve(draft, passes)
+    (name,) = draft.examples
+    with torch.no_grad():
+        torch.testing.assert_close(plain(draft, {name: x})[0], module(x), rtol=1e-4, atol=1e-5)
+    return Counter(str(node.target).split(".")[1] for node in draft.graph.nodes if is_call(node)), draft
+
+
+def test_all_passes_keep_what_a_model_gives() -> None:
+    before, draft = of(normalised(Residual()), IMAGES, normalise)
+    cost_before = truncations(draft)
+    after, draft = of(normalised(Residual()), IMAGES, *PASSES)
+    assert before["_native_batch_norm_legit_no_training"] == 4
+    assert after["_native_batch_norm_legit_no_training"] == after["max_pool2d"] == 0
+    assert after["adaptive_avg_pool2d"] == after["add"] == 0
+    # The pooling, the block, and what follows the sum.
+    assert after["rectified_max_pool2d"] == 1
+    assert after["relu"] == 2
+    assert after["conv2d"] == 3
+    assert truncations(draft) == 4 < cost_before
+
+
+def test_attention_becomes_one_product_of_its_input() -> None:
+    x = torch.randn(2, 5, 6, generator=torch.Generator().manual_seed(2))
+    before, _ = of(normalised(Attention()), x, normalise)
+    after, _ = of(normalised(Attention()), x, *PASSES)
+    assert before["linear"] == 3
+    assert after["linear"] == 1
+    assert before["div"] == 1
+    assert after["div"] == 0
+
+
+def test_equal_work_is_done_once() -> None:
+    left, _ = improved(lambda m, x: torch.relu(m.conv(x)) + torch.relu(m.conv(x)), common_subexpressions)
+    assert left == {"conv2d": 1, "relu": 1, "add": 1}
+
+
+def test_unlike_numbers_are_not_equal_work() -> None:
+    left, _ = improved(lambda _, x: torch.clamp(x, 0.0, 1.0) + torch.clamp(x, -0.0, 1), common_subexpressions)
+    assert left["clamp"] == 2
+
+
+def test_a_normalisation_goes_into_the_layer_before_it() -> None:
+    left, _ = improved(lambda m, x: m.norm(m.conv(x)), fold_normalisation)
+    assert left == {"conv2d": 1}
+
+
+def test_a_normalisation_of_what_another_uses_too_stays_beside_it() -> None:
+    def function(m: Function, x: torch.Tensor) -> torch.Tensor:
+        y = m.conv(x)
+        return m.norm(y) + y
+
+    left, draft = improved(function, fold_normalisation)
+    # One weight a channel.
+    assert left["conv2d"] == 2
+    assert sorted(draft.weight_scales.values()) == [24]
+
+
+def test_an_average_goes_into_the_linear_layer_after_it() -> None:
+    module = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
+    left, draft = of(normalised(module), IMAGES, normalise, fold_normalisation)
+    assert left == {"sum": 1, "view": 1, "linear": 1}
+    # As many digits as before: 64 places are six bits.
+    assert list(draft.weight_scales.values()) == [22]
+
+
+def test_an_average_that_something_else_uses_stays() -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            average = x.mean((2, 3), keepdim=True).flatten(1)
+            return self.linear(average) + average
+
+    left, _ = of(normalised(Both()), IMAGES, normalise, fold_normalisation)
+    assert left["mean"] == 1
+
+
+@pytest.mark.parametrize("kernel", [2, 3, (1, 2)])
+def test_relu_becomes_a_candidate_of_the_pooling(kernel: int | tuple[int, int]) -> None:
+    left, _ = improved(
+        lambda m, x: torch.max_pool2d(torch.relu(m.conv(x)), kernel, 2), switch_relu_maxpool
+    )
+    assert left == {"conv2d": 1, "rectified_max_pool2d": 1}
+
+
+def test_monotone_activations_move_behind_the_pooling() -> None:
+    left, draft = improved(lambda m, x: torch.max_pool2d(torch.tanh(m.conv(x)), 2), switch_relu_maxpool)
+    assert left["tanh"] == 1
+    order = [str(node.target) for node in draft.graph.nodes if is_call(node)]
+    assert order.index("aten.max_pool2d.default") < order.index("aten.tanh.default")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda m, x: torch.max_pool2d(torch.relu(m.conv(x)), 2) + 0 * torch.relu(m.conv(x))[..., :4, :4],
+                     id="used twice"),
+        pytest.param(lambda m, x: torch.max_pool2d(-torch.relu(m.conv(x)), 2), id="decreasing"),
+        pytest.param(lambda m, x: torch.max_pool2d(nn.functional.leaky_relu(m.conv(x), -0.5), 2), id="bent"),
+        pytest.param(lambda m, x: torch.max_pool2d(nn.functional.gelu(m.conv(x)), 2), id="not monotone"),
+    ],
+)  # fmt: skip
+def test_other_activations_stay_before_the_pooling(function: Callable[[Function, torch.Tensor], torch.Tensor]) -> None:
+    left, draft = improved(function, common_subexpressions, switch_relu_maxpool)
+    assert left["max_pool2d"] == 1
+    assert left["rectified_max_pool2d"] == 0
+    pool = next(node for node in draft.graph.nodes if str(node.target) == "aten.max_pool2d.default")
+    assert str(pool.args[0].target) != "aten.conv2d.default"
+
+
+def test_sums_of_convolutions_are_one() -> None:
+    left, _ = improved(lambda m, x: m.conv(x) + m.other(x * 2), fuse_sums)
+    assert left["conv2d"] == 1
+    assert left["add"] == 0
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda m, x: m.conv(x) + torch.relu(m.other(x)), id="not two layers"),
+        pytest.param(lambda m, x: torch.add(m.conv(x), m.other(x), alpha=2), id="weighted"),
+        pytest.param(lambda m, x: (m.conv(x) + m.other(x)) * torch.relu(m.conv(x)), id="used twice"),
+    ],
+)
+def test_other_sums_stay(function: Callable[[Function, torch.Tensor], torch.Tensor]) -> None:
+    left, _ = improved(function, common_subexpressions, fuse_sums)
+    assert left["add"] == 1
+
+
+def test_a_public_factor_goes_into_the_weights() -> None:
+    left, _ = improved(lambda m, x: m.conv(x).flatten(2).transpose(1, 2) * 0.25, merge_factors)
+    assert left["mul"] == 0
+
+
+def test_a_factor_of_zero_divides_nothing() -> None:
+    left, _ = improved(lambda m, x: torch.nan_to_num(m.conv(x)) * 0.0 + x.mean(), merge_factors)
+    assert left["mul"] == 1
+
+
+def test_layers_on_one_input_are_one() -> None:
+    left, _ = improved(lambda m, x: m.conv(x) * torch.relu(m.other(x)), batch_independent)
+    assert left["conv2d"] == 1
+
+
+def test_independent_activations_share_their_rounds() -> None:
+    left, _ = improved(lambda m, x: torch.relu(m.conv(x)) * torch.relu(m.other(x + 1)), batch_independent)
+    assert left["relu"] == 1
+
+
+def test_activations_that_follow_from_one_another_stay_apart() -> None:
+    left, _ = improved(lambda m, x: torch.relu(m.other(torch.relu(x))), batch_independent)
+    assert left["relu"] == 2
+
+
+# What is refused ------------------------------------------------------------------------------------------
+
+
+def test_a_model_in_training_is_refused() -> None:
+    with pytest.raises(MisuseError, match=r"training mode.*model\.eval\(\)"):
+        of_module(nn.Sequential(nn.Linear(2, 2)), (torch.ones(1, 2),), {})
+
+
+def test_decisions_by_values_are_refused() -> None:
+    module = Function(lambda _, x: x if x.sum() > 0 else -x).eval()
+    with pytest.raises(MisuseError, match="decides by values"):
+        of_module(module, (IMAGES,), {})
+
+
+def test_all_that_is_missing_is_named_at_once() -> None:
+    module = Function(lambda m, x: torch.special.i0(m.conv(x)) + torch.special.erfcx(m.norm(m.conv(x)))).eval()
+    with pytest.raises(UnsupportedOperatorError, match=r"(?s)i0.*erfcx"):
+        of_module(module, (IMAGES,), {})
+
+
+def test_weights_without_number_are_refused() -> None:
+    module = Function(lambda m, x: m.conv(x)).eval()
+    module.conv.weight.data[0, 0, 0, 0] = float("nan")
+    with pytest.raises(MisuseError, match=r"conv\.weight holds NaN"):
+        of_module(module, (IMAGES,), {})

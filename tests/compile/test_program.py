@@ -1,0 +1,155 @@
+"""Programs as files: written in one way, read with care."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models import Residual, normalised
+
+import tacit
+from tacit.compile.format import canonical
+from tacit.compile.program import Program
+from tacit.compile.weights import Weights
+from tacit.errors import MisuseError, SetupError, TacitError
+
+IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+
+COMPILED = tacit.compile(normalised(Residual()), IMAGES)
+
+
+def changed(change: Any) -> bytes:
+    """The text of a program that somebody has changed."""
+    content = copy.deepcopy(json.loads(COMPILED[0].text))
+    change(content)
+    return canonical(content)
+
+
+def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
+    program, weights = COMPILED
+    program.save(tmp_path / "model.tacit")
+    weights.save(tmp_path / "model.weights")
+    again, values = tacit.load_program(tmp_path / "model.tacit"), tacit.load_weights(tmp_path / "model.weights")
+    assert again.text == program.text
+    assert again.digest == program.digest
+    values.check(again)
+    assert all(values.values[name].equal(value) for name, value in weights.values.items())
+
+
+def test_compiling_again_gives_the_same_program() -> None:
+    assert tacit.compile(normalised(Residual()), IMAGES)[0].digest == COMPILED[0].digest
+
+
+def test_the_hash_is_that_of_the_file() -> None:
+    # BLAKE3 of nothing, from its specification.
+    assert tacit._core.blake3(b"") == "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
+    assert COMPILED[0].digest == tacit._core.blake3(COMPILED[0].text)
+
+
+def test_a_program_holds_no_weights() -> None:
+    for name, value in COMPILED[1].values.items():
+        assert f"{float(value.flatten()[0])}" not in COMPILED[0].text.decode(), name
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.update(version=2), "version 2 of programs, this tacit reads 1"),
+        (lambda c: c.update(format="other"), "no compiled program"),
+        (lambda c: c.update(more=1), "make a program"),
+        (lambda c: c.update(scale=31), "make a program"),
+        (lambda c: c.update(scale=True), "make a program"),
+        (lambda c: c["nodes"][0].update(operator="aten.from_file.default"), "which no program may"),
+        (lambda c: c["nodes"][0].update(operator="aten.relu_.default"), "which no program may"),
+        (lambda c: c["nodes"][0].update(operator="prims.mul.default"), "which no program may"),
+        (lambda c: c["nodes"][0].update(operator="aten.rand.default"), "which no program may"),
+        (lambda c: c["nodes"][0].update(arguments=[{"of": "later"}]), "what an earlier node gives"),
+        (lambda c: c["nodes"][0].update(arguments=[{"of": c["nodes"][0]["name"]}]), "earlier node"),
+        (lambda c: c["nodes"][0].update(arguments=[]), "missing"),
+        (lambda c: c["nodes"][0].update(width=65), "65 bits"),
+        (lambda c: c["nodes"][0].update(width=True), "bits"),
+        (lambda c: c["nodes"][1].update(name=c["nodes"][0]["name"]), "a name of its own"),
+        (lambda c: c["nodes"][0].update(name="a b"), "a name of its own"),
+        (lambda c: c["inputs"][0].update(shape=[2, 3, -8, 8]), "a list of sizes"),
+        (lambda c: c["inputs"][0].update(shape=[2, 3, 1 << 20, 1 << 20]), "at most"),
+        (lambda c: c["inputs"][0].update(dtype="complex64"), "no dtype"),
+        (lambda c: c["inputs"][0].update(interval=[1, 0]), "low and a high"),
+        (lambda c: c["weights"][0].update(scale=41), "fraction bits"),
+        (lambda c: c["weights"][-1].update(shape=[3, 3]), "conv2d"),
+        (lambda c: c.update(outputs=["nobody"]), "no node"),
+        (lambda c: c.update(outputs=[]), "has inputs, outputs"),
+        (lambda c: c.update(nodes=c["nodes"] * 30000), "at most"),
+    ],
+)
+def test_what_cannot_be_is_refused(change: Any, message: str) -> None:
+    with pytest.raises(MisuseError, match=message):
+        Program.parsed(changed(change), "the file")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[]", b"{}", b"\x00", b"[" * 100_000, b"\x80\x02K\x01.", b'{"format":"tacit-program","version":NaN}'],
+)
+def test_other_files_are_refused(text: bytes) -> None:
+    with pytest.raises(MisuseError):
+        Program.parsed(text, "the file")
+
+
+def test_another_way_to_write_it_is_refused() -> None:
+    spaced = json.dumps(json.loads(COMPILED[0].text), sort_keys=True).encode()
+    with pytest.raises(MisuseError, match="it was changed"):
+        Program.parsed(spaced, "the file")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_damaged_programs_end_in_errors_of_tacit(data: st.DataObject) -> None:
+    text = bytearray(COMPILED[0].text)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text[at] = data.draw(st.integers(0, 255))
+    try:
+        Program.parsed(bytes(text), "the file")
+    except TacitError:
+        pass
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_numbers_put_elsewhere_end_in_errors_of_tacit(data: st.DataObject) -> None:
+    content = json.loads(COMPILED[0].text)
+    node = data.draw(st.sampled_from(content["nodes"]))
+    at = data.draw(st.integers(0, max(0, len(node["arguments"]) - 1)))
+    anything = st.one_of(
+        st.none(),
+        st.integers(-(2**63), 2**63 - 1),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.lists(st.integers(-(2**40), 2**40), max_size=4),
+        st.sampled_from([{"of": each["name"]} for each in content["weights"]]),
+        st.just({"dtype": "int8"}),
+    )
+    node["arguments"][at : at + 1] = [data.draw(anything)]
+    try:
+        Program.parsed(canonical(content), "the file")
+    except TacitError:
+        pass
+
+
+def test_weights_of_another_program_are_refused(tmp_path: Path) -> None:
+    other, weights = tacit.compile(normalised(Residual()), IMAGES[:1])
+    with pytest.raises(MisuseError, match="belong to another program"):
+        COMPILED[1].check(other)
+    named_alike = Weights(
+        {**weights.values, "p_classify_bias": torch.zeros(3)}, other.digest, weights.model, weights.of_model
+    )
+    with pytest.raises(MisuseError, match=r"p_classify_bias has shape \(3,\), not \(5,\)"):
+        named_alike.check(other)
+    (tmp_path / "text").write_text("no weights")
+    with pytest.raises(MisuseError, match="holds no weights"):
+        tacit.load_weights(tmp_path / "text")
+    with pytest.raises(SetupError, match="no such file"):
+        tacit.load_weights(tmp_path / "nothing")

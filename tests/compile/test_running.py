@@ -1,0 +1,122 @@
+"""Programs in sessions: every protocol gives what the model gives, parties hold the same program, costs are lower."""
+
+import pytest
+import torch
+from models import Attention, Residual, normalised
+from torch import nn
+
+import tacit
+from tacit.compile.trial import tried
+from tacit.errors import MisuseError
+from tacit.providers import REFERENCE
+
+IMAGES = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+
+SETTINGS = [("replicated", 3, None), ("additive", 2, "dealer"), ("additive", 3, "dealer"), (REFERENCE, 2, None)]
+
+
+@pytest.mark.parametrize(("protocol", "parties", "source"), SETTINGS)
+@pytest.mark.parametrize("widths", ["proved", "uniform"])
+def test_a_program_gives_what_its_model_gives(
+    protocol: str, parties: int, source: str | None, widths: str
+) -> None:
+    program, weights = tacit.compile(normalised(Residual()), IMAGES, calibrate=IMAGES, widths=widths)
+    found = tried(
+        program, weights, [IMAGES], parties=parties, protocol=protocol, source=source, transport="memory"
+    )
+    assert found.compiled.normalised_squared_error < 1e-3
+    assert found.eager.normalised_squared_error < 1e-4
+    assert found.compiled.argmax_agreement == 1.0
+    if protocol != REFERENCE:
+        assert found.compiled.rounds < found.eager.rounds
+        assert max(found.compiled.bytes_sent_per_party) < 0.7 * max(found.eager.bytes_sent_per_party)
+
+
+def test_sequences_too() -> None:
+    x = torch.randn(2, 5, 6, generator=torch.Generator().manual_seed(2))
+    program, weights = tacit.compile(normalised(Attention()), x)
+    found = tried(program, weights, [x], parties=3, protocol="replicated", transport="memory")
+    assert found.compiled.normalised_squared_error < 1e-4
+    assert found.compiled.rounds < found.eager.rounds
+
+
+def test_several_inputs_and_results() -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 3)
+
+        def forward(self, left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return self.linear(left) * right, torch.maximum(left.sum(), right.sum())
+
+    module = normalised(Both())
+    left, right = torch.rand(2, 4), torch.rand(2, 3)
+    program, weights = tacit.compile(module, (left, right))
+
+    def run() -> list[torch.Tensor]:
+        bound = program.share(weights, owner=2)
+        results = bound(bound.given(left, owner=0, name="left"), right)
+        return [result.reveal() for result in results]
+
+    with torch.no_grad():
+        plain = module(left, right)
+    for result, expected in zip(tacit.launch(run)[0], plain, strict=True):
+        torch.testing.assert_close(result, expected, rtol=0, atol=1e-3)
+
+
+def test_parties_with_other_programs_are_told_both_hashes() -> None:
+    one, weights = tacit.compile(normalised(Residual()), IMAGES)
+    other, _ = tacit.compile(normalised(Residual()), IMAGES[:1])
+
+    def run() -> None:
+        party = tacit.session().party
+        (other if party == 2 else one).share(weights if party == 0 else None, owner=0)
+
+    with pytest.raises(MisuseError) as caught:
+        tacit.launch(run)
+    assert one.digest in str(caught.value)
+    assert other.digest in str(caught.value)
+
+
+def test_whoever_owns_weights_must_have_them() -> None:
+    program, _ = tacit.compile(normalised(Residual()), IMAGES)
+    with pytest.raises(MisuseError, match="party 1 owns the weights"):
+        tacit.launch(lambda: program.share(None, owner=1))
+
+
+def test_inputs_of_other_shapes_are_refused() -> None:
+    program, weights = tacit.compile(normalised(Residual()), IMAGES)
+
+    def run() -> None:
+        bound = program.share(weights, owner=0)
+        bound(tacit.share(IMAGES[:1], owner=1))
+
+    with pytest.raises(MisuseError, match=r"shape \(1, 3, 8, 8\), the program was compiled for \(2, 3, 8, 8\)"):
+        tacit.launch(run)
+
+
+@pytest.mark.parametrize(
+    ("calibrate", "labels", "message"),
+    [
+        (torch.zeros(0, 3, 8, 8), None, "0 rows"),
+        (torch.zeros(4, 3, 8, 9), None, "as many rows as there are"),
+        (torch.full((4, 3, 8, 8), float("nan")), None, "NaN or infinity"),
+        ((IMAGES, IMAGES), None, "2 inputs"),
+        (IMAGES, torch.zeros(3, dtype=torch.int64), "a class for each"),
+        (IMAGES, torch.zeros(2), "a class for each"),
+    ],
+)
+def test_calibration_data_that_do_not_fit_are_refused(
+    calibrate: torch.Tensor, labels: torch.Tensor | None, message: str
+) -> None:
+    with pytest.raises(MisuseError, match=message):
+        tacit.compile(normalised(Residual()), IMAGES, calibrate=calibrate, labels=labels)
+
+
+def test_a_model_that_no_scale_holds_is_refused() -> None:
+    module = normalised(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)))
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(2.0**28)
+    with pytest.raises(MisuseError, match="at no scale"):
+        tacit.compile(module, torch.ones(1, 4), calibrate=torch.ones(2, 4))
