@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from commands import Command, tacit
 from models import Residual, normalised
 from ports import free_ports
@@ -113,7 +114,9 @@ def test_three_processes_run_it(folder: Path) -> None:
 
 def test_nobody_who_has_the_weights_is_told_to_all(folder: Path) -> None:
     program = folder / "model.tacit"
-    ended = run(folder, [program], [program, "--input", folder / "x.npy", "--output", folder / "n.npy"], [program])
+    ended = run(
+        folder, [program], [program, "--input", folder / "x.npy", "--output", folder / "n.npy"], [program]
+    )
     assert all(code == 1 for code, _, _ in ended)
     for _, _, errors in ended:
         assert "no party has the weights: --weights FILE at their owner" in errors

@@ -1,4 +1,4 @@
-"""Intervals: proved, so nothing that any protocol computes may lie outside of them; and the widths that follow."""
+"""Intervals: proved, so nothing that a protocol computes lies outside of them; and the widths that follow."""
 
 import math
 
@@ -6,10 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import Residual, normalised
 from torch import fx, nn
 
 import tacit
+from models import Residual, normalised
 from tacit.compile.draft import Draft, walk
 from tacit.compile.execute import share_weights
 from tacit.compile.importers.exported import of_module

@@ -1,13 +1,13 @@
-"""Passes: what they promise of the graph, that numbers stay what they were, and what they must leave alone."""
+"""Passes: what they promise of the graph, that numbers stay what they were, what they must leave alone."""
 
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 import torch
-from models import Attention, Residual, normalised
 from torch import nn
 
+from models import Attention, Residual, normalised
 from tacit.compile.draft import Draft, is_call, plain
 from tacit.compile.importers.exported import of_module
 from tacit.compile.passes import PASSES, improve
@@ -128,9 +128,7 @@ def test_an_average_that_something_else_uses_stays() -> None:
 
 @pytest.mark.parametrize("kernel", [2, 3, (1, 2)])
 def test_relu_becomes_a_candidate_of_the_pooling(kernel: int | tuple[int, int]) -> None:
-    left, _ = improved(
-        lambda m, x: torch.max_pool2d(torch.relu(m.conv(x)), kernel, 2), switch_relu_maxpool
-    )
+    left, _ = improved(lambda m, x: torch.max_pool2d(torch.relu(m.conv(x)), kernel, 2), switch_relu_maxpool)
     assert left == {"conv2d": 1, "rectified_max_pool2d": 1}
 
 
@@ -144,14 +142,16 @@ def test_monotone_activations_move_behind_the_pooling() -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        pytest.param(lambda m, x: torch.max_pool2d(torch.relu(m.conv(x)), 2) + 0 * torch.relu(m.conv(x))[..., :4, :4],
+        pytest.param(lambda m, x: torch.max_pool2d(y := torch.relu(m.conv(x)), 2) + 0 * y[..., :4, :4],
                      id="used twice"),
         pytest.param(lambda m, x: torch.max_pool2d(-torch.relu(m.conv(x)), 2), id="decreasing"),
         pytest.param(lambda m, x: torch.max_pool2d(nn.functional.leaky_relu(m.conv(x), -0.5), 2), id="bent"),
         pytest.param(lambda m, x: torch.max_pool2d(nn.functional.gelu(m.conv(x)), 2), id="not monotone"),
     ],
 )  # fmt: skip
-def test_other_activations_stay_before_the_pooling(function: Callable[[Function, torch.Tensor], torch.Tensor]) -> None:
+def test_other_activations_stay_before_the_pooling(
+    function: Callable[[Function, torch.Tensor], torch.Tensor],
+) -> None:
     left, draft = improved(function, common_subexpressions, switch_relu_maxpool)
     assert left["max_pool2d"] == 1
     assert left["rectified_max_pool2d"] == 0
@@ -218,7 +218,9 @@ def test_decisions_by_values_are_refused() -> None:
 
 
 def test_all_that_is_missing_is_named_at_once() -> None:
-    module = Function(lambda m, x: torch.special.i0(m.conv(x)) + torch.special.erfcx(m.norm(m.conv(x)))).eval()
+    module = Function(
+        lambda m, x: torch.special.i0(m.conv(x)) + torch.special.erfcx(m.norm(m.conv(x)))
+    ).eval()
     with pytest.raises(UnsupportedOperatorError, match=r"(?s)i0.*erfcx"):
         of_module(module, (IMAGES,), {})
 

@@ -1,18 +1,23 @@
-"""Programs in sessions: every protocol gives what the model gives, parties hold the same program, costs are lower."""
+"""Programs in sessions: all protocols give what the model gives, parties hold one program, at less cost."""
 
 import pytest
 import torch
-from models import Attention, Residual, normalised
 from torch import nn
 
 import tacit
+from models import Attention, Residual, normalised
 from tacit.compile.trial import tried
 from tacit.errors import MisuseError
 from tacit.providers import REFERENCE
 
 IMAGES = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 
-SETTINGS = [("replicated", 3, None), ("additive", 2, "dealer"), ("additive", 3, "dealer"), (REFERENCE, 2, None)]
+SETTINGS = [
+    ("replicated", 3, None),
+    ("additive", 2, "dealer"),
+    ("additive", 3, "dealer"),
+    (REFERENCE, 2, None),
+]
 
 
 @pytest.mark.parametrize(("protocol", "parties", "source"), SETTINGS)
@@ -91,7 +96,9 @@ def test_inputs_of_other_shapes_are_refused() -> None:
         bound = program.share(weights, owner=0)
         bound(tacit.share(IMAGES[:1], owner=1))
 
-    with pytest.raises(MisuseError, match=r"shape \(1, 3, 8, 8\), the program was compiled for \(2, 3, 8, 8\)"):
+    with pytest.raises(
+        MisuseError, match=r"shape \(1, 3, 8, 8\), the program was compiled for \(2, 3, 8, 8\)"
+    ):
         tacit.launch(run)
 
 

@@ -120,11 +120,6 @@ def calls(graph: fx.Graph, *targets: Any) -> Iterator[Node]:
             yield node
 
 
-def sole_user(node: Node) -> Node | None:
-    """The only node that uses it, if there is one alone."""
-    return next(iter(node.users)) if len(node.users) == 1 else None
-
-
 def takes(node: Any, *targets: Any) -> bool:
     """Whether a node calls one of these operators, and one other alone uses what it gives."""
     return (

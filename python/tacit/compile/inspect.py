@@ -140,8 +140,8 @@ def _lines(found: Inspection) -> list[str]:
     for cost in found.costs:
         sent = max(cost.bytes_sent_per_party) / 1e6
         lines.append(
-            f"{cost.protocol} sharing, {cost.parties} parties: {cost.rounds} rounds, {sent:.3f} MB a party at "
-            "most, from sharing the input to its result"
+            f"{cost.protocol} sharing, {cost.parties} parties: {cost.rounds} rounds, {sent:.3f} MB a party "
+            "at most, from sharing the input to its result"
         )
     lines.append(f"public to all who have the file: {found.public}")
     lines.append(f"BLAKE3: {found.digest}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tacit.compile.draft import Draft, Node, calls, sole_user, takes
+from tacit.compile.draft import Draft, Node, calls, takes
 from tacit.operators.normalization import FACTOR_SCALE, fold
 
 aten = torch.ops.aten
@@ -108,7 +108,7 @@ def _fold_average(draft: Draft, linear: Node) -> None:
     while takes(average, *RESHAPING):
         average = average.args[0]
     places = _averaged(average)
-    if weight is None or places is None or sole_user(linear.args[0]) is not linear:
+    if weight is None or places is None or list(linear.args[0].users) != [linear]:
         return
     name = linear.args[1].name
     # As many digits as before the division.
@@ -121,7 +121,7 @@ def _fold_average(draft: Draft, linear: Node) -> None:
     linear.args = (linear.args[0], smaller, *linear.args[2:])
 
 
-def _averaged(node: Any) -> int | None:
+def _averaged(node: Node) -> int | None:
     """How many places the node averages into one, if it does."""
     if takes(node, aten.adaptive_avg_pool2d.default, aten._adaptive_avg_pool2d.default):
         if list(node.args[1]) != [1, 1]:
