@@ -204,7 +204,8 @@ def test_bench_of_federations(tmp_path: Path) -> None:
 
 
 def test_bench_of_programs(tmp_path: Path) -> None:
-    only = "psi_10,psi_loops_10,aes_block,products_100,vector_products_1e4,to_bits_100,to_numbers_100"
+    only = "psi_10,psi_loops_10,aes_block,products_100,products_100_10ms,vector_products_1e4"
+    only += ",to_bits_100,to_numbers_100"
     report = []
     for setting in (["--protocol", "additive", "--source", "dealer"], ["--protocol", "replicated"]):
         done = tacit("bench", "--riscv", *setting, "--only", only, "--json", tmp_path / "bench.json")
@@ -213,19 +214,32 @@ def test_bench_of_programs(tmp_path: Path) -> None:
         assert [entry["name"] for entry in found] == only.split(",")
         report += found
     for entry in report:
-        assert set(entry) == {*BENCH_KEYS, "instructions"}
+        delay = {"seconds_of_delay"} if entry["name"].endswith("10ms") else set()
+        assert set(entry) == {*BENCH_KEYS, *delay, "instructions"}
         assert entry["instructions"] > 100
         assert min(entry["bytes_sent_per_party"]) > 0
-    by_name = {entry["name"]: entry for entry in report[:7]}
+    by_name = {entry["name"]: entry for entry in report[:8]}
     # With an agreement on lengths, and one on what was public.
     assert by_name["aes_block"]["rounds"] <= 31 + 4
     assert by_name["products_100"]["rounds"] <= 2 + 4
+    # Products that do not wait for each other share their rounds: a message each way.
+    late = by_name["products_100_10ms"]
+    assert late["rounds"] == by_name["products_100"]["rounds"]
+    assert 0.02 <= late["seconds_min"] <= late["seconds_median"]
 
 
 def test_bench_knows_the_programs(capsys: pytest.CaptureFixture[str]) -> None:
     lists = [f"{program}_{count}" for program in ("psi", "psi_loops") for count in (10, 100, 1000)]
-    others = ["ascon_hash_100", "ascon_sealed_100", "aes_block", "products_1e4", "vector_products_1e4"]
-    others += ["products_100", "to_bits_100", "to_numbers_100", "net_784_128_10", "quotients_1000"]
+    others = ["ascon_hash_100", "ascon_hash_100_of_64", "ascon_sealed_100", "aes_block", "products_1e4"]
+    others += [
+        "vector_products_1e4",
+        "products_100",
+        "products_100_10ms",
+        "to_bits_100",
+        "to_numbers_100",
+        "net_784_128_10",
+        "quotients_1000",
+    ]
     assert list(PROGRAMS) == [*lists, *others, "short_quotients_1000", "public_code"]
     assert chosen([], programs=True) == [name for name in PROGRAMS if name != "psi_loops_1000"]
     assert not set(chosen([])) & set(PROGRAMS)

@@ -90,7 +90,7 @@ INSIDE = {
 MODULES = [
     ["_core", "coverage", "gradient_coverage"],
     ["errors", "providers"],
-    ["components", "fixed", "meter", "storages"],
+    ["components", "delay", "fixed", "meter", "storages"],
     ["session", "starting", "_entry"],
     ["processes", "_party", "generators", "paths", "trace"],
     ["launch", "ranges"],

@@ -44,6 +44,7 @@ def launch(
     timeout: float = TIMEOUT,
     threads: int | None = None,
     report: str | Path | None = None,
+    delay: float = 0.0,
 ) -> list[Any]:
     """Runs ``fn(*args)`` once in every party and returns what each returned.
 
@@ -64,18 +65,21 @@ def launch(
         timeout: longest wait for one message, in seconds.
         threads: threads of each process's kernels; with "tcp" by default an equal part of the cores.
         report: write there, as a page, what took time, bytes and rounds in each party.
+        delay: seconds that each message takes longer, as between distant machines; with "tcp" alone.
 
     Raises:
         Exception: the first exception of any party, which ends all of them, with the party's name.
     """
     if report is not None:
         fn, args = recorded, (fn, *args)
+    if delay and transport != "tcp":
+        raise MisuseError('links take longer with transport="tcp" alone: pass that, or no delay')
     if transport == "memory":
         outcomes = _in_threads(fn, args, parties, (protocol, source), timeout, threads)
     elif transport == "tcp":
         outcomes = [
             Outcome(*result)
-            for result in processes.run(fn, args, parties, (protocol, source), timeout, threads)
+            for result in processes.run(fn, args, parties, (protocol, source), timeout, threads, delay)
         ]
     else:
         raise MisuseError(f'unknown transport {transport!r}; known are "memory" and "tcp"')

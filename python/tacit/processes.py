@@ -14,6 +14,7 @@ from typing import Any
 import cloudpickle
 
 from tacit import _core, starting
+from tacit.delay import Delay
 from tacit.errors import MisuseError, PeerError, SetupError
 from tacit.providers import has_dealer
 
@@ -66,9 +67,10 @@ def run(
     setting: tuple[str, str | None],
     timeout: float,
     threads: int | None,
+    delay: float = 0.0,
 ) -> list[Result]:
     """Runs ``fn(*args)`` in a process for each party: value, error and time of each, a dealer's last.
-    The setting is protocol and source of correlations."""
+    The setting is protocol and source of correlations; all that a link carries takes the delay longer."""
     if not 2 <= parties <= 64:
         raise MisuseError(f"a session has 2 to 64 parties, not {parties}")
     protocol, source = setting
@@ -83,10 +85,14 @@ def run(
         for party, name in enumerate(names):
             children.append(Child(party, name, threads))
         addresses = [begun(child) for child in children]
+        reached = (
+            [Delay("127.0.0.1:0", address, delay).address for address in addresses] if delay else addresses
+        )
         for child in children:
             key = identities[child.party][1]
             own = program if child.party < parties else None
-            child.send((child.party, addresses, certificates, key, setting, timeout, threads, own))
+            others = [*reached[: child.party], addresses[child.party], *reached[child.party + 1 :]]
+            child.send((child.party, others, certificates, key, setting, timeout, threads, own))
         return _collect(children, timeout)
     finally:
         for child in children:

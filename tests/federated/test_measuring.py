@@ -6,7 +6,7 @@ import threading
 
 from ports import free_ports
 from tacit.bench.federations import FEDERATIONS
-from tacit.federated.delay import Delay
+from tacit.delay import Delay
 from tacit.federated.measuring import Federation, measured
 
 

@@ -45,6 +45,35 @@ void reverse(char *text, uint64_t length) {
     }
 }
 
+/* Chains of choices: the greatest by a branch, the least by an instruction, and where the greatest is. */
+int64_t highest(const int64_t *values, uint64_t count) {
+    int64_t best = values[0];
+    for (uint64_t at = 1; at < count; at++)
+        if (values[at] > best) {
+            __asm__ volatile("");
+            best = values[at];
+        }
+    return best;
+}
+
+uint64_t least(const uint64_t *values, uint64_t count) {
+    uint64_t best = UINT64_MAX;
+    for (uint64_t at = 0; at < count; at++) best = values[at] < best ? values[at] : best;
+    return best;
+}
+
+uint64_t place(const int64_t *values, uint64_t count) {
+    uint64_t best = 0;
+    int64_t most = values[0];
+    for (uint64_t at = 1; at < count; at++)
+        if (values[at] > most) {
+            __asm__ volatile("");
+            most = values[at];
+            best = at;
+        }
+    return best;
+}
+
 void _start(void) {
     uint64_t result = fibonacci(7);
     register uint64_t status __asm__("a0") = result;

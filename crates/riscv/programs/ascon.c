@@ -1,6 +1,7 @@
-/* Ascon v1.2: Ascon-Hash of a message, or Ascon-128 of it by a key, a nonce and associated data. */
+/* Ascon v1.2: Ascon-Hash of a message, or of as many of one length as it is told, or Ascon-128 of it by a key, a nonce and associated data. */
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint64_t s[5];
@@ -48,11 +49,12 @@ static size_t read_all(const char *name, uint8_t *bytes, size_t most) {
     return count;
 }
 
-static uint8_t message[4096], data[4096], key[16], nonce[16];
+static uint8_t message[65536], data[4096], key[16], nonce[16];
 
-static void hash(FILE *out, size_t length) {
+static void hash(FILE *out, const uint8_t *message, size_t length) {
     size_t at = 0;
     s[0] = 0x00400c0000000100;
+    s[1] = s[2] = s[3] = s[4] = 0;
     permutation(12);
     for (; length - at >= 8; at += 8) {
         s[0] ^= word(message + at, 8);
@@ -99,7 +101,8 @@ int main(int count, char **arguments) {
     FILE *out = fopen("out", "wb");
     if (!out) return 1;
     if (count > 1 && !strcmp(arguments[1], "hash")) {
-        hash(out, length);
+        size_t messages = count > 2 ? strtoul(arguments[2], NULL, 10) : 1;
+        for (size_t at = 0; at < messages; at++) hash(out, message + at * (length / messages), length / messages);
     } else {
         size_t data_length = read_all("data", data, sizeof data);
         if (read_all("key", key, 16) != 16 || read_all("nonce", nonce, 16) != 16) return 2;

@@ -82,6 +82,12 @@ pub trait Words {
     /// 1 if x < y, else 0.
     fn less(&mut self, x: &Self::Word, y: &Self::Word, signs: Signs) -> Self::Word;
 
+    /// 1 if x < y as numbers with a sign whose difference does not wrap, else 0.
+    fn less_near(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word {
+        let (difference, last) = (self.subtract(x, y), self.constant(63));
+        self.shift_right(&difference, &last, Signs::Unsigned)
+    }
+
     /// 1 if x = 0, else 0.
     fn is_zero(&mut self, x: &Self::Word) -> Self::Word;
 
@@ -98,6 +104,11 @@ pub trait Words {
     fn truncate(&mut self, x: &Self::Word, bits: u32) -> Self::Word {
         let places = self.constant(bits.into());
         self.shift_right(x, &places, Signs::Signed)
+    }
+
+    /// The same for a product of two numbers, of which sums are less than 2^62 too: they may be rounded once.
+    fn truncate_product(&mut self, x: &Self::Word, bits: u32) -> Self::Word {
+        self.truncate(x, bits)
     }
 
     /// The same word, which somebody has said is no less and no more than that as a number with a sign.

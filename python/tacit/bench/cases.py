@@ -24,6 +24,8 @@ class Case:
     """Whether its matrix products or convolutions take gigabytes of oblivious transfers."""
     only_by_name: bool = False
     """Whether it is measured only where it is named: it takes long, or much memory."""
+    delay: float = 0.0
+    """Seconds that each message takes longer than on this machine."""
 
     def runs(self, source: str | None) -> tuple[int, int]:
         """How often it is run to warm up, and how often to be measured."""

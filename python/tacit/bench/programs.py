@@ -33,9 +33,10 @@ def _intersection(name: str, count: int) -> Work:
     return lambda: program.run(secret={"a": _own(0, a), "b": _own(1, b)}, output={"common": 1})
 
 
-def _hash() -> Work:
-    program, message = _program("ascon"), np.arange(HUNDRED_BLOCKS).astype(np.uint8)
-    return lambda: program.run(["hash"], secret={"message": _own(0, message)}, output={"out": "all"})
+def _hash(messages: int = 1) -> Work:
+    program, message = _program("ascon"), np.arange(messages * HUNDRED_BLOCKS).astype(np.uint8)
+    told, secret = ["hash", str(messages)], {"message": _own(0, message)}
+    return lambda: program.run(told, secret=secret, output={"out": "all"})
 
 
 def _sealed() -> Work:
@@ -90,11 +91,13 @@ PROGRAMS: dict[str, Case] = {
         for count in LISTS
     },
     "ascon_hash_100": _case(_hash, 3),
+    "ascon_hash_100_of_64": _case(partial(_hash, 64), 1),
     "ascon_sealed_100": _case(_sealed, 3),
     "aes_block": _case(_block),
     "products_1e4": _case(partial(_on_arrays, "products", 10_000)),
     "vector_products_1e4": _case(partial(_on_arrays, "vector_products", 10_000)),
     "products_100": _case(partial(_on_arrays, "products", 100)),
+    "products_100_10ms": Case(partial(_on_arrays, "products", 100), delay=0.01),
     "to_bits_100": _case(partial(_on_arrays, "bits", 100)),
     "to_numbers_100": _case(partial(_on_arrays, "numbers", 100)),
     "net_784_128_10": _case(_network, 3),

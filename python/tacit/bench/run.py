@@ -76,6 +76,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         transport="tcp",
         timeout=TIMEOUT_OF_TRANSFER if transfers_matrices(setting.source) else TIMEOUT,
         threads=threads,
+        delay=_case(name).delay,
     )
     # The parties go in step; the slowest one's clock counts, and how long that one waited.
     slowest = [max(times) for times in zip(*(result["times"] for result in results), strict=True)]
@@ -97,6 +98,8 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         "correlation_bytes_received_per_party": [result["correlation_bytes_received"] for result in results],
         "rounds": max(result["rounds"] for result in results),
     }
+    if _case(name).delay:
+        entry["seconds_of_delay"] = _case(name).delay
     if name in PROGRAMS:
         entry["instructions"] = results[0]["instructions"]
     return entry, max(result["memory"] for result in results)

@@ -19,10 +19,10 @@ import torch
 
 import tacit
 from tacit import _core
+from tacit.delay import Delay
 from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.client import Client
 from tacit.federated.config import SERVERS, text_of
-from tacit.federated.delay import Delay
 from tacit.federated.server import Server
 from tacit.federated.steps import Settings
 from tacit.providers import CONSUMING

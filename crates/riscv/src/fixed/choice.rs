@@ -65,8 +65,7 @@ fn less<W: Words>(words: &mut W, a: &Number<W::Word>, b: &Number<W::Word>) -> W:
             (x, y)
         }
     };
-    let difference = words.subtract(&x, &y);
-    is_negative(words, &difference)
+    words.less_near(&x, &y)
 }
 
 /// A word, or the number itself where it is beyond all words or none.

@@ -179,7 +179,7 @@ fn multiply<W: Words>(
             let product = words.multiply(x, y);
             let scale = (*of_x).max(*of_y);
             let dropped = of_x + of_y - scale;
-            Ok(Secret(cut(words, &product, dropped.into()), scale))
+            Ok(Secret(rounded(words, &product, dropped.into()), scale))
         }
     }
 }
@@ -190,6 +190,14 @@ fn cut<W: Words>(words: &mut W, fixed: &W::Word, bits: u32) -> W::Word {
         return fixed.clone();
     }
     words.truncate(fixed, bits)
+}
+
+/// The same of products of two secret numbers, and sums of such, which are below the same bound.
+fn rounded<W: Words>(words: &mut W, fixed: &W::Word, bits: u32) -> W::Word {
+    if bits == 0 {
+        return fixed.clone();
+    }
+    words.truncate_product(fixed, bits)
 }
 
 /// x by a public factor, of which 32 bits count, and those above the point: two products, each of them cut. A factor
@@ -267,7 +275,7 @@ fn fused<W: Words>(
             let Ok(Secret(sum, _)) = add(words, &product, &Secret(addend, both)) else {
                 unreachable!("both are secret");
             };
-            return Ok(Secret(cut(words, &sum, (both - scale).into()), scale));
+            return Ok(Secret(rounded(words, &sum, (both - scale).into()), scale));
         }
         return add(words, &product, &c);
     }

@@ -1,12 +1,116 @@
-//! Comparisons, made of the forms that words have.
+//! Comparisons, made of the forms that words have, and what is chosen by them.
 
-use super::node::{Facts, Form, Origin, Word};
-use super::{BINARY, Secret, made, public};
+use super::node::{End, Facts, Form, Order, Origin, Word};
+use super::{ARITHMETIC, BINARY, Secret, made, public};
 use crate::words::{Plain, Signs, Words};
+use std::rc::Rc;
+
+/// Whether x comes before y: what it is made of is said when it is wanted, so that what is chosen by it can be part
+/// of a chain (see [`super::trees`]).
+pub fn precedes(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
+    match decided(words, x, y, order) {
+        known @ Word::Public(_) => known,
+        Word::Secret(_) => {
+            let origin = Origin::Precedes(x.clone(), y.clone(), order);
+            made(origin, Facts::below(1), BINARY)
+        }
+    }
+}
+
+/// The same, as it is computed.
+pub fn decided(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
+    match order {
+        Order::Numbers(signs) => less(words, x, y, signs),
+        Order::Near => {
+            let difference = words.subtract(x, y);
+            words.shift_right(&difference, &Word::Public(63), Signs::Unsigned)
+        }
+    }
+}
+
+/// x if the condition is 1, y if it is 0, where the condition says which of them comes first.
+pub fn extreme(condition: &Word, x: &Word, y: &Word) -> Option<Word> {
+    let Word::Secret(node) = condition else {
+        return None;
+    };
+    // By what is not: the other way round.
+    let inner = node.with_origin(|origin| match origin {
+        Some(Origin::Xor(inner, Word::Public(1)) | Origin::Xor(Word::Public(1), inner)) => {
+            Some(inner.clone())
+        }
+        _ => None,
+    });
+    if let Some(inner) = inner {
+        return extreme(&inner, y, x);
+    }
+    let end = node.with_origin(|origin| match origin {
+        Some(Origin::Precedes(a, b, order)) if same(a, x) && same(b, y) => Some(End {
+            order: *order,
+            first: true,
+        }),
+        Some(Origin::Precedes(a, b, order)) if same(a, y) && same(b, x) => Some(End {
+            order: *order,
+            first: false,
+        }),
+        _ => None,
+    })?;
+    let (x, y) = if end.first { (x, y) } else { (y, x) };
+    let facts = either(x, y);
+    let native = if x.has(Form::Binary) && y.has(Form::Binary) {
+        BINARY
+    } else {
+        ARITHMETIC
+    };
+    let origin = Origin::Extreme(x.clone(), y.clone(), condition.clone(), end);
+    Some(made(origin, facts, native))
+}
+
+/// What is known of one of two words.
+fn either(x: &Word, y: &Word) -> Facts {
+    let ones = x.facts().ones | y.facts().ones;
+    Facts::bitwise(ones, x.facts(), y.facts())
+}
+
+fn same(x: &Word, y: &Word) -> bool {
+    match (x, y) {
+        (Word::Public(x), Word::Public(y)) => x == y,
+        (Word::Secret(x), Word::Secret(y)) => Rc::ptr_eq(x, y),
+        _ => false,
+    }
+}
+
+/// One of two words, of which it is said whether the first comes before the second, as it is computed.
+pub fn taken(words: &mut Secret, [x, y]: [&Word; 2], precedes: &Word, end: End) -> Word {
+    let (if_so, else_this) = if end.first { (x, y) } else { (y, x) };
+    chosen(words, precedes, if_so, else_this)
+}
+
+/// x if the condition is 1, y if it is 0, as it is computed.
+pub fn chosen(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
+    if x.has(Form::Binary) && y.has(Form::Binary) {
+        let difference = words.xor(x, y);
+        // A bit is chosen by a bit, so that conditions of conditions are one product.
+        let all = match difference.facts().ones {
+            1 => condition.clone(),
+            _ => words.extend(condition, 1, Signs::Signed),
+        };
+        let chosen = words.and(&all, &difference);
+        return words.xor(&chosen, y);
+    }
+    let difference = words.subtract(x, y);
+    let chosen = match difference {
+        Word::Public(_) => words.multiply(condition, &difference),
+        _ => {
+            let origin = Origin::Choose(condition.clone(), difference);
+            made(origin, Facts::NONE, ARITHMETIC)
+        }
+    };
+    made(Origin::Sum(chosen, y.clone()), either(x, y), ARITHMETIC)
+}
 
 /// x < y. Of words in binary form it is a carry among their bits. Else it is the sign of x − y where that does not wrap;
 /// where it may, signs that differ decide.
-pub fn less(words: &mut Secret, x: &Word, y: &Word, signs: Signs) -> Word {
+fn less(words: &mut Secret, x: &Word, y: &Word, signs: Signs) -> Word {
     if let Some((x, y)) = public(x, y) {
         return Word::Public(Plain.less(&x, &y, signs));
     }

@@ -1,8 +1,9 @@
 //! Into a graph and out of it: words are shared, computed and opened.
 
+use super::columns::{columns, rows, slices, written};
 use super::node::{Components, Facts, Form, Node, Word, low};
 use super::opaque;
-use super::operations::{Publics, columns, rows, slices, written};
+use super::operations::Publics;
 use super::order::{self, Key, Wanted, compute};
 use super::packing::Places;
 use super::steps::Local;
@@ -148,14 +149,9 @@ pub fn longest(protocol: &dyn Protocol, words: &[Word]) -> u64 {
 
 /// What is opened of a secret word: in the form that is nearer.
 fn wanted(word: &Word) -> Option<Wanted> {
-    let form = if word.has(Form::Arithmetic) {
-        Form::Arithmetic
-    } else {
-        Form::Binary
-    };
     match word {
         Word::Public(_) => None,
-        Word::Secret(node) => Some((node.clone(), form)),
+        Word::Secret(node) => Some((node.clone(), word.nearest())),
     }
 }
 

@@ -7,8 +7,8 @@
 //! | [`opaque`] | floats that nobody knows, and bytes of them |
 //! | [`arithmetic`], [`bitwise`], [`comparison`], [`quotient`], [`shift`] | how words are made, by what is known of others |
 //! | [`steps`] | what computes a form of a word, and what it needs |
-//! | [`order`], [`trees`] | in which order steps are done |
-//! | [`operations`], [`packing`] | the protocol's operations on many at once |
+//! | [`order`], [`trees`], [`sums`] | in which order steps are done, and what many are together |
+//! | [`operations`], [`products`], [`packing`], [`columns`] | the protocol's operations on many at once |
 //! | [`evaluation`] | words are shared, computed and opened |
 //!
 //! Which operations are carried out, their sizes and their order depend on the program and on public values
@@ -18,6 +18,7 @@
 
 mod arithmetic;
 mod bitwise;
+mod columns;
 mod comparison;
 pub mod evaluation;
 pub mod node;
@@ -25,9 +26,11 @@ pub mod opaque;
 mod operations;
 mod order;
 mod packing;
+mod products;
 mod quotient;
 mod shift;
 mod steps;
+mod sums;
 mod trees;
 
 pub use node::Word;
@@ -35,7 +38,7 @@ pub use node::Word;
 use crate::composed;
 use crate::real::Real;
 use crate::words::{Plain, Signs, Words};
-use node::{Facts, Form, Native, Node, Origin, low};
+use node::{Facts, Form, Native, Node, Order, Origin, low};
 use std::rc::Rc;
 
 /// Secret words and public ones.
@@ -69,6 +72,16 @@ fn native_of(x: &Word) -> Native {
     match x {
         Word::Public(_) => Native::Both,
         Word::Secret(node) => node.native,
+    }
+}
+
+fn truncated(x: &Word, bits: u32, sums: bool) -> Word {
+    match x {
+        Word::Public(x) => Word::Public(Plain.truncate(x, bits)),
+        Word::Secret(_) => {
+            let origin = Origin::Truncate(x.clone(), bits, sums);
+            made(origin, Facts::signed(64 - bits), ARITHMETIC)
+        }
     }
 }
 
@@ -217,7 +230,7 @@ impl Words for Secret {
             (_, Word::Public(amount)) if opaque::is_opaque(x) => {
                 opaque::shifted_right(self, x, (amount & 63) as u32)
             }
-            (_, Word::Public(amount)) => shift::right(x, (amount & 63) as u32, signs),
+            (_, Word::Public(amount)) => shift::right(self, x, (amount & 63) as u32, signs),
             _ => composed::shift(self, x, amount, |words, x, places| {
                 words.shift_right(x, &Word::Public(places), signs)
             }),
@@ -235,6 +248,11 @@ impl Words for Secret {
             _ if is_same => x.clone(),
             _ if opaque::is_opaque(x) => opaque::extended(self, x, bits),
             _ => {
+                // Of what was extended before, as a word of memory is: that may be the result.
+                let before = shift::extended(x, bits).or_else(|| shift::part(x, low(bits)));
+                if let Some(before) = before {
+                    return self.extend(&before, bits, signs);
+                }
                 let facts = match signs {
                     Signs::Unsigned => Facts::within(ones & low(bits)),
                     Signs::Signed => Facts::signed(bits),
@@ -246,7 +264,11 @@ impl Words for Secret {
     }
 
     fn less(&mut self, x: &Word, y: &Word, signs: Signs) -> Word {
-        comparison::less(self, x, y, signs)
+        comparison::precedes(self, x, y, Order::Numbers(signs))
+    }
+
+    fn less_near(&mut self, x: &Word, y: &Word) -> Word {
+        comparison::precedes(self, x, y, Order::Near)
     }
 
     fn is_zero(&mut self, x: &Word) -> Word {
@@ -264,29 +286,8 @@ impl Words for Secret {
             _ if opaque::is_opaque(x) || opaque::is_opaque(y) => {
                 opaque::select(self, condition, x, y)
             }
-            _ if x.has(Form::Binary) && y.has(Form::Binary) => {
-                let difference = self.xor(x, y);
-                // A bit is chosen by a bit, so that conditions of conditions are one product.
-                let all = match difference.facts().ones {
-                    1 => condition.clone(),
-                    _ => self.extend(condition, 1, Signs::Signed),
-                };
-                let chosen = self.and(&all, &difference);
-                self.xor(&chosen, y)
-            }
-            _ => {
-                let difference = self.subtract(x, y);
-                let chosen = match difference {
-                    Word::Public(_) => self.multiply(condition, &difference),
-                    _ => {
-                        let origin = Origin::Choose(condition.clone(), difference);
-                        made(origin, Facts::NONE, ARITHMETIC)
-                    }
-                };
-                let ones = x.facts().ones | y.facts().ones;
-                let facts = Facts::bitwise(ones, x.facts(), y.facts());
-                made(Origin::Sum(chosen, y.clone()), facts, ARITHMETIC)
-            }
+            _ => comparison::extreme(condition, x, y)
+                .unwrap_or_else(|| comparison::chosen(self, condition, x, y)),
         }
     }
 
@@ -325,13 +326,11 @@ impl Words for Secret {
     }
 
     fn truncate(&mut self, x: &Word, bits: u32) -> Word {
-        match x {
-            Word::Public(x) => Word::Public(Plain.truncate(x, bits)),
-            Word::Secret(_) => {
-                let facts = Facts::signed(64 - bits);
-                made(Origin::Truncate(x.clone(), bits), facts, ARITHMETIC)
-            }
-        }
+        truncated(x, bits, false)
+    }
+
+    fn truncate_product(&mut self, x: &Word, bits: u32) -> Word {
+        truncated(x, bits, true)
     }
 
     fn float(&mut self, fixed: &Word, real: Real) -> Word {

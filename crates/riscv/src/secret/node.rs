@@ -92,19 +92,41 @@ pub enum Origin {
     IsZero(Word),
     /// x < y of so many low bits, without signs.
     Less(Word, Word, u32),
+    /// Whether x comes before y.
+    Precedes(Word, Word, Order),
+    /// One of two, and whether the first comes before the second.
+    Extreme(Word, Word, Word, End),
     /// bit·x.
     Choose(Word, Word),
     /// How many bits are one.
     Population(Word),
     /// x / y as [`crate::Words::divide`] has it, of numbers that so many low bits say.
     Quotient(Word, Word, u32, Signs),
-    /// x / 2^bits, rounded up or down.
-    Truncate(Word, u32),
+    /// x / 2^bits, rounded up or down, and whether sums of such may be rounded once.
+    Truncate(Word, u32, bool),
     /// A float that is a word of fixed point. It has no form of its own.
     Real(Word, Real),
     /// Bytes of words of which some are floats, so that it has no form. Where there are none, bits of a float
     /// were to be computed with.
     Bytes(Vec<Segment>),
+}
+
+/// In which order words are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Of numbers, with a sign or without.
+    Numbers(Signs),
+    /// Of numbers with a sign whose difference does not wrap.
+    Near,
+}
+
+/// Which one of two words is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct End {
+    /// As they are in that order.
+    pub order: Order,
+    /// The first one, or the last.
+    pub first: bool,
 }
 
 /// Some bytes of a word that is no [`Origin::Bytes`], or is one without any.
@@ -230,6 +252,16 @@ impl Word {
             Self::Secret(node) => node.native == Native::Both || node.native == Native::One(form),
         }
     }
+
+    /// A form that is there without a conversion.
+    #[must_use]
+    pub fn nearest(&self) -> Form {
+        if self.has(Form::Arithmetic) {
+            Form::Arithmetic
+        } else {
+            Form::Binary
+        }
+    }
 }
 
 impl Node {
@@ -276,6 +308,16 @@ impl Node {
         }))
     }
 
+    /// A word that a plan has its own step for, in arithmetic form alone.
+    #[must_use]
+    pub fn planned() -> Rc<Self> {
+        Rc::new(Self {
+            facts: Facts::NONE,
+            native: Native::One(Form::Arithmetic),
+            state: RefCell::default(),
+        })
+    }
+
     /// Its components in a form, if they were computed.
     #[must_use]
     pub fn computed(&self, form: Form) -> Option<Components> {
@@ -306,8 +348,9 @@ impl Node {
 
 impl Origin {
     /// The words that it is made of, but for bytes.
-    pub(super) fn words(&self) -> [Option<&Word>; 2] {
+    pub(super) fn words(&self) -> [Option<&Word>; 3] {
         match self {
+            Self::Extreme(x, y, order, _) => [Some(x), Some(y), Some(order)],
             Self::Sum(x, y)
             | Self::Difference(x, y)
             | Self::Union(x, y)
@@ -315,18 +358,19 @@ impl Origin {
             | Self::And(x, y)
             | Self::Xor(x, y)
             | Self::Less(x, y, _)
+            | Self::Precedes(x, y, _)
             | Self::Choose(x, y)
-            | Self::Quotient(x, y, ..) => [Some(x), Some(y)],
+            | Self::Quotient(x, y, ..) => [Some(x), Some(y), None],
             Self::ShiftLeft(x, _)
             | Self::ShiftRight(x, ..)
             | Self::Extend(x, ..)
             | Self::Sign(x, _)
             | Self::IsZero(x)
             | Self::Population(x)
-            | Self::Truncate(x, _)
-            | Self::Real(x, _) => [Some(x), None],
+            | Self::Truncate(x, ..)
+            | Self::Real(x, _) => [Some(x), None, None],
             // They are few, and floats themselves: nothing else is made of them.
-            Self::Bytes(_) => [None, None],
+            Self::Bytes(_) => [None; 3],
         }
     }
 }

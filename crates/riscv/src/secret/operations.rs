@@ -1,11 +1,13 @@
 //! Many steps of a kind as one operation of the protocol.
 
+use super::columns::{columns, rows, slices, written};
 use super::node::{Components, Form, Word};
 use super::packing::Places;
+use super::products::{Placed, Products};
 use super::steps::{Joint, Local, Step, Work};
 use crate::words::Signs;
 use mpc::integers::{self, Number};
-use mpc::{Bilinear, Bits, Operand, PartsMut, Protocol, Result, Shift};
+use mpc::{Bits, Protocol, Result, Shift};
 
 /// The components of public words, without a protocol at hand.
 pub struct Publics {
@@ -40,36 +42,47 @@ impl Publics {
             Form::Arithmetic => Local::Scale(value).on(&[self.one]),
         }
     }
+
+    /// The components of an operand.
+    fn operand(&self, (word, form): &(Word, Form)) -> Components {
+        match word {
+            Word::Secret(node) => node.computed(*form).expect("it was planned before"),
+            Word::Public(value) => self.components(*value, *form),
+        }
+    }
 }
 
 /// The components of a step's operands.
 #[must_use]
 pub fn operands(publics: &Publics, step: &Step) -> Vec<Components> {
-    let of = |(word, form): &(Word, Form)| match word {
-        Word::Secret(node) => node.computed(*form).expect("it was planned before"),
-        Word::Public(value) => publics.components(*value, *form),
-    };
-    step.needs.iter().map(of).collect()
+    step.needs
+        .iter()
+        .map(|need| publics.operand(need))
+        .collect()
 }
 
-/// All steps of a kind, as one operation. Deliberately without `Debug`: it holds shares.
-pub struct Batch {
-    works: Vec<Joint>,
-    operands: Vec<Vec<Components>>,
+/// Steps of a kind, as one operation. Deliberately without `Debug`: it holds shares.
+pub enum Batch {
+    /// Of numbers.
+    Products(Products),
+    /// All else.
+    Steps(Steps),
 }
 
 impl Batch {
-    /// Steps of one kind.
-    ///
-    /// # Panics
-    /// For local work, which has no kind.
-    pub fn of<'s>(publics: &Publics, steps: impl Iterator<Item = &'s Step>) -> Self {
-        let of = |step: &Step| match step.work {
-            Work::Joint(joint) => (joint, operands(publics, step)),
-            Work::Local(_) => unreachable!("local work has no kind"),
-        };
-        let (works, operands) = steps.map(of).unzip();
-        Self { works, operands }
+    /// What computes steps of one kind, and which each computes.
+    pub fn of(publics: &Publics, steps: &[Placed]) -> Vec<(Vec<usize>, Self)> {
+        if matches!(steps[0].1.work, Work::Joint(Joint::Multiply)) {
+            let products = Products::of(steps, &|need| publics.operand(need)).into_iter();
+            return products
+                .map(|(steps, products)| (steps, Self::Products(products)))
+                .collect();
+        }
+        let batch = Steps::of(publics, steps.iter().map(|(_, step)| *step));
+        vec![(
+            steps.iter().map(|(at, _)| *at).collect(),
+            Self::Steps(batch),
+        )]
     }
 
     /// The components of what each computes.
@@ -77,21 +90,44 @@ impl Batch {
     /// # Errors
     /// What the links meet.
     pub fn carry_out(self, protocol: &mut dyn Protocol) -> Result<Vec<Components>> {
-        let batch = self;
-        Carrying { protocol, batch }.carry_out()
+        match self {
+            Self::Products(products) => products.carry_out(protocol),
+            Self::Steps(batch) => Carrying { protocol, batch }.carry_out(),
+        }
     }
 }
 
-/// A batch, and what carries it out.
+/// What steps do, and their operands. Deliberately without `Debug`: it holds shares.
+pub struct Steps {
+    works: Vec<Joint>,
+    operands: Vec<Vec<Components>>,
+}
+
+impl Steps {
+    /// Steps of one kind.
+    ///
+    /// # Panics
+    /// For local work, which has no kind.
+    fn of<'s>(publics: &Publics, steps: impl Iterator<Item = &'s Step>) -> Self {
+        let of = |step: &Step| match step.work {
+            Work::Joint(joint) => (joint, operands(publics, step)),
+            Work::Local(_) => unreachable!("local work has no kind"),
+        };
+        let (works, operands) = steps.map(of).unzip();
+        Self { works, operands }
+    }
+}
+
+/// Steps, and what carries it out.
 struct Carrying<'p> {
     protocol: &'p mut dyn Protocol,
-    batch: Batch,
+    batch: Steps,
 }
 
 impl Carrying<'_> {
     fn carry_out(self) -> Result<Vec<Components>> {
         match self.batch.works[0] {
-            Joint::Multiply => self.multiply(),
+            Joint::Multiply => unreachable!("products are done apart"),
             Joint::And(..) => self.and(),
             Joint::Choose => self.choose(),
             Joint::Sign(_) => {
@@ -164,16 +200,6 @@ impl Carrying<'_> {
         let widths = self.batch.works.iter().map(|work| work.width() as usize);
         // A sign beside a value.
         widths.max().unwrap_or(1).max(2)
-    }
-
-    fn multiply(self) -> Result<Vec<Components>> {
-        let n = self.batch.works.len();
-        let [x, y] = [0, 1].map(|place| self.arithmetic(place));
-        written(self.protocol, n, |protocol, out| {
-            let map = Bilinear::Elementwise { n };
-            let (x, y) = (slices(&x), slices(&y));
-            protocol.bilinear(&map, Operand::once(&x), Operand::once(&y), None, out)
-        })
     }
 
     /// Of the bits that may be one in both.
@@ -264,45 +290,4 @@ fn gathered(bits: &Bits) -> Vec<Components> {
         }
     }
     words
-}
-
-/// What an operation writes, word by word.
-///
-/// # Errors
-/// What the operation meets.
-pub fn written(
-    protocol: &mut dyn Protocol,
-    n: usize,
-    write: impl FnOnce(&mut dyn Protocol, PartsMut) -> Result<()>,
-) -> Result<Vec<Components>> {
-    let mut parts = vec![vec![0; n]; protocol.parts()];
-    let mut out: Vec<&mut [u64]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
-    write(protocol, &mut out)?;
-    Ok(rows(&parts))
-}
-
-/// Components by word.
-#[must_use]
-pub fn rows(parts: &[Vec<u64>]) -> Vec<Components> {
-    let row = |at: usize| {
-        let mut row = Components::default();
-        for (component, part) in row.iter_mut().zip(parts) {
-            *component = part[at];
-        }
-        row
-    };
-    (0..parts[0].len()).map(row).collect()
-}
-
-/// Words by component.
-#[must_use]
-pub fn columns(protocol: &dyn Protocol, rows: &[Components]) -> Vec<Vec<u64>> {
-    let column = |part: usize| rows.iter().map(|row| row[part]).collect();
-    (0..protocol.parts()).map(column).collect()
-}
-
-/// Components as a protocol takes them.
-#[must_use]
-pub fn slices(parts: &[Vec<u64>]) -> Vec<&[u64]> {
-    parts.iter().map(Vec::as_slice).collect()
 }

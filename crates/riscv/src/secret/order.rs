@@ -1,11 +1,14 @@
 //! Which steps are wanted, and in which order: all that are ready begin, those of one kind as one call, and those of
 //! different kinds side by side ([`mpc::Protocol::side_by_side`]), so that rounds are those of the longest chain of
-//! steps. Long products are done as [`super::trees`].
+//! steps. Long chains are done as [`super::trees`], sums of
+//! products as [`super::sums`].
 
 use super::node::{Components, Form, Node, Word};
 use super::operations::{Batch, Publics, operands};
-use super::steps::{Kind, Step, Work, product_of, step};
-use super::trees;
+use super::steps::{Joint, Kind, Local, Step, Work};
+use super::steps::{local, product_of, same, step, sum_of_products};
+use super::sums::{self, Part, Sum, Terms};
+use super::trees::{self, Join};
 use mpc::{Lane, Protocol, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -37,8 +40,10 @@ struct Task {
 enum Plan {
     /// One step.
     Step(Step),
-    /// The product of many words, in that form.
-    Product(Vec<Word>),
+    /// The last link of a chain.
+    Chain(Join, Vec<Word>),
+    /// A sum of many.
+    Sum(Sum),
 }
 
 /// The steps that are wanted so far.
@@ -107,13 +112,15 @@ impl Schedule {
     /// All steps that are ready, those of a kind together, in the order of the program.
     fn ready(&mut self) -> Vec<(Vec<usize>, Batch)> {
         let kinds = std::mem::take(&mut self.ready).into_values();
-        let batch = |mut steps: Vec<usize>| {
+        let batches = |mut steps: Vec<usize>| {
             steps.sort_unstable();
-            let batch = steps.iter().map(|at| &self.tasks[*at].step);
-            let batch = Batch::of(&self.publics, batch);
-            (steps, batch)
+            let placed: Vec<_> = steps
+                .iter()
+                .map(|at| (*at, &self.tasks[*at].step))
+                .collect();
+            Batch::of(&self.publics, &placed)
         };
-        kinds.map(batch).collect()
+        kinds.flat_map(batches).collect()
     }
 
     /// What steps have computed.
@@ -166,44 +173,49 @@ fn plan(protocol: &dyn Protocol, wanted: &[Wanted]) -> Vec<Task> {
         all: Vec::new(),
         known: HashMap::new(),
     };
-    // Words to look at; with their step when what they need was looked at.
-    let mut left: Vec<(Wanted, Option<Plan>)> = wanted
-        .iter()
-        .rev()
-        .map(|wanted| (wanted.clone(), None))
-        .collect();
-    while let Some((target, ready)) = left.pop() {
-        let key = key(&target);
-        if tasks.known.contains_key(&key) {
-            continue;
-        }
-        if target.0.computed(target.1).is_some() {
-            tasks.known.insert(key, None);
-            continue;
-        }
-        match ready {
-            None => {
-                let plan = match trees::factors(&target.0, target.1) {
-                    Some(factors) => Plan::Product(factors),
-                    None => Plan::Step(with_other_form(&target)),
-                };
-                let needs: Vec<_> = plan
-                    .secrets(target.1)
-                    .map(|needed| (needed, None))
-                    .collect();
-                left.push((target, Some(plan)));
-                left.extend(needs);
-            }
-            Some(Plan::Step(step)) => {
-                tasks.add(target, step);
-            }
-            Some(Plan::Product(factors)) => tasks.add_product(target, factors),
-        }
-    }
+    tasks.reach(wanted);
     tasks.all
 }
 
 impl Tasks<'_> {
+    /// The steps of words, and of what they need that is not known.
+    fn reach(&mut self, wanted: &[Wanted]) {
+        // Words to look at; with their plan when what they need was looked at.
+        let mut left: Vec<(Wanted, Option<Plan>)> = wanted
+            .iter()
+            .rev()
+            .map(|wanted| (wanted.clone(), None))
+            .collect();
+        while let Some((target, ready)) = left.pop() {
+            let key = key(&target);
+            if self.known.contains_key(&key) {
+                continue;
+            }
+            if target.0.computed(target.1).is_some() {
+                self.known.insert(key, None);
+                continue;
+            }
+            match ready {
+                None => {
+                    let plan = Plan::of(&target);
+                    let needs: Vec<_> = plan.secrets().map(|needed| (needed, None)).collect();
+                    left.push((target, Some(plan)));
+                    left.extend(needs);
+                }
+                Some(Plan::Step(step)) => {
+                    self.add(target, step);
+                }
+                Some(Plan::Chain(join, members)) => self.add_chain(target, join, members),
+                Some(Plan::Sum(sum)) => self.add_sum(target, sum),
+            }
+        }
+    }
+
+    /// After how many rounds a form of a word is there.
+    fn depth(&self, wanted: &Wanted) -> u64 {
+        self.known[&key(wanted)].map_or(0, |before| self.all[before].depth)
+    }
+
     /// A step after those that it needs; after how many rounds it is done.
     fn add(&mut self, target: Wanted, step: Step) -> u64 {
         let at = self.all.len();
@@ -229,40 +241,115 @@ impl Tasks<'_> {
         depth
     }
 
-    /// A product, by those of pairs of its factors.
-    fn add_product(&mut self, target: Wanted, factors: Vec<Word>) {
-        let form = target.1;
-        let depth = |word: &Word| match word {
+    /// The last link of a chain, by those of pairs of its members.
+    fn add_chain(&mut self, target: Wanted, join: Join, members: Vec<Word>) {
+        let rounds = |tasks: &mut Self, word: &Word| match word {
             Word::Public(_) => 0,
             Word::Secret(node) => {
-                self.known[&key(&(node.clone(), form))].map_or(0, |before| self.all[before].depth)
+                let wanted = (node.clone(), join.form(word));
+                tasks.reach(std::slice::from_ref(&wanted));
+                tasks.depth(&wanted)
             }
         };
-        let factors = factors.into_iter().map(|word| (depth(&word), word));
-        let factors = factors.collect();
-        let last = trees::joined(form, factors, |product, pair| match product {
-            Word::Public(_) => 0,
-            Word::Secret(node) => {
-                let step = product_of(form, node.facts, pair);
-                self.add((node.clone(), form), step)
+        let members = members.into_iter();
+        let members = members.map(|word| (rounds(self, &word), word)).collect();
+        let last = trees::joined(join, members, |link| rounds(self, link));
+        let step = match join {
+            Join::Extreme(_) => {
+                let link = join.of([&last[0], &last[1]]);
+                // It may be there in another form than the one that is wanted.
+                if let Word::Secret(node) = &link {
+                    self.reach(&[(node.clone(), target.1)]);
+                }
+                same(link, target.1)
             }
-        });
-        let step = product_of(form, target.0.facts, last);
+            Join::And | Join::Product => product_of(target.1, target.0.facts, last),
+        };
         self.add(target, step);
+    }
+
+    /// A sum, of what is there and of products, and of sums that are rounded.
+    fn add_sum(&mut self, target: Wanted, sum: Sum) {
+        let mut parts = self.parts(sum.whole);
+        for (bits, terms) in sum.cut {
+            let parts_of_cut = self.parts(terms);
+            let whole = self.total(parts_of_cut);
+            let step = Step {
+                work: Work::Joint(Joint::Truncate(bits)),
+                needs: vec![(whole, Form::Arithmetic)],
+            };
+            parts.push((false, self.planned(step)));
+        }
+        let total = self.total(parts);
+        self.add(target, same(total, Form::Arithmetic));
+    }
+
+    /// The terms, of which all products are one.
+    fn parts(&mut self, terms: Terms) -> Vec<Part> {
+        let mut parts = terms.others;
+        for (negative, products) in [false, true].into_iter().zip(terms.products) {
+            if !products.is_empty() {
+                parts.push((negative, self.planned(sum_of_products(products))));
+            }
+        }
+        parts
+    }
+
+    fn total(&mut self, parts: Vec<Part>) -> Word {
+        let mut sum = Word::Public(0);
+        for (at, (negative, word)) in parts.into_iter().enumerate() {
+            sum = match negative {
+                false if at == 0 => word,
+                false => self.planned(local(Local::Add, [sum, word])),
+                true => self.planned(local(Local::Subtract, [sum, word])),
+            };
+        }
+        sum
+    }
+
+    /// What a step of its own computes.
+    fn planned(&mut self, step: Step) -> Word {
+        let node = Node::planned();
+        self.add((node.clone(), Form::Arithmetic), step);
+        Word::Secret(node)
     }
 }
 
 impl Plan {
+    /// What a form of a word takes.
+    fn of((node, form): &Wanted) -> Self {
+        if let Some((join, members)) = trees::chain(node, *form) {
+            return Self::Chain(join, members);
+        }
+        if let Some(sum) = (*form == Form::Arithmetic)
+            .then(|| sums::sum(node))
+            .flatten()
+        {
+            return Self::Sum(sum);
+        }
+        Self::Step(match trees::meant(node, *form) {
+            Some(word) => same(word, *form),
+            None => with_other_form(node, *form),
+        })
+    }
+
     /// What is needed first.
-    fn secrets(&self, form: Form) -> Box<dyn Iterator<Item = Wanted> + '_> {
+    fn secrets(&self) -> Box<dyn Iterator<Item = Wanted> + '_> {
         match self {
             Self::Step(step) => Box::new(secrets(step)),
-            Self::Product(factors) => {
-                let secret = move |word: &Word| match word {
+            Self::Chain(join, members) => {
+                let secret = |word: &Word| match word {
                     Word::Public(_) => None,
-                    Word::Secret(node) => Some((node.clone(), form)),
+                    Word::Secret(node) => Some((node.clone(), join.form(word))),
                 };
-                Box::new(factors.iter().filter_map(secret))
+                Box::new(members.iter().filter_map(secret))
+            }
+            Self::Sum(sum) => {
+                let secret = |word: &Word| match word {
+                    Word::Public(_) => None,
+                    Word::Secret(node) => Some((node.clone(), Form::Arithmetic)),
+                };
+                Box::new(sum.words().filter_map(secret))
             }
         }
     }
@@ -273,8 +360,8 @@ fn key((node, form): &Wanted) -> Key {
 }
 
 /// The step of a form; a conversion takes the word itself in its other form.
-fn with_other_form((node, form): &Wanted) -> Step {
-    let mut step = step(node, *form);
+fn with_other_form(node: &Rc<Node>, form: Form) -> Step {
+    let mut step = step(node, form);
     if step.needs.is_empty() {
         let other = match form {
             Form::Arithmetic => Form::Binary,

@@ -6,7 +6,7 @@ use crate::composed;
 use crate::words::{Signs, Words};
 
 /// To the right by a public amount from 1 to 63.
-pub fn right(x: &Word, places: u32, signs: Signs) -> Word {
+pub fn right(words: &mut Secret, x: &Word, places: u32, signs: Signs) -> Word {
     let ones = x.facts().ones;
     let signs = if x.facts().is_natural() {
         Signs::Unsigned
@@ -17,6 +17,14 @@ pub fn right(x: &Word, places: u32, signs: Signs) -> Word {
         Signs::Unsigned => Facts::within(ones >> places),
         Signs::Signed => Facts::signed(x.facts().width.saturating_sub(places).max(1)),
     };
+    if signs == Signs::Unsigned {
+        if let Some(part) = part(x, u64::MAX << places) {
+            return words.shift_right(&part, &Word::Public(places.into()), signs);
+        }
+        if let Some((inner, by)) = moved(x).filter(|(_, by)| *by <= places) {
+            return words.shift_right(&inner, &Word::Public((places - by).into()), signs);
+        }
+    }
     // The highest bit is found without the others.
     if places == 63 && facts.ones == 1 && !x.has(Form::Binary) {
         return made(Origin::Sign(x.clone(), x.facts().width), facts, BINARY);
@@ -35,6 +43,45 @@ pub fn left(words: &mut Secret, x: &Word, amount: &Word) -> Word {
     words.multiply(x, &power)
 }
 
+/// That one of two words put together which alone has ones at these places.
+pub fn part(x: &Word, places: u64) -> Option<Word> {
+    let Word::Secret(node) = x else {
+        return None;
+    };
+    let has = |word: &Word| word.facts().ones & places != 0;
+    node.with_origin(|origin| match origin {
+        // With nothing, it is a word of which somebody has said more.
+        Some(Origin::Union(_, Word::Public(0))) => None,
+        Some(Origin::Union(x, y)) if !has(y) => Some(x.clone()),
+        Some(Origin::Union(x, y)) if !has(x) => Some(y.clone()),
+        _ => None,
+    })
+}
+
+/// What was moved to the left without losing anything, and by how much.
+fn moved(x: &Word) -> Option<(Word, u32)> {
+    let Word::Secret(node) = x else {
+        return None;
+    };
+    node.with_origin(|origin| match origin {
+        Some(Origin::ShiftLeft(inner, by)) if inner.facts().bits() + by <= 64 => {
+            Some((inner.clone(), *by))
+        }
+        _ => None,
+    })
+}
+
+/// The word of which this one has as many low bits at least, with what is before them.
+pub fn extended(x: &Word, bits: u32) -> Option<Word> {
+    let Word::Secret(node) = x else {
+        return None;
+    };
+    node.with_origin(|origin| match origin {
+        Some(Origin::Extend(inner, kept, _)) if *kept >= bits => Some(inner.clone()),
+        _ => None,
+    })
+}
+
 /// The same low bits, of sums and products whose operands were extended in between for nobody.
 pub fn without_extensions(x: &Word, bits: u32) -> Word {
     let Word::Secret(node) = x else {
@@ -43,17 +90,7 @@ pub fn without_extensions(x: &Word, bits: u32) -> Word {
     if node.native != Native::One(Form::Arithmetic) || node.computed(Form::Arithmetic).is_some() {
         return x.clone();
     }
-    let inner = |word: &Word| match word {
-        Word::Secret(node) => node.with_origin(|origin| match origin {
-            Some(Origin::Extend(inner, kept, _))
-                if *kept >= bits && inner.has(Form::Arithmetic) =>
-            {
-                Some(inner.clone())
-            }
-            _ => None,
-        }),
-        Word::Public(_) => None,
-    };
+    let inner = |word: &Word| extended(word, bits).filter(|inner| inner.has(Form::Arithmetic));
     let found = node.with_origin(|origin| {
         let (x, y, made): (_, _, fn(Word, Word) -> Origin) = match origin {
             Some(Origin::Sum(x, y)) => (x, y, Origin::Sum),

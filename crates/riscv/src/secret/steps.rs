@@ -45,7 +45,7 @@ pub enum Local {
 /// An operation of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Joint {
-    /// x·y.
+    /// The sum of products: of the first half of the operands by the second.
     Multiply,
     /// x AND y, where they may both be one; so many low bits say all, with their sign.
     And(u64, u32),
@@ -230,6 +230,35 @@ pub fn step(node: &Node, form: Form) -> Step {
     .unwrap_or_else(|| conversion(node.facts, form))
 }
 
+/// The components of another word.
+#[must_use]
+pub fn same(word: Word, form: Form) -> Step {
+    Step {
+        work: Work::Local(Local::Mask(u64::MAX)),
+        needs: vec![(word, form)],
+    }
+}
+
+/// Local work on two numbers.
+#[must_use]
+pub fn local(work: Local, operands: [Word; 2]) -> Step {
+    Step {
+        work: Work::Local(work),
+        needs: operands.map(|word| (word, Form::Arithmetic)).into(),
+    }
+}
+
+/// The sum of products of numbers.
+#[must_use]
+pub fn sum_of_products(pairs: Vec<[Word; 2]>) -> Step {
+    let (left, right): (Vec<Word>, Vec<Word>) = pairs.into_iter().map(|[x, y]| (x, y)).unzip();
+    let all = left.into_iter().chain(right);
+    Step {
+        work: Work::Joint(Joint::Multiply),
+        needs: all.map(|word| (word, Form::Arithmetic)).collect(),
+    }
+}
+
 /// x AND y of which that is known, or x·y.
 #[must_use]
 pub fn product_of(form: Form, facts: Facts, factors: [Word; 2]) -> Step {
@@ -289,7 +318,7 @@ fn arithmetic(origin: &Origin) -> Option<Step> {
             let worth = Worth::One(x.facts().ones);
             made(joint(Joint::ToArithmetic(worth)), [(x, Binary)])
         }
-        Origin::Truncate(x, bits) => made(joint(Joint::Truncate(*bits)), [(x, Arithmetic)]),
+        Origin::Truncate(x, bits, _) => made(joint(Joint::Truncate(*bits)), [(x, Arithmetic)]),
         Origin::Quotient(x, Word::Public(y), width, signs) => {
             let work = joint(Joint::DivideBy(*width, *y, *signs));
             made(work, [(x, Arithmetic)])

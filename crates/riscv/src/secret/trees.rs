@@ -1,69 +1,158 @@
-//! Chains of ANDs, and of products of numbers, as trees. `all = all && x[i] < y[i]` in a loop is a chain as long as
-//! the loop; the product is the same in any order, and of factors that are all there it takes as many rounds as their
-//! number can be halved. Chains of ORs are chains of ANDs of what is not (see [`super::bitwise::or`]).
+//! Chains of ANDs, of products of numbers, and of the lesser or the greater of two, as trees. `all = all && x[i] < y[i]`
+//! in a loop is a chain as long as the loop, and so is `if (x[i] > best) best = x[i]`; the result is the same in any
+//! order, and of members that are all there it takes as many times the rounds of one as their number can be halved.
+//! Chains of ORs are chains of ANDs of what is not (see [`super::bitwise::or`]).
 //!
-//! A product inside a chain that nothing but the next one holds is a factor of nothing else, so that it need not be
+//! A link inside a chain that nothing but the next one holds is a member of nothing else, so that it need not be
 //! computed for itself. What a program still holds is computed as it stands.
 //!
-//! Which factors are multiplied first depends on how many rounds they wait for, which is public: the two that are
-//! there first, again and again, so that the last product is there as early as it can be.
+//! Which members are joined first depends on how many rounds they wait for, which is public: the two that are there
+//! first, again and again, so that the last link is there as early as it can be.
 
 use super::bitwise::and;
-use super::node::{Facts, Form, Native, Node, Origin, Word};
+use super::comparison::{decided, taken};
+use super::node::{End, Facts, Form, Native, Node, Origin, Word};
+use super::{ARITHMETIC, Secret};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-/// The factors of a word that is a product of more than two.
-pub fn factors(root: &Rc<Node>, form: Form) -> Option<Vec<Word>> {
-    let mut factors = Vec::new();
-    let mut left = vec![root.clone()];
-    while let Some(node) = left.pop() {
-        // The left one first, as in the program.
-        for (is_inside, word) in pair(&node, form)? {
-            match word {
-                Word::Secret(inner) if is_inside => left.push(inner),
-                word => factors.push(word),
+/// What two members of a chain become.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Join {
+    /// Both, bit by bit.
+    And,
+    /// Their product.
+    Product,
+    /// The first or the last.
+    Extreme(End),
+}
+
+impl Join {
+    /// Of two words.
+    pub fn of(self, [x, y]: [&Word; 2]) -> Word {
+        match self {
+            Self::And => and(x, y),
+            Self::Product => {
+                let origin = Origin::Product(x.clone(), y.clone());
+                Node::made(origin, Facts::NONE, ARITHMETIC)
+            }
+            Self::Extreme(end) => {
+                let precedes = decided(&mut Secret, x, y, end.order);
+                taken(&mut Secret, [x, y], &precedes, end)
             }
         }
     }
-    (factors.len() > 2).then_some(factors)
+
+    /// In which form a member is needed first.
+    pub fn form(self, member: &Word) -> Form {
+        match self {
+            Self::And => Form::Binary,
+            Self::Product => Form::Arithmetic,
+            Self::Extreme(_) => member.nearest(),
+        }
+    }
 }
 
-/// The factors of a product, and whether each is inside a chain.
-fn pair(node: &Node, form: Form) -> Option<[(bool, Word); 2]> {
-    node.with_origin(|origin| match (form, origin?) {
-        (Form::Binary, Origin::And(x @ Word::Secret(_), y @ Word::Secret(_)))
-        | (Form::Arithmetic, Origin::Product(x @ Word::Secret(_), y @ Word::Secret(_))) => {
-            Some([x, y].map(|word| (is_inside(word, form), word.clone())))
+/// A chain of more than two members, of which a form of a word is the last link.
+pub fn chain(root: &Rc<Node>, form: Form) -> Option<(Join, Vec<Word>)> {
+    let (join, _) = link(root, form)?;
+    let mut members = Vec::new();
+    let mut left = vec![root.clone()];
+    while let Some(node) = left.pop() {
+        let (_, words) = link(&node, form)?;
+        // The left one first, as in the program.
+        for (is_inside, word) in words {
+            match word {
+                Word::Secret(inner) if is_inside => left.push(inner),
+                word => members.push(word),
+            }
+        }
+    }
+    (members.len() > 2).then_some((join, members))
+}
+
+/// What a word joins, and whether each is inside a chain.
+fn link(node: &Node, form: Form) -> Option<(Join, [(bool, Word); 2])> {
+    node.with_origin(|origin| {
+        let (join, x, y, holders) = match (form, origin?) {
+            (Form::Binary, Origin::And(x @ Word::Secret(_), y @ Word::Secret(_))) => {
+                (Join::And, x, y, 1)
+            }
+            (Form::Arithmetic, Origin::Product(x @ Word::Secret(_), y @ Word::Secret(_))) => {
+                (Join::Product, x, y, 1)
+            }
+            (_, Origin::Extreme(x, y, precedes, end)) if node.native == Native::One(form) => (
+                Join::Extreme(*end),
+                x,
+                y,
+                if is_alone(precedes) { 2 } else { 0 },
+            ),
+            _ => return None,
+        };
+        let [of_x, of_y] = [x, y].map(|word| is_inside(word, join, holders));
+        Some((join, [(of_x, x.clone()), (of_y, y.clone())]))
+    })
+}
+
+/// Whether a member is a link of the same kind that so many words hold, which are those of the next link.
+fn is_inside(word: &Word, join: Join, holders: usize) -> bool {
+    let Word::Secret(node) = word else {
+        return false;
+    };
+    if Rc::strong_count(node) != holders {
+        return false;
+    }
+    node.with_origin(|origin| match (join, origin) {
+        (Join::And, Some(Origin::And(x, y))) | (Join::Product, Some(Origin::Product(x, y))) => {
+            matches!((x, y), (Word::Secret(_), Word::Secret(_)))
+        }
+        (Join::Extreme(end), Some(Origin::Extreme(_, _, precedes, of))) => {
+            end == *of && is_alone(precedes)
+        }
+        _ => false,
+    })
+}
+
+/// Whether a comparison is not computed, and nothing wants it but what is chosen by it.
+fn is_alone(precedes: &Word) -> bool {
+    match precedes {
+        Word::Public(_) => false,
+        Word::Secret(node) => {
+            let is_open = |origin: Option<&Origin>| matches!(origin, Some(Origin::Precedes(..)));
+            Rc::strong_count(node) == 1 && node.with_origin(is_open)
+        }
+    }
+}
+
+/// What a word stands for that is made of others only when it is wanted.
+pub fn meant(node: &Node, form: Form) -> Option<Word> {
+    node.with_origin(|origin| match origin? {
+        Origin::Precedes(x, y, order) if form == Form::Binary => {
+            Some(decided(&mut Secret, x, y, *order))
+        }
+        Origin::Extreme(x, y, precedes, end) if node.native == Native::One(form) => {
+            Some(taken(&mut Secret, [x, y], precedes, *end))
         }
         _ => None,
     })
 }
 
-/// Whether a factor is a product that nothing holds but the one that it is a factor of.
-fn is_inside(word: &Word, form: Form) -> bool {
-    let Word::Secret(node) = word else {
-        return false;
-    };
-    Rc::strong_count(node) == 1 && pair(node, form).is_some()
-}
-
-/// Products of pairs of factors, each with after how many rounds it is there, until two are left; `plan` is told each
-/// pair and its product, and says after how many rounds that one is there.
+/// Joins pairs of members, of which each is there after so many rounds, until two are left; `plan` is told what a
+/// pair becomes, and says after how many rounds that is there.
 pub fn joined(
-    form: Form,
-    factors: Vec<(u64, Word)>,
-    mut plan: impl FnMut(&Word, [Word; 2]) -> u64,
+    join: Join,
+    members: Vec<(u64, Word)>,
+    mut plan: impl FnMut(&Word) -> u64,
 ) -> [Word; 2] {
     let mut order = 0;
     let mut next = || {
         order += 1;
         order
     };
-    let mut words: Vec<Word> = Vec::with_capacity(2 * factors.len());
+    let mut words: Vec<Word> = Vec::with_capacity(2 * members.len());
     let mut left = BinaryHeap::new();
-    for (rounds, word) in factors {
+    for (rounds, word) in members {
         left.push(Reverse((rounds, next(), words.len())));
         words.push(word);
     }
@@ -71,20 +160,11 @@ pub fn joined(
         let Some((Reverse((_, _, x)), Reverse((_, _, y)))) = left.pop().zip(left.pop()) else {
             unreachable!("there were more than two");
         };
-        let pair = [x, y].map(|at| words[at].clone());
         if left.is_empty() {
-            return pair;
+            return [x, y].map(|at| words[at].clone());
         }
-        let [x, y] = &pair;
-        let product = match form {
-            Form::Binary => and(x, y),
-            Form::Arithmetic => {
-                let origin = Origin::Product(x.clone(), y.clone());
-                Node::made(origin, Facts::NONE, Native::One(form))
-            }
-        };
-        let rounds = plan(&product, pair);
-        left.push(Reverse((rounds, next(), words.len())));
-        words.push(product);
+        let link = join.of([&words[x], &words[y]]);
+        left.push(Reverse((plan(&link), next(), words.len())));
+        words.push(link);
     }
 }

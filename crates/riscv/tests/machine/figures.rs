@@ -2,12 +2,21 @@
 
 use mpc::Recipient;
 use riscv::secret::Word;
-use riscv::secret::evaluation::{reveal, share_integers};
-use riscv::{Secret, Signs, Words};
+use riscv::secret::evaluation::{longest, reveal, share_integers};
+use riscv::{Plain, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 
 const ADDITIVE: &str = "additive_2_dealer";
 const REPLICATED: &str = "replicated";
+const PROTOCOLS: [&str; 7] = [
+    "plain",
+    REPLICATED,
+    ADDITIVE,
+    "additive_3_dealer",
+    "additive_5_dealer",
+    "additive_2_ot",
+    "additive_2_he",
+];
 
 /// What is computed of two words.
 type Work = fn(&mut Secret, &Word, &Word) -> Word;
@@ -239,6 +248,7 @@ fn long_chains_are_trees() {
         }
         values.iter_mut().for_each(|value| *value = !*value);
     }
+    chains_of_choices();
     // What a program still holds inside of a chain is computed as it stands.
     let values = [7, 6, 12, 5];
     run(ADDITIVE, 2, |p| {
@@ -251,6 +261,63 @@ fn long_chains_are_trees() {
         assert_eq!(opened, Some(vec![4, 4, 6]));
         Ok(())
     });
+}
+
+/// The lesser or the greater of 64 words: six times the rounds of two.
+fn chains_of_choices() {
+    fn least<W: Words>(w: &mut W, x: &W::Word, y: &W::Word, signs: Signs) -> W::Word {
+        let less = w.less(x, y, signs);
+        w.select(&less, x, y)
+    }
+    // By what is not, and in another order.
+    fn most<W: Words>(w: &mut W, x: &W::Word, y: &W::Word, signs: Signs) -> W::Word {
+        let less = w.less(y, x, signs);
+        let not = w.is_zero(&less);
+        w.select(&not, y, x)
+    }
+    fn in_turn<W: Words>(w: &mut W, words: &[W::Word], signs: Signs) -> [W::Word; 2] {
+        [least, most].map(|join| {
+            let all = words.iter().cloned();
+            let all = all.reduce(|all, word| join(w, &all, &word, signs));
+            all.expect("there are some")
+        })
+    }
+    for signs in [Signs::Signed, Signs::Unsigned] {
+        let all = PROTOCOLS
+            .into_iter()
+            .flat_map(|protocol| [(protocol, 8), (protocol, 4)]);
+        for (protocol, bytes) in all {
+            let long = |word: u64| if bytes == 4 { word as i32 as u64 } else { word };
+            let values = Random::new(8 + bytes).words(64).into_iter().map(long);
+            let values: Vec<u64> = values.collect();
+            let rounds = |count: usize| {
+                let values = &values[..count];
+                let expected = in_turn(&mut Plain, values, signs).to_vec();
+                let readings = run(protocol, usual_parties(protocol), |p| {
+                    let own = (p.party() == 0).then_some(values);
+                    let words = share_integers(p, 0, own, count, bytes)?;
+                    reveal(p, &words[..1], Recipient::All)?;
+                    let all = in_turn(&mut Secret, &words, signs);
+                    let chain = longest(p, &all);
+                    let before = p.channel().meter().totals().rounds;
+                    let opened = reveal(p, &all, Recipient::All)?;
+                    assert_eq!(opened.as_ref(), Some(&expected));
+                    Ok((chain, p.channel().meter().totals().rounds - before))
+                });
+                readings[0]
+            };
+            let ((two, _), (many, taken)) = (rounds(2), rounds(64));
+            // What was chosen bit by bit is compared bit by bit, in up to two rounds more.
+            assert!(
+                many <= 6 * two + 5 * 2,
+                "{protocol}, {bytes} bytes, {signs:?}: {many} rounds, and {two} of two"
+            );
+            assert!(
+                5 * taken <= 6 * (many + 1),
+                "{protocol}: {taken} rounds for {many}"
+            );
+        }
+    }
 }
 
 /// Words that are made of each other at random. Quotients apart, whose rounds are not declared.
@@ -288,7 +355,7 @@ fn made_at_random(words: &mut Vec<Word>, random: &mut Random) {
 #[test]
 fn kinds_share_rounds() {
     for (protocol, graphs) in [(ADDITIVE, 100), ("additive_3_dealer", 20), (REPLICATED, 50)] {
-        let (mut longest, mut taken) = (0, 0);
+        let (mut chains, mut taken) = (0, 0);
         for seed in 0..graphs {
             let readings = run(protocol, usual_parties(protocol), |p| {
                 let mut random = Random::new(seed);
@@ -300,10 +367,10 @@ fn kinds_share_rounds() {
                 made_at_random(&mut words, &mut random);
                 let last = words.split_off(words.len() - 8);
                 drop(words);
-                let longest = riscv::secret::evaluation::longest(p, &last);
+                let chain = longest(p, &last);
                 let before = p.channel().meter().totals().rounds;
                 reveal(p, &last, Recipient::All)?;
-                Ok((longest + 1, p.channel().meter().totals().rounds - before))
+                Ok((chain + 1, p.channel().meter().totals().rounds - before))
             });
             let most = readings
                 .iter()
@@ -319,9 +386,9 @@ fn kinds_share_rounds() {
                 protocol == REPLICATED || most == chain,
                 "{protocol}, {seed}: {most} rounds for {chain}"
             );
-            longest += chain;
+            chains += chain;
             taken += most;
         }
-        println!("{protocol}: {taken} rounds for chains of {longest}");
+        println!("{protocol}: {taken} rounds for chains of {chains}");
     }
 }

@@ -2,10 +2,23 @@
 //! figures.
 
 use crate::cases::Case;
-use testkit::Random;
+use mpc::Recipient;
+use riscv::secret::Word;
+use riscv::secret::evaluation::{longest, reveal, share};
+use riscv::{Plain, Secret, Words};
+use testkit::{Random, run, usual_parties};
 
 const ADDITIVE: &str = "additive_2_dealer";
 const REPLICATED: &str = "replicated";
+const PROTOCOLS: [&str; 7] = [
+    "plain",
+    REPLICATED,
+    ADDITIVE,
+    "additive_3_dealer",
+    "additive_5_dealer",
+    "additive_2_ot",
+    "additive_2_he",
+];
 
 /// Rounds and bytes at most by two parties, after which the result is the expected one; three, in replicated sharing,
 /// may take half as many rounds more.
@@ -85,6 +98,33 @@ fn a_hundred_blocks_of_ascon() {
     takes("sealed", &sealed, &sealed.plain(), (625, 51_000));
 }
 
+/// As many messages as wanted take the rounds of one.
+#[test]
+fn many_messages_of_ascon() {
+    let message = |count: usize| {
+        Random::new(4)
+            .words(20 * count)
+            .iter()
+            .map(|word| word & 255)
+            .collect()
+    };
+    let hashes = |told: &'static [&'static str], count: usize| {
+        let case = Case {
+            file: include_bytes!("../../programs/ascon.elf"),
+            told,
+            inputs: vec![("message", 1, message(count))],
+            output: ("out", 1),
+        };
+        let found = case.secret(ADDITIVE, &[]);
+        assert_eq!(found.values, case.plain());
+        assert_eq!(found.values.len(), 32 * count);
+        found
+    };
+    let (one, all) = (hashes(&["hash"], 1), hashes(&["hash", "64"], 64));
+    assert_eq!(one.values, all.values[..32]);
+    assert_eq!(one.rounds, all.rounds);
+}
+
 /// The network of 784 inputs, 128 inner numbers and 10 outputs.
 #[test]
 fn a_network_for_digits() {
@@ -106,5 +146,153 @@ fn a_network_for_digits() {
         ],
         output: ("output", 4),
     };
-    takes("network", &case, &case.plain(), (30, 2_500_000));
+    takes("network", &case, &case.plain(), (25, 840_000));
+}
+
+/// What is computed of 150 words.
+type Work<W> = fn(&mut W, &[<W as Words>::Word]) -> Vec<<W as Words>::Word>;
+
+/// Work on words, on secret ones and on plain ones; how many words of 64 bits it sends at most without the opening, in
+/// additive sharing and in replicated.
+type Sums = (&'static str, Work<Secret>, Work<Plain>, u64, u64);
+
+fn inner<W: Words>(w: &mut W, x: &[W::Word], y: &[W::Word]) -> W::Word {
+    let mut sum = w.constant(5);
+    for (at, (x, y)) in x.iter().zip(y).enumerate() {
+        let product = w.multiply(x, y);
+        sum = if at % 5 == 3 {
+            w.subtract(&sum, &product)
+        } else {
+            w.add(&sum, &product)
+        };
+    }
+    sum
+}
+
+/// One of 64 products, of which every fifth is taken away: those are another sum.
+fn of_two<W: Words>(w: &mut W, x: &[W::Word]) -> Vec<W::Word> {
+    vec![inner(w, &x[..64], &x[64..128])]
+}
+
+/// A matrix by a vector.
+fn by_rows<W: Words>(w: &mut W, x: &[W::Word]) -> Vec<W::Word> {
+    let rows = x[10..150].chunks(10);
+    rows.map(|row| {
+        let products: Vec<_> = row.iter().zip(x).map(|(x, y)| w.multiply(x, y)).collect();
+        products
+            .into_iter()
+            .reduce(|sum, product| w.add(&sum, &product))
+            .expect("there are some")
+    })
+    .collect()
+}
+
+/// Each of ten by each of others: and one by itself.
+fn by_each<W: Words>(w: &mut W, x: &[W::Word]) -> Vec<W::Word> {
+    let mut all = vec![w.multiply(&x[149], &x[149])];
+    for x_of in &x[..10] {
+        all.extend(x[10..30].iter().map(|y| w.multiply(y, x_of)));
+    }
+    all
+}
+
+/// Of one to twenty products, and a product that is opened too.
+fn of_unlike_lengths<W: Words>(w: &mut W, x: &[W::Word]) -> Vec<W::Word> {
+    let mut all: Vec<W::Word> = (1..=20)
+        .map(|n| inner(w, &x[..n], &x[50..50 + n]))
+        .collect();
+    let product = w.multiply(&x[0], &x[1]);
+    all.push(w.add(&product, &all[3]));
+    all.push(product);
+    all
+}
+
+#[test]
+fn sums_of_products_are_inner_products() {
+    let all: [Sums; 4] = [
+        ("of two", of_two, of_two, 128, 2),
+        ("by rows", by_rows, by_rows, 10 + 140, 14),
+        ("by each", by_each, by_each, 10 + 20 + 2, 201),
+        (
+            "of unlike lengths",
+            of_unlike_lengths,
+            of_unlike_lengths,
+            421,
+            90,
+        ),
+    ];
+    let values = Random::new(21).words(150);
+    for (name, work, plainly, additive, replicated) in all {
+        let expected = plainly(&mut Plain, &values);
+        for protocol in PROTOCOLS {
+            let sent = run(protocol, usual_parties(protocol), |p| {
+                let own = (p.party() == 0).then_some(&values[..]);
+                let words: Vec<Word> = share(p, 0, own, values.len())?;
+                reveal(p, &words[..1], Recipient::All)?;
+                let results = work(&mut Secret, &words);
+                let before = p.channel().meter().totals();
+                let opened = reveal(p, &results, Recipient::All)?.expect("all learn it");
+                assert_eq!(opened, expected, "{name}, {protocol}");
+                let after = p.channel().meter().totals();
+                assert!(after.rounds - before.rounds <= 2, "{name}, {protocol}");
+                let words = (after.payload_bytes - before.payload_bytes) / 8;
+                Ok(words.saturating_sub(results.len() as u64))
+            });
+            let sent = *sent.iter().max().expect("a party");
+            println!("{name}, {protocol}: {sent} words");
+            match protocol {
+                ADDITIVE => assert_eq!(sent, additive, "{name}"),
+                REPLICATED => assert!(sent <= replicated, "{name}: {sent} words"),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Numbers of fixed point with 16 fraction bits: a hundred products, by instructions that add and by those that do not,
+/// take the rounds of one and are rounded once.
+#[test]
+fn sums_of_fractions_are_rounded_once() {
+    fn added<W: Words>(w: &mut W, x: &[W::Word], fused: bool) -> W::Word {
+        let mut sum = w.constant(0);
+        for pair in x.chunks(2) {
+            let product = w.multiply(&pair[0], &pair[1]);
+            sum = if fused {
+                let before = {
+                    let places = w.constant(16);
+                    w.shift_left(&sum, &places)
+                };
+                let both = w.add(&before, &product);
+                w.truncate_product(&both, 16)
+            } else {
+                let rounded = w.truncate_product(&product, 16);
+                w.add(&sum, &rounded)
+            };
+        }
+        sum
+    }
+    let values: Vec<u64> = Random::new(22)
+        .words(200)
+        .iter()
+        .map(|word| (*word as i64 >> 42) as u64)
+        .collect();
+    let of_products = values
+        .chunks(2)
+        .map(|pair| (pair[0] as i64) * (pair[1] as i64));
+    let exact = of_products.sum::<i64>() as f64 / 65536.0;
+    for protocol in PROTOCOLS {
+        run(protocol, usual_parties(protocol), |p| {
+            let own = (p.party() == 0).then_some(&values[..]);
+            let words: Vec<Word> = share(p, 0, own, values.len())?;
+            let one = longest(p, &[added(&mut Secret, &words[..2], false)]);
+            for fused in [false, true] {
+                let sum = [added(&mut Secret, &words, fused)];
+                assert_eq!(longest(p, &sum), one, "{protocol}");
+                let opened = reveal(p, &sum, Recipient::All)?.expect("all learn it");
+                let error = (opened[0] as i64 as f64 - exact).abs();
+                assert!(error < 1.0 + 1e-9, "{protocol}: {error} units");
+            }
+            Ok(())
+        });
+    }
 }

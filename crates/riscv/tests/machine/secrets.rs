@@ -101,6 +101,17 @@ fn program() -> Program {
 
 /// What a function gives for words that one party has, as each of all parties learns it.
 fn called(protocol: &str, name: &str, values: &[u64], bytes: u64) -> Vec<Result<u64, Fault>> {
+    let all = measured(protocol, name, values, bytes).into_iter();
+    all.map(|(result, _)| result).collect()
+}
+
+/// The same, and how many rounds that took.
+fn measured(
+    protocol: &str,
+    name: &str,
+    values: &[u64],
+    bytes: u64,
+) -> Vec<(Result<u64, Fault>, u64)> {
     let program = program();
     run(protocol, usual_parties(protocol), |p| {
         let own = (p.party() == 1).then_some(values);
@@ -117,13 +128,15 @@ fn called(protocol: &str, name: &str, values: &[u64], bytes: u64) -> Vec<Result<
         }
         let function = program.function(name).expect("it is there");
         let count = Word::Public(values.len() as u64);
-        match machine.call(function, &[Word::Public(DATA), count]) {
+        let before = p.channel().meter().totals().rounds;
+        let result = match machine.call(function, &[Word::Public(DATA), count]) {
             Ok(result) => {
                 let opened = reveal(p, &[result], Recipient::All)?;
-                Ok(Ok(opened.expect("all learn it")[0]))
+                Ok(opened.expect("all learn it")[0])
             }
-            Err(fault) => Ok(Err(fault)),
-        }
+            Err(fault) => Err(fault),
+        };
+        Ok((result, p.channel().meter().totals().rounds - before))
     })
 }
 
@@ -142,6 +155,37 @@ fn a_compiled_program_runs_on_what_nobody_knows() {
         }
         for result in called(protocol, "checksum", &text, 1) {
             assert_eq!(result, Ok(0xcbf4_3926));
+        }
+    }
+}
+
+/// The greatest by branches, the least by instructions: rounds of six comparisons and what is chosen by them, and not
+/// of 63. What is chosen by the greatest so far waits for it.
+#[test]
+fn the_greatest_of_many_is_found_by_halves() {
+    let values: Vec<u64> = Random::new(12).words(64);
+    let signed = || values.iter().map(|word| *word as i64);
+    let most = signed().max().expect("there are some");
+    let place = signed().position(|word| word == most);
+    let of = [
+        ("highest", most as u64, 6 * 8),
+        // Among them what it begins with.
+        ("least", *values.iter().min().expect("some"), 7 * 8),
+        ("place", place.expect("it is one") as u64, 63 * 8),
+    ];
+    for (name, expected, most) in of {
+        for protocol in [
+            "plain",
+            "replicated",
+            "additive_2_dealer",
+            "additive_3_dealer",
+        ] {
+            for (result, rounds) in measured(protocol, name, &values, 8) {
+                assert_eq!(result, Ok(expected), "{name}, {protocol}");
+                if protocol == "additive_2_dealer" {
+                    assert!(rounds <= most, "{name}: {rounds} rounds");
+                }
+            }
         }
     }
 }

@@ -20,6 +20,9 @@ class Delay:
         """Of connections to ``address`` each goes on to ``target``, and all takes so many seconds longer."""
         self._target, self._seconds = _pair(target), seconds
         self._listening = socket.create_server(_pair(address))
+        host, port = self._listening.getsockname()[:2]
+        #: Where it listens.
+        self.address = f"{host}:{port}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:

@@ -1,0 +1,45 @@
+//! Components of many words, word by word and as protocols take them.
+
+use super::node::Components;
+use mpc::{PartsMut, Protocol, Result};
+
+/// What an operation writes, word by word.
+///
+/// # Errors
+/// What the operation meets.
+pub fn written(
+    protocol: &mut dyn Protocol,
+    n: usize,
+    write: impl FnOnce(&mut dyn Protocol, PartsMut) -> Result<()>,
+) -> Result<Vec<Components>> {
+    let mut parts = vec![vec![0; n]; protocol.parts()];
+    let mut out: Vec<&mut [u64]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
+    write(protocol, &mut out)?;
+    Ok(rows(&parts))
+}
+
+/// Components by word.
+#[must_use]
+pub fn rows(parts: &[Vec<u64>]) -> Vec<Components> {
+    let row = |at: usize| {
+        let mut row = Components::default();
+        for (component, part) in row.iter_mut().zip(parts) {
+            *component = part[at];
+        }
+        row
+    };
+    (0..parts[0].len()).map(row).collect()
+}
+
+/// Words by component.
+#[must_use]
+pub fn columns(protocol: &dyn Protocol, rows: &[Components]) -> Vec<Vec<u64>> {
+    let column = |part: usize| rows.iter().map(|row| row[part]).collect();
+    (0..protocol.parts()).map(column).collect()
+}
+
+/// Components as a protocol takes them.
+#[must_use]
+pub fn slices(parts: &[Vec<u64>]) -> Vec<&[u64]> {
+    parts.iter().map(Vec::as_slice).collect()
+}

@@ -1,0 +1,136 @@
+//! Sums as they are computed: their products in one operation, as inner products, and rounded once where they are
+//! sums of numbers of fixed point. `sum += x[i] * y[i]` in a loop is a chain of sums, of which each has a product.
+//!
+//! As in [`super::trees`], a sum that nothing but the next one holds need not be computed for itself, nor need a
+//! product that nothing but a sum holds.
+
+use super::node::{Form, Native, Node, Origin, Word};
+use super::trees;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// What is added, or taken away where that is said.
+pub type Part = (bool, Word);
+
+/// Terms of a sum.
+#[derive(Default)]
+pub struct Terms {
+    /// Products that are added, and those that are taken away.
+    pub products: [Vec<[Word; 2]>; 2],
+    /// All else.
+    pub others: Vec<Part>,
+}
+
+/// A sum, and sums inside of it of which so many low bits are dropped.
+#[derive(Default)]
+pub struct Sum {
+    /// As they are.
+    pub whole: Terms,
+    /// Without so many low bits of all together.
+    pub cut: BTreeMap<u32, Terms>,
+}
+
+impl Sum {
+    /// All that is to be there first.
+    pub fn words(&self) -> impl Iterator<Item = &Word> {
+        let all = self.cut.values().chain([&self.whole]);
+        all.flat_map(|terms| {
+            let products = terms.products.iter().flatten().flatten();
+            products.chain(terms.others.iter().map(|(_, word)| word))
+        })
+    }
+}
+
+/// A word that is to be looked at.
+struct Open {
+    part: Part,
+    /// Without how many bits it counts.
+    cut: Option<u32>,
+}
+
+/// A word that is a sum of more than two, or of products.
+pub fn sum(root: &Rc<Node>) -> Option<Sum> {
+    let is_rounded = root.with_origin(|origin| match origin {
+        Some(Origin::Sum(..) | Origin::Difference(..)) => Some(false),
+        Some(Origin::Truncate(.., true)) => Some(true),
+        _ => None,
+    })?;
+    if root.native != Native::One(Form::Arithmetic) {
+        return None;
+    }
+    let (mut sum, mut terms) = (Sum::default(), 0);
+    let mut left = inside(&(false, Word::Secret(root.clone())), None)?;
+    while let Some(open) = left.pop() {
+        // What is looked at, and the word that holds it.
+        let is_inside = matches!(&open.part.1, Word::Secret(node) if Rc::strong_count(node) == 2);
+        if let Some(more) = is_inside.then(|| inside(&open.part, open.cut)).flatten() {
+            left.extend(more);
+            continue;
+        }
+        terms += 1;
+        let (negative, word) = open.part;
+        let at = match open.cut {
+            Some(bits) => sum.cut.entry(bits).or_default(),
+            None => &mut sum.whole,
+        };
+        match factors(&word).filter(|_| is_inside) {
+            Some(factors) => at.products[usize::from(negative)].push(factors),
+            None => at.others.push((negative, word)),
+        }
+    }
+    for terms in sum.cut.values_mut().chain([&mut sum.whole]) {
+        // As in the program.
+        terms.products.iter_mut().for_each(|all| all.reverse());
+        terms.others.reverse();
+    }
+    let products = |terms: &Terms| terms.products[0].len() + terms.products[1].len();
+    let all = products(&sum.whole) + sum.cut.values().map(products).sum::<usize>();
+    let is_cut_once = !is_rounded && sum.cut.len() == 1 && sum.whole.others.is_empty();
+    (terms > 2 || all > 1 || is_cut_once).then_some(sum)
+}
+
+/// What a sum is made of, or what is rounded.
+fn inside((negative, word): &Part, cut: Option<u32>) -> Option<Vec<Open>> {
+    let open = |negative, word: &Word, cut| Open {
+        part: (negative, word.clone()),
+        cut,
+    };
+    let Word::Secret(node) = word else {
+        return None;
+    };
+    node.with_origin(|origin| match (origin?, cut) {
+        (Origin::Sum(x, y), _) => Some(vec![open(*negative, x, cut), open(*negative, y, cut)]),
+        (Origin::Difference(x, y), _) => {
+            Some(vec![open(*negative, x, cut), open(!*negative, y, cut)])
+        }
+        (Origin::Truncate(x, bits, true), None) => Some(vec![open(*negative, x, Some(*bits))]),
+        // What was rounded for nobody.
+        (Origin::ShiftLeft(Word::Secret(rounded), places), Some(cut))
+            if Rc::strong_count(rounded) == 1 && *places == cut =>
+        {
+            rounded.with_origin(|origin| match origin? {
+                Origin::Truncate(x, bits, true) if *bits == cut => {
+                    Some(vec![open(*negative, x, Some(cut))])
+                }
+                _ => None,
+            })
+        }
+        _ => None,
+    })
+}
+
+/// The factors of a product that is in no chain of products.
+fn factors(word: &Word) -> Option<[Word; 2]> {
+    let Word::Secret(node) = word else {
+        return None;
+    };
+    if trees::chain(node, Form::Arithmetic).is_some() {
+        return None;
+    }
+    node.with_origin(|origin| match origin {
+        Some(Origin::Product(x @ Word::Secret(_), y @ Word::Secret(_))) => {
+            Some([x.clone(), y.clone()])
+        }
+        _ => None,
+    })
+}
