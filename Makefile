@@ -4,6 +4,8 @@
 PYTHON ?= python3
 UV_VERSION := 0.13.8
 BIN := .venv/bin
+# Python's tests side by side: each process imports PyTorch for itself, so that many do not pay.
+SIDE_BY_SIDE := --numprocesses logical --maxprocesses 4 --dist worksteal
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 # What Python compiles is kept: PyTorch is imported in a third of the time.
@@ -31,7 +33,7 @@ bench-models: setup ## measure the largest models
 
 test: setup ## all tests but the long ones
 	cargo test --workspace --exclude tacit-core --quiet
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q $(SIDE_BY_SIDE)
 
 test-long: setup ## all tests
 	cargo test --workspace --exclude tacit-core --quiet -- --include-ignored
