@@ -54,7 +54,7 @@ def test_a_program_is_inspected(folder: Path) -> None:
     assert {step["operator"] for step in found["steps"]} >= {"conv2d", "relu", "linear"}
 
 
-@pytest.mark.parametrize("setting", [["--parties", 3], ["--protocol", "additive", "--source", "dealer"]])
+@pytest.mark.parametrize("setting", [["--protocol", "additive", "--source", "dealer"], ["--parties", 3]])
 def test_a_program_is_tried(folder: Path, setting: list[object]) -> None:
     ended = tacit(
         "try", folder / "model.tacit", "--weights", folder / "model.weights",
@@ -136,6 +136,35 @@ def test_what_is_wrong_at_one_party_reaches_the_others(folder: Path) -> None:
     assert "numbers outside of" in ended[1][2]
     for party in (0, 2):
         assert "its program, options or files are wrong" in ended[party][2]
+
+
+def test_a_model_of_onnx_is_compiled_and_tried(folder: Path) -> None:
+    images = torch.from_numpy(np.load(folder / "x.npy"))
+    torch.onnx.export(
+        normalised(Residual()),
+        (images,),
+        folder / "model.onnx",
+        input_names=["images"],
+        dynamo=True,
+        verbose=False,
+    )
+    ended = tacit(
+        "compile", folder / "model.onnx", "--calibrate", folder / "images.npy", "-o", folder / "onnx.tacit"
+    )
+    assert ended.returncode == 0, ended.stderr
+    shown = tacit("inspect", folder / "onnx.tacit", "--no-cost")
+    assert "input images: (2, 3, 8, 8) within" in shown.stdout
+    ended = tacit(
+        "try", folder / "onnx.tacit", "--weights", folder / "onnx.weights",
+        "--input", folder / "x.npy", "--json", folder / "onnx.json",
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    found, of_module = (
+        json.loads((folder / name).read_text())["compiled"] for name in ("onnx.json", "try.json")
+    )
+    assert found["normalised_squared_error"] < 1e-3
+    assert found["argmax_agreement"] == 1.0
+    assert found["rounds"] == of_module["rounds"]
 
 
 @pytest.mark.parametrize(

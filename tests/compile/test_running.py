@@ -37,6 +37,24 @@ def test_a_program_gives_what_its_model_gives(
         assert max(found.compiled.bytes_sent_per_party) < 0.7 * max(found.eager.bytes_sent_per_party)
 
 
+def test_eager_is_what_a_shared_module_costs() -> None:
+    program, weights = tacit.compile(normalised(Residual()), IMAGES)
+    found = tried(program, weights, [IMAGES], parties=3, protocol="replicated", transport="memory").eager
+
+    def eager() -> tuple[int, int]:
+        current = tacit.session()
+        module = tacit.share_module(normalised(Residual()), owner=0)
+        before = current.meter.total
+        with torch.no_grad():
+            module(tacit.share(IMAGES, owner=1)).reveal(to=1)
+        spent = current.meter.total - before
+        return spent.rounds, spent.bytes_sent
+
+    told = tacit.launch(eager)
+    assert found.rounds == max(rounds for rounds, _ in told)
+    assert found.bytes_sent_per_party == pytest.approx([sent for _, sent in told], rel=0.01)
+
+
 def test_sequences_too() -> None:
     x = torch.randn(2, 5, 6, generator=torch.Generator().manual_seed(2))
     program, weights = tacit.compile(normalised(Attention()), x)

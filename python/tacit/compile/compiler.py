@@ -14,6 +14,7 @@ from tacit.compile.importers import draft_of
 from tacit.compile.passes import improve
 from tacit.compile.passes.assign_scales import Data, assign_scales
 from tacit.compile.passes.assign_widths import assign_widths, make_uniform
+from tacit.compile.passes.fold_normalisation import as_eager
 from tacit.compile.program import Program
 from tacit.compile.verify import verify_draft
 from tacit.compile.weights import Weights, of_draft
@@ -71,6 +72,7 @@ def compile(  # noqa: A001
     verify_draft(draft)
     given = None if calibrate is None else batches(draft, calibrate, labels)
     before = draft.copy()
+    improve(before, (as_eager,))
     progress("improving the graph")
     improve(draft)
     # As they will be read back.

@@ -16,6 +16,9 @@ from tacit.compile.draft import Draft
 from tacit.errors import MisuseError, SetupError, UnsupportedOperatorError
 from tacit.operators.rewrites import rewrite
 
+#: What an export says of its own tensors; the verifier works that out anew.
+ASSERTIONS = (torch.ops.aten._assert_tensor_metadata.default,)
+
 #: What the export of a module leaves out of a report of what is missing.
 OUTSIDE = "the model itself"
 
@@ -54,6 +57,9 @@ def of_exported(exported: ExportedProgram) -> Draft:
     """The draft of what ``torch.export`` gives."""
     with torch.no_grad():
         exported = exported.run_decompositions({})
+    for node in reversed(list(exported.graph.nodes)):
+        if node.target in ASSERTIONS:
+            exported.graph.erase_node(node)
     _check_shapes(exported)
     _check_missing(exported.graph)
     return _Conversion(exported).draft

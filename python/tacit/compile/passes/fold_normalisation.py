@@ -25,19 +25,30 @@ RESHAPING = (aten.view.default, aten.reshape.default, aten.flatten.using_ints, a
 
 def fold_normalisation(draft: Draft) -> None:
     """Carries the pass out."""
-    for node in calls(draft.graph, OF_THREE):
-        for user in list(node.users):
-            if user.target is getitem and user.args[1] == 0:
-                _fold(draft, user, node, epsilon_at=6)
-    for node in calls(draft.graph, WHOLE):
-        if not node.args[5]:
-            _fold(draft, node, node, epsilon_at=7)
+    _fold_all(draft, into_layers=True)
     for node in calls(draft.graph, aten.linear.default):
         _fold_average(draft, node)
     draft.drop_dead()
 
 
-def _fold(draft: Draft, result: Node, node: Node, epsilon_at: int) -> None:
+def as_eager(draft: Draft) -> None:
+    """Batch normalisation as ``share_module`` has it, each a product and a sum for each channel: what a model
+    costs that is not compiled."""
+    _fold_all(draft, into_layers=False)
+    draft.drop_dead()
+
+
+def _fold_all(draft: Draft, *, into_layers: bool) -> None:
+    for node in calls(draft.graph, OF_THREE):
+        for user in list(node.users):
+            if user.target is getitem and user.args[1] == 0:
+                _fold(draft, user, node, 6, into_layers)
+    for node in calls(draft.graph, WHOLE):
+        if not node.args[5]:
+            _fold(draft, node, node, 7, into_layers)
+
+
+def _fold(draft: Draft, result: Node, node: Node, epsilon_at: int, into_layers: bool) -> None:
     """Puts what gives the normalised batch, ``result``, in another's place."""
     source, *statistics = node.args[:5]
     values = [None if each is None else draft.weight(each) for each in statistics]
@@ -47,7 +58,7 @@ def _fold(draft: Draft, result: Node, node: Node, epsilon_at: int) -> None:
     if mean is None or variance is None:
         return
     factor, offset = fold(values[0], values[1], mean, variance, float(node.args[epsilon_at]))
-    if not _into_layer(draft, result, source, factor, offset):
+    if not (into_layers and _into_layer(draft, result, source, factor, offset)):
         _as_products(draft, result, source, factor, offset)
 
 
