@@ -164,7 +164,11 @@ def test_graphs_that_are_not_sound(tmp_path: Path) -> None:
     assert "not a sound ONNX model" in refused(model(circle, {"x": [2]}, ["b"]), tmp_path)
     mixed = [helper.make_node("Add", ["x", "n"], ["y"])]
     made = model(mixed, {"x": [2]}, ["y"], {"n": np.int64([1, 2])})
-    assert "not a sound ONNX model" in refused(made, tmp_path)
+    assert "its input 2 is of torch.int64, and another of torch.float32" in refused(made, tmp_path)
+    halves = model([helper.make_node("And", ["x", "x"], ["y"])], {"x": [2]}, ["y"])
+    assert "And 'y': its operands do not fit it (its input 1 is of torch.float32)" in refused(
+        halves, tmp_path
+    )
     misshapen = [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")]
     made = model(misshapen, {"x": [2, 3]}, ["y"], {"w": np.ones((4, 5), np.float32)})
     assert "MatMul" in refused(made, tmp_path)

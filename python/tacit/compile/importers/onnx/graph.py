@@ -27,15 +27,19 @@ from tacit.compile.importers.onnx.module import Flowing, Held, OnnxModule, Step,
 from tacit.compile.importers.onnx.problems import NotImportedError, Problems, quoted
 from tacit.compile.importers.onnx.reading import OWN, Read
 from tacit.compile.importers.onnx.table import OPERATORS, Node, Operator
+from tacit.compile.importers.onnx.types import check
 
 #: How many elements all that is computed while importing may have together.
-MOST_FOLDED = 1 << 29
+MOST_FOLDED = 1 << 28
 
 #: How many numbers an operator may take as values of Python.
 MOST_KNOWN = 1 << 16
 
 #: What keeps out is at most this: exp of it is nothing.
 LEAST_OF_MASKS = -1e4
+
+#: What takes nothing but the shape of what goes in.
+SHAPES = ("Shape", "Size")
 
 #: What PyTorch raises where a shape, or a value, is not to be told without the data.
 DEPENDS = (DataDependentOutputException, DynamicOutputShapeException)
@@ -82,6 +86,7 @@ class Importing:
                 found = attributes(proto, self.folder)
                 kinds = tuple(self._kind(name) for name in proto.input)
                 node = Node(proto.op_type, label, self.read.opset, found, len(names), kinds)
+                check(node)
                 self._evaluate(node, operator, list(proto.input), names)
         for name in names:
             if name and name not in self.values:
@@ -105,20 +110,17 @@ class Importing:
             return
         given = self._shapes(node, operator, arguments, folds)
         # What depends on shapes alone is known too.
-        folds = folds or node.operator in ("Shape", "Size")
+        folds = folds or node.operator in SHAPES
         if folds:
             self.folded += sum(each.numel() for each in given)
             if self.folded > MOST_FOLDED:
                 raise NotImportedError(
                     "what the file computes of constants is too large", "compute it beforehand"
                 )
-            public = all(value is None or value.public for value in values) or node.operator in (
-                "Shape",
-                "Size",
-            )
+            public = node.operator in SHAPES or all(value is None or value.public for value in values)
             real = self._call(node, operator, arguments, self._real)
             for name, each in zip(names, real, strict=False):
-                self.values[name] = self._known(each.detach().clone(), public or not each.is_floating_point())
+                self.values[name] = self._known(each.detach(), public or not each.is_floating_point())
             return
         for each in given:
             if each.numel() > tensors.MOST_ELEMENTS:
@@ -136,7 +138,7 @@ class Importing:
             with self.mode, _quiet():
                 return self._call(node, operator, arguments, lambda name: self._value(name).fake)
         except DEPENDS:
-            if folds:
+            if folds and node.operator == "NonZero":
                 # Then it is known after all, and no larger than what goes in by more than its rank.
                 return tuple(self._value(each.name).fake for each in arguments if isinstance(each, Flowing))
             raise NotImportedError(
@@ -218,9 +220,9 @@ class Importing:
         self.module.finish(steps, places)
 
     def _assume(self, name: str) -> None:
-        """A value whose node could not be evaluated, as ONNX infers it, so that what follows is seen too."""
-        if name in self.read.inferred:
-            number, shape = self.read.inferred[name]
+        """A value whose node could not be evaluated, as the file claims it: what follows is seen too."""
+        if (claim := self.read.claimed.get(name)) is not None:
+            number, shape = claim
             dtype = tensors.dtype_of(number)
             if dtype is not None and math.prod(shape) <= tensors.MOST_ELEMENTS:
                 self.values[name] = Value(self._fake(shape, dtype))

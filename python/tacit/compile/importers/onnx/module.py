@@ -50,7 +50,7 @@ class OnnxModule(torch.nn.Module):
     def hold(self, name: str, tensor: torch.Tensor, public: bool) -> Held:
         """Keeps a tensor under its name in the file, as far as Python lets it be one: what is public and what
         is no real number as a buffer, weights as parameters."""
-        attribute = unique(self, name)
+        attribute, tensor = unique(self, name), tensor.contiguous()
         if public or not tensor.is_floating_point():
             self.register_buffer(attribute, tensor)
         else:

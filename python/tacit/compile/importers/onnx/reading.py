@@ -3,7 +3,7 @@ larger than protobuf can carry, with functions put in where they are called, sor
 operator with the types that ONNX lets it have."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,8 @@ class Read:
     opset: int
     inputs: Inputs
     tensors: dict[str, torch.Tensor]
-    #: What ONNX infers of each value: type and shape, where they are known.
-    inferred: dict[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+    #: Type and shape that the file claims of what it computes. It may be wrong: nothing rests on it.
+    claimed: dict[str, tuple[int, tuple[int, ...]] | None]
 
 
 def read(path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems) -> Read:
@@ -67,20 +67,14 @@ def read(path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems) ->
     found = _tensors(graph, path)
     fix(graph, shapes, found, path)
     given = inputs(graph, found, problems)
-    inferred: dict[str, tuple[int, tuple[int, ...]]] = {}
     try:
         onnx.checker.check_model(model)
-        _unclaim(graph)
-        model = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError,
-            TypeError) as error:  # fmt: skip
+    except (onnx.checker.ValidationError, ValueError, RuntimeError, TypeError) as error:
         # What is missing may be why; then the rest is looked at all the same.
         if not problems:
             raise SetupError(f"{path} is not a sound ONNX model: {printable(error)}") from None
-    for info in (*model.graph.value_info, *model.graph.output):
-        if (known := static(info)) is not None:
-            inferred[info.name] = known
-    return Read(model.graph, opset, given, found, inferred)
+    claimed = {info.name: static(info) for info in (*graph.value_info, *graph.output)}
+    return Read(graph, opset, given, found, claimed)
 
 
 def _parsed(path: Path) -> Any:
@@ -164,25 +158,11 @@ def _inlined(model: Any, path: Path) -> Any:
         raise SetupError(f"{path} has functions that cannot be put in: {printable(error)}") from None
 
 
-def _unclaim(graph: Any) -> None:
-    """Takes out the shapes that the file claims of what it computes: they are computed here, and what
-    exporters leave there is stale at times."""
-    del graph.value_info[:]
-    for info in graph.output:
-        if info.type.WhichOneof("value") == "tensor_type":
-            info.type.tensor_type.ClearField("shape")
-
-
 def _complete(graph: Any) -> None:
-    """Writes what ONNX's own check misses where it is left out."""
-    from onnx import helper
-
+    """Writes shapes of outputs where there are none, which ONNX's own check wants and nothing rests on."""
     for info in graph.output:
         if info.type.WhichOneof("value") == "tensor_type":
             info.type.tensor_type.shape.SetInParent()
-    for node in graph.node:
-        if node.op_type == "MeanVarianceNormalization" and not node.attribute:
-            node.attribute.append(helper.make_attribute("axes", [0, 2, 3]))
 
 
 def _missing(graph: Any, problems: Problems) -> None:

@@ -32,7 +32,8 @@ def constant_of_shape(node: Node, shape: Any) -> torch.Tensor:
     value = node.attributes.get("value", torch.zeros(1))
     if not isinstance(value, torch.Tensor) or value.numel() != 1:
         raise ValueError("its value is not one number")
-    return torch.full(tuple(as_list(shape)), value.reshape(()).item(), dtype=value.dtype)
+    shape = as_list(shape)
+    return value.reshape([1] * len(shape)).expand(shape).contiguous()
 
 
 @implements("Range", known=(0, 1, 2))
