@@ -15,8 +15,8 @@ from tacit.compile.passes.batch_independent import batch_independent
 from tacit.compile.passes.common_subexpressions import common_subexpressions
 from tacit.compile.passes.fold_normalisation import fold_normalisation
 from tacit.compile.passes.fuse_sums import fuse_sums
-from tacit.compile.passes.merge_factors import merge_factors
-from tacit.compile.passes.normalise import normalise, truncations
+from tacit.compile.passes.merge_factors import merge_factors, truncations
+from tacit.compile.passes.normalise import normalise
 from tacit.compile.passes.switch_relu_maxpool import switch_relu_maxpool
 from tacit.errors import MisuseError, UnsupportedOperatorError
 

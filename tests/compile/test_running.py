@@ -63,6 +63,17 @@ def test_sequences_too() -> None:
     assert found.compiled.rounds < found.eager.rounds
 
 
+def test_where_tensors_lie_is_left_to_the_parties() -> None:
+    class Made(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.full_like(x, 0.5) * x + torch.arange(8.0).to(x.device)
+
+    program, weights = tacit.compile(Made().eval(), IMAGES)
+    assert b"device" not in program.text
+    found = tried(program, weights, [IMAGES], parties=2, protocol=REFERENCE, transport="memory")
+    assert found.compiled.normalised_squared_error < 1e-8
+
+
 def test_several_inputs_and_results() -> None:
     class Both(nn.Module):
         def __init__(self) -> None:

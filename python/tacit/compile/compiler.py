@@ -15,6 +15,7 @@ from tacit.compile.passes import improve
 from tacit.compile.passes.assign_scales import Data, assign_scales
 from tacit.compile.passes.assign_widths import assign_widths, make_uniform
 from tacit.compile.passes.fold_normalisation import as_eager
+from tacit.compile.passes.merge_factors import truncations
 from tacit.compile.program import Program
 from tacit.compile.verify import verify_draft
 from tacit.compile.weights import Weights, of_draft
@@ -75,6 +76,7 @@ def compile(  # noqa: A001
     improve(before, (as_eager,))
     progress("improving the graph")
     improve(draft)
+    progress(f"{truncations(draft)} truncations are left of {truncations(before)}")
     # As they will be read back.
     draft.weights = {name: value.to(torch.float32).to(torch.float64) for name, value in draft.weights.items()}
     if given is not None:

@@ -52,10 +52,6 @@ class Draft:
     names: dict[str, str] = field(default_factory=dict)
     """Of inputs, where their owners call them otherwise than their placeholders."""
 
-    def placeholder(self, name: str) -> Node:
-        """The one of that name."""
-        return next(node for node in self.graph.nodes if node.op == "placeholder" and node.name == name)
-
     def add_weight(self, hint: str, value: torch.Tensor, bits: int | None = None) -> Node:
         """A new weight, with fraction bits of its own where it needs more than the session has."""
         node = self._added(hint, value)

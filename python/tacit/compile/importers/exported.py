@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from tacit.compile.allowed import is_allowed
 from tacit.compile.draft import Draft
+from tacit.compile.passes.normalise import normalise
 from tacit.errors import MisuseError, SetupError, UnsupportedOperatorError
 from tacit.operators.rewrites import rewrite
 
@@ -62,7 +63,10 @@ def of_exported(exported: ExportedProgram) -> Draft:
             exported.graph.erase_node(node)
     _check_shapes(exported)
     _check_missing(exported.graph)
-    return _Conversion(exported).draft
+    draft = _Conversion(exported).draft
+    # What follows from constants alone may have been made by operators that no program may call.
+    normalise(draft)
+    return draft
 
 
 class _Conversion:

@@ -7,7 +7,7 @@ import torch
 from torch import fx
 
 from tacit.compile.allowed import is_pure
-from tacit.compile.draft import Draft, Node, calls
+from tacit.compile.draft import Draft, Node
 
 aten = torch.ops.aten
 
@@ -44,7 +44,7 @@ def _normalise(draft: Draft, node: Node) -> None:
         draft.graph.erase_node(node)
     elif _is_known(draft, node):
         _compute(draft, node)
-    elif node.target in CASTS:
+    else:
         node.kwargs = {name: value for name, value in node.kwargs.items() if name not in PLACES}
 
 
@@ -76,32 +76,3 @@ def _compute(draft: Draft, node: Node) -> None:
     if isinstance(result, torch.Tensor):
         node.replace_all_uses_with(draft.add_constant(node.name, result))
         draft.graph.erase_node(node)
-
-
-def truncations(draft: Draft) -> int:
-    """How many operators bring a product back to the scale of what it is a product of."""
-    return sum(1 for _ in calls(draft.graph, *TRUNCATING))
-
-
-#: Operators whose results are truncated.
-TRUNCATING = (
-    aten.convolution.default,
-    aten.conv1d.default,
-    aten.conv2d.default,
-    aten.conv3d.default,
-    aten.linear.default,
-    aten.matmul.default,
-    aten.mm.default,
-    aten.addmm.default,
-    aten.bmm.default,
-    aten.mul.Tensor,
-    aten.mul.Scalar,
-    aten.div.Tensor,
-    aten.div.Scalar,
-    aten.avg_pool2d.default,
-    aten.adaptive_avg_pool2d.default,
-    aten._adaptive_avg_pool2d.default,
-    aten.mean.dim,
-    aten.batch_norm.default,
-    aten._native_batch_norm_legit_no_training.default,
-)
