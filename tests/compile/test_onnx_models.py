@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from torch import nn
+from torchvision import models
 
 from tacit.compile.importers import onnx as importer
 from tacit.compile.importers.imported import Imported
@@ -89,7 +91,6 @@ def test_what_is_public(tmp_path: Path) -> None:
 
 
 def test_bert_layer(tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     settings = transformers.BertConfig(
         hidden_size=32, num_attention_heads=4, intermediate_size=64, num_hidden_layers=1, vocab_size=50
@@ -136,7 +137,6 @@ def test_less_usual_layers(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2", "squeezenet1_1", "densenet121"])
 def test_torchvision(name: str, tmp_path: Path) -> None:
-    models = pytest.importorskip("torchvision.models")
     torch.manual_seed(0)
     model = models.get_model(name, weights=None, num_classes=10)
     for each in model.modules():
