@@ -25,6 +25,13 @@ impl Group {
         }
     }
 
+    /// Words of which all those of `other` are taken away.
+    pub fn difference(self, words: &[u64], other: &[u64]) -> Vec<u64> {
+        let mut difference = words.to_vec();
+        self.subtract(&mut difference, other);
+        difference
+    }
+
     /// Takes all words of `other` away.
     pub fn subtract(self, from: &mut [u64], other: &[u64]) {
         match self {

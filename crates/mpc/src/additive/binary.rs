@@ -12,6 +12,7 @@
 
 use super::{Additive, planes};
 use crate::correlations::drawn::{BitFactor, BitTriples, RingWithBits};
+use crate::correlations::once::{Column, Hidden, Mask};
 use crate::dense::{self, Run, concatenate, extract, runs};
 use crate::group::Group;
 use crate::tree::prefix_carries;
@@ -22,9 +23,10 @@ use ring::planes::{split, words_of};
 struct Class {
     /// Of each factor.
     bits: usize,
-    /// The left one, then the right ones, each masked.
-    factors: Vec<Vec<u64>>,
-    masks: BitTriples,
+    /// The left factor's mask.
+    left: Column,
+    /// The mask of each right one, and its product with the left one.
+    rights: Vec<[Column; 2]>,
 }
 
 impl Additive {
@@ -36,11 +38,18 @@ impl Additive {
             cut.extend(rights.chunks(2).map(|two| Join::new(left, two.to_vec())));
         }
         let mut classes = Vec::with_capacity(2);
+        let (mut factors, mut lengths) = (Vec::new(), Vec::new());
         for rights in 1..=2 {
-            classes.push(self.class(&cut, rights)?);
+            let class = self.class(&cut, rights, &mut factors)?;
+            lengths.resize(factors.len(), class.as_ref().map_or(0, |class| class.bits));
+            classes.push(class);
         }
-        let factors = classes.iter().flatten().flat_map(Class::factors);
-        let opened = self.open(Group::Binary, concatenate(&factors.collect::<Vec<_>>()))?;
+        let message = Hidden::pack(factors, |factors| {
+            let factors = factors.into_iter().zip(lengths);
+            let runs = factors.map(|(words, bits)| Run { words, bits });
+            concatenate(&runs.collect::<Vec<_>>())
+        });
+        let opened = self.open(Group::Binary, message)?;
         let first = if self.is_first() { u64::MAX } else { 0 };
         let mut start = 0;
         let mut products = [1, 2].map(|rights| vec![Vec::new(); rights]);
@@ -63,8 +72,14 @@ impl Additive {
         Ok(all)
     }
 
-    /// The joins with so many right factors, masked, if there are any.
-    fn class(&mut self, joins: &[Join], rights: usize) -> Result<Option<Class>> {
+    /// The joins with so many right factors, if there are any; `hidden` takes their factors: the left one, then the
+    /// right ones.
+    fn class(
+        &mut self,
+        joins: &[Join],
+        rights: usize,
+        hidden: &mut Vec<Hidden>,
+    ) -> Result<Option<Class>> {
         let members = joins.iter().filter(|join| join.rights.len() == rights);
         let factor = |at: usize| {
             let factors = members.clone().map(|join| match at {
@@ -78,19 +93,23 @@ impl Additive {
         if bits == 0 {
             return Ok(None);
         }
-        let masks = self.supply.bit_triples(rights, bits)?;
-        let mut factors: Vec<Vec<u64>> = (0..=rights).map(factor).collect();
-        let of_rights = masks.rights.iter().map(|right| &right.mask);
-        for (factor, mask) in factors
-            .iter_mut()
-            .zip(std::iter::once(&masks.left).chain(of_rights))
-        {
-            Group::Binary.add(factor, mask);
-        }
+        let mut hide = |at: usize, mask: Mask| {
+            let (factor, [mask]) = Mask::hide([mask], |[mask]| {
+                let mut masked = factor(at);
+                Group::Binary.add(&mut masked, mask);
+                masked
+            });
+            hidden.push(factor);
+            mask
+        };
+        let BitTriples { left, rights } = self.supply.bit_triples(rights, bits)?;
+        let left = hide(0, left);
+        let rights = (1..).zip(rights);
+        let rights = rights.map(|(at, BitFactor { mask, product })| [hide(at, mask), product]);
         Ok(Some(Class {
             bits,
-            factors,
-            masks,
+            left,
+            rights: rights.collect(),
         }))
     }
 
@@ -102,10 +121,12 @@ impl Additive {
         if n == 0 {
             return Ok(Bits::new(width, 0, vec![Vec::new()]));
         }
-        let RingWithBits { r, bits: shared } = self.supply.ring_with_bits(width, n)?;
-        let opened = self.open_masked(x, &r, width as u32)?;
+        let RingWithBits { r, bits } = self.supply.ring_with_bits(width, n)?;
+        let opened = self.open_masked(x, r, width as u32)?;
         let mut public = vec![0; width * words_of(n)];
         split(&opened, width, &mut public);
+        // They become the adder's sums.
+        let shared = bits.into_words();
         let both = shared.iter().zip(&public).map(|(r, c)| r & c).collect();
         let generate = Bits::new(width, n, vec![both]);
         let mut sum = Bits::new(width, n, vec![shared]);
@@ -131,18 +152,15 @@ impl Additive {
     }
 
     /// Opens x − r mod 2^width.
-    pub(super) fn open_masked(&mut self, x: &[u64], r: &[u64], width: u32) -> Result<Vec<u64>> {
-        let masked = x.iter().zip(r).map(|(x, r)| x.wrapping_sub(*r)).collect();
-        self.open_low(masked, width)
+    pub(super) fn open_masked(&mut self, x: &[u64], r: Mask, width: u32) -> Result<Vec<u64>> {
+        let (hidden, _) = Mask::hide([r], |[r]| {
+            x.iter().zip(r).map(|(x, r)| x.wrapping_sub(*r)).collect()
+        });
+        self.open_low(hidden, width)
     }
 }
 
 impl Class {
-    fn factors(&self) -> impl Iterator<Item = Run<'_>> {
-        let bits = self.bits;
-        self.factors.iter().map(move |words| Run { words, bits })
-    }
-
     /// The product of each right factor, from the opened factors of all classes; this one's begin at bit `start`,
     /// which becomes their end.
     fn multiply(self, opened: &[u64], start: &mut usize, first: u64) -> Vec<Vec<u64>> {
@@ -151,21 +169,26 @@ impl Class {
             *start += self.bits;
             factor
         };
-        let (d, a) = (next(), &self.masks.left);
-        let multiply = |right: BitFactor| {
-            let (e, b, mut product) = (next(), right.mask, right.product);
-            blocks::for_each(
-                [&mut product],
-                [&d, &e, a, &b],
-                #[inline(always)]
-                |_, [c], [d, e, a, b]| {
-                    for i in 0..c.len() {
-                        c[i] ^= d[i] & (b[i] ^ (e[i] & first)) ^ (e[i] & a[i]);
-                    }
-                },
-            );
-            product
-        };
-        self.masks.rights.into_iter().map(multiply).collect()
+        let d = next();
+        Column::spend([self.left], |[a]| {
+            let multiply = |[mask, product]: [Column; 2]| {
+                // The result takes its place.
+                let (e, mut product) = (next(), product.into_words());
+                Column::spend([mask], |[b]| {
+                    blocks::for_each(
+                        [&mut product],
+                        [&d, &e, a, b],
+                        #[inline(always)]
+                        |_, [c], [d, e, a, b]| {
+                            for i in 0..c.len() {
+                                c[i] ^= d[i] & (b[i] ^ (e[i] & first)) ^ (e[i] & a[i]);
+                            }
+                        },
+                    );
+                });
+                product
+            };
+            self.rights.into_iter().map(multiply).collect()
+        })
     }
 }

@@ -51,11 +51,12 @@ impl Additive {
             return Ok(Bits::new(leaves.outputs(), 0, vec![Vec::new()]));
         }
         let masks = self.supply.ring_with_monomials(wanted, positions, n)?;
-        let mut public = self.open_masked(x, &masks.r, width as u32)?;
+        let mut public = self.open_masked(x, masks.r, width as u32)?;
         if less > 0 {
             public.iter_mut().for_each(|c| *c = c.wrapping_sub(less));
         }
-        let mut monomials = masks.monomials;
+        // They are evaluated where they lie.
+        let mut monomials = masks.monomials.into_words();
         let bits = leaves.evaluate(&mut monomials, &public, self.is_first());
         Ok(Bits::new(leaves.outputs(), n, vec![bits]))
     }

@@ -9,6 +9,7 @@
 //! parties there is nothing to hide, as each computes the other's share from its own and the result.
 
 use super::{Additive, planes};
+use crate::correlations::once::Hidden;
 use crate::dense;
 use crate::group::Group;
 use crate::{Bits, Recipient, Result};
@@ -99,10 +100,11 @@ impl Additive {
     }
 
     /// Opens words that a mask hides already, to all; each counts with its low `bits` only.
-    pub(super) fn open_low(&mut self, mut share: Vec<u64>, bits: u32) -> Result<Vec<u64>> {
+    pub(super) fn open_low(&mut self, hidden: Hidden, bits: u32) -> Result<Vec<u64>> {
         if bits == 64 {
-            return self.open(Group::Additive, share);
+            return self.open(Group::Additive, hidden);
         }
+        let mut share = hidden.into_message();
         let n = share.len();
         let mut packed = vec![0; ring::pack::packed_words(n, bits)];
         ring::pack::pack_low(&share, bits, &mut packed);
@@ -123,8 +125,8 @@ impl Additive {
     }
 
     /// Opens what a mask hides already, to all.
-    pub(super) fn open(&mut self, group: Group, share: Vec<u64>) -> Result<Vec<u64>> {
-        let opened = self.exchange(group, share, Recipient::All)?;
+    pub(super) fn open(&mut self, group: Group, hidden: Hidden) -> Result<Vec<u64>> {
+        let opened = self.exchange(group, hidden.into_message(), Recipient::All)?;
         let opened = opened.expect("opened to all");
         #[cfg(feature = "mutation")]
         self.show(&opened);

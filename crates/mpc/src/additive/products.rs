@@ -8,7 +8,8 @@
 //! **Operands that are used again.** A named operand is masked and opened once; afterwards only the
 //! source's product of its mask with the other one's is new. What is opened is a function of the operand
 //! and its mask alone, so using it again opens nothing more; the caller warrants that a name always
-//! stands for the same value ([`crate::Operand`]).
+//! stands for the same value ([`crate::Operand`]). So this mask is kept on purpose, beside what it has hidden
+//! ([`Masked`]); all other words of the source are used once, by their types ([`crate::correlations::once`]).
 //!
 //! **Squares:** one mask and one opening: x² = E(x + a) + a².
 //!
@@ -17,11 +18,13 @@
 use super::{Additive, only};
 use crate::blocks;
 use crate::correlations::drawn::{MaskedProduct, Squares, Triples};
-use crate::correlations::job::Mask;
+use crate::correlations::job::Origin;
+use crate::correlations::once::{Column, Mask};
 use crate::group::Group;
 use crate::{Bilinear, Error, Operand, Result};
 
-/// An operand whose masked value is open: x − a, and this party's share of a.
+/// An operand whose masked value is open: x − a, and this party's share of a, which has hidden its value and hides no
+/// other. A named operand's goes into one product after another.
 pub(super) struct Masked {
     opened: Vec<u64>,
     mask: Vec<u64>,
@@ -48,21 +51,21 @@ impl Additive {
                 self.elementwise(*n, only(x.parts), only(y.parts), out)
             };
         }
-        let masks = [self.mask_of(x, None)?, self.mask_of(y, Some(x))?];
-        let masks = self.supply.masked_product(map, masks[0], masks[1])?;
+        let origins = [self.origin(x, None)?, self.origin(y, Some(x))?];
+        let masks = self.supply.masked_product(map, origins[0], origins[1])?;
         self.with_masks(map, x, y, masks, out)
     }
 
     /// Whether an operand's mask is new; `before` is the operand that is masked before it.
-    fn mask_of(&self, operand: &Operand, before: Option<&Operand>) -> Result<Mask> {
+    fn origin(&self, operand: &Operand, before: Option<&Operand>) -> Result<Origin> {
         let Some(name) = operand.name else {
-            return Ok(Mask::Fresh);
+            return Ok(Origin::Fresh);
         };
         let kept = self.masked.get(&name).map(|masked| masked.mask.len());
         let same = before.filter(|before| before.name == Some(name));
         match kept.or(same.map(|before| only(before.parts).len())) {
-            None => Ok(Mask::Keep(name)),
-            Some(n) if n == only(operand.parts).len() => Ok(Mask::Kept(name)),
+            None => Ok(Origin::Keep(name)),
+            Some(n) if n == only(operand.parts).len() => Ok(Origin::Kept(name)),
             Some(n) => Err(Error::misuse(format!(
                 "operand {name} had {n} elements before; forget a name before it stands for another value"
             ))),
@@ -77,22 +80,24 @@ impl Additive {
         masks: MaskedProduct,
         out: &mut [u64],
     ) -> Result<()> {
-        let mut message = Vec::new();
-        for (operand, mask) in [(x, &masks.x), (y, &masks.y)] {
-            if let Some(mask) = mask {
-                let start = message.len();
-                message.extend_from_slice(only(operand.parts));
-                Group::Additive.subtract(&mut message[start..], mask);
+        let x_is_new = masks.x.is_some();
+        let (hidden, [of_x, of_y]) = Mask::hide_new([masks.x, masks.y], |masks| {
+            let mut message = Vec::new();
+            for (operand, mask) in [x, y].into_iter().zip(masks) {
+                if let Some(mask) = mask {
+                    let start = message.len();
+                    message.extend_from_slice(only(operand.parts));
+                    Group::Additive.subtract(&mut message[start..], mask);
+                }
             }
-        }
-        let mut of_x = self.open(Group::Additive, message)?;
-        let of_y = of_x.split_off(masks.x.as_ref().map_or(0, Vec::len));
-        let new = [(x, masks.x, of_x), (y, masks.y, of_y)];
+            message
+        });
+        let mut left = self.open(Group::Additive, hidden)?;
+        let right = left.split_off(if x_is_new { only(x.parts).len() } else { 0 });
+        let new = [(x, of_x, left), (y, of_y, right)];
         let once = new.map(|(operand, mask, opened)| {
-            let masked = Masked {
-                opened,
-                mask: mask?,
-            };
+            let mask = mask?.into_words();
+            let masked = Masked { opened, mask };
             match operand.name {
                 None => Some(masked),
                 Some(name) => {
@@ -112,61 +117,67 @@ impl Additive {
             (&of_x.opened, &of_y.mask),
         ];
         map.evaluate(out, &terms);
-        Group::Additive.add(out, &masks.product);
+        Column::spend([masks.product], |[c]| Group::Additive.add(out, c));
         Ok(())
     }
 
     fn elementwise(&mut self, n: usize, x: &[u64], y: &[u64], out: &mut [u64]) -> Result<()> {
         let Triples { a, b, product } = self.supply.triples(n)?;
-        let mut message = vec![0; 2 * n];
-        let (left, right) = message.split_at_mut(n);
-        blocks::for_each(
-            [left, right],
-            [x, y, &a, &b],
-            #[inline(always)]
-            |_, [e, d], [x, y, a, b]| {
-                for i in 0..x.len() {
-                    e[i] = x[i].wrapping_sub(a[i]);
-                    d[i] = y[i].wrapping_sub(b[i]);
-                }
-            },
-        );
-        let opened = self.open(Group::Additive, message)?;
+        let (hidden, [_, b]) = Mask::hide([a, b], |[a, b]| {
+            let mut message = vec![0; 2 * n];
+            let (left, right) = message.split_at_mut(n);
+            blocks::for_each(
+                [left, right],
+                [x, y, a, b],
+                #[inline(always)]
+                |_, [e, d], [x, y, a, b]| {
+                    for i in 0..x.len() {
+                        e[i] = x[i].wrapping_sub(a[i]);
+                        d[i] = y[i].wrapping_sub(b[i]);
+                    }
+                },
+            );
+            message
+        });
+        let opened = self.open(Group::Additive, hidden)?;
         let (e, d) = opened.split_at(n);
-        blocks::for_each(
-            [out],
-            [x, d, e, &b, &product],
-            #[inline(always)]
-            |_, [out], [x, d, e, b, c]| {
-                for i in 0..x.len() {
-                    let both = x[i]
-                        .wrapping_mul(d[i])
-                        .wrapping_add(e[i].wrapping_mul(b[i]));
-                    out[i] = both.wrapping_add(c[i]);
-                }
-            },
-        );
+        Column::spend([b, product], |[b, product]| {
+            blocks::for_each(
+                [out],
+                [x, d, e, b, product],
+                #[inline(always)]
+                |_, [out], [x, d, e, b, c]| {
+                    for i in 0..x.len() {
+                        let both = x[i]
+                            .wrapping_mul(d[i])
+                            .wrapping_add(e[i].wrapping_mul(b[i]));
+                        out[i] = both.wrapping_add(c[i]);
+                    }
+                },
+            );
+        });
         Ok(())
     }
 
     fn square(&mut self, x: &[u64], out: &mut [u64]) -> Result<()> {
         let n = x.len();
         let Squares { a, square } = self.supply.squares(n)?;
-        let mut message = x.to_vec();
-        Group::Additive.subtract(&mut message, &a);
-        let opened = self.open(Group::Additive, message)?;
-        blocks::for_each(
-            [out],
-            [x, &opened, &a, &square],
-            #[inline(always)]
-            |_, [out], [x, e, a, c]| {
-                for i in 0..x.len() {
-                    out[i] = e[i]
-                        .wrapping_mul(x[i].wrapping_add(a[i]))
-                        .wrapping_add(c[i]);
-                }
-            },
-        );
+        let (hidden, [a]) = Mask::hide([a], |[a]| Group::Additive.difference(x, a));
+        let opened = self.open(Group::Additive, hidden)?;
+        Column::spend([a, square], |[a, square]| {
+            blocks::for_each(
+                [out],
+                [x, &opened, a, square],
+                #[inline(always)]
+                |_, [out], [x, e, a, c]| {
+                    for i in 0..x.len() {
+                        out[i] = e[i]
+                            .wrapping_mul(x[i].wrapping_add(a[i]))
+                            .wrapping_add(c[i]);
+                    }
+                },
+            );
+        });
         Ok(())
     }
 }

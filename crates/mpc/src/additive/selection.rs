@@ -9,6 +9,8 @@
 
 use super::{Additive, planes};
 use crate::bits::{bit_at, flip, one_plane};
+use crate::correlations::drawn::{RingBits, Selections};
+use crate::correlations::once::{Column, Hidden, Mask};
 use crate::dense;
 use crate::group::Group;
 use crate::{Bits, Result, blocks};
@@ -20,34 +22,35 @@ impl Additive {
         if n == 0 {
             return Ok(());
         }
-        let masks = self.supply.selections(n)?;
-        let bits = masked(bit, &masks.bit);
-        let mut words = x.to_vec();
-        Group::Additive.subtract(&mut words, &masks.a);
-        let (v, e) = self.open_both(bits, words)?;
+        let Selections {
+            bit: mask,
+            a,
+            word,
+            chosen,
+        } = self.supply.selections(n)?;
+        let (words, _) = Mask::hide([a], |[a]| Group::Additive.difference(x, a));
+        let (v, e) = self.open_both(hidden(bit, mask), words)?;
         let v = &v[..];
-        let inputs = [x, &e, &masks.word, &masks.chosen];
-        blocks::for_each(
-            [out],
-            inputs,
-            #[inline(always)]
-            |at, [out], [x, e, beta, chosen]| {
-                for i in 0..x.len() {
-                    let v = bit_at(v, at + i);
-                    let masked = e[i].wrapping_mul(beta[i]).wrapping_add(chosen[i]);
-                    out[i] = v.wrapping_mul(x[i]).wrapping_add(flip(masked, v));
-                }
-            },
-        );
+        Column::spend([word, chosen], |[word, chosen]| {
+            blocks::for_each(
+                [out],
+                [x, &e, word, chosen],
+                #[inline(always)]
+                |at, [out], [x, e, beta, chosen]| {
+                    for i in 0..x.len() {
+                        let v = bit_at(v, at + i);
+                        let masked = e[i].wrapping_mul(beta[i]).wrapping_add(chosen[i]);
+                        out[i] = v.wrapping_mul(x[i]).wrapping_add(flip(masked, v));
+                    }
+                },
+            );
+        });
         Ok(())
     }
 
     /// Opens bits and words in one round.
-    fn open_both(
-        &mut self,
-        mut bits: Vec<u64>,
-        mut words: Vec<u64>,
-    ) -> Result<(Vec<u64>, Vec<u64>)> {
+    fn open_both(&mut self, bits: Hidden, words: Hidden) -> Result<(Vec<u64>, Vec<u64>)> {
+        let (mut bits, mut words) = (bits.into_message(), words.into_message());
         let (me, parties) = (self.channel.party(), self.channel.parties());
         let message = [bits.as_slice(), &words].concat();
         for peer in (0..parties).filter(|peer| *peer != me) {
@@ -71,29 +74,32 @@ impl Additive {
         if n == 0 {
             return Ok(());
         }
-        let masks = self.supply.ring_bits(n)?;
-        let opened = self.open(Group::Binary, masked(bit, &masks.bit))?;
+        let RingBits { bit: mask, word } = self.supply.ring_bits(n)?;
+        let opened = self.open(Group::Binary, hidden(bit, mask))?;
         let (v, first) = (&opened[..], u64::from(self.is_first()));
-        blocks::for_each(
-            [out],
-            [&masks.word],
-            #[inline(always)]
-            |at, [out], [beta]| {
-                for i in 0..beta.len() {
-                    let v = bit_at(v, at + i);
-                    out[i] = flip(beta[i], v).wrapping_add(v & first);
-                }
-            },
-        );
+        Column::spend([word], |[word]| {
+            blocks::for_each(
+                [out],
+                [word],
+                #[inline(always)]
+                |at, [out], [beta]| {
+                    for i in 0..beta.len() {
+                        let v = bit_at(v, at + i);
+                        out[i] = flip(beta[i], v).wrapping_add(v & first);
+                    }
+                },
+            );
+        });
         Ok(())
     }
 }
 
 /// b ⊕ β. A mask ends with its last bit: whatever lies beyond in the plane's last word must not be opened.
-fn masked(bit: &Bits, mask: &[u64]) -> Vec<u64> {
+fn hidden(bit: &Bits, mask: Mask) -> Hidden {
     let bits = dense::packed(planes(bit), bit.len());
-    bits.iter()
-        .zip(mask)
-        .map(|(bit, mask)| bit ^ mask)
-        .collect()
+    let (hidden, _) = Mask::hide([mask], |[mask]| {
+        let both = bits.iter().zip(mask);
+        both.map(|(bit, mask)| bit ^ mask).collect()
+    });
+    hidden
 }

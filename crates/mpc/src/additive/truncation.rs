@@ -29,9 +29,9 @@
 use super::Additive;
 use crate::bits::{bit_at, flip};
 use crate::correlations::drawn::{CrossBits, Truncations};
+use crate::correlations::once::{Column, Mask};
 use crate::group::Group;
 use crate::{Result, Shift, blocks};
-use ring::planes::words_of;
 
 impl Additive {
     pub(super) fn truncate_words(
@@ -92,48 +92,51 @@ impl Additive {
 
     fn truncate_between_two(&mut self, x: &[u64], f: u32, out: &mut [u64]) -> Result<()> {
         let n = x.len();
-        let CrossBits { bit: mask, product } = self.supply.cross_bits(f, n)?;
+        let CrossBits { bit, product } = self.supply.cross_bits(f, n)?;
         let offset = if self.is_first() { (1 << 62) - 1 } else { 0 };
-        let mut mine = vec![0; words_of(n)];
-        for (high, x) in mine.iter_mut().zip(x.chunks(64)) {
-            for (i, x) in x.iter().enumerate() {
-                *high |= (x.wrapping_add(offset) >> 63) << i;
+        let (hidden, [bit]) = Mask::hide([bit], |[bit]| {
+            let mut highest = bit.to_vec();
+            for (high, x) in highest.iter_mut().zip(x.chunks(64)) {
+                for (i, x) in x.iter().enumerate() {
+                    *high ^= (x.wrapping_add(offset) >> 63) << i;
+                }
             }
-        }
-        mine.iter_mut()
-            .zip(&mask)
-            .for_each(|(bit, mask)| *bit ^= mask);
+            highest
+        });
         let peer = 1 - self.channel.party();
+        let mine = hidden.into_message();
         self.channel.send(peer, mine.clone())?;
         self.0.round()?;
         let theirs = self.channel.receive(peer, mine.len())?;
         #[cfg(feature = "mutation")]
         self.show(&theirs);
         let first = self.is_first();
-        let (mine, theirs, mask) = (&mine[..], &theirs[..], &mask[..]);
-        blocks::for_each(
-            [out],
-            [x, &product],
-            #[inline(always)]
-            |at, [out], [x, product]| {
-                for i in 0..x.len() {
-                    let [own, other, secret] =
-                        [mine, theirs, mask].map(|plane| bit_at(plane, at + i));
-                    let s = x[i].wrapping_add(offset);
-                    // AB from the opened bits a', b': party 0 adds a'b' + b'(1 − 2a')α, party 1 a'(1 − 2b')β.
-                    let mut both = flip(flip(product[i], own), other);
-                    both = both.wrapping_add(other.wrapping_mul(flip(secret, own)));
-                    let mut constant = 0;
-                    if first {
-                        both = both.wrapping_add(own & other);
-                        constant = 1_u64.wrapping_sub(1 << (62 - f));
+        let (mine, theirs) = (&mine[..], &theirs[..]);
+        Column::spend([bit, product], |[bit, product]| {
+            blocks::for_each(
+                [out],
+                [x, product],
+                #[inline(always)]
+                |at, [out], [x, product]| {
+                    for i in 0..x.len() {
+                        let [own, other, secret] =
+                            [mine, theirs, bit].map(|plane| bit_at(plane, at + i));
+                        let s = x[i].wrapping_add(offset);
+                        // AB from the opened bits a', b': party 0 adds a'b' + b'(1 − 2a')α, party 1 a'(1 − 2b')β.
+                        let mut both = flip(flip(product[i], own), other);
+                        both = both.wrapping_add(other.wrapping_mul(flip(secret, own)));
+                        let mut constant = 0;
+                        if first {
+                            both = both.wrapping_add(own & other);
+                            constant = 1_u64.wrapping_sub(1 << (62 - f));
+                        }
+                        out[i] = (s >> f)
+                            .wrapping_add(both.wrapping_sub(s >> 63) << (64 - f))
+                            .wrapping_add(constant);
                     }
-                    out[i] = (s >> f)
-                        .wrapping_add(both.wrapping_sub(s >> 63) << (64 - f))
-                        .wrapping_add(constant);
-                }
-            },
-        );
+                },
+            );
+        });
         Ok(())
     }
 
@@ -141,34 +144,39 @@ impl Additive {
         let n = x.len();
         let Truncations { r, shifted, top } = self.supply.truncations(f, n)?;
         let offset = if self.is_first() { 1 << 62 } else { 0 };
-        let mut message = vec![0; n];
-        blocks::for_each(
-            [&mut message],
-            [x, &r],
-            #[inline(always)]
-            |_, [c], [x, r]| {
-                for i in 0..x.len() {
-                    c[i] = x[i].wrapping_add(r[i]).wrapping_add(offset);
-                }
-            },
-        );
-        let opened = self.open(Group::Additive, message)?;
+        let (hidden, _) = Mask::hide([r], |[r]| {
+            let mut message = vec![0; n];
+            blocks::for_each(
+                [&mut message],
+                [x, r],
+                #[inline(always)]
+                |_, [c], [x, r]| {
+                    for i in 0..x.len() {
+                        c[i] = x[i].wrapping_add(r[i]).wrapping_add(offset);
+                    }
+                },
+            );
+            message
+        });
+        let opened = self.open(Group::Additive, hidden)?;
         let constant = 1_u64 << (62 - f);
         let first = self.is_first();
-        blocks::for_each(
-            [out],
-            [&opened, &shifted, &top],
-            #[inline(always)]
-            |_, [out], [c, shifted, top]| {
-                for i in 0..c.len() {
-                    let wrapped = top[i].wrapping_mul(1 - (c[i] >> 63)) << (64 - f);
-                    out[i] = wrapped.wrapping_sub(shifted[i]);
-                    if first {
-                        out[i] = out[i].wrapping_add(c[i] >> f).wrapping_sub(constant);
+        Column::spend([shifted, top], |[shifted, top]| {
+            blocks::for_each(
+                [out],
+                [&opened, shifted, top],
+                #[inline(always)]
+                |_, [out], [c, shifted, top]| {
+                    for i in 0..c.len() {
+                        let wrapped = top[i].wrapping_mul(1 - (c[i] >> 63)) << (64 - f);
+                        out[i] = wrapped.wrapping_sub(shifted[i]);
+                        if first {
+                            out[i] = out[i].wrapping_add(c[i] >> f).wrapping_sub(constant);
+                        }
                     }
-                }
-            },
-        );
+                },
+            );
+        });
         Ok(())
     }
 }

@@ -11,8 +11,8 @@
 //! other parties' pseudo-random shares of them, which are uniform to it as long as one other party is
 //! honest.
 
-use super::job::{ENCODED, Job, Mask, SizedColumn};
-use super::kind::{Column, Kind};
+use super::job::{ENCODED, Job, Origin, SizedColumn};
+use super::kind::{Kind, Shape};
 use super::{CHANNEL, Source};
 use crate::{Error, Name, Result};
 use net::{Channel, Mesh, Reading};
@@ -209,19 +209,19 @@ impl Dealer {
     /// The whole mask of an operand of n elements, new ones from `new`.
     fn mask(
         &mut self,
-        mask: Mask,
+        origin: Origin,
         n: usize,
         new: &mut impl Iterator<Item = Vec<u64>>,
     ) -> Result<Arc<Vec<u64>>> {
         let mut take = || Arc::new(new.next().expect("a column for each new mask"));
-        match mask {
-            Mask::Fresh => Ok(take()),
-            Mask::Keep(name) => {
+        match origin {
+            Origin::Fresh => Ok(take()),
+            Origin::Keep(name) => {
                 let whole = take();
                 self.kept.keep(name, Arc::clone(&whole))?;
                 Ok(whole)
             }
-            Mask::Kept(name) => {
+            Origin::Kept(name) => {
                 let kept = self.kept.masks.get(&name).filter(|kept| kept.len() == n);
                 let unknown = || Error::misuse("asked for a product with a mask that is not kept");
                 kept.cloned().ok_or_else(unknown)
@@ -261,30 +261,30 @@ fn expand(stream: &mut Stream, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
 /// Words of a column on its way to party 0.
 fn sent_words((shape, n): &SizedColumn) -> usize {
     match shape {
-        Column::Words(bits) => packed_words(*n, *bits),
-        Column::Planes(_) => shape.words(*n),
+        Shape::Words(bits) => packed_words(*n, *bits),
+        Shape::Planes(_) => shape.words(*n),
     }
 }
 
 fn packed(column: &[u64], sized: &SizedColumn) -> Vec<u64> {
     match sized.0 {
-        Column::Words(bits) => {
+        Shape::Words(bits) => {
             let mut words = vec![0; sent_words(sized)];
             pack_low(column, bits, &mut words);
             words
         }
-        Column::Planes(_) => column.to_vec(),
+        Shape::Planes(_) => column.to_vec(),
     }
 }
 
 fn unpacked(words: &[u64], (shape, n): &SizedColumn) -> Vec<u64> {
     match shape {
-        Column::Words(bits) => {
+        Shape::Words(bits) => {
             let mut column = vec![0; *n];
             unpack_low(words, *bits, &mut column);
             column
         }
-        Column::Planes(_) => words.to_vec(),
+        Shape::Planes(_) => words.to_vec(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a source is asked for: the same sequence at every party, since all run the same program.
 
-use super::kind::{Column, Kind};
+use super::kind::{Kind, Shape};
 use crate::leaves::Wanted;
 use crate::{Bilinear, Error, Name, Result};
 use ring::convolution::Convolution;
@@ -12,14 +12,14 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const ENCODED: usize = 24;
 
 /// A column with its number of elements.
-pub(crate) type SizedColumn = (Column, usize);
+pub(crate) type SizedColumn = (Shape, usize);
 
 /// Most elements of a batch or operand, and words of an answer: a message's limit.
 const MOST: u64 = 1 << 27;
 
-/// The mask of an operand.
+/// Where the mask of an operand comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mask {
+pub(crate) enum Origin {
     /// Uniform, for this product alone.
     Fresh,
     /// Uniform, and kept under this name.
@@ -34,20 +34,20 @@ pub(crate) enum Job {
     /// n correlations of a kind, n a multiple of 64.
     Batch { kind: Kind, n: usize },
     /// Masks a and b of two operands and map(a, b).
-    Product { map: Bilinear, x: Mask, y: Mask },
+    Product { map: Bilinear, x: Origin, y: Origin },
     /// A kept mask is wanted no more.
     Forget { name: Name },
 }
 
 /// Most correlations of a kind that may be asked for at once; a multiple of 64.
 pub(crate) fn most_at_once(kind: Kind) -> usize {
-    let words = |columns: Vec<Column>| columns.into_iter().map(|column| column.words(64) as u64);
+    let words = |columns: Vec<Shape>| columns.into_iter().map(|column| column.words(64) as u64);
     let longest = words(kind.free()).max().unwrap_or(1);
     let message = words(kind.derived()).sum();
     (MOST / longest.max(message) * 64).min(MOST) as usize
 }
 
-impl Mask {
+impl Origin {
     /// Whether the source makes it now.
     pub fn is_new(self) -> bool {
         !matches!(self, Self::Kept(_))
@@ -76,7 +76,7 @@ impl Job {
     pub fn columns(&self) -> (Vec<SizedColumn>, Vec<SizedColumn>) {
         match self {
             Self::Batch { kind, n } => {
-                let sized = |columns: Vec<Column>| columns.into_iter().map(|c| (c, *n)).collect();
+                let sized = |columns: Vec<Shape>| columns.into_iter().map(|c| (c, *n)).collect();
                 (sized(kind.free()), sized(kind.derived()))
             }
             Self::Product { map, x, y } => {
@@ -84,8 +84,8 @@ impl Job {
                 let masks = [(x, left), (y, right)];
                 let free = masks.into_iter().filter(|(mask, _)| mask.is_new());
                 (
-                    free.map(|(_, n)| (Column::Words(64), n)).collect(),
-                    vec![(Column::Words(64), out)],
+                    free.map(|(_, n)| (Shape::Words(64), n)).collect(),
+                    vec![(Shape::Words(64), out)],
                 )
             }
             Self::Forget { .. } => (Vec::new(), Vec::new()),
@@ -98,7 +98,7 @@ impl Job {
             Self::Batch { kind, n } => format!("{n} {kind}"),
             Self::Product { map, x, y } => {
                 let (left, right, out) = map.lengths();
-                let kept = |mask: &Mask| if mask.is_new() { "" } else { " kept" };
+                let kept = |origin: &Origin| if origin.is_new() { "" } else { " kept" };
                 let (x, y) = (kept(x), kept(y));
                 format!("masks for {}: {left}{x} by {right}{y} to {out}", map.name())
             }
@@ -138,8 +138,8 @@ impl Job {
                     .ok_or_else(malformed)? as usize,
             },
             Some(1) => Self::Product {
-                x: Mask::decode(&words[1..3]).ok_or_else(malformed)?,
-                y: Mask::decode(&words[3..5]).ok_or_else(malformed)?,
+                x: Origin::decode(&words[1..3]).ok_or_else(malformed)?,
+                y: Origin::decode(&words[3..5]).ok_or_else(malformed)?,
                 map: decode_map(&words[5..]).ok_or_else(malformed)?,
             },
             Some(2) => Self::Forget { name: words[1] },
@@ -329,7 +329,7 @@ mod tests {
             },
             Bilinear::Convolution(shape),
         ] {
-            let (x, y) = (Mask::Keep(3), Mask::Kept(u64::MAX));
+            let (x, y) = (Origin::Keep(3), Origin::Kept(u64::MAX));
             jobs.push(Job::Product { map, x, y });
         }
         jobs.push(Job::Forget { name: 9 });

@@ -78,14 +78,14 @@ impl fmt::Display for Kind {
 
 /// The shape of a column of n correlations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Column {
+pub(crate) enum Shape {
     /// n words, of which the low bits count.
     Words(u32),
     /// That many planes of n bits.
     Planes(usize),
 }
 
-impl Column {
+impl Shape {
     /// Words in memory.
     pub fn words(self, n: usize) -> usize {
         match self {
@@ -105,48 +105,48 @@ impl Column {
 
 impl Kind {
     /// The uniform columns.
-    pub(crate) fn free(self) -> Vec<Column> {
+    pub(crate) fn free(self) -> Vec<Shape> {
         match self {
-            Self::Triples => vec![Column::Words(64); 2],
-            Self::Squares | Self::Truncations { .. } => vec![Column::Words(64)],
-            Self::BitTriples { rights } => vec![Column::Planes(1); 1 + rights],
-            Self::RingBits | Self::CrossBits { .. } => vec![Column::Planes(1)],
-            Self::RingWithBits { width } => vec![Column::Words(width as u32)],
+            Self::Triples => vec![Shape::Words(64); 2],
+            Self::Squares | Self::Truncations { .. } => vec![Shape::Words(64)],
+            Self::BitTriples { rights } => vec![Shape::Planes(1); 1 + rights],
+            Self::RingBits | Self::CrossBits { .. } => vec![Shape::Planes(1)],
+            Self::RingWithBits { width } => vec![Shape::Words(width as u32)],
             Self::RingWithMonomials { wanted, positions } => {
-                vec![Column::Words(Leaves::new(wanted, positions).width() as u32)]
+                vec![Shape::Words(Leaves::new(wanted, positions).width() as u32)]
             }
-            Self::Selections => vec![Column::Planes(1), Column::Words(64)],
+            Self::Selections => vec![Shape::Planes(1), Shape::Words(64)],
         }
     }
 
     /// What follows from them.
-    pub(crate) fn derived(self) -> Vec<Column> {
+    pub(crate) fn derived(self) -> Vec<Shape> {
         match self {
-            Self::Triples | Self::Squares | Self::RingBits => vec![Column::Words(64)],
-            Self::BitTriples { rights } => vec![Column::Planes(1); rights],
-            Self::RingWithBits { width } => vec![Column::Planes(width)],
+            Self::Triples | Self::Squares | Self::RingBits => vec![Shape::Words(64)],
+            Self::BitTriples { rights } => vec![Shape::Planes(1); rights],
+            Self::RingWithBits { width } => vec![Shape::Planes(width)],
             Self::RingWithMonomials { wanted, positions } => {
-                vec![Column::Planes(Leaves::new(wanted, positions).monomials())]
+                vec![Shape::Planes(Leaves::new(wanted, positions).monomials())]
             }
-            Self::Truncations { bits } => vec![Column::Words(64), Column::Words(bits)],
-            Self::CrossBits { bits } => vec![Column::Words(bits)],
-            Self::Selections => vec![Column::Words(64); 2],
+            Self::Truncations { bits } => vec![Shape::Words(64), Shape::Words(bits)],
+            Self::CrossBits { bits } => vec![Shape::Words(bits)],
+            Self::Selections => vec![Shape::Words(64); 2],
         }
     }
 
     /// All columns of the batch, free ones first.
-    pub(crate) fn columns(self) -> Vec<Column> {
+    pub(crate) fn columns(self) -> Vec<Shape> {
         [self.free(), self.derived()].concat()
     }
 
     /// The columns of several batches, each with its number of correlations, as those of one.
     pub(crate) fn join(self, batches: &[(usize, Vec<Vec<u64>>)]) -> Vec<Vec<u64>> {
-        let join = |(at, shape): (usize, Column)| match shape {
-            Column::Words(_) => {
+        let join = |(at, shape): (usize, Shape)| match shape {
+            Shape::Words(_) => {
                 let columns = batches.iter().map(|(_, columns)| &columns[at][..]);
                 columns.collect::<Vec<_>>().concat()
             }
-            Column::Planes(planes) => {
+            Shape::Planes(planes) => {
                 let joined = |plane: usize| {
                     let of_batch = batches.iter().map(|(n, columns)| Run {
                         words: &columns[at][plane * words_of(*n)..][..words_of(*n)],

@@ -7,12 +7,13 @@
 //! | [`demand`] | what a session asked for, to be made again |
 //! | [`supply`] | the source on a thread of its own, and what it made and nobody took yet |
 //! | [`drawn`] | what is taken from it, a type for each kind |
+//! | [`once`] | masks and columns that are used once |
 //! | [`dealer`] | a member of the mesh that makes them, and its counterpart in the parties |
 //! | [`transfer`] | oblivious transfer between every two parties |
 //! | [`file`] | what any of them made in an earlier session, each run used once |
 //!
 //! Correlations are handed out by move, as typed values without `Clone`: to draw the same a second time does not
-//! compile, and an operation drops what it drew.
+//! compile, nor does hiding a second value behind a mask or opening what it hides a second time.
 
 pub mod dealer;
 mod demand;
@@ -20,6 +21,7 @@ pub(crate) mod drawn;
 pub mod file;
 pub(crate) mod job;
 pub(crate) mod kind;
+pub mod once;
 pub(crate) mod supply;
 pub(crate) mod transfer;
 

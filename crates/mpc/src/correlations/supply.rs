@@ -7,8 +7,8 @@
 
 use super::Source;
 use super::demand::Demand;
-use super::job::{Job, Mask, most_at_once};
-use super::kind::{Column, Kind};
+use super::job::{Job, Origin, most_at_once};
+use super::kind::{Kind, Shape};
 use crate::dense::extract;
 use crate::{Bilinear, Error, Name, Result};
 use net::interruption::is_interrupted;
@@ -99,9 +99,9 @@ impl Batch {
     /// The next n of those that are left, copied out of all; the rest stays where it lies.
     fn split_off(&mut self, n: usize) -> Self {
         let start = self.gone;
-        let copied = |(column, shape): (&Vec<u64>, Column)| match shape {
-            Column::Words(_) => column[start..start + n].to_vec(),
-            Column::Planes(_) => {
+        let copied = |(column, shape): (&Vec<u64>, Shape)| match shape {
+            Shape::Words(_) => column[start..start + n].to_vec(),
+            Shape::Planes(_) => {
                 let planes = column.chunks_exact(words_of(self.n));
                 let planes: Vec<_> = planes.map(|plane| extract(plane, start, n)).collect();
                 planes.concat()
@@ -260,10 +260,10 @@ impl Supply {
     }
 
     /// Masks that are new, x before y, and the product of both.
-    pub(super) fn product(&mut self, map: &Bilinear, x: Mask, y: Mask) -> Result<Columns> {
+    pub(super) fn product(&mut self, map: &Bilinear, x: Origin, y: Origin) -> Result<Columns> {
         let (kept, other_is_left) = match (x, y) {
-            (Mask::Fresh, Mask::Kept(name)) => (name, true),
-            (Mask::Kept(name), Mask::Fresh) => (name, false),
+            (Origin::Fresh, Origin::Kept(name)) => (name, true),
+            (Origin::Kept(name), Origin::Fresh) => (name, false),
             _ => {
                 let result = self.request(Job::Product { map: *map, x, y });
                 return self.wait(&result);
@@ -353,7 +353,6 @@ impl Drop for Supply {
 mod tests {
     use super::*;
     use crate::bits::bit_at;
-    use crate::correlations::drawn::RingWithBits;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Makes zeros until it fails.
@@ -368,7 +367,7 @@ mod tests {
                 .checked_sub(1)
                 .ok_or_else(|| Error::misuse("the source broke"))?;
             let (free, derived) = job.columns();
-            let zeros = |(shape, n): (Column, usize)| vec![0; shape.words(n)];
+            let zeros = |(shape, n): (Shape, usize)| vec![0; shape.words(n)];
             Ok(free.into_iter().chain(derived).map(zeros).collect())
         }
 
@@ -388,8 +387,10 @@ mod tests {
             let mut supply = Supply::start(source, Patience::default(), false).unwrap();
             let mut failures = 0;
             for _ in 0..8 {
-                let triples = supply.triples(700).map(|drawn| drawn.product);
-                let squares = supply.squares(700).map(|drawn| drawn.square);
+                let triples = supply
+                    .take(Kind::Triples, 700)
+                    .map(|[.., product]: [_; 3]| product);
+                let squares = supply.take(Kind::Squares, 700).map(|[_, square]| square);
                 for made in [triples, squares] {
                     match made {
                         Ok(column) => assert_eq!(column.len(), 700),
@@ -403,6 +404,7 @@ mod tests {
             assert!(failures > 0);
         }
     }
+
     /// Makes columns of which every word, and every bit, says where it stands in the order of making.
     #[derive(Default)]
     struct Numbered {
@@ -422,8 +424,8 @@ mod tests {
             let first = self.made.fetch_add(n, Ordering::Relaxed);
             let word = |at: usize| (0..64).fold(0, |word, i| word | numbered_bit(at + i) << i);
             let column = |shape| match shape {
-                Column::Words(_) => (first..first + n).map(|at| at as u64).collect(),
-                Column::Planes(planes) => (0..planes)
+                Shape::Words(_) => (first..first + n).map(|at| at as u64).collect(),
+                Shape::Planes(planes) => (0..planes)
                     .flat_map(|plane| (0..n).step_by(64).map(move |at| word(first + at + plane)))
                     .collect(),
             };
@@ -447,7 +449,7 @@ mod tests {
         let mut drawn = 0;
         for round in 0..300 {
             let n = [1, 32, 64, 1, 63, 1000, 65, 3, 128, 5000][round * round % 10];
-            let RingWithBits { r, bits } = supply.ring_with_bits(3, n).unwrap();
+            let [r, bits] = supply.take(Kind::RingWithBits { width: 3 }, n).unwrap();
             let numbers: Vec<u64> = (drawn..drawn + n).map(|at| at as u64).collect();
             assert!(r == numbers, "round {round}");
             for (plane, words) in bits.chunks_exact(words_of(n)).enumerate() {

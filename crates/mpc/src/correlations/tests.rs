@@ -2,8 +2,8 @@
 
 use super::Source;
 use super::dealer::Dealer;
-use super::job::{Job, Mask};
-use super::kind::{Column, Kind};
+use super::job::{Job, Origin};
+use super::kind::{Kind, Shape};
 use crate::leaves::Wanted;
 use crate::{Bilinear, Settings};
 use net::{Mesh, Patience};
@@ -72,12 +72,12 @@ fn totals(job: &Job, shares: &[&Vec<Vec<u64>>]) -> Vec<Vec<u64>> {
     let (free, derived) = job.columns();
     let shapes = [free, derived].concat();
     assert!(shares.iter().all(|share| share.len() == shapes.len()));
-    let total = |(at, (shape, n)): (usize, &(Column, usize))| {
+    let total = |(at, (shape, n)): (usize, &(Shape, usize))| {
         let mut sum = vec![0; shape.words(*n)];
         shares
             .iter()
             .for_each(|share| shape.group().add(&mut sum, &share[at]));
-        if let Column::Words(bits) = shape {
+        if let Shape::Words(bits) = shape {
             sum.iter_mut().for_each(|word| *word &= low(*bits));
         }
         sum
@@ -111,7 +111,7 @@ fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
             _ => kind.derive(free),
         };
         for (column, shape) in expected.iter_mut().zip(kind.derived()) {
-            if let Column::Words(bits) = shape {
+            if let Shape::Words(bits) = shape {
                 column.iter_mut().for_each(|word| *word &= low(bits));
             }
         }
@@ -156,7 +156,7 @@ fn maps(parties: usize) -> Vec<Bilinear> {
 
 /// Each map with new masks, with either mask kept and used twice more, and with both.
 fn check_products(name: &str, parties: usize) {
-    use Mask::{Fresh, Keep, Kept};
+    use Origin::{Fresh, Keep, Kept};
     let uses = [
         (Fresh, Fresh),
         (Fresh, Keep(1)),
@@ -236,11 +236,11 @@ fn kept_scalars_multiply_rows_of_any_length() {
     let job = |n, x| Job::Product {
         map: map(n),
         x,
-        y: Mask::Fresh,
+        y: Origin::Fresh,
     };
     let sizes = [70, 1, 9, 300];
-    let mut jobs = vec![job(70, Mask::Keep(1))];
-    jobs.extend(sizes[1..].iter().map(|n| job(*n, Mask::Kept(1))));
+    let mut jobs = vec![job(70, Origin::Keep(1))];
+    jobs.extend(sizes[1..].iter().map(|n| job(*n, Origin::Kept(1))));
     for name in ["ot", "he"] {
         let all = made(name, 2, &jobs);
         let mut kept = Vec::new();
@@ -274,12 +274,12 @@ fn kept_weights_serve_other_groups() {
     let groups = [4, 3, 4];
     let jobs = groups.map(|groups| Job::Product {
         map: Bilinear::Convolution(shape(groups)),
-        x: Mask::Fresh,
-        y: Mask::Kept(1),
+        x: Origin::Fresh,
+        y: Origin::Kept(1),
     });
     let mut jobs = jobs.to_vec();
     if let Job::Product { y, .. } = &mut jobs[0] {
-        *y = Mask::Keep(1);
+        *y = Origin::Keep(1);
     }
     for name in ["ot", "he"] {
         let all = made(name, 2, &jobs);
@@ -318,13 +318,13 @@ fn transfers_that_are_let_go_are_made_again() {
     let names = 0..6;
     let keep = |name| Job::Product {
         map,
-        x: Mask::Fresh,
-        y: Mask::Keep(name),
+        x: Origin::Fresh,
+        y: Origin::Keep(name),
     };
     let again = |name| Job::Product {
         map,
-        x: Mask::Fresh,
-        y: Mask::Kept(name),
+        x: Origin::Fresh,
+        y: Origin::Kept(name),
     };
     let jobs: Vec<Job> = names.clone().map(keep).chain(names.map(again)).collect();
     let all = made("ot", 2, &jobs);

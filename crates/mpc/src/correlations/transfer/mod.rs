@@ -20,7 +20,7 @@ mod products;
 mod rows;
 
 use super::Source;
-use super::job::{Job, Mask};
+use super::job::{Job, Origin};
 use super::kind::{Kind, as_words};
 use crate::leaves::Leaves;
 use crate::{Error, Name, Result};
@@ -252,9 +252,9 @@ fn blame<T>(
 }
 
 /// The mask that a product makes anew, if it does.
-fn is_kept(mask: Mask) -> Option<Name> {
-    match mask {
-        Mask::Fresh => None,
-        Mask::Keep(name) | Mask::Kept(name) => Some(name),
+fn is_kept(origin: Origin) -> Option<Name> {
+    match origin {
+        Origin::Fresh => None,
+        Origin::Keep(name) | Origin::Kept(name) => Some(name),
     }
 }

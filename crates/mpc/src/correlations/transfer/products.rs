@@ -12,7 +12,7 @@ use super::encrypted::Encrypted;
 use super::plan::{Layout, Plan};
 use super::rows::Set;
 use super::{Transfer, is_kept};
-use crate::correlations::job::Mask;
+use crate::correlations::job::Origin;
 use crate::{Bilinear, Error, Name, Result};
 use std::sync::Arc;
 
@@ -33,7 +33,12 @@ enum Sent {
 }
 
 impl Transfer {
-    pub(super) fn bilinear(&mut self, map: &Bilinear, x: Mask, y: Mask) -> Result<Vec<Vec<u64>>> {
+    pub(super) fn bilinear(
+        &mut self,
+        map: &Bilinear,
+        x: Origin,
+        y: Origin,
+    ) -> Result<Vec<Vec<u64>>> {
         let (left, right, n) = map.lengths();
         let mut columns = Vec::with_capacity(3);
         let a = self.mask(x, left, &mut columns)?;
@@ -58,17 +63,22 @@ impl Transfer {
     }
 
     /// This party's share of an operand's mask; a new one is a column of the result.
-    fn mask(&mut self, mask: Mask, n: usize, columns: &mut Vec<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
-        match mask {
-            Mask::Kept(name) => {
+    fn mask(
+        &mut self,
+        origin: Origin,
+        n: usize,
+        columns: &mut Vec<Vec<u64>>,
+    ) -> Result<Arc<Vec<u64>>> {
+        match origin {
+            Origin::Kept(name) => {
                 let kept = self.kept.get(&name).filter(|kept| kept.share.len() == n);
                 kept.map(|kept| Arc::clone(&kept.share))
                     .ok_or_else(|| Error::misuse("a product with a mask that is not kept"))
             }
-            Mask::Fresh | Mask::Keep(_) => {
+            Origin::Fresh | Origin::Keep(_) => {
                 let share = Arc::new(self.uniform(n));
                 columns.push(share.to_vec());
-                if let Mask::Keep(name) = mask {
+                if let Origin::Keep(name) = origin {
                     let share = Arc::clone(&share);
                     self.kept.insert(name, KeptMask { share, sent: None });
                 }
