@@ -20,7 +20,7 @@ class Flowing:
 
 @dataclass(frozen=True)
 class Held:
-    """An argument that the module holds: a parameter, or a buffer of what is public."""
+    """An argument that the module holds: a parameter, or a tensor that is public."""
 
     attribute: str
 
@@ -48,11 +48,11 @@ class OnnxModule(torch.nn.Module):
         self._results: tuple[Flowing | Held, ...] = ()
 
     def hold(self, name: str, tensor: torch.Tensor, public: bool) -> Held:
-        """Keeps a tensor under its name in the file, as far as Python lets it be one: what is public and what
-        is no real number as a buffer, weights as parameters."""
+        """Keeps a tensor under its name in the file, as far as Python lets it be one. Weights are parameters;
+        what is public is neither that nor a buffer, which is how `torch.export` knows it for a constant."""
         attribute, tensor = unique(self, name), tensor.contiguous()
         if public or not tensor.is_floating_point():
-            self.register_buffer(attribute, tensor)
+            setattr(self, attribute, tensor)
         else:
             self.register_parameter(attribute, torch.nn.Parameter(tensor))
         return Held(attribute)
