@@ -133,7 +133,11 @@ class Mixed(nn.Module):
 
 def test_less_usual_layers(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    same(Mixed(), (torch.randn(2, 3, 5, 6),), tmp_path)
+    imported = same(Mixed(), (torch.randn(2, 3, 5, 6),), tmp_path)
+    # Biases that are still zero are weights as others are.
+    held = {name: tuple(each.shape) for name, each in imported.module.named_parameters()}
+    assert held["instance_bias"] == (8,)
+    assert held["final_bias"] == (6,)
 
 
 @pytest.mark.long

@@ -242,7 +242,10 @@ def _quiet() -> Iterator[None]:
 
 def _is_mask(tensor: torch.Tensor) -> bool:
     """Whether it only lets pass or keeps out what it is added to, as no weights do."""
-    return tensor.is_floating_point() and bool(((tensor == 0) | (tensor <= LEAST_OF_MASKS)).all())
+    if not tensor.is_floating_point():
+        return False
+    out = tensor <= LEAST_OF_MASKS
+    return bool(out.any() and (out | (tensor == 0)).all())
 
 
 def _is_given(value: Value) -> bool:
