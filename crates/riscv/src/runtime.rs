@@ -19,6 +19,7 @@ macro_rules! sources {
 pub const SOURCES: &[Source] = sources![
     "assert.h",
     "inttypes.h",
+    "limits.h",
     "memory.c",
     "printf.c",
     "start.c",
