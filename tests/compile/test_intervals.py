@@ -145,6 +145,21 @@ def test_a_width_is_right_at_its_end_and_as_small_as_can_be(high: float, part: f
     torch.testing.assert_close(result.double(), torch.relu(x), rtol=0, atol=2.0**-bits + 1e-6 * high)
 
 
+def test_a_public_bound_is_as_far_off_as_it_is_encoded() -> None:
+    class Clamped(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.clamp(-torch.relu(x), min=-0.99999, max=float("inf"))
+
+    x = torch.tensor([-0.5, -0.1, 0.0, 0.3])
+    program, weights = tacit.compile(Clamped().eval(), x, calibrate=x)
+
+    def run() -> torch.Tensor:
+        bound = program.share(weights, owner=0)
+        return bound(bound.given(x, owner=1)).reveal()
+
+    torch.testing.assert_close(tacit.launch(run)[0], -torch.relu(x), rtol=0, atol=2e-3)
+
+
 def test_uniform_widths_tell_one_number() -> None:
     draft = at_ends(of_module(normalised(Residual()), (IMAGES,), {}), -2.0, 2.0)
     assign_widths(draft)

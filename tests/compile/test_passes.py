@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from models import Attention, Residual, normalised
-from tacit.compile.draft import Draft, is_call, plain
+from tacit.compile.draft import Draft, is_call, outputs, plain
 from tacit.compile.importers.exported import of_module
 from tacit.compile.passes import PASSES, improve
 from tacit.compile.passes.batch_independent import batch_independent
@@ -201,6 +201,80 @@ def test_independent_activations_share_their_rounds() -> None:
 def test_activations_that_follow_from_one_another_stay_apart() -> None:
     left, _ = improved(lambda m, x: torch.relu(m.other(torch.relu(x))), batch_independent)
     assert left["relu"] == 2
+
+
+# What lies otherwise than usual -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        pytest.param(
+            nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5)), (2, 5, 4), id="channels before features"
+        ),
+        pytest.param(nn.Sequential(nn.Linear(4, 7), nn.BatchNorm1d(5)), (2, 5, 4), id="other channels"),
+        pytest.param(
+            nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(0), nn.Linear(3, 2)), (3, 4, 4), id="no batch"
+        ),
+        pytest.param(nn.Sequential(nn.ELU(-1.0), nn.MaxPool2d(2)), (2, 3, 8, 8), id="decreasing ELU"),
+        pytest.param(nn.Sequential(nn.ELU(0.5), nn.MaxPool2d(2)), (2, 3, 8, 8), id="increasing ELU"),
+        pytest.param(
+            nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, affine=False)), (2, 3, 8, 8), id="no weights"
+        ),
+        pytest.param(
+            nn.Sequential(nn.ConvTranspose2d(3, 4, 3), nn.BatchNorm2d(4)), (2, 3, 8, 8), id="transposed"
+        ),
+        pytest.param(
+            nn.Sequential(nn.Conv2d(3, 6, 3, groups=3), nn.BatchNorm2d(6)), (2, 3, 8, 8), id="groups"
+        ),
+    ],
+)
+def test_other_layouts_keep_their_numbers(module: nn.Module, shape: tuple[int, ...]) -> None:
+    of(normalised(module), torch.randn(shape, generator=torch.Generator().manual_seed(3)), *PASSES)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(
+            lambda m, x: m.conv(x).relu().flatten() * m.other(x).tanh().flatten(), id="side by side"
+        ),
+        pytest.param(lambda m, x: m.conv(x) + m.other(x + 1), id="a sum"),
+    ],
+)
+def test_images_without_a_batch_keep_their_numbers(
+    function: Callable[[Function, torch.Tensor], torch.Tensor],
+) -> None:
+    of(normalised(Function(function)), IMAGES[0], *PASSES)
+
+
+def test_a_mean_of_other_dimensions_is_none_of_places() -> None:
+    class Mean(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(8, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.linear(x.mean((2, 3), keepdim=True).flatten(1))
+
+    of(normalised(Mean()), torch.randn(1, 2, 4, 4, 4, generator=torch.Generator().manual_seed(3)), *PASSES)
+
+
+def test_activations_of_integers_stay_integers() -> None:
+    class Two(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return torch.relu(x), torch.relu(y)
+
+    draft = of_module(Two().eval(), (torch.randn(3), torch.arange(3)), {})
+    improve(draft)
+    assert [node.meta["value"].dtype for node in outputs(draft.graph)] == [torch.float32, torch.int64]
+
+
+@pytest.mark.parametrize("slope", [1 / 255, 1e-4])
+def test_weights_that_become_small_keep_their_digits(slope: float) -> None:
+    _, draft = improved(lambda m, x: m.conv(x) * slope, merge_factors)
+    (bits,) = [draft.weight_scales[name] for name in draft.weights if "scaled" in name]
+    assert bits == 24
 
 
 # What is refused ------------------------------------------------------------------------------------------

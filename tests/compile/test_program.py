@@ -82,10 +82,14 @@ def test_a_program_holds_no_weights() -> None:
         (lambda c: c["inputs"][0].update(shape=[2, 3, 1 << 20, 1 << 20]), "at most"),
         (lambda c: c["inputs"][0].update(dtype="complex64"), "no dtype"),
         (lambda c: c["inputs"][0].update(interval=[1, 0]), "low and a high"),
+        (lambda c: c["inputs"][0].update(interval=[0, 10**400]), "low and a high"),
+        (lambda c: c["nodes"][0]["named"].update(device="cpu"), "which no program does"),
+        (lambda c: c["nodes"][0].update(operator="aten.empty_like.default"), "which no program may"),
+        (lambda c: c["nodes"][0].update(arguments=[*c["nodes"][0]["arguments"][:3], [0, 0]]), "conv2d"),
         (lambda c: c["weights"][0].update(scale=41), "fraction bits"),
-        (lambda c: c["weights"][-1].update(shape=[3, 3]), "conv2d"),
+        (lambda c: next(w for w in c["weights"] if "folded" in w["name"]).update(shape=[3, 3]), "conv2d"),
         (lambda c: c.update(outputs=["nobody"]), "no node"),
-        (lambda c: c.update(outputs=[]), "has inputs, outputs"),
+        (lambda c: c.update(outputs=[]), "it has no outputs"),
         (lambda c: c.update(nodes=c["nodes"] * 30000), "at most"),
     ],
 )
@@ -109,6 +113,17 @@ def test_what_cannot_be_is_refused(change: Any, message: str) -> None:
 def test_other_files_are_refused(text: bytes) -> None:
     with pytest.raises(MisuseError):
         Program.parsed(text, "the file")
+
+
+def test_nothing_is_cut_into_millions_of_pieces() -> None:
+    def change(content: Any) -> None:
+        content["inputs"][0]["shape"] = [10**6]
+        content["nodes"][0].update(
+            operator="aten.unbind.int", arguments=[{"of": content["inputs"][0]["name"]}]
+        )
+
+    with pytest.raises(MisuseError, match="cut into pieces"):
+        Program.parsed(changed(change), "the file")
 
 
 def test_another_way_to_write_it_is_refused() -> None:

@@ -140,6 +140,11 @@ def test_inputs_of_other_shapes_are_refused() -> None:
         ((IMAGES, IMAGES), None, "2 inputs"),
         (IMAGES, torch.zeros(3, dtype=torch.int64), "a class for each"),
         (IMAGES, torch.zeros(2), "a class for each"),
+        (IMAGES, torch.tensor([0, 5]), "no classes of the model, which has 5"),
+        ({"y": IMAGES}, None, "calibration data of y; the model takes x"),
+        ("images.npy", None, "are tensors"),
+        (torch.zeros(2, 3, 8, 8, dtype=torch.uint8), None, r"torch\.uint8, the model takes torch\.float32"),
+        (None, torch.zeros(2, dtype=torch.int64), "labels belong to calibration data"),
     ],
 )
 def test_calibration_data_that_do_not_fit_are_refused(

@@ -22,8 +22,8 @@ def read(path: Path) -> torch.Tensor:
     except (ValueError, EOFError):
         raise MisuseError(f"{path} holds no array: numpy.save writes one") from None
     try:
-        made = torch.from_numpy(np.ascontiguousarray(array))
-    except (TypeError, AttributeError):
+        made = torch.from_numpy(np.array(array, array.dtype.newbyteorder("="), order="C"))
+    except (TypeError, AttributeError, ValueError):
         raise MisuseError(f"{path} holds no array of numbers") from None
     return made.to(torch.float32) if made.dtype == torch.float64 else made
 

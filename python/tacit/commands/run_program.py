@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import tacit
 from tacit import _core
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 #: The end of a program's name.
 SUFFIX = ".tacit"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Whose mistakes the other parties are told of."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raised, in the place of an exit."""
+        raise MisuseError(f"{message}; {self.prog} --help shows what there is")
 
 
 class Part(NamedTuple):
@@ -56,10 +64,11 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
         SetupError: a file cannot be read.
         MisuseError: a file does not fit the program.
     """
-    parser = argparse.ArgumentParser(prog=f"tacit run {program.name}")
+    parser = _Parser(prog=f"tacit run {program.name}")
     add_options(parser)
     parsed = parser.parse_args(arguments)
     from tacit.commands.arrays import read
+    from tacit.compile.draft import outputs
     from tacit.compile.execute import check_interval, placeholder_of, same_kind
     from tacit.compile.program import load_program
     from tacit.compile.weights import load_weights
@@ -72,9 +81,15 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
     for text in parsed.input:
         name, equals, path = text.rpartition("=")
         placeholder = placeholder_of(loaded, name if equals else None)
+        if placeholder in inputs:
+            raise MisuseError(f"--input {text}: that input is given twice")
         inputs[placeholder] = read(Path(path))
         same_kind(loaded, {placeholder: inputs[placeholder]})
         check_interval(loaded, placeholder, inputs[placeholder])
+    if len(outputs(loaded.graph)) > 1:
+        raise MisuseError("the program gives several tensors: tacit run writes one; run it from Python")
+    if parsed.output is not None and not parsed.output.absolute().parent.is_dir():
+        raise SetupError(f"cannot write {parsed.output}: there is no such folder")
     return Part(loaded, weights, inputs, parsed.output)
 
 
@@ -110,13 +125,14 @@ def _carried_out(session: "Session", part: Part) -> Any:
     receivers = [party for party, role in enumerate(roles) if role["output"]]
     if not receivers:
         raise MisuseError("nobody is to learn the result: say --output FILE.npy at the party that is")
+    from tacit.compile.execute import revealed
+
     bound = part.program.share(part.weights, owner=weights_owner)
     given = [bound.given(part.inputs.get(name), owner=owner, name=name) for name, owner in owners.items()]
-    results = bound(*given)
-    first = results[0] if isinstance(results, tuple) else results
+    first = bound(*given)
     mine = None
     for receiver in receivers:
-        shown = first.reveal(to=receiver)
+        shown = revealed(first, receiver)
         mine = shown if shown is not None else mine
     return mine
 

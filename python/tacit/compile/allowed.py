@@ -58,6 +58,9 @@ COMPOSITE = frozenset(
     }
 )
 
+#: They say where and how a tensor lies, which its components decide for themselves.
+PLACES = frozenset({"device", "layout", "pin_memory", "memory_format", "non_blocking"})
+
 #: Namespaces of operators: PyTorch's, and tacit's own.
 NAMESPACES = ("aten", "tacit")
 
@@ -68,7 +71,9 @@ def is_allowed(target: Any) -> bool:
         return True
     if not isinstance(target, torch._ops.OpOverload) or target.namespace not in NAMESPACES:
         return False
-    return target in COMPOSITE or (target in TABLE and is_pure(target))
+    # What is empty holds whatever was in memory.
+    is_empty = "empty" in target._schema.name
+    return target in COMPOSITE or (target in TABLE and is_pure(target) and not is_empty)
 
 
 def is_pure(target: Any) -> bool:

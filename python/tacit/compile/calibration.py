@@ -1,6 +1,6 @@
 """Calibration data: inputs like those to come, cut into batches of the program's shape."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -30,9 +30,18 @@ def batches(draft: Draft, calibrate: Any, labels: Any) -> Batches:
         MisuseError: there is none, or not of the shapes that the model takes.
     """
     tensors = calibrate if isinstance(calibrate, tuple | list) else (calibrate,)
+    if isinstance(calibrate, Mapping):
+        shown = [draft.names.get(name, name) for name in draft.examples]
+        if set(shown) != set(calibrate):
+            raise MisuseError(
+                f"calibration data of {', '.join(map(str, calibrate))}; the model takes {', '.join(shown)}"
+            )
+        tensors = [calibrate[name] for name in shown]
+    if not all(isinstance(values, torch.Tensor) for values in tensors):
+        raise MisuseError("calibration data are tensors; torch.as_tensor makes them")
     if len(tensors) != len(draft.examples):
         raise MisuseError(f"calibration data of {len(tensors)} inputs, the model takes {len(draft.examples)}")
-    given = dict(zip(draft.examples, map(torch.as_tensor, tensors), strict=True))
+    given = dict(zip(draft.examples, tensors, strict=True))
     count = min(_count(draft, name, values) for name, values in given.items())
     sizes = sum(example.numel() for example in draft.examples.values())
     count = min(count, max(1, MOST_ELEMENTS // max(1, sizes)))
@@ -66,6 +75,11 @@ def _count(draft: Draft, name: str, values: torch.Tensor) -> int:
     if len(values) < example.shape[0]:
         raise MisuseError(
             f"calibration data of {len(values)} rows; the model takes {example.shape[0]} at once"
+        )
+    if values.is_floating_point() != example.is_floating_point():
+        raise MisuseError(
+            f"the calibration data of the input {shown} are {values.dtype}, the model takes {example.dtype}: "
+            "convert them as what will be given to the program"
         )
     if values.is_floating_point() and not bool(values.isfinite().all()):
         raise MisuseError(f"the calibration data of the input {shown} hold NaN or infinity")

@@ -68,6 +68,8 @@ def compile(  # noqa: A001
     """
     if widths not in (PROVED, UNIFORM):
         raise MisuseError(f'widths are "{PROVED}" or "{UNIFORM}", not {widths!r}')
+    if labels is not None and calibrate is None:
+        raise MisuseError("labels belong to calibration data, of which there are none")
     progress("reading the model")
     draft = draft_of(model, example, shapes)
     verify_draft(draft)
@@ -93,7 +95,10 @@ def compile(  # noqa: A001
 
 def _data(draft: Draft, given: Batches) -> Data:
     results = [plain(draft, batch)[0] for batch in given.inputs]
-    together = torch.cat([result.to(torch.float32) for result in results])
+    together = torch.cat([result.to(torch.float32).reshape(result.shape or (1,)) for result in results])
     if not all(map(math.isfinite, map(float, together.aminmax()))):
         raise MisuseError("the plain model gives NaN or infinity on the calibration data")
+    classes = together.shape[1] if together.dim() == 2 else 0
+    if given.labels is not None and not bool(((given.labels >= 0) & (given.labels < classes)).all()):
+        raise MisuseError(f"labels that are no classes of the model, which has {classes}")
     return Data(given.inputs, together, given.labels)

@@ -73,6 +73,10 @@ class Draft:
         node.meta = {"value": Value(tuple(value.shape), value.dtype), "layer": ""}
         return node
 
+    def bits_of(self, *nodes: Node) -> int:
+        """Fraction bits of weights: the most that one of them has."""
+        return max(self.weight_scales.get(node.name, self.scale.bits) for node in nodes)
+
     def is_constant(self, node: Any) -> bool:
         """Whether it is a public constant."""
         return isinstance(node, fx.Node) and node.name in self.constants

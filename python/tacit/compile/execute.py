@@ -89,6 +89,11 @@ class Bound:
         return "promised", self.program.digest, placeholder
 
 
+def revealed(result: torch.Tensor, to: int | None = None) -> torch.Tensor | None:
+    """What a program gave, shown to one party or to all; what follows from public values alone is public."""
+    return result.reveal(to=to) if isinstance(result, SecretTensor) else result
+
+
 def share_weights(program: Runnable, weights: Mapping[str, torch.Tensor] | None, owner: int) -> Bound:
     """Shares the owner's weights, after all parties were seen to have the same program.
 
@@ -185,11 +190,17 @@ def same_kind(program: Runnable, inputs: Mapping[str, torch.Tensor]) -> None:
                 f"the input {wanted.name} has shape {tuple(given.shape)}, the program was compiled for "
                 f"{wanted.shape}: give it that, or compile it for this one"
             )
-        if given.dtype.is_floating_point != wanted.dtype.is_floating_point:
+        if _kind(given.dtype) != _kind(wanted.dtype):
             raise MisuseError(
                 f"the input {wanted.name} is {dtype_name(given.dtype)}, the program takes "
-                f"{dtype_name(wanted.dtype)}"
+                f"{dtype_name(wanted.dtype)}: convert it, and scale it as the calibration data were"
             )
+
+
+def _kind(dtype: torch.dtype) -> str:
+    if dtype == torch.bool or dtype.is_complex:
+        return dtype_name(dtype)
+    return "fraction" if dtype.is_floating_point else "integer"
 
 
 def check_interval(program: Runnable, placeholder: str, values: torch.Tensor) -> None:

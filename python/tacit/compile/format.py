@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tacit.compile.allowed import by_name, name_of
+from tacit.compile.allowed import PLACES, by_name, name_of
 from tacit.errors import MisuseError
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
 
@@ -23,6 +23,9 @@ FORMAT, VERSION = "tacit-program", 1
 
 #: Bytes of a file, and nodes of a program, at most.
 MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16
+
+#: Greatest number of an interval: beyond all that has an encoding.
+MOST_NUMBER = 2.0**64
 
 #: Lists in lists at most.
 MOST_NESTED = 4
@@ -45,7 +48,7 @@ def read(text: bytes, what: str) -> dict[str, Any]:
     if len(text) > MOST_BYTES:
         raise MisuseError(f"{what} has {len(text)} bytes; a program has {MOST_BYTES} at most")
     try:
-        content = json.loads(text)
+        content = json.loads(text, parse_constant=_refuse_number)
     except (ValueError, RecursionError):
         raise MisuseError(f"{what} is no compiled program: tacit compile makes one") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -58,8 +61,11 @@ def read(text: bytes, what: str) -> dict[str, Any]:
     return content
 
 
-# Tensors
-# ------------------------------------------------------------------------------------------------------
+# Tensors --------------------------------------------------------------------------------------------------
+
+
+def _refuse_number(text: str) -> None:
+    raise ValueError(text)
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -114,8 +120,7 @@ def tensor_of(entry: Any) -> torch.Tensor:
     return torch.frombuffer(bytearray(data), dtype=dtype).reshape(shape)
 
 
-# Nodes
-# --------------------------------------------------------------------------------------------------------
+# Nodes ----------------------------------------------------------------------------------------------------
 
 
 def node_text(node: fx.Node) -> dict[str, Any]:
@@ -173,6 +178,8 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node]) -> fx.Node:
         raise MisuseError(f"{name} calls {operator[:80]!r}, which no program may")
     if width is not None and not (type(width) is int and 8 <= width <= 64):
         raise MisuseError(f"{name} compares {width!r} bits")
+    if placed := PLACES & named.keys():
+        raise MisuseError(f"{name} says {min(placed)}, which no program does")
     args = tuple(_argument(each, nodes) for each in arguments)
     kwargs = {key: _argument(value, nodes) for key, value in named.items()}
     node = graph.create_node("call_function", target, args, kwargs, name)
@@ -187,7 +194,7 @@ def interval_of(entry: Any) -> tuple[float, float] | None:
     if entry is None:
         return None
     match entry:
-        case [int() | float() as low, int() | float() as high] if low <= high:
+        case [int() | float() as low, int() | float() as high] if -MOST_NUMBER <= low <= high <= MOST_NUMBER:
             return float(low), float(high)
     raise MisuseError("an interval has a low and a high end")
 

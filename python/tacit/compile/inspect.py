@@ -86,7 +86,7 @@ def _step(node: fx.Node) -> Step:
     if compares:
         why = "64 bits hold every number in range"
         if width is not None:
-            why = f"proved: below 2^{width - 17} in magnitude, with differences, if inputs are as promised"
+            why = f"proved by its maker: below 2^{width - 17}, differences too, for inputs as promised"
     return Step(
         node.name,
         node.meta.get("layer", ""),
@@ -105,7 +105,7 @@ def metered(program: Program) -> Reading:
     zeros = None
     if current.party == owner:
         zeros = {name: torch.zeros(weight.shape) for name, weight in program.weights.items()}
-    from tacit.compile.execute import share_weights
+    from tacit.compile.execute import revealed, share_weights
 
     bound = share_weights(program, zeros, owner)
     before = current.meter.total
@@ -117,7 +117,7 @@ def metered(program: Program) -> Reading:
         given.append(bound.given(own, owner=other, name=name))
     results = bound(*given)
     for result in results if isinstance(results, tuple) else (results,):
-        result.reveal(to=other)
+        revealed(result, other)
     return current.meter.total - before
 
 

@@ -13,6 +13,7 @@ from tacit.compile import execute
 from tacit.compile.draft import Draft, Value, outputs
 from tacit.compile.format import (
     FORMAT,
+    MOST_BYTES,
     MOST_NODES,
     VERSION,
     add_node,
@@ -158,7 +159,9 @@ def load_program(path: str | Path) -> Program:
         MisuseError: it holds no program of this version, or one that cannot be.
     """
     try:
-        text = Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            # One more than a program has, to see whether there are.
+            text = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise SetupError(f"cannot read {path}: {error.strerror}") from None
     return Program.parsed(text, str(path))
@@ -183,12 +186,12 @@ class _Reader:
                 pass
             case _:
                 raise MisuseError("inputs, weights, constants, nodes, outputs and a scale make a program")
-        if (
-            len(inputs) + len(weights) + len(constants) + len(nodes) > MOST_NODES
-            or not inputs
-            or not returned
-        ):
-            raise MisuseError(f"a program has inputs, outputs, and at most {MOST_NODES} nodes")
+        if not inputs or not returned:
+            raise MisuseError(
+                f"it has no {'outputs' if inputs else 'inputs'} that are tensors: a program has both"
+            )
+        if len(inputs) + len(weights) + len(constants) + len(nodes) > MOST_NODES:
+            raise MisuseError(f"a program has at most {MOST_NODES} nodes")
         self._graph = fx.Graph()
         self._nodes: dict[str, fx.Node] = {}
         self._given: dict[str, Value] = {}

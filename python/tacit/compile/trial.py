@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tacit.compile.draft import walk
-from tacit.compile.execute import same_kind
+from tacit.compile.execute import revealed, same_kind
 from tacit.compile.program import Program
 from tacit.compile.weights import Weights
 from tacit.launch import launch
@@ -111,7 +111,7 @@ def _run(program: Program, weights: Weights, inputs: list[torch.Tensor]) -> dict
     ]
     results = bound(*given)
     first = results[0] if isinstance(results, tuple) else results
-    shown = first.reveal(to=INPUT_OWNER)
+    shown = revealed(first, INPUT_OWNER)
     seconds, spent = time.perf_counter() - started, current.meter.total - before
     return {"result": shown, "seconds": seconds, "rounds": spent.rounds, "bytes": spent.bytes_sent}
 

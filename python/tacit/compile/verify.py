@@ -47,14 +47,34 @@ def _given(node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         raise MisuseError(f"{node.name} calls {name_of(node.target)}, which no program may")
     try:
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: values[of])
+        _check_pieces(node, args)
         result = node.target(*args, **kwargs)  # type: ignore[operator]
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, KeyError) as error:
+    except MisuseError as error:
+        raise MisuseError(f"{node.name}: {error}") from None
+    except Exception as error:  # Whatever PyTorch has to say of arguments that do not fit.
         reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
         raise MisuseError(f"{node.name}, {name_of(node.target)}: {reason[0]}") from None
     for leaf in pytree.tree_leaves(result):
         if isinstance(leaf, torch.Tensor):
             _check_size(node.name, leaf)
     return result
+
+
+#: Operators that give as many tensors as a number says, or as a tensor is long.
+CUTTING = frozenset({"chunk", "split", "tensor_split", "unbind", "unsafe_chunk", "unsafe_split"})
+
+#: Elements along any dimension of what is cut, and so pieces, at most.
+MOST_PIECES = 1 << 14
+
+
+def _check_pieces(node: fx.Node, args: tuple[Any, ...]) -> None:
+    """Looks into how many pieces a tensor may be cut, before it is."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not args or not isinstance(args[0], torch.Tensor):
+        return
+    name = schema.name.removeprefix("aten::").removesuffix("_copy")
+    if name in CUTTING and max(args[0].shape, default=0) > MOST_PIECES:
+        raise MisuseError(f"what is cut into pieces is at most {MOST_PIECES} long")
 
 
 def _check_size(name: str, tensor: torch.Tensor) -> None:

@@ -3,7 +3,7 @@ saves. The verifier runs after each."""
 
 from collections.abc import Callable
 
-from tacit.compile.draft import Draft
+from tacit.compile.draft import Draft, outputs
 from tacit.compile.passes.batch_independent import batch_independent
 from tacit.compile.passes.common_subexpressions import common_subexpressions
 from tacit.compile.passes.fold_normalisation import fold_normalisation
@@ -31,6 +31,8 @@ PASSES: tuple[Pass, ...] = (
 def improve(draft: Draft, passes: tuple[Pass, ...] = PASSES) -> None:
     """Runs passes on a draft, in place, and the verifier after each."""
     verify_draft(draft)
+    before = [node.meta["value"] for node in outputs(draft.graph)]
     for each in passes:
         each(draft)
         verify_draft(draft)
+        assert [node.meta["value"] for node in outputs(draft.graph)] == before, each.__name__

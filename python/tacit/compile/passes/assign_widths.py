@@ -42,22 +42,22 @@ def assign_widths(draft: Draft) -> None:
         node.meta["interval"] = known.get(node)
         node.meta["width"] = None
     for node in calls(draft.graph, *COMPARING):
-        node.meta["width"] = _width(node)
+        node.meta["width"] = _width(node, 4 * 2.0**-draft.scale.bits)
 
 
-def _width(node: Node) -> int | None:
+def _width(node: Node, unit: float) -> int | None:
     """Bits, counted at the default scale as ``comparison_width`` does, for all numbers that are compared and
-    their differences."""
+    their differences; a unit is what public numbers may be off when they are encoded."""
     compared: list[Interval | None] = [source.meta["interval"] for source in node.all_input_nodes]
     around = hull(*compared)
     if around is None:
         return None
     low, high = around
-    numbers = [number for number in (0.0, *bounds(node)) if number is not None]
+    numbers = [number for number in (0.0, *bounds(node)) if number is not None and math.isfinite(number)]
     low, high = min(low, *numbers), max(high, *numbers)
-    greatest = max(abs(low), abs(high), high - low)
+    greatest = max(abs(low), abs(high), high - low) + unit
     # |x| < 2^(w − 1) as a word; strictly, so a power of two needs a bit more.
-    bits = max(LEAST, 2 + fixed.DEFAULT.bits + math.floor(math.log2(greatest))) if greatest else LEAST
+    bits = max(LEAST, 2 + fixed.DEFAULT.bits + math.floor(math.log2(greatest)))
     return bits if bits < fixed.WORD else None
 
 

@@ -48,15 +48,22 @@ def _kind(draft: Draft, node: Node) -> Any:
     steps = tuple(tuple(each) if isinstance(each, list | tuple) else each for each in node.args[3:])
     if node.target in CONVOLUTIONS and len(node.args) > 6 and node.args[6] != 1:
         return None
-    bits = draft.weight_scales.get(node.args[1].name)
-    return node.target, node.args[0], tuple(weight.shape[1:]), bias is None, steps, bits
+    # Without a batch, or with a bias for all, results lie otherwise.
+    rank = len(node.args[0].meta["value"].shape)
+    if weight.dim() < 2 or (node.target in CONVOLUTIONS and rank != weight.dim()):
+        return None
+    if bias is not None and draft.weights[bias.name].shape != weight.shape[:1]:
+        return None
+    return node.target, node.args[0], tuple(weight.shape[1:]), bias is None, steps
 
 
 def _join(draft: Draft, nodes: list[Node]) -> None:
     first, graph = nodes[0], draft.graph
     names = [node.args[1].name for node in nodes]
     weights = [draft.weights[name] for name in names]
-    weight = draft.add_weight(f"{names[0]}_all", torch.cat(weights), draft.weight_scales.get(names[0]))
+    weight = draft.add_weight(
+        f"{names[0]}_all", torch.cat(weights), draft.bits_of(*(node.args[1] for node in nodes))
+    )
     bias = None
     if len(first.args) > 2 and first.args[2] is not None:
         values = [draft.weights[node.args[2].name] for node in nodes]
@@ -78,13 +85,13 @@ def _join(draft: Draft, nodes: list[Node]) -> None:
 
 
 def _join_rectified(draft: Draft) -> None:
-    by_depth: dict[int, list[Node]] = defaultdict(list)
+    by_depth: dict[Any, list[Node]] = defaultdict(list)
     depth: dict[Node, int] = {}
     for node in draft.graph.nodes:
         below = max((depth[source] for source in node.all_input_nodes), default=0)
         depth[node] = below + (node.target in COSTLY)
         if node.target is aten.relu.default:
-            by_depth[depth[node]].append(node)
+            by_depth[depth[node], node.meta["value"].dtype].append(node)
     for nodes in by_depth.values():
         if len(nodes) > 1:
             _join_flat(draft, nodes)

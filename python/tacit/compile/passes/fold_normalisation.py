@@ -71,15 +71,27 @@ def _into_layer(draft: Draft, result: Node, source: Any, factor: torch.Tensor, o
     bias = torch.zeros_like(offset) if bias_node is None else draft.weight(bias_node)
     if weight is None or bias is None:
         return False
+    # Channels are the second dimension; they are not of what has more of these, or no batch.
+    if len(source.meta["value"].shape) != weight.dim():
+        return False
     folded = weight * factor.reshape(-1, *(1,) * (weight.dim() - 1))
     name = source.args[1].name
-    new_weight = draft.add_weight(f"{name}_folded", folded, draft.weight_scales.get(name))
+    bits = with_more(draft.bits_of(source.args[1]), factor)
+    new_weight = draft.add_weight(f"{name}_folded", folded, bits)
     new_bias = draft.add_weight(f"{name}_offset", bias * factor + offset)
     with draft.graph.inserting_after(source):
         args = (source.args[0], new_weight, new_bias, *source.args[3:])
         made = draft.graph.call_function(source.target, args)
     _take_place(draft, result, made, source.meta["layer"])
     return True
+
+
+def with_more(bits: int, factor: torch.Tensor) -> int:
+    """The fraction bits with which weights that become smaller by a factor keep as many digits; no more than
+    factors of normalisations have, beside which results are right below 2^22."""
+    magnitudes = factor.abs()
+    least = float(magnitudes[magnitudes > 0].min()) if bool((magnitudes > 0).any()) else 1.0
+    return max(bits, min(bits + max(0, math.ceil(-math.log2(least))), FACTOR_SCALE.bits))
 
 
 def _as_products(draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor) -> None:
@@ -123,7 +135,7 @@ def _fold_average(draft: Draft, linear: Node) -> None:
         return
     name = linear.args[1].name
     # As many digits as before the division.
-    bits = draft.weight_scales.get(name, draft.scale.bits) + math.ceil(math.log2(places))
+    bits = with_more(draft.bits_of(linear.args[1]), torch.tensor(1.0 / places))
     smaller = draft.add_weight(f"{name}_averaged", weight / places, bits)
     source = average.args[0]
     with draft.graph.inserting_before(average):
@@ -138,7 +150,8 @@ def _averaged(node: Node) -> int | None:
         if list(node.args[1]) != [1, 1]:
             return None
     elif takes(node, aten.mean.dim):
-        if sorted(node.args[1]) not in ([-2, -1], [2, 3]) or node.args[0].meta["value"].shape[2:] == ():
+        rank = len(node.args[0].meta["value"].shape)
+        if rank < 3 or {dim % rank for dim in node.args[1]} != {rank - 2, rank - 1}:
             return None
         if not (len(node.args) > 2 and node.args[2]):
             return None

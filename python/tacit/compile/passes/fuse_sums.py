@@ -40,6 +40,8 @@ class _Convolution:
         if not takes(node, aten.conv2d.default) or node.kwargs:
             return None
         made = _Convolution(draft, node)
+        if len(node.meta["value"].shape) != 4:
+            return None
         if made.weight is None or made.groups != 1 or made.dilation != (1, 1):
             return None
         return None if made.bias_node is not None and made.bias is None else made
@@ -52,6 +54,12 @@ class _Convolution:
         return kernel, (1, 1) if self.is_pointwise else self.stride, self.padding
 
     @property
+    def places(self) -> tuple[int, ...]:
+        """How large the images are that its filters go over, which those of two must be alike."""
+        of = self.node if self.is_pointwise else self.source
+        return tuple(of.meta["value"].shape[2:])
+
+    @property
     def is_pointwise(self) -> bool:
         return self.weight_node.meta["value"].shape[2:] == (1, 1) and self.padding == (0, 0)
 
@@ -61,13 +69,13 @@ def _fuse(draft: Draft, total: Node, a: _Convolution | None, b: _Convolution | N
         return
     if a.node.meta["value"].shape != b.node.meta["value"].shape:
         return
-    if draft.weight_scales.get(a.weight_node.name) != draft.weight_scales.get(b.weight_node.name):
+    if a.places != b.places:
         return
     assert a.weight is not None
     assert b.weight is not None
     graph, name = draft.graph, a.weight_node.name
     weight = draft.add_weight(
-        f"{name}_beside", torch.cat([a.weight, b.weight], 1), draft.weight_scales.get(name)
+        f"{name}_beside", torch.cat([a.weight, b.weight], 1), draft.bits_of(a.weight_node, b.weight_node)
     )
     biases = [bias for bias in (a.bias, b.bias) if bias is not None]
     bias = draft.add_weight(f"{name}_offset", sum(biases, torch.zeros(()))) if biases else None

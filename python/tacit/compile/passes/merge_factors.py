@@ -8,7 +8,7 @@ import torch
 from torch import fx
 
 from tacit.compile.draft import Draft, Node, calls, takes
-from tacit.compile.passes.fold_normalisation import CONVOLUTIONS
+from tacit.compile.passes.fold_normalisation import CONVOLUTIONS, with_more
 
 aten = torch.ops.aten
 
@@ -57,7 +57,8 @@ def _scale(draft: Draft, layer: Node, number: float) -> bool:
     if weight is None or (bias is not None and value is None):
         return False
     name = layer.args[1].name
-    scaled = draft.add_weight(f"{name}_scaled", weight * number, draft.weight_scales.get(name))
+    bits = with_more(draft.bits_of(layer.args[1]), torch.tensor(number))
+    scaled = draft.add_weight(f"{name}_scaled", weight * number, bits)
     offset = None if value is None else draft.add_weight(f"{name}_offset", value * number)
     layer.args = (layer.args[0], scaled, offset, *layer.args[3:])
     return True

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tacit.compile.allowed import is_pure
+from tacit.compile.allowed import PLACES, is_pure
 from tacit.compile.draft import Draft, Node
 
 aten = torch.ops.aten
@@ -24,9 +24,6 @@ COPIES = (
 
 #: They give what they take where it has that dtype already.
 CASTS = (aten._to_copy.default, aten.to.dtype, aten.to.dtype_layout)
-
-#: They say where and how a tensor lies, which its components decide for themselves.
-PLACES = ("device", "layout", "pin_memory", "memory_format", "non_blocking")
 
 
 def normalise(draft: Draft) -> None:

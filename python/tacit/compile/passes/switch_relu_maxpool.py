@@ -12,7 +12,6 @@ aten = torch.ops.aten
 
 #: Activations that never decrease.
 MONOTONE = (
-    aten.elu.default,
     aten.hardsigmoid.default,
     aten.hardtanh.default,
     aten.relu6.default,
@@ -28,7 +27,7 @@ def switch_relu_maxpool(draft: Draft) -> None:
         source = pool.args[0]
         if takes(source, aten.relu.default):
             _rectify(draft, pool, source.args[0])
-        elif takes(source, *MONOTONE) or _is_increasing_leaky(source):
+        elif takes(source, *MONOTONE) or _never_decreases(source):
             _switch(draft, pool, source)
     draft.drop_dead()
 
@@ -43,11 +42,11 @@ def _rectify(draft: Draft, pool: Node, source: Any) -> None:
     draft.graph.erase_node(pool)
 
 
-def _is_increasing_leaky(node: Any) -> bool:
-    if not takes(node, aten.leaky_relu.default):
+def _never_decreases(node: Any) -> bool:
+    """Whether an activation with slopes of its own does not, since none of them is negative."""
+    if not takes(node, aten.leaky_relu.default, aten.elu.default) or node.kwargs:
         return False
-    slope = node.args[1] if len(node.args) > 1 else 0.01
-    return isinstance(slope, int | float) and slope >= 0
+    return all(isinstance(slope, int | float) and slope >= 0 for slope in node.args[1:])
 
 
 def _switch(draft: Draft, pool: Node, activation: Node) -> None:
