@@ -74,6 +74,20 @@ def test_where_tensors_lie_is_left_to_the_parties() -> None:
     assert found.compiled.normalised_squared_error < 1e-8
 
 
+def test_masks_are_public_and_may_be_infinite() -> None:
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mask = torch.full((8, 8), float("-inf")).triu(1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(x + self.mask, -1)
+
+    program, weights = tacit.compile(Masked().eval(), IMAGES, calibrate=IMAGES)
+    found = tried(program, weights, [IMAGES], parties=3, protocol="replicated", transport="memory")
+    assert found.compiled.normalised_squared_error < 1e-4
+
+
 def test_several_inputs_and_results() -> None:
     class Both(nn.Module):
         def __init__(self) -> None:

@@ -124,7 +124,7 @@ def _carried_out(session: "Session", part: Part) -> Any:
         )
     receivers = [party for party, role in enumerate(roles) if role["output"]]
     if not receivers:
-        raise MisuseError("nobody is to learn the result: say --output FILE.npy at the party that is")
+        raise SetupError("nobody is to learn the result: say --output FILE.npy at the party that is")
     from tacit.compile.execute import revealed
 
     bound = part.program.share(part.weights, owner=weights_owner)
@@ -156,7 +156,7 @@ def _told(session: "Session", part: Part) -> list[dict[str, bool]]:
         if not isinstance(read, list) or not read or not isinstance(read[0], str):
             raise DeviationError.of(party, "does not tell what it has")
         if read[0] != part.program.digest:
-            raise MisuseError(
+            raise SetupError(
                 f"party {party} has another program, with the hash {read[0][:64]}; that of this party has "
                 f"{part.program.digest}: give all parties the same file"
             )
@@ -171,4 +171,4 @@ def _owners(roles: list[dict[str, bool]], what: str, remedy: str) -> list[int]:
     if len(owners) == 1:
         return owners
     who = "no party has" if not owners else f"parties {', '.join(map(str, owners))} have"
-    raise MisuseError(f"{who} {remedy}, and at no other party")
+    raise SetupError(f"{who} {remedy}, and at no other party")

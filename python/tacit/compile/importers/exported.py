@@ -124,7 +124,9 @@ class _Conversion:
             value = exported.constants[spec.target]
         if not isinstance(value, torch.Tensor):
             raise MisuseError(f"{spec.target} is {type(value).__name__}, which no program holds")
-        if value.is_floating_point() and not bool(value.isfinite().all()):
+        # Masks are public, and may be infinite.
+        wrong = value.isnan() if spec.kind == InputKind.CONSTANT_TENSOR else ~value.isfinite()
+        if value.is_floating_point() and bool(wrong.any()):
             raise MisuseError(f"{spec.target} holds NaN or infinity, which has no fixed-point encoding")
         return value
 
