@@ -324,8 +324,19 @@ def _taken(session: Session, submissions: _core.Submissions, clients: list[int],
         submissions.sum(session.core, terms.settings.word_bits, out)
     else:
         submissions.vectors(session.core, out)
-    rows = SecretTensor(parts, width.scale(terms.settings.word_bits), session, torch.float32)
-    return Submitted(clients, rows[:, :-1], rows[:, -1])
+    del out
+    # Vectors without their weights lie whole from here on: every product would copy them otherwise.
+    vectors, weights, left = [], [], list(parts)
+    del parts
+    while left:
+        rows = left.pop(0)
+        vectors.append(rows[:, :-1].contiguous())
+        weights.append(rows[:, -1].clone())
+    scale = width.scale(terms.settings.word_bits)
+    return Submitted(
+        clients,
+        *(SecretTensor(tuple(each), scale, session, torch.float32) for each in (vectors, weights)),
+    )
 
 
 def _is_sum(settings: Settings) -> bool:
