@@ -1,5 +1,7 @@
 """All parties on this machine: as threads over in-memory links, or as processes over TCP with TLS."""
 
+import atexit
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,8 +23,12 @@ from tacit.trace.spans import recorded
 #: Longest wait for one message, in seconds.
 TIMEOUT = 60.0
 
-#: How long whoever interrupts waits for the threads of the parties, in seconds.
-FAREWELL = 2.0
+#: How long whoever interrupts waits for the threads of the parties, in seconds; and how long the end of the
+#: interpreter then waits for those that are inside tacit for longer.
+FAREWELL, LINGER = 2.0, 60.0
+
+#: Threads that whoever interrupted has left behind.
+_left: list[threading.Thread] = []
 
 
 @dataclass
@@ -128,14 +134,29 @@ def _in_threads(
     try:
         _join(workers, outcomes, timeout)
     except BaseException:
-        # The interpreter must not end under a thread that still computes.
         for core in cores:
             core.abort("whoever launched it was interrupted")
         until = time.monotonic() + FAREWELL
         for worker in workers:
             worker.join(max(0.0, until - time.monotonic()))
+        _left.extend(worker for worker in workers if worker.is_alive())
         raise
     return outcomes
+
+
+@atexit.register
+def _wait_for_left() -> None:
+    """An interpreter that ends under a thread that computes in the core is brought down by it. What a program
+    does besides, such as sleeping, nobody waits for."""
+    until = time.monotonic() + LINGER
+    while time.monotonic() < until and any(map(_is_inside, _left)):
+        time.sleep(0.02)
+
+
+def _is_inside(worker: threading.Thread) -> bool:
+    """Whether a thread is in code of tacit, which may have called the core."""
+    frame = sys._current_frames().get(worker.ident or 0)
+    return frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "tacit"
 
 
 def _join(workers: Sequence[threading.Thread], outcomes: Sequence[Outcome], timeout: float) -> None:
