@@ -18,6 +18,7 @@ from tacit.compile.passes.fuse_sums import fuse_sums
 from tacit.compile.passes.merge_factors import merge_factors, truncations
 from tacit.compile.passes.normalise import normalise
 from tacit.compile.passes.switch_relu_maxpool import switch_relu_maxpool
+from tacit.compile.passes.whole_layers import whole_layers
 from tacit.errors import MisuseError, UnsupportedOperatorError
 
 IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
@@ -107,7 +108,7 @@ def test_a_normalisation_of_what_another_uses_too_stays_beside_it() -> None:
 def test_an_average_goes_into_the_linear_layer_after_it() -> None:
     module = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
     left, draft = of(normalised(module), IMAGES, normalise, fold_normalisation)
-    assert left == {"sum": 1, "view": 1, "linear": 1}
+    assert left == {"sum": 1, "reshape": 1, "linear": 1}
     # As many digits as before: 64 places are six bits.
     assert list(draft.weight_scales.values()) == [22]
 
@@ -186,6 +187,113 @@ def test_a_public_factor_goes_into_the_weights() -> None:
 def test_a_factor_of_zero_divides_nothing() -> None:
     left, _ = improved(lambda m, x: torch.nan_to_num(m.conv(x)) * 0.0 + x.mean(), merge_factors)
     assert left["mul"] == 1
+
+
+class Channels(nn.Module):
+    """A layer, of whose result each channel is multiplied and then shifted, as TensorFlow normalises."""
+
+    def __init__(self, layer: nn.Module, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.layer = layer
+        self.factor, self.offset = (nn.Parameter(torch.ones(shape)) for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.factor * self.layer(x) - self.offset
+
+
+@pytest.mark.parametrize(
+    ("layer", "channels", "shape"),
+    [
+        (nn.Conv1d(3, 4, 3), (1, 4, 1), (2, 3, 8)),
+        (nn.Conv1d(3, 4, 3), (4, 1), (3, 8)),
+        (nn.Conv2d(3, 4, 3, bias=False), (1, 4, 1, 1), (2, 3, 8, 8)),
+        (nn.Conv2d(4, 4, 3, groups=4), (4, 1, 1), (2, 4, 8, 8)),
+        (nn.Conv3d(3, 4, 2), (1, 4, 1, 1, 1), (2, 3, 4, 4, 4)),
+        (nn.Conv2d(3, 4, 3), (1,), (2, 3, 8, 8)),
+        (nn.Linear(3, 4), (4,), (2, 3)),
+        (nn.Linear(3, 4), (1, 1, 4), (2, 5, 3)),
+    ],
+)
+def test_what_channels_are_multiplied_by_goes_into_the_layer(
+    layer: nn.Module, channels: tuple[int, ...], shape: tuple[int, ...]
+) -> None:
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(3))
+    after, draft = of(normalised(Channels(layer, channels)), x, normalise, whole_layers)
+    assert sum(after.values()) == 1
+    assert len(draft.weights) == 2
+
+
+@pytest.mark.parametrize(
+    ("layer", "channels", "shape"),
+    [
+        (nn.Conv2d(3, 6, 3), (1, 1, 1, 6), (2, 3, 8, 8)),
+        (nn.Conv2d(3, 6, 3), (6, 6), (2, 3, 8, 8)),
+        (nn.Conv2d(3, 6, 3), (2, 1, 1, 1), (2, 3, 8, 8)),
+        (nn.Conv2d(3, 6, 3), (2, 1, 1, 1, 1), (2, 3, 8, 8)),
+        (nn.Linear(3, 1), (4,), (2, 3)),
+        (nn.Linear(3, 5), (5, 1), (5, 3)),
+    ],
+)
+def test_what_tells_more_than_channels_apart_stays(
+    layer: nn.Module, channels: tuple[int, ...], shape: tuple[int, ...]
+) -> None:
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(3))
+    after, _ = of(normalised(Channels(layer, channels)), x, normalise, whole_layers)
+    assert (after["mul"], after["sub"]) == (1, 1)
+
+
+def test_a_layer_that_another_uses_too_keeps_its_weights() -> None:
+    class Twice(Channels):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(x) * self.factor + self.layer(x).abs()
+
+    after, _ = of(
+        normalised(Twice(nn.Linear(3, 4), (4,))),
+        torch.randn(2, 3),
+        normalise,
+        common_subexpressions,
+        whole_layers,
+    )
+    assert (after["linear"], after["mul"]) == (1, 1)
+
+
+def test_a_sum_with_a_factor_of_its_own_stays() -> None:
+    class Times(Channels):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.add(self.layer(x), self.offset, alpha=2)
+
+    after, _ = of(normalised(Times(nn.Linear(3, 4), (4,))), torch.randn(2, 3), normalise, whole_layers)
+    assert after["add"] == 1
+
+
+class Matrices(nn.Module):
+    """A product with a matrix that is a weight, with a bias, and one with another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.shared = nn.Parameter(torch.ones(6, 4)), nn.Parameter(torch.ones(4, 4))
+        self.bias = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.matmul(x, self.first) + self.bias
+        return torch.matmul(torch.matmul(x, self.shared), self.shared)
+
+
+@pytest.mark.parametrize("shape", [(3, 6), (2, 3, 6)])
+def test_a_product_with_a_matrix_is_a_layer(shape: tuple[int, ...]) -> None:
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(3))
+    after, draft = of(normalised(Matrices()), x, normalise, whole_layers)
+    assert after == {"linear": 1, "matmul": 2}
+    assert len(draft.weights) == 3
+
+
+def test_an_order_of_its_own_in_memory_is_none() -> None:
+    class Channelled(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x.permute(0, 2, 3, 1).reshape(2, -1))
+
+    after, _ = of(Channelled().eval(), IMAGES, *PASSES)
+    assert after == {"permute": 1, "reshape": 1, "relu": 1}
 
 
 def test_layers_on_one_input_are_one() -> None:

@@ -21,8 +21,9 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="an ONNX file, an exported program of one's own (.pt2), or FILE.py:CALLABLE, a function without "
-        "arguments that returns (module, example inputs)",
+        help="an ONNX file; of one's own, as loading one can run code: an exported program (.pt2), and of "
+        "TensorFlow a SavedModel (a folder), a frozen graph (.pb) or .keras; or FILE.py:CALLABLE, a function "
+        "without arguments that returns (module, example inputs)",
     )
     parser.add_argument(
         "--calibrate",
@@ -48,7 +49,8 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=N,..",
-        help="of an input of an ONNX file that leaves it open, such as images=1,3,224,224",
+        help="of an input of a file that leaves it open, such as images=1,3,224,224; without it that of one "
+        "row of the calibration data",
     )
     parser.set_defaults(command=run)
 

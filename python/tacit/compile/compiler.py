@@ -44,20 +44,19 @@ def compile(  # noqa: A001
     which tells something of the weights and of the calibration data; ``widths="uniform"`` tells less.
 
     Args:
-        model: a module in evaluation, or the path of an ONNX file, of an exported program (``.pt2``; loading
-        one
+        model: a module in evaluation, or the path of an ONNX file, of an exported program (``.pt2``), of a
+            model of TensorFlow (a SavedModel's folder, a frozen graph, ``.keras``; loading these and ``.pt2``
             can run code, so only one's own), or ``FILE.py:callable`` for a function that returns a module and
             an example.
         example: of a module's inputs, with the shapes that it will run on: a tensor, a tuple of the
-        arguments, or
-            a mapping of them by name.
+            arguments, or a mapping of them by name. So too for a file that leaves shapes open; without it
+            these are those of one row of the calibration data.
         calibrate: inputs like those to come: a tensor (N, ...), or a tuple of tensors for several inputs.
-        Scales
-            are chosen on them, and between which numbers inputs must lie: theirs, and a quarter of their span
-            beyond. Without it inputs may be any numbers, and scales are the usual ones.
+            Scales are chosen on them, and between which numbers inputs must lie: theirs, and a quarter of
+            their span beyond. Without it inputs may be any numbers, and scales are the usual ones.
         labels: the right classes of the calibration data, (N,); without it what the plain model says.
         widths: "proved" or "uniform".
-        shapes: of inputs of an ONNX file that leaves them open, by name.
+        shapes: of inputs of a file that leaves them open, by name.
         progress: is told what is being done.
 
     Raises:
@@ -71,7 +70,7 @@ def compile(  # noqa: A001
     if labels is not None and calibrate is None:
         raise MisuseError("labels belong to calibration data, of which there are none")
     progress("reading the model")
-    draft = draft_of(model, example, shapes)
+    draft = draft_of(model, example, shapes, calibrate)
     verify_draft(draft)
     given = None if calibrate is None else batches(draft, calibrate, labels)
     before = draft.copy()

@@ -7,18 +7,33 @@ from typing import Any
 import torch
 
 from tacit.compile.draft import Draft
-from tacit.compile.importers import exported
+from tacit.compile.importers import exported, tensorflow
+from tacit.compile.importers.imported import Imported
 from tacit.errors import MisuseError, SetupError
 from tacit.rehearsal import subject
 
-#: Formats by the end of the file's name.
+#: Formats by the end of the file's name; those of TensorFlow tell themselves.
 ONNX, EXPORTED = ".onnx", ".pt2"
+
+#: All of them, in words.
+FORMATS = (
+    f"{ONNX}, {EXPORTED}, a SavedModel's folder, a frozen graph (.pb), .keras (these one's own), or "
+    "FILE.py:callable"
+)
+
+#: A shape; those of data for inputs, in order or by name.
+Shape = Sequence[int]
+Like = list[Shape] | dict[str, Shape]
 
 
 def draft_of(
-    model: torch.nn.Module | str | Path, example: Any, shapes: Mapping[str, Sequence[int]] | None
+    model: torch.nn.Module | str | Path,
+    example: Any,
+    shapes: Mapping[str, Shape] | None = None,
+    calibrate: Any = None,
 ) -> Draft:
-    """The draft of a module with an example, or of a file that has its own.
+    """The draft of a module with an example, or of a file. Of a file's inputs shapes may be open: they are
+    those given by name, or the example's; of calibration data it is one row.
 
     Raises:
         MisuseError: it is neither, or what it holds cannot be compiled.
@@ -26,10 +41,9 @@ def draft_of(
     """
     if isinstance(model, torch.nn.Module):
         return exported.of_module(model, *subject.arguments(example))
-    if example is not None:
-        raise MisuseError("an example of inputs belongs to a module; a file has its own")
     text = str(model)
     if ".py:" in text:
+        _has_its_own(example)
         loaded, own = subject.load(text)
         if not isinstance(loaded, torch.nn.Module):
             raise MisuseError(
@@ -37,19 +51,58 @@ def draft_of(
             )
         return exported.of_module(loaded, *subject.arguments(own))
     path = Path(text)
-    if path.suffix not in (ONNX, EXPORTED):
-        raise MisuseError(
-            f"{text} is of no format that is compiled: {ONNX}, {EXPORTED} (one's own), or FILE.py:callable"
-        )
-    if not path.is_file():
+    kind = tensorflow.format_of(path)
+    if kind is None and path.suffix not in (ONNX, EXPORTED):
+        raise MisuseError(f"{text} is of no format that is compiled: {FORMATS}")
+    if kind is None and not path.is_file():
         raise SetupError(f"there is no file {path}")
-    return exported.of_file(path) if path.suffix == EXPORTED else _of_onnx(path, shapes)
+    if path.suffix == EXPORTED:
+        _has_its_own(example)
+        return exported.of_file(path)
+    like = _like(calibrate, row=True) if example is None else _like(example)
+    imported = _imported(path, kind, shapes or {}, like)
+    if example is not None:
+        _fits(imported, like)
+    return _of_imported(imported)
 
 
-def _of_onnx(path: Path, shapes: Mapping[str, Sequence[int]] | None) -> Draft:
+def _imported(
+    path: Path, kind: tensorflow.Format | None, shapes: Mapping[str, Shape], like: Like
+) -> Imported:
+    if kind is not None:
+        return tensorflow.load(path, kind, shapes=shapes, like=like)
     from tacit.compile.importers import onnx
 
-    imported = onnx.load(path, shapes=shapes) if shapes else onnx.load(path)
+    return onnx.load(path, shapes=shapes, like=like)
+
+
+def _has_its_own(example: Any) -> None:
+    if example is not None:
+        raise MisuseError("an example of inputs belongs to a module, or to a file that leaves shapes open")
+
+
+def _like(data: Any, row: bool = False) -> Like:
+    """Shapes of data for the inputs, in order or by name: of all of it, or of one row."""
+
+    def shape(values: torch.Tensor) -> Shape:
+        return (1, *values.shape[1:]) if row and values.dim() else tuple(values.shape)
+
+    if isinstance(data, Mapping):
+        return {name: shape(each) for name, each in data.items() if isinstance(each, torch.Tensor)}
+    several = data if isinstance(data, tuple | list) else [data]
+    return list(map(shape, several)) if all(isinstance(each, torch.Tensor) for each in several) else []
+
+
+def _fits(imported: Imported, like: Like) -> None:
+    wanted = {name: shape for name, _, shape in imported.inputs}
+    if not isinstance(like, Mapping):
+        like = dict(zip(wanted, like, strict=False)) if len(like) == len(wanted) else {}
+    if {name: tuple(shape) for name, shape in like.items()} != wanted:
+        shown = ", ".join(f"{name} {shape}" for name, shape in wanted.items())
+        raise MisuseError(f"the example is not what the file takes: tensors of {shown}")
+
+
+def _of_imported(imported: Imported) -> Draft:
     example = tuple(torch.zeros(shape, dtype=dtype) for _, dtype, shape in imported.inputs)
     draft = exported.of_module(imported.module, example, {})
     draft.names = dict(zip(draft.examples, [name for name, _, _ in imported.inputs], strict=True))

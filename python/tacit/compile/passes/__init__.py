@@ -11,6 +11,7 @@ from tacit.compile.passes.fuse_sums import fuse_sums
 from tacit.compile.passes.merge_factors import merge_factors
 from tacit.compile.passes.normalise import normalise
 from tacit.compile.passes.switch_relu_maxpool import switch_relu_maxpool
+from tacit.compile.passes.whole_layers import whole_layers
 from tacit.compile.verify import verify_draft
 
 Pass = Callable[[Draft], None]
@@ -19,6 +20,7 @@ Pass = Callable[[Draft], None]
 PASSES: tuple[Pass, ...] = (
     normalise,
     common_subexpressions,
+    whole_layers,
     fold_normalisation,
     merge_factors,
     switch_relu_maxpool,

@@ -67,12 +67,18 @@ def _into_layer(draft: Draft, result: Node, source: Any, factor: torch.Tensor, o
     if not takes(source, *CONVOLUTIONS, aten.linear.default):
         return False
     weight = draft.weight(source.args[1])
+    # Channels are the second dimension; they are not of what has more of these, or no batch.
+    if weight is None or len(source.meta["value"].shape) != weight.dim():
+        return False
+    return rescaled(draft, result, source, factor, offset)
+
+
+def rescaled(draft: Draft, result: Node, source: Node, factor: torch.Tensor, offset: torch.Tensor) -> bool:
+    """Puts a layer in the place of what makes ``factor · source + offset`` of its channels."""
+    weight = draft.weight(source.args[1])
     bias_node = source.args[2] if len(source.args) > 2 else None
     bias = torch.zeros_like(offset) if bias_node is None else draft.weight(bias_node)
     if weight is None or bias is None:
-        return False
-    # Channels are the second dimension; they are not of what has more of these, or no batch.
-    if len(source.meta["value"].shape) != weight.dim():
         return False
     folded = weight * factor.reshape(-1, *(1,) * (weight.dim() - 1))
     name = source.args[1].name

@@ -25,6 +25,9 @@ COPIES = (
 #: They give what they take where it has that dtype already.
 CASTS = (aten._to_copy.default, aten.to.dtype, aten.to.dtype_layout)
 
+#: They want a layout in memory that the copy before them made.
+VIEWS = (aten.view.default, aten._unsafe_view.default)
+
 
 def normalise(draft: Draft) -> None:
     """Carries the pass out."""
@@ -36,6 +39,8 @@ def normalise(draft: Draft) -> None:
 
 def _normalise(draft: Draft, node: Node) -> None:
     source = node.args[0] if node.args else None
+    if node.target in VIEWS:
+        node.target = aten.reshape.default
     if isinstance(source, fx.Node) and (node.target in COPIES or _is_idle(draft, node, source)):
         node.replace_all_uses_with(source)
         draft.graph.erase_node(node)

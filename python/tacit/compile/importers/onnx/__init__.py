@@ -9,6 +9,7 @@ import torch
 from tacit.compile.importers.imported import Imported
 from tacit.compile.importers.onnx import operators
 from tacit.compile.importers.onnx.graph import Importing
+from tacit.compile.importers.onnx.inputs import Like
 from tacit.compile.importers.onnx.module import OnnxModule
 from tacit.compile.importers.onnx.problems import Problems
 from tacit.compile.importers.onnx.reading import read
@@ -20,7 +21,10 @@ assert operators
 
 
 def load(
-    path: Path, shapes: Mapping[str, Sequence[int]] | None = None, secret: Collection[str] = ()
+    path: Path,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    secret: Collection[str] = (),
+    like: Like = (),
 ) -> Imported:
     """The model in a file of ONNX.
 
@@ -29,6 +33,7 @@ def load(
         shapes: of inputs whose shape the file leaves open, by name.
         secret: names of numbers without dimension that were learned, such as a temperature. Others are
             public, as those of any formula are.
+        like: shapes of data for the inputs, in order or by name, which those have that are open otherwise.
 
     Raises:
         SetupError: the file cannot be read, or is not sound.
@@ -36,7 +41,7 @@ def load(
     """
     path = Path(path)
     problems = Problems(str(path))
-    found = read(path, shapes or {}, problems)
+    found = read(path, shapes or {}, problems, like)
     module = OnnxModule([name for name, _, _ in found.inputs])
     importing = Importing(found, path.parent, module, problems, secret)
     for name, dtype, shape in found.inputs:

@@ -13,6 +13,9 @@ from tacit.errors import SetupError
 
 Inputs = list[tuple[str, torch.dtype, tuple[int, ...]]]
 
+#: Shapes of data for inputs, in their order or by name.
+Like = Sequence[Sequence[int]] | Mapping[str, Sequence[int]]
+
 
 def inputs(graph: Any, held: Container[str], problems: Problems) -> Inputs:
     """Name, type and shape of each input that is no tensor of the file's own.
@@ -46,12 +49,35 @@ def inputs(graph: Any, held: Container[str], problems: Problems) -> Inputs:
         for info in open_shapes:
             refusal = NotImportedError(
                 f"its shape is {shown(info)}, and only static shapes are imported",
-                f"give it: shapes={{{quoted(info.name)}: (1, ...)}}, or export without dynamic axes",
+                f"give it: shapes={{{quoted(info.name)}: (1, ...)}}, by command --shape NAME=1,.., or "
+                "calibration data of it; or export without dynamic axes",
             )
             problems.add("input", info.name, refusal)
         # Without them nothing that follows can be told.
         problems.raise_all()
     return found
+
+
+def alike(graph: Any, like: Like, held: Container[str]) -> dict[str, Sequence[int]]:
+    """Shapes of the inputs that are open, as those of the data; inputs that these do not fit stay open."""
+    infos = [each for each in graph.input if each.name not in held]
+    if not isinstance(like, Mapping):
+        like = dict(zip((each.name for each in infos), like, strict=True)) if len(like) == len(infos) else {}
+    return {
+        info.name: like[info.name]
+        for info in infos
+        if info.name in like and static(info) is None and _fits(info, like[info.name])
+    }
+
+
+def _fits(info: Any, shape: Sequence[int]) -> bool:
+    kind = info.type.tensor_type
+    if not kind.HasField("shape"):
+        return True
+    declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+    return len(declared) == len(shape) and all(
+        fixed in (None, size) for fixed, size in zip(declared, shape, strict=True)
+    )
 
 
 def fix(graph: Any, shapes: Mapping[str, Sequence[int]], held: Container[str], path: Path) -> None:
@@ -64,12 +90,7 @@ def fix(graph: Any, shapes: Mapping[str, Sequence[int]], held: Container[str], p
         if any(not isinstance(size, int) or not 0 <= size < 1 << 31 for size in shape):
             raise SetupError(f"the shape of input {quoted(name)} must be whole numbers, not {tuple(shape)}")
         kind = inputs[name].type.tensor_type
-        declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
-        open_rank = not kind.HasField("shape")
-        if not open_rank and (
-            len(declared) != len(shape)
-            or any(fixed not in (None, size) for fixed, size in zip(declared, shape, strict=True))
-        ):
+        if not _fits(inputs[name], shape):
             raise SetupError(
                 f"input {quoted(name)} of {path} has shape {shown(inputs[name])}, which "
                 f"{tuple(shape)} does not fit"

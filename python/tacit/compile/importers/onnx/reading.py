@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tacit.compile.importers.onnx import tensors
-from tacit.compile.importers.onnx.inputs import Inputs, fix, inputs, static
+from tacit.compile.importers.onnx.inputs import Inputs, Like, alike, fix, inputs, static
 from tacit.compile.importers.onnx.problems import NotImportedError, Problems, printable, quoted
 from tacit.compile.importers.onnx.table import OPERATORS
 from tacit.errors import SetupError
@@ -26,6 +26,9 @@ FEW = 1024
 
 #: Names that ONNX's own operators go by.
 OWN = {"", "ai.onnx"}
+
+#: That of operators of TensorFlow which have no counterpart.
+TENSORFLOW = "ai.onnx.converters.tensorflow"
 
 #: What decides by values which operators run.
 CONTROL = {"If", "Loop", "Scan"}
@@ -43,8 +46,8 @@ class Read:
     claimed: dict[str, tuple[int, tuple[int, ...]] | None]
 
 
-def read(path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems) -> Read:
-    """The file, whose inputs have these shapes where it leaves them open.
+def read(path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems, like: Like = ()) -> Read:
+    """The file, whose inputs have these shapes where it leaves them open, or those of data for them.
 
     Raises:
         SetupError: it is no file of ONNX, too large, too old, ill-formed; or ONNX is not installed.
@@ -65,7 +68,7 @@ def read(path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems) ->
         )
     _missing(graph, problems)
     found = _tensors(graph, path)
-    fix(graph, shapes, found, path)
+    fix(graph, {**alike(graph, like, found), **shapes}, found, path)
     given = inputs(graph, found, problems)
     try:
         onnx.checker.check_model(model)
@@ -168,7 +171,12 @@ def _complete(graph: Any) -> None:
 def _missing(graph: Any, problems: Problems) -> None:
     """Collects operators that have no entry in the table."""
     for node in graph.node:
-        if node.domain not in OWN:
+        if node.domain == TENSORFLOW:
+            refusal = NotImportedError(
+                "this operator of TensorFlow has none of ONNX for it",
+                "replace it in the model, or leave it to the receiver",
+            )
+        elif node.domain not in OWN:
             refusal = NotImportedError(
                 f"operators of {quoted(node.domain)} are not imported",
                 "export without that runtime's own optimisations, to ONNX's operators alone",

@@ -1,0 +1,68 @@
+"""Which format of TensorFlow a file or folder is of: by its name, and what it begins with."""
+
+import zipfile
+from enum import Enum
+from pathlib import Path
+
+from tacit.errors import MisuseError, SetupError
+
+
+class Format(Enum):
+    """What a model of TensorFlow is saved as."""
+
+    SAVED_MODEL = "SavedModel"
+    FROZEN = "frozen graph"
+    KERAS = ".keras"
+
+
+#: The file that makes a folder a SavedModel.
+SAVED = "saved_model.pb"
+
+#: What Keras' own file holds, an archive.
+CONFIGURATION = "config.json"
+
+#: With which byte a SavedModel begins (its version), and so does a file of ONNX; a graph begins otherwise.
+VERSION = b"\x08"
+
+
+def format_of(path: Path) -> Format | None:
+    """None if neither name nor content are TensorFlow's.
+
+    Raises:
+        SetupError: it is named so and is not there, or cannot be read.
+        MisuseError: it is named so and holds something else.
+    """
+    if path.is_dir():
+        if (path / SAVED).is_file():
+            return Format.SAVED_MODEL
+        raise MisuseError(f"{path} is a folder without {SAVED}: a SavedModel is wanted, or a file")
+    if path.suffix not in (".pb", ".keras"):
+        return None
+    try:
+        return _by_content(path)
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _by_content(path: Path) -> Format:
+    if not path.is_file():
+        raise SetupError(f"there is no file {path}")
+    if path.suffix == ".keras":
+        if not zipfile.is_zipfile(path):
+            raise MisuseError(
+                f"{path} is not what Keras 3 writes: load it with the Keras that wrote it, and save it by "
+                "model.save(FILE.keras) of Keras 3 or model.export(FOLDER)"
+            )
+        with zipfile.ZipFile(path) as archive:
+            if CONFIGURATION not in archive.namelist():
+                raise MisuseError(f"{path} holds no model of Keras ({CONFIGURATION})")
+        return Format.KERAS
+    with path.open("rb") as file:
+        first = file.read(1)
+    if path.name == SAVED and first == VERSION:
+        raise MisuseError(f"{path} is a part of a SavedModel: give the folder, {path.parent}")
+    if first in (b"", VERSION):
+        raise MisuseError(
+            f"{path} is no frozen graph: a SavedModel is given by its folder, ONNX as FILE.onnx"
+        )
+    return Format.FROZEN
