@@ -99,6 +99,8 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "leading_zeros": lambda: session.leading_zeros(words, 2, planes),
         "series": lambda: session.series(words, 20, [[1, 1], [1, 1]], out),
         "relu": lambda: session.relu(words, 64, out),
+        "guards": lambda: session.guards,
+        "affine": lambda: session.affine([(words, other, (2, 1, 1, 1), nameless)], None, out, 16),
         "maximum": lambda: session.maximum(words, other, 64, out),
         "and_bits": lambda: session.and_bits(bits, [part.copy() for part in bits], flags),
         "bit_multiply": lambda: session.bit_multiply(bits, words, out),

@@ -46,10 +46,10 @@ INSIDE = {
     ],
     "mpc": [
         ["agreement", "bits", "blocks", "broadcast", "dense", "keys", "leaves", "sealed", "threat_model"],
-        ["gaussian", "group", "learned", "operand", "width"],
-        ["correlations", "cost", "submission", "tree"],
+        ["gaussian", "group", "learned", "operand", "range", "width"],
+        ["affine", "correlations", "cost", "submission", "tree"],
         ["protocol"],
-        ["lanes"],
+        ["guards", "lanes", "steps"],
         ["additive", "functions", "integers", "plain", "replicated", "series"],
         ["providers"],
         ["open"],

@@ -1,6 +1,7 @@
 """What tacit raises, by blame."""
 
 import re
+from collections.abc import Sequence
 
 from tacit._core import (
     DesyncError,
@@ -21,6 +22,7 @@ __all__ = [
     "NoSessionError",
     "PeerError",
     "PrecisionWarning",
+    "RangeError",
     "RangeWarning",
     "RefusedError",
     "SetupError",
@@ -55,6 +57,25 @@ class NoSessionError(MisuseError):
     """What needs a session was called outside of any."""
 
 
+class RangeError(MisuseError):
+    """What a compiled program compared left the range that it was compiled for: there is no result. Raised
+    where the result would have been learnt, and nowhere else."""
+
+    #: The layers.
+    layers: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, layers: Sequence[str]) -> "RangeError":
+        """The error for layers whose guards failed."""
+        made = cls(
+            f"numbers left the range that the program was compiled for in {', '.join(layers)}: there is no "
+            "result. Compile it with calibration data like these inputs, with a greater margin, or without "
+            "calibration"
+        )
+        made.layers = tuple(layers)
+        return made
+
+
 class UnsupportedOperatorError(MisuseError, NotImplementedError):
     """An operator, or a form of it, that secret tensors do not have. Nothing was revealed."""
 
@@ -80,7 +101,9 @@ def told(error: BaseException, party: int) -> tuple[str, int | None]:
         return error.reason, error.blamed
     if isinstance(error, PeerError | RefusedError | NetworkError | SetupError) and _is_raised_here(error):
         return _THIS.sub(rf"\1 {party}", str(error)), None
-    return f"its program raised {type(error).__name__}; see its own output", None
+    # What a guard told is its receiver's: to others it is misuse like any other.
+    kind = MisuseError if isinstance(error, RangeError) else type(error)
+    return f"its program raised {kind.__name__}; see its own output", None
 
 
 def _is_raised_here(error: BaseException) -> bool:

@@ -8,7 +8,7 @@ what is here needs the protocol.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tacit import _core, ranges
 from tacit.components import array, made_of
+from tacit.errors import RangeError
 from tacit.session import Session
 
 Parts = tuple[torch.Tensor, ...]
@@ -41,6 +42,26 @@ class Geometry:
     def core(self) -> _core.Convolution:
         """The same for the core."""
         return _core.Convolution(**vars(self))
+
+
+class Comparison(NamedTuple):
+    """How what is rectified is compared with zero."""
+
+    width: int
+    """Bits of the words, sign included."""
+    reach: int = 0
+    """0 where the width is proved: all words are below 2^(width − 1). Else a guard holds them against it, by
+    so many bits above all but two, which is how far they can reach; what is below 2^(width − 3) passes. Where
+    a session has no guards, 64 bits are compared then."""
+
+
+class Term(NamedTuple):
+    """A bilinear map of two secrets."""
+
+    x: Parts
+    y: Parts
+    shape: Geometry | tuple[int, int, int, int]
+    """Of images and filters, or (batch, m, k, n) of a product of matrices."""
 
 
 def _arrays(parts: Parts) -> list[NDArray[Any]]:
@@ -104,12 +125,18 @@ def trivial_bits(session: Session, bits: torch.Tensor) -> Parts:
 
 
 def reveal(session: Session, x: Parts, to: int | None) -> torch.Tensor | None:
-    """Opens to all or to one. One round."""
+    """Opens to all or to one. One round; where something was guarded since, eleven.
+
+    Raises:
+        RangeError: at who learns it alone, if a guard failed: what was opened is zeros.
+    """
     learns = to is None or to == session.party
     out = torch.empty(x[0].shape, dtype=x[0].dtype) if learns else None
     if x[0].numel():
         open_ = session.core.reveal_bits if x[0].dtype == torch.uint8 else session.core.reveal
-        open_(_arrays(x), to, None if out is None else array(out))
+        failed = open_(_arrays(x), to, None if out is None else array(out))
+        if failed:
+            raise RangeError.of(failed)
     return out
 
 
@@ -230,23 +257,67 @@ def series(session: Session, x: Parts, argument: int, remainders: list[list[int]
     return out
 
 
-def relu(session: Session, x: Parts, width: int) -> Parts:
+def relu(session: Session, x: Parts, compared: Comparison | int) -> Parts:
     """max(x, 0), for numbers of that many bits."""
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
-        _check_compared(session, x, width - 1)
-        session.core.relu(_arrays(x), width, arrays)
+        width, reach = _comparison(compared)
+        if not reach:
+            _check_compared(session, x, width - 1)
+        session.core.relu(_arrays(x), width, arrays, reach)
     return out
 
 
-def maximum(session: Session, x: Parts, y: Parts, width: int) -> Parts:
+def maximum(session: Session, x: Parts, y: Parts, compared: Comparison | int) -> Parts:
     """The greater of x and y, of equal shapes, whose difference has at most that many bits."""
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
-        if session.is_plain:
+        width, reach = _comparison(compared)
+        if session.is_plain and not reach:
             ranges.check_difference(session, x[0], y[0], width)
-        session.core.maximum(_arrays(x), _arrays(y), width, arrays)
+        session.core.maximum(_arrays(x), _arrays(y), width, arrays, reach)
     return out
+
+
+def _comparison(compared: Comparison | int) -> Comparison:
+    return Comparison(compared) if isinstance(compared, int) else compared
+
+
+def affine(
+    session: Session,
+    terms: Sequence[Term],
+    addend: Parts | None,
+    shape: Sequence[int],
+    truncate: int,
+    rectified: Comparison | None,
+) -> Parts:
+    """(Σ terms + addend·2^truncate) / 2^truncate, truncated once, in the output's shape; then max(0, ·) of
+    it where that is wanted. Where the comparison and what is truncated fit a word together, what lies between
+    zero and one unit may become zero then."""
+    out, arrays = empty_words(session, shape)
+    if not arrays[0].size:
+        return out
+    if session.is_plain:
+        _check_terms(session, terms)
+    given = [(_arrays(x), _arrays(y), _core_shape(of), _names(session, x, y)) for x, y, of in terms]
+    added = None if addend is None else _arrays(addend)
+    session.core.affine(given, added, arrays, truncate, rectified)
+    return out
+
+
+def _core_shape(of: Geometry | tuple[int, int, int, int]) -> Any:
+    """The same for the core."""
+    return of.core if isinstance(of, Geometry) else of
+
+
+def _check_terms(session: Session, terms: Sequence[Term]) -> None:
+    for x, y, of in terms:
+        left, right = array(x[0]), array(y[0])
+        if isinstance(of, Geometry):
+            convolve = partial(convolved, geometry=of)
+            ranges.check_product(session, left, right, y[0][0].numel(), convolve)
+        else:
+            ranges.check_product(session, left, right, of[2], torch.bmm)
 
 
 def and_bits(session: Session, x: Parts, y: Parts) -> Parts:

@@ -4,7 +4,7 @@
 //! that, and less than a word more for each message; exactly that where n is a multiple of 192 (replicated
 //! sharing) or 64.
 
-use crate::{Recipient, Shift};
+use crate::{Compared, Recipient, Shift};
 
 /// Rounds (longest chain of dependent messages) and payload bits summed over all links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -98,6 +98,42 @@ pub enum Operation {
         n: u64,
         /// Bits dropped, if any.
         truncate: Option<Shift>,
+    },
+    /// `affine` of one term and an addend.
+    Affine {
+        /// The left operand.
+        left: Opening,
+        /// The right operand.
+        right: Opening,
+        /// Output elements.
+        n: u64,
+        /// Bits dropped.
+        shift: Shift,
+    },
+    /// `rectified_affine` of one term and an addend.
+    RectifiedAffine {
+        /// The left operand.
+        left: Opening,
+        /// The right operand.
+        right: Opening,
+        /// Output elements.
+        n: u64,
+        /// Bits dropped.
+        shift: Shift,
+        /// How it is compared with zero.
+        compared: Compared,
+    },
+    /// `rectify` of n words.
+    Rectify {
+        /// Elements.
+        n: u64,
+        /// How they are compared with zero.
+        compared: Compared,
+    },
+    /// `in_range` of n tallies.
+    InRange {
+        /// Guarded comparisons.
+        n: u64,
     },
     /// `truncate` of n words.
     Truncate {

@@ -2,7 +2,7 @@
 
 use crate::dense;
 use crate::tree::prefix_conjunctions;
-use crate::{Bits, Name, Parts, PartsMut, Protocol, Result, Shift};
+use crate::{Bits, Compared, Name, Parts, PartsMut, Protocol, Result, Shift, Tally};
 use ring::planes::words_of;
 
 /// An operand's name may stand for another value from here on, where the protocol remembers names.
@@ -85,22 +85,7 @@ fn reversed(bits: &Bits) -> Bits {
     Bits::stack(&planes.iter().collect::<Vec<_>>())
 }
 
-/// max(x, 0) for signed |x| < 2^(width−1): x minus its negative part.
-///
-/// # Errors
-/// What the links meet.
-pub fn relu(protocol: &mut dyn Protocol, x: Parts, width: usize, out: PartsMut) -> Result<()> {
-    let negative = protocol.sign(x, width)?;
-    protocol.bit_multiply(&negative, x, out)?;
-    for (out, x) in out.iter_mut().zip(x) {
-        out.iter_mut()
-            .zip(*x)
-            .for_each(|(out, x)| *out = x.wrapping_sub(*out));
-    }
-    Ok(())
-}
-
-/// The greater of x and y, element by element, for signed |x − y| < 2^(width−1).
+/// The greater of x and y, element by element, by comparing x − y. A tally as of [`Protocol::rectify`].
 ///
 /// # Errors
 /// What the links meet.
@@ -108,22 +93,20 @@ pub fn maximum(
     protocol: &mut dyn Protocol,
     x: Parts,
     y: Parts,
-    width: usize,
+    compared: Compared,
     out: PartsMut,
-) -> Result<()> {
+) -> Result<Option<Tally>> {
     let difference: Vec<Vec<u64>> = x
         .iter()
         .zip(y)
         .map(|(x, y)| x.iter().zip(*y).map(|(x, y)| x.wrapping_sub(*y)).collect())
         .collect();
     let difference: Vec<&[u64]> = difference.iter().map(Vec::as_slice).collect();
-    relu(protocol, &difference, width, out)?;
+    let tally = protocol.rectify(&difference, compared, out)?;
     for (out, y) in out.iter_mut().zip(y) {
-        out.iter_mut()
-            .zip(*y)
-            .for_each(|(out, y)| *out = out.wrapping_add(*y));
+        crate::affine::add(out, y);
     }
-    Ok(())
+    Ok(tally)
 }
 
 /// Each value of a binary sharing as a ring element: Σ 2^j b_j.

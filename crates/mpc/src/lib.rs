@@ -14,10 +14,11 @@
 //!
 //! Public operands that must be equal in all parties are compared in private ([`agreement`]).
 //! Vectors may come from clients outside of the session ([`submission`]). Correlations may come from files made
-//! ahead ([`making`], [`sealed`]). [`functions`], [`integers`] and [`series`] build what every protocol can do (ReLU,
+//! ahead ([`making`], [`sealed`]). Comparisons of fewer bits than are proved to be enough are guarded ([`Guards`]). [`functions`], [`integers`] and [`series`] build what every protocol can do (ReLU,
 //! maximum, exact division, approximations) from the trait alone.
 
 pub mod additive;
+mod affine;
 pub mod agreement;
 mod bits;
 mod blocks;
@@ -28,6 +29,7 @@ mod dense;
 pub mod functions;
 pub mod gaussian;
 mod group;
+mod guards;
 pub mod integers;
 mod keys;
 mod lanes;
@@ -39,17 +41,21 @@ mod operand;
 pub mod plain;
 mod protocol;
 mod providers;
+mod range;
 pub mod replicated;
 pub mod sealed;
 pub mod series;
+mod steps;
 pub mod submission;
 mod threat_model;
 mod tree;
 pub mod width;
 
+pub use affine::{Affine, Term};
 pub use bits::Bits;
 pub use broadcast::broadcast;
 pub use cost::{Cost, Opening, Operation};
+pub use guards::Guards;
 pub use net::{Error, Result};
 pub use open::{Settings, consuming, is_dealt, open, sources};
 pub use operand::{Bilinear, Join, Name, Operand, Parts, PartsMut, Recipient, Shift};
@@ -57,5 +63,6 @@ pub use protocol::{Correlated, Lane, Next, Protocol};
 #[cfg(feature = "mutation")]
 pub use providers::open_exactly;
 pub use providers::{Needs, PROTOCOLS, ProtocolProvider, SOURCES, SourceProvider, Transfers};
+pub use range::{Compared, SUMS, Tally};
 pub use submission::Federated;
 pub use threat_model::{ThreatModel, Trust};

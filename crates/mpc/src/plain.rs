@@ -4,10 +4,9 @@
 //! against it. **Adversary:** none, there is no secrecy. It refuses to run over a network.
 
 use crate::bits::bit_at;
-use crate::lanes;
 use crate::{
-    Bilinear, Bits, Cost, Join, Next, Operand, Operation, Parts, PartsMut, Protocol, Recipient,
-    Result, Shift, ThreatModel, Trust,
+    Affine, Bilinear, Bits, Compared, Cost, Join, Next, Operand, Operation, Parts, PartsMut,
+    Protocol, Recipient, Result, Shift, Tally, ThreatModel, Trust, lanes, steps,
 };
 use net::Channel;
 use ring::planes::{split, words_of};
@@ -141,6 +140,10 @@ impl Protocol for Plain {
         Ok(())
     }
 
+    fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()> {
+        steps::affine(self, sum, out)
+    }
+
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
         self.channel
             .begin_of("truncate", x[0].len(), &[u64::from(shift.bits())]);
@@ -231,6 +234,40 @@ impl Protocol for Plain {
             *out = bit_at(&bit.parts()[0], i);
         }
         Ok(())
+    }
+
+    /// A number is out of its range where the other protocols' guards must say so: from 1.5·2^(width−2) on.
+    fn rectify(&mut self, x: Parts, compared: Compared, out: PartsMut) -> Result<Option<Tally>> {
+        let tally = compared.reach(64).map(|reach| {
+            let end = 3_u64 << (compared.width() - 3);
+            let outside = x[0].iter().any(|x| (*x as i64).unsigned_abs() >= end);
+            let mut tally = Tally::new(reach);
+            tally.sums[0] = u64::from(outside);
+            tally
+        });
+        steps::rectify(self, x, compared.width(), out)?;
+        Ok(tally)
+    }
+
+    fn rectified_affine(
+        &mut self,
+        sum: &Affine,
+        compared: Compared,
+        out: PartsMut,
+    ) -> Result<Option<Tally>> {
+        steps::rectified_affine(self, sum, compared, out)
+    }
+
+    fn guards(&self) -> bool {
+        true
+    }
+
+    fn in_range(&mut self, tallies: &[Tally]) -> Result<Bits> {
+        self.channel
+            .begin_of("look at range guards", tallies.len(), &[]);
+        let mut all: Vec<u64> = tallies.iter().map(|tally| tally.sums[0]).collect();
+        all.push(all.iter().sum());
+        Ok(plane(&all, 64, |outside| outside == 0))
     }
 }
 

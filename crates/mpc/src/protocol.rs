@@ -2,8 +2,8 @@
 
 use crate::correlations::Demand;
 use crate::{
-    Bilinear, Bits, Cost, Federated, Join, Name, Operand, Operation, Parts, PartsMut, Recipient,
-    Result, Shift, ThreatModel,
+    Affine, Bilinear, Bits, Compared, Cost, Federated, Join, Name, Operand, Operation, Parts,
+    PartsMut, Recipient, Result, Shift, Tally, ThreatModel,
 };
 use net::{Channel, Reading};
 use std::time::Duration;
@@ -58,6 +58,9 @@ pub trait Protocol: Send {
         out: PartsMut,
     ) -> Result<()>;
 
+    /// Several bilinear maps and an addend, truncated once.
+    fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()>;
+
     /// x / 2^shift for signed |x| < 2^62, rounded up or down, and exact where it is whole; never a wild error.
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()>;
 
@@ -99,6 +102,24 @@ pub trait Protocol: Send {
 
     /// Each bit as the ring element 0 or 1, for a binary sharing of one plane.
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()>;
+
+    /// max(x, 0). A tally where the comparison is guarded, for [`crate::Guards`].
+    fn rectify(&mut self, x: Parts, compared: Compared, out: PartsMut) -> Result<Option<Tally>>;
+
+    /// [`Protocol::affine`], then [`Protocol::rectify`]. What lies in [0, 1) may become 0.
+    fn rectified_affine(
+        &mut self,
+        sum: &Affine,
+        compared: Compared,
+        out: PartsMut,
+    ) -> Result<Option<Tally>>;
+
+    /// Whether comparisons can be guarded. Where not, guarded ones take 64 bits.
+    fn guards(&self) -> bool;
+
+    /// Whether the comparisons of these tallies were in range: a bit for each, and after them the AND of all. At
+    /// most 1024 tallies.
+    fn in_range(&mut self, tallies: &[Tally]) -> Result<Bits>;
 
     /// Runs lanes until none is left and none begins: side by side where that saves rounds. What is under way together
     /// takes the rounds of the longest, and sends what each sends.

@@ -47,6 +47,7 @@ macro_rules! for_every_protocol {
 for_every_protocol! {
     inputs::{shares_and_reveals, public_values, bits},
     products::{integers, matrices, convolutions, fixed_point},
+    affine::{sums, rectified_sums, rectified_edges, rectified_whole_range},
     truncation::{edges, every_small_value, exact_multiples, whole_range},
     comparison::{signs_at_every_width, signs_of_every_short_value, signs_of_many, zeros},
     binary::{ands, joins, takes_apart, puts_together, bit_products, bits_to_ring},
@@ -55,6 +56,44 @@ for_every_protocol! {
     series::{values},
     cost::{declared_is_measured},
     lanes::{results, rounds_are_shared, failures},
+}
+
+/// Where comparisons can be guarded.
+mod guards {
+    macro_rules! guards {
+        ($($protocol:ident),*) => {
+            $(mod $protocol {
+                use crate::suite::guards;
+
+                #[test]
+                fn boundaries() {
+                    guards::boundaries(stringify!($protocol));
+                }
+
+                #[test]
+                fn reaches() {
+                    guards::reaches(stringify!($protocol));
+                }
+
+                #[test]
+                fn everybody_is_told_once() {
+                    guards::everybody_is_told_once(stringify!($protocol));
+                }
+
+                #[test]
+                fn a_thousand_overflows() {
+                    guards::overflows(stringify!($protocol), 1000);
+                }
+
+                #[test]
+                #[ignore = "long: minutes"]
+                fn a_million_overflows() {
+                    guards::overflows(stringify!($protocol), 1_000_000);
+                }
+            })*
+        };
+    }
+    guards!(plain, replicated);
 }
 
 // The reference rounds to the nearest; shares round at random.

@@ -75,7 +75,9 @@ impl Meter {
         &self.sent_to
     }
 
-    pub(crate) fn label(&self) -> &str {
+    /// What is being computed.
+    #[must_use]
+    pub fn label(&self) -> &str {
         &self.lines[self.current].0
     }
 

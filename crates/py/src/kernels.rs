@@ -4,6 +4,7 @@
 use crate::buffer::Words;
 use crate::errors::{misuse, raise};
 use ::session::use_threads;
+use mpc::Bilinear;
 use pyo3::prelude::*;
 
 /// The shape of a convolution of images with filters; sizes are height before width. It is checked where
@@ -50,6 +51,30 @@ impl Convolution {
         let checked = self.0.validate();
         checked.map_err(|error| misuse(error.to_string()))?;
         Ok(self.0)
+    }
+}
+
+/// The shape of a bilinear map of matrices or of images.
+#[derive(FromPyObject)]
+pub enum Shape<'py> {
+    /// Batch, rows of the left, columns of the left, columns of the right.
+    Matrix([usize; 4]),
+    /// Images by filters.
+    Convolution(PyRef<'py, Convolution>),
+}
+
+impl Shape<'_> {
+    /// The map, whose sizes fit together.
+    pub fn map(&self) -> PyResult<Bilinear> {
+        match self {
+            Self::Convolution(shape) => Ok(Bilinear::Convolution(shape.checked()?)),
+            &Self::Matrix([batch, m, k, n]) => {
+                for sizes in [[batch, m, k], [batch, k, n], [batch, m, n]] {
+                    product_of(&sizes)?;
+                }
+                Ok(Bilinear::Matrix { batch, m, k, n })
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise};
 use crate::kernels::expect_length;
 use crate::session::Session;
-use mpc::{Bits, Parts, PartsMut, Protocol, Recipient};
+use mpc::{Bits, Guards, Parts, PartsMut, Protocol, Recipient, Tally};
 use pyo3::prelude::*;
 use ring::planes::{pack_bytes, unpack_bytes, words_of};
 use std::ops::Range;
@@ -141,12 +141,29 @@ impl<'a> Operation<'a> {
     pub fn into_words(
         self,
         py: Python<'_>,
-        mut out: Vec<Words>,
+        out: Vec<Words>,
         n: usize,
         work: impl FnOnce(&mut dyn Protocol, &Operands, PartsMut) -> mpc::Result<()> + Send,
     ) -> PyResult<()> {
+        self.into_guarded_words(py, out, n, |protocol, operands, out| {
+            work(protocol, operands, out).map(|()| None)
+        })
+    }
+
+    /// The same, by an operation that may have guarded a comparison.
+    pub fn into_guarded_words(
+        self,
+        py: Python<'_>,
+        mut out: Vec<Words>,
+        n: usize,
+        work: impl FnOnce(&mut dyn Protocol, &Operands, PartsMut) -> mpc::Result<Option<Tally>> + Send,
+    ) -> PyResult<()> {
         self.session.check("the output", &out, n)?;
-        self.run(py, &mut out, work)
+        self.run(py, &mut out, |protocol, guards, operands, out| {
+            let tally = work(protocol, operands, out)?;
+            guards.push(protocol.channel().meter().label(), tally);
+            Ok(())
+        })
     }
 
     /// Writes a binary sharing, plane after plane; n bits in all.
@@ -158,7 +175,7 @@ impl<'a> Operation<'a> {
         work: impl FnOnce(&mut dyn Protocol, &Operands) -> mpc::Result<Bits> + Send,
     ) -> PyResult<()> {
         self.session.check("the output", &out, n)?;
-        self.run(py, &mut out, |protocol, operands, out| {
+        self.run(py, &mut out, |protocol, _, operands, out| {
             let bits = work(protocol, operands)?;
             let n = bits.len();
             for (out, planes) in out.iter_mut().zip(bits.parts()) {
@@ -170,15 +187,21 @@ impl<'a> Operation<'a> {
         })
     }
 
-    /// Writes what was opened, where this party learns it.
+    /// Writes what was opened, where this party learns it; then the labels of the guarded comparisons that left
+    /// their range, where it learns them too: there are none, or zeros were opened.
     pub fn open<C: Component>(
         self,
         py: Python<'_>,
         to: Recipient,
         out: Option<C>,
         n: usize,
-        work: impl FnOnce(&mut dyn Protocol, &Operands) -> mpc::Result<Option<Vec<u64>>> + Send,
-    ) -> PyResult<()> {
+        work: impl FnOnce(
+            &mut dyn Protocol,
+            &mut Guards,
+            &Operands,
+        ) -> mpc::Result<(Option<Vec<u64>>, Vec<String>)>
+        + Send,
+    ) -> PyResult<Vec<String>> {
         let learns = to.includes(self.session.inner.party());
         let mut out: Vec<C> = out.into_iter().filter(|_| learns).collect();
         match out.first() {
@@ -188,25 +211,33 @@ impl<'a> Operation<'a> {
             }
             None => {}
         }
-        self.run(py, &mut out, |protocol, operands, out| {
-            if let (Some(opened), Some(out)) = (work(protocol, operands)?, out.first_mut()) {
+        self.run(py, &mut out, |protocol, guards, operands, out| {
+            let (opened, failed) = work(protocol, guards, operands)?;
+            if let (Some(opened), Some(out)) = (opened, out.first_mut()) {
                 C::write(&opened, out);
             }
-            Ok(())
+            Ok(failed)
         })
     }
 
-    fn run<C: Component>(
+    fn run<C: Component, T: Send>(
         self,
         py: Python<'_>,
         out: &mut [C],
-        work: impl FnOnce(&mut dyn Protocol, &Operands, &mut [&mut [C::Value]]) -> mpc::Result<()>
+        work: impl FnOnce(
+            &mut dyn Protocol,
+            &mut Guards,
+            &Operands,
+            &mut [&mut [C::Value]],
+        ) -> mpc::Result<T>
         + Send,
-    ) -> PyResult<()> {
+    ) -> PyResult<T> {
         let mut out = C::outputs(out, &self.read)?;
         let (session, operands) = (&self.session.inner, &self.operands);
-        py.detach(|| session.work(|protocol| work(protocol, operands, &mut out)))
-            .map_err(raise)
+        py.detach(|| {
+            session.work_guarded(|protocol, guards| work(protocol, guards, operands, &mut out))
+        })
+        .map_err(raise)
     }
 }
 

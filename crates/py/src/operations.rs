@@ -2,12 +2,12 @@
 
 use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise};
-use crate::kernels::{Convolution, expect_length, product_of};
+use crate::kernels::{Convolution, Shape, expect_length, product_of};
 use crate::operands::{length, packed};
 use crate::session::Session;
-use ::session::limits::{comparison_width, low_width, truncation};
+use ::session::limits::{comparison, comparison_width, low_width, truncation};
 use mpc::series::Series;
-use mpc::{Bilinear, Name, Operand, functions};
+use mpc::{Affine, Bilinear, Name, Operand, Term, functions};
 use pyo3::prelude::*;
 
 /// Names of the operands of a bilinear map that are used again.
@@ -78,12 +78,12 @@ impl Session {
         x: Vec<Words>,
         to: Option<usize>,
         out: Option<Words>,
-    ) -> PyResult<()> {
+    ) -> PyResult<Vec<String>> {
         let to = self.inner.receiver(to).map_err(raise)?;
         let n = length("the input", &x)?;
         let operation = self.operation().words("the input", &x, n)?;
-        operation.open(py, to, out, n, |protocol, operands| {
-            protocol.reveal(operands.words(0), to)
+        operation.open(py, to, out, n, |protocol, guards, operands| {
+            guards.reveal(protocol, operands.words(0), to)
         })
     }
 
@@ -94,12 +94,12 @@ impl Session {
         x: Vec<Bytes>,
         to: Option<usize>,
         out: Option<Bytes>,
-    ) -> PyResult<()> {
+    ) -> PyResult<Vec<String>> {
         let to = self.inner.receiver(to).map_err(raise)?;
         let n = length("the input", &x)?;
         let operation = self.operation().bits("the input", &x, n)?;
-        operation.open(py, to, out, n, |protocol, operands| {
-            protocol.reveal_bits(operands.bits(0), to)
+        operation.open(py, to, out, n, |protocol, guards, operands| {
+            guards.reveal_bits(protocol, operands.bits(0), to)
         })
     }
 
@@ -263,15 +263,30 @@ impl Session {
         })
     }
 
-    fn relu(&self, py: Python<'_>, x: Vec<Words>, width: usize, out: Vec<Words>) -> PyResult<()> {
-        let width = comparison_width(width).map_err(raise)?;
+    /// Whether comparisons can be guarded here.
+    #[getter]
+    fn guards(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| self.inner.has_guards()).map_err(raise)
+    }
+
+    #[pyo3(signature = (x, width, out, reach=0))]
+    fn relu(
+        &self,
+        py: Python<'_>,
+        x: Vec<Words>,
+        width: usize,
+        out: Vec<Words>,
+        reach: u32,
+    ) -> PyResult<()> {
+        let compared = comparison(width, reach).map_err(raise)?;
         let n = length("the output", &out)?;
         let operation = self.operation().words("the input", &x, n)?;
-        operation.into_words(py, out, n, |protocol, operands, out| {
-            functions::relu(protocol, operands.words(0), width, out)
+        operation.into_guarded_words(py, out, n, |protocol, operands, out| {
+            protocol.rectify(operands.words(0), compared, out)
         })
     }
 
+    #[pyo3(signature = (x, y, width, out, reach=0))]
     fn maximum(
         &self,
         py: Python<'_>,
@@ -279,13 +294,79 @@ impl Session {
         y: Vec<Words>,
         width: usize,
         out: Vec<Words>,
+        reach: u32,
     ) -> PyResult<()> {
-        let width = comparison_width(width).map_err(raise)?;
+        let compared = comparison(width, reach).map_err(raise)?;
         let n = length("the output", &out)?;
         let operation = self.operation().words("the input", &x, n)?;
         let operation = operation.words("the input", &y, n)?;
-        operation.into_words(py, out, n, |protocol, operands, out| {
-            functions::maximum(protocol, operands.words(0), operands.words(1), width, out)
+        operation.into_guarded_words(py, out, n, |protocol, operands, out| {
+            functions::maximum(
+                protocol,
+                operands.words(0),
+                operands.words(1),
+                compared,
+                out,
+            )
+        })
+    }
+
+    /// The sum of bilinear maps and an addend, truncated once; then max(0, ·) of it where a comparison is given, as its
+    /// width and its reach.
+    #[pyo3(signature = (terms, addend, out, truncate, rectified=None))]
+    fn affine(
+        &self,
+        py: Python<'_>,
+        terms: Vec<(Vec<Words>, Vec<Words>, Shape, Names)>,
+        addend: Option<Vec<Words>>,
+        out: Vec<Words>,
+        truncate: u32,
+        rectified: Option<(usize, u32)>,
+    ) -> PyResult<()> {
+        let n = length("the output", &out)?;
+        let shift = truncation(truncate).map_err(raise)?;
+        let shift = shift.ok_or_else(|| misuse("an affine map is truncated"))?;
+        let compared = rectified.map(|(width, reach)| comparison(width, reach));
+        let compared = compared.transpose().map_err(raise)?;
+        let mut operation = self.operation();
+        let mut maps = Vec::with_capacity(terms.len());
+        for (x, y, shape, names) in &terms {
+            let map = shape.map()?;
+            let (left, right, results) = map.lengths();
+            expect_length("a term", results, n)?;
+            operation = operation.words("the left operand", x, left)?;
+            operation = operation.words("the right operand", y, right)?;
+            maps.push((map, *names));
+        }
+        if maps.is_empty() {
+            return Err(misuse("an affine map has a term"));
+        }
+        if let Some(addend) = &addend {
+            operation = operation.words("the addend", addend, n)?;
+        }
+        let with_addend = addend.is_some();
+        operation.into_guarded_words(py, out, n, |protocol, operands, out| {
+            let operand = |at: usize, name| Operand {
+                parts: operands.words(at),
+                name,
+            };
+            let terms = maps.iter().enumerate();
+            let terms: Vec<Term> = terms
+                .map(|(at, (map, names))| Term {
+                    map: *map,
+                    x: operand(2 * at, names[0]),
+                    y: operand(2 * at + 1, names[1]),
+                })
+                .collect();
+            let sum = Affine {
+                addend: with_addend.then(|| operands.words(2 * terms.len())),
+                terms: &terms,
+                shift,
+            };
+            match compared {
+                None => protocol.affine(&sum, out).map(|()| None),
+                Some(compared) => protocol.rectified_affine(&sum, compared, out),
+            }
         })
     }
 

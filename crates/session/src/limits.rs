@@ -1,6 +1,6 @@
 //! What an operation may be asked for, checked before the protocol asserts it.
 
-use mpc::{Error, Result, Shift};
+use mpc::{Compared, Error, Result, Shift};
 
 /// A comparison's width in bits, checked.
 ///
@@ -13,6 +13,17 @@ pub fn comparison_width(width: usize) -> Result<usize> {
     Err(Error::misuse(format!(
         "a comparison has a width of 2 to 64 bits, not {width}"
     )))
+}
+
+/// A comparison of that many bits, guarded where it has a reach.
+///
+/// # Errors
+/// As [`comparison_width`] and [`Compared::guarded`].
+pub fn comparison(width: usize, reach: u32) -> Result<Compared> {
+    match reach {
+        0 => Ok(Compared::proved(comparison_width(width)?)),
+        _ => Compared::guarded(width, reach),
+    }
 }
 
 /// The truncation that drops so many bits, checked; of 0 there is none.

@@ -1,7 +1,7 @@
 //! A party's links and protocol, as long as they last.
 
 use mpc::correlations::Demand;
-use mpc::{Error, Protocol, Recipient, Result, Settings};
+use mpc::{Error, Guards, Protocol, Recipient, Result, Settings};
 use net::{Mesh, Process, Reading};
 use std::fmt;
 use std::hint;
@@ -45,6 +45,8 @@ struct About {
 struct Open {
     mesh: Mesh,
     protocol: Mutex<Box<dyn Protocol>>,
+    /// Taken after the protocol.
+    guards: Mutex<Guards>,
 }
 
 impl Transport {
@@ -89,7 +91,11 @@ impl Session {
         Ok(Self {
             process: Process::this(),
             about,
-            open: Some(Open { mesh, protocol }),
+            open: Some(Open {
+                mesh,
+                protocol,
+                guards: Mutex::default(),
+            }),
         })
     }
 
@@ -165,6 +171,31 @@ impl Session {
     /// `Misuse` in another process than its own, and what the work meets.
     pub fn work<T>(&self, work: impl FnOnce(&mut dyn Protocol) -> Result<T>) -> Result<T> {
         work(&mut **self.lock()?)
+    }
+
+    /// As [`Session::work`], with what the session's guards have yet to tell.
+    ///
+    /// # Errors
+    /// As [`Session::work`].
+    pub fn work_guarded<T>(
+        &self,
+        work: impl FnOnce(&mut dyn Protocol, &mut Guards) -> Result<T>,
+    ) -> Result<T> {
+        self.work(|protocol| {
+            let guards = self.opened()?.guards.lock();
+            work(
+                protocol,
+                &mut guards.unwrap_or_else(PoisonError::into_inner),
+            )
+        })
+    }
+
+    /// Whether comparisons can be guarded.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn has_guards(&self) -> Result<bool> {
+        self.work(|protocol| Ok(protocol.guards()))
     }
 
     /// Runs a whole program and ends the session: in order, or telling the others why.

@@ -38,6 +38,40 @@ pub fn of(operation: Operation, parties: u64) -> Cost {
                 product + of(Operation::Truncate { n, shift }, parties)
             })
         }
+        Operation::Affine {
+            left,
+            right,
+            n,
+            shift,
+        } => {
+            let product = Operation::Bilinear {
+                left,
+                right,
+                n,
+                truncate: Some(shift),
+            };
+            of(product, parties)
+        }
+        Operation::RectifiedAffine {
+            left,
+            right,
+            n,
+            shift,
+            compared,
+        } => {
+            let sum = Operation::Affine {
+                left,
+                right,
+                n,
+                shift,
+            };
+            of(sum, parties) + of(Operation::Rectify { n, compared }, parties)
+        }
+        Operation::Rectify { n, compared } => {
+            let width = compared.without_guard() as u64;
+            of(Operation::Sign { n, width }, parties) + of(Operation::BitMultiply { n }, parties)
+        }
+        Operation::InRange { .. } => Cost::default(),
         Operation::Truncate { n, .. } => opened(if parties == 2 { n } else { 64 * n }),
         // A correlation has one right factor or two.
         Operation::And { n, width, rights } => opened((rights + rights.div_ceil(2)) * width * n),

@@ -38,8 +38,9 @@ use crate::correlations::Demand;
 use crate::correlations::supply::Supply;
 use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
-    Bilinear, Bits, Correlated, Cost, Error, Join, Name, Next, Operand, Operation, Parts, PartsMut,
-    Protocol, Recipient, Result, Shift, ThreatModel, Trust, keys,
+    Affine, Bilinear, Bits, Compared, Correlated, Cost, Error, Join, Name, Next, Operand,
+    Operation, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel, Trust,
+    keys, steps,
 };
 use net::{Channel, Reading};
 use products::Masked;
@@ -241,6 +242,10 @@ impl Protocol for Additive {
         Ok(())
     }
 
+    fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()> {
+        steps::affine(self, sum, out)
+    }
+
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
         self.truncate_words(only(x), shift, only_mut(out))
     }
@@ -292,6 +297,28 @@ impl Protocol for Additive {
 
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
         self.bit_as_word(bit, only_mut(out))
+    }
+
+    fn rectify(&mut self, x: Parts, compared: Compared, out: PartsMut) -> Result<Option<Tally>> {
+        steps::rectify(self, x, compared.without_guard(), out)?;
+        Ok(None)
+    }
+
+    fn rectified_affine(
+        &mut self,
+        sum: &Affine,
+        compared: Compared,
+        out: PartsMut,
+    ) -> Result<Option<Tally>> {
+        steps::rectified_affine(self, sum, compared, out)
+    }
+
+    fn guards(&self) -> bool {
+        false
+    }
+
+    fn in_range(&mut self, _: &[Tally]) -> Result<Bits> {
+        unreachable!("no comparison is guarded here")
     }
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {

@@ -1,8 +1,10 @@
 //! Declared rounds and bits, over all links. The derivations stand in the files of the protocols.
 
+use super::guard::PARITIES;
 use crate::leaves::{Leaves, Wanted};
+use crate::range::SUMS;
 use crate::tree::{prefix_levels, top_carry_levels};
-use crate::{Cost, Operation, Recipient};
+use crate::{Compared, Cost, Operation, Recipient};
 
 /// The cost of an operation.
 #[must_use]
@@ -34,6 +36,50 @@ pub fn of(operation: Operation) -> Cost {
                 bits: (192 + 3 * u64::from(shift.bits())) * n,
             },
         },
+        Operation::Affine {
+            left,
+            right,
+            n,
+            shift,
+        } => of(Operation::Bilinear {
+            left,
+            right,
+            n,
+            truncate: Some(shift),
+        }),
+        Operation::RectifiedAffine {
+            left,
+            right,
+            n,
+            shift,
+            compared,
+        } => {
+            let (compared, dropped) = super::rectify::compared_beside(compared, shift);
+            let sum = of(Operation::Affine {
+                left,
+                right,
+                n,
+                shift,
+            });
+            // The rounds of its product and truncation are those of the leaves.
+            let mut sign = of_sign(n, compared, 64 - dropped as usize);
+            sign.rounds -= sum.rounds;
+            sum + sign + of(Operation::BitMultiply { n })
+        }
+        Operation::Rectify { n, compared } => {
+            of_sign(n, compared, 64) + of(Operation::BitMultiply { n })
+        }
+        Operation::InRange { n } => {
+            let shared = Cost {
+                rounds: 1,
+                bits: 192 * SUMS as u64 * n,
+            };
+            shared
+                + of(Operation::EqualZero {
+                    n: n + 1,
+                    width: PARITIES as u64,
+                })
+        }
         Operation::Truncate { n, shift } => Cost {
             rounds: 2,
             bits: (64 + 3 * u64::from(shift.bits())) * n,
@@ -42,10 +88,7 @@ pub fn of(operation: Operation) -> Cost {
             rounds: 1,
             bits: 3 * rights * width * n,
         },
-        Operation::Sign { n, width } => {
-            let leaves = Leaves::new(Wanted::Carry, as_size(width) - 1);
-            of_leaves(&leaves, n) + of_levels(&top_carry_levels(leaves.groups()), n)
-        }
+        Operation::Sign { n, width } => of_sign(n, Compared::proved(as_size(width)), 64),
         Operation::EqualZero { n, width } => {
             let leaves = Leaves::new(Wanted::Propagate, as_size(width));
             let groups = leaves.groups() as u64;
@@ -73,6 +116,16 @@ pub fn of(operation: Operation) -> Cost {
             start + of_levels(&prefix_levels(width - 1), n)
         }
     }
+}
+
+/// A sign in words of `bits` bits, with its guard.
+fn of_sign(n: u64, compared: Compared, bits: usize) -> Cost {
+    let leaves = Leaves::new(Wanted::Carry, compared.width() - 1);
+    let mut sign = of_leaves(&leaves, n) + of_levels(&top_carry_levels(leaves.groups()), n);
+    sign.bits += compared
+        .reach(bits)
+        .map_or(0, |reach| u64::from(reach - 1) * n);
+    sign
 }
 
 /// A round for each level of a tree, 3 bits a product.

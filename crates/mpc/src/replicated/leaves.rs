@@ -19,13 +19,12 @@
 
 use super::Replicated;
 use super::binary::{expand, place};
-use super::roles::{MaskWords, Masks, field};
+use super::roles::{MaskWords, Masks, Ranges, field};
 use crate::dense;
 use crate::group::Group;
 use crate::leaves::Leaves;
 use crate::{Bits, Result};
 use ring::planes::words_of;
-use std::ops::Range;
 
 /// What each role puts in: s on the elements of role 0, t on those of roles 1 and 2.
 pub(super) struct Summands {
@@ -34,71 +33,152 @@ pub(super) struct Summands {
     pub t2: Vec<u64>,
 }
 
+/// One evaluation under way. Its stages are called in the order open, help, middle, helped, close, as those of a
+/// truncation: role 2 may come to know t a round later than role 0 comes to know s.
+pub(super) struct Evaluation {
+    leaves: Leaves,
+    n: usize,
+    ranges: Ranges,
+    masks: [Masks; 3],
+    parts: [Vec<u64>; 2],
+    /// What roles 1 and 2 know of b2.
+    known: [Vec<u64>; 2],
+}
+
 impl Replicated {
     /// Evaluates the leaves on n elements.
-    pub(super) fn leaves(
-        &mut self,
-        leaves: &Leaves,
-        n: usize,
-        summands: &Summands,
-    ) -> Result<Bits> {
-        let (monomials, outputs) = (leaves.monomials(), leaves.outputs());
-        // Words of what role 0 sends for a run, and of a component of its result, as they travel.
-        let sizes = |run: usize| (words_of(monomials * run), words_of(outputs * run));
+    pub(super) fn leaves(&mut self, leaves: Leaves, n: usize, summands: &Summands) -> Result<Bits> {
+        let mut evaluation = self.evaluation(leaves, n);
+        evaluation.open(self, &summands.s)?;
+        evaluation.help(self, &summands.t2)?;
+        self.0.round()?;
+        evaluation.middle(self, &summands.t1)?;
+        evaluation.helped(self)?;
+        self.0.round()?;
+        evaluation.close(self)
+    }
+
+    /// Takes the masks of one evaluation on n elements.
+    pub(super) fn evaluation(&mut self, leaves: Leaves, n: usize) -> Evaluation {
+        let (sent, shared) = (leaves.monomials(), leaves.outputs());
         let masks = self.masks(n, |n| MaskWords {
-            k01: sizes(n).1,
+            k01: words_of(shared * n),
             k12: 0,
-            k20: field(sizes(n).0) + sizes(n).1,
+            k20: field(words_of(sent * n)) + words_of(shared * n),
         });
-        let [role_0, role_1, role_2] = self.ranges(n);
-        let (after, before) = (self.after(), self.before());
-        let mut parts = [(); 2].map(|()| vec![0; outputs * words_of(n)]);
-        let [first, second] = &mut parts;
-        let put = |part: &mut [u64], words: Vec<u64>, role: &Range<usize>| {
-            let planes = dense::unpack(words, outputs, role.len());
-            place(part, &planes, n, role, outputs);
-        };
-        if !role_0.is_empty() {
-            let (sent, shared) = sizes(role_0.len());
-            let Masks {
-                with_next: k01,
-                with_previous: k20,
-            } = &masks[0];
-            let mut message = dense::pack(leaves.expand(&summands.s), role_0.len());
-            Group::Binary.add(&mut message, &expand(k20, 0, sent));
-            self.channel.send(after, message)?;
-            put(first, expand(k20, field(sent), shared), &role_0);
-            put(second, expand(k01, 0, shared), &role_0);
+        Evaluation {
+            ranges: self.ranges(n),
+            masks,
+            parts: [(); 2].map(|()| vec![0; shared * words_of(n)]),
+            known: Default::default(),
+            leaves,
+            n,
         }
-        let mut b2 = Vec::new();
-        if !role_2.is_empty() {
-            let (sent, shared) = sizes(role_2.len());
-            let k20 = &masks[2].with_next;
-            let q = expand(k20, field(sent), shared);
-            b2 = linear_forms(leaves, expand(k20, 0, sent), &summands.t2, false);
-            Group::Binary.add(&mut b2, &q);
-            self.channel.send(before, b2.clone())?;
-            put(second, q, &role_2);
+    }
+}
+
+impl Evaluation {
+    /// Words of what role 0 sends for a run, and of a component of its result, as they travel.
+    fn sizes(&self, run: usize) -> (usize, usize) {
+        (
+            words_of(self.leaves.monomials() * run),
+            words_of(self.leaves.outputs() * run),
+        )
+    }
+
+    /// Writes a component on the elements of a role.
+    fn put(&mut self, component: usize, words: Vec<u64>, role: usize) {
+        let (range, outputs) = (&self.ranges[role], self.leaves.outputs());
+        let planes = dense::unpack(words, outputs, range.len());
+        place(&mut self.parts[component], &planes, self.n, range, outputs);
+    }
+
+    /// Step 1 of role 0, who knows s.
+    pub(super) fn open(&mut self, protocol: &mut Replicated, s: &[u64]) -> Result<()> {
+        if s.is_empty() {
+            return Ok(());
         }
-        self.0.round()?;
-        if !role_1.is_empty() {
-            let (sent, shared) = sizes(role_1.len());
-            let q = expand(&masks[1].with_previous, 0, shared);
-            let message = self.channel.receive(before, sent)?;
-            let mut b2 = linear_forms(leaves, message, &summands.t1, true);
-            Group::Binary.add(&mut b2, &q);
-            self.channel.send(after, b2.clone())?;
-            Group::Binary.add(&mut b2, &self.channel.receive(after, shared)?);
-            put(first, q, &role_1);
-            put(second, b2, &role_1);
+        let (sent, shared) = self.sizes(s.len());
+        let Masks {
+            with_next: k01,
+            with_previous: k20,
+        } = &self.masks[0];
+        let mut message = dense::pack(self.leaves.expand(s), s.len());
+        Group::Binary.add(&mut message, &expand(k20, 0, sent));
+        let (b0, b1) = (expand(k20, field(sent), shared), expand(k01, 0, shared));
+        let after = protocol.after();
+        protocol.channel.send(after, message)?;
+        self.put(0, b0, 0);
+        self.put(1, b1, 0);
+        Ok(())
+    }
+
+    /// Step 1 of role 2, who knows t.
+    pub(super) fn help(&mut self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
+        if t.is_empty() {
+            return Ok(());
         }
-        self.0.round()?;
-        if !role_2.is_empty() {
-            let (_, shared) = sizes(role_2.len());
-            Group::Binary.add(&mut b2, &self.channel.receive(before, shared)?);
-            put(first, b2, &role_2);
+        let (sent, shared) = self.sizes(t.len());
+        let k20 = &self.masks[2].with_next;
+        let q = expand(k20, field(sent), shared);
+        let mut b2 = linear_forms(&self.leaves, expand(k20, 0, sent), t, false);
+        Group::Binary.add(&mut b2, &q);
+        let before = protocol.before();
+        protocol.channel.send(before, b2.clone())?;
+        self.put(1, q, 2);
+        self.known[1] = b2;
+        Ok(())
+    }
+
+    /// Step 2 of role 1, who knows t.
+    pub(super) fn middle(&mut self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
+        if t.is_empty() {
+            return Ok(());
         }
-        Ok(Bits::new(outputs, n, parts.into()))
+        let (sent, shared) = self.sizes(t.len());
+        let (after, before) = (protocol.after(), protocol.before());
+        let q = expand(&self.masks[1].with_previous, 0, shared);
+        let message = protocol.channel.receive(before, sent)?;
+        let mut b2 = linear_forms(&self.leaves, message, t, true);
+        Group::Binary.add(&mut b2, &q);
+        protocol.channel.send(after, b2.clone())?;
+        self.put(0, q, 1);
+        self.known[0] = b2;
+        Ok(())
+    }
+
+    /// The end of role 1, in the round after the one in which role 2 has helped.
+    pub(super) fn helped(&mut self, protocol: &mut Replicated) -> Result<()> {
+        if self.ranges[1].is_empty() {
+            return Ok(());
+        }
+        let mut b2 = std::mem::take(&mut self.known[0]);
+        let after = protocol.after();
+        Group::Binary.add(
+            &mut b2,
+            &protocol
+                .channel
+                .receive(after, self.sizes(self.ranges[1].len()).1)?,
+        );
+        self.put(1, b2, 1);
+        Ok(())
+    }
+
+    /// The end of role 2.
+    pub(super) fn close(&mut self, protocol: &mut Replicated) -> Result<Bits> {
+        if !self.ranges[2].is_empty() {
+            let mut b2 = std::mem::take(&mut self.known[1]);
+            let before = protocol.before();
+            Group::Binary.add(
+                &mut b2,
+                &protocol
+                    .channel
+                    .receive(before, self.sizes(self.ranges[2].len()).1)?,
+            );
+            self.put(0, b2, 2);
+        }
+        let parts = std::mem::take(&mut self.parts);
+        Ok(Bits::new(self.leaves.outputs(), self.n, parts.into()))
     }
 }
 

@@ -26,10 +26,12 @@
 mod binary;
 mod bit_products;
 pub mod cost;
+mod guard;
 mod inputs;
 mod leaves;
 mod noise;
 mod products;
+mod rectify;
 mod roles;
 mod sign;
 pub mod submissions;
@@ -37,8 +39,8 @@ mod truncation;
 
 use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
-    Bilinear, Bits, Cost, Error, Federated, Join, Next, Operand, Operation, Parts, PartsMut,
-    Protocol, Recipient, Result, Shift, ThreatModel, Trust, keys,
+    Affine, Bilinear, Bits, Compared, Cost, Error, Federated, Join, Next, Operand, Operation,
+    Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel, Trust, keys,
 };
 use net::Channel;
 use ring::stream::Stream;
@@ -240,6 +242,10 @@ impl Protocol for Replicated {
         }
     }
 
+    fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()> {
+        self.truncated_affine(sum, pair_mut(out))
+    }
+
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
         self.truncate_words(pair(x), shift, pair_mut(out))
     }
@@ -272,7 +278,7 @@ impl Protocol for Replicated {
     }
 
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        self.sign_bit(pair(x), width)
+        Ok(self.sign_bit(pair(x), Compared::proved(width))?.0)
     }
 
     fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
@@ -289,6 +295,27 @@ impl Protocol for Replicated {
 
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
         self.bit_as_word(bit, pair_mut(out))
+    }
+
+    fn rectify(&mut self, x: Parts, compared: Compared, out: PartsMut) -> Result<Option<Tally>> {
+        self.rectified(pair(x), compared, pair_mut(out))
+    }
+
+    fn rectified_affine(
+        &mut self,
+        sum: &Affine,
+        compared: Compared,
+        out: PartsMut,
+    ) -> Result<Option<Tally>> {
+        self.rectified_sum(sum, compared, pair_mut(out))
+    }
+
+    fn guards(&self) -> bool {
+        true
+    }
+
+    fn in_range(&mut self, tallies: &[Tally]) -> Result<Bits> {
+        self.tallies_in_range(tallies)
     }
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {

@@ -10,13 +10,17 @@
 //! **With truncation, fused:** truncation needs one summand at role 0 and the sum of the other two at
 //! roles 1 and 2, so only these two exchange theirs: z1 masked by k01 towards role 2, z2 masked by
 //! k20 towards role 1. The first messages of the truncation leave at the same time. Two rounds,
-//! 128 + 64 + 3f bits: a round and 64 bits less than product and truncation one after the other.
+//! 128 + 64 + 3f bits: a round and 64 bits less than product and truncation one after the other. Several maps cost
+//! no more than one, and an addend, shifted up, costs nothing. The leaves of a sign have the same two summands
+//! and the same two rounds ([`super::sign`]).
 
 use super::roles::{MaskWords, field};
-use super::{Pair, PairMut, Replicated};
+use super::sign::Sign;
+use super::truncation::Truncation;
+use super::{Pair, PairMut, Replicated, pair};
 use crate::blocks::{self, BLOCK};
 use crate::group::Group;
-use crate::{Bilinear, Result, Shift};
+use crate::{Affine, Bilinear, Bits, Result, Shift, affine};
 use ring::parallel::Rates;
 use ring::stream::Reserved;
 use std::ops::Range;
@@ -25,15 +29,26 @@ use std::ops::Range;
 struct Run<'a> {
     range: Range<usize>,
     /// What is added, or subtracted.
-    masks: Vec<(&'a Reserved, Sign)>,
+    masks: Vec<(&'a Reserved, Mask)>,
     /// Where they are written besides.
     message: &'a mut [u64],
 }
 
 #[derive(Clone, Copy)]
-enum Sign {
-    Plus,
-    Minus,
+enum Mask {
+    Added,
+    Taken,
+}
+
+/// A bilinear map and what it is of.
+pub(super) type Factors<'a> = (&'a Bilinear, [Pair<'a>; 2]);
+
+/// The maps of an affine one.
+pub(super) fn factors<'a>(sum: &Affine<'a>) -> Vec<Factors<'a>> {
+    let terms = sum.terms.iter();
+    terms
+        .map(|term| (&term.map, [pair(term.x.parts), pair(term.y.parts)]))
+        .collect()
 }
 
 impl Replicated {
@@ -51,12 +66,12 @@ impl Replicated {
         let whole = Run {
             range: 0..n,
             masks: vec![
-                (&zero.with_next, Sign::Plus),
-                (&zero.with_previous, Sign::Minus),
+                (&zero.with_next, Mask::Added),
+                (&zero.with_previous, Mask::Taken),
             ],
             message: &mut message,
         };
-        masked_product(map, [x, y], first, [whole]);
+        masked_products(&[(map, [x, y])], first, [whole]);
         let (after, before) = (self.after(), self.before());
         self.channel.send(before, message)?;
         self.0.round()?;
@@ -72,11 +87,32 @@ impl Replicated {
         x: Pair,
         y: Pair,
         shift: Shift,
-        [first, second]: PairMut,
+        out: PairMut,
     ) -> Result<()> {
-        let n = map.lengths().2;
         self.channel
-            .begin_of(map.name(), n, &map.parameters(Some(shift)));
+            .begin_of(map.name(), map.lengths().2, &map.parameters(Some(shift)));
+        self.truncated_sum(&[(map, [x, y])], None, shift, None, out)
+            .map(drop)
+    }
+
+    pub(super) fn truncated_affine(&mut self, sum: &Affine, out: PairMut) -> Result<()> {
+        self.channel
+            .begin_of(sum.name(), sum.elements(), &sum.parameters());
+        let addend = sum.addend.map(pair);
+        self.truncated_sum(&factors(sum), addend, sum.shift, None, out)
+            .map(drop)
+    }
+
+    /// The sum of products and addend·2^shift, truncated; beside it the leaves of a sign, where one is begun.
+    pub(super) fn truncated_sum(
+        &mut self,
+        terms: &[Factors],
+        addend: Option<Pair>,
+        shift: Shift,
+        mut sign: Option<&mut Sign>,
+        [first, second]: PairMut,
+    ) -> Result<Option<Bits>> {
+        let n = first.len();
         let [r0, r1, r2] = self.ranges(n);
         let masks = self.masks(n, |n| MaskWords {
             k01: field(n),
@@ -92,29 +128,61 @@ impl Replicated {
         };
         // Role 0 takes both masks away again; roles 1 and 2 each hide theirs from the other.
         let both = vec![
-            (&of_0.with_next, Sign::Minus),
-            (&of_0.with_previous, Sign::Minus),
+            (&of_0.with_next, Mask::Taken),
+            (&of_0.with_previous, Mask::Taken),
         ];
         let runs = [
             run(&r0, both, &mut []),
-            run(&r1, vec![(&of_1.with_previous, Sign::Plus)], &mut z1),
-            run(&r2, vec![(&of_2.with_next, Sign::Plus)], &mut z2),
+            run(&r1, vec![(&of_1.with_previous, Mask::Added)], &mut z1),
+            run(&r2, vec![(&of_2.with_next, Mask::Added)], &mut z2),
         ];
-        masked_product(map, [x, y], first, runs);
+        masked_products(terms, first, runs);
 
         let (after, before) = (self.after(), self.before());
         self.send_some(after, z1)?;
         self.send_some(before, z2)?;
         let mut truncation = self.truncation(n, shift, [first, second]);
+        // The addend's components: 0 and 1 are role 0's, 2 is known to both others.
+        let add = |truncation: &mut Truncation, range: &Range<usize>, components: &[usize]| {
+            for component in components.iter().filter_map(|at| Some(addend?[*at])) {
+                add_shifted(
+                    truncation.known(range.clone()),
+                    &component[range.clone()],
+                    shift,
+                );
+            }
+        };
+        add(&mut truncation, &r0, &[0, 1]);
+        let s = sign
+            .as_ref()
+            .map(|sign| sign.compared(truncation.known(r0)));
         truncation.open(self)?;
+        if let (Some(sign), Some(s)) = (&mut sign, s) {
+            sign.open(self, &s)?;
+        }
         self.0.round()?;
-        self.receive_and_add(before, truncation.known(r2))?;
+        self.receive_and_add(before, truncation.known(r2.clone()))?;
+        add(&mut truncation, &r2, &[0]);
+        let t = sign
+            .as_ref()
+            .map(|sign| sign.compared(truncation.known(r2)));
         truncation.help(self)?;
-        self.receive_and_add(after, truncation.known(r1))?;
+        if let (Some(sign), Some(t)) = (&mut sign, t) {
+            sign.help(self, &t)?;
+        }
+        self.receive_and_add(after, truncation.known(r1.clone()))?;
+        add(&mut truncation, &r1, &[1]);
+        let t = sign
+            .as_ref()
+            .map(|sign| sign.compared(truncation.known(r1)));
         truncation.middle(self)?;
+        if let (Some(sign), Some(t)) = (&mut sign, t) {
+            sign.middle(self, &t)?;
+        }
         self.0.round()?;
         truncation.helped(self)?;
-        truncation.close(self)
+        truncation.close(self)?;
+        sign.map(|sign| sign.close(self)).transpose()
     }
 
     /// Sends words, if there are any.
@@ -137,21 +205,14 @@ impl Replicated {
     }
 }
 
-/// This party's summand of map(x, y), masked in runs that cover it.
-fn masked_product<const N: usize>(
-    map: &Bilinear,
-    [[x0, x1], [y0, y1]]: [Pair; 2],
-    out: &mut [u64],
-    runs: [Run; N],
-) {
-    let elementwise = matches!(map, Bilinear::Elementwise { .. });
-    if !elementwise {
-        // The pre-added operand is the smaller one.
-        if x0.len() < y0.len() {
-            map.evaluate(out, &[(&sum(x0, x1), y0), (x0, y1)]);
-        } else {
-            map.evaluate(out, &[(x0, &sum(y0, y1)), (x1, y0)]);
-        }
+/// This party's summand of all maps, masked in runs that cover it.
+fn masked_products<const N: usize>(terms: &[Factors], out: &mut [u64], runs: [Run; N]) {
+    let one_by_one = match *terms {
+        [(Bilinear::Elementwise { .. }, factors)] => Some(factors),
+        _ => None,
+    };
+    if one_by_one.is_none() {
+        summands(terms, out);
     }
     for Run {
         range,
@@ -161,7 +222,7 @@ fn masked_product<const N: usize>(
     {
         let n = range.len();
         let outputs = [64, if message.is_empty() { 0 } else { 64 }];
-        if !elementwise {
+        let Some([[x0, x1], [y0, y1]]) = one_by_one else {
             blocks::for_each_packed(
                 n,
                 Rates {
@@ -174,7 +235,7 @@ fn masked_product<const N: usize>(
                 |offset, [z, message], [], [kept]| masked(&masks, offset, z, message, kept),
             );
             continue;
-        }
+        };
         // Added, multiplied and masked in passing: every element is used once.
         blocks::for_each_packed(
             n,
@@ -198,10 +259,46 @@ fn masked_product<const N: usize>(
     }
 }
 
+/// This party's summand of all maps.
+fn summands(terms: &[Factors], out: &mut [u64]) {
+    let evaluate = |(map, [[x0, x1], [y0, y1]]): Factors, out: &mut [u64]| {
+        // The pre-added operand is the smaller one.
+        if x0.len() < y0.len() {
+            map.evaluate(out, &[(&sum(x0, x1), y0), (x0, y1)]);
+        } else {
+            map.evaluate(out, &[(x0, &sum(y0, y1)), (x1, y0)]);
+        }
+    };
+    for (at, term) in terms.iter().enumerate() {
+        if at == 0 {
+            evaluate(*term, out);
+            continue;
+        }
+        let mut more = vec![0; out.len()];
+        evaluate(*term, &mut more);
+        affine::add(out, &more);
+    }
+}
+
+/// Adds x·2^shift.
+fn add_shifted(to: &mut [u64], x: &[u64], shift: Shift) {
+    let bits = shift.bits();
+    blocks::for_each(
+        [to],
+        [x],
+        #[inline(always)]
+        |_, [to], [x]| {
+            for i in 0..to.len() {
+                to[i] = to[i].wrapping_add(x[i] << bits);
+            }
+        },
+    );
+}
+
 /// Masks a block, and writes it where it leaves.
 #[inline(always)]
 fn masked(
-    masks: &[(&Reserved, Sign)],
+    masks: &[(&Reserved, Mask)],
     offset: usize,
     z: &mut [u64],
     message: &mut [u64],
@@ -211,8 +308,8 @@ fn masked(
         let mask = &mut kept[..z.len()];
         words.fill(offset, mask);
         match sign {
-            Sign::Plus => add(z, mask, u64::wrapping_add),
-            Sign::Minus => add(z, mask, u64::wrapping_sub),
+            Mask::Added => add(z, mask, u64::wrapping_add),
+            Mask::Taken => add(z, mask, u64::wrapping_sub),
         }
     }
     if !message.is_empty() {

@@ -11,23 +11,117 @@
 //!
 //! **Adversary:** semi-honest, one party. **Rounds:** 2 + ⌈log2 ⌈(w−1)/4⌉⌉ and 2 + ⌈log2 ⌈w/4⌉⌉.
 
-use super::leaves::Summands;
+use super::guard::Guard;
+use super::leaves::{Evaluation, Summands};
 use super::{Pair, Replicated};
+use crate::blocks;
 use crate::leaves::{Leaves, Wanted};
 use crate::tree::{conjunction, top_carry};
-use crate::{Bits, Result};
+use crate::{Bits, Compared, Result, Tally};
+
+/// The leaves of a sign under way, with the guard where there is one. Its stages are called in the order open, help,
+/// middle, close, as those of a truncation.
+pub(super) struct Sign {
+    leaves: Evaluation,
+    guard: Option<Guard>,
+    /// Low bits of the summands that are left out.
+    dropped: u32,
+}
+
+impl Sign {
+    /// What is compared of a summand.
+    pub(super) fn compared(&self, summand: &[u64]) -> Vec<u64> {
+        let mut words = vec![0; summand.len()];
+        let dropped = self.dropped;
+        blocks::for_each(
+            [&mut words],
+            [summand],
+            #[inline(always)]
+            |_, [words], [summand]| {
+                for i in 0..words.len() {
+                    words[i] = summand[i] >> dropped;
+                }
+            },
+        );
+        words
+    }
+
+    /// Step 1 of role 0.
+    pub(super) fn open(&mut self, protocol: &mut Replicated, s: &[u64]) -> Result<()> {
+        self.leaves.open(protocol, s)?;
+        match &mut self.guard {
+            Some(guard) => guard.open(protocol, s),
+            None => Ok(()),
+        }
+    }
+
+    /// Step 1 of role 2.
+    pub(super) fn help(&mut self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
+        if let Some(guard) = &mut self.guard {
+            guard.help(t);
+        }
+        self.leaves.help(protocol, t)
+    }
+
+    /// Step 2 of role 1.
+    pub(super) fn middle(&mut self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
+        self.leaves.middle(protocol, t)?;
+        match &mut self.guard {
+            Some(guard) => guard.middle(protocol, t),
+            None => Ok(()),
+        }
+    }
+
+    /// The leaves' bits, in the round after the last message.
+    pub(super) fn close(&mut self, protocol: &mut Replicated) -> Result<Bits> {
+        self.leaves.helped(protocol)?;
+        self.leaves.close(protocol)
+    }
+
+    pub(super) fn tally(self) -> Option<Tally> {
+        self.guard.map(Guard::close)
+    }
+}
 
 impl Replicated {
-    pub(super) fn sign_bit(&mut self, x: Pair, width: usize) -> Result<Bits> {
-        assert!(
-            (2..=64).contains(&width),
-            "a comparison has a width of 2 to 64 bits, not {width}"
-        );
-        let n = x[0].len();
-        self.channel.begin_of("sign", n, &[width as u64]);
-        let leaves = Leaves::new(Wanted::Carry, width - 1);
-        let bits = self.leaves(&leaves, n, &self.summands_of(x, 0))?;
-        top_carry(&bits, leaves.groups(), &mut |joins| self.join_planes(joins))
+    pub(super) fn sign_bit(
+        &mut self,
+        x: Pair,
+        compared: Compared,
+    ) -> Result<(Bits, Option<Tally>)> {
+        let (n, width) = (x[0].len(), compared.width());
+        let reach = compared.reach(64);
+        self.channel
+            .begin_of("sign", n, &[width as u64, reach.map_or(0, u64::from)]);
+        let mut sign = self.begun(n, compared, 0);
+        let Summands { s, t1, t2 } = self.summands_of(x, 0);
+        sign.open(self, &s)?;
+        sign.help(self, &t2)?;
+        self.0.round()?;
+        sign.middle(self, &t1)?;
+        self.0.round()?;
+        let leaves = sign.close(self)?;
+        Ok((self.sign_of_leaves(&leaves)?, sign.tally()))
+    }
+
+    /// Takes the masks of a sign of n numbers whose summands lose their lowest bits.
+    pub(super) fn begun(&mut self, n: usize, compared: Compared, dropped: u32) -> Sign {
+        let (width, bits) = (compared.width(), 64 - dropped as usize);
+        assert!(width <= bits, "{width} of {bits} bits");
+        let leaves = self.evaluation(Leaves::new(Wanted::Carry, width - 1), n);
+        let guard = compared.reach(bits);
+        Sign {
+            leaves,
+            guard: guard.map(|reach| self.guard(width, reach, n)),
+            dropped,
+        }
+    }
+
+    /// The carry tree, over bits of leaves of which the top carry is wanted.
+    pub(super) fn sign_of_leaves(&mut self, bits: &Bits) -> Result<Bits> {
+        // Generate bits of all groups, propagate bits of all but one.
+        let groups = bits.width().div_ceil(2);
+        top_carry(bits, groups, &mut |joins| self.join_planes(joins))
     }
 
     pub(super) fn is_zero(&mut self, x: Pair, width: usize) -> Result<Bits> {
@@ -35,7 +129,7 @@ impl Replicated {
         let n = x[0].len();
         self.channel.begin_of("equal to zero", n, &[width as u64]);
         let leaves = Leaves::new(Wanted::Propagate, width);
-        let bits = self.leaves(&leaves, n, &self.summands_of(x, 1))?;
+        let bits = self.leaves(leaves, n, &self.summands_of(x, 1))?;
         conjunction(bits, &mut |joins| self.join_planes(joins))
     }
 

@@ -1,6 +1,9 @@
 //! What is looked at, for every protocol.
 
-use mpc::{Bilinear, Bits, Operand, Protocol, Result, Shift, functions};
+use mpc::{
+    Affine, Bilinear, Bits, Compared, Operand, PartsMut, Protocol, Result, Shift, Tally, Term,
+    functions,
+};
 use ring::convolution::Convolution;
 use testkit::Shared;
 
@@ -40,7 +43,7 @@ impl Inputs {
     }
 }
 
-pub const OPERATIONS: [(&str, Operation); 19] = [
+pub const OPERATIONS: [(&str, Operation); 23] = [
     ("share", |p, inputs| {
         Shared::input(p, inputs.owner, &inputs.secret).map(drop)
     }),
@@ -84,6 +87,20 @@ pub const OPERATIONS: [(&str, Operation); 19] = [
     }),
     ("three products with a named operand", thrice),
     ("truncate", |p, inputs| inputs.x.truncated(p, 16).map(drop)),
+    ("affine map of two terms and an addend", |p, inputs| {
+        affine(p, inputs, |p, sum, out| p.affine(sum, out))
+    }),
+    ("rectified affine map, guarded", |p, inputs| {
+        let compared = Compared::guarded(24, 10)?;
+        affine(p, inputs, |p, sum, out| {
+            p.rectified_affine(sum, compared, out).map(drop)
+        })
+    }),
+    ("rectify, guarded", |p, inputs| {
+        let compared = Compared::guarded(24, 10)?;
+        made(p, inputs, |p, x, out| p.rectify(x, compared, out).map(drop))
+    }),
+    ("look at guards", look),
     ("AND", |p, inputs| p.and(&inputs.bit, &inputs.bit).map(drop)),
     ("sign", |p, inputs| p.sign(&inputs.x.slices(), 64).map(drop)),
     ("sign of 32 bits", |p, inputs| {
@@ -126,6 +143,40 @@ fn multiply(p: &mut dyn Protocol, inputs: &Inputs, truncate: Option<Shift>) -> R
     inputs
         .x
         .bilinear(p, &map, &inputs.first(n), truncate)
+        .map(drop)
+}
+
+/// x·x' + x·x' + x, elsewhere in memory each.
+fn affine(
+    p: &mut dyn Protocol,
+    inputs: &Inputs,
+    work: impl FnOnce(&mut dyn Protocol, &Affine, PartsMut) -> Result<()>,
+) -> Result<()> {
+    let n = inputs.n();
+    let others = [inputs.first(n), inputs.first(n)];
+    made(p, inputs, |p, x, out| {
+        let others = others.each_ref().map(Shared::slices);
+        let terms = others.each_ref().map(|other| Term {
+            map: Bilinear::Elementwise { n },
+            x: Operand::once(x),
+            y: Operand::once(other),
+        });
+        let sum = Affine {
+            terms: &terms,
+            addend: Some(x),
+            shift: Shift::new(16).expect("1 to 61 bits"),
+        };
+        work(p, &sum, out)
+    })
+}
+
+/// Tallies of numbers out of range, or in range.
+fn look(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
+    if !p.guards() {
+        return Ok(());
+    }
+    let sums = std::array::from_fn(|at| inputs.x.0[0][at]);
+    p.in_range(&[Tally::of(10, sums), Tally::of(10, sums)])
         .map(drop)
 }
 

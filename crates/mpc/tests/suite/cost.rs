@@ -1,6 +1,9 @@
 //! Declared rounds and bits against the meter.
 
-use mpc::{Bilinear, Cost, Join, Opening, Operand, Operation, Protocol, Recipient, Result, Shift};
+use mpc::{
+    Affine, Bilinear, Compared, Cost, Join, Opening, Operand, Operation, Parts, Protocol,
+    Recipient, Result, Shift, Tally, Term,
+};
 use ring::planes::words_of;
 use testkit::{Shared, run, usual_parties};
 
@@ -18,6 +21,10 @@ pub(super) fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> 
     | Operation::EqualZero { n, .. }
     | Operation::BitMultiply { n }
     | Operation::BitToRing { n }
+    | Operation::Affine { n, .. }
+    | Operation::RectifiedAffine { n, .. }
+    | Operation::Rectify { n, .. }
+    | Operation::InRange { n }
     | Operation::ToBinary { n, .. }) = operation;
     let (x, y) = (out(p, n), out(p, n));
     let mut result = out(p, n);
@@ -55,6 +62,26 @@ pub(super) fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> 
                 &mut result,
             )
         }
+        Operation::Affine { n, shift, .. } => {
+            let (x, y) = (x.slices(), y.slices());
+            let terms = [elementwise(size(n), &x, &y)];
+            p.affine(&with_addend(&terms, &x, shift), &mut result)
+        }
+        Operation::RectifiedAffine {
+            n, shift, compared, ..
+        } => {
+            let (x, y) = (x.slices(), y.slices());
+            let terms = [elementwise(size(n), &x, &y)];
+            let sum = with_addend(&terms, &x, shift);
+            p.rectified_affine(&sum, compared, &mut result).map(drop)
+        }
+        Operation::Rectify { compared, .. } => {
+            p.rectify(&x.slices(), compared, &mut result).map(drop)
+        }
+        Operation::InRange { n } => {
+            let tallies: Vec<Tally> = (0..n).map(|_| Tally::new(7)).collect();
+            p.in_range(&tallies).map(drop)
+        }
         Operation::Truncate { shift, .. } => p.truncate(&x.slices(), shift, &mut result),
         Operation::And { width, rights, .. } => {
             let (a, b) = (bits(p, width), bits(p, width));
@@ -75,6 +102,20 @@ pub(super) fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> 
     }
 }
 
+fn elementwise<'a>(n: usize, x: Parts<'a>, y: Parts<'a>) -> Term<'a> {
+    let map = Bilinear::Elementwise { n };
+    let [x, y] = [x, y].map(Operand::once);
+    Term { map, x, y }
+}
+
+fn with_addend<'a>(terms: &'a [Term<'a>], addend: Parts<'a>, shift: Shift) -> Affine<'a> {
+    Affine {
+        terms,
+        addend: Some(addend),
+        shift,
+    }
+}
+
 fn product(n: u64, truncate: Option<Shift>) -> Operation {
     Operation::Bilinear {
         left: Opening::New(n),
@@ -82,6 +123,16 @@ fn product(n: u64, truncate: Option<Shift>) -> Operation {
         n,
         truncate,
     }
+}
+
+fn compared() -> [Compared; 4] {
+    let guarded = |width, reach| Compared::guarded(width, reach).expect("a guard");
+    [
+        Compared::proved(64),
+        Compared::proved(20),
+        guarded(24, 10),
+        guarded(40, 64),
+    ]
 }
 
 fn operations(n: u64) -> Vec<Operation> {
@@ -102,7 +153,24 @@ fn operations(n: u64) -> Vec<Operation> {
     for bits in [1, 16, 33] {
         let shift = Shift::new(bits).expect("1 to 61 bits");
         all.extend([product(n, Some(shift)), Operation::Truncate { n, shift }]);
+        let [left, right] = [Opening::New(n); 2];
+        all.push(Operation::Affine {
+            left,
+            right,
+            n,
+            shift,
+        });
+        for compared in compared() {
+            all.push(Operation::RectifiedAffine {
+                left,
+                right,
+                n,
+                shift,
+                compared,
+            });
+        }
     }
+    all.extend(compared().map(|compared| Operation::Rectify { n, compared }));
     for width in [2, 5, 6, 8, 17, 32, 64] {
         all.extend([
             Operation::And {
@@ -132,8 +200,14 @@ pub fn declared_is_measured(protocol: &str) {
     for n in [1, 2, 3, 31, 63, 64, 65, 191, 1000, 192 * 64] {
         check(protocol, &operations(n), n % 192 == 0, false);
     }
-    // Rounds are counted from where a session's parties stand equal: at its start.
-    for operation in operations(192) {
+    if protocol == "plain" || protocol == "replicated" {
+        // Together with the AND of all, a whole number of words.
+        check(protocol, &[Operation::InRange { n: 191 }], true, true);
+        check(protocol, &[Operation::InRange { n: 50 }], false, true);
+    }
+    // Rounds are counted from where a session's parties stand equal: at its start. Where roles are not turned, some
+    // chains are shorter by one.
+    for operation in operations(1536) {
         check(protocol, &[operation], true, true);
     }
 }

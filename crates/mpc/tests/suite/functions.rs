@@ -1,4 +1,5 @@
 use super::{agreed, values};
+use mpc::Compared;
 use mpc::functions;
 use testkit::{Shared, run, usual_parties};
 
@@ -8,7 +9,8 @@ pub fn relu(protocol: &str) {
         let found = agreed(run(protocol, usual_parties(protocol), |p| {
             let x = Shared::input(p, 0, &x)?;
             Shared::made(p, x.0[0].len(), |p, out| {
-                functions::relu(p, &x.slices(), width as usize, out)
+                p.rectify(&x.slices(), Compared::proved(width as usize), out)
+                    .map(drop)
             })?
             .open(p)
         }));
@@ -24,7 +26,7 @@ pub fn maximum(protocol: &str) {
     let found = agreed(run(protocol, usual_parties(protocol), |p| {
         let (x, y) = (Shared::input(p, 0, &x)?, Shared::input(p, 1, &y)?);
         Shared::made(p, x.0[0].len(), |p, out| {
-            functions::maximum(p, &x.slices(), &y.slices(), 64, out)
+            functions::maximum(p, &x.slices(), &y.slices(), Compared::proved(64), out).map(drop)
         })?
         .open(p)
     }));

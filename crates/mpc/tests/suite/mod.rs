@@ -1,9 +1,11 @@
 //! The tests of the generic suite, each for a protocol by name.
 
+pub mod affine;
 pub mod binary;
 pub mod comparison;
 pub mod cost;
 pub mod functions;
+pub mod guards;
 pub mod inputs;
 pub mod integers;
 pub mod lanes;

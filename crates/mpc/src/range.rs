@@ -1,0 +1,123 @@
+//! Guards: comparisons of fewer bits than are proved to be enough, which are held against their range afterwards.
+//!
+//! **Idea.** A comparison of w bits is right for |x| < 2^(w−1). Let b = w − 2, and let u + v = x + 2^(b−1) mod 2^64
+//! be split between somebody who knows u and somebody who knows v. Their upper bits add up to
+//! h = (u ≫ b) + (v ≫ b), which is ⌊(x + 2^(b−1)) / 2^b⌋ or one less, the carry of the lower bits being left out.
+//! - If |x| < 2^(b−1), then h is 0 or −1.
+//! - If h is 0 or −1, then ⌊(x + 2^(b−1)) / 2^b⌋ is −1, 0 or 1, so −1.5·2^b ≤ x < 1.5·2^b and |x| < 2^(w−1).
+//!
+//! Modulo 2^g, where g is the *reach*, the same holds as long as |x + 2^(b−1)| < 2^b·(2^g − 2): nothing else that can
+//! be reached falls on −1, 0 or 1 there. As h and h + 1 are not both even, h(h + 1) = 0 mod 2^g says just that.
+//!
+//! **Sums.** Of h(h + 1) each party has a summand modulo 2^g. Random sums of them, [`SUMS`] for each comparison of
+//! many numbers, with public coins for their factors 0 and 1, stay with the parties ([`Tally`]): a number out of
+//! range makes each sum nonzero with probability one half at least, so all are zero by chance with 2^−48 at most.
+//! They are taken together and looked at when something is revealed ([`crate::Guards`]): whoever receives it receives one
+//! bit for each comparison, and the result is multiplied by the AND of all these bits before.
+//!
+//! **Simulation.** Tallies are local. The bits of those who receive a result are part of what they are given by the
+//! functionality: which comparisons left their range, and the result if none did. The others receive nothing.
+
+use crate::{Error, Result};
+
+/// Random sums of each guarded comparison.
+pub const SUMS: usize = 48;
+
+/// How numbers are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Compared {
+    width: usize,
+    reach: Option<u32>,
+}
+
+impl Compared {
+    /// In that many bits, sign included, which are known to be enough: |x| < 2^(width−1).
+    ///
+    /// # Panics
+    /// Unless `width` is 2 to 64.
+    #[must_use]
+    pub fn proved(width: usize) -> Self {
+        assert!(
+            (2..=64).contains(&width),
+            "a comparison has a width of 2 to 64 bits, not {width}"
+        );
+        Self { width, reach: None }
+    }
+
+    /// In that many bits, where a guard sees whether they were enough. Numbers of |x| < 2^(width−3) pass. The reach
+    /// is what is known of all others: |x + 2^(width−3)| < 2^(width−2)·(2^reach − 2).
+    ///
+    /// # Errors
+    /// `Misuse` unless `width` is 4 to 64 and `reach` 2 to 64.
+    pub fn guarded(width: usize, reach: u32) -> Result<Self> {
+        if !(4..=64).contains(&width) || !(2..=64).contains(&reach) {
+            return Err(Error::misuse(format!(
+                "a guarded comparison has a width of 4 to 64 bits and a reach of 2 to 64, not {width} and {reach}"
+            )));
+        }
+        Ok(Self {
+            width,
+            reach: Some(reach),
+        })
+    }
+
+    /// Bits.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Bits where there are no guards: all, unless fewer are proved to be enough.
+    pub(crate) fn without_guard(&self) -> usize {
+        if self.reach.is_some() { 64 } else { self.width }
+    }
+
+    /// Bits above width − 2 that a guard looks at in words of `bits` bits, if there is one. As many as there are see
+    /// all numbers of |x| < 2^(bits−2).
+    pub(crate) fn reach(&self, bits: usize) -> Option<u32> {
+        let most = (bits + 2 - self.width) as u32;
+        self.reach.map(|reach| reach.min(most))
+    }
+}
+
+/// One party's summand of the sums of a guarded comparison. Deliberately without `Debug`: it holds shares.
+pub struct Tally {
+    pub(crate) reach: u32,
+    pub(crate) sums: [u64; SUMS],
+}
+
+impl Tally {
+    /// Of no number yet; whether one is in range is looked at modulo 2^reach.
+    #[must_use]
+    pub fn new(reach: u32) -> Self {
+        Self {
+            reach,
+            sums: [0; SUMS],
+        }
+    }
+
+    /// With these sums, as tests choose them.
+    #[cfg(feature = "mutation")]
+    #[must_use]
+    pub fn of(reach: u32, sums: [u64; SUMS]) -> Self {
+        Self { reach, sums }
+    }
+
+    /// Adds numbers to the sums that their coins name.
+    #[inline(always)]
+    pub(crate) fn add(sums: &mut [u64; SUMS], coins: &[u64], numbers: &[u64]) {
+        for (at, sum) in sums.iter_mut().enumerate() {
+            let mut total = 0_u64;
+            for i in 0..numbers.len() {
+                let factor = (coins[i] >> at & 1).wrapping_neg();
+                total = total.wrapping_add(numbers[i] & factor);
+            }
+            *sum = sum.wrapping_add(total);
+        }
+    }
+
+    /// The words in which only what is looked at is left.
+    pub(crate) fn mask(&self) -> u64 {
+        u64::MAX >> (64 - self.reach)
+    }
+}

@@ -1,0 +1,275 @@
+//! Guards of comparisons ([`crate::Guards`]), beside the first messages of the comparison's leaves.
+//!
+//! **Computes** sums of h(h + 1) modulo 2^g, where h = a + c mod 2^g, role 0 knows a = u ≫ b, and roles 1 and 2 know
+//! c = v ≫ b: h(h + 1) = a(a + 1) + c(c + 1) + 2ac. Only ac needs interaction, and only modulo 2^(g−1).
+//!
+//! **Adversary:** semi-honest, one party. **Rounds:** none of its own. **Bits:** g − 1.
+//!
+//! **Symbols.** From k20: ρ. Public: the coins of the sums.
+//! - Step 1: role 0 sends a − ρ mod 2^(g−1) to role 1.
+//! - Result: role 0 has a(a + 1), role 1 c(c + 1) + 2(a − ρ)c, role 2 2ρc: summands modulo 2^g.
+//!
+//! **Looking.** The summands become a replicated sharing, masked as those of a product. Then role 0 knows
+//! s = z0 + z1 and roles 1 and 2 know t = z2, and all sums of a tally are zero modulo 2^g exactly when the words s
+//! and −t, cut to g bits, are equal. Instead of all their bits, 64 random parities of them are compared, with
+//! public coins that are drawn now: unequal words have equal parities with probability 2^−64. Of all tallies
+//! together the XOR of their parities is compared, each with coins of its own. **Rounds:** 7.
+//!
+//! **Simulation.** Role 1 sees words masked by ρ of k20. A message of the sharing is masked by the key that its
+//! sender shares with the third party. Parities are computed from what a role knows; they enter [`super::leaves`].
+
+use super::Replicated;
+use super::leaves::Summands;
+use super::roles::{MaskWords, Masks, Ranges, field};
+use crate::blocks::{self, BLOCK};
+use crate::leaves::{Leaves, Wanted};
+use crate::range::{SUMS, Tally};
+use crate::tree::conjunction;
+use crate::{Bits, Result};
+use ring::pack::{pack_low, packed_words, unpack_low};
+use ring::parallel::Rates;
+use ring::stream::Reserved;
+use std::sync::{Mutex, PoisonError};
+
+/// Bits of a parity check.
+pub(super) const PARITIES: usize = 64;
+
+/// One guard under way. Its stages are called in the order open, help, middle, close, beside those of the leaves.
+pub(super) struct Guard {
+    /// The b of what is looked at.
+    below: u32,
+    ranges: Ranges,
+    masks: [Masks; 3],
+    coins: Reserved,
+    tally: Tally,
+}
+
+impl Replicated {
+    /// Takes the masks of one guard of n numbers that are compared in that many bits.
+    pub(super) fn guard(&mut self, width: usize, reach: u32, n: usize) -> Guard {
+        let masks = self.masks(n, |n| MaskWords {
+            k01: 0,
+            k12: 0,
+            k20: field(n),
+        });
+        Guard {
+            below: width as u32 - 2,
+            ranges: self.ranges(n),
+            masks,
+            coins: self.coins(field(n)),
+            tally: Tally::new(reach),
+        }
+    }
+
+    /// A bit for each tally, and the AND of all.
+    pub(super) fn tallies_in_range(&mut self, tallies: &[Tally]) -> Result<Bits> {
+        let reaches: Vec<u64> = tallies.iter().map(|tally| u64::from(tally.reach)).collect();
+        self.channel
+            .begin_of("look at range guards", tallies.len(), &reaches);
+        let sums = tallies.iter().flat_map(|tally| tally.sums);
+        let [first, second] = self.share_of_sum(sums.collect())?;
+        let coins = self.coins(PARITIES * first.len());
+        let mut factors = vec![0; PARITIES * first.len()];
+        coins.fill(0, &mut factors);
+        let parities = |known: &dyn Fn(usize) -> u64| {
+            let mut all: Vec<u64> = tallies
+                .iter()
+                .enumerate()
+                .map(|(at, tally)| parities(at, tally.mask(), known, &factors))
+                .collect();
+            all.push(all.iter().fold(0, |both, parities| both ^ parities));
+            all
+        };
+        // So few that party 0 plays role 0 on all of them.
+        let n = tallies.len() + 1;
+        let [role_0, role_1, role_2] = self.ranges(n);
+        let of = |range: &std::ops::Range<usize>, known: &dyn Fn(usize) -> u64, flip: u64| {
+            if range.is_empty() {
+                return Vec::new();
+            }
+            assert!(range.len() == n, "roles that are not turned");
+            parities(known).into_iter().map(|all| all ^ flip).collect()
+        };
+        let summands = Summands {
+            s: of(&role_0, &|i| first[i].wrapping_add(second[i]), 0),
+            // Propagate bits are one where the bits differ.
+            t1: of(&role_1, &|i| second[i].wrapping_neg(), u64::MAX),
+            t2: of(&role_2, &|i| first[i].wrapping_neg(), u64::MAX),
+        };
+        let bits = self.leaves(Leaves::new(Wanted::Propagate, PARITIES), n, &summands)?;
+        conjunction(bits, &mut |joins| self.join_planes(joins))
+    }
+
+    /// A replicated sharing of what the parties' words add up to.
+    fn share_of_sum(&mut self, mut words: Vec<u64>) -> Result<[Vec<u64>; 2]> {
+        let zero = self.symmetric_masks(words.len());
+        let mut mask = vec![0; words.len()];
+        zero.with_next.fill(0, &mut mask);
+        crate::affine::add(&mut words, &mask);
+        zero.with_previous.fill(0, &mut mask);
+        words
+            .iter_mut()
+            .zip(&mask)
+            .for_each(|(word, mask)| *word = word.wrapping_sub(*mask));
+        let (after, before) = (self.after(), self.before());
+        self.channel.send(before, words.clone())?;
+        self.0.round()?;
+        let theirs = self.channel.receive(after, words.len())?;
+        Ok([words, theirs])
+    }
+}
+
+/// Parities of the words of one tally.
+fn parities(at: usize, mask: u64, known: &dyn Fn(usize) -> u64, factors: &[u64]) -> u64 {
+    let mut all = 0;
+    for parity in 0..PARITIES {
+        let mut odd = 0;
+        for i in at * SUMS..(at + 1) * SUMS {
+            odd ^= known(i) & mask & factors[PARITIES * i + parity];
+        }
+        all |= u64::from(odd.count_ones() & 1) << parity;
+    }
+    all
+}
+
+impl Guard {
+    /// Step 1 of role 0, who knows u less its offset: of the 64 − `unused` bits of a word that hold anything.
+    pub(super) fn open(&mut self, protocol: &mut Replicated, u: &[u64]) -> Result<()> {
+        let n = u.len();
+        if n == 0 {
+            return Ok(());
+        }
+        let bits = self.tally.reach - 1;
+        let k20 = &self.masks[0].with_previous;
+        let mut message = protocol.channel.memory(packed_words(n, bits));
+        let below = self.below;
+        let (sums, coins, start) = (
+            Mutex::new(self.tally.sums),
+            &self.coins,
+            self.ranges[0].start,
+        );
+        blocks::for_each_packed(
+            n,
+            Rates {
+                outputs: [bits as usize],
+                inputs: [64],
+            },
+            [&mut message],
+            [u],
+            #[inline(always)]
+            |offset, [packed], [u], [masked, squares, drawn]| {
+                let (masked, squares) = (&mut masked[..u.len()], &mut squares[..u.len()]);
+                k20.fill(offset, masked);
+                for i in 0..u.len() {
+                    let a = u[i] >> below;
+                    masked[i] = a.wrapping_sub(masked[i]);
+                    squares[i] = a.wrapping_mul(a.wrapping_add(1));
+                }
+                pack_low(masked, bits, packed);
+                count(&sums, coins, start + offset, squares, drawn);
+            },
+        );
+        self.tally.sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let after = protocol.after();
+        protocol.channel.send(after, message)
+    }
+
+    /// Role 2, who knows v less 2^(b−1).
+    pub(super) fn help(&mut self, v: &[u64]) {
+        if v.is_empty() {
+            return;
+        }
+        let (below, k20) = (self.below, &self.masks[2].with_next);
+        let (sums, coins, start) = (
+            Mutex::new(self.tally.sums),
+            &self.coins,
+            self.ranges[2].start,
+        );
+        blocks::for_each_packed(
+            v.len(),
+            Rates {
+                outputs: [],
+                inputs: [64],
+            },
+            [],
+            [v],
+            #[inline(always)]
+            |offset, [], [v], [products, drawn]| {
+                let products = &mut products[..v.len()];
+                k20.fill(offset, products);
+                for i in 0..v.len() {
+                    products[i] = products[i].wrapping_mul(upper(v[i], below)) << 1;
+                }
+                count(&sums, coins, start + offset, products, drawn);
+            },
+        );
+        self.tally.sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
+    }
+
+    /// Role 1, who knows v less 2^(b−1).
+    pub(super) fn middle(&mut self, protocol: &mut Replicated, v: &[u64]) -> Result<()> {
+        let n = v.len();
+        if n == 0 {
+            return Ok(());
+        }
+        let (below, bits) = (self.below, self.tally.reach - 1);
+        let before = protocol.before();
+        let message = protocol.channel.receive(before, packed_words(n, bits))?;
+        let (sums, coins, start) = (
+            Mutex::new(self.tally.sums),
+            &self.coins,
+            self.ranges[1].start,
+        );
+        blocks::for_each_packed(
+            n,
+            Rates {
+                outputs: [],
+                inputs: [64, bits as usize],
+            },
+            [],
+            [v, &message],
+            #[inline(always)]
+            |offset, [], [v, packed], [products, drawn]| {
+                let products = &mut products[..v.len()];
+                unpack_low(packed, bits, products);
+                for i in 0..v.len() {
+                    let c = upper(v[i], below);
+                    let both = (products[i] << 1).wrapping_add(c).wrapping_add(1);
+                    products[i] = c.wrapping_mul(both);
+                }
+                count(&sums, coins, start + offset, products, drawn);
+            },
+        );
+        self.tally.sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
+        protocol.channel.give_back(message);
+        Ok(())
+    }
+
+    pub(super) fn close(self) -> Tally {
+        self.tally
+    }
+}
+
+/// (v + 2^(b−1)) ≫ b.
+fn upper(v: u64, below: u32) -> u64 {
+    v.wrapping_add(1 << (below - 1)) >> below
+}
+
+/// Adds a block of numbers to the sums that their coins name.
+#[inline(always)]
+fn count(
+    sums: &Mutex<[u64; SUMS]>,
+    coins: &Reserved,
+    start: usize,
+    numbers: &[u64],
+    drawn: &mut [u64; BLOCK],
+) {
+    let drawn = &mut drawn[..numbers.len()];
+    coins.fill(start, drawn);
+    let mut mine = [0; SUMS];
+    Tally::add(&mut mine, drawn, numbers);
+    let mut sums = sums.lock().unwrap_or_else(PoisonError::into_inner);
+    for (sum, mine) in sums.iter_mut().zip(&mine) {
+        *sum = sum.wrapping_add(*mine);
+    }
+}

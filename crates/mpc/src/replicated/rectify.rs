@@ -1,0 +1,91 @@
+//! max(x, 0), of a sharing and of an affine map whose truncation is under way.
+//!
+//! **Computes** x minus its negative part: the sign, then its product with x.
+//!
+//! **Beside the truncation** of z = Σ map(x, y) + addend·2^f the sign begins at once: both need s, known to role 0,
+//! and t, known to roles 1 and 2, with s + t = z mod 2^64. Where w + f ≤ 64, the sign is taken of
+//! (s ≫ f) + (t ≫ f) mod 2^w, which is ⌊z / 2^f⌋ or one less, as the carry of the dropped bits is left out. So what
+//! is negative is found negative, and only what lies in [0, 2^f) may be found so as well: it becomes 0, where the
+//! truncation has 0 or 1. Where w + f > 64, all 64 bits of z are compared, exactly and without a guard, as
+//! |z| < 2^62 is required of whatever is truncated.
+//!
+//! **Adversary:** semi-honest, one party. **Rounds:** those of the sign, and 2; of an affine map no more. **Bits:**
+//! those of the affine map, of the sign, of its guard, and 256.
+//!
+//! **Simulation.** The messages are those of the truncated product, the leaves, the guard and the bit product, each
+//! masked by words of its own, as their files say.
+
+use super::products::factors;
+use super::{Pair, PairMut, Replicated, pair};
+use crate::{Affine, Compared, Result, Shift, Tally, blocks};
+
+impl Replicated {
+    pub(super) fn rectified(
+        &mut self,
+        x: Pair,
+        compared: Compared,
+        out: PairMut,
+    ) -> Result<Option<Tally>> {
+        let (negative, tally) = self.sign_bit(x, compared)?;
+        let [first, second] = out;
+        self.bit_times_word(&negative, x, [&mut *first, &mut *second])?;
+        subtract_from(x, [first, second]);
+        Ok(tally)
+    }
+
+    pub(super) fn rectified_sum(
+        &mut self,
+        sum: &Affine,
+        compared: Compared,
+        [first, second]: PairMut,
+    ) -> Result<Option<Tally>> {
+        let n = sum.elements();
+        let (compared, dropped) = compared_beside(compared, sum.shift);
+        let mut parameters = sum.parameters();
+        let reach = compared.reach(64 - dropped as usize);
+        parameters.extend([compared.width() as u64, reach.map_or(0, u64::from)]);
+        self.channel.begin_of(sum.name(), n, &parameters);
+        let mut sign = self.begun(n, compared, dropped);
+        let mut truncated = [(); 2].map(|()| self.channel.memory(n));
+        let [mine, theirs] = &mut truncated;
+        let leaves = self.truncated_sum(
+            &factors(sum),
+            sum.addend.map(pair),
+            sum.shift,
+            Some(&mut sign),
+            [mine, theirs],
+        )?;
+        let negative = self.sign_of_leaves(&leaves.expect("of the sign that was begun"))?;
+        let x = [&truncated[0][..], &truncated[1]];
+        self.bit_times_word(&negative, x, [&mut *first, &mut *second])?;
+        subtract_from(x, [first, second]);
+        for words in truncated {
+            self.channel.give_back(words);
+        }
+        Ok(sign.tally())
+    }
+}
+
+/// How what is truncated is compared, and how many low bits of its summands are dropped before.
+pub(super) fn compared_beside(compared: Compared, shift: Shift) -> (Compared, u32) {
+    if compared.width() + shift.bits() as usize <= 64 {
+        (compared, shift.bits())
+    } else {
+        (Compared::proved(64), 0)
+    }
+}
+
+/// x − what stands there.
+fn subtract_from([x0, x1]: Pair, [first, second]: PairMut) {
+    blocks::for_each(
+        [first, second],
+        [x0, x1],
+        #[inline(always)]
+        |_, [first, second], [x0, x1]| {
+            for i in 0..first.len() {
+                first[i] = x0[i].wrapping_sub(first[i]);
+                second[i] = x1[i].wrapping_sub(second[i]);
+            }
+        },
+    );
+}

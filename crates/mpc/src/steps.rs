@@ -1,0 +1,60 @@
+//! Operations as one step after another, for protocols that have nothing better.
+
+use crate::affine::add;
+use crate::{Affine, Compared, Parts, PartsMut, Protocol, Result, Tally};
+
+/// [`Protocol::affine`].
+pub(crate) fn affine(protocol: &mut dyn Protocol, sum: &Affine, out: PartsMut) -> Result<()> {
+    let n = sum.elements();
+    if let [only] = sum.terms {
+        protocol.bilinear(&only.map, only.x, only.y, Some(sum.shift), out)?;
+    } else {
+        let mut total = vec![vec![0; n]; protocol.parts()];
+        for term in sum.terms {
+            let mut product = vec![vec![0; n]; protocol.parts()];
+            let mut slices: Vec<&mut [u64]> = product.iter_mut().map(Vec::as_mut_slice).collect();
+            protocol.bilinear(&term.map, term.x, term.y, None, &mut slices)?;
+            for (total, product) in total.iter_mut().zip(&product) {
+                add(total, product);
+            }
+        }
+        let total: Vec<&[u64]> = total.iter().map(Vec::as_slice).collect();
+        protocol.truncate(&total, sum.shift, out)?;
+    }
+    // Whole units: they pass a truncation as they are.
+    for (out, addend) in out.iter_mut().zip(sum.addend.into_iter().flatten()) {
+        add(out, addend);
+    }
+    Ok(())
+}
+
+/// [`Protocol::rectified_affine`].
+pub(crate) fn rectified_affine(
+    protocol: &mut dyn Protocol,
+    sum: &Affine,
+    compared: Compared,
+    out: PartsMut,
+) -> Result<Option<Tally>> {
+    let mut truncated = vec![vec![0; sum.elements()]; protocol.parts()];
+    let mut slices: Vec<&mut [u64]> = truncated.iter_mut().map(Vec::as_mut_slice).collect();
+    protocol.affine(sum, &mut slices)?;
+    let truncated: Vec<&[u64]> = truncated.iter().map(Vec::as_slice).collect();
+    protocol.rectify(&truncated, compared, out)
+}
+
+/// [`Protocol::rectify`] of what is proved to fit: x minus its negative part.
+pub(crate) fn rectify(
+    protocol: &mut dyn Protocol,
+    x: Parts,
+    width: usize,
+    out: PartsMut,
+) -> Result<()> {
+    let negative = protocol.sign(x, width)?;
+    protocol.bit_multiply(&negative, x, out)?;
+    for (out, x) in out.iter_mut().zip(x) {
+        out.iter_mut()
+            .zip(*x)
+            .for_each(|(out, x)| *out = x.wrapping_sub(*out));
+    }
+    Ok(())
+}

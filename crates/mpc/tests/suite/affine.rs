@@ -1,0 +1,240 @@
+//! Affine maps, and max(x, 0) beside their truncation.
+
+use super::truncation::assert_within_a_unit;
+use super::{agreed, values};
+use mpc::{Affine, Bilinear, Compared, Operand, Parts, Protocol, Result, Shift, Term};
+use ring::convolution::Convolution;
+use testkit::{Random, Shared, run, usual_parties};
+
+const F: u32 = 13;
+
+fn shift() -> Shift {
+    Shift::new(F).expect("1 to 61 bits")
+}
+
+/// x·w over pixels and their neighbours, u·v elementwise, a product of matrices, and an addend: what a layer may be.
+struct Layer {
+    operands: Vec<Vec<u64>>,
+    maps: Vec<Bilinear>,
+    addend: Vec<u64>,
+}
+
+impl Layer {
+    fn new(n: usize, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mut numbers = |n: usize, bits: u32| -> Vec<u64> {
+            (0..n).map(|_| random.signed(bits) as u64).collect()
+        };
+        let convolution = Bilinear::Convolution(Convolution {
+            batch: 1,
+            groups: 1,
+            in_channels: 2,
+            out_channels: n / 8,
+            input: [4, 4],
+            kernel: [3, 3],
+            stride: [2, 1],
+            padding: [1, 1],
+            dilation: [1, 1],
+        });
+        let maps = vec![
+            convolution,
+            Bilinear::Elementwise { n },
+            Bilinear::Matrix {
+                batch: 1,
+                m: 8,
+                k: 5,
+                n: n / 8,
+            },
+        ];
+        let lengths = maps.iter().flat_map(|map| {
+            assert_eq!(map.lengths().2, n);
+            [map.lengths().0, map.lengths().1]
+        });
+        let operands = lengths.map(|n| numbers(n, 20)).collect();
+        let mut addend = numbers(n, 30);
+        // Results near zero, too.
+        addend
+            .iter_mut()
+            .step_by(3)
+            .for_each(|x| *x = (*x as i64 >> 20) as u64);
+        Self {
+            operands,
+            maps,
+            addend,
+        }
+    }
+
+    /// Before the truncation.
+    fn exactly(&self, terms: usize, with_addend: bool) -> Vec<i64> {
+        let n = self.addend.len();
+        let mut total = vec![0_u64; n];
+        for (at, map) in self.maps[..terms].iter().enumerate() {
+            let mut product = vec![0; n];
+            map.evaluate(
+                &mut product,
+                &[(&self.operands[2 * at], &self.operands[2 * at + 1])],
+            );
+            total
+                .iter_mut()
+                .zip(product)
+                .for_each(|(total, x)| *total = total.wrapping_add(x));
+        }
+        if with_addend {
+            let both = total.iter_mut().zip(&self.addend);
+            both.for_each(|(total, x)| *total = total.wrapping_add(x << F));
+        }
+        total.into_iter().map(|x| x as i64).collect()
+    }
+
+    fn carried_out(
+        &self,
+        p: &mut dyn Protocol,
+        terms: usize,
+        with_addend: bool,
+        work: impl FnOnce(&mut dyn Protocol, &Affine, mpc::PartsMut) -> Result<()>,
+    ) -> Result<Vec<u64>> {
+        let shared: Result<Vec<Shared>> = self
+            .operands
+            .iter()
+            .map(|x| Shared::input(p, 0, x))
+            .collect();
+        let (shared, addend) = (shared?, Shared::input(p, 1, &self.addend)?);
+        let slices: Vec<Vec<&[u64]>> = shared.iter().map(Shared::slices).collect();
+        let addend = addend.slices();
+        let operand = |at: usize| Operand::once(&slices[at]);
+        let terms: Vec<Term> = (0..terms)
+            .map(|at| Term {
+                map: self.maps[at],
+                x: operand(2 * at),
+                y: operand(2 * at + 1),
+            })
+            .collect();
+        let sum = Affine {
+            terms: &terms,
+            addend: with_addend.then_some(&addend as Parts),
+            shift: shift(),
+        };
+        Shared::made(p, self.addend.len(), |p, out| work(p, &sum, out))?.open(p)
+    }
+}
+
+/// Elements: roles are turned from 1536 on.
+const SIZES: [usize; 3] = [64, 1536, 8 * 500];
+
+pub fn sums(protocol: &str) {
+    for n in SIZES {
+        let layer = Layer::new(n, n as u64);
+        for terms in 1..=3 {
+            for with_addend in [false, true] {
+                let found = agreed(run(protocol, usual_parties(protocol), |p| {
+                    layer.carried_out(p, terms, with_addend, |p, sum, out| p.affine(sum, out))
+                }));
+                for (exact, found) in layer.exactly(terms, with_addend).iter().zip(found) {
+                    assert_within_a_unit(*exact, F, found as i64);
+                }
+            }
+        }
+    }
+}
+
+/// Within a unit, and what is negative is zero; in 64 bits, in fewer that are proved, and guarded.
+pub fn rectified_sums(protocol: &str) {
+    let guarded = Compared::guarded(41, 20).expect("a guard");
+    for n in SIZES {
+        let layer = Layer::new(n, 7 + n as u64);
+        for compared in [Compared::proved(64), Compared::proved(40), guarded] {
+            for terms in 1..=3 {
+                let found = agreed(run(protocol, usual_parties(protocol), |p| {
+                    layer.carried_out(p, terms, true, |p, sum, out| {
+                        p.rectified_affine(sum, compared, out).map(drop)
+                    })
+                }));
+                for (exact, found) in layer.exactly(terms, true).iter().zip(found) {
+                    if *exact < 0 {
+                        assert_eq!(found, 0, "max(0, {exact})");
+                    } else {
+                        assert_within_a_unit(*exact, F, found as i64);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Every number of units around zero and around the ends of what is compared, with every kind of dropped bits.
+pub fn rectified_edges(protocol: &str) {
+    let end = 1_i64 << (15 - 1);
+    let units = (-300..300)
+        .chain(end - 300..end - 1)
+        .chain(2 - end..300 - end);
+    let x: Vec<i64> = units
+        .flat_map(|unit| [0, 1, 1 << (F - 1), (1 << F) - 1].map(|dropped| (unit << F) + dropped))
+        .collect();
+    let words: Vec<u64> = x.iter().map(|x| *x as u64).collect();
+    let n = x.len();
+    for compared in [15, 16, 51, 52, 64].map(Compared::proved) {
+        let found = agreed(run(protocol, usual_parties(protocol), |p| {
+            let (x, one) = (
+                Shared::input(p, 0, &words)?,
+                Shared::input(p, 1, &vec![1; n])?,
+            );
+            let (x, one) = (x.slices(), one.slices());
+            let terms = [Term {
+                map: Bilinear::Elementwise { n },
+                x: Operand::once(&x),
+                y: Operand::once(&one),
+            }];
+            let sum = Affine {
+                terms: &terms,
+                addend: None,
+                shift: shift(),
+            };
+            Shared::made(p, n, |p, out| {
+                p.rectified_affine(&sum, compared, out).map(drop)
+            })?
+            .open(p)
+        }));
+        for (exact, found) in x.iter().zip(found) {
+            if *exact < 0 {
+                assert_eq!(found, 0, "max(0, {exact}) in {compared:?}");
+            } else {
+                assert_within_a_unit(*exact, F, found as i64);
+            }
+        }
+    }
+}
+
+/// The same at the largest magnitudes that are truncated.
+pub fn rectified_whole_range(protocol: &str) {
+    let words = values(62, 20_000, 11);
+    let n = words.len();
+    let found = agreed(run(protocol, usual_parties(protocol), |p| {
+        let (x, one) = (
+            Shared::input(p, 0, &words)?,
+            Shared::input(p, 1, &vec![1; n])?,
+        );
+        let (x, one) = (x.slices(), one.slices());
+        let terms = [Term {
+            map: Bilinear::Elementwise { n },
+            x: Operand::once(&x),
+            y: Operand::once(&one),
+        }];
+        let sum = Affine {
+            terms: &terms,
+            addend: None,
+            shift: shift(),
+        };
+        let compared = Compared::proved(64);
+        Shared::made(p, n, |p, out| {
+            p.rectified_affine(&sum, compared, out).map(drop)
+        })?
+        .open(p)
+    }));
+    for (exact, found) in words.iter().zip(found) {
+        if (*exact as i64) < 0 {
+            assert_eq!(found, 0);
+        } else {
+            assert_within_a_unit(*exact as i64, F, found as i64);
+        }
+    }
+}

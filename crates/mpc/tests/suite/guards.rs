@@ -1,0 +1,206 @@
+//! Comparisons that are held against their range.
+
+use super::agreed;
+use mpc::{Affine, Bilinear, Compared, Guards, Operand, Protocol, Recipient, Result, Shift, Term};
+use testkit::{Random, Shared, run, usual_parties};
+
+const WIDTH: usize = 12;
+
+/// What passes lies below it, and what passes is below `END`.
+const CERTAIN: i64 = 1 << (WIDTH - 3);
+const END: i64 = 3 << (WIDTH - 3);
+
+/// How numbers come to be compared.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum By {
+    Relu,
+    Affine,
+}
+
+const F: u32 = 9;
+
+fn compared(
+    p: &mut dyn Protocol,
+    guards: &mut Guards,
+    label: &str,
+    by: By,
+    x: &[i64],
+    reach: u32,
+) -> Result<Shared> {
+    let compared = Compared::guarded(WIDTH, reach)?;
+    let n = x.len();
+    let scaled = |bits: u32| x.iter().map(|x| (x << bits) as u64).collect::<Vec<u64>>();
+    Shared::made(p, n, |p, out| {
+        let tally = if by == By::Relu {
+            let x = Shared::input(p, 0, &scaled(0))?;
+            p.rectify(&x.slices(), compared, out)?
+        } else {
+            let (x, one) = (
+                Shared::input(p, 0, &scaled(F))?,
+                Shared::input(p, 1, &vec![1; n])?,
+            );
+            let (x, one) = (x.slices(), one.slices());
+            let terms = [Term {
+                map: Bilinear::Elementwise { n },
+                x: Operand::once(&x),
+                y: Operand::once(&one),
+            }];
+            let shift = Shift::new(F).expect("1 to 61 bits");
+            p.rectified_affine(
+                &Affine {
+                    terms: &terms,
+                    addend: None,
+                    shift,
+                },
+                compared,
+                out,
+            )?
+        };
+        guards.push(label, tally);
+        Ok(())
+    })
+}
+
+/// The labels that are told to all, and what is revealed.
+fn revealed(protocol: &str, by: By, layers: &[Vec<i64>], reach: u32) -> (Vec<String>, Vec<u64>) {
+    agreed(run(protocol, usual_parties(protocol), |p| {
+        let mut guards = Guards::default();
+        let mut last = None;
+        for (at, x) in layers.iter().enumerate() {
+            last = Some(compared(
+                p,
+                &mut guards,
+                &format!("layer {at}"),
+                by,
+                x,
+                reach,
+            )?);
+        }
+        let last = last.expect("a layer");
+        let (words, failed) = guards.reveal(p, &last.slices(), Recipient::All)?;
+        Ok((failed, words.expect("all learn it")))
+    }))
+}
+
+/// All numbers that must pass, in a layer; then each layer with one number more that must not, wherever it stands.
+pub fn boundaries(protocol: &str) {
+    for by in [By::Relu, By::Affine] {
+        // Truncation takes a unit.
+        let spare = i64::from(by == By::Affine);
+        let inside: Vec<i64> = (spare - CERTAIN..CERTAIN - spare).collect();
+        for reach in [2, 5, 10, 64] {
+            let (failed, words) = revealed(protocol, by, std::slice::from_ref(&inside), reach);
+            assert!(failed.is_empty(), "{by:?}: {failed:?}");
+            assert!(
+                words
+                    .iter()
+                    .zip(&inside)
+                    .all(|(word, x)| (*word as i64) == (*x).max(0))
+            );
+        }
+        let outside = [
+            END,
+            -END - 1 - spare,
+            2 * END,
+            -2 * END,
+            1 << 20,
+            -(1 << 20),
+            (1 << 40) + 1,
+            -(1 << 40),
+        ];
+        let layers: Vec<Vec<i64>> = outside
+            .iter()
+            .enumerate()
+            .flat_map(|(at, x)| {
+                let mut with = inside.clone();
+                with.insert(at * 37, *x);
+                [with, inside.clone()]
+            })
+            .collect();
+        let (failed, words) = revealed(protocol, by, &layers, 40);
+        let wanted: Vec<String> = (0..outside.len())
+            .map(|at| format!("layer {}", 2 * at))
+            .collect();
+        assert_eq!(failed, wanted, "{by:?}");
+        assert!(words.iter().all(|word| *word == 0), "{by:?}: no result");
+    }
+}
+
+/// As far as a reach goes, nothing outside passes.
+pub fn reaches(protocol: &str) {
+    let unit = 1_i64 << (WIDTH - 2);
+    for reach in [3, 4, 9] {
+        let farthest = unit * ((1 << reach) - 2) - unit / 2 - 1;
+        let layers: Vec<Vec<i64>> = [farthest, unit / 2 - farthest, (farthest / 2) | (unit << 1)]
+            .map(|x| vec![x.max(-farthest); 3])
+            .into();
+        let (failed, _) = revealed(protocol, By::Relu, &layers, reach);
+        assert_eq!(failed.len(), layers.len(), "reach {reach}: {failed:?}");
+    }
+}
+
+/// Whoever receives is told, and nobody twice.
+pub fn everybody_is_told_once(protocol: &str) {
+    let told = run(protocol, usual_parties(protocol), |p| {
+        let mut guards = Guards::default();
+        let mut told = Vec::new();
+        let x = compared(p, &mut guards, "first", By::Relu, &[END], 20)?;
+        let plain = Shared::input(p, 0, &[5])?;
+        for to in [0, 0, 1] {
+            told.push(guards.reveal(p, &plain.slices(), Recipient::One(to))?);
+        }
+        let y = compared(p, &mut guards, "second", By::Relu, &[1, 2], 20)?;
+        told.push(guards.reveal(p, &y.slices(), Recipient::One(0))?);
+        let negative = p.sign(&x.slices(), 64)?;
+        told.push(guards.reveal_bits(p, &negative, Recipient::All)?);
+        told.push(guards.reveal(p, &plain.slices(), Recipient::All)?);
+        Ok(told)
+    });
+    for (party, told) in told.iter().enumerate() {
+        let failed = |at: usize| told[at].1.clone();
+        let first = vec!["first".to_owned()];
+        let only = |is: bool| if is { first.clone() } else { Vec::new() };
+        assert_eq!(failed(0), only(party == 0));
+        assert_eq!(told[0].0, (party == 0).then(|| vec![0]));
+        assert_eq!(
+            told[1],
+            ((party == 0).then(|| vec![5]), Vec::new()),
+            "told before"
+        );
+        assert_eq!(failed(2), only(party == 1));
+        assert_eq!(told[3], ((party == 0).then(|| vec![1, 2]), Vec::new()));
+        // A third party has not been told, and what is opened to all says it to all.
+        assert_eq!(failed(4), only(usual_parties(protocol) > 2));
+        assert_eq!(
+            told[5],
+            (Some(vec![5]), Vec::new()),
+            "everybody has been told"
+        );
+    }
+}
+
+/// None of them is missed: each stands alone among numbers that fit, in a layer of its own.
+pub fn overflows(protocol: &str, layers: usize) {
+    let mut random = Random::new(3);
+    let mut left = layers;
+    while left > 0 {
+        let some = left.min(500);
+        let layers: Vec<Vec<i64>> = (0..some)
+            .map(|_| {
+                let mut x: Vec<i64> = (0..5).map(|_| random.signed(WIDTH as u32 - 3)).collect();
+                // Every magnitude from the end on, by its number of bits.
+                let bits = random.word() % 50;
+                let far = END + (random.word() & ((1 << bits) - 1)) as i64;
+                x[random.word() as usize % 5] = if random.word() & 1 == 0 {
+                    far
+                } else {
+                    -far - 1
+                };
+                x
+            })
+            .collect();
+        let (failed, _) = revealed(protocol, By::Relu, &layers, 64);
+        assert_eq!(failed.len(), some);
+        left -= some;
+    }
+}
