@@ -51,6 +51,9 @@ class Session:
         self.meter = Meter(core)
         self.scale = fixed.DEFAULT
         self.width = 64
+        #: Where what is rectified is guarded: at which width, and how many bits above it but for two may be
+        #: reached. All else is compared at the width above.
+        self.guard: tuple[int, int] | None = None
         self.modules = RunningModules()
         self.storages = Storages(core)
         #: Whether values can be looked at: under the reference alone.
@@ -85,6 +88,16 @@ class Session:
             yield
         finally:
             self.width = previous
+
+    @contextmanager
+    def guarded(self, width: int, reach: int) -> Iterator[None]:
+        """Within it, what is rectified has that width, which a guard holds it against: if it fails, there is
+        no result, and whoever was to learn it is told."""
+        previous, self.guard = self.guard, (width, reach)
+        try:
+            yield
+        finally:
+            self.guard = previous
 
     @property
     def threat_model(self) -> str:

@@ -136,6 +136,7 @@ class SecretTensor(_Tensor):
 
         Raises:
             MisuseError: ``to`` is no party's number.
+            RangeError: where it would be learnt alone, if a guard of a compiled program failed before.
         """
         words = shares.reveal(self._session, self._parts, check_party(self._session, to, "receiver"))
         if words is None:

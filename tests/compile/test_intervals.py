@@ -16,7 +16,7 @@ from tacit.compile.importers.exported import of_module
 from tacit.compile.intervals import intervals
 from tacit.compile.passes import improve
 from tacit.compile.passes.assign_scales import at_scale
-from tacit.compile.passes.assign_widths import LEAST, assign_widths, make_uniform
+from tacit.compile.passes.assign_widths import LEAST, assign_widths
 from tacit.compile.program import Program
 from tacit.compile.weights import Weights, of_draft
 from tacit.errors import MisuseError
@@ -111,8 +111,8 @@ def test_saturated_functions_bound_whatever_comes() -> None:
     draft = of_module(Saturated().eval(), (IMAGES,), {})
     improve(draft)
     assign_widths(draft)
-    # From about −0.5 to 0.5, and so a difference of a little more than 1.
-    assert [node.meta["width"] for node in draft.graph.nodes if "relu" in node.name] == [18]
+    # From about −0.5 to 0.5, and a little more.
+    assert [node.meta["width"] for node in draft.graph.nodes if "relu" in node.name] == [17]
 
 
 class Rectified(nn.Module):
@@ -130,10 +130,10 @@ def test_a_width_is_right_at_its_end_and_as_small_as_can_be(high: float, part: f
     draft = at_scale(at_ends(RECTIFIED.copy(), low, high), bits)
     assign_widths(draft)
     (width,) = [node.meta["width"] for node in draft.graph.nodes if node.name == "relu"]
-    # Four units at each end, for the rounding of what comes in.
-    span = high - low + 8 * 2.0**-bits
-    assert span < 2.0 ** (width - 17) or width == LEAST
-    assert width == LEAST or 2.0 ** (width - 18) <= span * (1 + 1e-6)
+    # Four units at each end, for the rounding of what comes in, and as many for what it is compared with.
+    most = high + 8 * 2.0**-bits
+    assert most < 2.0 ** (width - 17) or width == LEAST
+    assert width == LEAST or 2.0 ** (width - 18) <= most * (1 + 1e-6)
     x = torch.tensor([low, high, low / 2, high / 3], dtype=torch.float64)
     program = Program.of(draft)
 
@@ -164,7 +164,7 @@ def test_uniform_widths_tell_one_number() -> None:
     draft = at_ends(of_module(normalised(Residual()), (IMAGES,), {}), -2.0, 2.0)
     assign_widths(draft)
     own = [node.meta["width"] for node in draft.graph.nodes if node.meta["width"]]
-    make_uniform(draft)
+    assign_widths(draft, uniform=True)
     widths = {node.meta["width"] for node in draft.graph.nodes if node.meta["width"]}
     assert widths == {max(own)}
     assert len(set(own)) > 1

@@ -64,8 +64,9 @@ def test_all_passes_keep_what_a_model_gives() -> None:
     assert after["adaptive_avg_pool2d"] == after["add"] == 0
     # The pooling, the block, and what follows the sum.
     assert after["rectified_max_pool2d"] == 1
-    assert after["relu"] == 2
-    assert after["conv2d"] == 3
+    assert after["relu"] == 0
+    assert after["conv2d"] == after["linear"] == 1
+    assert after["rectified_affine"] == 2
     assert truncations(draft) == 4 < cost_before
 
 
@@ -103,6 +104,63 @@ def test_a_normalisation_of_what_another_uses_too_stays_beside_it() -> None:
     # One weight a channel.
     assert left["conv2d"] == 2
     assert sorted(draft.weight_scales.values()) == [24]
+
+
+def preactivated(m: Function, x: torch.Tensor) -> torch.Tensor:
+    """A normalisation before a ReLU, of what something else uses too."""
+    y = m.conv(x)
+    return m.third(torch.relu(m.norm(y))) + y
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_a_normalisation_before_a_relu_goes_into_the_layer_after_it(padding: int) -> None:
+    module = Function(preactivated)
+    module.third = nn.Conv2d(4, 4, 1 + 2 * padding, padding=padding)
+    normalised(module)
+    with torch.no_grad():
+        # All that is left of the second is its offset, which is greater than zero only where no padding is.
+        module.norm.weight.copy_(torch.tensor([-0.7, 0.0, 0.4, 0.9]))
+        module.norm.bias[1] = -0.5 if padding else 0.5
+    left, draft = of(module, IMAGES, normalise, fold_normalisation)
+    assert left == {"conv2d": 1, "add": 2, "relu": 1, "affine": 1}
+    (negative,) = [value for name, value in draft.weights.items() if "negative" in name]
+    assert bool(negative[:, 0].any())
+    assert not bool(negative[:, 1:].any())
+
+
+@pytest.mark.parametrize(
+    ("function", "third"),
+    [
+        pytest.param(lambda m, x: m.third(torch.tanh(m.norm(y := m.conv(x)))) + y, nn.Conv2d(4, 4, 1),
+                     id="another activation"),
+        pytest.param(lambda m, x: m.third(z := torch.relu(m.norm(y := m.conv(x)))) + y + z,
+                     nn.Conv2d(4, 4, 1), id="used beside"),
+        pytest.param(lambda m, x: m.third(torch.relu(z := m.norm(y := m.conv(x)))) + y + z,
+                     nn.Conv2d(4, 4, 1), id="used before"),
+        pytest.param(preactivated, nn.Conv2d(4, 4, 1, groups=2), id="groups"),
+        pytest.param(lambda m, x: m.third(torch.relu(m.norm(y := m.conv(x)))).sum() + y,
+                     nn.ConvTranspose2d(4, 4, 1), id="transposed"),
+    ],
+)  # fmt: skip
+def test_other_normalisations_are_products(
+    function: Callable[[Function, torch.Tensor], torch.Tensor], third: nn.Module
+) -> None:
+    module = Function(function)
+    module.third = third
+    left, _ = of(normalised(module), IMAGES, normalise, fold_normalisation)
+    assert left["affine"] == 0
+    assert left["conv2d"] >= 2
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(1e-4, 0.5), (0.0, 0.5)])
+def test_an_offset_that_no_layer_takes_stays(factor: float, offset: float) -> None:
+    module = Function(preactivated)
+    module.third = nn.Conv2d(4, 4, 3, padding=1)
+    normalised(module)
+    with torch.no_grad():
+        module.norm.weight[1], module.norm.bias[1] = factor, offset
+    left, _ = of(module, IMAGES, normalise, fold_normalisation)
+    assert left["affine"] == 0
 
 
 def test_an_average_goes_into_the_linear_layer_after_it() -> None:
@@ -162,8 +220,7 @@ def test_other_activations_stay_before_the_pooling(
 
 def test_sums_of_convolutions_are_one() -> None:
     left, _ = improved(lambda m, x: m.conv(x) + m.other(x * 2), fuse_sums)
-    assert left["conv2d"] == 1
-    assert left["add"] == 0
+    assert left == {"mul": 1, "affine": 1}
 
 
 @pytest.mark.parametrize(

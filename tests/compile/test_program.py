@@ -59,10 +59,15 @@ def test_a_program_holds_no_weights() -> None:
         assert f"{float(value.flatten()[0])}" not in COMPILED[0].text.decode(), name
 
 
+def rectified(content: Any) -> Any:
+    """A node of it that is rectified."""
+    return next(node for node in content["nodes"] if "rectified_affine" in node["operator"])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(version=2), "version 2 of programs, this tacit reads 1"),
+        (lambda c: c.update(version=3), "version 3 of programs, this tacit reads 2"),
         (lambda c: c.update(format="other"), "no compiled program"),
         (lambda c: c.update(more=1), "make a program"),
         (lambda c: c.update(scale=31), "make a program"),
@@ -76,6 +81,26 @@ def test_a_program_holds_no_weights() -> None:
         (lambda c: c["nodes"][0].update(arguments=[]), "missing"),
         (lambda c: c["nodes"][0].update(width=65), "65 bits"),
         (lambda c: c["nodes"][0].update(width=True), "bits"),
+        (lambda c: c["nodes"][0].update(width=24), "compares 24 bits"),
+        (lambda c: rectified(c).update(width=1), "compares 1 bits"),
+        (lambda c: rectified(c).update(guard=[24, 0, 1]), "guards"),
+        (lambda c: rectified(c).update(guard=[24]), "guards"),
+        (lambda c: rectified(c).update(guard=24), "guards"),
+        (lambda c: rectified(c).update(guard=[True, 8]), "guards"),
+        (lambda c: rectified(c).update(guard=[24, False]), "guards"),
+        (lambda c: rectified(c).update(guard=[24, 1]), "guards"),
+        (lambda c: rectified(c).update(guard=[24, -1]), "guards"),
+        (lambda c: rectified(c).update(guard=[24, 43]), "guards"),
+        (lambda c: rectified(c).update(guard=[24, 63]), "guards"),
+        (lambda c: rectified(c).update(guard=[1, 8]), "guards"),
+        (lambda c: rectified(c).update(guard=[65, 0]), "guards"),
+        (lambda c: (rectified(c).update(guard=[12, 8]), c.update(scale=7)), "guards"),
+        (lambda c: c["nodes"][0].update(guard=[24, 0]), "guards"),
+        (lambda c: c["nodes"][0].update(guard=[24, 8]), "guards"),
+        (lambda c: rectified(c)["arguments"][4].pop(), "7 numbers"),
+        (lambda c: rectified(c)["arguments"].__setitem__(4, [2**40] * 7), "rectified_affine"),
+        (lambda c: rectified(c)["arguments"][0].pop(), "rectified_affine"),
+        (lambda c: rectified(c)["arguments"].__setitem__(3, rectified(c)["arguments"][0]), "summands"),
         (lambda c: c["nodes"][1].update(name=c["nodes"][0]["name"]), "a name of its own"),
         (lambda c: c["nodes"][0].update(name="a b"), "a name of its own"),
         (lambda c: c["inputs"][0].update(shape=[2, 3, -8, 8]), "a list of sizes"),

@@ -48,17 +48,17 @@ class Watched:
         self._note(x[0], width - 1)
         self._core.sign(x, width, out)
 
-    def relu(self, x: Any, width: int, out: Any) -> None:
+    def relu(self, x: Any, width: int, out: Any, reach: int) -> None:
         self._note(x[0], width - 1)
-        self._core.relu(x, width, out)
+        self._core.relu(x, width, out, reach)
 
     def equal_zero(self, x: Any, width: int, out: Any) -> None:
         self._note(x[0], width)
         self._core.equal_zero(x, width, out)
 
-    def maximum(self, x: Any, y: Any, width: int, out: Any) -> None:
+    def maximum(self, x: Any, y: Any, width: int, out: Any, reach: int) -> None:
         self._note(x[0] - y[0], width - 1)
-        self._core.maximum(x, y, width, out)
+        self._core.maximum(x, y, width, out, reach)
 
 
 def tried(samples: list[harness.Sample]) -> list[tuple[Any, set[str], set[str], set[str]]]:

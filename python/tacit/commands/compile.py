@@ -45,6 +45,13 @@ def add(commands: Any) -> None:
         "weights and data",
     )
     parser.add_argument(
+        "--margin",
+        type=float,
+        metavar="N",
+        help="with --calibrate: what a ReLU compares may be N times greater than in calibration (default 4) "
+        "before its guard fails, which leaves no result",
+    )
+    parser.add_argument(
         "--shape",
         action="append",
         default=[],
@@ -67,6 +74,7 @@ def run(parsed: argparse.Namespace) -> None:
         calibrate=calibrate,
         labels=labels,
         widths=parsed.widths,
+        **({} if parsed.margin is None else {"margin": parsed.margin}),
         shapes=shapes,
         progress=lambda what: print(f"tacit: {what} ...", file=sys.stderr),
     )

@@ -1,11 +1,13 @@
 """Calibration data: inputs like those to come, cut into batches of the program's shape."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
-from tacit.compile.draft import Draft, Interval
+from tacit.compile.comparing import COMPARING
+from tacit.compile.draft import Draft, Interval, Node, calls, plain
 from tacit.errors import MisuseError
 
 #: How far beyond the calibration data inputs may lie, as a part of the span of these.
@@ -109,3 +111,41 @@ def promised(given: Batches) -> dict[str, Interval]:
         span = (high - low) or 1.0
         found[name] = low - BEYOND * span, high + BEYOND * span
     return found
+
+
+def observed(draft: Draft, given: Batches) -> dict[str, Interval]:
+    """Between which numbers that was which each node compares, by the plain model."""
+    found: dict[str, Interval] = {}
+    copy, comparing = _split(draft)
+
+    def look(node: Node, value: Any) -> None:
+        names = comparing.get(node)
+        if not names or not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            return
+        if value.numel():
+            low, high = (float(end) for end in value.aminmax())
+            for name in names:
+                known = found.get(name, (low, high))
+                found[name] = min(low, known[0]), max(high, known[1])
+
+    for batch in given.inputs:
+        plain(copy, batch, look)
+    return found
+
+
+def _split(draft: Draft) -> tuple[Draft, dict[Node, list[str]]]:
+    """The same draft with nothing rectified in layers, and for each of its nodes those that compare what it
+    gives."""
+    copy = draft.copy()
+    comparing: dict[Node, list[str]] = defaultdict(list)
+    for node in calls(copy.graph, *COMPARING):
+        if node.target is torch.ops.tacit.rectified_affine.default:
+            with copy.graph.inserting_after(node):
+                relu = copy.graph.call_function(torch.ops.aten.relu.default, ())
+            node.replace_all_uses_with(relu)
+            node.target, relu.args = torch.ops.tacit.affine.default, (node,)
+            comparing[node].append(node.name)
+        else:
+            for source in node.all_input_nodes:
+                comparing[source].append(node.name)
+    return copy, comparing

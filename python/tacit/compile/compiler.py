@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from tacit.compile.calibration import Batches, batches, promised
+from tacit.compile.calibration import Batches, batches, observed, promised
 from tacit.compile.draft import Draft, plain
 from tacit.compile.importers import draft_of
 from tacit.compile.passes import improve
 from tacit.compile.passes.assign_scales import Data, assign_scales
-from tacit.compile.passes.assign_widths import assign_widths, make_uniform
+from tacit.compile.passes.assign_widths import MARGIN, assign_widths
 from tacit.compile.passes.fold_normalisation import as_eager
 from tacit.compile.passes.merge_factors import truncations
 from tacit.compile.program import Program
@@ -24,6 +24,9 @@ from tacit.errors import MisuseError
 #: How much is told of the numbers in a model: the widths that were proved for each comparison, or one for
 #: all.
 PROVED, UNIFORM = "proved", "uniform"
+
+#: With a greater margin guards save nothing.
+MOST_MARGIN = 2.0**16
 
 #: Is told what is being done.
 Progress = Callable[[str], None]
@@ -36,6 +39,7 @@ def compile(  # noqa: A001
     calibrate: Any = None,
     labels: Any = None,
     widths: str = PROVED,
+    margin: float = MARGIN,
     shapes: Mapping[str, Sequence[int]] | None = None,
     progress: Progress = lambda _: None,
 ) -> tuple[Program, Weights]:
@@ -56,6 +60,9 @@ def compile(  # noqa: A001
             their span beyond. Without it inputs may be any numbers, and scales are the usual ones.
         labels: the right classes of the calibration data, (N,); without it what the plain model says.
         widths: "proved" or "uniform".
+        margin: how many times greater what a ReLU compares may be than in calibration. With calibration data
+            comparisons have no more bits than that where a proof would give them more, and a guard: for
+            greater numbers there is no result, but a RangeError.
         shapes: of inputs of a file that leaves them open, by name.
         progress: is told what is being done.
 
@@ -67,6 +74,8 @@ def compile(  # noqa: A001
     """
     if widths not in (PROVED, UNIFORM):
         raise MisuseError(f'widths are "{PROVED}" or "{UNIFORM}", not {widths!r}')
+    if not 1 <= margin <= MOST_MARGIN:
+        raise MisuseError(f"the margin of guards is 1 to {MOST_MARGIN:g}, not {margin!r}")
     if labels is not None and calibrate is None:
         raise MisuseError("labels belong to calibration data, of which there are none")
     progress("reading the model")
@@ -84,9 +93,9 @@ def compile(  # noqa: A001
         draft.intervals = promised(given)
         progress("choosing scales")
         assign_scales(draft, _data(before, given))
-    assign_widths(draft)
-    if widths == UNIFORM:
-        make_uniform(draft)
+        progress("choosing widths")
+    seen = None if given is None else observed(draft, given)
+    assign_widths(draft, seen, margin, uniform=widths == UNIFORM)
     program = Program.of(draft)
     model_before = Program.of(before)
     return program, Weights(of_draft(draft), program.digest, model_before, of_draft(before))

@@ -4,7 +4,7 @@ tensors have; there is no second runtime."""
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
@@ -37,7 +37,8 @@ class Bound:
 
         Widths that were proved hold for numbers within the intervals that ``inspect`` shows. A plain tensor
         is checked against them; of a secret tensor nobody can know, so all comparisons are of 64 bits then,
-        unless it came by ``given``, which checks it at its owner.
+        unless it came by ``given``, which checks it at its owner. Where the protocol has guards, and all
+        inputs came so, widths are those of the guards; one that fails leaves no result: ``reveal`` raises.
 
         Raises:
             MisuseError: an input has another shape or dtype, or is outside of its interval.
@@ -53,9 +54,12 @@ class Bound:
             if not isinstance(x, SecretTensor):
                 check_interval(program, name, x)
         is_proved = all(self._is_promised(name, x) for name, x in given.items())
+        # What is public is not guarded, so nothing would follow from guards.
+        has_guards = current.core.guards and all(isinstance(x, SecretTensor) for x in given.values())
+        widths = _Widths(is_proved, is_proved and has_guards)
         values = {**given, **self._weights, **program.constants}
         with torch.no_grad(), current.at_scale(Scale(program.scale)):
-            results = walk(program.graph, values, around=lambda node: _around(current, node, is_proved))
+            results = walk(program.graph, values, around=lambda node: _around(current, node, widths))
         return results[0] if len(results) == 1 else results
 
     def given(self, tensor: torch.Tensor | None, *, owner: int, name: str | None = None) -> SecretTensor:
@@ -133,13 +137,23 @@ def _compare(current: Session, program: Runnable) -> None:
             )
 
 
+class _Widths(NamedTuple):
+    """Which widths of a program hold in a run."""
+
+    proved: bool
+    guarded: bool
+
+
 @contextmanager
-def _around(current: Session, node: fx.Node, is_proved: bool) -> Iterator[None]:
-    """What an operator runs in: its layer's name, and the width that was proved for it."""
+def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
+    """What an operator runs in: its layer's name, and the width that was proved for it, or is guarded."""
     with ExitStack() as stack:
         stack.enter_context(_layer(current, node.meta.get("layer") or node.name))
-        width = node.meta.get("width")
-        if width is not None and is_proved:
+        width, guard = node.meta.get("width"), node.meta.get("guard")
+        if guard is not None and widths.guarded:
+            held = current.guarded(*guard) if guard.reach else current.at_width(guard.width)
+            stack.enter_context(held)
+        elif width is not None and widths.proved:
             stack.enter_context(current.at_width(width))
         yield
 

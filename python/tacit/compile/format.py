@@ -14,18 +14,24 @@ from typing import Any
 import torch
 from torch import fx
 
+from tacit import fixed
 from tacit.compile.allowed import PLACES, by_name, name_of
+from tacit.compile.comparing import COMPARING, RECTIFYING, Guard
 from tacit.errors import MisuseError
+from tacit.fixed import Scale
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: What a file says that it is, and in which form.
-FORMAT, VERSION = "tacit-program", 1
+FORMAT, VERSION = "tacit-program", 2
 
 #: Bytes of a file, and nodes of a program, at most.
 MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16
 
 #: Greatest number of an interval: beyond all that has an encoding.
 MOST_NUMBER = 2.0**64
+
+#: Bits that a comparison has at least that is guarded.
+LEAST_GUARDED = 4
 
 #: Lists in lists at most.
 MOST_NESTED = 4
@@ -133,6 +139,7 @@ def node_text(node: fx.Node) -> dict[str, Any]:
         "layer": node.meta.get("layer", ""),
         "interval": list(node.meta["interval"]) if node.meta.get("interval") else None,
         "width": node.meta.get("width"),
+        "guard": list(node.meta["guard"]) if node.meta.get("guard") else None,
     }
 
 
@@ -153,8 +160,8 @@ def _argument_text(argument: Any) -> Any:
     raise MisuseError(f"{type(argument).__name__} is nothing that an operator of a program takes")
 
 
-def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node]) -> fx.Node:
-    """Adds a call to a graph, of what the nodes before it give.
+def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scale) -> fx.Node:
+    """Adds a call to a graph, of what the nodes before it give, in a session of that scale.
 
     Raises:
         MisuseError: it says what cannot be.
@@ -168,6 +175,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node]) -> fx.Node:
             "layer": str(layer),
             "interval": interval,
             "width": width,
+            "guard": guard,
             **rest,
         } if not rest and name.isidentifier() and name.isascii() and name not in nodes:
             pass
@@ -176,7 +184,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node]) -> fx.Node:
     target = by_name().get(operator)
     if target is None:
         raise MisuseError(f"{name} calls {operator[:80]!r}, which no program may")
-    if width is not None and not (type(width) is int and 8 <= width <= 64):
+    if width is not None and not (target in COMPARING and _is_width(width)):
         raise MisuseError(f"{name} compares {width!r} bits")
     if placed := PLACES & named.keys():
         raise MisuseError(f"{name} says {min(placed)}, which no program does")
@@ -186,7 +194,30 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node]) -> fx.Node:
     if node.name != name:
         raise MisuseError(f"{name[:80]!r} cannot be the name of a node")
     node.meta = {"layer": layer[:500], "interval": interval_of(interval), "width": width}
+    node.meta["guard"] = _guard_of(name, target, guard, scale)
     return node
+
+
+def _is_width(entry: Any) -> bool:
+    return type(entry) is int and 8 <= entry <= fixed.WORD
+
+
+def _guard_of(name: str, target: Any, entry: Any, scale: Scale) -> Guard | None:
+    """A width where guards are carried out, or none: of what may be guarded, and of bits that a word has.
+
+    Raises:
+        MisuseError: it is no such width.
+    """
+    match entry:
+        case None:
+            return None
+        case [int(width), int(reach)] if _is_width(width) and type(reach) is int:
+            guard, own = Guard(width, reach), fixed.width(width, scale)
+            if reach == 0 and target in COMPARING:
+                return guard
+            if target in RECTIFYING and own >= LEAST_GUARDED and 2 <= reach <= fixed.WORD - (own - 2):
+                return guard
+    raise MisuseError(f"{name} guards {entry!r}")
 
 
 def interval_of(entry: Any) -> tuple[float, float] | None:

@@ -8,8 +8,8 @@ import torch
 from torch import fx
 
 from tacit.compile.allowed import name_of
+from tacit.compile.comparing import COMPARING, Guard
 from tacit.compile.draft import Value, is_call
-from tacit.compile.passes.assign_widths import COMPARING
 from tacit.compile.program import Program
 from tacit.meter import Reading
 from tacit.session import session
@@ -35,6 +35,10 @@ class Step:
     """Bits of its comparisons; none where it compares nothing."""
     why: str
     """Why that width is safe."""
+    guard: Guard | None
+    """The same where the protocol has guards, if it differs."""
+    guarded: str
+    """Why that one is."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def inspect(program: Program, costs: list[Cost]) -> Inspection:
 
 def _step(node: fx.Node) -> Step:
     value, interval, width = node.meta["value"], node.meta.get("interval"), node.meta.get("width")
-    compares = node.target in COMPARING
+    compares, guard = node.target in COMPARING, node.meta.get("guard")
     why = ""
     if compares:
         why = "64 bits hold every number in range"
@@ -95,6 +99,19 @@ def _step(node: fx.Node) -> Step:
         interval,
         (width or 64) if compares else None,
         why,
+        guard,
+        _guarded(guard),
+    )
+
+
+def _guarded(guard: Guard | None) -> str:
+    if guard is None:
+        return ""
+    if not guard.reach:
+        return f"with guards {guard.width} bits, proved by its maker if those before it hold"
+    return (
+        f"with guards {guard.width} bits and {guard.reach} that are tested: below {guard.passes:g} it "
+        f"passes, above {guard.most:g} there is no result"
     )
 
 
@@ -126,7 +143,16 @@ def _lines(found: Inspection) -> list[str]:
     for step in found.steps:
         between = f"{step.interval[0]:.4g} … {step.interval[1]:.4g}" if step.interval else ""
         shape = "×".join(map(str, step.shape))
-        rows.append((step.operator, step.layer, shape, between, str(step.width or ""), step.why))
+        rows.append(
+            (
+                step.operator,
+                step.layer,
+                shape,
+                between,
+                str(step.width or ""),
+                "; ".join(filter(None, (step.why, step.guarded))),
+            )
+        )
     widths = [max(len(row[at]) for row in rows) for at in range(5)]
     lines = [
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()

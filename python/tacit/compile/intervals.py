@@ -1,8 +1,9 @@
 """Between which numbers each value lies, proved operator by operator from what the owners of inputs promise
-and from the weights as they are encoded: no calibration enters. What is not proved has no interval."""
+and from the weights as they are encoded: no calibration enters, but by guards, behind which intervals begin
+anew. What is not proved has no interval."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import getitem
 from typing import Any
 
@@ -52,22 +53,33 @@ def intervals(draft: Draft) -> dict[Node, Interval]:
     """Of all nodes of which one is proved."""
     prover = Prover(draft)
     for node in draft.graph.nodes:
-        found = prover.prove(node)
-        if found is not None and all(map(math.isfinite, found)):
-            prover.known[node] = found
+        prover.enter(node)
     return prover.known
 
 
 class Prover:
     """Goes through a graph once."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, like: "Prover | None" = None) -> None:
+        """Of a draft; another one of the same weights has worked out of them what there is to know."""
         self.draft = draft
+        self._signed: dict[Node, tuple[torch.Tensor, torch.Tensor] | None] = (
+            {} if like is None else like._signed
+        )
         self.known: dict[Node, Interval] = {}
+        #: Of nodes whose comparisons are guarded the magnitude that what is compared has at most, or else the
+        #: guard fails.
+        self.guarded: dict[Node, float] = {}
         #: What an operator's rounding may add: its last digit, and one of a bias that is added to it.
         self.unit = 4 * 2.0**-draft.scale.bits
 
-    def prove(self, node: Node) -> Interval | None:
+    def enter(self, node: Node) -> None:
+        """Works out the interval of a node, of which those before it are entered."""
+        found = self._prove(node)
+        if found is not None and all(map(math.isfinite, found)):
+            self.known[node] = found
+
+    def _prove(self, node: Node) -> Interval | None:
         """The interval of a node, if there is a rule and its arguments have theirs."""
         if node.op == "placeholder":
             return self._given(node)
@@ -89,10 +101,33 @@ class Prover:
         scale = Scale(self.draft.weight_scales.get(node.name, self.draft.scale.bits))
         return fixed.decode(fixed.encode(value, scale), scale, torch.float64)
 
+    def signed(self, node: Node) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Of each row of a weight the sum of what is positive in it, and of what is negative."""
+        if node not in self._signed:
+            weight = self.encoded(node)
+            rows = None if weight is None else weight.flatten(1)
+            self._signed[node] = (
+                None if rows is None else (rows.clamp_min(0).sum(1), rows.clamp_max(0).sum(1))
+            )
+        return self._signed[node]
+
     def rounded(self, low: float, high: float) -> Interval:
         """With room for the rounding of the result, and of the float64 in which it is worked out."""
         margin = self.unit + 1e-9 * max(abs(low), abs(high))
         return low - margin, high + margin
+
+    def compared(self, node: Node) -> Interval | None:
+        """Between which numbers that lies which a node compares with itself, with zero or with bounds."""
+        if node.target is torch.ops.tacit.rectified_affine.default:
+            return _mapped(self, node)
+        return hull(*map(self.of, node.all_input_nodes))
+
+    def against_zero(self, node: Node) -> Interval | None:
+        """The same of a node that compares with zero alone, as its guard leaves it."""
+        x, most = self.compared(node), self.guarded.get(node)
+        if most is None:
+            return x
+        return (-most, most) if x is None else (max(x[0], -most), min(x[1], most))
 
     def _given(self, node: Node) -> Interval | None:
         if node.name in self.draft.examples:
@@ -125,9 +160,34 @@ def _moved(prover: Prover, node: Node) -> Interval | None:
     return prover.of(node.args[0])
 
 
-@_rule(aten.relu.default, torch.ops.tacit.rectified_max_pool2d.default)
+@_rule(aten.relu.default, torch.ops.tacit.rectified_affine.default)
 def _rectified(prover: Prover, node: Node) -> Interval | None:
-    x = prover.of(node.args[0])
+    x = prover.against_zero(node)
+    return x and (max(x[0], 0.0), max(x[1], 0.0))
+
+
+@_rule(aten.abs.default)
+def _magnitude(prover: Prover, node: Node) -> Interval | None:
+    x = prover.against_zero(node)
+    return x and (max(x[0], -x[1], 0.0), max(-x[0], x[1]))
+
+
+@_rule(aten.leaky_relu.default)
+def _bent(prover: Prover, node: Node) -> Interval | None:
+    x, slope = prover.against_zero(node), float(node.args[1]) if len(node.args) > 1 else 0.01
+    if x is None or slope < 0:
+        return None
+    return prover.rounded(*(end if end > 0 else slope * end for end in x))
+
+
+@_rule(torch.ops.tacit.rectified_max_pool2d.default)
+def _rectified_pool(prover: Prover, node: Node) -> Interval | None:
+    x, most = prover.of(node.args[0]), prover.guarded.get(node)
+    if most is not None:
+        # Each comparison of those that a winner comes through, one after another from zero on.
+        kernel = [*node.args[1], *node.args[1]][:2]
+        most *= sum(math.ceil(math.log2(places + 1)) for places in kernel)
+        x = (-most, most) if x is None else (x[0], min(x[1], most))
     return x and (max(x[0], 0.0), max(x[1], 0.0))
 
 
@@ -236,15 +296,40 @@ def _averaged(prover: Prover, node: Node) -> Interval | None:
 @_rule(aten.conv1d.default, aten.conv2d.default, aten.conv3d.default, aten.linear.default)
 def _weighted(prover: Prover, node: Node) -> Interval | None:
     """Σ w·x for each channel, with x at whichever end makes it greatest, and zeros in the padding."""
-    x, weight = prover.of(node.args[0]), prover.encoded(node.args[1])
-    bias = prover.encoded(node.args[2]) if len(node.args) > 2 and node.args[2] is not None else None
-    if x is None or weight is None or (bias is None and len(node.args) > 2 and node.args[2] is not None):
+    bias = node.args[2] if len(node.args) > 2 else None
+    ends = _of_channels(prover, [node.args[0]], [node.args[1]], bias)
+    return ends and prover.rounded(float(ends[0].min()), float(ends[1].max()))
+
+
+@_rule(torch.ops.tacit.affine.default)
+def _mapped(prover: Prover, node: Node) -> Interval | None:
+    """The same of several layers, and of what is added to them."""
+    x, weight, bias, addends, _ = node.args
+    ends = _of_channels(prover, x, weight, bias)
+    more = [prover.of(each) for each in addends]
+    if ends is None or None in more:
         return None
-    if node.target is not aten.linear.default:
-        x = min(x[0], 0.0), max(x[1], 0.0)
-    rows = weight.flatten(1)
-    positive, negative = rows.clamp_min(0).sum(1), rows.clamp_max(0).sum(1)
-    offset = torch.zeros(()) if bias is None else bias
-    low = float((positive * x[0] + negative * x[1] + offset).min())
-    high = float((positive * x[1] + negative * x[0] + offset).max())
+    low = float(ends[0].min()) + sum(each[0] for each in more if each is not None)
+    high = float(ends[1].max()) + sum(each[1] for each in more if each is not None)
     return prover.rounded(low, high)
+
+
+def _of_channels(
+    prover: Prover, x: Sequence[Node], weight: Sequence[Node], bias: Node | None
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Least and greatest of each channel."""
+    offset = torch.zeros((), dtype=torch.float64) if bias is None else prover.encoded(bias)
+    if offset is None:
+        return None
+    low = high = offset
+    for each, factor in zip(map(prover.of, x), weight, strict=True):
+        signed = prover.signed(factor)
+        if each is None or signed is None:
+            return None
+        # Padding is zeros.
+        is_linear = len(factor.meta["value"].shape) == 2
+        ends = each if is_linear else (min(each[0], 0.0), max(each[1], 0.0))
+        positive, negative = signed
+        low = low + positive * ends[0] + negative * ends[1]
+        high = high + positive * ends[1] + negative * ends[0]
+    return low, high

@@ -30,6 +30,7 @@ from tacit.compile.format import (
 from tacit.compile.signature import Input, Owned, Weight
 from tacit.compile.verify import verify
 from tacit.errors import MisuseError, SetupError
+from tacit.fixed import Scale
 
 #: The greatest scale of a session's numbers, by ``tacit.fraction_bits``.
 MOST_SCALE = (fixed.RANGE - 2) // 2
@@ -199,7 +200,7 @@ class _Reader:
         read_weights = dict(map(self._weight, weights))
         read_constants = dict(map(self._constant, constants))
         for entry in nodes:
-            node = add_node(self._graph, entry, self._nodes)
+            node = add_node(self._graph, entry, self._nodes, Scale(scale))
             self._nodes[node.name] = node
         if not all(isinstance(name, str) and name in self._nodes for name in returned):
             raise MisuseError("an output is no node")
@@ -213,7 +214,7 @@ class _Reader:
         node = self._graph.placeholder(name)
         if node.name != name:
             raise MisuseError(f"{name[:80]!r} cannot be the name of a node")
-        node.meta = {"layer": "", "interval": None, "width": None}
+        node.meta = {"layer": "", "interval": None, "width": None, "guard": None}
         self._nodes[name], self._given[name] = node, Value(shape, dtype)
         return name
 

@@ -2,6 +2,7 @@
 
 from tacit.operators import (
     activation,
+    affine,
     arithmetic,
     attention,
     average_pooling,
@@ -52,6 +53,7 @@ from tacit.operators.table import TABLE, run
 __all__ = [
     "TABLE",
     "activation",
+    "affine",
     "arithmetic",
     "attention",
     "average_pooling",

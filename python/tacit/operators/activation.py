@@ -19,17 +19,18 @@ from tacit.operators.operands import (
     compared,
     is_loose,
     lifted,
+    rectified,
     rescaled,
     result_dtype,
     session_of,
     times_public,
     together,
 )
-from tacit.operators.order import difference_width, greater, lesser
+from tacit.operators.order import greater, lesser, of_difference
 from tacit.operators.scales import of_interpolation, of_session, of_target
 from tacit.operators.table import assign, implements, unsupported
 from tacit.session import Session
-from tacit.shares import Parts
+from tacit.shares import Comparison, Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -71,7 +72,7 @@ def positive_of(result: Any) -> SecretTensor | None:
 
 def _maximum_with_zero(x: SecretTensor) -> SecretTensor:
     x = as_words(x)
-    return x.like(shares.relu(x._session, x._parts, compared(x._session, x._scale)))
+    return x.like(shares.relu(x._session, x._parts, rectified(x._session, x._scale)))
 
 
 def _with_bits(x: SecretTensor) -> tuple[SecretTensor, Parts]:
@@ -127,30 +128,30 @@ def clamp(x: Any, low: Any = None, high: Any = None) -> SecretTensor:
     for bound in bounds:
         dtype = result_dtype(torch.empty((1,) * x.dim(), dtype=dtype), bound)
     made = partial(SecretTensor, scale=scale, session=session, dtype=dtype)
-    parts, width = lifted(session, x, scale), difference_width(session, scale, x, *bounds)
+    parts, comparison = lifted(session, x, scale), of_difference(session, scale, x, *bounds)
     if high is None:
-        return made(_at_least(session, width, parts, lifted(session, low, scale)))
+        return made(_at_least(session, comparison, parts, lifted(session, low, scale)))
     if low is None:
-        return made(_at_most(session, width, parts, lifted(session, high, scale)))
+        return made(_at_most(session, comparison, parts, lifted(session, high, scale)))
     lowest, highest = lifted(session, low, scale), lifted(session, high, scale)
     numbers = isinstance(low, int | float) and isinstance(high, int | float)
-    if numbers and low <= high and width <= WORD:
+    if numbers and low <= high and comparison.width <= WORD:
         parts, lowest, highest = together(parts, lowest, highest)
         above = tuple(torch.stack([x - lo, x - hi]) for x, lo, hi in zip(parts, lowest, highest, strict=True))
-        above = shares.relu(session, above, width)
+        above = shares.relu(session, above, comparison)
         return made(tuple(lo + a[0] - a[1] for lo, a in zip(lowest, above, strict=True)))
-    at_least = _at_least(session, width, parts, lowest)
-    return made(_at_most(session, width, at_least, highest))
+    at_least = _at_least(session, comparison, parts, lowest)
+    return made(_at_most(session, comparison, at_least, highest))
 
 
-def _at_least(session: Session, width: int, x: Parts, bound: Parts) -> Parts:
+def _at_least(session: Session, comparison: Comparison, x: Parts, bound: Parts) -> Parts:
     x, bound = together(x, bound)
-    return greater(session, x, bound, width)
+    return greater(session, x, bound, comparison)
 
 
-def _at_most(session: Session, width: int, x: Parts, bound: Parts) -> Parts:
+def _at_most(session: Session, comparison: Comparison, x: Parts, bound: Parts) -> Parts:
     x, bound = together(x, bound)
-    return lesser(session, x, bound, width)
+    return lesser(session, x, bound, comparison)
 
 
 @implements(aten.clamp_min.default, aten.clamp_min.Tensor)

@@ -144,7 +144,7 @@ def _depth_as_channels(
 
 def _images(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
     """(N, C, H, W) with (O, C / groups, h, w)."""
-    geometry, shape = _geometry(tuple(x.shape), tuple(weight.shape), steps, groups)
+    geometry, shape = geometry_of(tuple(x.shape), tuple(weight.shape), steps, groups)
     dtype = result_dtype(x, weight)
     if isinstance(x, SecretTensor) and isinstance(weight, SecretTensor):
         session, (x, weight) = x._session, as_factors(as_words(x), as_words(weight))
@@ -162,9 +162,10 @@ def _images(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
     return times_public(secret, values, dtype, apply=apply, gain=growth)
 
 
-def _geometry(
+def geometry_of(
     image: tuple[int, ...], weight: tuple[int, ...], steps: Steps, groups: int
 ) -> tuple[Geometry, tuple[int, ...]]:
+    """Of a convolution of images, and the shape of what it gives."""
     stride, padding, dilation = ((values[0], values[1]) for values in steps)
     size = [
         (image[2 + i] + 2 * padding[i] - dilation[i] * (weight[2 + i] - 1) - 1) // stride[i] + 1

@@ -17,22 +17,22 @@ from tacit.operators.operands import (
     session_of,
     together,
 )
-from tacit.operators.order import difference_width, greater, less, lesser, opposite
+from tacit.operators.order import difference_width, greater, less, lesser, of_difference, opposite
 from tacit.operators.ordering import restored
 from tacit.operators.table import implements, unsupported
 from tacit.session import Session
-from tacit.shares import Parts
+from tacit.shares import Comparison, Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
 
-def greatest(session: Session, x: Parts, width: int) -> Parts:
-    """The greatest along the last dimension, which has an element; differences have that width."""
+def greatest(session: Session, x: Parts, comparison: Comparison) -> Parts:
+    """The greatest along the last dimension, which has an element, by such comparisons of differences."""
     while (size := x[0].shape[-1]) > 1:
         half = size // 2
         left, right = tuple(part[..., :half] for part in x), tuple(part[..., half : 2 * half] for part in x)
-        winners = greater(session, left, right, width)
+        winners = greater(session, left, right, comparison)
         x = tuple(torch.cat([won, part[..., 2 * half :]], -1) for won, part in zip(winners, x, strict=True))
     return tuple(part[..., 0] for part in x)
 
@@ -63,8 +63,8 @@ def tournament(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
     return tuple(part[..., 0] for part in x), tuple(part[..., 0] for part in indices)
 
 
-def _along(x: SecretTensor, dim: int | None) -> tuple[Parts, int]:
-    """The components with that dimension, or all of them flattened, last; and the width of comparisons."""
+def _along(x: SecretTensor, dim: int | None) -> Parts:
+    """The components with that dimension, or all of them flattened, last."""
     parts = as_words(x)._parts
     if dim is None or not x.dim():
         parts = tuple(part.reshape(-1) for part in parts)
@@ -72,8 +72,7 @@ def _along(x: SecretTensor, dim: int | None) -> tuple[Parts, int]:
         parts = tuple(part.movedim(dim, -1) for part in parts)
     if not parts[0].shape[-1]:
         unsupported("an extremum of no elements", "give it at least one")
-    width = difference_width(x._session, x._scale, x)
-    return parts, width
+    return parts
 
 
 def _restored(x: SecretTensor, parts: Parts, dim: int | None, keepdim: bool) -> Parts:
@@ -95,7 +94,7 @@ def _opposite(x: SecretTensor) -> SecretTensor:
 @implements(aten.max.dim)
 def max_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[SecretTensor, SecretTensor]:
     """Values and indices of the greatest along a dimension."""
-    values, indices = tournament(x._session, *_along(x, dim))
+    values, indices = tournament(x._session, _along(x, dim), difference_width(x._session, x._scale, x))
     values, indices = _restored(x, values, dim, keepdim), _restored(x, indices, dim, keepdim)
     return restored(x, values), x.like(indices, WHOLE, torch.int64)
 
@@ -110,7 +109,7 @@ def min_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[SecretTen
 @implements(aten.argmax.default)
 def argmax(x: SecretTensor, dim: int | None = None, keepdim: bool = False) -> SecretTensor:
     """Indices of the greatest."""
-    _, indices = tournament(x._session, *_along(x, dim))
+    _, indices = tournament(x._session, _along(x, dim), difference_width(x._session, x._scale, x))
     return x.like(_restored(x, indices, dim, keepdim), WHOLE, torch.int64)
 
 
@@ -125,9 +124,9 @@ def amax(x: SecretTensor, dim: Sequence[int] = (), keepdim: bool = False) -> Sec
     """The greatest along dimensions, without indices."""
     if not x.dim():
         return x
-    words = as_words(x)
+    words, comparison = as_words(x), of_difference(x._session, x._scale, x)
     for d in sorted({d % x.dim() for d in dim} if dim else range(x.dim()), reverse=True):
-        parts = greatest(x._session, *_along(words, d))
+        parts = greatest(x._session, _along(words, d), comparison)
         words = words.like(tuple(part.unsqueeze(d) for part in parts) if keepdim else parts)
     return restored(x, words._parts)
 
@@ -141,7 +140,8 @@ def amin(x: SecretTensor, dim: Sequence[int] = (), keepdim: bool = False) -> Sec
 @implements(aten.max.default)
 def max_all(x: SecretTensor) -> SecretTensor:
     """The greatest of all."""
-    return restored(x, greatest(x._session, *_along(x, None)))
+    comparison = of_difference(x._session, x._scale, x)
+    return restored(x, greatest(x._session, _along(x, None), comparison))
 
 
 @implements(aten.min.default)
@@ -168,6 +168,6 @@ def _extremum(x: Any, y: Any, *, least: bool) -> SecretTensor:
         return conjunction(x, y) if least else disjunction(x, y)
     left, right, scale = aligned(x, y)
     left, right = together(left, right)
-    width = difference_width(session, scale, x, y)
-    parts = (lesser if least else greater)(session, left, right, width)
+    comparison = of_difference(session, scale, x, y)
+    parts = (lesser if least else greater)(session, left, right, comparison)
     return SecretTensor(parts, scale, session, dtype)

@@ -12,7 +12,7 @@ from tacit.fixed import WHOLE
 from tacit.operators import own  # noqa: F401
 from tacit.operators.average_pooling import covering
 from tacit.operators.operands import as_words, each, lifted, moved, operand_scale
-from tacit.operators.order import difference_width
+from tacit.operators.order import of_difference
 from tacit.operators.scales import of_target
 from tacit.operators.table import implements, unsupported
 from tacit.operators.tournaments import Tournament, Windows
@@ -36,8 +36,7 @@ class _Indices:
 
 def _pooled(x: SecretTensor, stages: list[Windows], dims: int) -> tuple[SecretTensor, SecretTensor]:
     x = as_words(x)
-    width = difference_width(x._session, x._scale, x)
-    tournament = Tournament(x._session, x._parts, stages, width)
+    tournament = Tournament(x._session, x._parts, stages, of_difference(x._session, x._scale, x))
     values = x.like(tournament.winners)
     later = _Indices(tournament, dims)
     return values, SecretTensor((), WHOLE, x._session, torch.int64, shape=values.shape, later=later)
@@ -97,8 +96,8 @@ def rectified_max_pool(
     round; after others it is one round of the tournament more."""
     x = as_words(x)
     stages = _stages(x, 2, kernel_size, (stride, padding, dilation), ceil_mode)
-    width = difference_width(x._session, x._scale, x)
-    return x.like(Tournament(x._session, x._parts, stages, width, with_zero=True).winners)
+    comparison = of_difference(x._session, x._scale, x)
+    return x.like(Tournament(x._session, x._parts, stages, comparison, with_zero=True).winners)
 
 
 def _taps(size: int, outputs: int, kernel: int, stride: int, padding: int, dilation: int) -> torch.Tensor:

@@ -15,7 +15,7 @@ from tacit.fixed import WHOLE
 from tacit.operators.approximation import divide
 from tacit.operators.extremum import greatest
 from tacit.operators.operands import rescaled
-from tacit.operators.order import difference_width, greater, opposite
+from tacit.operators.order import greater, of_difference, opposite
 from tacit.operators.products import product
 from tacit.operators.selection import added
 from tacit.operators.table import unsupported
@@ -89,13 +89,13 @@ def _beside(session: Session, hot: Parts, values: Parts, otherwise: Parts) -> Pa
 def _extremum(
     x: SecretTensor, is_least: bool, include_self: bool, table: Parts, hot: Parts, values: Parts
 ) -> Parts:
-    session, width = x._session, difference_width(x._session, x._scale, x)
+    session, comparison = x._session, of_difference(x._session, x._scale, x)
     if is_least:
         table, values = opposite(session, table), opposite(session, values)
     last = tuple(part.movedim(1, -1) for part in values)
-    least = opposite(session, greatest(session, opposite(session, last), width))
+    least = opposite(session, greatest(session, opposite(session, last), comparison))
     beside = _beside(session, hot, values, tuple(part.unsqueeze(1).expand(values[0].shape) for part in least))
-    made = greatest(session, tuple(part.movedim(1, -1) for part in beside), width)
+    made = greatest(session, tuple(part.movedim(1, -1) for part in beside), comparison)
     if include_self:
-        made = greater(session, made, table, width)
+        made = greater(session, made, table, comparison)
     return opposite(session, made) if is_least else made

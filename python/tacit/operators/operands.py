@@ -11,7 +11,7 @@ from tacit import components, fixed, ranges, shares
 from tacit.errors import MisuseError
 from tacit.fixed import WHOLE, Factor, Scale
 from tacit.session import Session
-from tacit.shares import Parts
+from tacit.shares import Comparison, Parts
 from tacit.tensor import SecretTensor
 
 Number = int | float | bool
@@ -267,6 +267,15 @@ def together(*parts: Parts) -> list[Parts]:
 def compared(session: Session, scale: Scale) -> int:
     """The width at which numbers of a scale are compared."""
     return fixed.width(session.width, scale)
+
+
+def rectified(session: Session, scale: Scale) -> Comparison:
+    """How numbers of a scale are compared where they or zero are wanted, whichever is greater: guarded, where
+    the session is."""
+    if session.guard is None:
+        return Comparison(compared(session, scale))
+    bits, reach = session.guard
+    return Comparison(fixed.width(bits, scale), reach)
 
 
 def beside(session: Session, most: float) -> AbstractContextManager[None]:

@@ -8,9 +8,9 @@ import torch
 
 from tacit import ranges, shares
 from tacit.fixed import WHOLE, WORD, Scale
-from tacit.operators.operands import compared, public, together
+from tacit.operators.operands import compared, public, rectified, together
 from tacit.session import Session
-from tacit.shares import Parts
+from tacit.shares import Comparison, Parts
 from tacit.tensor import SecretTensor
 
 
@@ -23,6 +23,13 @@ def difference_width(session: Session, scale: Scale, *operands: Any) -> int:
     needed = max(map(reach, operands)) + 1
     # What a program promises by its comparison width goes for differences too.
     return needed if own == WORD else min(own, needed)
+
+
+def of_difference(session: Session, scale: Scale, *operands: Any) -> Comparison:
+    """The comparison of operands whose greater one is wanted: guarded, where the session is."""
+    if scale != WHOLE and session.guard is not None:
+        return rectified(session, scale)
+    return Comparison(difference_width(session, scale, *operands))
 
 
 def _is_fraction(operand: Any) -> bool:
@@ -82,18 +89,18 @@ def _signs(session: Session, *words: Parts) -> list[Parts]:
     ]
 
 
-def greater(session: Session, x: Parts, y: Parts, width: int) -> Parts:
-    """The greater of x and y, of equal shapes, whose difference has that many bits. The rounds of ``less``
+def greater(session: Session, x: Parts, y: Parts, comparison: Comparison) -> Parts:
+    """The greater of x and y, of equal shapes, whose difference is so compared. The rounds of ``less``
     and two."""
-    if width <= WORD:
-        return shares.maximum(session, x, y, width)
-    lost = less(session, x, y, width)
+    if comparison.width <= WORD:
+        return shares.maximum(session, x, y, comparison)
+    lost = less(session, x, y, comparison.width)
     return shares.add(x, shares.bit_multiply(session, lost, shares.subtract(y, x)))
 
 
-def lesser(session: Session, x: Parts, y: Parts, width: int) -> Parts:
+def lesser(session: Session, x: Parts, y: Parts, comparison: Comparison) -> Parts:
     """The other one of both."""
-    return shares.subtract(shares.add(x, y), greater(session, x, y, width))
+    return shares.subtract(shares.add(x, y), greater(session, x, y, comparison))
 
 
 def opposite(session: Session, x: Parts) -> Parts:

@@ -71,6 +71,11 @@ def of_convolution(session: Scale, x: Scale, weight: Scale, bias: Scale = WHOLE,
     return fixed.of_sum([of_product(session, x, weight), bias])
 
 
+def of_affine(session: Scale, x: Scale, weight: Scale, bias: Scale, addends: Scale, *_: Scale) -> Scale:
+    """Of sums of x·weight, of a bias and of other summands."""
+    return fixed.of_sum([of_product(session, x, weight), bias, addends])
+
+
 def of_convolution_gradient(session: Scale, gradient: Scale, x: Scale, weight: Scale, *_: Scale) -> Scale:
     """Of gradient·weight, gradient·x and sums of the gradient alike."""
     return fixed.of_sum([gradient, of_product(session, gradient, weight), of_product(session, gradient, x)])

@@ -7,9 +7,9 @@ from functools import cached_property
 import torch
 
 from tacit import shares
-from tacit.operators.order import less
+from tacit.operators.order import greater, less
 from tacit.session import Session
-from tacit.shares import Parts
+from tacit.shares import Comparison, Parts
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,16 @@ class Tournament:
     """Maxima over windows along one dimension after another; among equals the first wins, as in PyTorch."""
 
     def __init__(
-        self, session: Session, x: Parts, stages: list[Windows], width: int, *, with_zero: bool = False
+        self,
+        session: Session,
+        x: Parts,
+        stages: list[Windows],
+        comparison: Comparison,
+        *,
+        with_zero: bool = False,
     ) -> None:
-        """Plays it: for each level a comparison of differences of that width and a choice, 8
-        rounds. In the last stage zero may be one more candidate of each window, of which then no indices and
+        """Plays it: for each level such a comparison of differences and a choice, 8 rounds. In the last stage
+        zero may be one more candidate of each window. Then, and where comparisons are guarded, no indices and
         no gradients are known."""
         self.session = session
         #: Of what was played for.
@@ -91,10 +97,13 @@ class Tournament:
                 places = tuple(torch.cat([part, torch.zeros_like(part[:1])]) for part in places)
             while places[0].shape[0] > 1:
                 left, right, rest = _neighbours(places)
-                # The left one is the earlier; it loses only when it is less.
-                lost = less(session, left, right, width)
-                levels.append(lost)
-                places = _joined(self._chosen(lost, left, right), rest)
+                if comparison.reach:
+                    won = greater(session, left, right, comparison)
+                else:
+                    # The left one is the earlier; it loses only when it is less.
+                    levels.append(less(session, left, right, comparison.width))
+                    won = self._chosen(levels[-1], left, right)
+                places = _joined(won, rest)
             x = tuple(part[0] for part in places)
             self._stages.append((windows, levels))
         self.winners = x

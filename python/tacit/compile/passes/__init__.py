@@ -7,6 +7,7 @@ from tacit.compile.draft import Draft, outputs
 from tacit.compile.passes.batch_independent import batch_independent
 from tacit.compile.passes.common_subexpressions import common_subexpressions
 from tacit.compile.passes.fold_normalisation import fold_normalisation
+from tacit.compile.passes.fuse_rectify import fuse_rectify
 from tacit.compile.passes.fuse_sums import fuse_sums
 from tacit.compile.passes.merge_factors import merge_factors
 from tacit.compile.passes.normalise import normalise
@@ -26,6 +27,7 @@ PASSES: tuple[Pass, ...] = (
     switch_relu_maxpool,
     fuse_sums,
     batch_independent,
+    fuse_rectify,
     normalise,
 )
 

@@ -1,73 +1,149 @@
 """Requires: weights and scales as they will be. Ensures: each comparison of fractions has as many bits as
-what it compares is proved to need, and one more for the sign; where nothing is proved it has all. Saves: bits
-of masks and messages, and with fewer than 44 bits a round."""
+what it compares is proved to need, and one more for the sign; where nothing is proved it has all. With
+calibration data a comparison that decides what is rectified may have fewer, which a guard holds it against;
+behind it intervals begin anew. Saves: bits of masks and messages, and with fewer than 44 bits a round."""
 
 import math
+from collections.abc import Mapping
 
 import torch
 
 from tacit import fixed
+from tacit.compile.comparing import COMPARING, RECTIFYING, WITH_ZERO, Guard, compares
 from tacit.compile.draft import Draft, Interval, Node, calls
-from tacit.compile.intervals import bounds, hull, intervals
-
-aten = torch.ops.aten
-
-#: Operators that are nothing but comparisons of their operands with each other, with zero and with public
-#: numbers, and choices.
-COMPARING = (
-    aten.abs.default,
-    aten.amax.default,
-    aten.amin.default,
-    aten.argmax.default,
-    aten.clamp.default,
-    aten.clamp_min.default,
-    aten.hardtanh.default,
-    aten.leaky_relu.default,
-    aten.max_pool2d.default,
-    aten.maximum.default,
-    aten.minimum.default,
-    aten.relu.default,
-    aten.relu6.default,
-    torch.ops.tacit.rectified_max_pool2d.default,
-)
+from tacit.compile.intervals import Prover, bounds
 
 #: Widths below this are not taken: what is saved by them is little.
 LEAST = 12
 
+#: How many times greater what is compared may be than in calibration, before a guard fails.
+MARGIN = 4.0
 
-def assign_widths(draft: Draft) -> None:
-    """Carries the pass out."""
-    known = intervals(draft)
+
+def assign_widths(
+    draft: Draft, seen: Mapping[str, Interval] | None = None, margin: float = MARGIN, *, uniform: bool = False
+) -> None:
+    """Carries the pass out.
+
+    Args:
+        seen: between which numbers each node's comparisons were in calibration.
+        margin: how many times more passes a guard.
+        uniform: one width for all comparisons, and no intervals but those of inputs: the program tells less
+            of weights.
+    """
+    prover, unit = Prover(draft), _unit(draft)
     for node in draft.graph.nodes:
-        node.meta["interval"] = known.get(node)
-        node.meta["width"] = None
-    for node in calls(draft.graph, *COMPARING):
-        node.meta["width"] = _width(node, 4 * 2.0**-draft.scale.bits)
+        prover.enter(node)
+        width = _proved(node, prover.compared(node), unit) if compares(node) else None
+        node.meta.update(interval=prover.known.get(node), width=width, guard=None)
+    guards = None if seen is None else _Guards(prover, seen, margin)
+    if uniform:
+        _make_uniform(draft, guards)
+    elif guards is not None:
+        guards.assign()
 
 
-def _width(node: Node, unit: float) -> int | None:
-    """Bits, counted at the default scale as ``comparison_width`` does, for all numbers that are compared and
-    their differences; a unit is what public numbers may be off when they are encoded."""
-    compared: list[Interval | None] = [source.meta["interval"] for source in node.all_input_nodes]
-    around = hull(*compared)
+def _unit(draft: Draft) -> float:
+    """What public numbers may be off when they are encoded."""
+    return 4 * 2.0**-draft.scale.bits
+
+
+def _greatest(node: Node, around: Interval | None, unit: float) -> float | None:
+    """The greatest magnitude of all numbers that are compared, and of their differences."""
     if around is None:
         return None
-    low, high = around
     numbers = [number for number in (0.0, *bounds(node)) if number is not None and math.isfinite(number)]
-    low, high = min(low, *numbers), max(high, *numbers)
-    greatest = max(abs(low), abs(high), high - low) + unit
+    low, high = min(around[0], *numbers), max(around[1], *numbers)
+    if node.target in WITH_ZERO:
+        return max(abs(low), abs(high)) + unit
+    return max(abs(low), abs(high), high - low) + unit
+
+
+def _proved(node: Node, around: Interval | None, unit: float) -> int | None:
+    greatest = _greatest(node, around, unit)
+    if greatest is None:
+        return None
     # |x| < 2^(w − 1) as a word; strictly, so a power of two needs a bit more.
     bits = max(LEAST, 2 + fixed.DEFAULT.bits + math.floor(math.log2(greatest)))
     return bits if bits < fixed.WORD else None
 
 
-def make_uniform(draft: Draft) -> None:
-    """One width for all comparisons, and no intervals but those of inputs: the program tells less of
-    weights."""
+class _Guards:
+    """Goes through a graph once, and lets intervals begin anew behind each guard."""
+
+    def __init__(self, without: Prover, seen: Mapping[str, Interval], margin: float) -> None:
+        self._without, self._draft, self._unit = without, without.draft, _unit(without.draft)
+        self._seen, self._margin = seen, margin
+
+    def assign(self, least: int = LEAST, *, always: bool = False) -> list[Guard]:
+        """Gives each comparison its guard, and tells all that are no proofs.
+
+        Args:
+            least: no width is less.
+            always: whether what can be guarded is, even where a proof is cheaper.
+        """
+        prover = Prover(self._draft, self._without)
+        made: list[Guard] = []
+        for node in self._draft.graph.nodes:
+            if compares(node):
+                around = prover.compared(node)
+                guarded, width = self._guarded(node, around, least), _proved(node, around, self._unit)
+                best = guarded
+                if guarded is None or not always:
+                    proved = None if width is None else Guard(max(least, width), 0)
+                    both = [each for each in (proved, guarded) if each is not None]
+                    best = min(both, key=lambda each: each.cost, default=None)
+                if best is not None and best.reach:
+                    prover.guarded[node] = best.most + self._unit
+                    made.append(best)
+                node.meta["guard"] = None if best == (node.meta["width"], 0) else best
+            prover.enter(node)
+            node.meta["interval"] = prover.known.get(node)
+        return made
+
+    def _guarded(self, node: Node, around: Interval | None, least: int) -> Guard | None:
+        seen = _greatest(node, self._seen.get(node.name), self._unit)
+        if seen is None or node.target not in RECTIFYING:
+            return None
+        bits = 4 + fixed.DEFAULT.bits + math.floor(math.log2(self._margin * seen + self._unit))
+        guard = Guard(max(least, bits), 0)
+        # A word has no more above those that are compared, before it is truncated.
+        room = fixed.WORD - self._truncated(node) - (fixed.width(guard.width, self._draft.scale) - 2)
+        if room < 2:
+            return None
+        greatest = _greatest(node, around, self._unit)
+        if greatest is None:
+            return guard._replace(reach=room)
+        # |x + 2^(b − 1)| < 2^b·(2^reach − 2), for b of two bits less than the width.
+        reach = 1 + math.floor(math.log2(greatest / (2 * guard.passes) + 2.5))
+        return guard._replace(reach=min(room, reach))
+
+    def _truncated(self, node: Node) -> int:
+        """Bits that are dropped of what is compared."""
+        return (
+            self._draft.bits_of(*node.args[1])
+            if node.target is torch.ops.tacit.rectified_affine.default
+            else 0
+        )
+
+
+def _make_uniform(draft: Draft, guards: _Guards | None) -> None:
     nodes = list(calls(draft.graph, *COMPARING))
     widths = [node.meta["width"] for node in nodes]
     widest = None if not widths or None in widths else max(widths)
-    for node in draft.graph.nodes:
-        node.meta["interval"] = None
     for node in nodes:
         node.meta["width"] = widest
+    least, made = 0, [] if guards is None else guards.assign(always=True)
+    while guards is not None and made and least < max(made).width:
+        least = max(made).width
+        made = guards.assign(least, always=True)
+    reach = max((each.reach for each in made), default=0)
+    is_cheaper = made and Guard(least, reach).cost < Guard(widest or fixed.WORD, 0).cost
+    for node in nodes:
+        guard = node.meta["guard"] if is_cheaper else None
+        if guard is not None:
+            # One that is proved to need more is compared in full.
+            guard = Guard(least, guard.reach and reach) if guard.width == least else None
+        node.meta["guard"] = guard
+    for node in draft.graph.nodes:
+        node.meta["interval"] = None

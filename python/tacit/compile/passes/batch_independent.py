@@ -99,7 +99,13 @@ def _join_rectified(draft: Draft) -> None:
 
 #: What takes rounds, among what ReLUs stand behind: they are counted to tell how deep one stands.
 COSTLY = frozenset(
-    {*OUTPUTS, aten.relu.default, aten.max_pool2d.default, torch.ops.tacit.rectified_max_pool2d.default}
+    {
+        *OUTPUTS,
+        aten.relu.default,
+        aten.max_pool2d.default,
+        torch.ops.tacit.affine.default,
+        torch.ops.tacit.rectified_max_pool2d.default,
+    }
 )
 
 

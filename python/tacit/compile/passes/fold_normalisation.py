@@ -1,15 +1,17 @@
 """Requires: normalised; weights known, as the owner knows them. Ensures: no batch normalisation is left; what
-follows a convolution or a linear layer is in its weights, in float64, any other one is a product and a sum
-for each channel; an average over the whole image is in the linear layer after it. Saves: a product and a
-truncation for each element, and two rounds each."""
+follows a convolution or a linear layer is in its weights, in float64, what stands before the ReLU of others
+in theirs; any other one is a product and a sum for each channel; an average over the whole image is in the
+linear layer after it. Saves: a product and a truncation for each element, and two rounds each."""
 
 import math
 from operator import getitem
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from tacit.compile.draft import Draft, Node, calls, takes
+from tacit.compile.passes.digits import with_more
+from tacit.compile.passes.normalised_behind import into_layers_behind
 from tacit.operators.normalization import FACTOR_SCALE, fold
 
 aten = torch.ops.aten
@@ -39,27 +41,38 @@ def as_eager(draft: Draft) -> None:
 
 
 def _fold_all(draft: Draft, *, into_layers: bool) -> None:
+    found = [_normalised(draft, node, node, 7) for node in calls(draft.graph, WHOLE) if not node.args[5]]
     for node in calls(draft.graph, OF_THREE):
-        for user in list(node.users):
-            if user.target is getitem and user.args[1] == 0:
-                _fold(draft, user, node, 6, into_layers)
-    for node in calls(draft.graph, WHOLE):
-        if not node.args[5]:
-            _fold(draft, node, node, 7, into_layers)
+        users = [user for user in node.users if user.target is getitem and user.args[1] == 0]
+        found += [_normalised(draft, user, node, 6) for user in users]
+    left = [each for each in found if each is not None]
+    # The layer behind one may be the layer before another, into which that goes first.
+    for into in (_into_layer, into_layers_behind) if into_layers else ():
+        left = [each for each in left if not into(draft, each.result, each.node.args[0], *each.folded)]
+    for each in left:
+        _as_products(draft, each.result, each.node.args[0], *each.folded)
 
 
-def _fold(draft: Draft, result: Node, node: Node, epsilon_at: int, into_layers: bool) -> None:
-    """Puts what gives the normalised batch, ``result``, in another's place."""
-    source, *statistics = node.args[:5]
+class _Normalised(NamedTuple):
+    """A normalised batch."""
+
+    result: Node
+    node: Node
+    """What normalises it."""
+    folded: tuple[torch.Tensor, torch.Tensor]
+    """Factor and offset of each channel."""
+
+
+def _normalised(draft: Draft, result: Node, node: Node, epsilon_at: int) -> _Normalised | None:
+    statistics = node.args[1:5]
     values = [None if each is None else draft.weight(each) for each in statistics]
     if any(value is None and each is not None for value, each in zip(values, statistics, strict=True)):
-        return
+        return None
     mean, variance = values[2:]
     if mean is None or variance is None:
-        return
-    factor, offset = fold(values[0], values[1], mean, variance, float(node.args[epsilon_at]))
-    if not (into_layers and _into_layer(draft, result, source, factor, offset)):
-        _as_products(draft, result, source, factor, offset)
+        return None
+    folded = fold(values[0], values[1], mean, variance, float(node.args[epsilon_at]))
+    return _Normalised(result, node, folded)
 
 
 def _into_layer(draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor) -> bool:
@@ -90,14 +103,6 @@ def rescaled(draft: Draft, result: Node, source: Node, factor: torch.Tensor, off
         made = draft.graph.call_function(source.target, args)
     _take_place(draft, result, made, source.meta["layer"])
     return True
-
-
-def with_more(bits: int, factor: torch.Tensor) -> int:
-    """The fraction bits with which weights that become smaller by a factor keep as many digits; no more than
-    factors of normalisations have, beside which results are right below 2^22."""
-    magnitudes = factor.abs()
-    least = float(magnitudes[magnitudes > 0].min()) if bool((magnitudes > 0).any()) else 1.0
-    return max(bits, min(bits + max(0, math.ceil(-math.log2(least))), FACTOR_SCALE.bits))
 
 
 def _as_products(draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor) -> None:

@@ -8,7 +8,8 @@ import torch
 from torch import fx
 
 from tacit.compile.draft import Draft, Node, calls, takes
-from tacit.compile.passes.fold_normalisation import CONVOLUTIONS, with_more
+from tacit.compile.passes.digits import with_more
+from tacit.compile.passes.fold_normalisation import CONVOLUTIONS
 
 aten = torch.ops.aten
 
@@ -76,6 +77,8 @@ TRUNCATING = (
     aten.conv2d.default,
     aten.conv3d.default,
     aten.linear.default,
+    torch.ops.tacit.affine.default,
+    torch.ops.tacit.rectified_affine.default,
     aten.matmul.default,
     aten.mm.default,
     aten.addmm.default,

@@ -1,0 +1,84 @@
+"""Normalisation before a ReLU, in the weights of the layers behind it: with y = x + b/a, max(a·x + b, 0) is
+|a|·max(y, 0), less |a|·y where a is negative. So y takes no product, and the layers two terms each, which
+replicated sharing sends as one. Whether any a is negative stays its owner's: there are always two."""
+
+from typing import Any
+
+import torch
+
+from tacit.compile.draft import Draft, Node, takes
+from tacit.compile.passes.affine_maps import AffineMap
+from tacit.compile.passes.digits import with_more
+
+aten = torch.ops.aten
+
+#: Offsets beyond this are none of numbers that words hold well.
+MOST_OFFSET = 2.0**10
+
+#: A factor below this leaves nothing of any number but the offset.
+NONE_LEFT = 2.0**-30
+
+
+def into_layers_behind(
+    draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor
+) -> bool:
+    """Puts a normalised batch, ``result`` of ``source``, into the weights of what uses its ReLU, if that is
+    convolutions of images alone."""
+    relu: Any = next(iter(result.users), None)
+    if not takes(result, result.target) or relu.target is not aten.relu.default:
+        return False
+    maps = [(user, _convolution(draft, user)) for user in relu.users]
+    known = [each for _, each in maps if each is not None]
+    idle = factor.abs() < NONE_LEFT
+    shift = torch.where(idle, 0.0, offset / torch.where(idle, 1.0, factor))
+    if not maps or len(known) < len(maps) or bool((shift.abs() > MOST_OFFSET).any()):
+        return False
+    # What is left of idle channels is their offset, which filters would miss in the padding.
+    left = torch.where(idle, offset.clamp_min(0), 0.0)
+    if bool(left.any()) and any(any(each.geometry[2:4]) for each in known):
+        return False
+    name = result.name
+    with draft.graph.inserting_before(result):
+        by = draft.add_weight(f"{name}_shift", shift.reshape(-1, 1, 1))
+        shifted = draft.graph.call_function(aten.add.Tensor, (source, by))
+        positive = draft.graph.call_function(aten.relu.default, (shifted,))
+    shifted.meta = {"layer": result.meta["layer"], "value": result.meta["value"]}
+    positive.meta = {"layer": relu.meta["layer"], "value": relu.meta["value"]}
+    for user, each in maps:
+        assert each is not None
+        _take_factor(draft, user, each, positive, shifted, torch.where(idle, 0.0, factor), left)
+    return True
+
+
+def _convolution(draft: Draft, node: Node) -> AffineMap | None:
+    """One with all channels in each group."""
+    found = AffineMap.of(draft, node) if node.target is aten.conv2d.default else None
+    return found if found is not None and found.geometry[-1] == 1 else None
+
+
+def _take_factor(
+    draft: Draft,
+    user: Node,
+    layer: AffineMap,
+    positive: Node,
+    shifted: Node,
+    factor: torch.Tensor,
+    left: torch.Tensor,
+) -> None:
+    """Puts the layer of both terms in that one's place."""
+    (node,) = layer.weight
+    weight = draft.weights[node.name]
+    scaled = weight * factor.abs().reshape(1, -1, 1, 1)
+    bits = with_more(draft.bits_of(node), factor)
+    layer.x, layer.geometry = [positive, shifted], layer.geometry * 2
+    layer.weight = [
+        draft.add_weight(f"{node.name}_scaled", scaled, bits),
+        draft.add_weight(f"{node.name}_negative", -scaled * (factor < 0).reshape(1, -1, 1, 1), bits),
+    ]
+    more = (weight * left.reshape(1, -1, 1, 1)).sum((1, 2, 3))
+    bias = draft.weights[layer.bias[0].name] + more if layer.bias else more
+    layer.bias = [draft.add_weight(f"{node.name}_offset", bias)]
+    made = layer.call(draft, user, rectified=False)
+    made.meta["value"] = user.meta["value"]
+    user.replace_all_uses_with(made)
+    draft.graph.erase_node(user)

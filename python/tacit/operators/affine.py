@@ -1,0 +1,115 @@
+"""Affine maps: sums of convolutions, or of linear layers, of a bias and of other tensors, which are truncated
+once; and the greater of that and zero, whose sign may start beside the truncation."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tacit import shares
+from tacit.fixed import Scale
+from tacit.operators import own
+from tacit.operators.convolution import geometry_of
+from tacit.operators.operands import as_factors, lifted, operand_scale, rectified, rescaled
+from tacit.operators.scales import of_affine
+from tacit.operators.table import implements
+from tacit.shares import Parts, Term
+from tacit.tensor import SecretTensor
+
+#: Inputs or weights.
+Operands = Sequence[Any]
+
+
+@implements(torch.ops.tacit.affine.default, scale=of_affine)
+def affine(x: Operands, weight: Operands, bias: Any, addends: Operands, geometry: Sequence[int]) -> Any:
+    """Σ x·weight + bias + Σ addends. The rounds of a product that is truncated."""
+    own.check_affine(x, weight, geometry)
+    fused = _fused(x, weight, bias, addends, geometry, is_rectified=False)
+    return own.composed(x, weight, bias, addends, geometry) if fused is None else fused
+
+
+@implements(torch.ops.tacit.rectified_affine.default, scale=of_affine)
+def rectified_affine(
+    x: Operands, weight: Operands, bias: Any, addends: Operands, geometry: Sequence[int]
+) -> Any:
+    """max(0, .) of the same; of a value that is nearer to zero than a unit that may be zero too."""
+    own.check_affine(x, weight, geometry)
+    fused = _fused(x, weight, bias, addends, geometry, is_rectified=True)
+    return torch.relu(own.composed(x, weight, bias, addends, geometry)) if fused is None else fused
+
+
+def _fused(
+    x: Operands,
+    weight: Operands,
+    bias: Any,
+    addends: Operands,
+    geometry: Sequence[int],
+    *,
+    is_rectified: bool,
+) -> SecretTensor | None:
+    """All of it in one; nothing where an operand is public or no fraction, or has so many fraction bits that
+    a result could not keep them: other operators do that."""
+    if not all(isinstance(each, SecretTensor) and each.dtype.is_floating_point for each in (*x, *weight)):
+        return None
+    session = x[0]._session
+    factors = [as_factors(*each) for each in zip(x, weight, strict=True)]
+    total, scale = max(a._scale.bits + b._scale.bits for a, b in factors), session.scale
+    drop = total - scale.bits
+    more = [each for each in (bias, *addends) if each is not None]
+    if drop <= 0 or any(operand_scale(each, scale).bits > scale.bits for each in more):
+        return None
+    # Products are added up at one scale, the greatest: an input is brought to it for nothing.
+    factors = [(rescaled(a, Scale(total - b._scale.bits)), b) for a, b in factors]
+    product = _Layers(factors) if weight[0].dim() == 2 else _Convolutions(factors, geometry)
+    addend: Parts | None = None
+    for each in more:
+        parts = product.laid_out(lifted(session, each, scale), is_bias=each is bias)
+        addend = parts if addend is None else shares.add(addend, parts)
+    if addend is not None:
+        addend = tuple(part.expand(product.shape) for part in addend)
+    comparison = rectified(session, scale) if is_rectified else None
+    result = shares.affine(session, product.terms, addend, product.shape, drop, comparison)
+    return x[0].like(product.given(result), scale)
+
+
+class _Convolutions:
+    """Terms that are convolutions of images."""
+
+    def __init__(self, factors: Sequence[tuple[SecretTensor, SecretTensor]], geometry: Sequence[int]) -> None:
+        self.terms = []
+        for (image, weight), how in zip(factors, own.Steps.all_of(geometry), strict=True):
+            shape, self.shape = geometry_of(tuple(image.shape), tuple(weight.shape), how[:3], how.groups)
+            self.terms.append(Term(image._parts, weight._parts, shape))
+
+    def laid_out(self, parts: Parts, *, is_bias: bool) -> Parts:
+        """A summand as the result lies."""
+        return tuple(part[:, None, None] for part in parts) if is_bias else parts
+
+    def given(self, parts: Parts) -> Parts:
+        """The result as it is wanted."""
+        return parts
+
+
+class _Layers:
+    """Terms that are linear layers. Weights lie transposed, so all is: (AB)ᵀ = BᵀAᵀ."""
+
+    def __init__(self, factors: Sequence[tuple[SecretTensor, SecretTensor]]) -> None:
+        self._rows = tuple(factors[0][0].shape[:-1])
+        many, outputs = math.prod(self._rows), factors[0][1].shape[0]
+        self.shape = (outputs, many)
+        self.terms = []
+        for x, weight in factors:
+            inner = x.shape[-1]
+            columns = tuple(part.reshape(many, inner).t() for part in x._parts)
+            self.terms.append(Term(weight._parts, columns, (1, outputs, inner, many)))
+
+    def laid_out(self, parts: Parts, *, is_bias: bool) -> Parts:
+        """A summand as the result lies."""
+        if is_bias:
+            return tuple(part.unsqueeze(1) for part in parts)
+        return tuple(part.reshape(self.shape[::-1]).t() for part in parts)
+
+    def given(self, parts: Parts) -> Parts:
+        """The result as it is wanted."""
+        return tuple(part.t().reshape(*self._rows, self.shape[0]) for part in parts)

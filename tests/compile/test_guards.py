@@ -1,0 +1,358 @@
+"""Guards: comparisons of fewer bits than are proved to be enough, and what becomes of numbers that need
+more."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import tacit
+from models import Residual, normalised
+from tacit.compile.comparing import Guard
+from tacit.compile.draft import calls
+from tacit.compile.importers.exported import of_module
+from tacit.compile.inspect import inspect
+from tacit.compile.passes import improve
+from tacit.compile.passes.assign_widths import LEAST, assign_widths
+from tacit.compile.program import Program
+from tacit.compile.trial import tried
+from tacit.compile.weights import Weights
+from tacit.errors import MisuseError, PeerError, RangeError
+from tacit.providers import REFERENCE
+
+#: Inputs of the layers below: sums of so many cannot be proved to be as small as those of calibration are.
+MANY = 1024
+
+
+def layers() -> nn.Module:
+    """Two layers with ReLUs, of which each sums up all of its inputs."""
+    module = nn.Sequential(nn.Linear(MANY, 2), nn.ReLU(), nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.zero_() if parameter.dim() == 1 else parameter.fill_(1.0)
+        module[2].weight[:, 1] = -0.5
+        module[4].weight[1] = 0.5
+    return module.eval()
+
+
+def with_sum(total: float) -> torch.Tensor:
+    """An input within ±1 of which that is the sum."""
+    x = torch.ones(1, MANY)
+    x[0, MANY // 2 :] = -1.0
+    changed = int(total)
+    x[0, MANY // 2 : MANY // 2 + changed] = 0.0
+    return x
+
+
+def compiled(**settings: Any) -> tuple[Program, Weights]:
+    """Of sums up to 7 in calibration: four times that passes."""
+    calibrate = torch.cat([with_sum(total) for total in (2, 4, 7)])
+    return tacit.compile(layers(), with_sum(0), calibrate=calibrate, **settings)
+
+
+COMPILED = compiled()
+
+
+def guards(program: Program) -> list[Guard | None]:
+    return [step.guard for step in inspect(program, []).steps if step.width]
+
+
+# Which widths ----------------------------------------------------------------------------------------------
+
+
+def test_a_guard_takes_the_place_of_a_dearer_proof() -> None:
+    first, second = (step for step in inspect(COMPILED[0], []).steps if step.width)
+    # Below 32 it passes; 1024 numbers up to 1.5 are proved to be below 2^11.
+    assert first.width == 11 + 17
+    assert first.guard is not None
+    assert (first.guard.width, first.guard.passes, first.guard.most) == (24, 32.0, 96.0)
+    assert "below 32 it passes, above 96 there is no result" in first.guarded
+    # Behind it intervals begin anew: from 0 to 96, less half of that.
+    assert first.interval == pytest.approx((0.0, 96.0), abs=0.02)
+    assert second.interval is not None
+    assert second.interval[1] <= 96.1
+    assert second.guard is not None
+    assert second.guard.width < second.width
+
+
+def test_without_calibration_there_are_proofs_alone() -> None:
+    program, _ = tacit.compile(layers(), with_sum(0))
+    assert guards(program) == [None, None]
+
+
+def test_a_greater_margin_lets_more_pass() -> None:
+    first, _ = guards(compiled(margin=10)[0])
+    assert first is not None
+    assert first.passes == 128.0
+    # With one that is too great the proofs are cheaper.
+    assert guards(compiled(margin=2.0**12)[0])[0] is None
+
+
+@pytest.mark.parametrize("margin", [0.5, float("nan"), 2.0**17])
+def test_margins_that_are_none_are_refused(margin: float) -> None:
+    with pytest.raises(MisuseError, match="the margin of guards is 1 to"):
+        compiled(margin=margin)
+
+
+def test_uniform_widths_have_one_guard() -> None:
+    program, _ = compiled(widths="uniform")
+    found = set(guards(program))
+    assert len(found) == 1
+    (guard,) = found
+    assert guard is not None
+    assert guard.reach
+    assert all(step.interval is None for step in inspect(program, []).steps)
+
+
+class Rectified(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.linear(x))
+
+
+RECTIFIED = of_module(normalised(Rectified()), (torch.zeros(1, 1),), {})
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0.0, 1e6), st.floats(1e-3, 1e4), st.floats(1.0, 64.0), st.integers(10, 22))
+def test_a_guard_passes_what_it_is_to_pass_and_is_as_small_as_can_be(
+    reached: float, seen: float, margin: float, bits: int
+) -> None:
+    draft = RECTIFIED.copy()
+    improve(draft)
+    (name,) = draft.examples
+    draft.intervals, draft.scale = {name: (-reached, reached)}, draft.scale._replace(bits=bits)
+    (node,) = calls(draft.graph, torch.ops.tacit.rectified_affine.default)
+    assign_widths(draft, {node.name: (-seen, seen / 2)}, margin)
+    guard, width = node.meta["guard"], node.meta["width"] or 64
+    if guard is None:
+        return
+    assert guard.cost < Guard(width, 0).cost
+    assert guard.reach >= 2
+    unit = 4 * 2.0**-bits
+    assert guard.passes > margin * seen
+    assert guard.width == LEAST or guard.passes <= 2 * margin * (seen + unit) + 2 * unit
+    # All that can be reached by promise is seen, or all that a word has: none but itself is taken for zero.
+    weight, offset = (float(draft.weights[each.name]) for each in (node.args[1][0], node.args[2]))
+    most = reached * abs(weight) + abs(offset)
+    b = 2.0 ** (guard.width - 2 - 16)
+    room = 64 - 16 - (guard.width + bits - 16 - 2)
+    assert most + b / 2 < b * (2**guard.reach - 2) or guard.reach == room
+
+
+def test_what_is_compared_otherwise_is_not_guarded() -> None:
+    class Compared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(MANY, 2)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            y = self.linear(x)
+            return torch.relu(y), y.argmax(1)
+
+    program, _ = tacit.compile(Compared().eval(), with_sum(0), calibrate=with_sum(4))
+    steps = {step.operator: step for step in inspect(program, []).steps if step.width}
+    assert steps["relu"].guard is not None
+    assert steps["relu"].guard.reach
+    assert steps["argmax"].guard is None
+
+
+# In sessions -----------------------------------------------------------------------------------------------
+
+
+def run(x: torch.Tensor, to: int | None) -> Any:
+    """Party 1 has the input; what becomes of a party."""
+    program, weights = COMPILED
+    party = tacit.session().party
+    bound = program.share(weights if party == 0 else None, owner=0)
+    result = bound(bound.given(x if party == 1 else None, owner=1))
+    try:
+        return result.reveal(to=to)
+    except RangeError as error:
+        return error
+
+
+@pytest.mark.parametrize("total", [0, 7, 31, -31, -512, 512, 300])
+def test_a_guard_decides_at_the_receiver_alone(total: int) -> None:
+    x = with_sum(total) if total >= 0 else -with_sum(-total)
+    found = tacit.launch(run, x, 1)
+    assert found[0] is None
+    assert found[2] is None
+    if abs(total) < 32:
+        with torch.no_grad():
+            torch.testing.assert_close(found[1], layers()(x), rtol=0, atol=0.05)
+    else:
+        assert isinstance(found[1], RangeError)
+        # The label of the layer, and what to do.
+        assert found[1].layers[0] == "0"
+        assert "in 0" in str(found[1])
+        assert "calibration data like these" in str(found[1])
+
+
+def test_all_who_would_learn_the_result_are_told() -> None:
+    found = tacit.launch(run, with_sum(512), None)
+    assert [type(each) for each in found] == [RangeError] * 3
+
+
+def test_others_are_not_told_what_failed(tmp_path: Path) -> None:
+    program, weights = COMPILED
+
+    def run() -> None:
+        party = tacit.session().party
+        bound = program.share(weights if party == 0 else None, owner=0)
+        result = bound(bound.given(with_sum(512) if party == 1 else None, owner=1))
+        result.reveal(to=1)
+        try:
+            tacit.share(torch.ones(1), owner=0).reveal()
+        except PeerError as error:
+            (tmp_path / f"{party}").write_text(str(error))
+            raise
+
+    with pytest.raises(RangeError, match="party 1: numbers left the range"):
+        tacit.launch(run)
+    told = [path.read_text() for path in tmp_path.iterdir()]
+    assert told
+    for message in told:
+        assert "its program raised MisuseError; see its own output" in message
+        assert "range" not in message.lower()
+
+
+def test_results_of_other_inputs_are_right_after_a_guard_failed() -> None:
+    program, weights = COMPILED
+
+    def run() -> torch.Tensor:
+        bound = program.share(weights, owner=0)
+        with pytest.raises(RangeError):
+            bound(bound.given(with_sum(512), owner=1)).reveal()
+        return bound(bound.given(with_sum(7), owner=1)).reveal()
+
+    with torch.no_grad():
+        plain = layers()(with_sum(7))
+    torch.testing.assert_close(tacit.launch(run)[0], plain, rtol=0, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"parties": 2, "protocol": "additive", "source": "dealer"},
+        {"parties": 2, "protocol": REFERENCE},
+    ],
+)
+def test_where_there_are_no_guards_all_bits_are_compared(setting: dict[str, Any]) -> None:
+    program, weights = COMPILED
+
+    def run() -> torch.Tensor | None:
+        if tacit.session().core.guards:
+            return None
+        bound = program.share(weights, owner=0)
+        return bound(bound.given(with_sum(512), owner=1)).reveal()
+
+    with torch.no_grad():
+        plain = layers()(with_sum(512))
+    found = tacit.launch(run, **setting)[0]
+    if found is not None:
+        torch.testing.assert_close(found, plain, rtol=1e-2, atol=0.1)
+
+
+def test_nothing_is_guarded_of_what_nobody_promised_anything_about() -> None:
+    program, weights = COMPILED
+
+    def run() -> list[torch.Tensor]:
+        bound = program.share(weights, owner=0)
+        secret = bound(tacit.share(with_sum(512), owner=1, scale=program.scale)).reveal()
+        public = bound(with_sum(512)).reveal()
+        return [secret, public]
+
+    with torch.no_grad():
+        plain = layers()(with_sum(512))
+    for found in tacit.launch(run)[0]:
+        torch.testing.assert_close(found, plain, rtol=1e-2, atol=0.1)
+
+
+# What is guarded -------------------------------------------------------------------------------------------
+
+ACTIVATIONS: dict[str, Any] = {
+    "abs": torch.abs,
+    "amax": lambda x: x.amax(1),
+    "amin": lambda x: x.amin(1),
+    "clamp": lambda x: x.clamp(-1.0, 2.0),
+    "clamp, below": lambda x: x.clamp(min=-1.0),
+    "clamp, above": lambda x: x.clamp(max=1.0),
+    "hardtanh": nn.functional.hardtanh,
+    "leaky": nn.functional.leaky_relu,
+    "maximum": lambda x: torch.maximum(x, x.flip(1)),
+    "minimum": lambda x: torch.minimum(x, x.flip(1)),
+    "pooled": lambda x: torch.max_pool2d(x.reshape(1, 1, 2, 3), 2, 1),
+    "rectified and pooled": lambda x: torch.max_pool2d(torch.relu(x.reshape(1, 1, 2, 3)), (2, 3), 1),
+    "relu": lambda x: torch.relu(x.flip(1)),
+    "relu6": nn.functional.relu6,
+}
+
+
+class Activated(nn.Module):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.linear = nn.Linear(MANY, 6)
+        with torch.no_grad():
+            self.linear.weight.fill_(1.0)
+            self.linear.weight[3:] *= -1.0
+            self.linear.bias.copy_(torch.linspace(-2, 2, 6))
+        self._name = name
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ACTIVATIONS[self._name](self.linear(x)) * 0.5
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_each_operator_is_right_within_and_fails_beyond(name: str) -> None:
+    module = Activated(name).eval()
+    program, weights = tacit.compile(module, with_sum(0), calibrate=torch.cat([with_sum(0), with_sum(3)]))
+    assert any(guard is not None and guard.reach for guard in guards(program))
+
+    def run() -> torch.Tensor:
+        bound = program.share(weights, owner=0)
+        with pytest.raises(RangeError):
+            bound(bound.given(with_sum(512), owner=1)).reveal()
+        return bound(bound.given(-with_sum(4), owner=1)).reveal()
+
+    with torch.no_grad():
+        plain = module(-with_sum(4))
+    torch.testing.assert_close(tacit.launch(run)[0], plain, rtol=0, atol=0.02)
+
+
+def test_models_with_guards_keep_their_classes() -> None:
+    class Deep(nn.Module):
+        """Blocks of a residual network, as deep as no proof goes."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = Residual().first
+            self.blocks = nn.ModuleList(
+                nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 1))
+                for _ in range(6)
+            )
+            self.norms = nn.ModuleList(nn.BatchNorm2d(4) for _ in range(3))
+            self.classify = nn.Linear(4, 5)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = torch.relu(self.first(x))
+            for at, block in enumerate(self.blocks):
+                # Every other one with a normalisation before its ReLU.
+                x = torch.relu(block(x) + x) if at % 2 else block[3](torch.relu(self.norms[at // 2](x))) + x
+            return self.classify(x.mean((2, 3), keepdim=True).flatten(1))
+
+    images = torch.randn(6, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    program, weights = tacit.compile(normalised(Deep()), images[:2], calibrate=images)
+    assert sum(guard is not None and guard.reach > 0 for guard in guards(program)) >= 3
+    found = tried(program, weights, [images[:2]], parties=3, protocol="replicated", transport="memory")
+    assert found.compiled.normalised_squared_error < 1e-3
+    assert found.compiled.argmax_agreement == 1.0
+    assert found.compiled.rounds < found.eager.rounds
+    assert max(found.compiled.bytes_sent_per_party) < 0.7 * max(found.eager.bytes_sent_per_party)
