@@ -48,6 +48,7 @@ pub fn experiments() -> Vec<(&'static str, Experiment)> {
     all.extend(products());
     all.extend(truncations());
     all.extend(bits());
+    all.push(rectified());
     all
 }
 
@@ -207,6 +208,47 @@ fn truncations() -> Vec<(&'static str, Experiment)> {
             .choices(2),
         ),
     ]
+}
+
+/// x·y / 2 of 4 bits, of which 3 are compared, before the bit product that follows: truncated; whether it is negative,
+/// or found so as the dropped bits of its split carry. It tells s and t, as a truncated product does, and of the
+/// guard ρ to roles 0 and 2, a − ρ to roles 0 and 1, and leaves each role a summand of h(h + 1).
+fn rectified() -> (&'static str, Experiment) {
+    const WIDTH: u32 = 3;
+    const REACH: u32 = 2;
+    let experiment = experiment(
+        [4, 4],
+        &[4, 4],
+        |w, x| {
+            let begun = protocol::begun_product(w, operand(x, 0), operand(x, 1), 1, [WIDTH, REACH]);
+            w.give(begun.truncated);
+            w.give(begun.split);
+            w.give(begun.negative);
+            w.give(begun.guard);
+        },
+        |w, x| {
+            let t = ideal::coin(w, w.word);
+            let s = secret(x, 0) * secret(x, 1) - t;
+            truncated_split::<1>(w, s, t);
+            w.give([s.given(holders([0])), t.given(holders([1, 2]))]);
+            fresh_sharing(w, ((s >> 1) + (t >> 1)).low(WIDTH).high());
+            let (one, b) = (Value::public(1, REACH), WIDTH - 2);
+            let a = (s >> (1 + b)).low(REACH);
+            let c = ((t >> 1) + w.public(1 << (b - 1))) >> b;
+            let (c, rho) = (c.low(REACH), ideal::coin(w, REACH - 1));
+            let twice = |x: Value| x.widen(REACH) << 1;
+            let masked = a.low(REACH - 1) - rho;
+            let of_1 = c * (c + one) + twice(masked) * c;
+            let all = [a * (a + one), of_1, twice(rho) * c];
+            w.give([rho.given(holders([0, 2])), masked.given(holders([0, 1]))]);
+            w.give(ALL.map(|role| all[role].given(holders([role]))));
+        },
+    );
+    let admitted = experiment.admits(|x| in_range(x[0] * x[1]));
+    (
+        "rectified product, before its last step",
+        admitted.choosing(1),
+    )
 }
 
 fn sign<const WIDTH: u32>(w: &mut World, x: &[Value]) {

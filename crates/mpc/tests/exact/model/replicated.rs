@@ -160,7 +160,13 @@ fn truncate_split(w: &mut World, s: Value, t: Value, f: u32) -> Shared<3> {
 
 /// `leaves.rs`: steps 1 and 2, and the result.
 fn leaves(w: &mut World, leaves: &Leaves, s: Value, t: Value) -> Vec<Bit> {
-    let [k01, _, k20] = ranges(w, Extent::Runs);
+    let keys = ranges(w, Extent::Runs);
+    leaves_by(w, keys, leaves, s, t)
+}
+
+/// The same by keys that were taken before.
+fn leaves_by(w: &mut World, keys: [Range; 3], leaves: &Leaves, s: Value, t: Value) -> Vec<Bit> {
+    let [k01, _, k20] = keys;
     let monomials = leaves.monomials(s);
     let rho: Vec<Value> = (0..monomials.len())
         .map(|at| w.coin(k20, Slot::plane(at), 1))
@@ -194,6 +200,75 @@ pub fn sign(w: &mut World, x: Shared<3>, width: u32) -> Bit {
     let bits = leaves(w, &shape, x[0] + x[1], x[2]);
     let (generates, propagates) = shape.halves(&bits);
     top_carry(generates, propagates, &mut |joins| join(w, joins))
+}
+
+/// `guard.rs`: ρ and a − ρ, and each role's summand of h(h + 1) modulo 2^reach, where s + t is compared.
+fn guard(
+    w: &mut World,
+    keys: [Range; 3],
+    [s, t]: [Value; 2],
+    width: u32,
+    reach: u32,
+) -> [Value; 5] {
+    let [_, _, k20] = keys;
+    let (b, k) = (width - 2, s.width());
+    let a = (s >> b).low(reach);
+    let c = ((t + Value::public(1 << (b - 1), k)) >> b).low(reach);
+    let rho = w.coin(k20, Slot::word(0), reach - 1);
+    let mut masked = [a.low(reach - 1) - rho];
+    w.send(0, 1, &mut masked);
+    let twice = |x: Value| x.widen(reach) << 1;
+    let one = Value::public(1, reach);
+    let of_1 = c * (c + one) + twice(masked[0]) * c;
+    [rho, masked[0], a * (a + one), of_1, twice(rho) * c]
+}
+
+/// A rectified product before its last step.
+pub struct Begun {
+    pub truncated: Shared<3>,
+    pub negative: Bit,
+    /// What it tells: s to role 0, t to the others.
+    pub split: [Value; 2],
+    /// Of its guard ρ, known to roles 0 and 2, a − ρ, known to roles 0 and 1, and the summands.
+    pub guard: [Value; 5],
+}
+
+/// `rectify.rs`, Beside the truncation.
+pub fn begun_product(
+    w: &mut World,
+    x: Shared<3>,
+    y: Shared<3>,
+    f: u32,
+    [width, reach]: [u32; 2],
+) -> Begun {
+    let of_leaves = ranges(w, Extent::Runs);
+    let of_guard = ranges(w, Extent::Runs);
+    w.range(Key::Common, Extent::Whole);
+    let (s, t) = fused_split(w, x, y);
+    let truncated = truncate_split(w, s, t, f);
+    let (u, v) = (s >> f, t >> f);
+    let shape = Leaves::new(Wanted::Carry, width - 1, w.group);
+    let bits = leaves_by(w, of_leaves, &shape, u.low(width), v.low(width));
+    let guard = guard(w, of_guard, [u, v], width, reach);
+    let (generates, propagates) = shape.halves(&bits);
+    Begun {
+        truncated,
+        negative: top_carry(generates, propagates, &mut |joins| join(w, joins)),
+        split: [s, t],
+        guard,
+    }
+}
+
+pub fn rectified_product(
+    w: &mut World,
+    x: Shared<3>,
+    y: Shared<3>,
+    f: u32,
+    compared: [u32; 2],
+) -> Shared<3> {
+    let begun = begun_product(w, x, y, f, compared);
+    let part = bit_multiply(w, begun.negative, begun.truncated);
+    super::subtract(begun.truncated, part)
 }
 
 /// `sign.rs`, Zero.

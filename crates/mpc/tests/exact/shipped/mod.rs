@@ -68,6 +68,14 @@ fn turned_roles_are_the_model() {
     }
 }
 
+/// A rectified product, guarded: with a tree, and with roles turned.
+#[test]
+fn rectified_products_are_the_model() {
+    let (of_20_bits, of_5_bits) = operations::rectified_products();
+    is_same(of_20_bits, 128, replicated);
+    is_same(of_5_bits, 1536, replicated);
+}
+
 #[test]
 fn additive_sharing_is_the_model() {
     for (name, operation, _, two, three) in OPERATIONS {

@@ -5,7 +5,7 @@ use crate::model::additive::{self, Masked};
 use crate::model::replicated;
 use crate::model::tree::Join;
 use crate::model::{Shared, Slot, World};
-use mpc::{Bilinear, Bits, Operand, Protocol, Recipient, Result, Shift};
+use mpc::{Affine, Bilinear, Bits, Compared, Operand, Protocol, Recipient, Result, Shift, Term};
 use testkit::Shared as Sharing;
 
 /// A party's components of the operands.
@@ -231,6 +231,46 @@ pub const OPERATIONS: [Entry; 24] = [
         }
     ),
 ];
+
+/// Of replicated sharing: by 20 bits and by 5, each with a name.
+pub fn rectified_products() -> (
+    (&'static str, Operation, Model<3>),
+    (&'static str, Operation, Model<3>),
+) {
+    (
+        (
+            "rectified product",
+            |p, mine| rectified_product(p, mine, Compared::guarded(20, 9)?),
+            |w, on| vec![replicated::rectified_product(w, on.x, on.y, 16, [20, 9])],
+        ),
+        (
+            "rectified product of 5 bits",
+            |p, mine| rectified_product(p, mine, Compared::guarded(5, 40)?),
+            |w, on| vec![replicated::rectified_product(w, on.x, on.y, 16, [5, 40])],
+        ),
+    )
+}
+
+fn rectified_product(
+    p: &mut dyn Protocol,
+    mine: &Mine,
+    compared: Compared,
+) -> Result<Vec<Position>> {
+    made(p, mine, |p, out| {
+        let (x, y) = (slices(&mine.x), slices(&mine.y));
+        let terms = [Term {
+            map: Bilinear::Elementwise { n: mine.n },
+            x: Operand::once(&x),
+            y: Operand::once(&y),
+        }];
+        let sum = Affine {
+            terms: &terms,
+            addend: None,
+            shift: Shift::new(16).expect("1 to 61 bits"),
+        };
+        p.rectified_affine(&sum, compared, out).map(drop)
+    })
+}
 
 fn slices(parts: &[Vec<u64>]) -> Vec<&[u64]> {
     parts.iter().map(Vec::as_slice).collect()
