@@ -19,6 +19,7 @@ from commands import Command, tacit
 from ports import free_ports
 from tacit import cli
 from tacit.bench.cases import CASES
+from tacit.bench.compiled import COMPILED
 from tacit.bench.federations import FEDERATIONS
 from tacit.bench.programs import PROGRAMS
 from tacit.bench.rounds import rounds_by_parties
@@ -186,6 +187,21 @@ def test_bench_runs_once_what_is_costly_by_transfer(capsys: pytest.CaptureFixtur
     said = capsys.readouterr().out
     assert all(name in said for name in large)
     assert all(name.removeprefix("federated_mean") in said for name in large_federations)
+    assert chosen(["compiled"]) == list(COMPILED)
+    assert all(name.removeprefix("compiled") in said for name in COMPILED)
+
+
+def test_bench_of_compiled_models(tmp_path: Path) -> None:
+    done = tacit("bench", "--only", "compiled_secureml", "--json", tmp_path / "bench.json")
+    assert done.returncode == 0, done.stderr
+    (entry,) = json.loads((tmp_path / "bench.json").read_text())
+    eager, compiled = entry["eager"], entry["compiled"]
+    assert set(eager) == set(compiled)
+    assert max(compiled["bytes_sent_per_party"]) < max(eager["bytes_sent_per_party"])
+    assert len(compiled["memory_per_party"]) == 3
+    assert entry["seconds_to_compile"] > 0 < compiled["seconds_min"] <= entry["seconds_median"]
+    said = " ".join(done.stdout.split())
+    assert "secureml eager" in said
 
 
 def test_bench_of_federations(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ CASES: dict[str, Case] = {
     "lenet_1": Case(lambda: _module(models.lenet(), 1, 1, 28, 28)),
     "lenet_128": Case(lambda: _module(models.lenet(), 128, 1, 28, 28), 3, costly_by_transfer=True),
     "lenet_training_128": Case(lambda: _training(models.lenet, 128, 1, 28, 28), 3, costly_by_transfer=True),
-    "resnet18_1": Case(lambda: _of_model(models.resnet18), 3, costly_by_transfer=True),
+    "resnet18_1": Case(lambda: _of_model(lambda: models.of_image("resnet18")), 3, costly_by_transfer=True),
     "latency_mul_1000": Case(_latency, 3),
     "alexnet_training_32": _large(lambda: _training(models.alexnet, 32, 3, 32, 32)),
     "vgg16_training_32": _large(lambda: _training(models.vgg16, 32, 3, 32, 32)),

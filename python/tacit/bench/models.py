@@ -38,14 +38,29 @@ def lenet() -> nn.Module:
     )
 
 
+def secureml() -> Example:
+    """SecureML's network of three layers (Mohassel, Zhang 2017), and an image of MNIST's size."""
+    layers = (nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
+    return nn.Sequential(*layers), torch.rand(1, 784)
+
+
+def minionn() -> Example:
+    """MiniONN's network of two convolutions for MNIST (Liu and others 2017, figure 12), and an image."""
+    return nn.Sequential(
+        *(nn.Conv2d(1, 16, 5), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(16, 16, 5), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(256, 100), nn.ReLU(), nn.Linear(100, 10)),
+    ), torch.rand(1, 1, 28, 28)
+
+
 def transformer_block() -> nn.Module:
     """Of BERT-base."""
     return nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu", batch_first=True)
 
 
-def resnet18() -> Example:
-    """torchvision's, of an image of ImageNet's size."""
-    return _torchvision("resnet18"), torch.randn(1, 3, 224, 224)
+def of_image(name: str, **options: Any) -> Example:
+    """torchvision's of that name, of an image of ImageNet's size."""
+    return _torchvision(name, **options), torch.randn(1, 3, 224, 224)
 
 
 def vit_b16() -> Example:

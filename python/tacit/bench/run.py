@@ -9,8 +9,9 @@ import time
 from typing import Any
 
 import tacit
-from tacit.bench import federations
+from tacit.bench import compiled, federations
 from tacit.bench.cases import CASES, Case
+from tacit.bench.compiled import COMPILED, Compiled
 from tacit.bench.federations import FEDERATIONS, Federation
 from tacit.bench.programs import PROGRAMS
 from tacit.bench.settings import Setting
@@ -26,6 +27,7 @@ TIMEOUT_OF_TRANSFER = 1800.0
 #: Cases that are measured where they are named, under one name each.
 GROUPS = {
     "models": [name for name, case in CASES.items() if case.only_by_name],
+    "compiled": list(COMPILED),
     "federations": [name for name, case in FEDERATIONS.items() if case.only_by_name],
 }
 
@@ -37,7 +39,7 @@ def chosen(names: list[str], programs: bool = False) -> list[str]:
     Raises:
         MisuseError: a name is unknown.
     """
-    usual: dict[str, Case | Federation] = {**CASES, **FEDERATIONS}
+    usual: dict[str, Case | Compiled | Federation] = {**CASES, **COMPILED, **FEDERATIONS}
     known = {**usual, **PROGRAMS}
     names = [each for name in names for each in GROUPS.get(name, [name])]
     for name in names:
@@ -63,6 +65,8 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         if not serves(name, setting):
             raise MisuseError(f"{name}: the servers of a federation have replicated sharing")
         return federations.measure(name, threads)
+    if name in COMPILED:
+        return compiled.measure(name, setting, threads)
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
     warm_up, repetitions = _case(name).runs(setting.source)
     results = tacit.launch(

@@ -49,6 +49,36 @@ def rounds_of_federations(entries: list[dict[str, Any]]) -> Table:
     return table
 
 
+def compiled_models(setting: Setting, entries: list[dict[str, Any]]) -> Table:
+    """Models before compilation and after it, a row each."""
+    table = Table(
+        title=f"{setting.title}, compiled models, TCP with TLS 1.3 on loopback",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.caption = (
+        "From sharing the input to its owner's result, weights having been shared before: seconds, MB sent "
+        "and GB of memory at most, of each party; seconds that compiling took."
+    )
+    table.add_column("model", no_wrap=True)
+    for heading in ("", "median", "least", "MB", "rounds", "GB", "compiling"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for entry in entries:
+        for kind in ("eager", "compiled"):
+            found = entry[kind]
+            table.add_row(
+                entry["name"].removeprefix("compiled_") if kind == "eager" else "",
+                kind,
+                f"{found['seconds_median']:.4f}",
+                f"{found['seconds_min']:.4f}",
+                f"{max(found['bytes_sent_per_party']) / 1e6:.2f}",
+                str(found["rounds"]),
+                f"{max(found['memory_per_party']) / 1e9:.2f}",
+                f"{entry['seconds_to_compile']:.1f}" if kind == "compiled" else "",
+            )
+    return table
+
+
 def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) -> Table:
     """All cases under one setting."""
     table = Table(

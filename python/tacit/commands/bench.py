@@ -23,7 +23,9 @@ def add(commands: Any) -> None:
         "--only",
         metavar="NAME,..",
         help="these cases only; without it all but the largest (models): bert_base_128, vit_b16_1, "
-        "text_sentiment_32, wav2letter, alexnet_training_32, vgg16_training_32, and (federations): "
+        "text_sentiment_32, wav2letter, alexnet_training_32, vgg16_training_32, (compiled), each beside the "
+        "same before compilation: compiled_logistic_regression, _secureml, _minionn, _lenet, _squeezenet, "
+        "_resnet50, _densenet121, _chest_xray, _retinopathy, and (federations): "
         "federated_mean_vgg11, _vgg11_100ms, _densenet121, _resnet18, _simpledla, _vgg11_bound, "
         "federated_fltrust_vgg11, federated_krum_vgg11, federated_median_1e6, federated_mean_1e6_of_1000",
     )
@@ -66,9 +68,10 @@ def _measure(
     entries: list[dict[str, Any]],
 ) -> None:
     """All cases under one setting; their entries come to those that there are."""
+    from tacit.bench.compiled import COMPILED
     from tacit.bench.federations import FEDERATIONS
     from tacit.bench.run import measure, serves
-    from tacit.bench.tables import costs, rounds_of_federations
+    from tacit.bench.tables import compiled_models, costs, rounds_of_federations
 
     print_threat_model(console, setting)
     first, memory = len(entries), []
@@ -82,7 +85,11 @@ def _measure(
         memory.append(peak)
         write_json(parsed.json, entries)
     found = list(zip(entries[first:], memory, strict=True))
-    measured = [(entry, peak) for entry, peak in found if entry["name"] not in FEDERATIONS]
+    compiled = [entry for entry, _ in found if entry["name"] in COMPILED]
+    if compiled:
+        console.print(compiled_models(setting, compiled))
+    others = {**COMPILED, **FEDERATIONS}
+    measured = [(entry, peak) for entry, peak in found if entry["name"] not in others]
     if measured:
         console.print(costs(setting, *map(list, zip(*measured, strict=True))))
     federated = [entry for entry, _ in found if entry["name"] in FEDERATIONS]

@@ -1,0 +1,139 @@
+"""Compiled models beside the same ones as they were before compilation, in one report: the networks of
+CrypTFlow (Kumar and others 2020, tables III and V and section VI). Weights and images are random."""
+
+import os
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+import tacit
+from tacit.bench import models
+from tacit.bench.settings import Setting
+from tacit.compile.execute import revealed
+from tacit.compile.program import Program
+from tacit.compile.weights import Weights
+
+#: Images that widths and scales are chosen on.
+CALIBRATION = 8
+
+#: Longest wait for one message, in seconds: correlations may take long.
+TIMEOUT = 1800.0
+
+#: Who owns what.
+WEIGHTS_OWNER, INPUT_OWNER = 0, 1
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One measurement."""
+
+    make: Callable[[], models.Example]
+    """The module, and what goes in once."""
+    warm_up: int = 1
+    repetitions: int = 5
+    only_by_name: bool = True
+
+
+def _large(name: str, **options: Any) -> Compiled:
+    return Compiled(lambda: models.of_image(name, **options), warm_up=0, repetitions=1)
+
+
+#: By name. The paper does not say which network finds retinopathy; of its time, and since, ResNet-50 does.
+COMPILED = {
+    "compiled_logistic_regression": Compiled(lambda: (nn.Linear(784, 10), torch.rand(1, 784))),
+    "compiled_secureml": Compiled(models.secureml),
+    "compiled_minionn": Compiled(models.minionn),
+    "compiled_lenet": Compiled(lambda: (models.lenet(), torch.rand(1, 1, 28, 28))),
+    "compiled_squeezenet": _large("squeezenet1_1"),
+    "compiled_resnet50": _large("resnet50"),
+    "compiled_densenet121": _large("densenet121"),
+    "compiled_chest_xray": _large("densenet121", num_classes=14),
+    "compiled_retinopathy": _large("resnet50", num_classes=5),
+}
+
+
+def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[dict[str, Any], int]:
+    """The entry of a case in the report, and the memory in bytes that the largest party had at most."""
+    case = COMPILED[name]
+    threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
+    torch.manual_seed(0)
+    module, x = case.make()
+    images = torch.rand(CALIBRATION, *x.shape[1:])
+    started = time.perf_counter()
+    program, weights = tacit.compile(module.eval(), x, calibrate=images)
+    seconds_to_compile = time.perf_counter() - started
+    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    found = {}
+    for kind, each, own in (("eager", weights.model, before), ("compiled", program, weights)):
+        told = tacit.launch(
+            _party,
+            each,
+            own,
+            x,
+            case.warm_up,
+            case.repetitions,
+            parties=setting.parties,
+            protocol=setting.protocol,
+            source=setting.source,
+            transport="tcp",
+            timeout=TIMEOUT,
+            threads=threads,
+        )
+        seconds = [max(times) for times in zip(*(party["seconds"] for party in told), strict=True)]
+        found[kind] = {
+            "seconds_median": statistics.median(seconds),
+            "seconds_min": min(seconds),
+            "rounds": max(party["rounds"] for party in told),
+            "bytes_sent_per_party": [party["bytes_sent"] for party in told],
+            "memory_per_party": [party["memory"] for party in told],
+        }
+    entry = {
+        "name": name,
+        "protocol": setting.protocol,
+        "parties": setting.parties,
+        "source": setting.source,
+        "transport": "tcp",
+        "threads": threads,
+        "warm_up": case.warm_up,
+        "repetitions": case.repetitions,
+        "seconds_to_compile": seconds_to_compile,
+        "seconds_median": found["compiled"]["seconds_median"],
+        **found,
+    }
+    return entry, max(max(each["memory_per_party"]) for each in found.values())
+
+
+def _party(
+    program: Program, weights: Weights, x: torch.Tensor, warm_up: int, repetitions: int
+) -> dict[str, Any]:
+    """One party's part: inferences, from sharing what goes in to its owner's result."""
+    current = tacit.session()
+    bound = program.share(weights if current.party == WEIGHTS_OWNER else None, owner=WEIGHTS_OWNER)
+
+    def once() -> None:
+        revealed(
+            bound(bound.given(x if current.party == INPUT_OWNER else None, owner=INPUT_OWNER)), INPUT_OWNER
+        )
+
+    for _ in range(warm_up):
+        once()
+    before, seconds = current.meter.total, []
+    for _ in range(repetitions):
+        started = time.perf_counter()
+        once()
+        seconds.append(time.perf_counter() - started)
+    spent = current.meter.total - before
+    unit = 1 if sys.platform == "darwin" else 1024
+    return {
+        "seconds": seconds,
+        "rounds": spent.rounds // repetitions,
+        "bytes_sent": spent.bytes_sent // repetitions,
+        "memory": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+    }
