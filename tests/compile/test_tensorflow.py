@@ -3,7 +3,7 @@ what it should be, and what tf2onnx made of models is what TensorFlow said of th
 
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,8 @@ from onnx_made import model
 import tacit
 from tacit.compile.importers import tensorflow as importer
 from tacit.compile.importers.tensorflow import conversion
+from tacit.compile.program import Program
+from tacit.compile.weights import Weights
 from tacit.errors import MisuseError, SetupError, TacitError, UnsupportedOperatorError
 
 HERE = Path(__file__).resolve().parent / "made_by_tensorflow"
@@ -245,6 +247,16 @@ def test_open_shapes_are_those_of_data() -> None:
 def test_what_tensorflow_said_is_computed_in_secret(name: str) -> None:
     given, expected = recorded(name)
     program, weights = tacit.compile(HERE / f"{name}.onnx", given, calibrate=given)
+    results = outputs(program, weights, given)
+    for result, wanted in zip(results, expected, strict=True):
+        assert result.shape == wanted.shape
+        error = float((result - wanted).square().sum() / wanted.square().sum())
+        print(f"{name}: {error:.1e}")
+        assert error < 1e-4
+
+
+def outputs(program: Program, weights: Weights, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """What the owner of the inputs learns of a session."""
 
     def run() -> list[torch.Tensor]:
         bound = program.share(weights if tacit.session().party == 0 else None, owner=0)
@@ -256,9 +268,4 @@ def test_what_tensorflow_said_is_computed_in_secret(name: str) -> None:
         results = bound(*values)
         return [each.reveal() for each in (results if isinstance(results, tuple | list) else (results,))]
 
-    results = tacit.launch(run)[1]
-    for result, wanted in zip(results, expected, strict=True):
-        assert result.shape == wanted.shape
-        error = float((result - wanted).square().sum() / wanted.square().sum())
-        print(f"{name}: {error:.1e}")
-        assert error < 1e-4
+    return tacit.launch(run)[1]

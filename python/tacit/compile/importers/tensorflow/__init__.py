@@ -2,6 +2,7 @@
 process of its own, which is read as any file of ONNX is. Loading such a model can run code that it holds:
 only one's own."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,9 @@ from tacit.compile.importers.imported import Imported
 from tacit.compile.importers.tensorflow.conversion import convert
 from tacit.compile.importers.tensorflow.formats import Format, format_of
 from tacit.errors import SetupError, UnsupportedOperatorError
+
+#: How tf2onnx names sizes that are open.
+UNKNOWN = re.compile(r"\bunk__\d+")
 
 __all__ = ["Format", "format_of", "load"]
 
@@ -39,4 +43,4 @@ def _called(path: Path, converted: Path) -> Iterator[None]:
     try:
         yield
     except (SetupError, UnsupportedOperatorError) as error:
-        raise type(error)(str(error).replace(str(converted), str(path))) from None
+        raise type(error)(UNKNOWN.sub("?", str(error).replace(str(converted), str(path)))) from None
