@@ -344,6 +344,105 @@ def test_a_product_with_a_matrix_is_a_layer(shape: tuple[int, ...]) -> None:
     assert len(draft.weights) == 3
 
 
+class Images(nn.Module):
+    """Images whose channels are multiplied, and shifted, where no layer is before."""
+
+    def __init__(self, factor: tuple[int, ...], offset: tuple[int, ...]) -> None:
+        super().__init__()
+        self.factor, self.offset = (nn.Parameter(torch.ones(shape)) for shape in (factor, offset))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.offset + torch.tanh(x) * self.factor)
+
+
+@pytest.mark.parametrize(
+    ("factor", "offset", "left"),
+    [
+        ((1, 3, 1, 1), (3, 1, 1), {"batch_norm": 1}),
+        ((3, 1, 1), (1,), {"batch_norm": 1}),
+        ((1, 3, 1, 1), (8,), {"batch_norm": 1, "add": 1}),
+        ((1, 3, 1, 1), (2, 3, 1, 1), {"batch_norm": 1, "add": 1}),
+        ((8,), (3, 1, 1), {"mul": 1, "add": 1}),
+        ((2, 3, 1, 1), (3, 1, 1), {"mul": 1, "add": 1}),
+        ((1,), (3, 1, 1), {"mul": 1, "add": 1}),
+    ],
+)
+def test_channels_of_images_that_are_multiplied_are_normalised(
+    factor: tuple[int, ...], offset: tuple[int, ...], left: dict[str, int]
+) -> None:
+    module = normalised(Images(factor, offset))
+    after, _ = of(module, IMAGES, normalise, whole_layers)
+    assert after == {"tanh": 2, **left}
+    after, _ = of(module, IMAGES, normalise, whole_layers, fold_normalisation)
+    assert after["batch_norm"] == 0
+    assert after["conv2d"] == left.get("batch_norm", 0)
+
+
+def test_what_is_multiplied_and_used_otherwise_too_is_shifted_apart() -> None:
+    class Both(Images):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = x * self.factor
+            return (y + self.offset) * y
+
+    after, _ = of(normalised(Both((1, 3, 1, 1), (1, 3, 1, 1))), IMAGES, normalise, whole_layers)
+    assert after == {"batch_norm": 1, "add": 1, "mul": 1}
+
+
+def test_images_in_another_order_are_not_normalised() -> None:
+    class Last(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.factor = nn.Parameter(torch.ones(8))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.factor
+
+    after, _ = of(normalised(Last()), IMAGES, normalise, whole_layers)
+    assert after == {"mul": 1}
+
+
+@pytest.mark.parametrize(
+    "pad",
+    [
+        lambda x: nn.functional.pad(x, (0, 1, 0, 1)),
+        lambda x: nn.functional.pad(x, (1, 1, 2, 1), "constant", 0.0),
+        lambda x: nn.functional.pad(x, (1, -1), value=0.0),
+    ],
+)
+def test_relu_becomes_a_candidate_of_the_pooling_past_a_frame_of_zeros(
+    pad: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    left, _ = improved(
+        lambda m, x: nn.functional.max_pool2d(pad(torch.relu(m.conv(x))), 3, 2), switch_relu_maxpool
+    )
+    assert (left["rectified_max_pool2d"], left["relu"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: nn.functional.pad(torch.relu(x), (1, 1), value=1.0),
+        lambda x: nn.functional.pad(torch.relu(x), (1, 1), value=-1.0),
+        lambda x: nn.functional.pad(torch.relu(x), (1, 1, 1, 1), "reflect"),
+        lambda x: nn.functional.pad(torch.tanh(x), (1, 1)),
+    ],
+)
+def test_another_frame_keeps_relu_before_the_pooling(
+    function: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    left, _ = improved(lambda m, x: nn.functional.max_pool2d(function(m.conv(x)), 3, 2), switch_relu_maxpool)
+    assert (left["rectified_max_pool2d"], left["max_pool2d"]) == (0, 1)
+
+
+def test_relu_that_is_used_otherwise_too_stays_before_the_frame() -> None:
+    def function(m: Function, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(m.conv(x))
+        return nn.functional.max_pool2d(nn.functional.pad(y, (1, 1, 1, 1)), 3, 1) + y
+
+    left, _ = improved(function, switch_relu_maxpool)
+    assert (left["rectified_max_pool2d"], left["relu"]) == (0, 1)
+
+
 def test_an_order_of_its_own_in_memory_is_none() -> None:
     class Channelled(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -27,6 +27,10 @@ def switch_relu_maxpool(draft: Draft) -> None:
         source = pool.args[0]
         if takes(source, aten.relu.default):
             _rectify(draft, pool, source.args[0])
+        elif _pads_with_zero(source) and takes(source.args[0], aten.relu.default):
+            # Zero is no more than ReLU gives anyway, so the frame may be laid around what goes into it.
+            source.args = (source.args[0].args[0], *source.args[1:])
+            _rectify(draft, pool, source)
         elif takes(source, *MONOTONE) or _never_decreases(source):
             _switch(draft, pool, source)
     draft.drop_dead()
@@ -40,6 +44,16 @@ def _rectify(draft: Draft, pool: Node, source: Any) -> None:
     made.meta = dict(pool.meta)
     pool.replace_all_uses_with(made)
     draft.graph.erase_node(pool)
+
+
+def _pads_with_zero(node: Any) -> bool:
+    """Whether it lays a frame of zeros around images, as TensorFlow does before a pooling with a stride."""
+    if takes(node, aten.constant_pad_nd.default):
+        return not node.kwargs and (len(node.args) < 3 or node.args[2] == 0)
+    if not takes(node, aten.pad.default) or node.kwargs:
+        return False
+    mode = node.args[2] if len(node.args) > 2 else "constant"
+    return mode == "constant" and not (len(node.args) > 3 and node.args[3])
 
 
 def _never_decreases(node: Any) -> bool:
