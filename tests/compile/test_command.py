@@ -51,7 +51,7 @@ def test_a_program_is_inspected(folder: Path) -> None:
     found = json.loads((folder / "inspect.json").read_text())
     assert found["digest"] in ended.stdout
     assert found["costs"][0]["rounds"] > 0
-    assert {step["operator"] for step in found["steps"]} >= {"conv2d", "relu", "linear"}
+    assert {step["operator"] for step in found["steps"]} >= {"conv2d", "tacit.rectified_affine", "linear"}
 
 
 @pytest.mark.parametrize("setting", [["--protocol", "additive", "--source", "dealer"], ["--parties", 3]])
@@ -136,6 +136,54 @@ def test_what_is_wrong_at_one_party_reaches_the_others(folder: Path) -> None:
     assert "numbers outside of" in ended[1][2]
     for party in (0, 2):
         assert "its program, options or files are wrong" in ended[party][2]
+
+
+SUM = """
+import torch
+
+def build():
+    net = torch.nn.Sequential(torch.nn.Linear(1024, 2), torch.nn.ReLU(), torch.nn.Linear(2, 2)).eval()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.fill_(1.0 if parameter.dim() == 2 else 0.0)
+    return net, torch.zeros(1, 1024)
+"""
+
+
+def test_who_was_to_learn_a_result_is_told_of_a_guard_that_failed(folder: Path) -> None:
+    (folder / "sum.py").write_text(SUM)
+    signs = np.tile(np.array([1, -1], np.float32), (4, 512))
+    np.save(folder / "signs.npy", signs)
+    np.save(folder / "ones.npy", np.ones((1, 1024), np.float32))
+    refused = tacit(
+        "compile", f"{folder}/sum.py:build", "--calibrate", folder / "signs.npy",
+        "--margin", "0.1", "-o", folder / "sum.tacit",
+    )  # fmt: skip
+    assert refused.returncode == 1
+    assert "the margin of guards is 1 to" in refused.stderr
+    ended = tacit(
+        "compile", f"{folder}/sum.py:build", "--calibrate", folder / "signs.npy",
+        "--margin", "2", "-o", folder / "sum.tacit",
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    program = folder / "sum.tacit"
+    assert "that are tested" in tacit("inspect", program, "--no-cost").stdout
+    ended = run(
+        folder,
+        [program, "--weights", folder / "sum.weights"],
+        [program, "--input", folder / "ones.npy", "--output", folder / "sum.npy"],
+        [program],
+    )
+    code, _, errors = ended[1]
+    assert code == 1
+    assert "numbers left the range that the program was compiled for in 0" in errors
+    assert "a greater margin" in errors
+    assert not (folder / "sum.npy").exists()
+    for party in (0, 2):
+        code, _, errors = ended[party]
+        assert code == 1
+        assert "its program raised MisuseError" in errors
+        assert "range" not in errors.lower()
 
 
 def test_a_model_of_onnx_is_compiled_and_tried(folder: Path) -> None:

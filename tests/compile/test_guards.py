@@ -13,7 +13,8 @@ from torch import nn
 import tacit
 from models import Residual, normalised
 from tacit.compile.comparing import Guard
-from tacit.compile.draft import calls
+from tacit.compile.draft import calls, walk
+from tacit.compile.execute import _around, _Widths
 from tacit.compile.importers.exported import of_module
 from tacit.compile.inspect import inspect
 from tacit.compile.passes import improve
@@ -21,7 +22,9 @@ from tacit.compile.passes.assign_widths import LEAST, assign_widths
 from tacit.compile.program import Program
 from tacit.compile.trial import tried
 from tacit.compile.weights import Weights
+from tacit.demo import digits
 from tacit.errors import MisuseError, PeerError, RangeError
+from tacit.fixed import Scale
 from tacit.providers import REFERENCE
 
 #: Inputs of the layers below: sums of so many cannot be proved to be as small as those of calibration are.
@@ -276,6 +279,37 @@ def test_nothing_is_guarded_of_what_nobody_promised_anything_about() -> None:
         torch.testing.assert_close(found, plain, rtol=1e-2, atol=0.1)
 
 
+@pytest.mark.parametrize("total", [7, 31, 40, 56, 80, 95, 120])
+def test_where_guards_hold_no_number_is_outside(total: int) -> None:
+    program, weights = COMPILED
+
+    def look() -> list[str]:
+        current, outside = tacit.session(), []
+        bound = program.share(weights, owner=0)
+        (name,) = program.inputs
+        values = {name: bound.given(with_sum(total), owner=1), **bound._weights, **program.constants}
+
+        def seen(node: Any, value: Any) -> None:
+            if isinstance(value, tacit.SecretTensor) and node.meta["interval"] is not None:
+                low, high = node.meta["interval"]
+                shown = value.reveal()
+                if not low <= float(shown.min()) <= float(shown.max()) <= high:
+                    outside.append(node.name)
+
+        with current.at_scale(Scale(program.scale)), torch.no_grad():
+            widths = _Widths(proved=True, guarded=True)
+            try:
+                walk(program.graph, values, around=lambda node: _around(current, node, widths), seen=seen)
+            except RangeError:
+                # From 32 on that may be, and from 96 on it must.
+                return ["guarded"]
+        return outside
+
+    found = tacit.launch(look)[0]
+    assert found == ([] if total < 32 else ["guarded"] if total > 96 else found)
+    assert found in ([], ["guarded"])
+
+
 # What is guarded -------------------------------------------------------------------------------------------
 
 ACTIVATIONS: dict[str, Any] = {
@@ -327,7 +361,20 @@ def test_each_operator_is_right_within_and_fails_beyond(name: str) -> None:
     torch.testing.assert_close(tacit.launch(run)[0], plain, rtol=0, atol=0.02)
 
 
-def test_models_with_guards_keep_their_classes() -> None:
+def test_digits_keep_their_classes() -> None:
+    model = digits.train()
+    images, labels = digits.for_training()
+    held_out, right = digits.held_out()
+    program, weights = tacit.compile(model, held_out[:60], calibrate=images[:240], labels=labels[:240])
+    found = tried(program, weights, [held_out[:60]], parties=3, protocol="replicated", transport="memory")
+    with torch.no_grad():
+        plain = model(held_out[:60]).argmax(1)
+    assert float((plain == right[:60]).float().mean()) > 0.9
+    assert found.compiled.argmax_agreement == 1.0
+    assert max(found.compiled.bytes_sent_per_party) < 0.7 * max(found.eager.bytes_sent_per_party)
+
+
+def test_deep_models_keep_their_classes() -> None:
     class Deep(nn.Module):
         """Blocks of a residual network, as deep as no proof goes."""
 
