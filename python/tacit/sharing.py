@@ -78,6 +78,35 @@ def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) 
             f"this party shares with {fractions.bits} fraction bits, party {owner} with {theirs}; "
             "pass the same scale in every party"
         )
+    return _shared(current, words, owner, shape, dtype, fractions)
+
+
+def share_as(
+    tensor: torch.Tensor | None, shape: Sequence[int], dtype: torch.dtype, *, owner: int, scale: Scale
+) -> SecretTensor:
+    """The same, of what all parties know the shape and dtype of: nothing is announced, which saves a round.
+    The owner's tensor has that shape, and is of that kind of numbers.
+
+    Raises:
+        EncodingError: as of ``share``.
+    """
+    current = session()
+    words = None
+    if current.party == owner:
+        assert tensor is not None
+        assert tensor.shape == torch.Size(shape)
+        words = _words(tensor, scale)
+    return _shared(current, words, owner, shape, dtype, scale)
+
+
+def _shared(
+    current: Session,
+    words: torch.Tensor | None,
+    owner: int,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+    fractions: Scale,
+) -> SecretTensor:
     if dtype == torch.bool:
         return SecretTensor(shares.share_bits(current, words, owner, shape), fixed.WHOLE, current, dtype)
     parts = shares.share(current, words, owner, shape)

@@ -17,7 +17,7 @@ from tacit.errors import DeviationError, EncodingError, MisuseError
 from tacit.fixed import Scale
 from tacit.module import share_module
 from tacit.session import Session, session
-from tacit.sharing import share
+from tacit.sharing import share_as
 from tacit.tensor import SecretTensor, check_party
 
 #: The label of what is done before the first layer.
@@ -70,15 +70,19 @@ class Bound:
             name: of the input, where the program takes several.
 
         Raises:
-            MisuseError: it has another shape, or numbers outside of the interval.
+            MisuseError: it has another shape, or numbers outside of the interval; or its owner passes none.
         """
         program = self.program
         placeholder = placeholder_of(program, name)
+        check_party(self._session, owner, "owner")
         if tensor is not None:
             same_kind(program, {placeholder: tensor})
-            if self._session.party == owner:
-                check_interval(program, placeholder, tensor)
-        made = share(tensor, owner=owner, scale=program.scale)
+        if self._session.party == owner:
+            if tensor is None:
+                raise MisuseError(f"party {owner} owns the input and must pass it, not None")
+            check_interval(program, placeholder, tensor)
+        wanted = program.inputs[placeholder]
+        made = share_as(tensor, wanted.shape, wanted.dtype, owner=owner, scale=Scale(program.scale))
         # Forgotten as soon as somebody writes to it.
         self._session.storages.derive(self._promise(placeholder), [made._parts[0]], True)
         return made
