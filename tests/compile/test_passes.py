@@ -18,6 +18,7 @@ from tacit.compile.passes.fuse_sums import fuse_sums
 from tacit.compile.passes.merge_factors import merge_factors, truncations
 from tacit.compile.passes.normalise import normalise
 from tacit.compile.passes.switch_relu_maxpool import switch_relu_maxpool
+from tacit.compile.passes.whole_functions import whole_functions
 from tacit.compile.passes.whole_layers import whole_layers
 from tacit.errors import MisuseError, UnsupportedOperatorError
 
@@ -441,6 +442,78 @@ def test_relu_that_is_used_otherwise_too_stays_before_the_frame() -> None:
 
     left, _ = improved(function, switch_relu_maxpool)
     assert (left["rectified_max_pool2d"], left["relu"]) == (0, 1)
+
+
+class Rows(nn.Module):
+    """Layer normalisation as Keras writes it, or with a step that is another."""
+
+    def __init__(self, other: str = "") -> None:
+        super().__init__()
+        self.factor, self.shift = nn.Parameter(torch.ones(8)), nn.Parameter(torch.ones(8))
+        self.other = other
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mean = x.mean(1 if self.other == "mean" else -1, keepdim=True)
+        deviations = x - mean
+        squares = deviations * (x if self.other == "squares" else deviations)
+        variance = squares.mean(1 if self.other == "variance" else -1, keepdim=True) + 1e-3
+        variance = variance.abs() if self.other == "squares" else variance
+        scaled = torch.reciprocal(torch.sqrt(variance)) * self.factor
+        moved = (mean if self.other == "sign" else -mean) * scaled + self.shift
+        result = (deviations if self.other == "x" else x) * scaled + moved
+        return result + scaled if self.other == "used" else result
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 8), (4, 8), (2, 5, 3, 8)])
+def test_a_layer_normalisation_is_recognised(shape: tuple[int, ...]) -> None:
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(3))
+    after, _ = of(normalised(Rows()), x, normalise, common_subexpressions, whole_functions)
+    assert after == {"layer_norm": 1}
+
+
+@pytest.mark.parametrize("other", ["mean", "squares", "variance", "sign", "x", "used"])
+def test_another_normalisation_stays(other: str) -> None:
+    x = torch.rand((2, 3, 8), generator=torch.Generator().manual_seed(3)) + 1
+    after, _ = of(normalised(Rows(other)), x, normalise, common_subexpressions, whole_functions)
+    assert (after["layer_norm"], after["rsqrt"], after["sqrt"]) == (0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (lambda x: 0.5 * x * (1 + torch.erf(x / 2**0.5)), "gelu"),
+        (lambda x: x * (torch.erf(x * 0.5**0.5) + 1) * 0.5, "gelu"),
+        (lambda x: (1 - torch.erf(-x * 0.5**0.5)) * (x * 0.5), "gelu"),
+        (lambda x: x * torch.sigmoid(x), "silu"),
+        (lambda x: torch.sigmoid(x) * x, "silu"),
+        (lambda x: torch.reciprocal(torch.sqrt(x.abs() + 1)), "rsqrt"),
+    ],
+)
+def test_functions_that_are_written_apart_are_recognised(
+    function: Callable[[torch.Tensor], torch.Tensor], name: str
+) -> None:
+    after, _ = improved(lambda _, x: function(x), common_subexpressions, whole_functions)
+    assert after[name] == 1
+    assert not after["erf"] + after["sigmoid"] + after["sqrt"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: 0.5 * x * (1 + torch.erf(x / 2)),
+        lambda x: 0.5 * x * (1 - torch.erf(x / 2**0.5)),
+        lambda x: x * (1 + torch.erf(x / 2**0.5)),
+        lambda x: 0.5 * x * (2 + torch.erf(x / 2**0.5)),
+        lambda x: 0.5 * (x + 1) * (1 + torch.erf(x / 2**0.5)),
+        lambda x: x * (1 + torch.erf(x / 2**0.5)) * (0.5 * x),
+        lambda x: x * torch.sigmoid(2 * x),
+        lambda x: x * torch.sigmoid(x) + torch.sigmoid(x),
+        lambda x: torch.sqrt(x.abs() + 1) + torch.reciprocal(torch.sqrt(x.abs() + 1)),
+    ],
+)
+def test_functions_like_these_stay(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    after, _ = improved(lambda _, x: function(x), common_subexpressions, whole_functions)
+    assert not after["gelu"] + after["silu"] + after["rsqrt"]
 
 
 def test_an_order_of_its_own_in_memory_is_none() -> None:

@@ -12,6 +12,7 @@ from tacit.compile.passes.fuse_sums import fuse_sums
 from tacit.compile.passes.merge_factors import merge_factors
 from tacit.compile.passes.normalise import normalise
 from tacit.compile.passes.switch_relu_maxpool import switch_relu_maxpool
+from tacit.compile.passes.whole_functions import whole_functions
 from tacit.compile.passes.whole_layers import whole_layers
 from tacit.compile.verify import verify_draft
 
@@ -21,6 +22,7 @@ Pass = Callable[[Draft], None]
 PASSES: tuple[Pass, ...] = (
     normalise,
     common_subexpressions,
+    whole_functions,
     whole_layers,
     fold_normalisation,
     merge_factors,
