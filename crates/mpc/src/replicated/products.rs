@@ -182,7 +182,11 @@ impl Replicated {
         self.0.round()?;
         truncation.helped(self)?;
         truncation.close(self)?;
-        sign.map(|sign| sign.close(self)).transpose()
+        let Some(sign) = sign else {
+            return Ok(None);
+        };
+        sign.helped(self)?;
+        sign.close(self).map(Some)
     }
 
     /// Sends words, if there are any.

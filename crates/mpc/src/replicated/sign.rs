@@ -20,7 +20,7 @@ use crate::tree::{conjunction, top_carry};
 use crate::{Bits, Compared, Result, Tally};
 
 /// The leaves of a sign under way, with the guard where there is one. Its stages are called in the order open, help,
-/// middle, close, as those of a truncation.
+/// middle, helped, close, as those of a truncation.
 pub(super) struct Sign {
     leaves: Evaluation,
     guard: Option<Guard>,
@@ -72,9 +72,14 @@ impl Sign {
         }
     }
 
+    /// The end of role 1, in the turn after the one in which role 2 has helped: with other work side by side, what
+    /// is received later comes behind the messages of others.
+    pub(super) fn helped(&mut self, protocol: &mut Replicated) -> Result<()> {
+        self.leaves.helped(protocol)
+    }
+
     /// The leaves' bits, in the round after the last message.
     pub(super) fn close(&mut self, protocol: &mut Replicated) -> Result<Bits> {
-        self.leaves.helped(protocol)?;
         self.leaves.close(protocol)
     }
 
@@ -99,6 +104,7 @@ impl Replicated {
         sign.help(self, &t2)?;
         self.0.round()?;
         sign.middle(self, &t1)?;
+        sign.helped(self)?;
         self.0.round()?;
         let leaves = sign.close(self)?;
         Ok((self.sign_of_leaves(&leaves)?, sign.tally()))
