@@ -54,7 +54,7 @@ def with_sum(total: float) -> torch.Tensor:
 def compiled(**settings: Any) -> tuple[Program, Weights]:
     """Of sums up to 7 in calibration: four times that passes."""
     calibrate = torch.cat([with_sum(total) for total in (2, 4, 7)])
-    return tacit.compile(layers(), with_sum(0), calibrate=calibrate, **settings)
+    return tacit.compile(layers(), with_sum(0), calibrate=calibrate, **{"margin": 4.0, **settings})
 
 
 COMPILED = compiled()
@@ -85,6 +85,22 @@ def test_a_guard_takes_the_place_of_a_dearer_proof() -> None:
 def test_without_calibration_there_are_proofs_alone() -> None:
     program, _ = tacit.compile(layers(), with_sum(0))
     assert guards(program) == [None, None]
+
+
+def test_guards_that_save_less_than_their_rounds_are_left_out() -> None:
+    assert any(guards(compiled()[0]))
+    few, widths = compiled(margin=None)[0], compiled(margin=None, widths="uniform")[0]
+    assert not any(guards(few) + guards(widths))
+    many = nn.Sequential(
+        *(nn.Sequential(nn.Conv2d(32, 32, 5, padding=2), nn.ReLU()) for _ in range(4))
+    ).eval()
+    images = torch.rand(2, 32, 64, 64, generator=torch.Generator().manual_seed(0))
+    assert not any(guards(tacit.compile(many, images[:1])[0]))
+    found = [
+        guards(tacit.compile(many, images[:1], calibrate=images, margin=each)[0]) for each in (None, 4.0)
+    ]
+    assert found[0] == found[1]
+    assert any(found[0])
 
 
 def test_a_greater_margin_lets_more_pass() -> None:
@@ -160,7 +176,7 @@ def test_what_is_compared_otherwise_is_not_guarded() -> None:
             y = self.linear(x)
             return torch.relu(y), y.argmax(1)
 
-    program, _ = tacit.compile(Compared().eval(), with_sum(0), calibrate=with_sum(4))
+    program, _ = tacit.compile(Compared().eval(), with_sum(0), calibrate=with_sum(4), margin=4.0)
     steps = {step.operator: step for step in inspect(program, []).steps if step.width}
     assert steps["relu"].guard is not None
     assert steps["relu"].guard.reach
@@ -347,7 +363,9 @@ class Activated(nn.Module):
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_each_operator_is_right_within_and_fails_beyond(name: str) -> None:
     module = Activated(name).eval()
-    program, weights = tacit.compile(module, with_sum(0), calibrate=torch.cat([with_sum(0), with_sum(3)]))
+    program, weights = tacit.compile(
+        module, with_sum(0), calibrate=torch.cat([with_sum(0), with_sum(3)]), margin=4.0
+    )
     assert any(guard is not None and guard.reach for guard in guards(program))
 
     def run() -> torch.Tensor:
@@ -365,7 +383,9 @@ def test_digits_keep_their_classes() -> None:
     model = digits.train()
     images, labels = digits.for_training()
     held_out, right = digits.held_out()
-    program, weights = tacit.compile(model, held_out[:60], calibrate=images[:240], labels=labels[:240])
+    program, weights = tacit.compile(
+        model, held_out[:60], calibrate=images[:240], labels=labels[:240], margin=4.0
+    )
     found = tried(program, weights, [held_out[:60]], parties=3, protocol="replicated", transport="memory")
     with torch.no_grad():
         plain = model(held_out[:60]).argmax(1)
@@ -396,7 +416,7 @@ def test_deep_models_keep_their_classes() -> None:
             return self.classify(x.mean((2, 3), keepdim=True).flatten(1))
 
     images = torch.randn(6, 3, 8, 8, generator=torch.Generator().manual_seed(1))
-    program, weights = tacit.compile(normalised(Deep()), images[:2], calibrate=images)
+    program, weights = tacit.compile(normalised(Deep()), images[:2], calibrate=images, margin=4.0)
     assert sum(guard is not None and guard.reach > 0 for guard in guards(program)) >= 3
     found = tried(program, weights, [images[:2]], parties=3, protocol="replicated", transport="memory")
     assert found.compiled.normalised_squared_error < 1e-3

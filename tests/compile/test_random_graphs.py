@@ -68,7 +68,9 @@ def test_a_program_is_right_and_no_dearer(seed: int, is_calibrated: bool) -> Non
     module = normalised(Drawn(seed), seed)
     images = torch.randn(4, CHANNELS, 5, 5, generator=torch.Generator().manual_seed(seed))
     calibrate = images if is_calibrated else None
-    program, weights = tacit.compile(module, images[:2], calibrate=calibrate)
+    # Guards everywhere, as of large models.
+    margin = 4.0 if is_calibrated else None
+    program, weights = tacit.compile(module, images[:2], calibrate=calibrate, margin=margin)
     setting = (3, "replicated", None) if seed % 4 else (2, "additive", "dealer")
     parties, protocol, source = setting
     found = tried(

@@ -48,8 +48,8 @@ def add(commands: Any) -> None:
         "--margin",
         type=float,
         metavar="N",
-        help="with --calibrate: what a ReLU compares may be N times greater than in calibration (default 4) "
-        "before its guard fails, which leaves no result",
+        help="with --calibrate: what a ReLU compares may be N times greater than in calibration before its "
+        "guard fails, which leaves no result; if not given 4, and only where guards save more than they take",
     )
     parser.add_argument(
         "--shape",

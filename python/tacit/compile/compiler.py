@@ -13,7 +13,7 @@ from tacit.compile.draft import Draft, plain
 from tacit.compile.importers import draft_of
 from tacit.compile.passes import improve
 from tacit.compile.passes.assign_scales import Data, assign_scales
-from tacit.compile.passes.assign_widths import MARGIN, assign_widths
+from tacit.compile.passes.assign_widths import assign_widths
 from tacit.compile.passes.fold_normalisation import as_eager
 from tacit.compile.passes.merge_factors import truncations
 from tacit.compile.program import Program
@@ -39,7 +39,7 @@ def compile(  # noqa: A001
     calibrate: Any = None,
     labels: Any = None,
     widths: str = PROVED,
-    margin: float = MARGIN,
+    margin: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     progress: Progress = lambda _: None,
 ) -> tuple[Program, Weights]:
@@ -62,7 +62,8 @@ def compile(  # noqa: A001
         widths: "proved" or "uniform".
         margin: how many times greater what a ReLU compares may be than in calibration. With calibration data
             comparisons have no more bits than that where a proof would give them more, and a guard: for
-            greater numbers there is no result, but a RangeError.
+            greater numbers there is no result, but a RangeError. Without it four times, in programs whose
+            guards save more than the ten rounds that looking at them takes.
         shapes: of inputs of a file that leaves them open, by name.
         progress: is told what is being done.
 
@@ -74,7 +75,7 @@ def compile(  # noqa: A001
     """
     if widths not in (PROVED, UNIFORM):
         raise MisuseError(f'widths are "{PROVED}" or "{UNIFORM}", not {widths!r}')
-    if not 1 <= margin <= MOST_MARGIN:
+    if margin is not None and not 1 <= margin <= MOST_MARGIN:
         raise MisuseError(f"the margin of guards is 1 to {MOST_MARGIN:g}, not {margin!r}")
     if labels is not None and calibrate is None:
         raise MisuseError("labels belong to calibration data, of which there are none")

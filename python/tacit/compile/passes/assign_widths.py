@@ -13,21 +13,32 @@ from tacit.compile.comparing import COMPARING, RECTIFYING, WITH_ZERO, Guard, com
 from tacit.compile.draft import Draft, Interval, Node, calls
 from tacit.compile.intervals import Prover, bounds
 
+aten = torch.ops.aten
+
 #: Widths below this are not taken: what is saved by them is little.
 LEAST = 12
 
 #: How many times greater what is compared may be than in calibration, before a guard fails.
 MARGIN = 4.0
 
+#: Bits that guards save a program at least, or it has none unless they are asked for: what a link of a
+#: gigabit a second carries in ten rounds of a millisecond, which looking at guards takes.
+WORTH = 1e7
+
 
 def assign_widths(
-    draft: Draft, seen: Mapping[str, Interval] | None = None, margin: float = MARGIN, *, uniform: bool = False
+    draft: Draft,
+    seen: Mapping[str, Interval] | None = None,
+    margin: float | None = None,
+    *,
+    uniform: bool = False,
 ) -> None:
     """Carries the pass out.
 
     Args:
         seen: between which numbers each node's comparisons were in calibration.
-        margin: how many times more passes a guard.
+        margin: how many times more passes a guard; without it the usual margin, and guards where they are
+            worth their rounds.
         uniform: one width for all comparisons, and no intervals but those of inputs: the program tells less
             of weights.
     """
@@ -36,11 +47,15 @@ def assign_widths(
         prover.enter(node)
         width = _proved(node, prover.compared(node), unit) if compares(node) else None
         node.meta.update(interval=prover.known.get(node), width=width, guard=None)
-    guards = None if seen is None else _Guards(prover, seen, margin)
+    guards = None if seen is None else _Guards(prover, seen, MARGIN if margin is None else margin)
     if uniform:
         _make_uniform(draft, guards)
     elif guards is not None:
         guards.assign()
+    if guards is not None and margin is None and not guards.are_worth_it():
+        for node in draft.graph.nodes:
+            node.meta["guard"] = None
+            node.meta["interval"] = None if uniform else prover.known.get(node)
 
 
 def _unit(draft: Draft) -> float:
@@ -101,6 +116,15 @@ class _Guards:
             node.meta["interval"] = prover.known.get(node)
         return made
 
+    def are_worth_it(self) -> bool:
+        """Whether they save more than looking at them costs."""
+        saved = 0
+        for node in self._draft.graph.nodes:
+            guard, width = node.meta.get("guard"), node.meta.get("width")
+            if guard is not None:
+                saved += _comparisons(node) * (Guard(width or fixed.WORD, 0).cost - guard.cost)
+        return saved >= WORTH
+
     def _guarded(self, node: Node, around: Interval | None, least: int) -> Guard | None:
         seen = _greatest(node, self._seen.get(node.name), self._unit)
         if seen is None or node.target not in RECTIFYING:
@@ -125,6 +149,14 @@ class _Guards:
             if node.target is torch.ops.tacit.rectified_affine.default
             else 0
         )
+
+
+def _comparisons(node: Node) -> int:
+    """How many a node takes, about: of a pooling one for each place of a window."""
+    places = math.prod(node.meta["value"].shape)
+    if node.target in (aten.max_pool2d.default, torch.ops.tacit.rectified_max_pool2d.default):
+        places *= math.prod([*node.args[1], *node.args[1]][:2])
+    return places
 
 
 def _make_uniform(draft: Draft, guards: _Guards | None) -> None:
