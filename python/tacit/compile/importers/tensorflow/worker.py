@@ -33,6 +33,7 @@ class RefusedError(Exception):
 
 def main(kind: str, model: Path, folder: Path) -> None:
     """Converts, and says how it went."""
+    folder.mkdir(parents=True, exist_ok=True)
     absent = [name for name in ("tensorflow", "tf2onnx") if importlib.util.find_spec(name) is None]
     result = {"kind": "absent", "text": " and ".join(absent)} if absent else _tried(kind, model, folder)
     (folder / "result.json").write_text(json.dumps(result))
