@@ -6,7 +6,7 @@
 
 use crate::correlations::Demand;
 use crate::correlations::file::{self, Place};
-use crate::correlations::job::{Job, VERSION};
+use crate::correlations::job::Job;
 use crate::sealed::{Header, MOST_RUNS, Writer};
 use crate::{Error, Result, Settings};
 use net::{Channel, Mesh, Patience};
@@ -43,7 +43,7 @@ pub fn make(
         party: channel.party() as u32,
         parties: channel.parties() as u32,
         runs,
-        content: VERSION,
+        content: demand.version(),
         ahead: demand.most_ahead() as u64,
         note: settings.threat_model(mesh.parties())?.to_string(),
     };

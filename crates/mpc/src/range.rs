@@ -18,7 +18,10 @@
 //! **Simulation.** Tallies are local. The bits of those who receive a result are part of what they are given by the
 //! functionality: which comparisons left their range, and the result if none did. The others receive nothing.
 
+use crate::blocks::BLOCK;
 use crate::{Error, Result};
+use ring::stream::Reserved;
+use std::sync::{Mutex, PoisonError};
 
 /// Random sums of each guarded comparison.
 pub const SUMS: usize = 48;
@@ -67,9 +70,13 @@ impl Compared {
         self.width
     }
 
-    /// Bits where there are no guards: all, unless fewer are proved to be enough.
-    pub(crate) fn without_guard(&self) -> usize {
-        if self.reach.is_some() { 64 } else { self.width }
+    /// The same where there are guards; where there are none, in 64 bits unless fewer are proved to be enough.
+    pub(crate) fn with_guards(self, there_are: bool) -> Self {
+        if there_are || self.reach.is_none() {
+            self
+        } else {
+            Self::proved(64)
+        }
     }
 
     /// Bits above width − 2 that a guard looks at in words of `bits` bits, if there is one. As many as there are see
@@ -119,5 +126,24 @@ impl Tally {
     /// The words in which only what is looked at is left.
     pub(crate) fn mask(&self) -> u64 {
         u64::MAX >> (64 - self.reach)
+    }
+}
+
+/// Adds a block of numbers to the sums that their coins name.
+#[inline(always)]
+pub(crate) fn count(
+    sums: &Mutex<[u64; SUMS]>,
+    coins: &Reserved,
+    start: usize,
+    numbers: &[u64],
+    drawn: &mut [u64; BLOCK],
+) {
+    let drawn = &mut drawn[..numbers.len()];
+    coins.fill(start, drawn);
+    let mut mine = [0; SUMS];
+    Tally::add(&mut mine, drawn, numbers);
+    let mut sums = sums.lock().unwrap_or_else(PoisonError::into_inner);
+    for (sum, mine) in sums.iter_mut().zip(&mine) {
+        *sum = sum.wrapping_add(*mine);
     }
 }

@@ -93,7 +93,7 @@ mod guards {
             })*
         };
     }
-    guards!(plain, replicated);
+    guards!(plain, replicated, additive_2_dealer, additive_3_dealer);
 }
 
 // The reference rounds to the nearest; shares round at random.

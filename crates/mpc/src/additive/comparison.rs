@@ -39,7 +39,13 @@ impl Additive {
     }
 
     /// The groups' bits of r + (c − less).
-    fn leaves(&mut self, wanted: Wanted, x: &[u64], width: usize, less: u64) -> Result<Bits> {
+    pub(super) fn leaves(
+        &mut self,
+        wanted: Wanted,
+        x: &[u64],
+        width: usize,
+        less: u64,
+    ) -> Result<Bits> {
         let n = x.len();
         let positions = if wanted == Wanted::Carry {
             width - 1

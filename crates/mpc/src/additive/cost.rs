@@ -2,12 +2,13 @@
 //! protocols.
 
 use crate::leaves::{Leaves, Wanted};
+use crate::range::SUMS;
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Cost, Operation, Recipient};
 
-/// The cost of an operation among that many parties.
+/// The cost of an operation among that many parties, where the source makes what guards take, or does not.
 #[must_use]
-pub fn of(operation: Operation, parties: u64) -> Cost {
+pub fn of(operation: Operation, parties: u64, guards: bool) -> Cost {
     let links = parties * (parties - 1);
     let opened = |bits: u64| Cost {
         rounds: 1,
@@ -35,7 +36,7 @@ pub fn of(operation: Operation, parties: u64) -> Cost {
                 elements => opened(64 * elements),
             };
             truncate.map_or(product, |shift| {
-                product + of(Operation::Truncate { n, shift }, parties)
+                product + of(Operation::Truncate { n, shift }, parties, guards)
             })
         }
         Operation::Affine {
@@ -50,7 +51,7 @@ pub fn of(operation: Operation, parties: u64) -> Cost {
                 n,
                 truncate: Some(shift),
             };
-            of(product, parties)
+            of(product, parties, guards)
         }
         Operation::RectifiedAffine {
             left,
@@ -65,13 +66,14 @@ pub fn of(operation: Operation, parties: u64) -> Cost {
                 n,
                 shift,
             };
-            of(sum, parties) + of(Operation::Rectify { n, compared }, parties)
+            of(sum, parties, guards) + of(Operation::Rectify { n, compared }, parties, guards)
         }
         Operation::Rectify { n, compared } => {
-            let width = compared.without_guard() as u64;
-            of(Operation::Sign { n, width }, parties) + of(Operation::BitMultiply { n }, parties)
+            let width = compared.with_guards(guards).width() as u64;
+            of(Operation::Sign { n, width }, parties, guards)
+                + of(Operation::BitMultiply { n }, parties, guards)
         }
-        Operation::InRange { .. } => Cost::default(),
+        Operation::InRange { n } => zeros(SUMS as u64, 64, n + 1, links),
         Operation::Truncate { n, .. } => opened(if parties == 2 { n } else { 64 * n }),
         // A correlation has one right factor or two.
         Operation::And { n, width, rights } => opened((rights + rights.div_ceil(2)) * width * n),
@@ -79,14 +81,7 @@ pub fn of(operation: Operation, parties: u64) -> Cost {
             let groups = Leaves::new(Wanted::Carry, as_size(width) - 1).groups();
             levels(opened(width * n), &top_carry_levels(groups), n, links)
         }
-        Operation::EqualZero { n, width } => {
-            let groups = Leaves::new(Wanted::Propagate, as_size(width)).groups() as u64;
-            opened(width * n)
-                + Cost {
-                    rounds: u64::from(groups.next_power_of_two().ilog2()),
-                    bits: 2 * (groups - 1) * n * links,
-                }
-        }
+        Operation::EqualZero { n, width } => zeros(1, width, n, links),
         Operation::BitMultiply { n } => opened(65 * n),
         Operation::BitToRing { n } => opened(n),
         Operation::ToBinary { n, width } => {
@@ -103,6 +98,16 @@ fn levels(start: Cost, levels: &[(u64, u64)], n: u64, links: u64) -> Cost {
             bits: (2 * one + 3 * two) * n * links,
         }
     })
+}
+
+/// Of n rows of words, whether all words of a row are zero.
+fn zeros(words: u64, width: u64, n: u64, links: u64) -> Cost {
+    let groups = Leaves::new(Wanted::Propagate, as_size(width)).groups() as u64;
+    let planes = words * groups;
+    Cost {
+        rounds: 1 + u64::from(planes.next_power_of_two().ilog2()),
+        bits: (words * width + 2 * (planes - 1)) * n * links,
+    }
 }
 
 fn as_size(width: u64) -> usize {

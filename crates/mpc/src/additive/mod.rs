@@ -29,8 +29,10 @@
 mod binary;
 mod comparison;
 pub mod cost;
+mod guard;
 mod inputs;
 mod products;
+mod rectify;
 mod selection;
 mod truncation;
 
@@ -58,6 +60,8 @@ pub struct Party {
     supply: Supply,
     /// Shared with each other party; none with oneself.
     pairs: Vec<Option<Stream>>,
+    /// Known to all parties: for public coins only.
+    coins: Stream,
     masked: HashMap<Name, Masked>,
     trust: Trust,
     #[cfg(feature = "mutation")]
@@ -87,15 +91,17 @@ pub fn threat_model(parties: usize, trust: Trust) -> Result<ThreatModel> {
 }
 
 impl Additive {
-    /// Agrees on the pairwise keys.
+    /// Agrees on the pairwise keys and the common one.
     pub(crate) fn new(mut channel: Channel, supply: Supply, trust: Trust) -> Result<Self> {
         channel.begin("agree on keys");
         let stream = |key: Option<Key>| key.map(|key| Stream::new(&key, "additive: pair"));
         let pairs = keys::pairs(&mut channel)?.into_iter().map(stream).collect();
+        let common = keys::common(&mut channel)?;
         Ok(Self(Turn::alone(Party {
             channel,
             supply,
             pairs,
+            coins: Stream::new(&common, "additive: public coins"),
             masked: HashMap::new(),
             trust,
             #[cfg(feature = "mutation")]
@@ -201,7 +207,8 @@ impl Protocol for Additive {
     }
 
     fn cost(&self, operation: Operation) -> Cost {
-        cost::of(operation, self.channel.parties() as u64)
+        let parties = self.channel.parties() as u64;
+        cost::of(operation, parties, self.supply.guards())
     }
 
     fn share(
@@ -300,8 +307,7 @@ impl Protocol for Additive {
     }
 
     fn rectify(&mut self, x: Parts, compared: Compared, out: PartsMut) -> Result<Option<Tally>> {
-        steps::rectify(self, x, compared.without_guard(), out)?;
-        Ok(None)
+        self.rectified(only(x), compared, only_mut(out))
     }
 
     fn rectified_affine(
@@ -314,11 +320,11 @@ impl Protocol for Additive {
     }
 
     fn guards(&self) -> bool {
-        false
+        self.supply.guards()
     }
 
-    fn in_range(&mut self, _: &[Tally]) -> Result<Bits> {
-        unreachable!("no comparison is guarded here")
+    fn in_range(&mut self, tallies: &[Tally]) -> Result<Bits> {
+        self.tallies_in_range(tallies)
     }
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {

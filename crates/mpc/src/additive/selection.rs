@@ -3,31 +3,53 @@
 //! **Computes** b·x for shared b and x. From a correlation of a bit [β] with the ring elements [β], [a],
 //! [βa], all open v = b ⊕ β and e = x − a. Then b = v + (1 − 2v)β, so
 //! b·x = v·x + (1 − 2v)(e·β + βa). One round, 65 bits. For the bit alone: b = v + (1 − 2v)β, one round,
-//! 1 bit (daBits; Rotaru, Wood 2019).
+//! 1 bit (daBits; Rotaru, Wood 2019). A guarded selection has columns of a's upper bits besides, which what is open
+//! goes into ([`super::guard`]).
 //!
 //! **Simulation.** v is masked by β, e by a.
 
+use super::guard::Guard;
 use super::{Additive, planes};
 use crate::bits::{bit_at, flip, one_plane};
 use crate::correlations::drawn::{RingBits, Selections};
 use crate::correlations::once::{Column, Hidden, Mask};
 use crate::dense;
 use crate::group::Group;
-use crate::{Bits, Result, blocks};
+use crate::{Bits, Result, Tally, blocks};
 
 impl Additive {
     pub(super) fn bit_times_word(&mut self, bit: &Bits, x: &[u64], out: &mut [u64]) -> Result<()> {
         let n = one_plane(bit);
         self.channel.begin_of("bit product", n, &[]);
+        self.select(bit, x, None, out).map(drop)
+    }
+
+    /// bit · x, as part of the step that is under way, and what a guard of x takes of it.
+    pub(super) fn select(
+        &mut self,
+        bit: &Bits,
+        x: &[u64],
+        guard: Option<Guard>,
+        out: &mut [u64],
+    ) -> Result<Option<Tally>> {
+        let n = one_plane(bit);
         if n == 0 {
-            return Ok(());
+            return Ok(None);
         }
+        let (selections, columns) = match guard {
+            None => (self.supply.selections(n)?, None),
+            Some(guard) => {
+                let Guard { below, reach } = guard;
+                let guarded = self.supply.guarded_selections(below, reach, n)?;
+                (guarded.selections, Some((guard, guarded.guard)))
+            }
+        };
         let Selections {
             bit: mask,
             a,
             word,
             chosen,
-        } = self.supply.selections(n)?;
+        } = selections;
         let (words, _) = Mask::hide([a], |[a]| Group::Additive.difference(x, a));
         let (v, e) = self.open_both(hidden(bit, mask), words)?;
         let v = &v[..];
@@ -45,7 +67,7 @@ impl Additive {
                 },
             );
         });
-        Ok(())
+        Ok(columns.map(|(guard, columns)| self.counted(guard, &e, columns)))
     }
 
     /// Opens bits and words in one round.

@@ -85,6 +85,10 @@ impl Source for Dealt {
         self.channel.meter().totals()
     }
 
+    fn guards(&self) -> bool {
+        true
+    }
+
     fn most_ahead(&self) -> usize {
         1 << 22
     }

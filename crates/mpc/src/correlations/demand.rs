@@ -1,6 +1,6 @@
 //! What a session asked of its source of correlations, to be made again ahead of later sessions.
 
-use super::job::{ENCODED, Job, VERSION};
+use super::job::{ENCODED, GUARDED, Job, VERSION};
 use crate::{Error, Result};
 use std::fmt::Write as _;
 
@@ -41,11 +41,16 @@ impl Demand {
         self.jobs.is_empty()
     }
 
+    /// The version of the encoding that has all its jobs.
+    pub(crate) fn version(&self) -> u32 {
+        self.jobs.iter().map(Job::version).max().unwrap_or(VERSION)
+    }
+
     /// As text: a line for each job.
     #[must_use]
     pub fn to_text(&self) -> String {
         let [title, ahead] = TITLE;
-        let mut text = format!("{title}{VERSION}{ahead}{}\n", self.most_ahead);
+        let mut text = format!("{title}{}{ahead}{}\n", self.version(), self.most_ahead);
         for job in &self.jobs {
             let words = job.encode();
             let used = words.iter().rposition(|word| *word != 0).unwrap_or(0) + 1;
@@ -74,10 +79,10 @@ impl Demand {
             .next()
             .and_then(parse_title)
             .ok_or_else(|| wrong(1, "is not its title"))?;
-        if version != VERSION {
+        if !(VERSION..=GUARDED).contains(&version) {
             return Err(wrong(
                 1,
-                &format!("says version {version}, where this release reads version {VERSION}"),
+                &format!("says version {version}, where this release reads {VERSION} to {GUARDED}"),
             ));
         }
         let mut demand = Self::new(ahead);
@@ -89,7 +94,10 @@ impl Demand {
                 .filter(|words| words.len() <= ENCODED)
                 .ok_or_else(|| wrong(at + 2, "is not a row of numbers"))?;
             words.resize(ENCODED, 0);
-            let job = Job::decode(&words).map_err(|_| wrong(at + 2, "asks for what cannot be"))?;
+            let job = Job::decode(&words)
+                .ok()
+                .filter(|job| job.version() <= version)
+                .ok_or_else(|| wrong(at + 2, "asks for what cannot be"))?;
             if demand.jobs.len() == MOST_JOBS {
                 return Err(wrong(at + 2, "is one too many"));
             }
@@ -101,7 +109,7 @@ impl Demand {
     /// Names the jobs, for parties to compare.
     pub(crate) fn digest(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&VERSION.to_le_bytes());
+        hasher.update(&self.version().to_le_bytes());
         hasher.update(&(self.most_ahead as u64).to_le_bytes());
         for word in self.jobs.iter().flat_map(Job::encode) {
             hasher.update(&word.to_le_bytes());
@@ -146,6 +154,16 @@ mod tests {
     }
 
     #[test]
+    fn a_demand_of_guards_is_of_the_version_that_has_them() {
+        let text = "tacit demand, version 2, ahead 9\n0 40 8\n0 40 9 16 a\n";
+        let read = Demand::parse(text).unwrap();
+        assert_eq!((read.to_text(), read.version()), (text.to_owned(), GUARDED));
+        let without = text.replace("0 40 9 16 a\n", "");
+        let read = Demand::parse(&without).unwrap();
+        assert_eq!(read.to_text(), without.replace("version 2", "version 1"));
+    }
+
+    #[test]
     fn what_is_no_demand_is_refused_with_its_line() {
         let good = "tacit demand, version 1, ahead 9\n0 40 8\n".to_owned();
         assert!(Demand::parse(&good).is_ok());
@@ -153,13 +171,14 @@ mod tests {
             (String::new(), "line 1"),
             (good.replace("ahead 9", "ahead x"), "line 1"),
             (
-                good.replace("version 1", "version 2"),
-                "version 2, where this release reads version 1",
+                good.replace("version 1", "version 3"),
+                "version 3, where this release reads 1 to 2",
             ),
             (good.replace("0 40 8", "0 41 8"), "line 2"),
             (good.replace("0 40 8", "0 40 g"), "line 2"),
             (format!("{good}{}\n", "0 ".repeat(30)), "line 3"),
             (format!("{good}7\n"), "line 3"),
+            (format!("{good}0 40 9 16 a\n"), "line 3"),
         ] {
             let message = Demand::parse(&text).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");

@@ -74,6 +74,19 @@ pub(crate) struct Selections {
     pub chosen: Column,
 }
 
+/// [`Kind::GuardedSelections`].
+pub(crate) struct GuardedSelections {
+    pub selections: Selections,
+    pub guard: GuardColumns,
+}
+
+/// Of the upper bits c of what hides the number that is selected.
+pub(crate) struct GuardColumns {
+    pub upper: Column,
+    /// c(c + 1).
+    pub both: Column,
+}
+
 /// Of a bilinear map: the masks that are new, and the product of both operands' masks.
 pub(crate) struct MaskedProduct {
     pub x: Option<Mask>,
@@ -175,6 +188,28 @@ impl Supply {
             a: Mask::drawn(a),
             word: Column::drawn(word),
             chosen: Column::drawn(chosen),
+        })
+    }
+
+    pub fn guarded_selections(
+        &mut self,
+        below: u32,
+        reach: u32,
+        n: usize,
+    ) -> Result<GuardedSelections> {
+        let kind = Kind::GuardedSelections { below, reach };
+        let [bit, a, word, chosen, upper, both] = self.take(kind, n)?;
+        Ok(GuardedSelections {
+            selections: Selections {
+                bit: Mask::drawn(bit),
+                a: Mask::drawn(a),
+                word: Column::drawn(word),
+                chosen: Column::drawn(chosen),
+            },
+            guard: GuardColumns {
+                upper: Column::drawn(upper),
+                both: Column::drawn(both),
+            },
         })
     }
 

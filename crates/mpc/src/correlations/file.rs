@@ -27,7 +27,7 @@
 //! together with its private key.
 
 use super::Source;
-use super::job::{Job, VERSION};
+use super::job::{GUARDED, Job, VERSION};
 use crate::sealed::{Reader, Writer};
 use crate::{Error, Result};
 use net::{Channel, Reading};
@@ -86,9 +86,9 @@ impl Stored {
         let reader = Reader::open(&place.path, place.secret.as_bytes())?;
         reader.check_party(channel.party() as u32, channel.parties() as u32)?;
         let content = reader.header().content;
-        if content != VERSION {
+        if !(VERSION..=GUARDED).contains(&content) {
             let reason = format!(
-                "its records are of version {content}, where this release reads version {VERSION}; make new \
+                "its records are of version {content}, where this release reads {VERSION} to {GUARDED}; make new \
                  correlations with `tacit correlations make`"
             );
             return Err(unfit(&place.path, &reason));
@@ -191,6 +191,11 @@ impl Source for Stored {
 
     fn reading(&self) -> Reading {
         self.channel.meter().totals()
+    }
+
+    /// As in the session that was recorded, whose jobs these are.
+    fn guards(&self) -> bool {
+        self.reader.header().content == GUARDED
     }
 
     fn most_ahead(&self) -> usize {

@@ -5,8 +5,10 @@ use crate::leaves::Wanted;
 use crate::{Bilinear, Error, Name, Result};
 use ring::convolution::Convolution;
 
-/// Version of the encoding. Recorded demands and files of correlations say which one they hold.
+/// Versions of the encoding. Recorded demands and files of correlations say which one they hold: the later one, if
+/// comparisons are guarded.
 pub(crate) const VERSION: u32 = 1;
+pub(crate) const GUARDED: u32 = 2;
 
 /// Words of an encoded job.
 pub(crate) const ENCODED: usize = 24;
@@ -72,6 +74,17 @@ impl Origin {
 }
 
 impl Job {
+    /// The version of the encoding that has it.
+    pub fn version(&self) -> u32 {
+        match self {
+            Self::Batch {
+                kind: Kind::GuardedSelections { .. },
+                ..
+            } => GUARDED,
+            _ => VERSION,
+        }
+    }
+
     /// Elements of each of its columns, with their shapes: uniform ones, then derived ones.
     pub fn columns(&self) -> (Vec<SizedColumn>, Vec<SizedColumn>) {
         match self {
@@ -176,6 +189,7 @@ fn encode_kind(kind: Kind) -> (u64, [u64; 2]) {
         Kind::Truncations { bits } => (6, [bits.into(), 0]),
         Kind::CrossBits { bits } => (7, [bits.into(), 0]),
         Kind::Selections => (8, [0, 0]),
+        Kind::GuardedSelections { below, reach } => (9, [below.into(), reach.into()]),
     }
 }
 
@@ -213,6 +227,13 @@ fn decode_kind(words: &[u64]) -> Option<Kind> {
             bits: within(1..=61, first)? as u32,
         },
         8 => Kind::Selections,
+        9 => {
+            let below = within(2..=62, first)? as u32;
+            Kind::GuardedSelections {
+                below,
+                reach: within(2..=u64::from(64 - below), second)? as u32,
+            }
+        }
         _ => return None,
     })
 }
@@ -306,6 +327,7 @@ mod tests {
             dilation: [1, 2],
         };
         let monomials = |wanted, positions| Kind::RingWithMonomials { wanted, positions };
+        let guarded = |below, reach| Kind::GuardedSelections { below, reach };
         let kinds = [
             Kind::Triples,
             Kind::Squares,
@@ -317,6 +339,9 @@ mod tests {
             Kind::Truncations { bits: 61 },
             Kind::CrossBits { bits: 1 },
             Kind::Selections,
+            guarded(2, 62),
+            guarded(22, 10),
+            guarded(62, 2),
         ];
         let mut jobs: Vec<Job> = kinds.map(|kind| Job::Batch { kind, n: 128 }).into();
         for map in [
@@ -356,6 +381,8 @@ mod tests {
         }
         for bits in 1..=61 {
             kinds.extend([Kind::Truncations { bits }, Kind::CrossBits { bits }]);
+            let (below, reach) = (bits + 1, 63 - bits);
+            kinds.push(Kind::GuardedSelections { below, reach });
             let (wanted, positions) = (Wanted::Carry, bits as usize + 2);
             kinds.push(Kind::RingWithMonomials { wanted, positions });
         }
@@ -364,6 +391,27 @@ mod tests {
             let most = most_at_once(kind);
             assert!(accepted(most), "{most} of {kind:?}");
             assert!(!accepted(2 * most), "{} of {kind:?}", 2 * most);
+        }
+    }
+
+    #[test]
+    fn guards_look_at_no_more_bits_than_there_are() {
+        let decoded = |below, reach| {
+            let mut words = [0, 64, 9, below, reach].to_vec();
+            words.resize(ENCODED, 0);
+            Job::decode(&words).is_ok()
+        };
+        for (below, reach, fits) in [
+            (2, 62, true),
+            (2, 63, false),
+            (1, 10, false),
+            (62, 2, true),
+            (62, 1, false),
+            (63, 2, false),
+            (22, 10, true),
+            (u64::MAX, 2, false),
+        ] {
+            assert_eq!(decoded(below, reach), fits, "{reach} bits above {below}");
         }
     }
 

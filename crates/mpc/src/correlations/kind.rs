@@ -49,6 +49,13 @@ pub enum Kind {
     },
     /// A bit β and a ring element a; β as a ring element, βa.
     Selections,
+    /// The same; then, of `reach` bits, c = a >> below and c(c + 1), for the guard of what is selected.
+    GuardedSelections {
+        /// Bits below those that are looked at, 2 to 62.
+        below: u32,
+        /// Bits that are looked at, 2 to 64 − below.
+        reach: u32,
+    },
 }
 
 impl fmt::Display for Kind {
@@ -72,6 +79,12 @@ impl fmt::Display for Kind {
             Self::Truncations { bits } => write!(f, "truncations by {bits} bits"),
             Self::CrossBits { bits } => write!(f, "products of two parties' bits, of {bits} bits"),
             Self::Selections => write!(f, "selections"),
+            Self::GuardedSelections { below, reach } => {
+                write!(
+                    f,
+                    "selections, guarded by {reach} bits above the lowest {below}"
+                )
+            }
         }
     }
 }
@@ -115,7 +128,9 @@ impl Kind {
             Self::RingWithMonomials { wanted, positions } => {
                 vec![Shape::Words(Leaves::new(wanted, positions).width() as u32)]
             }
-            Self::Selections => vec![Shape::Planes(1), Shape::Words(64)],
+            Self::Selections | Self::GuardedSelections { .. } => {
+                vec![Shape::Planes(1), Shape::Words(64)]
+            }
         }
     }
 
@@ -131,6 +146,9 @@ impl Kind {
             Self::Truncations { bits } => vec![Shape::Words(64), Shape::Words(bits)],
             Self::CrossBits { bits } => vec![Shape::Words(bits)],
             Self::Selections => vec![Shape::Words(64); 2],
+            Self::GuardedSelections { reach, .. } => {
+                [[Shape::Words(64); 2], [Shape::Words(reach); 2]].concat()
+            }
         }
     }
 
@@ -189,6 +207,11 @@ impl Kind {
                 let bits = as_words(&free[0]);
                 let chosen = products(&bits, &free[1], u64::wrapping_mul);
                 vec![bits, chosen]
+            }
+            Self::GuardedSelections { below, .. } => {
+                let upper: Vec<u64> = free[1].iter().map(|a| a >> below).collect();
+                let both = products(&upper, &upper, |c, _| c.wrapping_mul(c.wrapping_add(1)));
+                [Self::Selections.derive(free), vec![upper, both]].concat()
             }
         }
     }

@@ -43,6 +43,9 @@ pub(crate) trait Source: Send {
     /// What it has sent and waited for so far.
     fn reading(&self) -> net::Reading;
 
+    /// Whether it makes what guards of comparisons take.
+    fn guards(&self) -> bool;
+
     /// Words of a batch that is made ahead of need at most.
     fn most_ahead(&self) -> usize;
 }

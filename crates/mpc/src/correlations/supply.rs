@@ -45,6 +45,7 @@ pub(crate) struct Supply {
     failure: Arc<Mutex<Option<Error>>>,
     patience: Patience,
     most_ahead: usize,
+    guards: bool,
     demand: Option<RefCell<Demand>>,
     reading: Arc<Mutex<Reading>>,
     pools: HashMap<Kind, Pool>,
@@ -130,6 +131,7 @@ impl Supply {
         let (requests, incoming) = mpsc::channel::<Request>();
         let reading = Arc::new(Mutex::new(source.reading()));
         let (readings, most_ahead) = (Arc::clone(&reading), source.most_ahead());
+        let guards = source.guards();
         let failure = Arc::new(Mutex::new(None));
         let ended = Arc::clone(&failure);
         let end = patience.clone();
@@ -159,6 +161,7 @@ impl Supply {
             failure,
             patience,
             most_ahead,
+            guards,
             demand: record.then(|| RefCell::new(Demand::new(most_ahead))),
             reading,
             pools: HashMap::new(),
@@ -186,6 +189,11 @@ impl Supply {
     /// What the source has sent and waited for so far.
     pub fn reading(&self) -> Reading {
         *self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the source makes what guards of comparisons take.
+    pub fn guards(&self) -> bool {
+        self.guards
     }
 
     /// How long computing has waited for correlations.
@@ -375,6 +383,10 @@ mod tests {
             Reading::default()
         }
 
+        fn guards(&self) -> bool {
+            false
+        }
+
         fn most_ahead(&self) -> usize {
             1 << 16
         }
@@ -434,6 +446,10 @@ mod tests {
 
         fn reading(&self) -> Reading {
             Reading::default()
+        }
+
+        fn guards(&self) -> bool {
+            false
         }
 
         fn most_ahead(&self) -> usize {

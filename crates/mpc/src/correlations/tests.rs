@@ -91,6 +91,10 @@ fn low(bits: u32) -> u64 {
 
 fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
     let mut kinds = KINDS.to_vec();
+    if name == "dealer" {
+        let guarded = |(below, reach)| Kind::GuardedSelections { below, reach };
+        kinds.extend([(2, 62), (22, 10), (62, 2)].map(guarded));
+    }
     if parties == 2 {
         kinds.extend([Kind::CrossBits { bits: 16 }, Kind::CrossBits { bits: 61 }]);
     }
@@ -152,6 +156,33 @@ fn maps(parties: usize) -> Vec<Bilinear> {
         maps.push(matrix(1, 260, 260, 2));
     }
     maps
+}
+
+#[test]
+fn transfers_make_nothing_for_guards() {
+    let kind = Kind::GuardedSelections {
+        below: 22,
+        reach: 10,
+    };
+    let settings = Settings {
+        protocol: "additive".to_owned(),
+        source: Some("ot".to_owned()),
+        ..Settings::default()
+    };
+    let meshes = net::memory::mesh(2, Duration::from_secs(120));
+    thread::scope(|scope| {
+        for mesh in meshes {
+            let settings = &settings;
+            scope.spawn(move || {
+                let opening = settings.opening(&mesh).unwrap();
+                let mut source = opening.source(Patience::default()).unwrap();
+                assert!(!source.guards());
+                let error = source.make(&Job::Batch { kind, n: 64 }).unwrap_err();
+                assert!(error.to_string().contains("by a dealer alone"), "{error}");
+                mesh.close().unwrap();
+            });
+        }
+    });
 }
 
 /// Each map with new masks, with either mask kept and used twice more, and with both.

@@ -21,9 +21,9 @@
 use super::Replicated;
 use super::leaves::Summands;
 use super::roles::{MaskWords, Masks, Ranges, field};
-use crate::blocks::{self, BLOCK};
+use crate::blocks;
 use crate::leaves::{Leaves, Wanted};
-use crate::range::{SUMS, Tally};
+use crate::range::{SUMS, Tally, count};
 use crate::tree::conjunction;
 use crate::{Bits, Result};
 use ring::pack::{pack_low, packed_words, unpack_low};
@@ -253,23 +253,4 @@ impl Guard {
 /// (v + 2^(b−1)) ≫ b.
 fn upper(v: u64, below: u32) -> u64 {
     v.wrapping_add(1 << (below - 1)) >> below
-}
-
-/// Adds a block of numbers to the sums that their coins name.
-#[inline(always)]
-fn count(
-    sums: &Mutex<[u64; SUMS]>,
-    coins: &Reserved,
-    start: usize,
-    numbers: &[u64],
-    drawn: &mut [u64; BLOCK],
-) {
-    let drawn = &mut drawn[..numbers.len()];
-    coins.fill(start, drawn);
-    let mut mine = [0; SUMS];
-    Tally::add(&mut mine, drawn, numbers);
-    let mut sums = sums.lock().unwrap_or_else(PoisonError::into_inner);
-    for (sum, mine) in sums.iter_mut().zip(&mine) {
-        *sum = sum.wrapping_add(*mine);
-    }
 }

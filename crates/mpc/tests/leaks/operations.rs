@@ -88,11 +88,11 @@ pub const OPERATIONS: [(&str, Operation); 23] = [
     ("three products with a named operand", thrice),
     ("truncate", |p, inputs| inputs.x.truncated(p, 16).map(drop)),
     ("affine map of two terms and an addend", |p, inputs| {
-        affine(p, inputs, |p, sum, out| p.affine(sum, out))
+        affine(p, inputs, 2, |p, sum, out| p.affine(sum, out))
     }),
     ("rectified affine map, guarded", |p, inputs| {
         let compared = Compared::guarded(24, 10)?;
-        affine(p, inputs, |p, sum, out| {
+        affine(p, inputs, 1, |p, sum, out| {
             p.rectified_affine(sum, compared, out).map(drop)
         })
     }),
@@ -146,23 +146,24 @@ fn multiply(p: &mut dyn Protocol, inputs: &Inputs, truncate: Option<Shift>) -> R
         .map(drop)
 }
 
-/// x·x' + x·x' + x, elsewhere in memory each.
+/// x·x' for each term, elsewhere in memory each, and x.
 fn affine(
     p: &mut dyn Protocol,
     inputs: &Inputs,
+    terms: usize,
     work: impl FnOnce(&mut dyn Protocol, &Affine, PartsMut) -> Result<()>,
 ) -> Result<()> {
     let n = inputs.n();
     let others = [inputs.first(n), inputs.first(n)];
     made(p, inputs, |p, x, out| {
         let others = others.each_ref().map(Shared::slices);
-        let terms = others.each_ref().map(|other| Term {
+        let all = others.each_ref().map(|other| Term {
             map: Bilinear::Elementwise { n },
             x: Operand::once(x),
             y: Operand::once(other),
         });
         let sum = Affine {
-            terms: &terms,
+            terms: &all[..terms],
             addend: Some(x),
             shift: Shift::new(16).expect("1 to 61 bits"),
         };
@@ -176,8 +177,9 @@ fn look(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
         return Ok(());
     }
     let sums = std::array::from_fn(|at| inputs.x.0[0][at]);
-    p.in_range(&[Tally::of(10, sums), Tally::of(10, sums)])
-        .map(drop)
+    // With the one for all, a whole number of words.
+    let tallies: Vec<Tally> = (0..63).map(|_| Tally::of(10, sums)).collect();
+    p.in_range(&tallies).map(drop)
 }
 
 /// A map of operands cut to its size.

@@ -233,7 +233,7 @@ fn records_of_another_version_are_refused() {
     let place = files.place(0);
     fs::remove_file(&place.path).unwrap();
     let mut header = header(0, 1);
-    header.content += 1;
+    header.content += 2;
     let mut writer = Writer::create(&place.path, place.secret.as_bytes(), &header).unwrap();
     writer.end_run().unwrap();
     writer.finish().unwrap();
@@ -241,7 +241,7 @@ fn records_of_another_version_are_refused() {
     let error = Stored::new(mesh.channel(1), &place).map(drop).unwrap_err();
     let text = error.to_string();
     assert!(
-        text.contains("its records are of version 2, where this release reads version 1"),
+        text.contains("its records are of version 3, where this release reads 1 to 2"),
         "{text}"
     );
 }

@@ -164,6 +164,10 @@ impl Transfer {
                 Ok(vec![plane, product.swap_remove(0).swap_remove(0)])
             }
             Kind::Selections => self.selections(n),
+            Kind::GuardedSelections { .. } => Err(Error::misuse(
+                "what guarded comparisons take is made by a dealer alone: make it with source \"dealer\", or record \
+                 the demand with the source that makes it",
+            )),
         }
     }
 }
@@ -206,6 +210,11 @@ impl Source for Transfer {
         self.channel.meter().totals()
     }
 
+    /// The upper bits of a sum take an adder, which is dearer than what guards save.
+    fn guards(&self) -> bool {
+        false
+    }
+
     fn most_ahead(&self) -> usize {
         1 << 18
     }
@@ -217,7 +226,11 @@ fn transfers(kind: Kind) -> usize {
         Kind::Triples | Kind::Squares | Kind::Truncations { .. } => 64,
         Kind::RingWithBits { width } => width,
         Kind::RingWithMonomials { positions, .. } => 2 * positions,
-        Kind::BitTriples { .. } | Kind::RingBits | Kind::CrossBits { .. } | Kind::Selections => 1,
+        Kind::BitTriples { .. }
+        | Kind::RingBits
+        | Kind::CrossBits { .. }
+        | Kind::Selections
+        | Kind::GuardedSelections { .. } => 1,
     }
 }
 
