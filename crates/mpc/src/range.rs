@@ -79,6 +79,16 @@ impl Compared {
         }
     }
 
+    /// How what is truncated by so many bits is compared beside that, and how many low bits of its summands are dropped
+    /// before: in all 64 bits, where too few would be left.
+    pub(crate) fn beside(self, dropped: u32) -> (Self, u32) {
+        if self.width + dropped as usize <= 64 {
+            (self, dropped)
+        } else {
+            (Self::proved(64), 0)
+        }
+    }
+
     /// Bits above width − 2 that a guard looks at in words of `bits` bits, if there is one. As many as there are see
     /// all numbers of |x| < 2^(bits−2).
     pub(crate) fn reach(&self, bits: usize) -> Option<u32> {

@@ -10,6 +10,7 @@
 //!
 //! **Simulation.** d, e and c are masked by a, b and r.
 
+use super::inputs::Low;
 use super::{Additive, planes};
 use crate::correlations::drawn::{BitFactor, BitTriples, RingWithBits};
 use crate::correlations::once::{Column, Hidden, Mask};
@@ -152,11 +153,18 @@ impl Additive {
     }
 
     /// Opens x − r mod 2^width.
-    pub(super) fn open_masked(&mut self, x: &[u64], r: Mask, width: u32) -> Result<Vec<u64>> {
+    fn open_masked(&mut self, x: &[u64], r: Mask, width: u32) -> Result<Vec<u64>> {
+        let opening = self.begin_masked(x, r, width)?;
+        self.0.round()?;
+        self.end_low(opening)
+    }
+
+    /// Sends x − r mod 2^width, to be opened.
+    pub(super) fn begin_masked(&mut self, x: &[u64], r: Mask, width: u32) -> Result<Low> {
         let (hidden, _) = Mask::hide([r], |[r]| {
             x.iter().zip(r).map(|(x, r)| x.wrapping_sub(*r)).collect()
         });
-        self.open_low(hidden, width)
+        self.begin_low(hidden, width)
     }
 }
 

@@ -14,6 +14,8 @@
 //! masked factors ([`super::binary`]).
 
 use super::Additive;
+use super::inputs::Low;
+use crate::correlations::once::Column;
 use crate::leaves::{Leaves, Wanted};
 use crate::tree::{conjunction, top_carry};
 use crate::{Bits, Result};
@@ -26,8 +28,7 @@ impl Additive {
         );
         self.channel.begin_of("sign", x.len(), &[width as u64]);
         let leaves = self.leaves(Wanted::Carry, x, width, 0)?;
-        let groups = Leaves::new(Wanted::Carry, width - 1).groups();
-        top_carry(&leaves, groups, &mut |joins| self.join_planes(joins))
+        self.sign_of_leaves(&leaves)
     }
 
     pub(super) fn is_zero(&mut self, x: &[u64], width: usize) -> Result<Bits> {
@@ -46,24 +47,68 @@ impl Additive {
         width: usize,
         less: u64,
     ) -> Result<Bits> {
-        let n = x.len();
+        let evaluation = self.begin_leaves(wanted, x, width)?;
+        if !x.is_empty() {
+            self.0.round()?;
+        }
+        self.end_leaves(evaluation, less)
+    }
+
+    /// Sends what is opened of x: as part of the step that is under way.
+    pub(super) fn begin_leaves(
+        &mut self,
+        wanted: Wanted,
+        x: &[u64],
+        width: usize,
+    ) -> Result<Evaluation> {
         let positions = if wanted == Wanted::Carry {
             width - 1
         } else {
             width
         };
         let leaves = Leaves::new(wanted, positions);
-        if n == 0 {
-            return Ok(Bits::new(leaves.outputs(), 0, vec![Vec::new()]));
+        if x.is_empty() {
+            return Ok(Evaluation {
+                leaves,
+                opening: None,
+            });
         }
-        let masks = self.supply.ring_with_monomials(wanted, positions, n)?;
-        let mut public = self.open_masked(x, masks.r, width as u32)?;
+        let masks = self
+            .supply
+            .ring_with_monomials(wanted, positions, x.len())?;
+        let opening = self.begin_masked(x, masks.r, width as u32)?;
+        Ok(Evaluation {
+            leaves,
+            opening: Some((opening, masks.monomials)),
+        })
+    }
+
+    /// The groups' bits of r + (c − less), in the round after.
+    pub(super) fn end_leaves(&mut self, evaluation: Evaluation, less: u64) -> Result<Bits> {
+        let Evaluation { leaves, opening } = evaluation;
+        let Some((opening, monomials)) = opening else {
+            return Ok(Bits::new(leaves.outputs(), 0, vec![Vec::new()]));
+        };
+        let mut public = self.end_low(opening)?;
         if less > 0 {
             public.iter_mut().for_each(|c| *c = c.wrapping_sub(less));
         }
         // They are evaluated where they lie.
-        let mut monomials = masks.monomials.into_words();
+        let mut monomials = monomials.into_words();
         let bits = leaves.evaluate(&mut monomials, &public, self.is_first());
-        Ok(Bits::new(leaves.outputs(), n, vec![bits]))
+        Ok(Bits::new(leaves.outputs(), public.len(), vec![bits]))
     }
+
+    /// The carry tree, over bits of leaves of which the top carry is wanted.
+    pub(super) fn sign_of_leaves(&mut self, bits: &Bits) -> Result<Bits> {
+        // Generate bits of all groups, propagate bits of all but one.
+        let groups = bits.width().div_ceil(2);
+        top_carry(bits, groups, &mut |joins| self.join_planes(joins))
+    }
+}
+
+/// Leaves under way: what is being opened, and the monomials that it is evaluated with, unless there is nothing.
+pub(super) struct Evaluation {
+    leaves: Leaves,
+    opening: Option<(Low, Column)>,
 }

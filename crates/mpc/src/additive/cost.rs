@@ -66,7 +66,15 @@ pub fn of(operation: Operation, parties: u64, guards: bool) -> Cost {
                 n,
                 shift,
             };
-            of(sum, parties, guards) + of(Operation::Rectify { n, compared }, parties, guards)
+            let sum = of(sum, parties, guards);
+            if parties > 2 {
+                return sum + of(Operation::Rectify { n, compared }, parties, guards);
+            }
+            let width = compared.with_guards(guards).beside(shift.bits()).0.width() as u64;
+            let mut sign = of(Operation::Sign { n, width }, parties, guards);
+            // It begins beside the truncation.
+            sign.rounds -= 1;
+            sum + sign + of(Operation::BitMultiply { n }, parties, guards)
         }
         Operation::Rectify { n, compared } => {
             let width = compared.with_guards(guards).width() as u64;

@@ -13,6 +13,7 @@ use crate::correlations::once::Hidden;
 use crate::dense;
 use crate::group::Group;
 use crate::{Bits, Recipient, Result};
+use ring::pack::{pack_low, packed_words, unpack_low};
 use ring::planes::words_of;
 
 impl Additive {
@@ -99,28 +100,32 @@ impl Additive {
         self.exchange(group, share, to)
     }
 
-    /// Opens words that a mask hides already, to all; each counts with its low `bits` only.
-    pub(super) fn open_low(&mut self, hidden: Hidden, bits: u32) -> Result<Vec<u64>> {
+    /// Sends words that a mask hides already, to be opened to all; each counts with its low `bits` only.
+    pub(super) fn begin_low(&mut self, hidden: Hidden, bits: u32) -> Result<Low> {
+        let share = hidden.into_message();
         if bits == 64 {
-            return self.open(Group::Additive, hidden);
+            self.send_to_all(&share, Recipient::All)?;
+        } else {
+            self.send_to_all(&packed(&share, bits), Recipient::All)?;
         }
-        let mut share = hidden.into_message();
+        Ok(Low { share, bits })
+    }
+
+    /// What is open of them, in the round after.
+    pub(super) fn end_low(&mut self, Low { mut share, bits }: Low) -> Result<Vec<u64>> {
         let n = share.len();
-        let mut packed = vec![0; ring::pack::packed_words(n, bits)];
-        ring::pack::pack_low(&share, bits, &mut packed);
-        self.send_to_all(&packed, Recipient::All)?;
-        self.0.round()?;
-        let mut theirs = vec![0; n];
+        let mut theirs = vec![0; if bits == 64 { 0 } else { n }];
         for peer in self.peers() {
-            let received = self.channel.receive(peer, packed.len())?;
-            ring::pack::unpack_low(&received, bits, &mut theirs);
-            Group::Additive.add(&mut share, &theirs);
+            let received = self.channel.receive(peer, packed_words(n, bits))?;
+            if bits == 64 {
+                Group::Additive.add(&mut share, &received);
+            } else {
+                unpack_low(&received, bits, &mut theirs);
+                Group::Additive.add(&mut share, &theirs);
+            }
         }
         #[cfg(feature = "mutation")]
-        {
-            ring::pack::pack_low(&share, bits, &mut packed);
-            self.show(&packed);
-        }
+        self.show(&packed(&share, bits));
         Ok(share)
     }
 
@@ -167,4 +172,17 @@ impl Additive {
         let me = self.channel.party();
         (0..self.channel.parties()).filter(move |peer| *peer != me)
     }
+}
+
+/// Words that are being opened.
+pub(super) struct Low {
+    share: Vec<u64>,
+    bits: u32,
+}
+
+/// The low bits of words, as they travel.
+fn packed(words: &[u64], bits: u32) -> Vec<u64> {
+    let mut packed = vec![0; packed_words(words.len(), bits)];
+    pack_low(words, bits, &mut packed);
+    packed
 }

@@ -41,8 +41,8 @@ use crate::correlations::supply::Supply;
 use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
     Affine, Bilinear, Bits, Compared, Correlated, Cost, Error, Join, Name, Next, Operand,
-    Operation, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel, Trust,
-    keys, steps,
+    Operation, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, Term, ThreatModel,
+    Trust, keys, steps,
 };
 use net::{Channel, Reading};
 use products::Masked;
@@ -241,7 +241,7 @@ impl Protocol for Additive {
         let out = only_mut(out);
         self.channel
             .begin_of(map.name(), out.len(), &map.parameters(truncate));
-        self.product(map, &x, &y, out)?;
+        self.products(&[Term { map: *map, x, y }], out)?;
         if let Some(shift) = truncate {
             let product = out.to_vec();
             self.truncate_split(&product, shift, out)?;
@@ -250,7 +250,11 @@ impl Protocol for Additive {
     }
 
     fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()> {
-        steps::affine(self, sum, out)
+        let out = only_mut(out);
+        self.channel
+            .begin_of(sum.name(), out.len(), &sum.parameters());
+        let total = self.summed(sum)?;
+        self.truncate_split(&total, sum.shift, out)
     }
 
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
@@ -316,7 +320,10 @@ impl Protocol for Additive {
         compared: Compared,
         out: PartsMut,
     ) -> Result<Option<Tally>> {
-        steps::rectified_affine(self, sum, compared, out)
+        if self.channel.parties() > 2 {
+            return steps::rectified_affine(self, sum, compared, out);
+        }
+        self.rectified_sum(sum, compared, only_mut(out))
     }
 
     fn guards(&self) -> bool {

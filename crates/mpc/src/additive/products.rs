@@ -11,17 +11,19 @@
 //! stands for the same value ([`crate::Operand`]). So this mask is kept on purpose, beside what it has hidden
 //! ([`Masked`]); all other words of the source are used once, by their types ([`crate::correlations::once`]).
 //!
+//! **Sums** of maps ([`crate::Affine`]) are opened together: one round, whatever the number of maps.
+//!
 //! **Squares:** one mask and one opening: x² = E(x + a) + a².
 //!
 //! **Simulation.** E and D are masked by a and b; each new mask hides one operand.
 
 use super::{Additive, only};
 use crate::blocks;
-use crate::correlations::drawn::{MaskedProduct, Squares, Triples};
+use crate::correlations::drawn::{Squares, Triples};
 use crate::correlations::job::Origin;
-use crate::correlations::once::{Column, Mask};
+use crate::correlations::once::{Column, Hidden, Mask};
 use crate::group::Group;
-use crate::{Bilinear, Error, Operand, Result};
+use crate::{Affine, Bilinear, Error, Operand, Result, Term, affine};
 
 /// An operand whose masked value is open: x − a, and this party's share of a, which has hidden its value and hides no
 /// other. A named operand's goes into one product after another.
@@ -30,58 +32,103 @@ pub(super) struct Masked {
     mask: Vec<u64>,
 }
 
+/// What a product needs once its masked operands are open.
+enum Begun {
+    /// Of pairs of words.
+    Each { b: Column, product: Column },
+    /// Of words with themselves.
+    Square { a: Column, square: Column },
+    /// Of any operands: the masks of those that are masked now.
+    Masked {
+        masks: [Option<Column>; 2],
+        product: Column,
+    },
+}
+
 impl Additive {
-    pub(super) fn product(
-        &mut self,
-        map: &Bilinear,
-        x: &Operand,
-        y: &Operand,
-        out: &mut [u64],
-    ) -> Result<()> {
-        let (left, right, _) = map.lengths();
-        if out.is_empty() || left == 0 || right == 0 {
-            // A sum of no products.
-            out.fill(0);
-            return Ok(());
+    /// The sum of all maps. A sum of no products is zero.
+    pub(super) fn products(&mut self, terms: &[Term], out: &mut [u64]) -> Result<()> {
+        let (mut begun, mut hidden) = (Vec::with_capacity(terms.len()), Vec::new());
+        let mut before = Vec::with_capacity(2 * terms.len());
+        for term in terms {
+            let (left, right, n) = term.map.lengths();
+            if n > 0 && left > 0 && right > 0 {
+                let (message, product) = self.begin(term, &mut before)?;
+                hidden.push(message);
+                begun.push((term, product));
+            }
         }
+        let mut lengths = Vec::with_capacity(hidden.len());
+        let message = match hidden.len() {
+            0 => {
+                out.fill(0);
+                return Ok(());
+            }
+            1 => hidden.swap_remove(0),
+            _ => Hidden::pack(hidden, |all| {
+                lengths.extend(all.iter().map(|words| words.len()));
+                all.concat()
+            }),
+        };
+        let opened = self.open(Group::Additive, message)?;
+        let mut rest = &opened[..];
+        for (at, (term, product)) in begun.into_iter().enumerate() {
+            let (mine, others) = rest.split_at(lengths.get(at).copied().unwrap_or(rest.len()));
+            rest = others;
+            if at == 0 {
+                self.end(term, product, mine, out);
+            } else {
+                let mut more = vec![0; out.len()];
+                self.end(term, product, mine, &mut more);
+                affine::add(out, &more);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is truncated of an affine map.
+    pub(super) fn summed(&mut self, sum: &Affine) -> Result<Vec<u64>> {
+        let mut total = vec![0; sum.elements()];
+        self.products(sum.terms, &mut total)?;
+        if let Some(addend) = sum.addend {
+            let bits = sum.shift.bits();
+            blocks::for_each(
+                [&mut total],
+                [only(addend)],
+                #[inline(always)]
+                |_, [total], [x]| {
+                    for i in 0..total.len() {
+                        total[i] = total[i].wrapping_add(x[i] << bits);
+                    }
+                },
+            );
+        }
+        Ok(total)
+    }
+
+    /// Draws a product's masks: what is to be opened, and what is needed then. `before` are the operands that are
+    /// masked before it in the same step.
+    fn begin<'t>(
+        &mut self,
+        Term { map, x, y }: &'t Term,
+        before: &mut Vec<&'t Operand<'t>>,
+    ) -> Result<(Hidden, Begun)> {
         if let (Bilinear::Elementwise { n }, None, None) = (map, x.name, y.name) {
             return if std::ptr::eq(only(x.parts), only(y.parts)) {
-                self.square(only(x.parts), out)
+                self.begin_square(only(x.parts))
             } else {
-                self.elementwise(*n, only(x.parts), only(y.parts), out)
+                self.begin_each(*n, only(x.parts), only(y.parts))
             };
         }
-        let origins = [self.origin(x, None)?, self.origin(y, Some(x))?];
-        let masks = self.supply.masked_product(map, origins[0], origins[1])?;
-        self.with_masks(map, x, y, masks, out)
-    }
-
-    /// Whether an operand's mask is new; `before` is the operand that is masked before it.
-    fn origin(&self, operand: &Operand, before: Option<&Operand>) -> Result<Origin> {
-        let Some(name) = operand.name else {
-            return Ok(Origin::Fresh);
+        let mut origin = |operand| {
+            let origin = self.origin(operand, before);
+            before.push(operand);
+            origin
         };
-        let kept = self.masked.get(&name).map(|masked| masked.mask.len());
-        let same = before.filter(|before| before.name == Some(name));
-        match kept.or(same.map(|before| only(before.parts).len())) {
-            None => Ok(Origin::Keep(name)),
-            Some(n) if n == only(operand.parts).len() => Ok(Origin::Kept(name)),
-            Some(n) => Err(Error::misuse(format!(
-                "operand {name} had {n} elements before; forget a name before it stands for another value"
-            ))),
-        }
-    }
-
-    fn with_masks(
-        &mut self,
-        map: &Bilinear,
-        x: &Operand,
-        y: &Operand,
-        masks: MaskedProduct,
-        out: &mut [u64],
-    ) -> Result<()> {
-        let x_is_new = masks.x.is_some();
-        let (hidden, [of_x, of_y]) = Mask::hide_new([masks.x, masks.y], |masks| {
+        let origins = [origin(x)?, origin(y)?];
+        let masks = self.supply.masked_product(map, origins[0], origins[1])?;
+        let product = masks.product;
+        let (hidden, masks) = Mask::hide_new([masks.x, masks.y], |masks| {
             let mut message = Vec::new();
             for (operand, mask) in [x, y].into_iter().zip(masks) {
                 if let Some(mask) = mask {
@@ -92,36 +139,62 @@ impl Additive {
             }
             message
         });
-        let mut left = self.open(Group::Additive, hidden)?;
-        let right = left.split_off(if x_is_new { only(x.parts).len() } else { 0 });
-        let new = [(x, of_x, left), (y, of_y, right)];
-        let once = new.map(|(operand, mask, opened)| {
-            let mask = mask?.into_words();
-            let masked = Masked { opened, mask };
-            match operand.name {
-                None => Some(masked),
-                Some(name) => {
-                    self.masked.insert(name, masked);
-                    None
-                }
-            }
-        });
-        let [of_x, of_y] = [(x, &once[0]), (y, &once[1])].map(|(operand, once)| {
-            let kept = || operand.name.and_then(|name| self.masked.get(&name));
-            once.as_ref()
-                .or_else(kept)
-                .expect("masked just now or before")
-        });
-        let terms = [
-            (only(x.parts), &of_y.opened[..]),
-            (&of_x.opened, &of_y.mask),
-        ];
-        map.evaluate(out, &terms);
-        Column::spend([masks.product], |[c]| Group::Additive.add(out, c));
-        Ok(())
+        Ok((hidden, Begun::Masked { masks, product }))
     }
 
-    fn elementwise(&mut self, n: usize, x: &[u64], y: &[u64], out: &mut [u64]) -> Result<()> {
+    /// A product from what is open of its operands.
+    fn end(&mut self, Term { map, x, y }: &Term, begun: Begun, opened: &[u64], out: &mut [u64]) {
+        let (masks, product) = match begun {
+            Begun::Each { b, product } => {
+                return end_each(only(x.parts), opened, [b, product], out);
+            }
+            Begun::Square { a, square } => {
+                return end_square(only(x.parts), opened, [a, square], out);
+            }
+            Begun::Masked { masks, product } => (masks, product),
+        };
+        let of_left = masks[0].as_ref().map_or(0, |_| only(x.parts).len());
+        let (left, right) = opened.split_at(of_left);
+        let mut once = [None, None];
+        let new = [(x, left), (y, right)].into_iter().zip(masks);
+        for (((operand, opened), mask), once) in new.zip(&mut once) {
+            match (operand.name, mask.map(Column::into_words)) {
+                (Some(name), Some(mask)) => {
+                    let opened = opened.to_vec();
+                    self.masked.insert(name, Masked { opened, mask });
+                }
+                (_, mask) => *once = mask.map(|mask| (opened, mask)),
+            }
+        }
+        let [of_x, of_y] = [(x, &once[0]), (y, &once[1])].map(|(operand, once)| match once {
+            Some((opened, mask)) => (*opened, &mask[..]),
+            None => {
+                let masked = operand.name.and_then(|name| self.masked.get(&name));
+                let Masked { opened, mask } = masked.expect("masked just now or before");
+                (&opened[..], &mask[..])
+            }
+        });
+        map.evaluate(out, &[(only(x.parts), of_y.0), (of_x.0, of_y.1)]);
+        Column::spend([product], |[c]| Group::Additive.add(out, c));
+    }
+
+    /// Whether an operand's mask is new; `before` are those that are masked before it.
+    fn origin(&self, operand: &Operand, before: &[&Operand]) -> Result<Origin> {
+        let Some(name) = operand.name else {
+            return Ok(Origin::Fresh);
+        };
+        let kept = self.masked.get(&name).map(|masked| masked.mask.len());
+        let same = before.iter().find(|before| before.name == Some(name));
+        match kept.or(same.map(|before| only(before.parts).len())) {
+            None => Ok(Origin::Keep(name)),
+            Some(n) if n == only(operand.parts).len() => Ok(Origin::Kept(name)),
+            Some(n) => Err(Error::misuse(format!(
+                "operand {name} had {n} elements before; forget a name before it stands for another value"
+            ))),
+        }
+    }
+
+    fn begin_each(&mut self, n: usize, x: &[u64], y: &[u64]) -> Result<(Hidden, Begun)> {
         let Triples { a, b, product } = self.supply.triples(n)?;
         let (hidden, [_, b]) = Mask::hide([a, b], |[a, b]| {
             let mut message = vec![0; 2 * n];
@@ -139,45 +212,48 @@ impl Additive {
             );
             message
         });
-        let opened = self.open(Group::Additive, hidden)?;
-        let (e, d) = opened.split_at(n);
-        Column::spend([b, product], |[b, product]| {
-            blocks::for_each(
-                [out],
-                [x, d, e, b, product],
-                #[inline(always)]
-                |_, [out], [x, d, e, b, c]| {
-                    for i in 0..x.len() {
-                        let both = x[i]
-                            .wrapping_mul(d[i])
-                            .wrapping_add(e[i].wrapping_mul(b[i]));
-                        out[i] = both.wrapping_add(c[i]);
-                    }
-                },
-            );
-        });
-        Ok(())
+        Ok((hidden, Begun::Each { b, product }))
     }
 
-    fn square(&mut self, x: &[u64], out: &mut [u64]) -> Result<()> {
-        let n = x.len();
-        let Squares { a, square } = self.supply.squares(n)?;
+    fn begin_square(&mut self, x: &[u64]) -> Result<(Hidden, Begun)> {
+        let Squares { a, square } = self.supply.squares(x.len())?;
         let (hidden, [a]) = Mask::hide([a], |[a]| Group::Additive.difference(x, a));
-        let opened = self.open(Group::Additive, hidden)?;
-        Column::spend([a, square], |[a, square]| {
-            blocks::for_each(
-                [out],
-                [x, &opened, a, square],
-                #[inline(always)]
-                |_, [out], [x, e, a, c]| {
-                    for i in 0..x.len() {
-                        out[i] = e[i]
-                            .wrapping_mul(x[i].wrapping_add(a[i]))
-                            .wrapping_add(c[i]);
-                    }
-                },
-            );
-        });
-        Ok(())
+        Ok((hidden, Begun::Square { a, square }))
     }
+}
+
+fn end_each(x: &[u64], opened: &[u64], columns: [Column; 2], out: &mut [u64]) {
+    let (e, d) = opened.split_at(x.len());
+    Column::spend(columns, |[b, product]| {
+        blocks::for_each(
+            [out],
+            [x, d, e, b, product],
+            #[inline(always)]
+            |_, [out], [x, d, e, b, c]| {
+                for i in 0..x.len() {
+                    let both = x[i]
+                        .wrapping_mul(d[i])
+                        .wrapping_add(e[i].wrapping_mul(b[i]));
+                    out[i] = both.wrapping_add(c[i]);
+                }
+            },
+        );
+    });
+}
+
+fn end_square(x: &[u64], opened: &[u64], columns: [Column; 2], out: &mut [u64]) {
+    Column::spend(columns, |[a, square]| {
+        blocks::for_each(
+            [out],
+            [x, opened, a, square],
+            #[inline(always)]
+            |_, [out], [x, e, a, c]| {
+                for i in 0..x.len() {
+                    out[i] = e[i]
+                        .wrapping_mul(x[i].wrapping_add(a[i]))
+                        .wrapping_add(c[i]);
+                }
+            },
+        );
+    });
 }

@@ -3,11 +3,23 @@
 //! Where the comparison is guarded, and the source makes what guards take, the selection's columns are those of a
 //! guarded one ([`super::guard`]): no more is sent or opened. Elsewhere guarded comparisons take 64 bits.
 //!
-//! **Rounds and bits:** those of the sign, and 1 round, 65 bits.
+//! **Beside the truncation** of z = Σ map(x, y) + addend·2^f between two parties, the sign begins at once: its opened
+//! word travels with the truncation's opened bit. Where w + f ≤ 64, each party shifts its share z_i by itself:
+//! (z_0 ≫ f) + (z_1 ≫ f) mod 2^(64−f) is ⌊z / 2^f⌋ or one less, as the carry of the dropped bits is left out. So
+//! what is negative is found negative, and only what lies in [0, 2^f) may be found so as well: it becomes 0, where the
+//! truncation has 0 or 1. Where w + f > 64, all 64 bits of z are compared, exactly and without a guard, as
+//! |z| < 2^62 is required of whatever is truncated. A guard looks at the truncated number, at most two from the one
+//! that is compared: it says |x| < 1.5·2^(w−2), and a guarded width is 4 at least.
+//!
+//! **Rounds and bits:** those of the sign, and 1 round, 65 bits; of an affine map between two parties, a round less.
+//!
+//! **Simulation.** The messages are those of the product, the truncation, the sign and the selection, each masked by
+//! correlations of its own, as their files say.
 
 use super::Additive;
 use super::guard::Guard;
-use crate::{Compared, Result, Tally, blocks};
+use crate::leaves::Wanted;
+use crate::{Affine, Compared, Result, Tally, blocks};
 
 impl Additive {
     pub(super) fn rectified(
@@ -23,6 +35,41 @@ impl Additive {
         self.channel.begin_of("bit product", x.len(), &parameters);
         let tally = self.select(&negative, x, guard, out)?;
         subtract_from(x, out);
+        Ok(tally)
+    }
+
+    /// Of an affine map, between two parties.
+    pub(super) fn rectified_sum(
+        &mut self,
+        sum: &Affine,
+        compared: Compared,
+        out: &mut [u64],
+    ) -> Result<Option<Tally>> {
+        let (compared, dropped) = compared
+            .with_guards(self.supply.guards())
+            .beside(sum.shift.bits());
+        let guard = Guard::of(compared);
+        let mut parameters = sum.parameters();
+        parameters.extend([
+            compared.width() as u64,
+            guard.map_or(0, |guard| guard.reach.into()),
+        ]);
+        self.channel.begin_of(sum.name(), out.len(), &parameters);
+        if out.is_empty() {
+            return Ok(None);
+        }
+        let z = self.summed(sum)?;
+        let truncation = self.begin_between_two(&z, sum.shift.bits())?;
+        let shifted: Vec<u64> = z.iter().map(|z| z >> dropped).collect();
+        let leaves = self.begin_leaves(Wanted::Carry, &shifted, compared.width())?;
+        drop(shifted);
+        self.0.round()?;
+        let mut x = vec![0; z.len()];
+        self.end_between_two(truncation, &z, &mut x)?;
+        let leaves = self.end_leaves(leaves, 0)?;
+        let negative = self.sign_of_leaves(&leaves)?;
+        let tally = self.select(&negative, &x, guard, out)?;
+        subtract_from(&x, out);
         Ok(tally)
     }
 }

@@ -91,9 +91,15 @@ impl Additive {
     }
 
     fn truncate_between_two(&mut self, x: &[u64], f: u32, out: &mut [u64]) -> Result<()> {
-        let n = x.len();
-        let CrossBits { bit, product } = self.supply.cross_bits(f, n)?;
-        let offset = if self.is_first() { (1 << 62) - 1 } else { 0 };
+        let truncation = self.begin_between_two(x, f)?;
+        self.0.round()?;
+        self.end_between_two(truncation, x, out)
+    }
+
+    /// Sends the highest bits, as part of the step that is under way.
+    pub(super) fn begin_between_two(&mut self, x: &[u64], f: u32) -> Result<BetweenTwo> {
+        let CrossBits { bit, product } = self.supply.cross_bits(f, x.len())?;
+        let offset = self.offset_between_two();
         let (hidden, [bit]) = Mask::hide([bit], |[bit]| {
             let mut highest = bit.to_vec();
             for (high, x) in highest.iter_mut().zip(x.chunks(64)) {
@@ -106,7 +112,33 @@ impl Additive {
         let peer = 1 - self.channel.party();
         let mine = hidden.into_message();
         self.channel.send(peer, mine.clone())?;
-        self.0.round()?;
+        Ok(BetweenTwo {
+            f,
+            mine,
+            bit,
+            product,
+        })
+    }
+
+    fn offset_between_two(&self) -> u64 {
+        if self.is_first() { (1 << 62) - 1 } else { 0 }
+    }
+
+    /// What is truncated, in the round after.
+    pub(super) fn end_between_two(
+        &mut self,
+        truncation: BetweenTwo,
+        x: &[u64],
+        out: &mut [u64],
+    ) -> Result<()> {
+        let BetweenTwo {
+            f,
+            mine,
+            bit,
+            product,
+        } = truncation;
+        let offset = self.offset_between_two();
+        let peer = 1 - self.channel.party();
         let theirs = self.channel.receive(peer, mine.len())?;
         #[cfg(feature = "mutation")]
         self.show(&theirs);
@@ -179,4 +211,12 @@ impl Additive {
         });
         Ok(())
     }
+}
+
+/// A truncation under way.
+pub(super) struct BetweenTwo {
+    f: u32,
+    mine: Vec<u64>,
+    bit: Column,
+    product: Column,
 }

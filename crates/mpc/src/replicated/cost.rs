@@ -54,7 +54,7 @@ pub fn of(operation: Operation) -> Cost {
             shift,
             compared,
         } => {
-            let (compared, dropped) = super::rectify::compared_beside(compared, shift);
+            let (compared, dropped) = compared.beside(shift.bits());
             let sum = of(Operation::Affine {
                 left,
                 right,

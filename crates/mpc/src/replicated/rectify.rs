@@ -17,7 +17,7 @@
 
 use super::products::factors;
 use super::{Pair, PairMut, Replicated, pair};
-use crate::{Affine, Compared, Result, Shift, Tally, blocks};
+use crate::{Affine, Compared, Result, Tally, blocks};
 
 impl Replicated {
     pub(super) fn rectified(
@@ -40,7 +40,7 @@ impl Replicated {
         [first, second]: PairMut,
     ) -> Result<Option<Tally>> {
         let n = sum.elements();
-        let (compared, dropped) = compared_beside(compared, sum.shift);
+        let (compared, dropped) = compared.beside(sum.shift.bits());
         let mut parameters = sum.parameters();
         let reach = compared.reach(64 - dropped as usize);
         parameters.extend([compared.width() as u64, reach.map_or(0, u64::from)]);
@@ -63,15 +63,6 @@ impl Replicated {
             self.channel.give_back(words);
         }
         Ok(sign.tally())
-    }
-}
-
-/// How what is truncated is compared, and how many low bits of its summands are dropped before.
-pub(super) fn compared_beside(compared: Compared, shift: Shift) -> (Compared, u32) {
-    if compared.width() + shift.bits() as usize <= 64 {
-        (compared, shift.bits())
-    } else {
-        (Compared::proved(64), 0)
     }
 }
 

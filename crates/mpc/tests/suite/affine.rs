@@ -2,7 +2,9 @@
 
 use super::truncation::assert_within_a_unit;
 use super::{agreed, values};
-use mpc::{Affine, Bilinear, Compared, Operand, Parts, Protocol, Result, Shift, Term};
+use mpc::{
+    Affine, Bilinear, Compared, Opening, Operand, Operation, Parts, Protocol, Result, Shift, Term,
+};
 use ring::convolution::Convolution;
 use testkit::{Random, Shared, run, usual_parties};
 
@@ -115,6 +117,72 @@ impl Layer {
             shift: shift(),
         };
         Shared::made(p, self.addend.len(), |p, out| work(p, &sum, out))?.open(p)
+    }
+}
+
+/// A named operand in several terms, once on the left and twice on the right, and in the same sum again: each time
+/// the sum is right, and takes the rounds of a single product and its truncation.
+pub fn named_operands_of_several_terms(protocol: &str) {
+    const NAME: mpc::Name = 7;
+    let n = 1536;
+    let map = Bilinear::Elementwise { n };
+    let mut random = Random::new(5);
+    let [weights, x, y]: [Vec<u64>; 3] =
+        [(); 3].map(|()| (0..n).map(|_| random.signed(20) as u64).collect());
+    let results = run(protocol, usual_parties(protocol), |p| {
+        let opening = Opening::New(n as u64);
+        let declared = p.cost(Operation::Affine {
+            left: opening,
+            right: opening,
+            n: n as u64,
+            shift: shift(),
+        });
+        // While the parties stand equal.
+        let zeros = [Shared::zeros(p, n), Shared::zeros(p, n)];
+        let zeros = zeros.each_ref().map(Shared::slices);
+        let [zero, other] = zeros.each_ref().map(|x| Operand::once(x));
+        let terms = [(zero, other), (other, zero), (zero, zero)];
+        let sum = Affine {
+            terms: &terms.map(|(x, y)| Term { map, x, y }),
+            addend: None,
+            shift: shift(),
+        };
+        let before = p.channel().meter().totals().rounds;
+        Shared::made(p, n, |p, out| p.affine(&sum, out))?;
+        let taken = p.channel().meter().totals().rounds - before;
+        let rounds = [taken, declared.rounds];
+        let shared: Result<Vec<Shared>> = [&weights, &x, &y]
+            .into_iter()
+            .map(|x| Shared::input(p, 0, x))
+            .collect();
+        let shared = shared?;
+        let slices: Vec<Vec<&[u64]>> = shared.iter().map(Shared::slices).collect();
+        let named = Operand {
+            parts: &slices[0],
+            name: Some(NAME),
+        };
+        let [x, y] = [&slices[1], &slices[2]].map(|x| Operand::once(x));
+        let terms = [(named, x), (y, named), (x, y), (named, named)];
+        let terms = terms.map(|(x, y)| Term { map, x, y });
+        let sum = Affine {
+            terms: &terms,
+            addend: None,
+            shift: shift(),
+        };
+        let mut opened = Vec::new();
+        for _ in 0..2 {
+            opened.push(Shared::made(p, n, |p, out| p.affine(&sum, out))?.open(p)?);
+        }
+        mpc::functions::forget(p, NAME);
+        Ok((opened, rounds))
+    });
+    let most = results.iter().map(|(_, rounds)| rounds[0]).max();
+    assert_eq!(most, Some(results[0].1[1]), "rounds");
+    for found in results.into_iter().flat_map(|(opened, _)| opened) {
+        for (i, found) in found.into_iter().enumerate() {
+            let [w, x, y] = [&weights, &x, &y].map(|words| words[i] as i64);
+            assert_within_a_unit(w * x + y * w + x * y + w * w, F, found as i64);
+        }
     }
 }
 
