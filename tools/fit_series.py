@@ -1,24 +1,30 @@
-"""Writes python/tacit/operators/approximation/coefficients.py: Chebyshev series of the functions that are
-approximated, each by Lawson's iteration close to the least largest error on its interval.
+"""Writes coefficients.py and shorter.py of python/tacit/operators/approximation: Chebyshev series of the
+functions that are approximated, each by Lawson's iteration close to the least largest error on its interval;
+and the shorter ones among which the compiler of models chooses.
 
-The file is part of the project, since parties must hold the same numbers: fits on two machines may differ in
-the last digit. Run this by hand after a change; tests hold the functions to their declared errors.
+The files are part of the project, since parties must hold the same numbers: fits on two machines may differ
+in the last digit. Run this by hand after a change; tests hold the functions to their declared errors.
 """
 
 import math
+import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-TARGET = Path(__file__).resolve().parent.parent / "python/tacit/operators/approximation/coefficients.py"
+FOLDER = Path(__file__).resolve().parent.parent / "python/tacit/operators/approximation"
 
 Values = NDArray[np.float64]
 
 #: Points of the fit, and how often their weights are adapted.
 POINTS, STEPS = 2000, 300
+
+#: The same of the shorter series, of which there are many.
+FEWER_POINTS, FEWER_STEPS = 300, 60
 
 #: Digits that are written: far more than words take.
 DIGITS = 12
@@ -28,14 +34,20 @@ HEAD = '''"""Chebyshev series of the approximated functions, on [−1, 1]; writt
 '''
 
 
-def fit(function: Callable[[Values], Values], weight: Callable[[Values], Values], degree: int) -> Values:
+def fit(
+    function: Callable[[Values], Values],
+    weight: Callable[[Values], Values],
+    degree: int,
+    count: int = POINTS,
+    steps: int = STEPS,
+) -> Values:
     """The series on [−1, 1] whose weighted error is about the least (Lawson 1961)."""
-    points = np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)
+    points = np.cos(np.pi * (np.arange(count) + 0.5) / count)
     values, weights = function(points), weight(points)
     matrix = chebyshev.chebvander(points, degree)
-    importance = np.full(POINTS, 1.0 / POINTS)
+    importance = np.full(count, 1.0 / count)
     best, least = np.zeros(degree + 1), math.inf
-    for _ in range(STEPS):
+    for _ in range(steps):
         root = np.sqrt(importance) * weights
         series = np.linalg.lstsq(matrix * root[:, None], values * root, rcond=None)[0]
         errors = np.abs((matrix @ series - values) * weights)
@@ -60,18 +72,20 @@ def of_argument(
     return fit(lambda s: function(x(s)), weight, degree)
 
 
-def of_square(function: Callable[[Values], Values], cutoff: float, degree: int, divisor: int) -> Values:
+def of_square(
+    function: Callable[[Values], Values], cutoff: float, degree: int, divisor: int, *effort: int
+) -> Values:
     """q with function(x) ≈ x^divisor·q((x/cutoff)²), |x| ≤ cutoff."""
 
     def x(s: Values) -> Values:
         return cutoff * np.sqrt((s + 1) / 2)
 
-    return fit(lambda s: function(x(s)) / x(s) ** divisor, lambda s: x(s) ** divisor, degree)
+    return fit(lambda s: function(x(s)) / x(s) ** divisor, lambda s: x(s) ** divisor, degree, *effort)
 
 
-def even(function: Callable[[Values], Values], cutoff: float, degree: int) -> Values:
+def even(function: Callable[[Values], Values], cutoff: float, degree: int, *effort: int) -> Values:
     """p with function(x) ≈ p((x/cutoff)²), |x| ≤ cutoff, exactly 0 at 0."""
-    factor = of_square(function, cutoff, degree - 1, 2)
+    factor = of_square(function, cutoff, degree - 1, 2, *effort)
     return np.asarray(chebyshev.chebmul(factor, [cutoff**2 / 2, cutoff**2 / 2]), np.float64)
 
 
@@ -112,6 +126,142 @@ def series() -> dict[str, tuple[str, Values]]:
     }
 
 
+# Shorter ones ---------------------------------------------------------------------------------------------
+
+#: Degrees beside which none takes less work and is better.
+DEGREES = (2, 4, 6, 8)
+
+#: Numbers may be known to be within these.
+REACHES = (1.0, 2.0, 4.0, 8.0)
+
+#: Cutoffs that are tried where nothing is known.
+CUTOFFS = np.arange(2.0, 9.1, 0.5)
+
+#: Errors of a series that are worth having: less is chosen by nobody, and more by few.
+LEAST, MOST = 2.0**-12, 2.0**-6.1
+
+#: What is added to the error of a series for what is rounded.
+ROUNDED = 2.0**-13
+
+#: Digits of these, and columns that they are written in.
+FEWER_DIGITS, LINE = 9, 96
+
+SHORTER_HEAD = '''"""Shorter series, among which the compiler chooses; written by tools/fit_series.py."""
+
+# fmt: off
+
+#: By function: the degree, the cutoff, whether all numbers are known to be within it, the declared error, and
+#: the series.
+SHORTER: dict[str, tuple[tuple[int, float, bool, float, tuple[float, ...]], ...]] = {
+'''
+
+
+@dataclass(frozen=True)
+class Sided:
+    """A function that is a line far to the left and another far to the right."""
+
+    #: What the series is of: the function, less its line through 0.
+    inner: Callable[[Values], Values]
+    #: How far that is from the function's lines at a cutoff.
+    beyond: Callable[[float], float]
+    #: By which power of the argument the series is multiplied; 2: it is exactly 0 at 0.
+    divisor: int
+
+    def fitted(self, cutoff: float, degree: int) -> tuple[Values, float]:
+        """A series of the square, and its largest error up to the cutoff."""
+        x, effort = np.linspace(1e-3, cutoff, POINTS // 2), (FEWER_POINTS, FEWER_STEPS)
+        if self.divisor == 2:
+            series, factor = even(self.inner, cutoff, degree, *effort), np.ones_like(x)
+        else:
+            series = of_square(self.inner, cutoff, degree, self.divisor, *effort)
+            factor = x**self.divisor
+        values = factor * chebyshev.chebval(2 * (x / cutoff) ** 2 - 1, series)
+        return series, float(np.abs(values - self.inner(x)).max())
+
+
+def sided() -> dict[str, Sided]:
+    """All of them."""
+    by_erf = lambda x: x * erf(x / math.sqrt(2)) / 2  # noqa: E731
+    by_tanh = lambda x: x * np.tanh(gelu_argument(x)) / 2  # noqa: E731
+
+    def below(inner: Callable[[Values], Values], slope: float) -> Callable[[float], float]:
+        return lambda x: abs(slope * x - float(inner(np.array([x]))[0]))
+
+    def under(inner: Callable[[Values], Values], limit: float) -> Callable[[float], float]:
+        return lambda x: abs(limit - float(inner(np.array([x]))[0]))
+
+    softplus = lambda x: np.log(2 * np.cosh(x / 2))  # noqa: E731
+    return {
+        "sigmoid": Sided(sigmoid, under(sigmoid, 0.5), 1),
+        "tanh": Sided(np.tanh, under(np.tanh, 1.0), 1),
+        "erf": Sided(erf, under(erf, 1.0), 1),
+        "gelu": Sided(by_erf, below(by_erf, 0.5), 2),
+        "gelu_tanh": Sided(by_tanh, below(by_tanh, 0.5), 2),
+        "silu": Sided(lambda x: x * sigmoid(x), below(lambda x: x * sigmoid(x), 0.5), 2),
+        "softplus": Sided(softplus, below(softplus, 0.5), 0),
+    }
+
+
+Row = tuple[int, float, bool, float, Values]
+
+
+def of_sided(function: Sided) -> list[Row]:
+    """Those of a function on whole numbers, and on reaches."""
+    rows: list[Row] = []
+    for degree in DEGREES:
+        best: Row | None = None
+        for cutoff in CUTOFFS:
+            series, error = function.fitted(cutoff, degree)
+            error = max(error, function.beyond(cutoff))
+            if best is None or error < best[3]:
+                best = degree, float(cutoff), False, error, series
+        assert best is not None
+        rows.append(best)
+        if best[3] < LEAST:
+            break
+    for reach in REACHES:
+        for degree in DEGREES:
+            series, error = function.fitted(reach, degree)
+            rows.append((degree, reach, True, error, series))
+            if error < LEAST:
+                break
+    return [row for row in rows if row[3] < MOST]
+
+
+def of_normal(function: Callable[[Values], Values], low: float, high: float, degrees: list[int]) -> list[Row]:
+    """Those of a function of what is brought to one interval, by the relative error; of a logarithm, which is
+    0 at 1, by the absolute one."""
+    rows: list[Row] = []
+    for degree in degrees:
+        is_relative = function is not np.log
+        series = of_argument(function, low, high, degree, is_relative)
+        s = np.linspace(-1, 1, POINTS)
+        exact = function(between(low, high)(s))
+        errors = (chebyshev.chebval(s, series) - exact) / (np.abs(exact) if is_relative else 1.0)
+        rows.append((degree, 0.0, False, float(np.abs(errors).max()), series))
+    return [row for row in rows if row[3] < MOST]
+
+
+def shorter() -> str:
+    """The file of these."""
+    found = {name: of_sided(function) for name, function in sided().items()}
+    found["exp"] = of_normal(np.exp2, -1 / 32, 33 / 32, [2])
+    found["reciprocal"] = of_normal(lambda x: 1 / x, 0.5, 1, [2, 4])
+    found["rsqrt"] = of_normal(lambda x: x**-0.5, 0.25, 1, [4, 6])
+    found["log"] = of_normal(np.log, 0.5, 1, [2, 4])
+    lines = [SHORTER_HEAD]
+    for name, rows in found.items():
+        lines.append(f'    "{name}": (\n')
+        for degree, cutoff, is_known, error, series in rows:
+            # The next quarter of a power of two above.
+            declared = f"2**{math.ceil(4 * math.log2(error + ROUNDED)) / 4}"
+            numbers = ", ".join(f"{float(f'{number:.{FEWER_DIGITS}g}')!r}" for number in series)
+            lines.append(f"        ({degree}, {cutoff}, {is_known}, {declared}, (\n")
+            lines.append(textwrap.indent(textwrap.fill(f"{numbers})),", LINE), " " * 12) + "\n")
+        lines.append("    ),\n")
+    return "".join([*lines, "}\n"])
+
+
 def main() -> None:
     """Writes the file."""
     lines = [HEAD]
@@ -119,7 +269,8 @@ def main() -> None:
         lines.append(f"#: {what}\n{name} = (\n")
         lines += [f"    {float(f'{coefficient:.{DIGITS}g}')!r},\n" for coefficient in coefficients]
         lines.append(")\n\n")
-    TARGET.write_text("".join(lines).rstrip() + "\n")
+    (FOLDER / "coefficients.py").write_text("".join(lines).rstrip() + "\n")
+    (FOLDER / "shorter.py").write_text(shorter())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The session of a party: who takes part, under which protocol, and what it has cost so far."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -54,6 +54,8 @@ class Session:
         #: Where what is rectified is guarded: at which width, and how many bits above it but for two may be
         #: reached. All else is compared at the width above.
         self.guard: tuple[int, int] | None = None
+        #: Of functions that take another series than the usual one its key; see ``approximation.fits``.
+        self.fits: Mapping[str, str] = {}
         self.modules = RunningModules()
         self.storages = Storages(core)
         #: Whether values can be looked at: under the reference alone.
@@ -88,6 +90,15 @@ class Session:
             yield
         finally:
             self.width = previous
+
+    @contextmanager
+    def fitted(self, fits: Mapping[str, str]) -> Iterator[None]:
+        """Within it, functions take these series."""
+        previous, self.fits = self.fits, fits
+        try:
+            yield
+        finally:
+            self.fits = previous
 
     @contextmanager
     def guarded(self, width: int, reach: int) -> Iterator[None]:

@@ -52,6 +52,14 @@ def add(commands: Any) -> None:
         "guard fails, which leaves no result; if not given 4, and only where guards save more than they take",
     )
     parser.add_argument(
+        "--error-budget",
+        type=float,
+        metavar="E",
+        help="what GELU, sigmoid, tanh, exp, softmax and their like may be off by, relative where they are "
+        "above 1, at most 2^-6 (0.015625): each has the cheapest series that is no worse; without it as "
+        "exact as without compiling",
+    )
+    parser.add_argument(
         "--shape",
         action="append",
         default=[],
@@ -75,6 +83,7 @@ def run(parsed: argparse.Namespace) -> None:
         labels=labels,
         widths=parsed.widths,
         **({} if parsed.margin is None else {"margin": parsed.margin}),
+        error_budget=parsed.error_budget,
         shapes=shapes,
         progress=lambda what: print(f"tacit: {what} ...", file=sys.stderr),
     )

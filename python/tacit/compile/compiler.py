@@ -3,6 +3,7 @@ clear."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tacit.compile.importers import draft_of
 from tacit.compile.passes import improve
 from tacit.compile.passes.assign_scales import Data, assign_scales
 from tacit.compile.passes.assign_widths import assign_widths
+from tacit.compile.passes.choose_approximations import MOST_BUDGET, choose_approximations
 from tacit.compile.passes.fold_normalisation import as_eager
 from tacit.compile.passes.merge_factors import truncations
 from tacit.compile.program import Program
@@ -40,6 +42,7 @@ def compile(  # noqa: A001
     labels: Any = None,
     widths: str = PROVED,
     margin: float | None = None,
+    error_budget: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     progress: Progress = lambda _: None,
 ) -> tuple[Program, Weights]:
@@ -64,6 +67,9 @@ def compile(  # noqa: A001
             comparisons have no more bits than that where a proof would give them more, and a guard: for
             greater numbers there is no result, but a RangeError. Without it four times, in programs whose
             guards save more than the ten rounds that looking at them takes.
+        error_budget: what GELU, SiLU, sigmoid, tanh, erf, softplus, exp, log, softmax, reciprocals and roots
+            may be off by, relative where they are above 1, at most 2^−6: each has the cheapest series that is
+            no worse. Without it they are as exact as usually, and cheaper only where that is proved.
         shapes: of inputs of a file that leaves them open, by name.
         progress: is told what is being done.
 
@@ -77,6 +83,8 @@ def compile(  # noqa: A001
         raise MisuseError(f'widths are "{PROVED}" or "{UNIFORM}", not {widths!r}')
     if margin is not None and not 1 <= margin <= MOST_MARGIN:
         raise MisuseError(f"the margin of guards is 1 to {MOST_MARGIN:g}, not {margin!r}")
+    if error_budget is not None and not 0 <= error_budget <= MOST_BUDGET:
+        raise MisuseError(f"an error budget is 0 to {MOST_BUDGET:g}, not {error_budget!r}")
     if labels is not None and calibrate is None:
         raise MisuseError("labels belong to calibration data, of which there are none")
     progress("reading the model")
@@ -90,11 +98,13 @@ def compile(  # noqa: A001
     progress(f"{truncations(draft)} truncations are left of {truncations(before)}")
     # As they will be read back.
     draft.weights = {name: value.to(torch.float32).to(torch.float64) for name, value in draft.weights.items()}
+    choose = partial(choose_approximations, budget=error_budget, proved=widths != UNIFORM)
     if given is not None:
         draft.intervals = promised(given)
         progress("choosing scales")
-        assign_scales(draft, _data(before, given))
+        assign_scales(draft, _data(before, given), choose)
         progress("choosing widths")
+    choose(draft)
     seen = None if given is None else observed(draft, given)
     assign_widths(draft, seen, margin, uniform=widths == UNIFORM)
     program = Program.of(draft)

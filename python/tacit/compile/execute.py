@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from tacit import paths
+from tacit.compile.approximating import fits_of
 from tacit.compile.draft import walk
 from tacit.compile.format import dtype_name
 from tacit.compile.signature import Runnable
@@ -150,7 +151,8 @@ class _Widths(NamedTuple):
 
 @contextmanager
 def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
-    """What an operator runs in: its layer's name, and the width that was proved for it, or is guarded."""
+    """What an operator runs in: its layer's name, the width that was proved for it, or is guarded, and the
+    series that were chosen for it."""
     with ExitStack() as stack:
         stack.enter_context(_layer(current, node.meta.get("layer") or node.name))
         width, guard = node.meta.get("width"), node.meta.get("guard")
@@ -159,6 +161,10 @@ def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
             stack.enter_context(held)
         elif width is not None and widths.proved:
             stack.enter_context(current.at_width(width))
+        fits = node.meta.get("fits") or {}
+        # One that holds between some numbers alone does where these are proved, as for widths.
+        if fits and (widths.proved or all(each.is_everywhere for each in fits_of(fits).values())):
+            stack.enter_context(current.fitted(fits))
         yield
 
 

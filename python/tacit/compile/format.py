@@ -16,13 +16,15 @@ from torch import fx
 
 from tacit import fixed
 from tacit.compile.allowed import PLACES, by_name, name_of
+from tacit.compile.approximating import Choice, functions_of
 from tacit.compile.comparing import COMPARING, RECTIFYING, Guard
 from tacit.errors import MisuseError
 from tacit.fixed import Scale
+from tacit.operators.approximation.fits import FITS, USUAL
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: What a file says that it is, and in which form.
-FORMAT, VERSION = "tacit-program", 2
+FORMAT, VERSION = "tacit-program", 3
 
 #: Bytes of a file, and nodes of a program, at most.
 MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16
@@ -140,6 +142,7 @@ def node_text(node: fx.Node) -> dict[str, Any]:
         "interval": list(node.meta["interval"]) if node.meta.get("interval") else None,
         "width": node.meta.get("width"),
         "guard": list(node.meta["guard"]) if node.meta.get("guard") else None,
+        "fits": dict(node.meta.get("fits") or {}),
     }
 
 
@@ -176,6 +179,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
             "interval": interval,
             "width": width,
             "guard": guard,
+            "fits": fits,
             **rest,
         } if not rest and name.isidentifier() and name.isascii() and name not in nodes:
             pass
@@ -195,6 +199,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
         raise MisuseError(f"{name[:80]!r} cannot be the name of a node")
     node.meta = {"layer": layer[:500], "interval": interval_of(interval), "width": width}
     node.meta["guard"] = _guard_of(name, target, guard, scale)
+    node.meta["fits"] = _fits_of(node, fits)
     return node
 
 
@@ -218,6 +223,20 @@ def _guard_of(name: str, target: Any, entry: Any, scale: Scale) -> Guard | None:
             if target in RECTIFYING and own >= LEAST_GUARDED and 2 <= reach <= fixed.WORD - (own - 2):
                 return guard
     raise MisuseError(f"{name} guards {entry!r}")
+
+
+def _fits_of(node: fx.Node, entry: Any) -> Choice:
+    """Which series a function takes that are not the usual ones: of those that there are.
+
+    Raises:
+        MisuseError: there is no such series of it.
+    """
+    if not isinstance(entry, dict) or not entry.keys() <= set(functions_of(node)):
+        raise MisuseError(f"{node.name} is no function that has {entry!r:.80} for its series")
+    for function, key in entry.items():
+        if not isinstance(key, str) or key == USUAL or key not in FITS[function]:
+            raise MisuseError(f"{node.name} takes {function} of {key!r:.80}, of which there is no series")
+    return entry
 
 
 def interval_of(entry: Any) -> tuple[float, float] | None:

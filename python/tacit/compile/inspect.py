@@ -1,6 +1,7 @@
 """What a program is, for people and as JSON: what each step computes, at which scale, how wide it compares
 and why that is safe, what it costs, and what becomes public by it."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from torch import fx
 
 from tacit.compile.allowed import name_of
+from tacit.compile.approximating import error_of, functions_of
 from tacit.compile.comparing import COMPARING, Guard
 from tacit.compile.draft import Value, is_call
 from tacit.compile.program import Program
@@ -16,8 +18,8 @@ from tacit.session import session
 
 #: What anybody learns who has the file.
 PUBLIC = (
-    "the graph, the shapes of all tensors, scales, widths, between which numbers values lie where that is "
-    "shown, and the constants of the model that are no weights"
+    "the graph, the shapes of all tensors, scales, widths, series of functions, between which numbers values "
+    "lie where that is shown, and the constants of the model that are no weights"
 )
 
 
@@ -39,6 +41,11 @@ class Step:
     """The same where the protocol has guards, if it differs."""
     guarded: str
     """Why that one is."""
+    fits: dict[str, str]
+    """Of functions the series that were chosen instead of the usual ones."""
+    error: float | None
+    """What an approximated function is off by at most, at the default scale and relative where it is above
+    1."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,16 @@ def _step(node: fx.Node) -> Step:
         why,
         guard,
         _guarded(guard),
+        dict(node.meta.get("fits") or {}),
+        error_of(node, node.meta.get("fits") or {}) if functions_of(node) else None,
     )
+
+
+def _approximated(step: Step) -> str:
+    if step.error is None:
+        return ""
+    series = "; ".join(f"{function} by a series of {key}" for function, key in sorted(step.fits.items()))
+    return f"off by 2^{math.log2(step.error):.1f} at most" + (f": {series}" if series else "")
 
 
 def _guarded(guard: Guard | None) -> str:
@@ -150,7 +166,7 @@ def _lines(found: Inspection) -> list[str]:
                 shape,
                 between,
                 str(step.width or ""),
-                "; ".join(filter(None, (step.why, step.guarded))),
+                "; ".join(filter(None, (step.why, step.guarded, _approximated(step)))),
             )
         )
     widths = [max(len(row[at]) for row in rows) for at in range(5)]

@@ -221,13 +221,34 @@ def _between_zero_and_one(_: Prover, __: Node) -> Interval | None:
     return -SATURATED, 1.0 + SATURATED
 
 
-@_rule(aten.tanh.default)
+@_rule(aten.tanh.default, aten.erf.default)
 def _between_ones(_: Prover, __: Node) -> Interval | None:
     return -1.0 - SATURATED, 1.0 + SATURATED
 
 
-#: What approximations may leave their range by, far more than their declared errors.
+#: What approximations may leave their range by: the greatest error budget that a program may have, and far
+#: more than the errors that are declared of the usual ones.
 SATURATED = 2.0**-6
+
+
+@_rule(aten.gelu.default, aten.silu.default)
+def _gated(prover: Prover, node: Node) -> Interval | None:
+    """x times a number from 0 to 1, and from its least on."""
+    x = prover.of(node.args[0])
+    return x and (_LEAST_GATED - SATURATED, max(x[1], 0.0) * (1.0 + SATURATED) + SATURATED)
+
+
+#: SiLU is nowhere less, and GELU is not.
+_LEAST_GATED = -0.279
+
+
+@_rule(aten.softplus.default)
+def _soft(prover: Prover, node: Node) -> Interval | None:
+    """At most ln 2 above what is rectified."""
+    x = prover.of(node.args[0])
+    if x is None or len(node.args) > 1 or node.kwargs:
+        return None
+    return -SATURATED, max(x[1], 0.0) * (1.0 + SATURATED) + math.log(2.0) + SATURATED
 
 
 @_rule(aten.cat.default)

@@ -4,7 +4,7 @@ that parties compute with; if none is, those with which it is best. Saves: bits 
 comparisons."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -44,8 +44,11 @@ class Data(NamedTuple):
         return float((results.argmax(1) == right).float().mean())
 
 
-def assign_scales(draft: Draft, data: Data) -> None:
+def assign_scales(draft: Draft, data: Data, choose: Callable[[Draft], None] = lambda _: None) -> None:
     """Carries the pass out.
+
+    Args:
+        choose: is shown each draft before it is tried, to choose its approximations.
 
     Raises:
         MisuseError: at no scale the numbers of the calibration data are in range and near the plain ones.
@@ -54,7 +57,7 @@ def assign_scales(draft: Draft, data: Data) -> None:
     chosen: Draft | None = None
     for bits in SCALES:
         tried = at_scale(draft, bits)
-        results = _results(tried, data)
+        results = _results(tried, data, choose)
         if results is None or _error(results, data.plain) > TOLERANCE:
             continue
         score = data.score(results)
@@ -65,7 +68,8 @@ def assign_scales(draft: Draft, data: Data) -> None:
     if chosen is None:
         raise MisuseError(
             f"at no scale from {SCALES[0]} to {SCALES[-1]} fraction bits is the model right on its "
-            "calibration data: numbers leave their range, or are too small; tacit compare names the layers"
+            "calibration data: numbers leave their range, are too small, or an error budget is too large for "
+            "it; tacit compare names the layers"
         )
     draft.scale, draft.weight_scales = chosen.scale, chosen.weight_scales
 
@@ -81,10 +85,11 @@ def at_scale(draft: Draft, bits: int) -> Draft:
     return made
 
 
-def _results(draft: Draft, data: Data) -> torch.Tensor | None:
+def _results(draft: Draft, data: Data, choose: Callable[[Draft], None]) -> torch.Tensor | None:
     """What it gives under the reference, in the integers of the parties; nothing if numbers leave their
     range."""
     try:
+        choose(draft)
         program = Program.of(draft)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RangeWarning)

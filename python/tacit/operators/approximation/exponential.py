@@ -5,7 +5,7 @@ import math
 
 from tacit import shares
 from tacit.fixed import ENCODED, Scale
-from tacit.operators.approximation import coefficients
+from tacit.operators.approximation.fits import fit_of
 from tacit.operators.approximation.normal import number, power_of_two
 from tacit.operators.approximation.quotients import as_result
 from tacit.operators.approximation.series import ARGUMENT, RESULT, constant, evaluate, plus
@@ -44,7 +44,7 @@ def exp(x: SecretTensor, *, base: float = math.e, nonpositive: bool = False) -> 
     power = power_of_two(session, digits)
     power = plus(session, power, -1.0, 0)
     mantissa_bits = 61 - 1 - span
-    total = evaluate(session, rest, coefficients.POWER_OF_TWO)
+    total = evaluate(session, rest, fit_of(session, "exp").series)
     mantissa = shares.truncate(session, total, RESULT - mantissa_bits)
     return as_result(x, shares.multiply(session, mantissa, power, mantissa_bits + 1), scale)
 

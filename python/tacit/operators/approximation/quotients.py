@@ -11,7 +11,7 @@ import torch
 
 from tacit import fixed, shares
 from tacit.fixed import Scale
-from tacit.operators.approximation import coefficients
+from tacit.operators.approximation.fits import FITS, USUAL, Fit, fit_of
 from tacit.operators.approximation.normal import (
     WIDTH,
     Normal,
@@ -66,19 +66,19 @@ def reciprocal(x: SecretTensor, *, positive: bool = False, scale: Scale | None =
     """
     x = fraction(x)
     session, scale = x._session, scale or x._session.scale
-    filled, inverse = inverted(session, x, WIDTH, positive)
+    filled, inverse = inverted(session, x, WIDTH, positive, fit_of(session, "reciprocal"))
     # 1/x = inverse·2^(zeros + fraction bits − WIDTH)
     drop = _RECIPROCAL + WIDTH - x._scale.bits - scale.bits
     return as_result(x, product(session, inverse, filled.power, drop), scale)
 
 
-def inverted(session: Session, x: SecretTensor, width: int, positive: bool) -> tuple[Normal, Parts]:
+def inverted(session: Session, x: SecretTensor, width: int, positive: bool, fit: Fit) -> tuple[Normal, Parts]:
     """|x| brought to a width, and 2^width / that, with the sign of x."""
     negative, parts = None, x._parts
-    if not positive:
+    if not (positive or fit.low >= 0):
         negative, parts = magnitude(session, parts, compared(session, x._scale))
     filled = normal(session, parts, width=width)
-    total = evaluate(session, filled.argument(session, 0.5), coefficients.RECIPROCAL)
+    total = evaluate(session, filled.argument(session, 0.5), fit.series)
     inverse = shares.truncate(session, total, RESULT - _RECIPROCAL)
     return filled, inverse if negative is None else flipped(session, negative, inverse)
 
@@ -99,7 +99,7 @@ def divide(x: SecretTensor, y: SecretTensor, *, bounded: bool = False) -> Secret
     common = fixed.of_sum([x._scale, y._scale])
     x, y = rescaled(x, common), rescaled(y, common)
     scale = session.scale if bounded else fixed.DEFAULT
-    filled, inverse = inverted(session, y, DIVISOR, bounded)
+    filled, inverse = inverted(session, y, DIVISOR, bounded, FITS["reciprocal"][USUAL])
     shape = torch.broadcast_shapes(x.shape, y.shape)  # type: ignore[no-untyped-call]
     raw = shares.multiply(session, _spread(x._parts, shape), _spread(inverse, shape), 0)
     quotient = raised(session, raw, filled, scale, bounded)
@@ -153,9 +153,10 @@ def rsqrt(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None
     Args:
         positive: no x is negative.
     """
-    x = _not_negative(fraction(x), positive)
+    fit = fit_of(x._session, "rsqrt")
+    x = _not_negative(fraction(x), positive, fit)
     session, scale = x._session, scale or x._session.scale
-    return as_result(x, _inverse_root(session, x._parts, x._scale, scale.bits), scale)
+    return as_result(x, _inverse_root(session, x._parts, x._scale, scale.bits, fit), scale)
 
 
 def sqrt(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None) -> SecretTensor:
@@ -164,27 +165,28 @@ def sqrt(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None)
     Domain: all encodable numbers; √x is 0 for negative ones. Error: as ``rsqrt``. 43 rounds, 35 with
     ``positive``.
     """
-    x = _not_negative(fraction(x), positive)
+    fit = fit_of(x._session, "sqrt")
+    x = _not_negative(fraction(x), positive, fit)
     session, scale = x._session, scale or x._session.scale
     # As many bits as leave the product of the largest x in range: √2^(46 − bits)·2^(bits + these) < 2^61.
     bits = fixed.RANGE - 1 - (fixed.ENCODED + x._scale.bits + 1) // 2
-    root = _inverse_root(session, x._parts, x._scale, bits)
+    root = _inverse_root(session, x._parts, x._scale, bits, fit)
     parts = shares.multiply(session, x._parts, root, x._scale.bits + bits - scale.bits)
     return as_result(x, parts, scale)
 
 
-def _not_negative(x: SecretTensor, known: bool) -> SecretTensor:
-    if known:
+def _not_negative(x: SecretTensor, known: bool, fit: Fit) -> SecretTensor:
+    if known or fit.low >= 0:
         return x
     return x.like(shares.relu(x._session, x._parts, compared(x._session, x._scale)))
 
 
-def _inverse_root(session: Session, x: Parts, scale: Scale, bits: int) -> Parts:
+def _inverse_root(session: Session, x: Parts, scale: Scale, bits: int, fit: Fit) -> Parts:
     """1 / √x with that many fraction bits."""
     if odd := scale.bits % 2:
         x = tuple(part << 1 for part in x)
     filled = normal(session, x, width=WIDTH + 2 * odd, even=True)
-    total = evaluate(session, filled.argument(session, 0.25), coefficients.INVERSE_ROOT)
+    total = evaluate(session, filled.argument(session, 0.25), fit.series)
     root = shares.truncate(session, total, RESULT - _ROOT)
     # 1/√x = root·2^((zeros + fraction bits − width) / 2)
     drop = _ROOT + (filled.width - scale.bits - odd) // 2 - bits
@@ -197,10 +199,11 @@ def log(x: SecretTensor, *, base: float = math.e, positive: bool = False) -> Sec
     Domain: all encodable numbers above 0; 0 counts as the smallest number of its scale, negative ones as 0.
     Error: 2^−16 / ln base and two units. 36 rounds, 28 with ``positive``; two more for other bases.
     """
-    x = _not_negative(fraction(x), positive)
+    fit = fit_of(x._session, "log")
+    x = _not_negative(fraction(x), positive, fit)
     session = x._session
     filled = normal(session, x._parts)
-    total = evaluate(session, filled.argument(session, 0.5), coefficients.LOGARITHM)
+    total = evaluate(session, filled.argument(session, 0.5), fit.series)
     # ln x = ln(word / 2^width) + (width − fraction bits − zeros)·ln 2, all with RESULT fraction bits.
     zeros = number(filled.places)
     unit = round(math.log(2.0) * 2.0**RESULT)

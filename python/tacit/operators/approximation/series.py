@@ -39,16 +39,25 @@ def plus(session: Session, x: Parts, number: float, bits: int) -> Parts:
     return shares.add(x, constant(session, number, bits))
 
 
+def work(degree: int) -> tuple[int, int]:
+    """Products that a series of that degree takes, and how many of them after one another."""
+    return _work(degree, _block(degree))
+
+
+def _work(degree: int, block: int) -> tuple[int, int]:
+    levels = math.ceil((degree - block) / block)
+    return block - 1 + levels, math.ceil(math.log2(block)) + levels
+
+
+def _block(degree: int) -> int:
+    """The k of the T_k that a series is divided by."""
+    return min(range(1, degree + 1), key=lambda block: _work(degree, block))
+
+
 @cache
 def _divided(series: tuple[float, ...]) -> list[list[int]]:
     """The series divided by one T_k again and again, the one that takes least work; coefficients as words."""
-    degree = len(series) - 1
-
-    def work(block: int) -> tuple[int, int]:
-        levels = math.ceil((degree - block) / block)
-        return block - 1 + levels, math.ceil(math.log2(block)) + levels
-
-    block = min(range(1, degree + 1), key=work)
+    block = _block(len(series) - 1)
     remainders = []
     rest = list(series)
     while len(rest) > block + 1:

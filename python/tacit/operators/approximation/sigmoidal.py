@@ -2,16 +2,16 @@
 Chebyshev series of the square. What they have of an odd or even function is exactly so; there is no jump
 at 0.
 
-Numbers outside the interval count as 0 in the series, so that nothing of it leaves its range.
+Numbers outside the interval count as 0 in the series, so that nothing of it leaves its range. Where a program
+was compiled for numbers that are proved to be inside, there are no comparisons (``fits``).
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from tacit import shares
 from tacit.fixed import Scale
-from tacit.operators.approximation import coefficients
+from tacit.operators.approximation.fits import fit_of
 from tacit.operators.approximation.normal import product
 from tacit.operators.approximation.quotients import as_result
 from tacit.operators.approximation.series import ARGUMENT, RESULT, constant, evaluate, plus
@@ -71,32 +71,38 @@ def _argument(x: SecretTensor) -> SecretTensor:
     return rescaled(x, Scale(_MOST)) if x._scale.bits > _MOST else x
 
 
-def _odd(x: SecretTensor, series: Sequence[float], cutoff: float, limit: float) -> SecretTensor:
+def _odd(x: SecretTensor, function: str, limit: float) -> SecretTensor:
     """x·q((x/cutoff)²), and ±limit outside the cutoff."""
     x = _argument(x)
-    session, bits, scale = x._session, x._scale.bits, x._session.scale
-    sides, end = _sides(session, x._parts, x._scale, cutoff), constant(session, limit, scale.bits)
-    near, high, low = _chosen(session, (sides.inside, x._parts), (sides.above, end), (sides.below, end))
-    total = evaluate(session, _squared(session, near, bits, cutoff), series)
+    session, bits, scale, fit = x._session, x._scale.bits, x._session.scale, fit_of(x._session, function)
+    near, beyond = x._parts, None
+    if fit.is_everywhere:
+        sides, end = _sides(session, near, x._scale, fit.cutoff), constant(session, limit, scale.bits)
+        near, high, low = _chosen(session, (sides.inside, near), (sides.above, end), (sides.below, end))
+        beyond = shares.subtract(high, low)
+    total = evaluate(session, _squared(session, near, bits, fit.cutoff), fit.series)
     factor = shares.truncate(session, total, RESULT - _FACTOR)
     result = product(session, near, factor, bits + _FACTOR - scale.bits)
-    return as_result(x, shares.add(result, shares.subtract(high, low)), scale)
+    return as_result(x, result if beyond is None else shares.add(result, beyond), scale)
 
 
-def _even(x: SecretTensor, series: Sequence[float], cutoff: float, middle: float = 0.0) -> SecretTensor:
+def _even(x: SecretTensor, function: str, middle: float = 0.0) -> SecretTensor:
     """x/2 + the series, whose value at 0 is ``middle``; max(x, 0) outside the cutoff."""
     x = _argument(x)
-    session, bits, scale = x._session, x._scale.bits, x._session.scale
-    sides = _sides(session, x._parts, x._scale, cutoff)
-    choices = [(sides.inside, x._parts), (sides.above, x._parts)]
-    if middle:
-        choices.append((shares.xor(sides.above, sides.below), constant(session, middle, scale.bits)))
-    near, high, *excess = _chosen(session, *choices)
-    total = evaluate(session, _squared(session, near, bits, cutoff), series)
+    session, bits, scale, fit = x._session, x._scale.bits, x._session.scale, fit_of(x._session, function)
+    near, high, excess = x._parts, None, []
+    if fit.is_everywhere:
+        sides = _sides(session, near, x._scale, fit.cutoff)
+        choices = [(sides.inside, near), (sides.above, near)]
+        if middle:
+            choices.append((shares.xor(sides.above, sides.below), constant(session, middle, scale.bits)))
+        near, high, *excess = _chosen(session, *choices)
+    total = evaluate(session, _squared(session, near, bits, fit.cutoff), fit.series)
     # Half of the argument has a bit more.
     total = tuple(a + (b << (RESULT - bits - 1)) for a, b in zip(total, near, strict=True))
     parts = shares.truncate(session, total, RESULT - scale.bits)
-    parts = shares.add(parts, shifted(session, high, bits, scale.bits))
+    if high is not None:
+        parts = shares.add(parts, shifted(session, high, bits, scale.bits))
     # Outside of the cutoff the series is at 0.
     return as_result(x, shares.subtract(parts, *excess) if excess else parts, scale)
 
@@ -104,34 +110,34 @@ def _even(x: SecretTensor, series: Sequence[float], cutoff: float, middle: float
 def sigmoid(x: SecretTensor) -> SecretTensor:
     """1 / (1 + e^−x). Domain: all encodable numbers. Error: 2^−10.7; exactly 0 and 1 from ±7.5. 21
     rounds."""
-    x = _odd(x, coefficients.SIGMOID, 7.5, 0.5)
+    x = _odd(x, "sigmoid", 0.5)
     return x.like(plus(x._session, x._parts, 0.5, x._scale.bits))
 
 
 def tanh(x: SecretTensor) -> SecretTensor:
     """tanh x. Domain: all encodable numbers. Error: 2^−10.5; exactly ±1 from ±4. 21 rounds."""
-    return _odd(x, coefficients.TANH, 4.0, 1.0)
+    return _odd(x, "tanh", 1.0)
 
 
 def erf(x: SecretTensor) -> SecretTensor:
     """The error function. Domain: all encodable numbers. Error: 2^−12; exactly ±1 from ±2.75. 19
     rounds."""
-    return _odd(x, coefficients.ERF, 2.75, 1.0)
+    return _odd(x, "erf", 1.0)
 
 
 def gelu(x: SecretTensor, *, by_tanh: bool = False) -> SecretTensor:
     """x·Φ(x), or PyTorch's approximation of it by tanh. Domain: all encodable numbers. Error: 2^−11; exactly
     max(x, 0) from ±3.75. 17 rounds."""
-    return _even(x, coefficients.GELU_TANH if by_tanh else coefficients.GELU, 3.75)
+    return _even(x, "gelu_tanh" if by_tanh else "gelu")
 
 
 def silu(x: SecretTensor) -> SecretTensor:
     """x / (1 + e^−x). Domain: all encodable numbers. Error: 2^−10.2; exactly max(x, 0) from ±9.25. 19
     rounds."""
-    return _even(x, coefficients.SILU, 9.25)
+    return _even(x, "silu")
 
 
 def softplus(x: SecretTensor) -> SecretTensor:
     """ln(1 + e^x). Domain: all encodable numbers. Error: 2^−10.8; exactly max(x, 0) from ±7.5. 19
     rounds."""
-    return _even(x, coefficients.SOFTPLUS, 7.5, math.log(2.0))
+    return _even(x, "softplus", math.log(2.0))

@@ -1,0 +1,170 @@
+"""Series that a compiled program may choose are as exact as is declared of them where they hold, and cost no
+more than is declared beside the usual ones."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import declared
+import pytest
+import torch
+from torch.nn import functional
+
+import tacit
+from tacit.compile.passes.choose_approximations import Cost
+from tacit.operators import approximation
+from tacit.operators.approximation.fits import FITS, USUAL, Fit
+
+#: The functions, secret and plain.
+FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[torch.Tensor], torch.Tensor]]] = {
+    "sigmoid": (approximation.sigmoid, torch.sigmoid),
+    "tanh": (approximation.tanh, torch.tanh),
+    "erf": (approximation.erf, torch.erf),
+    "gelu": (approximation.gelu, functional.gelu),
+    "gelu_tanh": (
+        lambda x: approximation.gelu(x, by_tanh=True),
+        lambda x: functional.gelu(x, approximate="tanh"),
+    ),
+    "silu": (approximation.silu, functional.silu),
+    "softplus": (approximation.softplus, functional.softplus),
+    "exp": (approximation.exp, torch.exp),
+    "reciprocal": (approximation.reciprocal, torch.reciprocal),
+    "rsqrt": (approximation.rsqrt, torch.rsqrt),
+    "sqrt": (approximation.sqrt, torch.sqrt),
+    "log": (approximation.log, torch.log),
+}
+
+ALL = [(function, key) for function, found in FITS.items() for key in found]
+
+
+def grid(function: str, fit: Fit) -> torch.Tensor:
+    """Where a series holds, densely."""
+    if function == "exp":
+        return declared.encoded(declared.line(-16, 20))
+    if not fit.cutoff:
+        x = declared.powers(-12, 24)
+        x = declared.both_signs(x) if function == "reciprocal" and fit.is_everywhere else x
+        return declared.encoded(x)
+    # A unit less, so that what is encoded is within.
+    most = min(fit.high, 4 * fit.cutoff) - 2**-16
+    x = declared.encoded(declared.line(-most, most))
+    return torch.cat([x, declared.FAR, -declared.FAR]) if fit.is_everywhere else x
+
+
+def off(function: str, x: torch.Tensor, found: torch.Tensor) -> float:
+    """The largest error, relative where results are above 1; of functions that are lines far away nowhere."""
+    plain = FUNCTIONS[function][1](x)
+    errors = (found.double() - plain).abs()
+    return float((errors if FITS[function][USUAL].cutoff else errors / plain.abs().clamp_min(1)).max())
+
+
+def given(cases: list[tuple[str, str]], grids: list[torch.Tensor]) -> list[torch.Tensor]:
+    """In a party: what each series gives."""
+
+    def each() -> Iterator[torch.Tensor]:
+        for (function, key), x in zip(cases, grids, strict=True):
+            with tacit.session().fitted({} if key == USUAL else {function: key}):
+                yield FUNCTIONS[function][0](tacit.share(x, owner=0)).reveal()
+
+    return list(each())
+
+
+@pytest.fixture(scope="module")
+def on_the_reference() -> dict[tuple[str, str], torch.Tensor]:
+    grids = [grid(function, FITS[function][key]) for function, key in ALL]
+    return dict(zip(ALL, tacit.launch(given, ALL, grids, parties=2, protocol="plain")[0], strict=True))
+
+
+@pytest.mark.filterwarnings("error::tacit.RangeWarning")
+@pytest.mark.parametrize(("function", "key"), ALL, ids=" ".join)
+def test_error_on_a_dense_grid(
+    function: str, key: str, on_the_reference: dict[tuple[str, str], torch.Tensor]
+) -> None:
+    fit = FITS[function][key]
+    x = grid(function, fit)
+    assert off(function, x, on_the_reference[function, key]) <= fit.error
+
+
+@pytest.mark.parametrize("setting", [("replicated", 3, None), ("additive", 2, "dealer")], ids=str)
+def test_error_on_shares(setting: tuple[str, int, str | None]) -> None:
+    protocol, parties, source = setting
+    grids = [grid(function, FITS[function][key])[at % 80 :: 80] for at, (function, key) in enumerate(ALL)]
+    found = tacit.launch(given, ALL, grids, parties=parties, protocol=protocol, source=source)[0]
+    for (function, key), x, values in zip(ALL, grids, found, strict=True):
+        assert off(function, x, values) <= FITS[function][key].error, (function, key)
+
+
+@pytest.mark.parametrize("bits", [10, 12, 20])
+def test_other_scales_add_units(bits: int) -> None:
+    """Of functions that are lines far away: of others the argument's own rounding is magnified."""
+    cases = [(function, key) for function, key in ALL if FITS[function][key].cutoff]
+    grids = [(grid(function, FITS[function][key])[::20] * 2**10).trunc() / 2**10 for function, key in cases]
+
+    def run() -> list[torch.Tensor]:
+        with tacit.fraction_bits(bits):
+            return given(cases, grids)
+
+    found = tacit.launch(run, parties=2, protocol="plain")[0]
+    for (function, key), x, values in zip(cases, grids, found, strict=True):
+        assert off(function, x, values) <= FITS[function][key].error + 2 * 2.0**-bits, (function, key)
+
+
+def test_without_knowledge_of_its_numbers_a_series_of_some_is_off() -> None:
+    """So that the test of errors can fail: a series holds within its cutoff alone."""
+    x = declared.line(2.5, 4.0, 51)
+    found = tacit.launch(given, [("gelu", "degree 4 within 2")], [x], parties=2, protocol="plain")[0]
+    assert off("gelu", x, found[0]) > 2**-6
+
+
+#: Numbers of a run that is metered.
+COUNT = 2048
+
+
+def metered(cases: list[tuple[str, str]]) -> list[tuple[int, float]]:
+    """In a party: rounds and bits a number of each series."""
+    found, totals = [], tacit.session().core.totals
+    x = tacit.share(torch.rand(COUNT) / 2 + 0.25, owner=0)
+    for function, key in cases:
+        before = totals()
+        with tacit.session().fitted({} if key == USUAL else {function: key}):
+            FUNCTIONS[function][0](x)
+        after = totals()
+        bits = 8 * (after["payload_bytes"] - before["payload_bytes"]) / COUNT
+        found.append((int(after["rounds"] - before["rounds"]), bits))
+    return found
+
+
+@pytest.mark.parametrize("setting", [("replicated", 3, None), ("additive", 2, "dealer")], ids=str)
+def test_what_is_declared_to_be_cheaper_is(setting: tuple[str, int, str | None]) -> None:
+    protocol, parties, source = setting
+    parts = tacit.launch(metered, ALL, parties=parties, protocol=protocol, source=source)
+    found = {
+        case: (max(part[at][0] for part in parts), max(part[at][1] for part in parts))
+        for at, case in enumerate(ALL)
+    }
+    for function, fits in FITS.items():
+        for key, fit in fits.items():
+            declared_cost, usual = Cost.of(fit), Cost.of(fits[USUAL])
+            rounds, bits = found[function, key]
+            if declared_cost.rounds < usual.rounds or declared_cost.bits < usual.bits:
+                assert rounds <= found[function, USUAL][0], (function, key)
+                assert bits <= found[function, USUAL][1] * (1 + 1e-9), (function, key)
+
+
+def test_declared_costs_are_near_the_meter() -> None:
+    """Beside the usual series, in replicated sharing: a comparison of positive numbers takes two rounds more
+    than that with a cutoff, or as many, and half of its bits."""
+    parts = tacit.launch(metered, ALL)
+    for at, (function, key) in enumerate(ALL):
+        usual = ALL.index((function, USUAL))
+        own, other = Cost.of(FITS[function][key]), Cost.of(FITS[function][USUAL])
+        rounds = max(part[at][0] for part in parts) - max(part[usual][0] for part in parts)
+        bits = parts[0][at][1] - parts[0][usual][1]
+        assert abs(rounds - (own.rounds - other.rounds)) <= 3, (function, key, rounds)
+        assert abs(bits - (own.bits - other.bits)) <= 220, (function, key, bits)
+
+
+def test_series_of_all_functions_are_known_and_end() -> None:
+    assert FUNCTIONS.keys() == FITS.keys()
+    assert all(0 < fit.error <= 2**-6 for found in FITS.values() for fit in found.values())
+    assert all(math.isfinite(c) for found in FITS.values() for fit in found.values() for c in fit.series)
