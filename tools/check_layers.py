@@ -19,6 +19,7 @@ INSIDE = {
         ["dispatch", "memory", "message", "parallel", "shared_slice"],
         ["aes", "pack", "planes", "polynomial", "product"],
         ["convolution", "matrix", "stream"],
+        ["projection"],
     ],
     "lattice": [
         ["error", "tiling", "wiped"],

@@ -205,6 +205,16 @@ def ring_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def ring_projections(parts: Parts, coin: bytes) -> Parts:
+    """Products of rows modulo 2^64, of one party's own words, with random weights that the coin's 16 bytes
+    stand for: 0 with probability ½, 1 and -1 with ¼; ``_core.PROJECTIONS`` of each row."""
+    rows, size = parts[0].shape
+    out = torch.zeros((len(parts), rows, _core.PROJECTIONS), dtype=torch.int64)
+    if size:
+        _core.ring_projections([array(part) for part in parts], size, coin, array(out))
+    return tuple(out)
+
+
 def ring_convolution(
     a: torch.Tensor, b: torch.Tensor, geometry: Geometry, shape: Sequence[int]
 ) -> torch.Tensor:

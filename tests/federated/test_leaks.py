@@ -17,10 +17,9 @@ from views import CLIENTS, Array, watch
 import tacit
 from tacit.federated import validation
 from tacit.federated.account import Account, Mechanism
-from tacit.federated.projections import COIN
 from tacit.federated.steps import Round, Settings
 from tacit.federated.submission import Submitted
-from tacit.federated.validation import UNIT, VECTOR_BITS
+from tacit.federated.validation import COIN, UNIT, VECTOR_BITS
 from tacit.fixed import Scale
 from tacit.tensor import SecretTensor
 

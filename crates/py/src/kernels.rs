@@ -6,6 +6,8 @@ use crate::errors::{misuse, raise};
 use ::session::use_threads;
 use mpc::Bilinear;
 use pyo3::prelude::*;
+use ring::projection::PROJECTIONS;
+use ring::stream::{Key, Stream};
 
 /// The shape of a convolution of images with filters; sizes are height before width. It is checked where
 /// it is used.
@@ -143,6 +145,34 @@ pub fn ring_convolution(
     let mut slices = Words::outputs(&mut out, &read)?;
     let [x, w] = &inputs;
     py.detach(|| ring::convolution::convolve(&shape, slices[0], &[(x.words(), w.words())]));
+    Ok(())
+}
+
+/// Writes the products of each part's rows of so many words with random weights -1, 0 and 1, modulo 2^64: 40 of each
+/// row. Weights are expanded from a coin of 16 bytes.
+#[pyfunction]
+pub fn ring_projections(
+    py: Python<'_>,
+    parts: Vec<Words>,
+    size: usize,
+    coin: [u8; 16],
+    out: Words,
+) -> PyResult<()> {
+    use_threads(None).map_err(raise)?;
+    let rows = parts.iter().map(|part| part.len() / size.max(1)).sum();
+    for part in &parts {
+        expect_length("a part", part.len() % size.max(1), 0)?;
+    }
+    expect_length("the output", out.len(), product_of(&[rows, PROJECTIONS])?)?;
+    let mut out = [out];
+    let read: Vec<_> = parts.iter().map(Words::addresses).collect();
+    let mut slices = Words::outputs(&mut out, &read)?;
+    let rows: Vec<&[u64]> = parts
+        .iter()
+        .flat_map(|part| part.words().chunks_exact(size.max(1)))
+        .collect();
+    let mut weights = Stream::new(&Key::from_bytes(coin), "random projections");
+    py.detach(|| ring::projection::project(slices[0], &rows, &mut weights));
     Ok(())
 }
 

@@ -63,6 +63,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(certificates::read_private_key, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_matmul, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_convolution, module)?)?;
+    module.add("PROJECTIONS", ring::projection::PROJECTIONS)?;
+    module.add_function(wrap_pyfunction!(kernels::ring_projections, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::greatest_magnitude, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::kernels, module)?)?;
     module.add_function(wrap_pyfunction!(digest::blake3, module)?)?;

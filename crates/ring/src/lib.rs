@@ -7,6 +7,7 @@
 //! - [`pack`]: the low bits of each word, densely;
 //! - [`matrix`] and [`convolution`]: sums of products mod 2^64;
 //! - [`polynomial`]: polynomials modulo X^8192 + 1 and a prime, by number-theoretic transforms;
+//! - [`projection`]: products of rows with random weights -1, 0 and 1;
 //! - [`message`]: the check of a message's length;
 //! - [`parallel`]: slices processed block by block on the current thread pool.
 //!
@@ -26,6 +27,7 @@ pub mod pack;
 pub mod parallel;
 pub mod planes;
 pub mod polynomial;
+pub mod projection;
 pub mod stream;
 
 mod product;

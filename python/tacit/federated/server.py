@@ -325,18 +325,22 @@ def _taken(session: Session, submissions: _core.Submissions, clients: list[int],
     else:
         submissions.vectors(session.core, out)
     del out
-    # Vectors without their weights lie whole from here on: every product would copy them otherwise.
-    vectors, weights, left = [], [], list(parts)
-    del parts
-    while left:
-        rows = left.pop(0)
-        vectors.append(rows[:, :-1].contiguous())
-        weights.append(rows[:, -1].clone())
+    vectors, weights = zip(*(_apart(part) for part in parts), strict=True)
     scale = width.scale(terms.settings.word_bits)
     return Submitted(
         clients,
-        *(SecretTensor(tuple(each), scale, session, torch.float32) for each in (vectors, weights)),
+        *(SecretTensor(each, scale, session, torch.float32) for each in (vectors, weights)),
     )
+
+
+def _apart(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Vectors, and the weights that stand behind them. Vectors are moved together in the memory that they
+    have: every product would copy them otherwise."""
+    weights, words = rows[:, -1].clone(), rows.flatten().numpy()
+    count, size = rows.shape[0], rows.shape[1] - 1
+    for row in range(1, count):
+        words[row * size : (row + 1) * size] = words[row * (size + 1) : row * (size + 1) + size]
+    return rows.flatten()[: count * size].view(count, size), weights
 
 
 def _is_sum(settings: Settings) -> bool:

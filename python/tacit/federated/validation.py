@@ -34,8 +34,7 @@ shortens vectors, one that is longer than its weight allows is shortened to β a
 any client might have claimed for it.
 
 What is shown of a client is one bit: whether it passed. Weights are expanded from the coin's 128 bits by
-Philox, which no known test tells from random bits, and which a client cannot know when it chooses its vector;
-nothing secret rests on them.
+AES in counter mode, which a client cannot know when it chooses its vector; nothing secret rests on them.
 """
 
 import math
@@ -45,7 +44,6 @@ import torch
 
 from tacit import fixed, shares
 from tacit.errors import MisuseError
-from tacit.federated.projections import COIN, projections
 from tacit.fixed import WHOLE, Scale
 from tacit.generators import public_coin
 from tacit.session import comparison_width
@@ -59,6 +57,9 @@ UNIT = 1 << VECTOR_BITS
 
 #: What products with random weights may be.
 WIDEST = 56 * UNIT
+
+#: Bytes of the coin that weights are expanded from.
+COIN = 16
 
 #: Vectors at most, in words.
 MOST_PARAMETERS = 1 << 27
@@ -136,7 +137,7 @@ def _demands(vectors: SecretTensor, weights: SecretTensor) -> torch.Tensor:
     """What is negative, of each client, unless all its products are small and its weight is from 0 to 1,
     [clients, 2K + 2]. The coin's round."""
     coin = public_coin(COIN)
-    products = vectors.like(projections(vectors._parts, coin), WHOLE, torch.int64)
+    products = vectors.like(shares.ring_projections(vectors._parts, coin), WHOLE, torch.int64)
     words = _as_integers(weights).unsqueeze(1)
     # One of the two differences is negative beyond the interval, even where the other one wraps around.
     return torch.cat([WIDEST - products, WIDEST + products, words, UNIT - words], 1)

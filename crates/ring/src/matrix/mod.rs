@@ -72,6 +72,9 @@ fn multiply_with(
 }
 
 fn one(backend: Backend, out: &mut [u64], [m, k, n]: [usize; 3], terms: &[(&[u64], &[u64])]) {
+    if m <= FEW_ROWS && n == 1 {
+        return thin::one_column(backend, out, k, terms);
+    }
     if m <= FEW_ROWS {
         return thin::few_rows(backend, out, [m, k, n], terms);
     }

@@ -26,11 +26,13 @@ fn slowly(m: usize, k: usize, n: usize, a: &[u64], b: &[u64]) -> Vec<u64> {
 
 #[test]
 fn large_products_agree_bit_for_bit() {
-    // Beyond one block in every direction, and parallel; then few rows, divided along the depth.
+    // Beyond one block in every direction, and parallel; then few rows, divided along the depth;
+    // then one column.
     for shape in [
         [70, 2 * 256 + 3, 2 * 240 + 5],
         [2, 5000, 70],
         [6, 301, 1100],
+        [3, 100_003, 1],
     ] {
         check_large(shape);
     }

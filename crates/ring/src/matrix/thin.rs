@@ -80,6 +80,29 @@ fn few_rows_slice(
     });
 }
 
+/// out = Σ A·b for few rows of A: inner products with the only column. Pieces of all terms are taken together, so that
+/// an operand of several is read from memory once.
+pub(super) fn one_column(backend: Backend, out: &mut [u64], k: usize, terms: &[(&[u64], &[u64])]) {
+    let backend = backend.checked();
+    for (row, out) in out.iter_mut().enumerate() {
+        let piece = |piece: usize| {
+            let range = piece * WORK..k.min((piece + 1) * WORK);
+            let products = terms.iter().map(|(a, b)| {
+                inner_product(backend, &a[row * k..][range.clone()], &b[range.clone()])
+            });
+            products.fold(0, u64::wrapping_add)
+        };
+        let pieces = k.div_ceil(WORK);
+        *out = match pieces {
+            0 | 1 => (0..pieces).map(piece).fold(0, u64::wrapping_add),
+            _ => (0..pieces)
+                .into_par_iter()
+                .map(piece)
+                .reduce(|| 0, u64::wrapping_add),
+        };
+    }
+}
+
 /// out = Σ A·B for few columns of B: inner products with the rows of A.
 pub(super) fn few_columns(
     backend: Backend,

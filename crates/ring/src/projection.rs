@@ -1,0 +1,238 @@
+//! Products of rows of words with random weights -1, 0 and 1, modulo 2^64.
+//!
+//! A weight is the difference of two random bits: 0 with probability ½, 1 and -1 with ¼. So a product is a difference
+//! of two sums over subsets, and the sums over all 16 subsets of four words, made once, serve every product (V.
+//! Arlazarov, E. Dinic, M. Kronrod and I. Faradžev 1970): an addition and a subtraction for four words. Rows lie side
+//! by side in the tables, [`LANES`] at a time, so that every addition is one of vectors.
+//!
+//! The random bits say where a table is read; they are public, as all that expands them has the same coin. The words
+//! do not.
+
+use crate::dispatch::{Backend, backend};
+use crate::parallel;
+use crate::stream::{Reserved, Stream};
+use std::sync::{Mutex, PoisonError};
+
+/// Products of each row.
+pub const PROJECTIONS: usize = 40;
+
+/// Rows that are added up side by side.
+const LANES: usize = 16;
+
+/// Words of a row whose subsets have a table.
+const SUBSET: usize = 4;
+
+/// Words of a row whose weights are drawn together: the two bits of each are a bit of the lower and one of the upper
+/// half of a word of the stream.
+const TOGETHER: usize = 32;
+
+/// Words of a row that a thread takes at least.
+const GRAIN: usize = 1 << 14;
+
+/// Of the same word of so many rows.
+type Lanes = [u64; LANES];
+
+/// The tables of [`TOGETHER`] words: 16 kB.
+type Tables = [[Lanes; 1 << SUBSET]; TOGETHER / SUBSET];
+
+/// Writes the products of each row with [`PROJECTIONS`] rows of weights, one row's after another's. The weights are
+/// drawn from the stream.
+///
+/// # Panics
+/// If rows have unlike lengths, or `out` another one than theirs.
+pub fn project(out: &mut [u64], rows: &[&[u64]], weights: &mut Stream) {
+    project_with(backend(), out, rows, weights);
+}
+
+fn project_with(backend: Backend, out: &mut [u64], rows: &[&[u64]], weights: &mut Stream) {
+    let size = rows.first().map_or(0, |row| row.len());
+    assert!(
+        rows.iter().all(|row| row.len() == size),
+        "rows of {size} words"
+    );
+    assert_eq!(
+        out.len(),
+        PROJECTIONS * rows.len(),
+        "{PROJECTIONS} products of {} rows",
+        rows.len()
+    );
+    out.fill(0);
+    let drawn = weights.reserve(PROJECTIONS * size.div_ceil(TOGETHER));
+    let out = Mutex::new(out);
+    parallel::for_blocks(size, GRAIN, |range| {
+        let mut sums = vec![0; PROJECTIONS * rows.len()];
+        for (sums, rows) in sums.chunks_mut(PROJECTIONS * LANES).zip(rows.chunks(LANES)) {
+            let pieces: Vec<&[u64]> = rows.iter().map(|row| &row[range.clone()]).collect();
+            let products = products(backend, &pieces, &drawn, range.start / TOGETHER);
+            for (lane, sums) in sums.chunks_exact_mut(PROJECTIONS).enumerate() {
+                for (sum, lanes) in sums.iter_mut().zip(&products) {
+                    *sum = lanes[lane];
+                }
+            }
+        }
+        let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
+        for (out, sum) in out.iter_mut().zip(&sums) {
+            *out = out.wrapping_add(*sum);
+        }
+    });
+}
+
+/// The products of so many rows at most as there are lanes, with the weights from that place on.
+fn products(
+    backend: Backend,
+    rows: &[&[u64]],
+    drawn: &Reserved,
+    first: usize,
+) -> [Lanes; PROJECTIONS] {
+    let size = rows[0].len();
+    let mut sums = [[0; LANES]; PROJECTIONS];
+    let mut tables: Box<Tables> = Box::new([[[0; LANES]; 1 << SUBSET]; TOGETHER / SUBSET]);
+    let mut bits = [0; PROJECTIONS];
+    for (at, start) in (0..size).step_by(TOGETHER).enumerate() {
+        drawn.fill(PROJECTIONS * (first + at), &mut bits);
+        backend.call(
+            #[inline(always)]
+            || {
+                tabulate(&mut tables, rows, start, size.min(start + TOGETHER));
+                add(&mut sums, &tables, &bits);
+            },
+        );
+    }
+    sums
+}
+
+/// The sums over all subsets of four words each. Words from `end` on, and rows that are not there, count as zero.
+#[inline(always)]
+fn tabulate(tables: &mut Tables, rows: &[&[u64]], start: usize, end: usize) {
+    let mut words = [[0; LANES]; TOGETHER];
+    for (lane, row) in rows.iter().enumerate().take(LANES) {
+        let mut of_row = [0; TOGETHER];
+        match row[start..end].try_into() {
+            Ok(whole) => of_row = whole,
+            Err(_) => of_row[..end - start].copy_from_slice(&row[start..end]),
+        }
+        for at in 0..TOGETHER {
+            words[at][lane] = of_row[at];
+        }
+    }
+    for (table, words) in tables.iter_mut().zip(words.chunks_exact(SUBSET)) {
+        for (bit, words) in words.iter().enumerate() {
+            let (without, with) = table.split_at_mut(1 << bit);
+            for (with, without) in with.iter_mut().zip(without) {
+                for lane in 0..LANES {
+                    with[lane] = without[lane].wrapping_add(words[lane]);
+                }
+            }
+        }
+    }
+}
+
+/// Adds the products with the weights of these bits.
+#[inline(always)]
+fn add(sums: &mut [Lanes; PROJECTIONS], tables: &Tables, bits: &[u64; PROJECTIONS]) {
+    for (sums, bits) in sums.iter_mut().zip(bits) {
+        let of = |four: usize, from: usize| {
+            let subset = (bits >> (from + SUBSET * four)) as usize % (1 << SUBSET);
+            &tables[four][subset]
+        };
+        let added: [&Lanes; TOGETHER / SUBSET] = std::array::from_fn(|four| of(four, 0));
+        let taken: [&Lanes; TOGETHER / SUBSET] = std::array::from_fn(|four| of(four, TOGETHER));
+        // All of a lane at once: the compiler makes vectors of the lanes.
+        let mut total = *sums;
+        for (lane, total) in total.iter_mut().enumerate() {
+            for four in 0..TOGETHER / SUBSET {
+                *total = total
+                    .wrapping_add(added[four][lane])
+                    .wrapping_sub(taken[four][lane]);
+            }
+        }
+        *sums = total;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dispatch::backends;
+    use crate::stream::Key;
+
+    fn stream(seed: u64) -> Stream {
+        Stream::new(&Key::from_words([seed, 7]), "tests")
+    }
+
+    fn random(seed: u64, n: usize) -> Vec<u64> {
+        let mut words = vec![0; n];
+        stream(seed).reserve(n).fill(0, &mut words);
+        words
+    }
+
+    /// By their definition, weight by weight: the product of a row with one of the rows of weights.
+    fn by_definition(row: &[u64], drawn: &[u64], projection: usize) -> u64 {
+        let weight = |at: usize| {
+            let bits = drawn[PROJECTIONS * (at / TOGETHER) + projection] >> (at % TOGETHER);
+            (bits & 1).wrapping_sub(bits >> TOGETHER & 1)
+        };
+        row.iter().enumerate().fold(0, |sum: u64, (at, word)| {
+            sum.wrapping_add(word.wrapping_mul(weight(at)))
+        })
+    }
+
+    #[test]
+    fn products_are_what_their_definition_says() {
+        for (count, size) in [
+            (0, 5),
+            (1, 0),
+            (1, 1),
+            (2, 31),
+            (3, 32),
+            (16, 33),
+            (17, 100),
+            (33, 4096),
+            (2, GRAIN + 5),
+            (5, 3 * GRAIN),
+        ] {
+            let mut words = random(3, count * size);
+            words.iter_mut().step_by(7).for_each(|word| *word = 1 << 63);
+            let rows: Vec<&[u64]> = match size {
+                0 => vec![&[]; count],
+                _ => words.chunks_exact(size).collect(),
+            };
+            let drawn = random(4, PROJECTIONS * size.div_ceil(TOGETHER));
+            let expected: Vec<u64> = rows
+                .iter()
+                .flat_map(|row| (0..PROJECTIONS).map(|each| by_definition(row, &drawn, each)))
+                .collect();
+            for backend in backends() {
+                let mut out = vec![1; expected.len()];
+                project_with(backend, &mut out, &rows, &mut stream(4));
+                assert_eq!(out, expected, "{count} rows of {size}, {backend}");
+            }
+        }
+    }
+
+    /// As many of each kind, to five standard deviations.
+    #[test]
+    fn half_of_all_weights_are_zero() {
+        let size = 500;
+        let mut unit = vec![0; size * size];
+        unit.iter_mut().step_by(size + 1).for_each(|word| *word = 1);
+        let rows: Vec<&[u64]> = unit.chunks_exact(size).collect();
+        let mut weights = vec![0; PROJECTIONS * size];
+        project(&mut weights, &rows, &mut stream(9));
+        for (weight, probability) in [(0, 0.5), (1, 0.25), (u64::MAX, 0.25)] {
+            let found = weights.iter().filter(|each| **each == weight).count() as f64;
+            let n = weights.len() as f64;
+            let deviation = (n * probability * (1.0 - probability)).sqrt();
+            assert!(
+                (found - n * probability).abs() < 5.0 * deviation,
+                "{weight}: {found}"
+            );
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "rows of 3 words")]
+    fn rows_of_unlike_lengths_panic() {
+        project(&mut [0; 80], &[&[1, 2, 3], &[1, 2]], &mut stream(1));
+    }
+}
