@@ -212,6 +212,6 @@ def test_a_fork_of_a_process_that_has_computed_does_not_wait_for_its_threads() -
 
 def test_no_operation_is_left_out() -> None:
     session = _core.Session.in_memory(2, "plain", 60.0)[0]
-    constructors = {"in_memory", "connect", "connect_local"}
+    constructors = {"in_memory", "rehearsed", "connect", "connect_local"}
     known = {name for name in dir(session) if not name.startswith("_")} - HARMLESS - constructors
     assert known == set(operations(session))

@@ -56,7 +56,7 @@ INSIDE = {
         ["open"],
         ["making"],
     ],
-    "session": [["limits", "options", "session"], ["configured", "doctor", "local", "submissions"]],
+    "session": [["limits", "options", "session"], ["doctor", "local", "submissions"], ["configured"]],
     "riscv": [
         ["real"],
         ["words"],

@@ -50,6 +50,10 @@ class Session:
         source: str | None = None,
     ) -> list[Session]: ...
     @staticmethod
+    def rehearsed(
+        config_path: str, threads: int | None = None, source: str | None = None
+    ) -> list[Session]: ...
+    @staticmethod
     def connect(
         config_path: str,
         party: int,

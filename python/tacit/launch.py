@@ -81,7 +81,8 @@ def launch(
     if delay and transport != "tcp":
         raise MisuseError('links take longer with transport="tcp" alone: pass that, or no delay')
     if transport == "memory":
-        outcomes = _in_threads(fn, args, parties, (protocol, source), timeout, threads)
+        cores = _core.Session.in_memory(parties, protocol, timeout, threads, source)
+        outcomes = _in_threads(fn, args, cores, timeout)
     elif transport == "tcp":
         outcomes = [
             Outcome(*result)
@@ -89,28 +90,37 @@ def launch(
         ]
     else:
         raise MisuseError(f'unknown transport {transport!r}; known are "memory" and "tcp"')
-    blamed = first_cause([outcome.error for outcome in outcomes], [outcome.at for outcome in outcomes])
-    if blamed is not None:
-        error = outcomes[blamed].error
-        assert error is not None
-        raise named(error, f"party {blamed}" if blamed < parties else "the dealer")
-    values = [outcome.value for outcome in outcomes[:parties]]
+    values = _values(outcomes, parties)
     if report is not None:
         write(report, [trace for _, trace in values])
         values = [value for value, _ in values]
     return values
 
 
+def in_sessions(cores: list[_core.Session], fn: Callable[..., Any], *args: Any) -> list[Any]:
+    """Runs ``fn(*args)`` once in every party of a session of this process, and returns what each returned.
+
+    Raises:
+        Exception: as :func:`launch`.
+    """
+    return _values(_in_threads(fn, args, cores, TIMEOUT), len(cores))
+
+
+def _values(outcomes: list[Outcome], parties: int) -> list[Any]:
+    """What the parties returned; raises what ended them."""
+    blamed = first_cause([outcome.error for outcome in outcomes], [outcome.at for outcome in outcomes])
+    if blamed is not None:
+        error = outcomes[blamed].error
+        assert error is not None
+        raise named(error, f"party {blamed}" if blamed < parties else "the dealer")
+    return [outcome.value for outcome in outcomes[:parties]]
+
+
 def _in_threads(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...],
-    parties: int,
-    setting: tuple[str, str | None],
-    timeout: float,
-    threads: int | None,
+    fn: Callable[..., Any], args: tuple[Any, ...], cores: list[_core.Session], timeout: float
 ) -> list[Outcome]:
     program = cloudpickle.dumps((fn, args))
-    outcomes = [Outcome() for _ in range(parties)]
+    outcomes = [Outcome() for _ in cores]
 
     def party(core: _core.Session, outcome: Outcome) -> None:
         try:
@@ -121,8 +131,6 @@ def _in_threads(
             outcome.error = error
         outcome.at = time.monotonic()
 
-    protocol, source = setting
-    cores = _core.Session.in_memory(parties, protocol, timeout, threads, source)
     workers = [
         threading.Thread(
             target=copy_context().run, args=(party, core, outcome), name=f"party {core.party}", daemon=True

@@ -1,8 +1,10 @@
 //! How a session computes: protocol and source of correlations, by name.
 
 use crate::correlations::file::Place;
-use crate::providers::{Needs, Opening, PROTOCOLS, ProtocolProvider, SOURCES, SourceProvider};
-use crate::{Error, Protocol, Result, ThreatModel, Trust};
+use crate::providers::{
+    Needs, Opening, PROTOCOLS, ProtocolProvider, SOURCES, SourceProvider, trust,
+};
+use crate::{Error, Protocol, Result, ThreatModel};
 use net::Mesh;
 
 /// What all parties of a session must agree on, by name.
@@ -16,6 +18,8 @@ pub struct Settings {
     pub file: Option<Place>,
     /// Whether to record what is asked of the source.
     pub record: bool,
+    /// Whether it runs for its demand alone, in one process: zeros take the place of what the source makes.
+    pub rehearsed: bool,
 }
 
 /// The name of the protocol that is meant where one must consume correlations.
@@ -101,12 +105,12 @@ impl Settings {
         self.needs(Needs::Dealer)
     }
 
-    /// Whether the source needs this besides the parties.
+    /// Whether the source needs this besides the parties; zeros need nothing.
     ///
     /// # Errors
     /// As [`Settings::source`].
     pub fn needs(&self, what: Needs) -> Result<bool> {
-        let source = self.source()?;
+        let source = self.source()?.filter(|_| !self.rehearsed);
         Ok(source.is_some_and(|source| source.needs == what))
     }
 
@@ -115,7 +119,7 @@ impl Settings {
     /// # Errors
     /// As [`Settings::source`], and for a number of parties that the protocol does not have.
     pub fn threat_model(&self, parties: usize) -> Result<ThreatModel> {
-        let trust = self.source()?.map_or(Trust::NOBODY, SourceProvider::trust);
+        let trust = trust(self.source()?, self.rehearsed);
         (self.protocol()?.threat_model)(parties, trust)
     }
 
@@ -126,6 +130,11 @@ impl Settings {
     pub fn check(&self, parties: usize, in_one_process: bool) -> Result<()> {
         self.threat_model(parties)?;
         let protocol = self.protocol()?;
+        if self.rehearsed && !in_one_process {
+            return Err(Error::misuse(
+                "a session for a program's demand keeps nothing secret and refuses to run over a network",
+            ));
+        }
         if protocol.secret || in_one_process {
             return Ok(());
         }
@@ -142,6 +151,7 @@ impl Settings {
             source: self.source()?,
             file: self.file.as_ref(),
             record: self.record,
+            rehearsed: self.rehearsed,
         })
     }
 }

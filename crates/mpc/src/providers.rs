@@ -6,6 +6,7 @@ use crate::agreement::PrivateComparison;
 use crate::correlations::file::{Place, Stored};
 use crate::correlations::supply::Supply;
 use crate::correlations::transfer::Transfer;
+use crate::correlations::zeros::Zeros;
 use crate::correlations::{self, Source, dealer::Dealt};
 use crate::plain::{self, Plain};
 use crate::replicated::{self, Replicated};
@@ -103,6 +104,8 @@ pub(crate) struct Opening<'a> {
     pub file: Option<&'a Place>,
     /// Whether to record what is asked of the source.
     pub record: bool,
+    /// Whether zeros take the place of what the source makes.
+    pub rehearsed: bool,
 }
 
 /// The first is what is meant when nothing is said.
@@ -210,11 +213,17 @@ impl Opening<'_> {
     /// The source of correlations, which waits without limit while it is not needed.
     pub fn source(&self, patience: Patience) -> Result<Box<dyn Source>> {
         let none = || Error::misuse("this protocol consumes no correlations");
-        (self.source.ok_or_else(none)?.open)(self, patience)
+        let source = self.source.ok_or_else(none)?;
+        if self.rehearsed {
+            return Ok(Box::new(Zeros {
+                guards: source.needs == Needs::Dealer,
+            }));
+        }
+        (source.open)(self, patience)
     }
 
     pub fn trust(&self) -> Trust {
-        self.source.map_or(Trust::NOBODY, SourceProvider::trust)
+        trust(self.source, self.rehearsed)
     }
 
     fn channel(&self, patience: Patience) -> Channel {
@@ -232,6 +241,18 @@ impl Opening<'_> {
         let supply = Supply::start(source, patience, self.record)?;
         Additive::new(online(self.mesh)?, supply, self.trust())
     }
+}
+
+/// What the threat model says of a source, or of the zeros in its place.
+pub(crate) fn trust(source: Option<&SourceProvider>, rehearsed: bool) -> Trust {
+    source.map_or(Trust::NOBODY, |source| Trust {
+        statement: if rehearsed {
+            "zeros in the place of correlations, which hide nothing: for a program's demand, in one process"
+        } else {
+            source.statement
+        },
+        ..source.trust()
+    })
 }
 
 /// The protocol's channel, on which public values are compared.

@@ -67,6 +67,22 @@ impl Session {
         Ok(sessions.into_iter().map(Self::new).collect())
     }
 
+    /// All parties of a session in this process, for the demand of a program alone: nothing is secret. They are those
+    /// for which a configuration file says, or a source, that correlations are made.
+    #[staticmethod]
+    #[pyo3(signature = (config_path, threads=None, source=None))]
+    fn rehearsed(
+        py: Python<'_>,
+        config_path: &str,
+        threads: Option<usize>,
+        source: Option<String>,
+    ) -> PyResult<Vec<Self>> {
+        use_threads(threads).map_err(raise)?;
+        let open = || configured::rehearsed(Path::new(config_path), source);
+        let sessions = py.detach(open).map_err(raise)?;
+        Ok(sessions.into_iter().map(Self::new).collect())
+    }
+
     /// One party of the session that a configuration file describes.
     #[staticmethod]
     #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None, source=None, record=false))]

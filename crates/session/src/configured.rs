@@ -1,12 +1,12 @@
 //! The members of a `parties.toml`: parties, the dealer, and those who make files of correlations.
 
-use crate::options::protocol_of;
-use crate::{Options, Session, Transport, deal};
+use crate::options::{protocol_of, settings};
+use crate::{Options, Session, Transport, deal, local};
 use mpc::correlations::Demand;
 use mpc::correlations::file::Place;
 use mpc::{Error, Needs, Result, making};
 use net::Mesh;
-use net::config::{Acquaintances, Config};
+use net::config::{Acquaintances, Config, LONGEST_TIMEOUT};
 use net::tcp::{self, Identity};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -88,6 +88,47 @@ pub fn serve(path: &Path, timeout: Option<Duration>) -> Result<()> {
     deal(&ready.meet()?.0)
 }
 
+/// All parties of the sessions that a file of correlations is made for by that source, in this process: what a program
+/// asks for in them is the demand of its runs.
+///
+/// # Errors
+/// `Setup` or `Misuse` for what is wrong in the file or the source, or a protocol that consumes no correlations.
+pub fn rehearsed(path: &Path, source: Option<String>) -> Result<Vec<Session>> {
+    let config = Config::read(path)?;
+    let protocol = protocol_of(&config);
+    if settings(protocol, None).source()?.is_none() {
+        return Err(Error::misuse(format!(
+            "{}: protocol {protocol:?} consumes no correlations, so none are made for it",
+            path.display()
+        )));
+    }
+    let mut options = makers(&config, source)?;
+    // No link keeps anybody waiting.
+    options.timeout = LONGEST_TIMEOUT;
+    local::rehearsed(config.parties(), &options)
+}
+
+/// The options of those who make a file of correlations.
+fn makers(config: &Config, source: Option<String>) -> Result<Options> {
+    // What is made is for later sessions, whose source is the file.
+    let source = match source {
+        None => {
+            let options = Options::new(mpc::consuming(), config.source.clone(), config.timeout)?;
+            let live = !options.settings.needs(Needs::File)?;
+            options.settings.source.filter(|_| live)
+        }
+        source => source,
+    };
+    let options = Options::new(mpc::consuming(), source, config.timeout)?;
+    if options.settings.needs(Needs::File)? {
+        return Err(Error::misuse(format!(
+            "a file of correlations is made by a source that needs none: {}",
+            mpc::sources(|needs| needs != Needs::File)
+        )));
+    }
+    Ok(options)
+}
+
 /// Makes this party's file of correlations together with the other parties; `progress` hears how many jobs
 /// are done, and of how many.
 ///
@@ -102,23 +143,7 @@ pub fn make(
 ) -> Result<()> {
     let (ready, place) = telling(path, Some(party), || {
         let config = Config::read(path)?;
-        // What is made is for later sessions, whose source is the file.
-        let source = match source {
-            None => {
-                let options =
-                    Options::new(mpc::consuming(), config.source.clone(), config.timeout)?;
-                let live = !options.settings.needs(Needs::File)?;
-                options.settings.source.filter(|_| live)
-            }
-            source => source,
-        };
-        let options = Options::new(mpc::consuming(), source, config.timeout)?;
-        if options.settings.needs(Needs::File)? {
-            return Err(Error::misuse(format!(
-                "a file of correlations is made by a source that needs none: {}",
-                mpc::sources(|needs| needs != Needs::File)
-            )));
-        }
+        let options = makers(&config, source)?;
         let place = Place {
             path: work.out.clone(),
             secret: config.identity(party, false)?.key,

@@ -51,6 +51,18 @@ impl Local {
     }
 }
 
+/// All parties of a session that runs in this process for its demand alone: zeros take the place of what the source
+/// makes, and nothing is secret.
+///
+/// # Errors
+/// As [`in_memory`].
+pub fn rehearsed(parties: usize, options: &Options) -> Result<Vec<Session>> {
+    let mut options = options.clone();
+    options.settings.rehearsed = true;
+    options.settings.record = true;
+    in_memory(parties, &options)
+}
+
 /// All parties of a session in this process, one for each thread of the caller's. Their protocols agree on
 /// keys side by side; a dealer is one more thread.
 ///

@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit import _core
 from tacit.commands.options import party, positive
-from tacit.errors import SetupError
+from tacit.errors import MisuseError, SetupError
 from tacit.providers import LIVE
 
 
@@ -23,8 +23,21 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--party", required=True, type=party, metavar="I", help="which of them this is, from 0"
     )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--demand", type=Path, metavar="FILE", help="what `tacit run --record FILE` wrote")
+    what.add_argument(
+        "--program",
+        type=Path,
+        metavar="FILE.tacit",
+        help="a compiled program, whose shapes say what a run of it takes: no run is recorded",
+    )
     parser.add_argument(
-        "--demand", required=True, type=Path, metavar="FILE", help="what `tacit run --record FILE` wrote"
+        "--receivers",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="of a program: how many parties learn its result, of whom each takes its own look at the guards "
+        "(1 if not given)",
     )
     parser.add_argument("--runs", required=True, type=positive, metavar="N", help="for so many sessions")
     parser.add_argument(
@@ -39,10 +52,7 @@ def make(parsed: argparse.Namespace) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    try:
-        demand = parsed.demand.read_text()
-    except OSError as error:
-        raise SetupError(f"cannot read {parsed.demand}: {error.strerror}") from None
+    demand = _of_program(parsed) if parsed.demand is None else _recorded(parsed)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("making correlations", total=None)
@@ -58,3 +68,24 @@ def make(parsed: argparse.Namespace) -> None:
         )
     print(f"Wrote {parsed.out}: correlations for {parsed.runs} sessions, each to be used once.")
     print("It can be read with this party's key alone: keep the two apart from all others.")
+
+
+def _recorded(parsed: argparse.Namespace) -> str:
+    if parsed.receivers != 1:
+        raise MisuseError("--receivers goes with --program: a recorded run has had its own")
+    try:
+        return str(parsed.demand.read_text())
+    except OSError as error:
+        raise SetupError(f"cannot read {parsed.demand}: {error.strerror}") from None
+
+
+def _of_program(parsed: argparse.Namespace) -> str:
+    """All parties find it alike; who has another program is told before anything is made."""
+    from tacit.compile.program import load_program
+    from tacit.compile.zeros import demand
+
+    program = load_program(parsed.program)
+    cores = _core.Session.rehearsed(parsed.config, parsed.threads, parsed.source)
+    if parsed.receivers > len(cores):
+        raise MisuseError(f"--receivers {parsed.receivers}: {parsed.config} has {len(cores)} parties")
+    return demand(program, cores, parsed.receivers)

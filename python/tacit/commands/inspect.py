@@ -24,8 +24,9 @@ def add(commands: Any) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     setting = chosen_setting(parsed)
-    from tacit.compile.inspect import Cost, inspect, metered
+    from tacit.compile.inspect import Cost, inspect
     from tacit.compile.program import load_program
+    from tacit.compile.zeros import metered
     from tacit.launch import launch
     from tacit.providers import rehearsed
 

@@ -66,7 +66,8 @@ def run(parsed: argparse.Namespace) -> None:
 def _run_compiled(parsed: argparse.Namespace) -> None:
     if parsed.record is not None or parsed.report is not None:
         raise MisuseError(
-            "--record and --report are for Python programs; tacit inspect shows what this one costs"
+            "--record and --report are for Python programs; tacit inspect shows what this one costs, and "
+            "tacit correlations make --program makes what it takes"
         )
     program = Path(parsed.program)
     run_program.take_part(parsed.config, parsed.party, program, parsed.arguments, WHILE_STARTING)

@@ -13,8 +13,6 @@ from tacit.compile.approximating import error_of, functions_of
 from tacit.compile.comparing import COMPARING, Guard
 from tacit.compile.draft import Value, is_call
 from tacit.compile.program import Program
-from tacit.meter import Reading
-from tacit.session import session
 
 #: What anybody learns who has the file.
 PUBLIC = (
@@ -80,7 +78,7 @@ class Inspection:
 
 
 def inspect(program: Program, costs: list[Cost]) -> Inspection:
-    """Looks at a program; costs are found by ``metered``."""
+    """Looks at a program; costs are found by ``metered`` (``zeros.py``)."""
     inputs = [
         {"name": each.name, "shape": list(each.shape), "dtype": str(each.dtype), "interval": each.interval}
         for each in program.inputs.values()
@@ -129,29 +127,6 @@ def _guarded(guard: Guard | None) -> str:
         f"with guards {guard.width} bits and {guard.reach} that are tested: below {guard.passes:g} it "
         f"passes, above {guard.most:g} there is no result"
     )
-
-
-def metered(program: Program) -> Reading:
-    """In a session, what a run costs that is given zeros: costs follow from shapes alone."""
-    current = session()
-    owner, other = 0, 1
-    zeros = None
-    if current.party == owner:
-        zeros = {name: torch.zeros(weight.shape) for name, weight in program.weights.items()}
-    from tacit.compile.execute import revealed, share_weights
-
-    bound = share_weights(program, zeros, owner)
-    before = current.meter.total
-    given = []
-    for name, each in program.inputs.items():
-        low, high = each.interval or (0.0, 0.0)
-        number = min(max(0.0, low), high)
-        own = torch.full(each.shape, number, dtype=each.dtype) if current.party == other else None
-        given.append(bound.given(own, owner=other, name=name))
-    results = bound(*given)
-    for result in results if isinstance(results, tuple) else (results,):
-        revealed(result, other)
-    return current.meter.total - before
 
 
 def _lines(found: Inspection) -> list[str]:

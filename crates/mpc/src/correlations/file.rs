@@ -158,7 +158,8 @@ impl Stored {
         let Some((found, words)) = self.reader.next()? else {
             return Err(Error::misuse(format!(
                 "the correlations of this run are exhausted: the program asks for more ({}) than when its \
-                 demand was recorded; record it again with `tacit run --record`, and make new correlations",
+                 demand was found; make new correlations, with `--program` of a compiled program, or with what \
+                 `tacit run --record` records",
                 job.describe()
             )));
         };
@@ -167,7 +168,8 @@ impl Stored {
         }
         Err(Error::misuse(format!(
             "the correlations were made for another program or other shapes: it asked for {}, \
-             this one asks for {}; record its demand with `tacit run --record`, and make new correlations",
+             this one asks for {}; make new correlations, with `--program` of a compiled program, or with what \
+             `tacit run --record` records",
             described(&found),
             job.describe()
         )))
@@ -193,7 +195,7 @@ impl Source for Stored {
         self.channel.meter().totals()
     }
 
-    /// As in the session that was recorded, whose jobs these are.
+    /// As in the session whose demand it was.
     fn guards(&self) -> bool {
         self.reader.header().content == GUARDED
     }

@@ -5,8 +5,8 @@ use crate::leaves::Wanted;
 use crate::{Bilinear, Error, Name, Result};
 use ring::convolution::Convolution;
 
-/// Versions of the encoding. Recorded demands and files of correlations say which one they hold: the later one, if
-/// comparisons are guarded.
+/// Versions of the encoding. Demands and files of correlations say which one they hold: the later one, if the source
+/// made what guards of comparisons take.
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const GUARDED: u32 = 2;
 

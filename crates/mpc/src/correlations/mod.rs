@@ -11,6 +11,7 @@
 //! | [`dealer`] | a member of the mesh that makes them, and its counterpart in the parties |
 //! | [`transfer`] | oblivious transfer between every two parties |
 //! | [`file`] | what any of them made in an earlier session, each run used once |
+//! | [`zeros`] | none at all, where a program runs for its demand alone |
 //!
 //! Correlations are handed out by move, as typed values without `Clone`: to draw the same a second time does not
 //! compile, nor does hiding a second value behind a mask or opening what it hides a second time.
@@ -24,6 +25,7 @@ pub(crate) mod kind;
 pub mod once;
 pub(crate) mod supply;
 pub(crate) mod transfer;
+pub(crate) mod zeros;
 
 #[cfg(test)]
 mod tests;

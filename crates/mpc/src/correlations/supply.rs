@@ -3,7 +3,8 @@
 //! Whoever consumes says only what it needs now. Batches grow with what was consumed so far, up to a
 //! limit, so that at most as much is made in vain as was used; products with a kept mask are expected to
 //! come again with the same shape. All of this follows from the sequence of demands alone, which is the
-//! same at every party, and so is the sequence of jobs.
+//! same at every party, and so is the sequence of jobs. Of a source that makes nothing ahead, nothing is asked but what
+//! is needed, up to a word of 64.
 
 use super::Source;
 use super::demand::Demand;
@@ -52,9 +53,6 @@ pub(crate) struct Supply {
     /// Products made ahead with a mask that was used before: by kept mask.
     ahead: HashMap<Name, Ahead>,
     waited: Duration,
-    /// Whether nothing is made but what is asked for.
-    #[cfg(feature = "mutation")]
-    exact: bool,
 }
 
 /// Correlations of one kind that nobody took yet.
@@ -162,28 +160,23 @@ impl Supply {
             patience,
             most_ahead,
             guards,
-            demand: record.then(|| RefCell::new(Demand::new(most_ahead))),
+            demand: record.then(|| RefCell::new(Demand::new(most_ahead, guards))),
             reading,
             pools: HashMap::new(),
             ahead: HashMap::new(),
             waited: Duration::ZERO,
-            #[cfg(feature = "mutation")]
-            exact: false,
         })
     }
 
     /// From here on nothing is made but what is asked for, so that a test knows what is made when.
     #[cfg(feature = "mutation")]
     pub fn make_exactly(&mut self) {
-        self.exact = true;
+        self.most_ahead = 0;
     }
 
     /// Whether batches are larger than what is asked for, and made ahead.
     fn is_ahead(&self) -> bool {
-        #[cfg(feature = "mutation")]
-        return !self.exact;
-        #[cfg(not(feature = "mutation"))]
-        true
+        self.most_ahead > 0
     }
 
     /// What the source has sent and waited for so far.
@@ -361,6 +354,7 @@ impl Drop for Supply {
 mod tests {
     use super::*;
     use crate::bits::bit_at;
+    use crate::correlations::zeros::Zeros;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Makes zeros until it fails.
@@ -487,5 +481,49 @@ mod tests {
         }
         let made = made.load(Ordering::Relaxed);
         assert!((1000..4000).contains(&made), "{made} for 1000");
+    }
+
+    /// Of a source that makes nothing ahead: no more than fills the last word of each kind, and no product for later.
+    #[test]
+    fn nothing_is_asked_in_vain_of_what_makes_nothing_ahead() {
+        let mut supply =
+            Supply::start(Box::new(Zeros { guards: true }), Patience::default(), true).unwrap();
+        let mut drawn = HashMap::from([(Kind::Triples, 0), (Kind::Selections, 0)]);
+        for n in [1, 64, 100, 3000, 28, 7] {
+            supply.take::<3>(Kind::Triples, n).unwrap();
+            supply.take::<4>(Kind::Selections, 5 * n).unwrap();
+            *drawn.get_mut(&Kind::Triples).unwrap() += n;
+            *drawn.get_mut(&Kind::Selections).unwrap() += 5 * n;
+        }
+        let map = Bilinear::Elementwise { n: 3 };
+        supply
+            .product(&map, Origin::Keep(1), Origin::Fresh)
+            .unwrap();
+        for _ in 0..3 {
+            supply
+                .product(&map, Origin::Kept(1), Origin::Fresh)
+                .unwrap();
+        }
+        let demand = supply.demand().unwrap();
+        let (mut asked, mut products) = (HashMap::new(), 0);
+        for job in demand.jobs() {
+            match job {
+                Job::Batch { kind, n } => *asked.entry(*kind).or_insert(0) += n,
+                Job::Product { .. } => products += 1,
+                Job::Forget { .. } => panic!("nothing was forgotten"),
+            }
+        }
+        assert_eq!(products, 4);
+        assert_eq!(
+            asked,
+            drawn
+                .into_iter()
+                .map(|(kind, n): (Kind, usize)| (kind, n.next_multiple_of(64)))
+                .collect()
+        );
+        assert_eq!(
+            (demand.most_ahead(), demand.version()),
+            (0, super::super::job::GUARDED)
+        );
     }
 }

@@ -1,0 +1,52 @@
+"""A program on zeros: what it costs, and which correlations it takes, follow from shapes alone."""
+
+import torch
+
+from tacit import _core
+from tacit.compile.execute import revealed, share_weights
+from tacit.compile.program import Program
+from tacit.launch import in_sessions
+from tacit.meter import Reading
+from tacit.session import session
+
+#: Who owns what.
+WEIGHTS_OWNER, INPUT_OWNER = 0, 1
+
+
+def demand(program: Program, cores: list[_core.Session], receivers: int) -> str:
+    """What a run asks of the source of correlations, as text: weights and inputs are shared, the program
+    runs, and so many parties are told the result, one after another.
+
+    Args:
+        cores: all parties of a session that keeps nothing secret (``_core.Session.rehearsed``).
+    """
+    demands: list[str] = in_sessions(cores, _asked, program, receivers)
+    return demands[0]
+
+
+def _asked(program: Program, receivers: int) -> str:
+    metered(program, receivers)
+    asked = session().demand
+    assert asked is not None
+    return asked
+
+
+def metered(program: Program, receivers: int = 1) -> Reading:
+    """In a session, what a run costs, but for sharing the weights."""
+    current = session()
+    zeros = None
+    if current.party == WEIGHTS_OWNER:
+        zeros = {name: torch.zeros(weight.shape) for name, weight in program.weights.items()}
+    bound = share_weights(program, zeros, WEIGHTS_OWNER)
+    before = current.meter.total
+    given = []
+    for name, each in program.inputs.items():
+        low, high = each.interval or (0.0, 0.0)
+        number = min(max(0.0, low), high)
+        own = torch.full(each.shape, number, dtype=each.dtype) if current.party == INPUT_OWNER else None
+        given.append(bound.given(own, owner=INPUT_OWNER, name=name))
+    results = bound(*given)
+    for receiver in range(1, receivers + 1):
+        for result in results if isinstance(results, tuple) else (results,):
+            revealed(result, receiver % current.parties)
+    return current.meter.total - before
