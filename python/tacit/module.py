@@ -23,6 +23,9 @@ Module = TypeVar("Module", bound=torch.nn.Module)
 #: What encoding may lose of a tensor, relative to it, before its owner is warned.
 MUCH = 0.01
 
+#: What the owner can do about it.
+MORE_BITS = "give them more fraction bits, as in share_module(..., scale={name: 24}), or scale them up"
+
 
 @dataclass
 class _Entry:
@@ -34,7 +37,6 @@ class _Entry:
     secret: SecretTensor | None = None
 
 
-@paths.step("share_module")
 def share_module(
     module: Module,
     *,
@@ -67,6 +69,14 @@ def share_module(
         PrecisionWarning: in the owner alone, names weights that are so small that their encoding loses more
             than a hundredth of them.
     """
+    return share_weights_of(module, owner, scale, trainable=trainable, remedy=MORE_BITS)
+
+
+@paths.step("share_module")
+def share_weights_of(
+    module: Module, owner: int, scale: int | Mapping[str, int] | None, *, trainable: bool, remedy: str
+) -> Module:
+    """As :func:`share_module`; what is to be done about weights that are too small is told in those words."""
     current = session()
     check_party(current, owner, "owner")
     wanting = {id(parameter) for parameter in module.parameters() if parameter.requires_grad and trainable}
@@ -89,7 +99,7 @@ def share_module(
     words = None
     if current.party == owner:
         words = _encoded(everything)
-        _warn_of_small(list(entries.values()), words)
+        _warn_of_small(list(entries.values()), words, remedy)
     _compare(current, owner, everything)
     _share(current, owner, everything, words)
     _replace(module, entries, wanting)
@@ -127,7 +137,7 @@ def _by_kind(current: Session, tensor: torch.Tensor, is_trained: bool) -> Scale:
     return fixed.of_gradients(current.scale) if is_trained and tensor.dim() > 1 else current.scale
 
 
-def _warn_of_small(entries: list[_Entry], words: list[torch.Tensor]) -> None:
+def _warn_of_small(entries: list[_Entry], words: list[torch.Tensor], remedy: str) -> None:
     """Tells the owner, whose process this is, of weights that are too small for their scale."""
     # What is added, such as a bias, is exact enough wherever results are.
     losses = {
@@ -139,9 +149,9 @@ def _warn_of_small(entries: list[_Entry], words: list[torch.Tensor]) -> None:
     if small:
         warnings.warn(
             f"some weights are so small that encoding them changes them noticeably: {', '.join(small)}; "
-            "give them more fraction bits, as in share_module(..., scale={name: 24}), or scale them up",
+            f"{remedy}",
             PrecisionWarning,
-            stacklevel=3,
+            stacklevel=5,
         )
 
 

@@ -1,6 +1,7 @@
 """Compiling by command: what a newcomer types, with real processes."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,8 @@ def test_a_program_is_inspected(folder: Path) -> None:
     assert "public to all who have the file" in ended.stdout
     found = json.loads((folder / "inspect.json").read_text())
     assert found["digest"] in ended.stdout
+    name, bits = next(iter(found["weight_scales"].items()))
+    assert re.search(rf"^weights with {bits} fraction bits: .*\b{name}\b", ended.stdout, re.MULTILINE)
     assert found["costs"][0]["rounds"] > 0
     assert {step["operator"] for step in found["steps"]} >= {"conv2d", "tacit.rectified_affine", "linear"}
 

@@ -175,3 +175,20 @@ def test_a_model_that_no_scale_holds_is_refused() -> None:
             parameter.mul_(2.0**28)
     with pytest.raises(MisuseError, match="at no scale"):
         tacit.compile(module, torch.ones(1, 4), calibrate=torch.ones(2, 4))
+
+
+def test_what_the_owner_of_weights_that_are_too_small_can_do() -> None:
+    module = normalised(nn.Sequential(nn.Linear(4, 4)))
+    with torch.no_grad():
+        module[0].weight.mul_(1e-4)
+    program, weights = tacit.compile(module, torch.ones(1, 4))
+
+    def shared() -> None:
+        program.share(weights if tacit.session().party == 0 else None, owner=0)
+
+    with pytest.warns(
+        tacit.PrecisionWarning, match="so small .* compile the model with calibration data"
+    ) as told:
+        tacit.launch(shared)
+    assert len(told) == 1
+    assert "share_module" not in str(told[0].message)

@@ -16,13 +16,19 @@ from tacit.compile.format import dtype_name
 from tacit.compile.signature import Runnable
 from tacit.errors import DeviationError, EncodingError, MisuseError
 from tacit.fixed import Scale
-from tacit.module import share_module
+from tacit.module import share_weights_of
 from tacit.session import Session, session
 from tacit.sharing import share_as
 from tacit.tensor import SecretTensor, check_party
 
 #: The label of what is done before the first layer.
 SHARING = "(sharing the weights)"
+
+#: What their owner can do about weights that their scale changes noticeably: it is the program's.
+COMPILE_AGAIN = (
+    "compile the model with calibration data, on which scales are tried, or with these weights scaled up; "
+    "tacit inspect shows the fraction bits of all"
+)
 
 
 class Bound:
@@ -120,7 +126,8 @@ def share_weights(program: Runnable, weights: Mapping[str, torch.Tensor] | None,
         value = torch.zeros(()).expand(weight.shape) if weights is None else weights[name]
         holder.register_buffer(name, value)
     with paths.labelled(SHARING):
-        share_module(holder, owner=owner, scale={name: each.bits for name, each in program.weights.items()})
+        scales = {name: each.bits for name, each in program.weights.items()}
+        share_weights_of(holder, owner, scales, trainable=False, remedy=COMPILE_AGAIN)
     return Bound(program, current, dict(holder.named_buffers()))
 
 

@@ -65,6 +65,8 @@ class Inspection:
     inputs: list[dict[str, Any]]
     weights: int
     """Numbers in all of them."""
+    weight_scales: dict[str, int]
+    """Fraction bits of each tensor of weights."""
     steps: list[Step]
     costs: list[Cost]
     public: str = PUBLIC
@@ -85,7 +87,8 @@ def inspect(program: Program, costs: list[Cost]) -> Inspection:
     ]
     weights = sum(torch.Size(weight.shape).numel() for weight in program.weights.values())
     steps = [_step(node) for node in program.graph.nodes if is_call(node)]
-    return Inspection(program.digest, program.scale, inputs, weights, steps, costs)
+    scales = {name: weight.bits for name, weight in program.weights.items()}
+    return Inspection(program.digest, program.scale, inputs, weights, scales, steps, costs)
 
 
 def _step(node: fx.Node) -> Step:
@@ -154,6 +157,9 @@ def _lines(found: Inspection) -> list[str]:
         within = f" within {each['interval'][0]:g} to {each['interval'][1]:g}" if each["interval"] else ""
         lines.append(f"input {each['name']}: {tuple(each['shape'])}{within}")
     lines.append(f"{found.weights} weights; numbers have {found.scale} fraction bits")
+    for bits in sorted(set(found.weight_scales.values())):
+        names = ", ".join(name for name, own in found.weight_scales.items() if own == bits)
+        lines.append(f"weights with {bits} fraction bits: {names}")
     for cost in found.costs:
         sent = max(cost.bytes_sent_per_party) / 1e6
         lines.append(

@@ -13,7 +13,7 @@ from tacit.compile.draft import Draft
 from tacit.compile.execute import revealed, share_weights
 from tacit.compile.program import Program
 from tacit.compile.weights import of_draft
-from tacit.errors import EncodingError, MisuseError, RangeWarning
+from tacit.errors import EncodingError, MisuseError, PrecisionWarning, RangeWarning
 from tacit.fixed import MOST_FRACTION_BITS, Scale
 from tacit.launch import launch
 from tacit.providers import REFERENCE
@@ -93,6 +93,8 @@ def _results(draft: Draft, data: Data, choose: Callable[[Draft], None]) -> torch
         program = Program.of(draft)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RangeWarning)
+            # It is tried whether it matters.
+            warnings.simplefilter("ignore", PrecisionWarning)
             told = launch(_reference, program, of_draft(draft), data.inputs, parties=2, protocol=REFERENCE)
     except EncodingError:
         return None
