@@ -1,0 +1,56 @@
+"""One model is one program, byte for byte: under any Python, and whatever the order of hashes is."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+import tacit
+
+HERE = Path(__file__).parent
+
+#: Its weights, and the images below, have so few digits that all sums are exact, in whatever order.
+EXACT = HERE / "exact.onnx"
+IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
+
+#: Of the program of that file. It is another when passes, or the format, do something else; under another
+#: version of Python, or on another machine, it is the same.
+HASH = "f074ed035265a460739cd6b06356c5f3e36aaf6ffe8d609182d56749302afcec"
+
+#: With branches, normalisations, pooling and public constants.
+MODELS = ("residual",)
+
+COMPILED = """
+import sys, numpy, torch, tacit
+for name in sys.argv[1:]:
+    x = torch.from_numpy(numpy.load(name + ".npz")["input_0"])
+    print(tacit.compile(name + ".onnx", x, calibrate=x)[0].digest)
+"""
+
+
+def test_the_hash_of_a_program_is_one_everywhere() -> None:
+    program, _ = tacit.compile(EXACT, calibrate=IMAGES, margin=2.0)
+    # All that a program can say is in it.
+    text = program.text.decode()
+    assert '"guard":[' in text
+    assert '"interval":[' in text
+    assert program.digest == HASH
+
+
+def test_no_order_of_hashes_is_seen() -> None:
+    folder = HERE / "made_by_tensorflow"
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", COMPILED, *MODELS],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=folder,
+            stdout=subprocess.PIPE,
+        )
+        for seed in ("1", "2")
+    ]
+    told = [process.communicate(timeout=300)[0].split() for process in running]
+    assert [process.returncode for process in running] == [0, 0]
+    assert len(told[0]) == len(MODELS)
+    assert told[0] == told[1]
