@@ -9,8 +9,10 @@ import transformers
 from torch import nn
 from torchvision import models
 
+import tacit
 from tacit.compile.importers import onnx as importer
 from tacit.compile.importers.imported import Imported
+from tacit.errors import MisuseError
 
 
 def read(module: nn.Module, inputs: tuple[Any, ...], folder: Path, opset: int = 20) -> Imported:
@@ -90,6 +92,26 @@ def test_what_is_public(tmp_path: Path) -> None:
     assert [name.split(".")[1] for name in operators if name.startswith("aten")] == [
         "linear", "mul", "add", "gelu", "mul", "reshape", "prelu", "add", "softmax", "div",
     ]  # fmt: skip
+
+
+def test_numbers_are_kept_secret_by_name(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, x = Numbers(), torch.randn(4, 4)
+    same(model, (x,), tmp_path)
+    told: list[str] = []
+    for secret in ([], ["temperature"]):
+        program, weights = tacit.compile(tmp_path / "model.onnx", secret=secret, progress=told.append)
+        # Its owner's alone, or in the file that all have.
+        numbers = [float(each) for each in weights.values.values() if each.numel() == 1]
+        assert (pytest.approx(2.6) in numbers) == bool(secret)
+        assert (str(model.temperature.item()) in program.text.decode()) != bool(secret)
+        shown = next(line for line in told if line.startswith("numbers of the file that become public"))
+        assert ("temperature" in shown) != bool(secret)
+        told.clear()
+    with pytest.raises(MisuseError, match=r"no number named 'heat' that could be secret; .*temperature"):
+        tacit.compile(tmp_path / "model.onnx", secret=["heat"])
+    with pytest.raises(MisuseError, match="what is a parameter of a module is secret anyway"):
+        tacit.compile(model, x, secret=["temperature"])
 
 
 def test_bert_layer(tmp_path: Path) -> None:

@@ -67,6 +67,14 @@ def add(commands: Any) -> None:
         help="of an input of a file that leaves it open, such as images=1,3,224,224; without it that of one "
         "row of the calibration data",
     )
+    parser.add_argument(
+        "--secret",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a number of an ONNX file that has no dimension and was learned, such as a temperature; others "
+        "are public",
+    )
     parser.set_defaults(command=run)
 
 
@@ -85,6 +93,7 @@ def run(parsed: argparse.Namespace) -> None:
         **({} if parsed.margin is None else {"margin": parsed.margin}),
         error_budget=parsed.error_budget,
         shapes=shapes,
+        secret=parsed.secret,
         progress=lambda what: print(f"tacit: {what} ...", file=sys.stderr),
     )
     at = parsed.weights or parsed.output.with_suffix(WEIGHTS)

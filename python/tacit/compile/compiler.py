@@ -2,7 +2,7 @@
 clear."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,9 @@ PROVED, UNIFORM = "proved", "uniform"
 #: With a greater margin guards save nothing.
 MOST_MARGIN = 2.0**16
 
+#: Names that are told at once.
+MOST_NAMES = 8
+
 #: Is told what is being done.
 Progress = Callable[[str], None]
 
@@ -44,6 +47,7 @@ def compile(  # noqa: A001
     margin: float | None = None,
     error_budget: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    secret: Collection[str] = (),
     progress: Progress = lambda _: None,
 ) -> tuple[Program, Weights]:
     """Compiles a model for inference on secret data: what the parties agree on, and what stays with the owner
@@ -71,6 +75,8 @@ def compile(  # noqa: A001
             may be off by, relative where they are above 1, at most 2^−6: each has the cheapest series that is
             no worse. Without it they are as exact as usually, and cheaper only where that is proved.
         shapes: of inputs of a file that leaves them open, by name.
+        secret: names of numbers of an ONNX file that have no dimension and were learned, such as a
+            temperature. Others are public, as those of a formula are; ``progress`` is told which.
         progress: is told what is being done.
 
     Raises:
@@ -88,8 +94,10 @@ def compile(  # noqa: A001
     if labels is not None and calibrate is None:
         raise MisuseError("labels belong to calibration data, of which there are none")
     progress("reading the model")
-    draft = draft_of(model, example, shapes, calibrate)
+    draft = draft_of(model, example, shapes, calibrate, secret)
     verify_draft(draft)
+    if draft.public:
+        progress(f"numbers of the file that become public unless named as secret: {_first(draft.public)}")
     given = None if calibrate is None else batches(draft, calibrate, labels)
     before = draft.copy()
     improve(before, (as_eager,))
@@ -110,6 +118,11 @@ def compile(  # noqa: A001
     program = Program.of(draft)
     model_before = Program.of(before)
     return program, Weights(of_draft(draft), program.digest, model_before, of_draft(before))
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
 
 
 def _data(draft: Draft, given: Batches) -> Data:

@@ -51,6 +51,8 @@ class Draft:
     """Of inputs: what their owners promise."""
     names: dict[str, str] = field(default_factory=dict)
     """Of inputs, where their owners call them otherwise than their placeholders."""
+    public: list[str] = field(default_factory=list)
+    """Numbers of a file that became part of the graph, though they might have been learned."""
 
     def add_weight(self, hint: str, value: torch.Tensor, bits: int | None = None) -> Node:
         """A new weight, with fraction bits of its own where it needs more than the session has."""

@@ -1,6 +1,6 @@
 """Where models come from: each file makes a draft, or a module, of one format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +31,22 @@ def draft_of(
     example: Any,
     shapes: Mapping[str, Shape] | None = None,
     calibrate: Any = None,
+    secret: Collection[str] = (),
 ) -> Draft:
     """The draft of a module with an example, or of a file. Of a file's inputs shapes may be open: they are
-    those given by name, or the example's; of calibration data it is one row.
+    those given by name, or the example's; of calibration data it is one row. Numbers of a file that have no
+    dimension are public, but for those that are named as secret.
 
     Raises:
         MisuseError: it is neither, or what it holds cannot be compiled.
         SetupError: there is no such file.
     """
+    if secret and (
+        isinstance(model, torch.nn.Module) or ".py:" in str(model) or Path(model).suffix == EXPORTED
+    ):
+        raise MisuseError(
+            "secret names numbers of ONNX or of TensorFlow; what is a parameter of a module is secret anyway"
+        )
     if isinstance(model, torch.nn.Module):
         return exported.of_module(model, *subject.arguments(example))
     text = str(model)
@@ -60,20 +68,18 @@ def draft_of(
         _has_its_own(example)
         return exported.of_file(path)
     like = _like(calibrate, row=True) if example is None else _like(example)
-    imported = _imported(path, kind, shapes or {}, like)
+    imported = _imported(path, kind, shapes=shapes or {}, like=like, secret=secret)
     if example is not None:
         _fits(imported, like)
     return _of_imported(imported)
 
 
-def _imported(
-    path: Path, kind: tensorflow.Format | None, shapes: Mapping[str, Shape], like: Like
-) -> Imported:
+def _imported(path: Path, kind: tensorflow.Format | None, **others: Any) -> Imported:
     if kind is not None:
-        return tensorflow.load(path, kind, shapes=shapes, like=like)
+        return tensorflow.load(path, kind, **others)
     from tacit.compile.importers import onnx
 
-    return onnx.load(path, shapes=shapes, like=like)
+    return onnx.load(path, **others)
 
 
 def _has_its_own(example: Any) -> None:
@@ -105,5 +111,6 @@ def _fits(imported: Imported, like: Like) -> None:
 def _of_imported(imported: Imported) -> Draft:
     example = tuple(torch.zeros(shape, dtype=dtype) for _, dtype, shape in imported.inputs)
     draft = exported.of_module(imported.module, example, {})
+    draft.public = imported.public
     draft.names = dict(zip(draft.examples, [name for name, _, _ in imported.inputs], strict=True))
     return draft

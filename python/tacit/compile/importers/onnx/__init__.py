@@ -13,6 +13,7 @@ from tacit.compile.importers.onnx.inputs import Like
 from tacit.compile.importers.onnx.module import OnnxModule
 from tacit.compile.importers.onnx.problems import Problems
 from tacit.compile.importers.onnx.reading import read
+from tacit.errors import MisuseError
 
 __all__ = ["load"]
 
@@ -37,11 +38,18 @@ def load(
 
     Raises:
         SetupError: the file cannot be read, or is not sound.
+        MisuseError: it has no numbers of the names that shall be secret.
         UnsupportedOperatorError: it has what is not imported, or leaves shapes open; all of that is listed.
     """
     path = Path(path)
     problems = Problems(str(path))
     found = read(path, shapes or {}, problems, like)
+    if unknown := sorted(set(secret) - set(found.tensors)):
+        known = ", ".join(_public(found.tensors, ())) or "none"
+        raise MisuseError(
+            f"{path} has no number named {unknown[0]!r} that could be secret; those without dimension are: "
+            f"{known}"
+        )
     module = OnnxModule([name for name, _, _ in found.inputs])
     importing = Importing(found, path.parent, module, problems, secret)
     for name, dtype, shape in found.inputs:
