@@ -17,7 +17,7 @@ IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
 
 #: Of the program of that file. It is another when passes, or the format, do something else; under another
 #: version of Python, or on another machine, it is the same.
-HASH = "f074ed035265a460739cd6b06356c5f3e36aaf6ffe8d609182d56749302afcec"
+HASH = "2925ea484047bb711341e735307087ecd71b6a15507c0cff5482dab27a2ee8ad"
 
 #: With branches, normalisations, pooling and public constants.
 MODELS = ("residual",)
