@@ -170,6 +170,50 @@ def test_numbers_that_nobody_promised_anything_about_have_the_usual_series() -> 
     torch.testing.assert_close(found[near], small()(far)[near], rtol=0, atol=2.0**-5)
 
 
+#: Functions of numbers that are proved to be below 64, and not to be on one side or within a cutoff.
+WIDE: dict[str, Any] = {
+    "sigmoid": lambda x: torch.sigmoid(20 * x),
+    "tanh": lambda x: torch.tanh(20 * x),
+    "erf": lambda x: torch.erf(20 * x),
+    "gelu": lambda x: functional.gelu(20 * x),
+    "silu": lambda x: functional.silu(20 * x),
+    "softplus": lambda x: functional.softplus(20 * x),
+    "exp": lambda x: torch.exp(11 * x),
+    "reciprocal": lambda x: torch.reciprocal(20 * x + 25.5),
+    "rsqrt": lambda x: torch.rsqrt(20 * x + 25.5),
+    "sqrt": lambda x: torch.sqrt(20 * x + 25.5),
+    "log": lambda x: torch.log(20 * x + 25.5),
+}
+
+
+@pytest.mark.parametrize("function", WIDE)
+def test_cutoffs_are_compared_with_as_many_bits_as_are_proved(function: str) -> None:
+    class Wide(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return WIDE[function](x)
+
+    x = torch.linspace(-1.0, 1.0, 1024)
+    program, weights = tacit.compile(Wide().eval(), x, calibrate=x)
+    node = functions(program)[0]
+    assert node.meta["width"] in (22, 23), node.meta
+    uniform = tacit.compile(Wide().eval(), x, calibrate=x, widths="uniform")[0]
+    assert functions(uniform)[0].meta["width"] is None
+    for setting in ({"parties": 3, "protocol": "replicated"}, {"parties": 2, "protocol": "additive"}):
+        found = tried(program, weights, [x], transport="memory", **setting)
+        assert found.compiled.rounds <= found.eager.rounds
+        assert max(found.compiled.bytes_sent_per_party) < max(found.eager.bytes_sent_per_party)
+
+    def run() -> torch.Tensor:
+        bound = program.share(weights if tacit.session().party == 0 else None, owner=0)
+        return bound(bound.given(x, owner=0)).reveal()
+
+    plain = WIDE[function](x)
+    for setting in ({"parties": 2, "protocol": "plain"}, {"parties": 3}):
+        off = (tacit.launch(run, **setting)[0] - plain).abs() / plain.abs().clamp_min(1)
+        # An argument's own rounding is magnified by exp most.
+        assert float(off.max()) <= errors(program)[0] + 16 * 2.0**-program.scale
+
+
 def test_another_function_of_the_same_operator_has_its_own_series() -> None:
     class Steep(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -228,6 +272,13 @@ def test_a_program_with_series_that_there_are_none_of_is_refused(fits: Any) -> N
     content = json.loads(compiled()[0].text)
     next(node for node in content["nodes"] if "gelu" in node["operator"])["fits"] = fits
     with pytest.raises(MisuseError, match=r"series"):
+        Program.parsed(canonical(content), "the file")
+
+
+def test_what_compares_nothing_has_no_width() -> None:
+    content = json.loads(PROGRAM)
+    next(node for node in content["nodes"] if "gelu" in node["operator"])["width"] = 24
+    with pytest.raises(MisuseError, match="compares 24 bits"):
         Program.parsed(canonical(content), "the file")
 
 

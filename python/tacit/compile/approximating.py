@@ -48,6 +48,14 @@ def functions_of(node: fx.Node) -> tuple[str, ...]:
     return (_ALONE[node.target],)
 
 
+def looks_at_sides(node: fx.Node) -> bool:
+    """Whether it compares its argument with cutoffs or with zero, and nothing else."""
+    functions = functions_of(node)
+    if len(functions) != 1:
+        return False
+    return FITS[functions[0]][(node.meta.get("fits") or {}).get(functions[0], USUAL)].is_everywhere
+
+
 def fits_of(choice: Choice) -> dict[str, Fit]:
     """The series of a choice."""
     return {function: FITS[function][key] for function, key in choice.items()}

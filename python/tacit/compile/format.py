@@ -16,7 +16,7 @@ from torch import fx
 
 from tacit import fixed
 from tacit.compile.allowed import PLACES, by_name, name_of
-from tacit.compile.approximating import Choice, functions_of
+from tacit.compile.approximating import Choice, functions_of, looks_at_sides
 from tacit.compile.comparing import COMPARING, RECTIFYING, Guard
 from tacit.errors import MisuseError
 from tacit.fixed import Scale
@@ -188,8 +188,6 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
     target = by_name().get(operator)
     if target is None:
         raise MisuseError(f"{name} calls {operator[:80]!r}, which no program may")
-    if width is not None and not (target in COMPARING and _is_width(width)):
-        raise MisuseError(f"{name} compares {width!r} bits")
     if placed := PLACES & named.keys():
         raise MisuseError(f"{name} says {min(placed)}, which no program does")
     args = tuple(_argument(each, nodes) for each in arguments)
@@ -200,6 +198,8 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
     node.meta = {"layer": layer[:500], "interval": interval_of(interval), "width": width}
     node.meta["guard"] = _guard_of(name, target, guard, scale)
     node.meta["fits"] = _fits_of(node, fits)
+    if width is not None and not ((target in COMPARING or looks_at_sides(node)) and _is_width(width)):
+        raise MisuseError(f"{name} compares {width!r} bits")
     return node
 
 

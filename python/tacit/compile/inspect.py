@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from tacit.compile.allowed import name_of
-from tacit.compile.approximating import error_of, functions_of
+from tacit.compile.approximating import error_of, functions_of, looks_at_sides
 from tacit.compile.comparing import COMPARING, Guard
 from tacit.compile.draft import Value, is_call
 from tacit.compile.program import Program
@@ -93,7 +93,7 @@ def inspect(program: Program, costs: list[Cost]) -> Inspection:
 
 def _step(node: fx.Node) -> Step:
     value, interval, width = node.meta["value"], node.meta.get("interval"), node.meta.get("width")
-    compares, guard = node.target in COMPARING, node.meta.get("guard")
+    compares, guard = node.target in COMPARING or looks_at_sides(node), node.meta.get("guard")
     why = ""
     if compares:
         why = "64 bits hold every number in range"

@@ -1,7 +1,8 @@
-"""Requires: weights and scales as they will be. Ensures: each comparison of fractions has as many bits as
-what it compares is proved to need, and one more for the sign; where nothing is proved it has all. With
-calibration data a comparison that decides what is rectified may have fewer, which a guard holds it against;
-behind it intervals begin anew. Saves: bits of masks and messages, and with fewer than 44 bits a round."""
+"""Requires: weights, scales and approximations as they will be. Ensures: each comparison of fractions, those
+of a function with its cutoffs too, has as many bits as what it compares is proved to need, and one more for
+the sign; where nothing is proved it has all. With calibration data a comparison that decides what is
+rectified may have fewer, which a guard holds it against; behind it intervals begin anew. Saves: bits of masks
+and messages, and with fewer than 44 bits a round."""
 
 import math
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 import torch
 
 from tacit import fixed
+from tacit.compile.approximating import looks_at_sides
 from tacit.compile.comparing import COMPARING, RECTIFYING, WITH_ZERO, Guard, compares
 from tacit.compile.draft import Draft, Interval, Node, calls
 from tacit.compile.intervals import Prover, bounds
@@ -45,7 +47,8 @@ def assign_widths(
     prover, unit = Prover(draft), _unit(draft)
     for node in draft.graph.nodes:
         prover.enter(node)
-        width = _proved(node, prover.compared(node), unit) if compares(node) else None
+        has_width = compares(node) or (looks_at_sides(node) and not uniform)
+        width = _proved(node, prover.compared(node), unit) if has_width else None
         node.meta.update(interval=prover.known.get(node), width=width, guard=None)
     guards = None if seen is None else _Guards(prover, seen, MARGIN if margin is None else margin)
     if uniform:
