@@ -73,9 +73,11 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     started = time.perf_counter()
     program, weights = tacit.compile(module.eval(), x, calibrate=images)
     seconds_to_compile = time.perf_counter() - started
-    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    # The other's weights are not to count as memory of either.
+    before = Weights(weights.of_model, weights.model.digest, weights.model, {})
+    after = Weights(weights.values, weights.program, weights.model, {})
     found = {}
-    for kind, each, own in (("eager", weights.model, before), ("compiled", program, weights)):
+    for kind, each, own in (("eager", weights.model, before), ("compiled", program, after)):
         told = tacit.launch(
             _party,
             each,
