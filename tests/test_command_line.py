@@ -115,12 +115,12 @@ def test_demo_by_additive_sharing(parties: int, source: str | None, tmp_path: Pa
     made = outcome["correlation_bytes_sent_per_party"]
     assert len(made) == len(outcome["bytes_sent_per_party"]) == parties
     received = outcome["correlation_bytes_received_per_party"]
-    # Among themselves the parties send far more than online; a dealer sends to party 0, and to no one else.
+    # Among themselves the parties send far more than online; a dealer sends to each as much.
     if source != "dealer":
         assert min(made) > 10 * max(outcome["bytes_sent_per_party"])
     else:
-        assert max(made) < 1e6 < received[0]
-        assert max(received[1:]) == 0
+        assert max(made) < 1e6 < sum(received)
+        assert max(received) < 1.1 * min(received)
     said = " ".join(done.stdout.split())
     for model in ("Threat model: 2 parties, no single party" if parties == 2 else f"{parties} parties, no",):
         assert said.count(model) == 2

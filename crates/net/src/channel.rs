@@ -379,6 +379,7 @@ impl Channel {
     /// `Desync` for another length; `Peer` where the sender died, or the mesh has ended.
     pub fn follow(&mut self, from: usize, words: usize) -> Result<Option<Vec<u64>>> {
         let started = Instant::now();
+        let mut told = started;
         loop {
             match self.shared.take(from, self.id, words)? {
                 Arrival::Message(frame) if frame.kind == Kind::End => return Ok(None),
@@ -395,6 +396,11 @@ impl Channel {
                     return Err(self.shared.died(from, &self.step, reason));
                 }
                 Arrival::Nothing => {}
+            }
+            // Whoever waits for this one's answers blames the one that it waits for.
+            if told.elapsed() >= self.shared.timeout / 4 {
+                self.shared.tell_waiting(from);
+                told = Instant::now();
             }
         }
     }

@@ -50,7 +50,9 @@ def _summary(outcome: Outcome) -> Table:
     if has_dealer(outcome.source):
         _, received = _sent(outcome.correlation_bytes_received_per_party)
         table.add_row("  offline: correlations, received", "", received)
-        table.caption = "Correlations: made ahead by the dealer; all parties but one expand keys."
+        table.caption = (
+            "Correlations: made ahead by the dealer; parties expand keys, and get what is missing."
+        )
     elif outcome.source is not None:
         _, sent = _sent(outcome.correlation_bytes_sent_per_party)
         table.add_row("  offline: correlations, sent", "", sent)

@@ -48,7 +48,7 @@ class Outcome:
     correlation_bytes_sent_per_party: list[int]
     """Offline, and apart from the others."""
     correlation_bytes_received_per_party: list[int]
-    """The same; from a dealer they come to party 0."""
+    """The same; from a dealer each party gets its part."""
     rounds: int
     layers: list[dict[str, Any]]
 

@@ -1,15 +1,21 @@
 //! Correlations from a dealer: a member of the mesh that computes nothing and learns shapes and counts.
 //!
-//! **Idea.** Each party shares a key with the dealer. Uniform columns, and all shares of derived columns
-//! but party 0's, are expanded from these keys; the one correction that makes the shares add up
-//! travels from the dealer to party 0. So n − 1 parties never wait for the dealer.
+//! **Idea.** Each party shares a key with the dealer. Uniform columns, and the shares of derived columns, are expanded
+//! from these keys. For each element of a derived column one party's share is put in place of what it expanded: the
+//! *correction* that makes the shares add up, which travels from the dealer to it. Corrections go to all parties in
+//! turn, as CrypTFlow's Porthos has it (Kumar et al. 2020, section IV): of each job's elements the first n-th to party
+//! 0, the next one to party 1, and so on ([`Job::corrected`]). So as much is sent as if all went to one party, and the
+//! dealer's busiest link carries an n-th of it, and the rounding of each job. Party 0 alone asks for jobs.
 //!
 //! **Trust.** The dealer follows the protocol and colludes with no party: with any one of them it could
 //! open what the parties open masked. It receives no message that depends on an input.
 //!
-//! **Simulation.** A party other than 0 receives nothing. Party 0 receives derived columns minus the
-//! other parties' pseudo-random shares of them, which are uniform to it as long as one other party is
-//! honest.
+//! **Simulation.** Of each element, one party receives the derived value minus the other parties' pseudo-random shares
+//! of it, which no other word depends on: every party takes words of its stream for whole columns, whoever is
+//! corrected, and what it expanded in the place of a correction goes into nothing. Where the receiver is corrupt and
+//! one other party honest, the latter's share is uniform to all corrupt ones, and so is the correction. Where the
+//! receiver is honest, no corrupt party receives anything, and the receiver's share is what the sum leaves: a function
+//! of the other shares and of what is dealt, as if the correction had gone to any other party.
 
 use super::job::{ENCODED, Job, Origin, SizedColumn};
 use super::kind::{Kind, Shape};
@@ -17,8 +23,10 @@ use super::{CHANNEL, Source};
 use crate::{Error, Name, Result};
 use net::{Channel, Mesh, Reading};
 use ring::pack::{pack_low, packed_words, unpack_low};
+use ring::planes::words_of;
 use ring::stream::{Key, Stream, random_key};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Domain of the streams that a party and the dealer share.
@@ -61,23 +69,31 @@ impl Source for Dealt {
     fn make(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
         let (free, derived) = job.columns();
         let mut columns = expand(&mut self.stream, &free);
-        if self.channel.party() > 0 {
-            columns.extend(expand(&mut self.stream, &derived));
-            return Ok(columns);
+        let (me, parties) = (self.channel.party(), self.channel.parties());
+        // No step of the channel: parties need not forget at the same time, and nothing comes back.
+        if !matches!(job, Job::Forget { .. }) {
+            self.channel
+                .begin(&format!("correlations: {}", job.describe()));
         }
-        self.channel
-            .begin(&format!("correlations: {}", job.describe()));
-        self.channel.send(self.dealer, job.encode())?;
-        let words = derived.iter().map(sent_words).sum();
+        if me == 0 {
+            self.channel.send(self.dealer, job.encode())?;
+        }
+        let corrected = job.corrected(me, parties);
+        let words = derived
+            .iter()
+            .map(|(shape, _)| sent_words(*shape, &corrected));
+        let words = words.sum();
+        let mut derived_columns = expand(&mut self.stream, &derived);
         if words > 0 {
             let message = self.channel.receive(self.dealer, words)?;
-            let mut at = 0;
-            for shape in &derived {
-                let packed = &message[at..at + sent_words(shape)];
-                columns.push(unpacked(packed, shape));
-                at += packed.len();
+            let mut rest = &message[..];
+            for (column, sized) in derived_columns.iter_mut().zip(&derived) {
+                let (packed, after) = rest.split_at(sent_words(sized.0, &corrected));
+                correct(column, sized, &corrected, packed);
+                rest = after;
             }
         }
+        columns.append(&mut derived_columns);
         Ok(columns)
     }
 
@@ -142,19 +158,22 @@ impl Dealer {
     /// What the links meet, and `Peer` for a party that asks for what cannot be.
     pub fn serve(mut self) -> Result<()> {
         while let Some(words) = self.channel.follow(0, ENCODED)? {
-            let message = Job::decode(&words)
+            let messages = Job::decode(&words)
                 .and_then(|job| self.deal(&job))
                 .map_err(|error| self.channel.accuse(0, error.to_string()))?;
-            // What was asked for ahead of need may come when nobody is there any more.
-            if !message.is_empty() && !self.channel.send_unless_finished(0, message)? {
-                break;
+            for (party, message) in messages.into_iter().enumerate() {
+                // What was asked for ahead of need may come when nobody is there any more: a party that has
+                // finished has had all that any party needs, as all run the same program.
+                if !message.is_empty() && !self.channel.send_unless_finished(party, message)? {
+                    return Ok(());
+                }
             }
         }
         Ok(())
     }
 
-    /// The corrections of a job.
-    fn deal(&mut self, job: &Job) -> Result<Vec<u64>> {
+    /// The corrections of a job, by party.
+    fn deal(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
         let (free, derived) = job.columns();
         let mut totals = match job {
             Job::Batch {
@@ -181,19 +200,25 @@ impl Dealer {
                 Vec::new()
             }
         };
-        for stream in &mut self.streams[1..] {
-            for ((total, share), (shape, _)) in totals
-                .iter_mut()
-                .zip(expand(stream, &derived))
-                .zip(&derived)
-            {
-                shape.group().subtract(total, &share);
+        let parties = self.streams.len();
+        for (party, stream) in self.streams.iter_mut().enumerate() {
+            let corrected = job.corrected(party, parties);
+            let shares = expand(stream, &derived);
+            for ((total, mut share), sized) in totals.iter_mut().zip(shares).zip(&derived) {
+                for range in places(sized, &corrected) {
+                    share[range].fill(0);
+                }
+                sized.0.group().subtract(total, &share);
             }
         }
-        let sized = totals.iter().zip(&derived);
-        Ok(sized
-            .flat_map(|(total, shape)| packed(total, shape))
-            .collect())
+        let message = |party| {
+            let corrected = job.corrected(party, parties);
+            let columns = totals.iter().zip(&derived);
+            columns
+                .flat_map(|(total, sized)| packed(total, sized, &corrected))
+                .collect()
+        };
+        Ok((0..parties).map(message).collect())
     }
 
     /// What the parties' shares of each column add up to.
@@ -262,33 +287,57 @@ fn expand(stream: &mut Stream, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
     shapes.iter().map(column).collect()
 }
 
-/// Words of a column on its way to party 0.
-fn sent_words((shape, n): &SizedColumn) -> usize {
+/// Where these elements lie in a column: in each of its planes, if it has such.
+fn places((shape, n): &SizedColumn, elements: &Range<usize>) -> Vec<Range<usize>> {
     match shape {
-        Shape::Words(bits) => packed_words(*n, *bits),
-        Shape::Planes(_) => shape.words(*n),
+        Shape::Words(_) => vec![elements.clone()],
+        Shape::Planes(planes) => (0..*planes)
+            .map(|plane| {
+                let start = plane * words_of(*n);
+                start + elements.start / 64..start + elements.end / 64
+            })
+            .collect(),
     }
 }
 
-fn packed(column: &[u64], sized: &SizedColumn) -> Vec<u64> {
+/// Words of a column's corrections of these elements on their way.
+fn sent_words(shape: Shape, elements: &Range<usize>) -> usize {
+    match shape {
+        Shape::Words(bits) => packed_words(elements.len(), bits),
+        Shape::Planes(_) => shape.words(elements.len()),
+    }
+}
+
+fn packed(column: &[u64], sized: &SizedColumn, elements: &Range<usize>) -> Vec<u64> {
     match sized.0 {
         Shape::Words(bits) => {
-            let mut words = vec![0; sent_words(sized)];
-            pack_low(column, bits, &mut words);
+            let mut words = vec![0; sent_words(sized.0, elements)];
+            pack_low(&column[elements.clone()], bits, &mut words);
             words
         }
-        Shape::Planes(_) => column.to_vec(),
+        Shape::Planes(_) => {
+            let places = places(sized, elements);
+            places
+                .into_iter()
+                .flat_map(|range| &column[range])
+                .copied()
+                .collect()
+        }
     }
 }
 
-fn unpacked(words: &[u64], (shape, n): &SizedColumn) -> Vec<u64> {
-    match shape {
-        Shape::Words(bits) => {
-            let mut column = vec![0; *n];
-            unpack_low(words, *bits, &mut column);
-            column
+/// Puts corrections in place of what was expanded.
+fn correct(column: &mut [u64], sized: &SizedColumn, elements: &Range<usize>, words: &[u64]) {
+    match sized.0 {
+        Shape::Words(bits) => unpack_low(words, bits, &mut column[elements.clone()]),
+        Shape::Planes(_) => {
+            let mut rest = words;
+            for range in places(sized, elements) {
+                let (now, after) = rest.split_at(range.len());
+                column[range].copy_from_slice(now);
+                rest = after;
+            }
         }
-        Shape::Planes(_) => words.to_vec(),
     }
 }
 

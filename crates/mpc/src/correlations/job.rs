@@ -4,6 +4,7 @@ use super::kind::{Kind, Shape};
 use crate::leaves::Wanted;
 use crate::{Bilinear, Error, Name, Result};
 use ring::convolution::Convolution;
+use std::ops::Range;
 
 /// Versions of the encoding. Demands and files of correlations say which one they hold: the later one, if the source
 /// made what guards of comparisons take.
@@ -103,6 +104,18 @@ impl Job {
             }
             Self::Forget { .. } => (Vec::new(), Vec::new()),
         }
+    }
+
+    /// The elements of its derived columns of which a dealer corrects this party's share: as many for each party,
+    /// but for the rounding to whole words of bits in a batch, and to whole elements in a product.
+    pub fn corrected(&self, party: usize, parties: usize) -> Range<usize> {
+        let (elements, unit) = match self {
+            Self::Batch { n, .. } => (*n, 64),
+            Self::Product { map, .. } => (map.lengths().2, 1),
+            Self::Forget { .. } => (0, 1),
+        };
+        let from = |party: usize| elements / unit * party / parties * unit;
+        from(party)..from(party + 1)
     }
 
     /// For people, and as the name of its step: what, and how many. Files keep its encoding.
@@ -392,6 +405,37 @@ mod tests {
             assert!(accepted(most), "{most} of {kind:?}");
             assert!(!accepted(2 * most), "{} of {kind:?}", 2 * most);
         }
+    }
+
+    #[test]
+    fn corrections_go_to_all_parties_alike() {
+        let batch = |n| Job::Batch {
+            kind: Kind::Selections,
+            n,
+        };
+        let product = |n| Job::Product {
+            map: Bilinear::Elementwise { n },
+            x: Origin::Fresh,
+            y: Origin::Fresh,
+        };
+        for parties in [2, 3, 5, 32] {
+            for n in [64, 128, 1024, 20_032] {
+                for (job, unit) in [(batch(n), 64), (product(n), 1), (product(n - 1), 1)] {
+                    let elements = job.columns().1[0].1;
+                    let mut next = 0;
+                    for party in 0..parties {
+                        let corrected = job.corrected(party, parties);
+                        assert_eq!(corrected.start, next, "each element once");
+                        next = corrected.end;
+                        assert_eq!((corrected.start % unit, corrected.end % unit), (0, 0));
+                        assert!(corrected.len() < elements.div_ceil(parties) + unit);
+                        assert!(corrected.len() + unit > elements / parties);
+                    }
+                    assert_eq!(next, elements);
+                }
+            }
+        }
+        assert!(Job::Forget { name: 1 }.corrected(1, 2).is_empty());
     }
 
     #[test]

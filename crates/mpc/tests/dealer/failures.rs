@@ -1,13 +1,15 @@
 //! Members that die, stall, or send what cannot be.
 
 use crate::session::{
-    LONG, Member, SHORT, asked, assert_names, dealer, in_memory, odd_dealer, party, products,
+    LONG, Member, SHORT, answer, asked, assert_names, dealer, in_memory, odd_dealer, party,
+    products,
 };
-use mpc::{Error, Protocol, Result};
+use mpc::{Bilinear, Error, Protocol, Result};
 use net::DEALER;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use testkit::Shared;
 
 const PARTIES: [usize; 2] = [2, 3];
 
@@ -47,7 +49,7 @@ fn a_dealer_that_dies_is_named() {
             let dying = odd_dealer(move |channel| {
                 for _ in 0..answers {
                     let n = asked(channel)?.expect("there is more to ask");
-                    channel.send(0, vec![0; n])?;
+                    answer(channel, n)?;
                 }
                 // In the middle of a job.
                 asked(channel).map(drop)
@@ -67,7 +69,7 @@ fn a_dealer_that_dies_in_a_pause_is_named() {
     for parties in PARTIES {
         let dying = odd_dealer(|channel| {
             let n = asked(channel)?.expect("the first batch");
-            channel.send(0, vec![0; n])
+            answer(channel, n)
         });
         let members = with_dealer(parties, dying, |p| {
             products(p, 1, 64)?;
@@ -85,7 +87,7 @@ fn a_dealer_that_is_needed_no_more_may_die() {
     for parties in PARTIES {
         let dying = odd_dealer(|channel| {
             let n = asked(channel)?.expect("the first batch");
-            channel.send(0, vec![0; n])
+            answer(channel, n)
         });
         let members = with_dealer(parties, dying, |p| {
             products(p, 1, 64)?;
@@ -99,13 +101,18 @@ fn a_dealer_that_is_needed_no_more_may_die() {
 #[test]
 fn an_answer_of_another_length_is_the_dealers_fault() {
     for parties in PARTIES {
-        for (off, before) in [(-1, 0), (1, 0), (-1024, 0), (1 << 20, 0), (-1, 1), (1, 2)] {
+        let lengths = [(-1, 0), (1, 0), (-1024, 0), (1 << 20, 0), (-1, 1), (1, 2)];
+        for (at, (off, before)) in lengths.into_iter().enumerate() {
+            let odd_to = at % parties;
             let odd = odd_dealer(move |channel| {
                 let mut answers = 0;
                 while let Some(n) = asked(channel)? {
-                    let off = if answers < before { 0 } else { off };
-                    let words = n.checked_add_signed(off).unwrap_or(0);
-                    channel.send(0, vec![0; words])?;
+                    if answers < before {
+                        answer(channel, n)?;
+                    } else {
+                        let words = (n / parties).checked_add_signed(off).unwrap_or(0);
+                        channel.send(odd_to, vec![0; words])?;
+                    }
                     answers += 1;
                 }
                 Ok(())
@@ -115,10 +122,65 @@ fn an_answer_of_another_length_is_the_dealers_fault() {
                 assert_names(end, DEALER, who);
             }
             assert!(
-                matches!(&ends[0], Err(error @ Error::Desync { .. }) if error.to_string().contains("words")),
-                "party 0 sees it"
+                matches!(&ends[odd_to], Err(error @ Error::Desync { .. }) if error.to_string().contains("words")),
+                "party {odd_to} sees it"
             );
         }
+    }
+}
+
+/// The dealer follows party 0: who is told of other steps than its own says that it and party 0 differ.
+#[test]
+fn programs_that_differ_are_not_the_dealers_fault() {
+    for parties in PARTIES {
+        let differing = |me: usize| -> Member {
+            party(move |p| {
+                if me == 1 {
+                    let x = Shared::input(p, 0, &[3; 1000])?;
+                    let map = Bilinear::Elementwise { n: 1000 };
+                    return x.bilinear(p, &map, &x, None).map(drop);
+                }
+                products(p, 1, 1000)
+            })
+        };
+        let mut members: Vec<Member> = (0..parties).map(differing).collect();
+        members.push(dealer());
+        let ends = in_memory(LONG, members);
+        assert_names(&ends[1], 0, 1);
+        for (who, end) in ends.iter().enumerate() {
+            let error = end.as_ref().expect_err("all end");
+            let (Error::Peer { party, .. } | Error::Desync { party, .. }) = error else {
+                panic!("member {who}: {error}")
+            };
+            assert_ne!(*party, DEALER, "member {who}: {error}");
+        }
+    }
+}
+
+/// A party that waits for the dealer, which waits for party 0, blames party 0.
+#[test]
+fn a_party_0_that_asks_for_nothing_is_named() {
+    let over = Arc::new(AtomicBool::new(false));
+    for parties in PARTIES {
+        let stop = Arc::clone(&over);
+        let mut members: Vec<Member> = vec![party(move |p| {
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            products(p, 1, 64)
+        })];
+        members.extend((1..parties).map(|_| party(|p| products(p, 1, 64))));
+        members.push(dealer());
+        let stop = Arc::clone(&over);
+        std::thread::spawn(move || {
+            std::thread::sleep(2 * SHORT);
+            stop.store(true, Ordering::Relaxed);
+        });
+        let ends = in_memory(SHORT, members);
+        for (who, end) in ends.iter().enumerate().skip(1) {
+            assert_names(end, 0, who);
+        }
+        over.store(false, Ordering::Relaxed);
     }
 }
 
@@ -131,7 +193,7 @@ fn a_dealer_that_stalls_is_named() {
             let stalling = odd_dealer(move |channel| {
                 for _ in 0..answers {
                     let n = asked(channel)?.expect("there is more to ask");
-                    channel.send(0, vec![0; n])?;
+                    answer(channel, n)?;
                 }
                 while !seen.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(10));
@@ -163,7 +225,7 @@ fn a_slow_dealer_is_no_fault_while_nobody_waits() {
                 if answers > 0 {
                     std::thread::sleep(2 * timeout);
                 }
-                channel.send(0, vec![0; n])?;
+                answer(channel, n)?;
                 answers += 1;
             }
             Ok(())

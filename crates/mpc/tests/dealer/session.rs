@@ -92,6 +92,16 @@ pub fn asked(channel: &mut Channel) -> Result<Option<usize>> {
     }))
 }
 
+/// What each party is sent for n triples: as many words as elements of which it is corrected.
+pub fn answer(channel: &mut Channel, n: usize) -> Result<()> {
+    let parties = channel.parties();
+    let from = |party: usize| n / 64 * party / parties * 64;
+    for party in 0..parties {
+        channel.send(party, vec![0; from(party + 1) - from(party)])?;
+    }
+    Ok(())
+}
+
 /// So many times n products, and their opening.
 pub fn products(p: &mut dyn Protocol, times: usize, n: usize) -> Result<()> {
     let x = Shared::input(p, 0, &vec![3; n])?;

@@ -40,6 +40,8 @@ pub struct Experiment {
     pub inputs: Inputs,
     /// Whether the coalition's random values are chosen, with its shares.
     pub chooses_coins: bool,
+    /// Whom a dealer corrects.
+    pub corrected: usize,
     pub protocol: Program,
     pub ideal: Program,
 }
@@ -64,6 +66,7 @@ impl Experiment {
             group,
             inputs,
             chooses_coins: false,
+            corrected: 0,
             protocol,
             ideal,
         }
@@ -196,6 +199,7 @@ impl Experiment {
     pub fn shape(&self) -> Shape {
         let mut tape = Recorded::default();
         let mut world = World::new(self.word, self.group, &mut tape);
+        world.corrected = Some(self.corrected);
         (self.protocol)(&mut world, &self.inputs.zeros());
         let sent = world.events.iter().filter(|event| event.sent.is_some());
         let messages = sent.map(|event| event.value.known()).collect();
@@ -241,6 +245,7 @@ impl Experiment {
     ) -> u64 {
         let mut tape = Enumeration::new(run, mutation, chosen);
         let mut world = World::new(self.word, self.group, &mut tape);
+        world.corrected = Some(self.corrected);
         (self.protocol)(&mut world, inputs);
         let mut messages = world.events.iter().filter(|event| event.sent.is_some());
         messages
@@ -279,6 +284,7 @@ impl Experiment {
         while run >> bits == 0 {
             let mut tape = Enumeration::new(run, mutation, chosen);
             let mut world = World::new(self.word, self.group, &mut tape);
+            world.corrected = Some(self.corrected);
             (world.wrong, world.bare) = (wrong, self.bare(inputs, run, mutation, chosen));
             program(&mut world, inputs);
             let (outputs, _) = pack(0, world.outputs.iter().copied());

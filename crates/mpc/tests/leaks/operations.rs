@@ -177,8 +177,12 @@ fn look(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
         return Ok(());
     }
     let sums = std::array::from_fn(|at| inputs.x.0[0][at]);
-    // With the one for all a whole number of words, where correlations are made for these.
-    let n = if p.correlated().is_some() { 63 } else { 2 };
+    // With the one for all a whole number of words for each party, where correlations are made for these.
+    let n = if p.correlated().is_some() {
+        64 * p.parties() - 1
+    } else {
+        2
+    };
     let tallies: Vec<Tally> = (0..n).map(|_| Tally::of(10, sums)).collect();
     p.in_range(&tallies).map(drop)
 }

@@ -44,7 +44,14 @@ impl Channel {
         } else {
             Place::Ended(theirs)
         };
-        Err(self.differ(from, frame, Place::At(ours), theirs))
+        let follows = from >= self.parties() && self.party() != 0;
+        // A dealer's steps are those of party 0, whom it follows.
+        let whose = if follows && !(same_step && same_parameters) {
+            0
+        } else {
+            from
+        };
+        Err(self.differ(whose, frame, Place::At(ours), theirs))
     }
 
     /// Compares where a peer's program ended with where this party's did.

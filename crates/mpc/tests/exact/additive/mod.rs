@@ -406,3 +406,25 @@ fn every_view_is_simulated() {
     crate::mutations::all_hold(&chains::<2>(), &coalitions::<2>());
     crate::mutations::all_hold(&chains::<3>(), &coalitions::<3>());
 }
+
+/// Whomever the dealer corrects.
+#[test]
+fn every_view_is_simulated_where_another_is_corrected() {
+    fn correcting<const PARTY: usize>(
+        all: Vec<(&'static str, Experiment)>,
+    ) -> Vec<(&'static str, Experiment)> {
+        let corrected = |experiment| Experiment {
+            corrected: PARTY,
+            ..experiment
+        };
+        let all = all.into_iter();
+        all.map(|(name, experiment)| (name, corrected(experiment)))
+            .collect()
+    }
+    let two = [experiments::<2>(), chains::<2>()].map(correcting::<1>);
+    let three = correcting::<2>(experiments::<3>());
+    for experiments in two {
+        crate::mutations::all_hold(&experiments, &coalitions::<2>());
+    }
+    crate::mutations::all_hold(&three, &coalitions::<3>());
+}

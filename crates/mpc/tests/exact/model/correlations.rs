@@ -1,6 +1,6 @@
 //! Correlations as an ideal source gives them (`correlations/kind.rs`): free columns uniform at every party,
-//! derived ones uniform but for what they add up to. As a dealer lays them out: each party but 0 expands its
-//! share of a derived column too, and party 0 gets what is missing.
+//! derived ones uniform but for what they add up to. As a dealer lays them out: each party expands its share of a
+//! derived column too, and of each element one party, that is corrected, gets what is missing in its place.
 
 use super::leaves::Leaves;
 use super::{Extent, Key, Shared, Slot, Value, World, holders};
@@ -35,24 +35,39 @@ fn extent(slots: &[Slot]) -> Extent {
     }
 }
 
-/// A derived column: these values shared.
+/// A derived column: these values of an element shared.
 fn derived<const N: usize>(w: &mut World, values: &[Value], slot: fn(usize) -> Slot) -> Planes<N> {
+    let corrected = w.corrected(N, 0, 1);
+    shared(w, values, slot, |_, _| corrected)
+}
+
+/// A derived column of one bit: these values of several elements shared, those of one value side by side.
+fn derived_bits<const N: usize>(w: &mut World, values: &[Value]) -> Planes<N> {
+    let count = values.len();
+    shared(w, values, Slot::plane, |w, at| w.corrected(N, at, count))
+}
+
+fn shared<const N: usize>(
+    w: &mut World,
+    values: &[Value],
+    slot: fn(usize) -> Slot,
+    corrected: impl Fn(&World, usize) -> usize,
+) -> Planes<N> {
     let slots: Vec<Slot> = (0..values.len()).map(slot).collect();
     let extent = extent(&slots);
-    let ranges: Vec<_> = (1..N)
-        .map(|party| w.range(Key::Dealer(party), extent))
-        .collect();
-    let share = |(value, slot): (&Value, &Slot)| {
-        let mut first = *value;
-        let mut shares = [first; N];
-        for (range, share) in ranges.iter().zip(&mut shares[1..]) {
-            *share = w.coin(*range, *slot, value.width());
-            first = first - *share;
+    let ranges: [_; N] = std::array::from_fn(|party| w.range(Key::Dealer(party), extent));
+    let share = |(at, value): (usize, &Value)| {
+        let corrected = corrected(w, at);
+        let mut missing = *value;
+        let mut shares = [missing; N];
+        for party in (0..N).filter(|party| *party != corrected) {
+            shares[party] = w.coin(ranges[party], slots[at], value.width());
+            missing = missing - shares[party];
         }
-        shares[0] = w.receive(first, holders([0]));
+        shares[corrected] = w.receive(missing, holders([corrected]));
         shares
     };
-    values.iter().zip(&slots).map(share).collect()
+    values.iter().enumerate().map(share).collect()
 }
 
 fn word<const N: usize>(w: &mut World, value: Value) -> Shared<N> {
@@ -102,7 +117,7 @@ pub fn bit_triples<const N: usize>(w: &mut World, rights: usize, count: usize) -
     let products = rights.iter().map(|right| {
         let factors = left.iter().zip(right);
         let values: Vec<Value> = factors.map(|(a, b)| sum(*a) * sum(*b)).collect();
-        derived(w, &values, Slot::plane)
+        derived_bits(w, &values)
     });
     let products = products.collect();
     BitTriples {

@@ -74,6 +74,12 @@ pub trait Tape {
     }
 
     fn draw(&mut self, range: Range, slot: Slot, width: u32) -> u64;
+
+    /// Which of so many parties a dealer corrects, of this one among so many elements of a column that belong to
+    /// one of an operation.
+    fn corrected(&self, _parties: usize, _at: usize, _of: usize) -> usize {
+        0
+    }
 }
 
 /// A step done wrongly, to see that it is noticed.
@@ -107,6 +113,8 @@ pub struct World<'t> {
     /// Most positions of a group in comparisons.
     pub group: u32,
     pub wrong: Option<Wrong>,
+    /// The party that a dealer corrects, where the tape does not say it.
+    pub corrected: Option<usize>,
     /// The message of this number shows this bit in place of its lowest.
     pub bare: Option<(usize, u64)>,
     pub events: Vec<Event>,
@@ -122,6 +130,7 @@ impl<'t> World<'t> {
             word,
             group,
             wrong: None,
+            corrected: None,
             bare: None,
             events: Vec::with_capacity(48),
             outputs: Vec::with_capacity(16),
@@ -137,6 +146,12 @@ impl<'t> World<'t> {
     /// A public word.
     pub fn public(&self, bits: u64) -> Value {
         Value::public(bits, self.word)
+    }
+
+    /// [`Tape::corrected`].
+    pub fn corrected(&self, parties: usize, at: usize, of: usize) -> usize {
+        let by_tape = || self.tape.corrected(parties, at, of);
+        self.corrected.unwrap_or_else(by_tape)
     }
 
     /// Takes the next range of a stream.

@@ -76,11 +76,12 @@ fn rectified_products_are_the_model() {
     is_same(of_5_bits, 1536, replicated);
 }
 
+/// With a word of bits for each party, so that the dealer corrects each of them as often in products as in batches.
 #[test]
 fn additive_sharing_is_the_model() {
     for (name, operation, _, two, three) in OPERATIONS {
         is_same((name, operation, two), 128, additive);
-        is_same((name, operation, three), 128, additive);
+        is_same((name, operation, three), 192, additive);
     }
 }
 
@@ -96,7 +97,7 @@ fn another_model_is_noticed() {
     assert_eq!(compare(by_40, of_roles, 1536, replicated), different);
     // Both open the same: the highest bits, or x + 2^62 + r.
     assert_eq!(compare(by_40, two, 128, additive), [false, true]);
-    assert_eq!(compare(by_40, three, 128, additive), [false, true]);
+    assert_eq!(compare(by_40, three, 192, additive), [false, true]);
     let (_, product, ..) = find("product").expect("in the list");
     let turned: Model<2> = |w, on| vec![crate::model::additive::product(w, on.y, on.x)];
     assert_eq!(compare(product, turned, 128, additive), different);

@@ -109,4 +109,11 @@ impl Tape for Element<'_> {
             }
         }
     }
+
+    /// Elements stand one after another, those of one value side by side; they are cut at whole words of bits.
+    fn corrected(&self, parties: usize, at: usize, of: usize) -> usize {
+        let (word, words) = ((at * self.n + self.at) / 64, of * self.n / 64);
+        let is_before = |party: &usize| words * (party + 1) / parties <= word;
+        (0..parties).take_while(is_before).count()
+    }
 }

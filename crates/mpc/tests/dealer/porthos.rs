@@ -1,0 +1,173 @@
+//! Table III of CrypTFlow, held against the meter.
+//!
+//! Kumar, Rathee, Chandran, Gupta, Rastogi, Sharma: "CrypTFlow: Secure TensorFlow inference" (S&P 2020), section IV,
+//! Table III: bits over all links of Porthos, two parties and a helper, for words of l = 64 bits and log p = 8. Here the
+//! same by two parties of additive sharing and a dealer: all that the parties send to each other, and all that the
+//! dealer sends. As in the table, what says which job comes next is not among it: both know the program there; here
+//! party 0 names each job to the dealer, in 24 words whatever its size.
+//!
+//! ShareConvert has no counterpart, as shares stay what they are: what it and ComputeMSB are there for is a sign, so
+//! each is compared with one. Porthos' ComputeMSB leaves a ring element, so ours is held against it with the step from
+//! bit to ring element as well. Porthos truncates by shifting shares, which costs nothing and fails with a probability
+//! that grows with the value; ours does not fail, and is measured apart.
+
+use crate::links::{Links, measured};
+use mpc::{Bilinear, Compared, Protocol, Result};
+use ring::convolution::Convolution;
+use testkit::Shared;
+
+const L: u64 = 64;
+const LOG_P: u64 = 8;
+
+/// Elements of a row: a whole number of words of bits for either party.
+const N: u64 = 1 << 10;
+
+fn n() -> usize {
+    N as usize
+}
+
+/// Porthos' column of the table.
+mod table {
+    use super::{L, LOG_P};
+
+    /// An image of m by m with i channels, o filters of f by f.
+    pub fn convolution([m, i, f, o]: [u64; 4]) -> u64 {
+        let q = m - f + 1;
+        (2 * m * m * i + 2 * f * f * o * i + q * q * o) * L
+    }
+
+    pub fn share_convert() -> u64 {
+        3 * L * LOG_P + 5 * L
+    }
+
+    pub fn compute_msb() -> u64 {
+        3 * L * LOG_P + 9 * L
+    }
+
+    pub fn relu() -> u64 {
+        6 * L * LOG_P + 19 * L
+    }
+
+    /// Of n values.
+    pub fn max_pool(n: u64) -> u64 {
+        (6 * L * LOG_P + 24 * L) * (n - 1)
+    }
+}
+
+/// Bits of a program, which asks the dealer for so many jobs.
+fn bits(jobs: u64, program: impl Fn(&mut dyn Protocol) -> Result<()> + Sync) -> u64 {
+    let links: Links = measured(2, program);
+    assert_eq!(links.asked, 24 * jobs, "jobs have one length");
+    assert_eq!(links.sent[0], links.sent[1], "both parties send the same");
+    assert_eq!(links.dealt[0], links.dealt[1], "and receive the same");
+    links.bits()
+}
+
+/// As many of the dealer as it takes, at 64 bits.
+fn rectified(p: &mut dyn Protocol, x: &Shared) -> Result<Shared> {
+    Shared::made(p, x.0[0].len(), |p, out| {
+        p.rectify(&x.slices(), Compared::proved(64), out).map(drop)
+    })
+}
+
+fn difference(x: &[u64], y: &[u64]) -> Vec<u64> {
+    x.iter().zip(y).map(|(x, y)| x.wrapping_sub(*y)).collect()
+}
+
+/// The greatest of each row, in turns of halves: max(a, b) = b + max(a − b, 0).
+fn greatest(p: &mut dyn Protocol, rows: Vec<Vec<u64>>) -> Result<Vec<u64>> {
+    let mut rows = rows;
+    while rows.len() > 1 {
+        let rest = rows.split_off(rows.len() / 2 * 2);
+        let pairs = rows
+            .chunks_exact(2)
+            .map(|pair| difference(&pair[0], &pair[1]));
+        let larger = rectified(p, &Shared(vec![pairs.flatten().collect()]))?;
+        let seconds = rows.chunks_exact(2).map(|pair| &pair[1]);
+        let sums = larger.0[0].chunks_exact(n()).zip(seconds).map(|(a, b)| {
+            let both = a.iter().zip(b);
+            both.map(|(a, b)| a.wrapping_add(*b)).collect()
+        });
+        rows = sums.chain(rest).collect();
+    }
+    Ok(rows.swap_remove(0))
+}
+
+#[test]
+fn convolution_with_new_weights_is_as_in_the_table() {
+    for [m, i, f, o] in [[8, 4, 3, 6], [14, 1, 5, 4], [12, 2, 1, 8]] {
+        let sides = [m, f].map(|side| [side as usize; 2]);
+        let map = Bilinear::Convolution(Convolution {
+            batch: 1,
+            groups: 1,
+            in_channels: i as usize,
+            out_channels: o as usize,
+            input: sides[0],
+            kernel: sides[1],
+            stride: [1, 1],
+            padding: [0, 0],
+            dilation: [1, 1],
+        });
+        let (left, right, _) = map.lengths();
+        let spent = bits(1, |p| {
+            let (x, y) = (Shared::zeros(p, left), Shared::zeros(p, right));
+            x.bilinear(p, &map, &y, None).map(drop)
+        });
+        assert_eq!(
+            spent,
+            table::convolution([m, i, f, o]),
+            "{m}, {i}, {f}, {o}"
+        );
+    }
+}
+
+/// What Porthos does for nothing and wrongly now and then: 2 bits opened, f dealt.
+#[test]
+fn truncation_is_apart() {
+    for f in [13, 16] {
+        let spent = bits(1, |p| Shared::zeros(p, n()).truncated(p, f).map(drop));
+        assert_eq!(spent, (2 + u64::from(f)) * N, "by {f} bits");
+    }
+}
+
+#[test]
+fn a_sign_is_below_share_convert_and_compute_msb() {
+    let sign = bits(8, |p| {
+        let x = Shared::zeros(p, n());
+        p.sign(&x.slices(), 64).map(drop)
+    });
+    assert!(sign <= table::share_convert() * N, "{sign} of {N}");
+    assert!(sign <= table::compute_msb() * N, "{sign} of {N}");
+    // As a ring element.
+    let whole = bits(9, |p| {
+        let x = Shared::zeros(p, n());
+        let bit = p.sign(&x.slices(), 64)?;
+        Shared::made(p, n(), |p, out| p.bit_to_ring(&bit, out)).map(drop)
+    });
+    assert!(whole <= table::compute_msb() * N, "{whole} of {N}");
+}
+
+#[test]
+fn a_relu_is_below_the_table() {
+    let spent = bits(9, |p| {
+        let x = Shared::zeros(p, n());
+        rectified(p, &x).map(drop)
+    });
+    assert!(spent <= table::relu() * N, "{spent} of {N}");
+}
+
+#[test]
+fn max_pool_is_below_the_table() {
+    let relu = bits(9, |p| {
+        let x = Shared::zeros(p, n());
+        rectified(p, &x).map(drop)
+    });
+    for (window, turns) in [(2, 1), (4, 2), (9, 4)] {
+        let spent = bits(9 * turns, |p| {
+            let rows = (0..window).map(|_| vec![0; n()]).collect();
+            greatest(p, rows).map(drop)
+        });
+        assert!(spent <= table::max_pool(window) * N, "{spent} for {window}");
+        assert_eq!(spent, relu * (window - 1), "a ReLU for all but one");
+    }
+}
