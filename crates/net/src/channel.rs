@@ -451,7 +451,7 @@ impl Channel {
     /// party to blame can be found.
     fn wait(&self, from: usize, words: usize, started: Instant) -> Result<Frame> {
         let timeout = self.shared.timeout;
-        let (mut since, mut quarter) = (started, 1);
+        let (mut since, mut quarter, mut ended) = (started, 1, None);
         let over = || Error::misuse("this work is wanted no more");
         if self.patience.as_ref().is_some_and(Patience::is_over) {
             return Err(over());
@@ -470,9 +470,11 @@ impl Channel {
                     return Err(over());
                 }
                 if !patience.is_needed() {
-                    (since, quarter) = (Instant::now(), 1);
+                    (since, quarter, ended) = (Instant::now(), 1, None);
+                    continue;
                 }
             }
+            self.compare_with_followed(from, &mut ended)?;
             if Instant::now() >= since + timeout * quarter / 4 {
                 if quarter < 4 {
                     self.shared.tell_waiting(from);

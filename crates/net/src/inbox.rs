@@ -210,6 +210,18 @@ impl Inbox {
         waits.is_some_and(|(_, at)| at.elapsed() <= recent)
     }
 
+    /// Whom a peer waits for, by its own word, and when it said so; nothing has come from it since.
+    pub(crate) fn waits_for(&self, from: usize) -> Option<(usize, Instant)> {
+        self.lock().peers[from].waits_for
+    }
+
+    /// Where a peer's program ended, if its word of that lies here.
+    pub(crate) fn ending(&self, from: usize) -> Option<Frame> {
+        let state = self.lock();
+        let mut frames = state.peers[from].queues.values().flatten();
+        frames.find(|frame| frame.kind == Kind::End).cloned()
+    }
+
     /// Whom to blame when `from` sent nothing: who it waits for, by its own word not older than
     /// `recent`, and so on. `Err` is a circle of parties that wait for each other.
     pub(crate) fn stalled(

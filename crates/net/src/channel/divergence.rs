@@ -82,6 +82,43 @@ impl Channel {
         Err(self.differ(from, frame, ours, theirs))
     }
 
+    /// Finds out that what a dealer is to send was never asked of it: it waits for the party whose steps it follows,
+    /// and that one's program has ended. `seen` is since when.
+    ///
+    /// # Errors
+    /// `Desync`, if it is so.
+    pub(super) fn compare_with_followed(
+        &self,
+        from: usize,
+        seen: &mut Option<Instant>,
+    ) -> Result<()> {
+        let (inbox, me) = (&self.shared.inbox, self.party());
+        let waits_for = inbox.waits_for(from).filter(|_| from >= self.parties());
+        let Some((followed, said)) = waits_for else {
+            return Ok(());
+        };
+        let Some(end) = inbox.ending(followed) else {
+            return Ok(());
+        };
+        // What it asked before may have been on its way yet when the dealer said so.
+        let seen = *seen.get_or_insert_with(Instant::now);
+        if said < seen + self.shared.timeout / 4 {
+            return Ok(());
+        }
+        let mut others = (0..self.parties()).filter(|other| *other != me);
+        let all_ended = self.parties() > 2 && others.all(|other| inbox.ending(other).is_some());
+        Err(self.shared.fail(Error::Desync {
+            party: inbox.roster.name(followed),
+            step: self.step.to_string(),
+            difference: Box::new(Difference {
+                ours: Place::At(format!("\"{}\"", self.step)),
+                theirs: Place::Ended(last_of(&end)),
+                uncompared: None,
+                odd: all_ended.then_some(me),
+            }),
+        }))
+    }
+
     /// Ends the mesh for programs that differ.
     fn differ(&self, from: usize, frame: &Frame, ours: Place, theirs: Place) -> Error {
         let agreement = self.agreement.as_deref();
