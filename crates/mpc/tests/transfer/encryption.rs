@@ -96,9 +96,9 @@ fn instead(mesh: &Mesh, message: Message, bad: &[Vec<u64>]) {
     send(&mut channel, &message.step(), &messages);
 }
 
-/// Halves of the keys of the protocol itself.
+/// Halves of the keys of the protocol itself: of the pair, and of the one for all.
 fn keys(channel: &mut Channel) {
-    send(channel, "agree on keys", &[vec![1, 2]]);
+    send(channel, "agree on keys", &[vec![1, 2], vec![3, 4]]);
 }
 
 #[test]
