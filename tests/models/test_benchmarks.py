@@ -15,7 +15,7 @@ LARGEST_ERROR = 4e-4
 MODELS: dict[str, Callable[[], models.Example]] = {
     "text sentiment": models.text_sentiment,
     "Wav2Letter": models.wav2letter,
-    "ResNet-18": models.resnet18,
+    "ResNet-18": lambda: models.of_image("resnet18"),
     "ViT-B/16": models.vit_b16,
     "BERT-base": models.bert_base,
 }
