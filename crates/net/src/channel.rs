@@ -243,6 +243,15 @@ impl Channel {
         if let Some(agreement) = &mut self.agreement {
             agreement.note(&step, value);
         }
+        self.tell_uncompared();
+    }
+
+    /// Lets channels that compare no public values know what may be the cause where they differ.
+    fn tell_uncompared(&self) {
+        if let Some(agreement) = &self.agreement {
+            let step = agreement.uncompared(0).map(str::to_owned);
+            *self.shared.uncompared() = step;
+        }
     }
 
     /// How public values are compared; without, they are not.
@@ -435,7 +444,10 @@ impl Channel {
             agreement.arrived(from, rider)
         });
         match compared {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.tell_uncompared();
+                Ok(())
+            }
             Err(Disagreement::Values { step }) => {
                 let party = self.shared.inbox.roster.name(from);
                 Err(self.shared.fail(Error::Differ { party, step }))

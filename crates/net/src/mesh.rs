@@ -8,7 +8,7 @@ use crate::interruption::is_interrupted;
 use crate::roster::Roster;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long an ending party tries to tell its peers why.
@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) inbox: Arc<Inbox>,
     links: Vec<Option<Box<dyn Link>>>,
     pub(crate) opened: Mutex<HashSet<u16>>,
+    /// The step of the first public value that was not compared with party 0 yet: for channels that compare none.
+    uncompared: Mutex<Option<String>>,
     closed: AtomicBool,
 }
 
@@ -67,6 +69,7 @@ impl Mesh {
             inbox,
             links,
             opened: Mutex::default(),
+            uncompared: Mutex::default(),
             closed: AtomicBool::new(false),
         };
         Self {
@@ -160,6 +163,13 @@ impl Shared {
     /// [`Error::Peer`] for a member of this mesh.
     pub(crate) fn blame(&self, member: usize, step: &str, reason: impl Into<String>) -> Error {
         Error::peer(self.roster().name(member), step, reason)
+    }
+
+    /// [`Shared::uncompared`].
+    pub(crate) fn uncompared(&self) -> MutexGuard<'_, Option<String>> {
+        self.uncompared
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the frame was taken; false for a peer that has finished.

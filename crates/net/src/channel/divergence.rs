@@ -107,13 +107,14 @@ impl Channel {
         }
         let mut others = (0..self.parties()).filter(|other| *other != me);
         let all_ended = self.parties() > 2 && others.all(|other| inbox.ending(other).is_some());
+        let uncompared = self.shared.uncompared().clone();
         Err(self.shared.fail(Error::Desync {
             party: inbox.roster.name(followed),
             step: self.step.to_string(),
             difference: Box::new(Difference {
                 ours: Place::At(format!("\"{}\"", self.step)),
                 theirs: Place::Ended(last_of(&end)),
-                uncompared: None,
+                uncompared,
                 odd: all_ended.then_some(me),
             }),
         }))
@@ -121,15 +122,17 @@ impl Channel {
 
     /// Ends the mesh for programs that differ.
     fn differ(&self, from: usize, frame: &Frame, ours: Place, theirs: Place) -> Error {
-        let agreement = self.agreement.as_deref();
-        let uncompared = agreement.and_then(|agreement| agreement.uncompared(from));
+        let uncompared = match &self.agreement {
+            Some(agreement) => agreement.uncompared(from).map(str::to_owned),
+            None => self.shared.uncompared().clone(),
+        };
         let error = Error::Desync {
             party: self.shared.inbox.roster.name(from),
             step: self.step.to_string(),
             difference: Box::new(Difference {
                 ours,
                 theirs,
-                uncompared: uncompared.map(str::to_owned),
+                uncompared,
                 odd: self.odd_one(from, frame),
             }),
         };
