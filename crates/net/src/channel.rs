@@ -246,9 +246,10 @@ impl Channel {
         self.tell_uncompared();
     }
 
-    /// Lets channels that compare no public values know what may be the cause where they differ.
+    /// Lets the channel to a dealer, which compares no public values, know what may be the cause where it differs.
     fn tell_uncompared(&self) {
-        if let Some(agreement) = &self.agreement {
+        let has_dealer = self.shared.members() > self.parties();
+        if let Some(agreement) = self.agreement.as_ref().filter(|_| has_dealer) {
             let step = agreement.uncompared(0).map(str::to_owned);
             *self.shared.uncompared() = step;
         }

@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     pub(crate) inbox: Arc<Inbox>,
     links: Vec<Option<Box<dyn Link>>>,
     pub(crate) opened: Mutex<HashSet<u16>>,
-    /// The step of the first public value that was not compared with party 0 yet: for channels that compare none.
+    /// The step of the first public value that was not compared with party 0 yet: for a channel that compares none.
     uncompared: Mutex<Option<String>>,
     closed: AtomicBool,
 }

@@ -92,9 +92,11 @@ impl Channel {
         from: usize,
         seen: &mut Option<Instant>,
     ) -> Result<()> {
+        if from < self.parties() {
+            return Ok(());
+        }
         let (inbox, me) = (&self.shared.inbox, self.party());
-        let waits_for = inbox.waits_for(from).filter(|_| from >= self.parties());
-        let Some((followed, said)) = waits_for else {
+        let Some((followed, said)) = inbox.waits_for(from) else {
             return Ok(());
         };
         let Some(end) = inbox.ending(followed) else {
