@@ -56,17 +56,3 @@ impl Affine<'_> {
         all
     }
 }
-
-/// Adds words to others.
-pub(crate) fn add(to: &mut [u64], words: &[u64]) {
-    crate::blocks::for_each(
-        [to],
-        [words],
-        #[inline(always)]
-        |_, [to], [words]| {
-            for i in 0..to.len() {
-                to[i] = to[i].wrapping_add(words[i]);
-            }
-        },
-    );
-}

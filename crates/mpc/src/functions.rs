@@ -1,6 +1,7 @@
 //! What every protocol can do, made of what each of them does.
 
 use crate::dense;
+use crate::group::Group;
 use crate::tree::prefix_conjunctions;
 use crate::{Bits, Compared, Name, Parts, PartsMut, Protocol, Result, Shift, Tally};
 use ring::planes::words_of;
@@ -104,7 +105,7 @@ pub fn maximum(
     let difference: Vec<&[u64]> = difference.iter().map(Vec::as_slice).collect();
     let tally = protocol.rectify(&difference, compared, out)?;
     for (out, y) in out.iter_mut().zip(y) {
-        crate::affine::add(out, y);
+        Group::Additive.add(out, y);
     }
     Ok(tally)
 }

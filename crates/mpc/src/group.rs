@@ -39,6 +39,14 @@ impl Group {
             Self::Binary => change(from, other, |a, b| a ^ b),
         }
     }
+
+    /// Words less those that stand there.
+    pub fn subtract_from(self, words: &[u64], there: &mut [u64]) {
+        match self {
+            Self::Additive => change(there, words, |there, word| word.wrapping_sub(there)),
+            Self::Binary => change(there, words, |a, b| a ^ b),
+        }
+    }
 }
 
 fn change(into: &mut [u64], other: &[u64], combine: impl Fn(u64, u64) -> u64 + Sync) {

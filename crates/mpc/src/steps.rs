@@ -1,6 +1,6 @@
 //! Operations as one step after another, for protocols that have nothing better.
 
-use crate::affine::add;
+use crate::group::Group;
 use crate::{Affine, Compared, Parts, PartsMut, Protocol, Result, Tally};
 
 /// [`Protocol::affine`].
@@ -15,7 +15,7 @@ pub(crate) fn affine(protocol: &mut dyn Protocol, sum: &Affine, out: PartsMut) -
             let mut slices: Vec<&mut [u64]> = product.iter_mut().map(Vec::as_mut_slice).collect();
             protocol.bilinear(&term.map, term.x, term.y, None, &mut slices)?;
             for (total, product) in total.iter_mut().zip(&product) {
-                add(total, product);
+                Group::Additive.add(total, product);
             }
         }
         let total: Vec<&[u64]> = total.iter().map(Vec::as_slice).collect();
@@ -23,7 +23,7 @@ pub(crate) fn affine(protocol: &mut dyn Protocol, sum: &Affine, out: PartsMut) -
     }
     // Whole units: they pass a truncation as they are.
     for (out, addend) in out.iter_mut().zip(sum.addend.into_iter().flatten()) {
-        add(out, addend);
+        Group::Additive.add(out, addend);
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ use crate::correlations::drawn::{Squares, Triples};
 use crate::correlations::job::Origin;
 use crate::correlations::once::{Column, Hidden, Mask};
 use crate::group::Group;
-use crate::{Affine, Bilinear, Error, Operand, Result, Term, affine};
+use crate::{Affine, Bilinear, Error, Operand, Result, Term};
 
 /// An operand whose masked value is open: x − a, and this party's share of a, which has hidden its value and hides no
 /// other. A named operand's goes into one product after another.
@@ -80,7 +80,7 @@ impl Additive {
             } else {
                 let mut more = vec![0; out.len()];
                 self.end(term, product, mine, &mut more);
-                affine::add(out, &more);
+                Group::Additive.add(out, &more);
             }
         }
         Ok(())

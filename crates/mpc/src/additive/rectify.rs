@@ -18,8 +18,9 @@
 
 use super::Additive;
 use super::guard::Guard;
+use crate::group::Group;
 use crate::leaves::Wanted;
-use crate::{Affine, Compared, Result, Tally, blocks};
+use crate::{Affine, Compared, Result, Tally};
 
 impl Additive {
     pub(super) fn rectified(
@@ -34,7 +35,7 @@ impl Additive {
         let parameters = guard.map_or([0; 2], |guard| [guard.below, guard.reach].map(u64::from));
         self.channel.begin_of("bit product", x.len(), &parameters);
         let tally = self.select(&negative, x, guard, out)?;
-        subtract_from(x, out);
+        Group::Additive.subtract_from(x, out);
         Ok(tally)
     }
 
@@ -69,21 +70,7 @@ impl Additive {
         let leaves = self.end_leaves(leaves, 0)?;
         let negative = self.sign_of_leaves(&leaves)?;
         let tally = self.select(&negative, &x, guard, out)?;
-        subtract_from(&x, out);
+        Group::Additive.subtract_from(&x, out);
         Ok(tally)
     }
-}
-
-/// x − what stands there.
-fn subtract_from(x: &[u64], out: &mut [u64]) {
-    blocks::for_each(
-        [out],
-        [x],
-        #[inline(always)]
-        |_, [out], [x]| {
-            for i in 0..out.len() {
-                out[i] = x[i].wrapping_sub(out[i]);
-            }
-        },
-    );
 }

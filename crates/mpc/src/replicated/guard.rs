@@ -22,6 +22,7 @@ use super::Replicated;
 use super::leaves::Summands;
 use super::roles::{MaskWords, Masks, Ranges, field};
 use crate::blocks;
+use crate::group::Group;
 use crate::leaves::{Leaves, Wanted};
 use crate::range::{SUMS, Tally, count};
 use crate::tree::conjunction;
@@ -105,7 +106,7 @@ impl Replicated {
         let zero = self.symmetric_masks(words.len());
         let mut mask = vec![0; words.len()];
         zero.with_next.fill(0, &mut mask);
-        crate::affine::add(&mut words, &mask);
+        Group::Additive.add(&mut words, &mask);
         zero.with_previous.fill(0, &mut mask);
         words
             .iter_mut()

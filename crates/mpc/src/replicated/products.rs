@@ -20,7 +20,7 @@ use super::truncation::Truncation;
 use super::{Pair, PairMut, Replicated, pair};
 use crate::blocks::{self, BLOCK};
 use crate::group::Group;
-use crate::{Affine, Bilinear, Bits, Result, Shift, affine};
+use crate::{Affine, Bilinear, Bits, Result, Shift};
 use ring::parallel::Rates;
 use ring::stream::Reserved;
 use std::ops::Range;
@@ -284,7 +284,7 @@ fn summands(terms: &[Factors], out: &mut [u64]) {
         }
         let mut more = vec![0; out.len()];
         evaluate(*term, &mut more);
-        affine::add(out, &more);
+        Group::Additive.add(out, &more);
     }
 }
 

@@ -17,7 +17,8 @@
 
 use super::products::factors;
 use super::{Pair, PairMut, Replicated, pair};
-use crate::{Affine, Compared, Result, Tally, blocks};
+use crate::group::Group;
+use crate::{Affine, Compared, Result, Tally};
 
 impl Replicated {
     pub(super) fn rectified(
@@ -66,17 +67,9 @@ impl Replicated {
     }
 }
 
-/// x − what stands there.
-fn subtract_from([x0, x1]: Pair, [first, second]: PairMut) {
-    blocks::for_each(
-        [first, second],
-        [x0, x1],
-        #[inline(always)]
-        |_, [first, second], [x0, x1]| {
-            for i in 0..first.len() {
-                first[i] = x0[i].wrapping_sub(first[i]);
-                second[i] = x1[i].wrapping_sub(second[i]);
-            }
-        },
-    );
+/// x − what stands there, of both components.
+fn subtract_from(x: Pair, out: PairMut) {
+    for (x, out) in x.into_iter().zip(out) {
+        Group::Additive.subtract_from(x, out);
+    }
 }

@@ -147,21 +147,22 @@ fn a_sign_is_below_share_convert_and_compute_msb() {
     assert!(whole <= table::compute_msb() * N, "{whole} of {N}");
 }
 
-#[test]
-fn a_relu_is_below_the_table() {
-    let spent = bits(9, |p| {
+fn bits_of_relu() -> u64 {
+    bits(9, |p| {
         let x = Shared::zeros(p, n());
         rectified(p, &x).map(drop)
-    });
+    })
+}
+
+#[test]
+fn a_relu_is_below_the_table() {
+    let spent = bits_of_relu();
     assert!(spent <= table::relu() * N, "{spent} of {N}");
 }
 
 #[test]
 fn max_pool_is_below_the_table() {
-    let relu = bits(9, |p| {
-        let x = Shared::zeros(p, n());
-        rectified(p, &x).map(drop)
-    });
+    let relu = bits_of_relu();
     for (window, turns) in [(2, 1), (4, 2), (9, 4)] {
         let spent = bits(9 * turns, |p| {
             let rows = (0..window).map(|_| vec![0; n()]).collect();
