@@ -50,10 +50,13 @@ def functions_of(node: fx.Node) -> tuple[str, ...]:
 
 def looks_at_sides(node: fx.Node) -> bool:
     """Whether it compares its argument with cutoffs or with zero, and nothing else."""
-    functions = functions_of(node)
-    if len(functions) != 1:
-        return False
-    return FITS[functions[0]][(node.meta.get("fits") or {}).get(functions[0], USUAL)].is_everywhere
+    fits = fits_in(node, node.meta.get("fits") or {})
+    return len(fits) == 1 and fits[0].is_everywhere
+
+
+def fits_in(node: fx.Node, choice: Choice) -> list[Fit]:
+    """The series of all functions of an operator, chosen or usual."""
+    return [FITS[function][choice.get(function, USUAL)] for function in functions_of(node)]
 
 
 def fits_of(choice: Choice) -> dict[str, Fit]:
@@ -63,7 +66,7 @@ def fits_of(choice: Choice) -> dict[str, Fit]:
 
 def error_of(node: fx.Node, choice: Choice) -> float:
     """What results are off by at most, relative where these are above 1."""
-    found = [FITS[function][choice.get(function, USUAL)] for function in functions_of(node)]
+    found = fits_in(node, choice)
     if node.target in _SOFTMAX:
         # e^a/Σ with errors of e^a and of Σ that are averages of such: p·(1 − p)·2ε, and that of 1/Σ.
         exponential, reciprocal = found

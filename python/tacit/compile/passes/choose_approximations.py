@@ -9,7 +9,7 @@ import math
 from itertools import product
 from typing import NamedTuple
 
-from tacit.compile.approximating import Choice, error_of, functions_of
+from tacit.compile.approximating import Choice, error_of, fits_in, functions_of
 from tacit.compile.draft import Draft, Interval, Node
 from tacit.compile.intervals import SATURATED, intervals
 from tacit.compile.passes.assign_widths import WORTH
@@ -79,5 +79,5 @@ class Cost(NamedTuple):
 
 def _cost(node: Node, choice: Choice) -> float:
     places = math.prod(node.meta["value"].shape)
-    costs = [Cost.of(FITS[function][choice.get(function, USUAL)]) for function in functions_of(node)]
+    costs = [Cost.of(fit) for fit in fits_in(node, choice)]
     return sum(_ROUND * each.rounds + places * each.bits for each in costs)
