@@ -36,8 +36,8 @@ class Compiled:
 
     make: Callable[[], models.Example]
     """The module, and what goes in once."""
-    warm_up: int = 1
-    repetitions: int = 5
+    warm_up: int = 5
+    repetitions: int = 25
     only_by_name: bool = True
 
 
