@@ -108,6 +108,7 @@ class Session:
         m: int,
         k: int,
         n: int,
+        is_transposed: bool,
         truncate: int,
         names: Names,
     ) -> None: ...
@@ -138,7 +139,9 @@ class Session:
     ) -> None: ...
     def affine(
         self,
-        terms: list[tuple[list[Words], list[Words], Convolution | tuple[int, int, int, int], Names]],
+        terms: list[
+            tuple[list[Words], list[Words], Convolution | tuple[tuple[int, int, int, int], bool], Names]
+        ],
         addend: list[Words] | None,
         out: list[Words],
         truncate: int,

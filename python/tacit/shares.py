@@ -55,13 +55,22 @@ class Comparison(NamedTuple):
     a session has no guards, 64 bits are compared then."""
 
 
+class Matrices(NamedTuple):
+    """Sizes of a product of matrices."""
+
+    sizes: tuple[int, int, int, int]
+    """(batch, m, k, n): (batch, m, k) by (batch, k, n)."""
+    is_transposed: bool = False
+    """Whether the right one lies transposed, (batch, n, k), as weights do."""
+
+
 class Term(NamedTuple):
     """A bilinear map of two secrets."""
 
     x: Parts
     y: Parts
-    shape: Geometry | tuple[int, int, int, int]
-    """Of images and filters, or (batch, m, k, n) of a product of matrices."""
+    shape: Geometry | Matrices
+    """Of images and filters, or of a product of matrices."""
 
 
 def _arrays(parts: Parts) -> list[NDArray[Any]]:
@@ -153,16 +162,20 @@ def multiply(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: b
 
 
 def matmul(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: bool = False) -> Parts:
-    """(batch, m, k) by (batch, k, n), each / 2^truncate; ranges as in ``multiply``."""
+    """(batch, m, k) by (batch, k, n), each / 2^truncate; ranges as in ``multiply``. A right operand that lies
+    transposed, as weights do, is not copied."""
     (batch, m, k), n = x[0].shape, y[0].shape[2]
     out, arrays = empty_words(session, (batch, m, n))
     if arrays[0].size and not k:
         return tuple(part.zero_() for part in out)
     if arrays[0].size:
-        left, right = _arrays(x), _arrays(y)
         if (truncate or in_range) and session.is_plain:
-            ranges.check_product(session, left[0], right[0], k, torch.bmm, truncated=truncate > 0)
-        session.core.matmul(left, right, arrays, batch, m, k, n, truncate, _names(session, x, y))
+            ranges.check_product(session, array(x[0]), array(y[0]), k, torch.bmm, truncated=truncate > 0)
+        turned = tuple(part.mT for part in y)
+        is_transposed = turned[0].is_contiguous() and not y[0].is_contiguous()
+        right = turned if is_transposed else y
+        sizes, names = (batch, m, k, n), _names(session, x, right)
+        session.core.matmul(_arrays(x), _arrays(right), arrays, *sizes, is_transposed, truncate, names)
     return out
 
 
@@ -315,9 +328,9 @@ def affine(
     return out
 
 
-def _core_shape(of: Geometry | tuple[int, int, int, int]) -> Any:
+def _core_shape(of: Geometry | Matrices) -> Any:
     """The same for the core."""
-    return of.core if isinstance(of, Geometry) else of
+    return of.core if isinstance(of, Geometry) else tuple(of)
 
 
 def _check_terms(session: Session, terms: Sequence[Term]) -> None:
@@ -327,7 +340,12 @@ def _check_terms(session: Session, terms: Sequence[Term]) -> None:
             convolve = partial(convolved, geometry=of)
             ranges.check_product(session, left, right, y[0][0].numel(), convolve)
         else:
-            ranges.check_product(session, left, right, of[2], torch.bmm)
+            product = _by_transposed if of.is_transposed else torch.bmm
+            ranges.check_product(session, left, right, of.sizes[2], product)
+
+
+def _by_transposed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.bmm(x, y.mT)
 
 
 def and_bits(session: Session, x: Parts, y: Parts) -> Parts:

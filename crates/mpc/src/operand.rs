@@ -2,6 +2,7 @@
 
 use crate::Bits;
 use ring::convolution::Convolution;
+use ring::matrix::Lies;
 
 /// Names an operand that is used again; chosen by the caller, the same in every party.
 pub type Name = u64;
@@ -129,6 +130,17 @@ pub enum Bilinear {
         /// Columns of the right operand.
         n: usize,
     },
+    /// `batch` products of an m×k matrix by the transpose of an n×k one, both row-major.
+    ByTransposed {
+        /// Independent products.
+        batch: usize,
+        /// Rows of the left operand.
+        m: usize,
+        /// Columns of both.
+        k: usize,
+        /// Rows of the right operand.
+        n: usize,
+    },
     /// Images by weights.
     Convolution(Convolution),
 }
@@ -139,7 +151,9 @@ impl Bilinear {
     pub fn lengths(&self) -> (usize, usize, usize) {
         match *self {
             Self::Elementwise { n } => (n, n, n),
-            Self::Matrix { batch, m, k, n } => (batch * m * k, batch * k * n, batch * m * n),
+            Self::Matrix { batch, m, k, n } | Self::ByTransposed { batch, m, k, n } => {
+                (batch * m * k, batch * k * n, batch * m * n)
+            }
             Self::Convolution(shape) => (shape.input_len(), shape.weight_len(), shape.output_len()),
         }
     }
@@ -149,7 +163,10 @@ impl Bilinear {
         match *self {
             Self::Elementwise { .. } => crate::blocks::sum_of_products(out, terms),
             Self::Matrix { batch, m, k, n } => {
-                ring::matrix::multiply_batch(out, batch, m, k, n, terms)
+                ring::matrix::multiply_batch(out, batch, [m, k, n], Lies::Straight, terms)
+            }
+            Self::ByTransposed { batch, m, k, n } => {
+                ring::matrix::multiply_batch(out, batch, [m, k, n], Lies::Transposed, terms)
             }
             Self::Convolution(shape) => ring::convolution::convolve(&shape, out, terms),
         }
@@ -163,6 +180,7 @@ impl Bilinear {
         match *self {
             Self::Elementwise { n } => add(&[0, n]),
             Self::Matrix { batch, m, k, n } => add(&[1, batch, m, k, n]),
+            Self::ByTransposed { batch, m, k, n } => add(&[3, batch, m, k, n]),
             Self::Convolution(Convolution {
                 batch,
                 groups,
@@ -188,7 +206,7 @@ impl Bilinear {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Elementwise { .. } => "multiply",
-            Self::Matrix { .. } => "matrix product",
+            Self::Matrix { .. } | Self::ByTransposed { .. } => "matrix product",
             Self::Convolution(_) => "convolution",
         }
     }

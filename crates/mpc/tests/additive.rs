@@ -218,6 +218,24 @@ fn a_named_matrix_is_opened_once() {
         },
         true,
     );
+    batches(
+        |m| Bilinear::ByTransposed {
+            batch: 1,
+            m,
+            k: 5,
+            n: 6,
+        },
+        false,
+    );
+    batches(
+        |n| Bilinear::ByTransposed {
+            batch: 1,
+            m: 4,
+            k: 5,
+            n,
+        },
+        true,
+    );
 }
 
 #[test]
@@ -293,7 +311,7 @@ fn one_name_may_stand_on_both_sides() {
 }
 
 /// What is kept of an operand for one map serves another only where it is laid out in the same way: as the
-/// right one of a matrix product it is turned, as the left one or as weights it is not.
+/// right one of a matrix product it is turned, as the left one, as a transposed one or as weights it is not.
 #[test]
 fn a_named_operand_serves_maps_of_every_kind() {
     let matrix = |[m, k, n]: [usize; 3]| Bilinear::Matrix { batch: 1, m, k, n };
@@ -324,6 +342,9 @@ fn a_named_operand_serves_maps_of_every_kind() {
     };
     let turned = || of_kept(by_right, &square);
     let weights = || of_kept(plain, &small);
+    let by_transposed = |[m, k, n]: [usize; 3]| Bilinear::ByTransposed { batch: 1, m, k, n };
+    let rows = || of_kept(by_transposed([64, 48, 64]), &small);
+    let other_rows = || of_kept(by_transposed([64, 64, 48]), &square);
     let first = || Step {
         map: by_left,
         left: &kept,
@@ -334,11 +355,15 @@ fn a_named_operand_serves_maps_of_every_kind() {
         turned(),
         weights(),
         first(),
+        rows(),
+        other_rows(),
         of_kept(grouped, &large),
         turned(),
         weights(),
         weights(),
+        rows(),
         first(),
+        other_rows(),
     ];
     steps[0].opened.1 = kept.words.len();
     for name in [

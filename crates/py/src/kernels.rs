@@ -59,8 +59,9 @@ impl Convolution {
 /// The shape of a bilinear map of matrices or of images.
 #[derive(FromPyObject)]
 pub enum Shape<'py> {
-    /// Batch, rows of the left, columns of the left, columns of the right.
-    Matrix([usize; 4]),
+    /// Batch, rows of the left, columns of the left, columns of the right; and whether the right one lies
+    /// transposed.
+    Matrix([usize; 4], bool),
     /// Images by filters.
     Convolution(PyRef<'py, Convolution>),
 }
@@ -70,11 +71,15 @@ impl Shape<'_> {
     pub fn map(&self) -> PyResult<Bilinear> {
         match self {
             Self::Convolution(shape) => Ok(Bilinear::Convolution(shape.checked()?)),
-            &Self::Matrix([batch, m, k, n]) => {
+            &Self::Matrix([batch, m, k, n], is_transposed) => {
                 for sizes in [[batch, m, k], [batch, k, n], [batch, m, n]] {
                     product_of(&sizes)?;
                 }
-                Ok(Bilinear::Matrix { batch, m, k, n })
+                Ok(if is_transposed {
+                    Bilinear::ByTransposed { batch, m, k, n }
+                } else {
+                    Bilinear::Matrix { batch, m, k, n }
+                })
             }
         }
     }
@@ -121,7 +126,13 @@ pub fn ring_matmul(
     let mut slices = Words::outputs(&mut out, &read)?;
     let [a, b] = &inputs;
     py.detach(|| {
-        ring::matrix::multiply_batch(slices[0], batch, m, k, n, &[(a.words(), b.words())])
+        ring::matrix::multiply_batch(
+            slices[0],
+            batch,
+            [m, k, n],
+            ring::matrix::Lies::Straight,
+            &[(a.words(), b.words())],
+        )
     });
     Ok(())
 }

@@ -128,13 +128,11 @@ impl Session {
         m: usize,
         k: usize,
         n: usize,
+        is_transposed: bool,
         truncate: u32,
         names: Names,
     ) -> PyResult<()> {
-        for sizes in [[batch, m, k], [batch, k, n], [batch, m, n]] {
-            product_of(&sizes)?;
-        }
-        let map = Bilinear::Matrix { batch, m, k, n };
+        let map = Shape::Matrix([batch, m, k, n], is_transposed).map()?;
         self.bilinear(py, map, [&x, &y], names, out, truncate)
     }
 

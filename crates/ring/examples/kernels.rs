@@ -10,6 +10,7 @@
 //! with AVX-512) and the speed of memory for the rest.
 
 use ring::convolution::{Convolution, convolve};
+use ring::matrix::Lies;
 use ring::stream::{Stream, random_key};
 use ring::{dispatch, matrix, pack, planes};
 use std::time::Instant;
@@ -38,6 +39,16 @@ fn product(m: usize, k: usize, n: usize) {
     let seconds = best(|| matrix::multiply(&mut out, m, k, n, &[(&a, &b)]));
     let rate = (m * k * n) as f64 / seconds / 1e9;
     println!("product {m} x {k} x {n}: {rate:.1} thousand million multiply-adds a second");
+}
+
+fn by_rows(m: usize, k: usize, n: usize) {
+    let (a, b, mut out) = (words(m * k), words(n * k), vec![0; m * n]);
+    let sizes = [m, k, n];
+    let seconds = best(|| {
+        matrix::multiply_batch(&mut out, 1, sizes, Lies::Transposed, &[(&a, &b)]);
+    });
+    let rate = (m * k * n) as f64 / seconds / 1e9;
+    println!("the same of {m} x {k} and {n} x {k}, rows by rows: {rate:.1}");
 }
 
 fn convolution(name: &str, shape: Convolution) {
@@ -70,6 +81,12 @@ fn main() {
         product(rows, 2048, 1024);
     }
     product(1024, 2048, 8);
+    by_rows(16, 1 << 20, 16);
+    by_rows(32, 1 << 14, 32);
+    by_rows(33, 1 << 14, 33);
+    by_rows(128, 64, 128);
+    by_rows(128, 768, 768);
+    by_rows(1, 4096, 4096);
     let shape = Convolution {
         batch: 1,
         groups: 1,

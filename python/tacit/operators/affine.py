@@ -14,7 +14,7 @@ from tacit.operators.convolution import geometry_of
 from tacit.operators.operands import as_factors, lifted, operand_scale, rectified, rescaled
 from tacit.operators.scales import of_affine
 from tacit.operators.table import implements
-from tacit.shares import Parts, Term
+from tacit.shares import Matrices, Parts, Term
 from tacit.tensor import SecretTensor
 
 #: Inputs or weights.
@@ -92,24 +92,23 @@ class _Convolutions:
 
 
 class _Layers:
-    """Terms that are linear layers. Weights lie transposed, so all is: (AB)ᵀ = BᵀAᵀ."""
+    """Terms that are linear layers, whose weights lie transposed."""
 
     def __init__(self, factors: Sequence[tuple[SecretTensor, SecretTensor]]) -> None:
         self._rows = tuple(factors[0][0].shape[:-1])
         many, outputs = math.prod(self._rows), factors[0][1].shape[0]
-        self.shape = (outputs, many)
+        self.shape = (many, outputs)
         self.terms = []
         for x, weight in factors:
             inner = x.shape[-1]
-            columns = tuple(part.reshape(many, inner).t() for part in x._parts)
-            self.terms.append(Term(weight._parts, columns, (1, outputs, inner, many)))
+            rows = tuple(part.reshape(1, many, inner) for part in x._parts)
+            columns = tuple(part.unsqueeze(0) for part in weight._parts)
+            self.terms.append(Term(rows, columns, Matrices((1, many, inner, outputs), is_transposed=True)))
 
     def laid_out(self, parts: Parts, *, is_bias: bool) -> Parts:
         """A summand as the result lies."""
-        if is_bias:
-            return tuple(part.unsqueeze(1) for part in parts)
-        return tuple(part.reshape(self.shape[::-1]).t() for part in parts)
+        return parts if is_bias else tuple(part.reshape(self.shape) for part in parts)
 
     def given(self, parts: Parts) -> Parts:
         """The result as it is wanted."""
-        return tuple(part.t().reshape(*self._rows, self.shape[0]) for part in parts)
+        return tuple(part.reshape(*self._rows, self.shape[1]) for part in parts)

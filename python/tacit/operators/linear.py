@@ -21,7 +21,6 @@ from tacit.operators.operands import (
 )
 from tacit.operators.scales import of_product, of_sum_with_product
 from tacit.operators.table import implements
-from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -37,19 +36,8 @@ def bmm(x: Any, y: Any) -> SecretTensor:
     session, dtype = x._session, result_dtype(x, y)
     x, y = as_factors(as_words(x), as_words(y))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
-    parts = _products(session, x._parts, y._parts, drop, dtype.is_floating_point)
+    parts = shares.matmul(session, x._parts, y._parts, drop, in_range=dtype.is_floating_point)
     return x.like(parts, scale, dtype, loose=is_loose(dtype))
-
-
-def _products(session: Any, x: Parts, y: Parts, drop: int, in_range: bool) -> Parts:
-    """A right operand that lies transposed, as weights do, is not copied: (AB)ᵀ = BᵀAᵀ."""
-    turned = tuple(part.transpose(1, 2) for part in y)
-    if not y[0].is_contiguous() and turned[0].is_contiguous():
-        left = tuple(part.transpose(1, 2) for part in x)
-        product = shares.matmul(session, turned, left, drop, in_range=in_range)
-        # It lies as PyTorch's does, so that models can view it.
-        return tuple(part.transpose(1, 2).contiguous() for part in product)
-    return shares.matmul(session, x, y, drop, in_range=in_range)
 
 
 Pair = tuple[torch.Tensor, torch.Tensor]

@@ -255,6 +255,7 @@ fn encode_map(map: &Bilinear) -> Vec<usize> {
     match *map {
         Bilinear::Elementwise { n } => vec![0, n],
         Bilinear::Matrix { batch, m, k, n } => vec![1, batch, m, k, n],
+        Bilinear::ByTransposed { batch, m, k, n } => vec![3, batch, m, k, n],
         Bilinear::Convolution(shape) => {
             let mut words = vec![
                 2,
@@ -294,13 +295,16 @@ fn decode_map(words: &[u64]) -> Option<Bilinear> {
     };
     Some(match sizes[0] {
         0 => Bilinear::Elementwise { n: sizes[1] },
-        1 => {
+        kind @ (1 | 3) => {
             let [batch, m, k, n] = [sizes[1], sizes[2], sizes[3], sizes[4]];
             let all = [[batch, m, k], [batch, k, n], [batch, m, n]];
             if !all.iter().all(|factors| bounded(factors)) {
                 return None;
             }
-            Bilinear::Matrix { batch, m, k, n }
+            match kind {
+                1 => Bilinear::Matrix { batch, m, k, n },
+                _ => Bilinear::ByTransposed { batch, m, k, n },
+            }
         }
         2 => {
             let pair = |at: usize| [sizes[at], sizes[at + 1]];
@@ -360,6 +364,12 @@ mod tests {
         for map in [
             Bilinear::Elementwise { n: 7 },
             Bilinear::Matrix {
+                batch: 2,
+                m: 3,
+                k: 4,
+                n: 5,
+            },
+            Bilinear::ByTransposed {
                 batch: 2,
                 m: 3,
                 k: 4,

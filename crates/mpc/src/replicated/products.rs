@@ -267,7 +267,8 @@ fn masked_products<const N: usize>(terms: &[Factors], out: &mut [u64], runs: [Ru
 fn summands(terms: &[Factors], out: &mut [u64]) {
     let evaluate = |(map, [[x0, x1], [y0, y1]]): Factors, out: &mut [u64]| {
         // Of inner products memory is the limit, which a sum of operands would go through once more.
-        if let Bilinear::Matrix { m: 1, n: 1, .. } = map {
+        if let Bilinear::Matrix { m: 1, n: 1, .. } | Bilinear::ByTransposed { m: 1, n: 1, .. } = map
+        {
             return map.evaluate(out, &[(x0, y0), (x0, y1), (x1, y0)]);
         }
         // The pre-added operand is the smaller one.

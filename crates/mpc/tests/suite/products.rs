@@ -49,6 +49,13 @@ pub fn matrices(protocol: &str) {
             }
         }
         assert_eq!(product(protocol, &map, &x, &y, 0), expected);
+        let columns = |y: &[u64]| -> Vec<u64> {
+            let of = |at: usize| y[at % k * n + at / k];
+            (0..k * n).map(of).collect()
+        };
+        let y: Vec<u64> = y.chunks_exact(k * n).flat_map(columns).collect();
+        let map = Bilinear::ByTransposed { batch, m, k, n };
+        assert_eq!(product(protocol, &map, &x, &y, 0), expected);
     }
 }
 

@@ -1,12 +1,13 @@
 //! Matrix products mod 2^64.
 //!
 //! Large ones are blocked ([`crate::product`]). A few rows or a few columns do not repay the packing
-//! of the other operand, which is then read once, row by row ([`thin`]).
+//! of the other operand, which is then read once, row by row ([`thin`], [`rows`]).
 
+mod rows;
 mod thin;
 
 use crate::dispatch::{Backend, backend};
-use crate::product::{Left, Right};
+use crate::product::{Left, Panels, Right};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -19,27 +20,35 @@ const FEW_COLUMNS: usize = 3;
 /// Products of one item above which its own threads, and not the batch's, do the work.
 const LARGE: usize = 1 << 20;
 
+/// How the right operand of a product lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lies {
+    /// k×n, row-major.
+    Straight,
+    /// Transposed: n×k, row-major, so that results are inner products of rows.
+    Transposed,
+}
+
 /// out = Σ A·B over the terms (A, B): A is m×k, B is k×n, out is m×n, all row-major.
 ///
 /// # Panics
 /// If a slice has another length.
 pub fn multiply(out: &mut [u64], m: usize, k: usize, n: usize, terms: &[(&[u64], &[u64])]) {
-    multiply_batch(out, 1, m, k, n, terms);
+    multiply_batch(out, 1, [m, k, n], Lies::Straight, terms);
 }
 
-/// `batch` independent products side by side: operands and results lie one after another.
+/// `batch` independent products of an m×k by a k×n matrix side by side: operands and results lie one after another.
 ///
 /// # Panics
 /// If a slice has another length.
 pub fn multiply_batch(
     out: &mut [u64],
     batch: usize,
-    m: usize,
-    k: usize,
-    n: usize,
+    sizes: [usize; 3],
+    right: Lies,
     terms: &[(&[u64], &[u64])],
 ) {
-    multiply_with(backend(), out, batch, [m, k, n], terms);
+    multiply_with(backend(), out, batch, sizes, right, terms);
 }
 
 fn multiply_with(
@@ -47,6 +56,7 @@ fn multiply_with(
     out: &mut [u64],
     batch: usize,
     [m, k, n]: [usize; 3],
+    right: Lies,
     terms: &[(&[u64], &[u64])],
 ) {
     check(out.len(), [batch, m, n], "product");
@@ -62,7 +72,10 @@ fn multiply_with(
             .iter()
             .map(|(a, b)| (&a[item * m * k..][..m * k], &b[item * k * n..][..k * n]))
             .collect();
-        one(backend, out, [m, k, n], &terms);
+        match right {
+            Lies::Straight => one(backend, out, [m, k, n], &terms),
+            Lies::Transposed => one_transposed(backend, out, [m, k, n], &terms),
+        }
     };
     if batch == 1 || m * k * n > LARGE {
         out.chunks_exact_mut(m * n).enumerate().for_each(item);
@@ -72,25 +85,57 @@ fn multiply_with(
 }
 
 fn one(backend: Backend, out: &mut [u64], [m, k, n]: [usize; 3], terms: &[(&[u64], &[u64])]) {
-    if m <= FEW_ROWS && n == 1 {
-        return thin::one_column(backend, out, k, terms);
+    if n == 1 {
+        // A column lies as a row.
+        return rows::by_rows(backend, out, [m, k, n], terms);
     }
     if m <= FEW_ROWS {
         return thin::few_rows(backend, out, [m, k, n], terms);
     }
     if n <= FEW_COLUMNS {
-        return thin::few_columns(backend, out, [m, k, n], terms);
+        let turned: Vec<Vec<u64>> = terms.iter().map(|(_, b)| turned(b, k, n)).collect();
+        let terms = terms.iter().zip(&turned).map(|((a, _), b)| (*a, &b[..]));
+        return rows::by_rows(backend, out, [m, k, n], &terms.collect::<Vec<_>>());
     }
+    blocked(backend, out, [m, k, n], terms, |words| RowMajor {
+        words,
+        columns: n,
+    });
+}
+
+/// The same of transposed right operands.
+fn one_transposed(
+    backend: Backend,
+    out: &mut [u64],
+    [m, k, n]: [usize; 3],
+    terms: &[(&[u64], &[u64])],
+) {
+    if m <= FEW_ROWS || n <= FEW_ROWS {
+        return rows::by_rows(backend, out, [m, k, n], terms);
+    }
+    blocked(backend, out, [m, k, n], terms, |words| ColumnMajor {
+        words,
+        rows: k,
+    });
+}
+
+fn blocked<'a, R: Right>(
+    backend: Backend,
+    out: &mut [u64],
+    [m, k, n]: [usize; 3],
+    terms: &[(&'a [u64], &'a [u64])],
+    right: impl Fn(&'a [u64]) -> R,
+) {
     let left: Vec<&[u64]> = terms.iter().map(|(a, _)| *a).collect();
-    let right: Vec<RowMajor> = terms
-        .iter()
-        .map(|(_, b)| RowMajor {
-            words: b,
-            columns: n,
-        })
-        .collect();
-    let right: Vec<&RowMajor> = right.iter().collect();
+    let right: Vec<R> = terms.iter().map(|(_, b)| right(b)).collect();
+    let right: Vec<&R> = right.iter().collect();
     Left::new(backend, m, k, &left).multiply(out, n, &right);
+}
+
+/// The transpose of a row-major matrix.
+fn turned(matrix: &[u64], rows: usize, columns: usize) -> Vec<u64> {
+    let column = |column: usize| (0..rows).map(move |row| matrix[row * columns + column]);
+    (0..columns).flat_map(column).collect()
 }
 
 struct RowMajor<'a> {
@@ -101,6 +146,29 @@ struct RowMajor<'a> {
 impl Right for RowMajor<'_> {
     fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]) {
         out.copy_from_slice(&self.words[row * self.columns..][columns]);
+    }
+}
+
+struct ColumnMajor<'a> {
+    words: &'a [u64],
+    rows: usize,
+}
+
+impl Right for ColumnMajor<'_> {
+    fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]) {
+        for (out, column) in out.iter_mut().zip(columns) {
+            *out = self.words[column * self.rows + row];
+        }
+    }
+
+    /// Column by column, so that each is read as it lies.
+    fn pack(&self, rows: Range<usize>, columns: Range<usize>, mut panels: Panels<'_>) {
+        for (at, column) in columns.enumerate() {
+            let words = &self.words[column * self.rows..][rows.clone()];
+            for (place, word) in panels.column(at).zip(words) {
+                *place = *word;
+            }
+        }
     }
 }
 

@@ -38,6 +38,56 @@ fn large_products_agree_bit_for_bit() {
     }
 }
 
+#[test]
+fn transposed_operands_give_the_same() {
+    // Inner products; slices of the depth; blocks, several in every direction, and terms that meet within one.
+    for [m, k, n] in [
+        [1, 1, 1],
+        [2, 3, 5],
+        [1, 100_003, 1],
+        [3, 70_000, 2],
+        [5, 601, 700],
+        [700, 601, 5],
+        [7, 5, 7],
+        [8, 255, 24],
+        [9, 257, 25],
+        [70, 300, 2 * 240 + 5],
+    ] {
+        let all: Vec<_> = (0..3)
+            .map(|t| (values(m * k, t), values(k * n, 10 + t)))
+            .collect();
+        let transposed: Vec<_> = all.iter().map(|(_, b)| turned(b, k, n)).collect();
+        for used in 0..=3 {
+            let straight: Vec<_> = all.iter().map(|(a, b)| (&a[..], &b[..])).collect();
+            let other = all
+                .iter()
+                .zip(&transposed)
+                .map(|((a, _), b)| (&a[..], &b[..]));
+            let other: Vec<_> = other.collect();
+            let mut expected = vec![7; m * n];
+            multiply(&mut expected, m, k, n, &straight[..used]);
+            for (backend, threads) in backends().flat_map(|backend| [(backend, 1), (backend, 3)]) {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                let mut out = vec![7; m * n];
+                pool.build().unwrap().install(|| {
+                    multiply_with(
+                        backend,
+                        &mut out,
+                        1,
+                        [m, k, n],
+                        Lies::Transposed,
+                        &other[..used],
+                    );
+                });
+                assert!(
+                    out == expected,
+                    "{backend}, {threads} threads: {m}×{k}×{n}, {used} terms"
+                );
+            }
+        }
+    }
+}
+
 fn check_large([m, k, n]: [usize; 3]) {
     let operands: Vec<_> = (0..2)
         .map(|t| (values(m * k, t), values(k * n, 10 + t)))
@@ -56,7 +106,7 @@ fn check_large([m, k, n]: [usize; 3]) {
                 .build()
                 .unwrap();
             let mut out = vec![7; m * n];
-            pool.install(|| multiply_with(backend, &mut out, 1, [m, k, n], &terms));
+            pool.install(|| multiply_with(backend, &mut out, 1, [m, k, n], Lies::Straight, &terms));
             assert!(out == expected, "{backend} on {threads} threads");
         }
     }
@@ -71,7 +121,7 @@ fn products_of_many_shapes() {
                 let expected = slowly(m, k, n, &a, &b);
                 for backend in backends() {
                     let mut out = vec![7; m * n];
-                    multiply_with(backend, &mut out, 1, [m, k, n], &[(&a, &b)]);
+                    multiply_with(backend, &mut out, 1, [m, k, n], Lies::Straight, &[(&a, &b)]);
                     assert!(out == expected, "{backend}: {m}×{k}×{n}");
                 }
             }
@@ -86,9 +136,33 @@ fn terms_add_up_and_batches_are_independent() {
         .map(|t| (values(batch * m * k, t), values(batch * k * n, 10 + t)))
         .collect();
     let terms: Vec<_> = operands.iter().map(|(a, b)| (&a[..], &b[..])).collect();
+    let turned: Vec<Vec<u64>> = operands
+        .iter()
+        .map(|(_, b)| {
+            b.chunks_exact(k * n)
+                .flat_map(|b| turned(b, k, n))
+                .collect()
+        })
+        .collect();
+    let other = operands
+        .iter()
+        .zip(&turned)
+        .map(|((a, _), b)| (&a[..], &b[..]));
+    let other: Vec<_> = other.collect();
+    for (right, lying) in [(Lies::Straight, &terms), (Lies::Transposed, &other)] {
+        check_batch(right, lying, &terms, [batch, m, k, n]);
+    }
+}
+
+fn check_batch(
+    right: Lies,
+    lying: &[(&[u64], &[u64])],
+    terms: &[(&[u64], &[u64])],
+    [batch, m, k, n]: [usize; 4],
+) {
     for used in 0..=3 {
         let mut out = vec![7; batch * m * n];
-        multiply_batch(&mut out, batch, m, k, n, &terms[..used]);
+        multiply_batch(&mut out, batch, [m, k, n], right, &lying[..used]);
         for item in 0..batch {
             let mut expected = vec![0u64; m * n];
             for (a, b) in &terms[..used] {

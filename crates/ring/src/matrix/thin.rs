@@ -1,4 +1,5 @@
-//! Products with few rows or few columns: the large operand is read once, so that memory is the limit.
+//! Products with few rows: the large operand is read once, so that memory is the limit. And the loops of these and
+//! of inner products.
 
 use crate::dispatch::Backend;
 use crate::parallel;
@@ -80,62 +81,8 @@ fn few_rows_slice(
     });
 }
 
-/// out = Σ A·b for few rows of A: inner products with the only column. Pieces of all terms are taken together, so that
-/// an operand of several is read from memory once.
-pub(super) fn one_column(backend: Backend, out: &mut [u64], k: usize, terms: &[(&[u64], &[u64])]) {
-    let backend = backend.checked();
-    for (row, out) in out.iter_mut().enumerate() {
-        let piece = |piece: usize| {
-            let range = piece * WORK..k.min((piece + 1) * WORK);
-            let products = terms.iter().map(|(a, b)| {
-                inner_product(backend, &a[row * k..][range.clone()], &b[range.clone()])
-            });
-            products.fold(0, u64::wrapping_add)
-        };
-        let pieces = k.div_ceil(WORK);
-        *out = match pieces {
-            0 | 1 => (0..pieces).map(piece).fold(0, u64::wrapping_add),
-            _ => (0..pieces)
-                .into_par_iter()
-                .map(piece)
-                .reduce(|| 0, u64::wrapping_add),
-        };
-    }
-}
-
-/// out = Σ A·B for few columns of B: inner products with the rows of A.
-pub(super) fn few_columns(
-    backend: Backend,
-    out: &mut [u64],
-    [m, k, n]: [usize; 3],
-    terms: &[(&[u64], &[u64])],
-) {
-    let backend = backend.checked();
-    let turned: Vec<Vec<u64>> = terms
-        .iter()
-        .map(|(_, b)| {
-            (0..n * k)
-                .map(|at| b[at % k.max(1) * n + at / k.max(1)])
-                .collect()
-        })
-        .collect();
-    let out = SharedSlice::new(out);
-    parallel::for_blocks(m, (WORK / (k * n).max(1)).max(1), |range| {
-        for row in range {
-            // SAFETY: ranges of rows are disjoint.
-            let out = unsafe { out.part(row * n..(row + 1) * n) };
-            for (column, out) in out.iter_mut().enumerate() {
-                *out = terms.iter().zip(&turned).fold(0, |sum, ((a, _), b)| {
-                    let product = inner_product(backend, &a[row * k..][..k], &b[column * k..][..k]);
-                    sum.wrapping_add(product)
-                });
-            }
-        }
-    });
-}
-
 /// out += factor · words.
-fn add_multiple(backend: Backend, out: &mut [u64], factor: u64, words: &[u64]) {
+pub(super) fn add_multiple(backend: Backend, out: &mut [u64], factor: u64, words: &[u64]) {
     #[inline(always)]
     fn body(out: &mut [u64], factor: u64, words: &[u64]) {
         for (out, word) in out.iter_mut().zip(words) {
@@ -167,7 +114,8 @@ fn add_multiple(backend: Backend, out: &mut [u64], factor: u64, words: &[u64]) {
     }
 }
 
-fn inner_product(backend: Backend, a: &[u64], b: &[u64]) -> u64 {
+/// Σ a·b.
+pub(super) fn inner_product(backend: Backend, a: &[u64], b: &[u64]) -> u64 {
     #[inline(always)]
     fn body(a: &[u64], b: &[u64]) -> u64 {
         // Several sums, so that additions do not wait for each other.

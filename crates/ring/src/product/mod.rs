@@ -45,6 +45,43 @@ const PARALLEL_FROM: usize = 1 << 17;
 pub(crate) trait Right: Sync {
     /// Writes columns `columns` of row `row`.
     fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]);
+
+    /// Writes some columns of some rows into panels.
+    fn pack(&self, rows: Range<usize>, columns: Range<usize>, panels: Panels<'_>) {
+        let Panels {
+            words,
+            width,
+            depth,
+            start,
+        } = panels;
+        let mut all = vec![0; columns.len()];
+        for (at, row) in rows.enumerate() {
+            self.write_row(row, columns.clone(), &mut all);
+            for (panel, columns) in all.chunks(width).enumerate() {
+                words[(panel * depth + start + at) * width..][..columns.len()]
+                    .copy_from_slice(columns);
+            }
+        }
+    }
+}
+
+/// Where a block of the right operand is packed: panel after panel of `width` columns, each row by row.
+pub(crate) struct Panels<'a> {
+    words: &'a mut [u64],
+    width: usize,
+    /// Rows of a panel.
+    depth: usize,
+    /// The row of each panel that comes first.
+    start: usize,
+}
+
+impl Panels<'_> {
+    /// The places of a column, from the first row on.
+    pub(crate) fn column(&mut self, column: usize) -> impl Iterator<Item = &mut u64> {
+        let (panel, column) = (column / self.width, column % self.width);
+        let from = (panel * self.depth + self.start) * self.width + column;
+        self.words[from..].iter_mut().step_by(self.width)
+    }
 }
 
 /// Rows and columns of a kernel's tile.
@@ -202,15 +239,20 @@ impl<'a> Left<'a> {
         let wide = columns.len().div_ceil(width);
         let mut packed = vec![0; wide * width * DEPTH.min(all)];
         let mut a = vec![0; height * DEPTH.min(all)];
-        let mut row = vec![0; wide * width];
         for start in (0..all).step_by(DEPTH) {
             let depth = DEPTH.min(all - start);
-            for at in 0..depth {
-                let (term, of_term) = self.place(start + at);
-                right[term].write_row(of_term, columns.clone(), &mut row[..columns.len()]);
-                for (panel, words) in row.chunks_exact(width).enumerate() {
-                    packed[(panel * depth + at) * width..][..width].copy_from_slice(words);
-                }
+            let mut at = 0;
+            while at < depth {
+                let (term, row) = self.place(start + at);
+                let rows = row..self.columns.min(row + depth - at);
+                let panels = Panels {
+                    words: &mut packed,
+                    width,
+                    depth,
+                    start: at,
+                };
+                at += rows.len();
+                right[term].pack(rows, columns.clone(), panels);
             }
             for panel in panels.clone() {
                 let a = &mut a[..depth * height];

@@ -14,7 +14,7 @@ def fltrust(vectors: torch.Tensor, weights: torch.Tensor, root: torch.Tensor) ->
     """FLTrust (Cao et al. 2021, figure 2): every vector is brought to the norm of ``root``, an update on data
     that somebody trusts, and weighed by its trust, ReLU(cosine of both).
 
-    Reveals nothing but its result. About 145 rounds; the products are 2·n·d for cosines and norms, and one of
+    Reveals nothing but its result. About 160 rounds; the products are 2·n·d for cosines and norms, and one of
     [1, n] by [n, d].
 
     Domain: norms up to 1; those below 2^-10 count as that. Where all trust together is less than 2^-8 the
@@ -22,7 +22,9 @@ def fltrust(vectors: torch.Tensor, weights: torch.Tensor, root: torch.Tensor) ->
     where all trust is below 2^-4.
     """
     with numbers(FINE, 2):
-        square, squares = (x.clamp(min=LEAST_SQUARE) for x in _squares(root, vectors))
+        # Apart: putting them together would copy every vector.
+        square = squared_norms(root.unsqueeze(0)).clamp(min=LEAST_SQUARE)
+        squares = squared_norms(vectors).clamp(min=LEAST_SQUARE)
         along = vectors @ root
     with numbers(COARSE, 8):
         inverse_root, inverses = torch.rsqrt(square), torch.rsqrt(squares)
@@ -31,9 +33,3 @@ def fltrust(vectors: torch.Tensor, weights: torch.Tensor, root: torch.Tensor) ->
         share = trust * torch.reciprocal(trust.sum().clamp(min=LEAST_TRUST))
         factors = share * (square * inverse_root * inverses)
         return (factors.unsqueeze(0) @ vectors).squeeze(0)
-
-
-def _squares(root: torch.Tensor, vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The squared norms of both, by one product."""
-    both = squared_norms(torch.cat([root.unsqueeze(0), vectors]))
-    return both[:1], both[1:]

@@ -87,47 +87,11 @@ impl<'a> Plan<'a> {
     /// weights.
     pub fn new(map: &Bilinear, x: &'a [u64], y: &'a [u64], [keep_x, keep_y]: [bool; 2]) -> Self {
         match *map {
-            Bilinear::Matrix { batch, m, k, n }
-                if keep_x && !keep_y || keep_x == keep_y && m <= n =>
-            {
-                Self {
-                    scalars_are_left: true,
-                    layout: Layout {
-                        rows: m,
-                        k,
-                        turned: false,
-                    },
-                    scalars: Cow::Borrowed(x),
-                    k,
-                    n,
-                    pieces: (0..batch)
-                        .map(|at| Piece {
-                            rows: at * m..(at + 1) * m,
-                            values: Values::Rows(&y[at * k * n..(at + 1) * k * n], n),
-                        })
-                        .collect(),
-                }
+            Bilinear::Matrix { batch, m, k, n } | Bilinear::ByTransposed { batch, m, k, n } => {
+                let scalars_are_left = keep_x && !keep_y || keep_x == keep_y && m <= n;
+                let is_transposed = matches!(map, Bilinear::ByTransposed { .. });
+                Self::of_matrices([x, y], [batch, m, k, n], scalars_are_left, is_transposed)
             }
-            Bilinear::Matrix { batch, m, k, n } => Self {
-                scalars_are_left: false,
-                layout: Layout {
-                    rows: n,
-                    k,
-                    turned: true,
-                },
-                scalars: y
-                    .chunks_exact(k * n)
-                    .flat_map(|y| turned(y, k, n))
-                    .collect(),
-                k,
-                n: m,
-                pieces: (0..batch)
-                    .map(|at| Piece {
-                        rows: at * n..(at + 1) * n,
-                        values: Values::Turned(&x[at * m * k..(at + 1) * m * k], k),
-                    })
-                    .collect(),
-            },
             Bilinear::Convolution(shape) => {
                 let out = shape.out_channels / shape.groups;
                 let k = shape.weight_len() / shape.out_channels;
@@ -153,6 +117,44 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// Of matrix products. Scalars from the right are columns of that operand, which lie as rows where it is
+    /// transposed.
+    fn of_matrices(
+        [x, y]: [&'a [u64]; 2],
+        [batch, m, k, n]: [usize; 4],
+        scalars_are_left: bool,
+        is_transposed: bool,
+    ) -> Self {
+        let rows = if scalars_are_left { m } else { n };
+        let is_turned = !scalars_are_left && !is_transposed;
+        let scalars = match [scalars_are_left, is_turned] {
+            [true, _] => Cow::Borrowed(x),
+            [_, true] => (y.chunks_exact(k * n).flat_map(|y| turned(y, k, n))).collect(),
+            _ => Cow::Borrowed(y),
+        };
+        let values = |at: usize| match [scalars_are_left, is_transposed] {
+            [true, false] => Values::Rows(&y[at * k * n..][..k * n], n),
+            [true, true] => Values::Turned(&y[at * k * n..][..k * n], k),
+            _ => Values::Turned(&x[at * m * k..][..m * k], k),
+        };
+        let piece = |at: usize| Piece {
+            rows: at * rows..(at + 1) * rows,
+            values: values(at),
+        };
+        Self {
+            scalars_are_left,
+            layout: Layout {
+                rows,
+                k,
+                turned: is_turned,
+            },
+            scalars,
+            k,
+            n: m * n / rows,
+            pieces: (0..batch).map(piece).collect(),
+        }
+    }
+
     /// Elements of the results of all pieces, which follow each other as their rows do.
     pub fn results(&self) -> usize {
         self.scalars.len() / self.k * self.n
@@ -161,8 +163,10 @@ impl<'a> Plan<'a> {
     /// Adds the pieces' rows where they belong.
     pub fn collect(&self, map: &Bilinear, rows: &[u64], out: &mut [u64]) {
         match *map {
-            Bilinear::Matrix { .. } if self.scalars_are_left => Group::Additive.add(out, rows),
-            Bilinear::Matrix { m, n, .. } => {
+            Bilinear::Matrix { .. } | Bilinear::ByTransposed { .. } if self.scalars_are_left => {
+                Group::Additive.add(out, rows);
+            }
+            Bilinear::Matrix { m, n, .. } | Bilinear::ByTransposed { m, n, .. } => {
                 for (out, rows) in out.chunks_exact_mut(m * n).zip(rows.chunks_exact(m * n)) {
                     Group::Additive.add(out, &turned(rows, n, m));
                 }
@@ -234,6 +238,16 @@ mod tests {
         {
             check(piece, k, m, |row, column| x[(at * m + column) * k + row]);
         }
+        let map = Bilinear::ByTransposed { batch, m, k, n };
+        let plan = Plan::new(&map, &x, &y, [true, false]);
+        for (at, piece) in plan.pieces.iter().enumerate() {
+            check(piece, k, n, |row, column| y[(at * n + column) * k + row]);
+        }
+        let plan = Plan::new(&map, &x, &y, [false, true]);
+        for (at, piece) in plan.pieces.iter().enumerate() {
+            check(piece, k, m, |row, column| x[(at * m + column) * k + row]);
+        }
+        assert!(*plan.scalars == *y, "rows as they lie");
     }
 
     #[test]

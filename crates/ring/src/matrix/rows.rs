@@ -1,0 +1,89 @@
+//! Inner products of rows: the operands lie one behind the other along the depth, so that both are read once, in
+//! pieces that the caches hold, and nothing is packed or turned.
+
+use super::thin::{add_multiple, inner_product};
+use crate::dispatch::Backend;
+use crate::parallel;
+use crate::shared_slice::SharedSlice;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Depth of a piece: the first-level cache holds those of the few rows that are used again and again.
+const PIECE: usize = 512;
+
+/// Products that are worth a thread.
+const WORK: usize = 1 << 15;
+
+/// out = Σ A·Bᵀ over the terms (A, B): A is m×k, B is n×k.
+///
+/// Where results do not feed the threads, the depth is divided as well, into slices whose results are added up.
+pub(super) fn by_rows(
+    backend: Backend,
+    out: &mut [u64],
+    [m, k, n]: [usize; 3],
+    terms: &[(&[u64], &[u64])],
+) {
+    let backend = backend.checked();
+    // Results of a task: all for some rows of the operand that has more.
+    let block = (WORK / (k * m.min(n) * terms.len()).max(1)).clamp(1, m.max(n));
+    let blocks = m.max(n).div_ceil(block);
+    let most = match rayon::current_num_threads() {
+        1 => 1,
+        threads => 2 * threads,
+    };
+    let slices = most.div_ceil(blocks).min(k.div_ceil(WORK)).max(1);
+    let slice = |out: &mut [u64], slice: usize| {
+        let depth = k * slice / slices..k * (slice + 1) / slices;
+        let out = SharedSlice::new(out);
+        let tile =
+            |rows, columns| add_tile(backend, &out, [rows, columns], depth.clone(), [k, n], terms);
+        parallel::for_blocks(m.max(n), block, |range| {
+            if m > n {
+                tile(range, 0..n);
+            } else {
+                tile(0..m, range);
+            }
+        });
+    };
+    out.fill(0);
+    if slices == 1 {
+        return slice(out, 0);
+    }
+    let mut sums = vec![0; (slices - 1) * m * n];
+    rayon::join(
+        || slice(out, 0),
+        || {
+            let sums = sums.par_chunks_exact_mut(m * n).enumerate();
+            sums.for_each(|(at, sums)| slice(sums, at + 1));
+        },
+    );
+    for sums in sums.chunks_exact(m * n) {
+        add_multiple(backend, out, 1, sums);
+    }
+}
+
+/// Adds to some rows and columns of the result what a range of the depth gives. Pieces of all terms are taken
+/// together, so that an operand of several is read from memory once.
+fn add_tile(
+    backend: Backend,
+    out: &SharedSlice<'_, u64>,
+    [rows, columns]: [Range<usize>; 2],
+    depth: Range<usize>,
+    [k, n]: [usize; 2],
+    terms: &[(&[u64], &[u64])],
+) {
+    for start in depth.clone().step_by(PIECE) {
+        let piece = start..depth.end.min(start + PIECE);
+        for row in rows.clone() {
+            // SAFETY: the tiles of a slice of the depth are disjoint, and each slice has sums of its own.
+            let out = unsafe { out.part(row * n + columns.start..row * n + columns.end) };
+            for (a, b) in terms {
+                let a = &a[row * k..][piece.clone()];
+                for (out, column) in out.iter_mut().zip(columns.clone()) {
+                    let b = &b[column * k..][piece.clone()];
+                    *out = out.wrapping_add(inner_product(backend, a, b));
+                }
+            }
+        }
+    }
+}
