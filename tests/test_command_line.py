@@ -189,6 +189,8 @@ def test_bench_runs_once_what_is_costly_by_transfer(capsys: pytest.CaptureFixtur
     assert all(name.removeprefix("federated_mean") in said for name in large_federations)
     assert chosen(["compiled"]) == list(COMPILED)
     assert all(name.removeprefix("compiled") in said for name in COMPILED)
+    # Weights are opened before what is measured.
+    assert all(case.warm_up > 0 for case in COMPILED.values())
 
 
 def test_bench_of_compiled_models(tmp_path: Path) -> None:

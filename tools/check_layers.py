@@ -91,9 +91,10 @@ INSIDE = {
 MODULES = [
     ["_core", "coverage", "gradient_coverage"],
     ["errors", "providers"],
+    ["modes"],
     ["components", "delay", "fixed", "meter", "storages"],
     ["session", "starting", "_entry"],
-    ["processes", "_party", "generators", "paths", "trace"],
+    ["processes", "_party", "generators", "paths", "trace", "tracing"],
     ["launch", "ranges"],
     ["shares"],
     ["patterns", "tensor"],

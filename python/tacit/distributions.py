@@ -20,6 +20,7 @@ from functools import cache
 import torch
 
 from tacit import sampling, shares
+from tacit.modes import aside
 from tacit.session import Session
 from tacit.shares import Parts
 
@@ -43,6 +44,7 @@ def exponential(session: Session, shape: tuple[int, ...], fraction: int, *, sign
     return _number(session, cells, fraction - 10, signed=signed)
 
 
+@aside
 @cache
 def _normal_cells() -> torch.Tensor:
     """The probabilities of 256 cells of |x|."""
@@ -50,6 +52,7 @@ def _normal_cells() -> torch.Tensor:
     return torch.tensor([[beyond[at] - beyond[at + 1] for at in range(256)]], dtype=torch.float64)
 
 
+@aside
 @cache
 def _exponential_digits() -> torch.Tensor:
     """The probabilities of the integer part below 32, and of two digits to the base of 32 after it."""

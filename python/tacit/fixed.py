@@ -29,6 +29,7 @@ import numpy as np
 import torch
 
 from tacit.errors import EncodingError, MisuseError
+from tacit.modes import aside
 
 #: Bits of a word.
 WORD = 64
@@ -139,6 +140,7 @@ def width_beside(bits: int, most: float) -> int:
     return min(WORD, max(bits, 1 + DEFAULT.bits + math.ceil(math.log2(most))) + 1)
 
 
+@aside
 def encode(values: torch.Tensor, scale: Scale) -> torch.Tensor:
     """Int64 words of a tensor of numbers, rounded to the nearest.
 
@@ -172,6 +174,7 @@ def unbounded(width: int) -> int:
     return min(UNBOUNDED, width - 4)
 
 
+@aside
 def bounded(values: torch.Tensor, scale: Scale, width: int) -> torch.Tensor:
     """Numbers with each infinite one (or greatest of a dtype) replaced by one that is beyond what data of
     that scale have, and is compared rightly with them at that width."""
@@ -244,6 +247,7 @@ def _factor_of_number(value: float, operand: Scale, result: Scale) -> Factor:
     return _factor(wide, abs(value), operand, result, None)
 
 
+@aside
 def factor(values: torch.Tensor, operand: Scale, result: Scale, gain: float | None = None) -> Factor:
     """Public factors of numbers of scale ``operand``, whose results have scale ``result``.
 

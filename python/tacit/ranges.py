@@ -13,6 +13,7 @@ from tacit import _core, fixed, paths
 from tacit.components import array
 from tacit.errors import RangeWarning
 from tacit.fixed import Scale
+from tacit.modes import is_tracing
 from tacit.session import Session
 
 
@@ -110,6 +111,9 @@ def check_value(session: Session, words: torch.Tensor, scale: Scale) -> None:
 
 
 def _greatest(words: torch.Tensor) -> int:
+    if is_tracing():
+        # Whoever runs what is traced has values.
+        return 0
     if words.is_contiguous():
         return _core.greatest_magnitude(array(words))
     # A view, which may repeat few words without end, is not copied for that.

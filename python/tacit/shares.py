@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tacit import _core, ranges
+from tacit import _core, ranges, tracing
 from tacit.components import array, made_of
 from tacit.errors import RangeError
 from tacit.session import Session
+from tacit.tracing import local, operation
 
 Parts = tuple[torch.Tensor, ...]
 
@@ -43,6 +44,19 @@ class Geometry:
         """The same for the core."""
         return _core.Convolution(**vars(self))
 
+    @property
+    def numbers(self) -> list[int]:
+        """The same as numbers, of which ``of`` makes it again."""
+        single = (self.batch, self.groups, self.in_channels, self.out_channels)
+        return [*single, *self.input, *self.kernel, *self.stride, *self.padding, *self.dilation]
+
+    @staticmethod
+    def of(numbers: Sequence[int]) -> "Geometry":
+        """Of its numbers."""
+        batch, groups, in_channels, out_channels, *rest = numbers
+        pairs = zip(rest[::2], rest[1::2], strict=True)
+        return Geometry(batch, groups, in_channels, out_channels, *pairs)
+
 
 class Comparison(NamedTuple):
     """How what is rectified is compared with zero."""
@@ -63,6 +77,15 @@ class Matrices(NamedTuple):
     is_transposed: bool = False
     """Whether the right one lies transposed, (batch, n, k), as weights do."""
 
+    @property
+    def numbers(self) -> list[int]:
+        """The same as numbers."""
+        return [*self.sizes, int(self.is_transposed)]
+
+
+#: Numbers that say the shape of a product of matrices.
+OF_MATRICES = 5
+
 
 class Term(NamedTuple):
     """A bilinear map of two secrets."""
@@ -80,6 +103,31 @@ def _arrays(parts: Parts) -> list[NDArray[Any]]:
 def _names(session: Session, x: Parts, y: Parts) -> tuple[int | None, int | None]:
     name = session.storages.name
     return name(x[0]), name(y[0])
+
+
+def _like_words(words: torch.Tensor) -> tuple[Sequence[int], torch.dtype]:
+    return words.shape, torch.int64
+
+
+def _like_bits(bits: torch.Tensor) -> tuple[Sequence[int], torch.dtype]:
+    return bits.shape, torch.uint8
+
+
+def _of_matrices(x: Parts, y: Parts, *_: Any, **__: Any) -> tuple[Sequence[int], torch.dtype]:
+    return (*x[0].shape[:2], y[0].shape[2]), torch.int64
+
+
+def _of_binary(x: Parts, width: int) -> tuple[Sequence[int], torch.dtype]:
+    return (width, *x[0].shape), torch.uint8
+
+
+def _of_counted(x: Parts, width: int) -> tuple[Sequence[int], torch.dtype]:
+    return ((width - 1).bit_length() + 1, *x[0].shape), torch.uint8
+
+
+def _of_shape(*arguments: Any, **_: Any) -> tuple[Sequence[int], torch.dtype]:
+    """Where the shape of what comes out is the fourth argument."""
+    return arguments[3], torch.int64
 
 
 def empty_words(session: Session, shape: Sequence[int]) -> tuple[Parts, list[NDArray[np.int64]]]:
@@ -103,6 +151,7 @@ def _empty(session: Session, shape: Sequence[int], kind: Any) -> tuple[Parts, li
 
 def share(session: Session, words: torch.Tensor | None, owner: int, shape: Sequence[int]) -> Parts:
     """Shares the owner's words."""
+    tracing.refuse("sharing")
     out, arrays = empty_words(session, shape)
     if arrays[0].size:
         session.core.share(None if words is None else array(words), owner, arrays)
@@ -111,12 +160,14 @@ def share(session: Session, words: torch.Tensor | None, owner: int, shape: Seque
 
 def share_bits(session: Session, bits: torch.Tensor | None, owner: int, shape: Sequence[int]) -> Parts:
     """Shares the owner's bits."""
+    tracing.refuse("sharing")
     out, arrays = _bits(session, shape)
     if arrays[0].size:
         session.core.share_bits(None if bits is None else array(bits), owner, arrays)
     return out
 
 
+@operation("(Tensor words)", _like_words)
 def trivial(session: Session, words: torch.Tensor) -> Parts:
     """Public words as a sharing; no interaction."""
     out, arrays = empty_words(session, words.shape)
@@ -125,6 +176,7 @@ def trivial(session: Session, words: torch.Tensor) -> Parts:
     return out
 
 
+@operation("(Tensor bits)", _like_bits)
 def trivial_bits(session: Session, bits: torch.Tensor) -> Parts:
     """Public bits as a sharing; no interaction."""
     out, arrays = _bits(session, bits.shape)
@@ -139,6 +191,7 @@ def reveal(session: Session, x: Parts, to: int | None) -> torch.Tensor | None:
     Raises:
         RangeError: at who learns it alone, if a guard failed: what was opened is zeros.
     """
+    tracing.refuse("revealing")
     learns = to is None or to == session.party
     out = torch.empty(x[0].shape, dtype=x[0].dtype) if learns else None
     if x[0].numel():
@@ -149,6 +202,7 @@ def reveal(session: Session, x: Parts, to: int | None) -> torch.Tensor | None:
     return out
 
 
+@operation("(Tensor[] x, Tensor[] y, int truncate, *, bool in_range=False)")
 def multiply(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: bool = False) -> Parts:
     """x·y / 2^truncate of equal shapes. What is not truncated is exact modulo 2^64, unless it is to be in
     range, as fractions are: the reference looks."""
@@ -161,6 +215,7 @@ def multiply(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: b
     return out
 
 
+@operation("(Tensor[] x, Tensor[] y, int truncate, *, bool in_range=False)", _of_matrices)
 def matmul(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: bool = False) -> Parts:
     """(batch, m, k) by (batch, k, n), each / 2^truncate; ranges as in ``multiply``. A right operand that lies
     transposed, as weights do, is not copied."""
@@ -179,6 +234,9 @@ def matmul(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: boo
     return out
 
 
+@operation(
+    "(Tensor[] x, Tensor[] w, int[] geometry, int[] shape, int truncate, *, bool in_range=False)", _of_shape
+)
 def convolution(
     session: Session,
     x: Parts,
@@ -190,6 +248,7 @@ def convolution(
     in_range: bool = False,
 ) -> Parts:
     """Images by weights, each / 2^truncate, in the output's shape; ranges as in ``multiply``."""
+    geometry = _shape_of(geometry)
     out, arrays = empty_words(session, shape)
     if arrays[0].size:
         images, weights = _arrays(x), _arrays(w)
@@ -209,6 +268,7 @@ def convolved(images: torch.Tensor, weights: torch.Tensor, geometry: Geometry) -
     return torch.nn.functional.conv2d(images, weights, None, g.stride, g.padding, g.dilation, g.groups)
 
 
+@local("(Tensor a, Tensor b)", lambda a, b: (*a.shape[:2], b.shape[2]))
 def ring_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """(batch, m, k) by (batch, k, n) modulo 2^64, of one party's own words."""
     (batch, m, k), n = a.shape, b.shape[2]
@@ -221,6 +281,7 @@ def ring_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def ring_projections(parts: Parts, coin: bytes) -> Parts:
     """Products of rows modulo 2^64, of one party's own words, with random weights that the coin's 16 bytes
     stand for: 0 with probability ½, 1 and -1 with ¼; ``_core.PROJECTIONS`` of each row."""
+    tracing.refuse("drawing")
     rows, size = parts[0].shape
     out = torch.zeros((len(parts), rows, _core.PROJECTIONS), dtype=torch.int64)
     if size:
@@ -228,10 +289,12 @@ def ring_projections(parts: Parts, coin: bytes) -> Parts:
     return tuple(out)
 
 
+@local("(Tensor a, Tensor b, int[] geometry, int[] shape)", lambda *arguments: arguments[3])
 def ring_convolution(
     a: torch.Tensor, b: torch.Tensor, geometry: Geometry, shape: Sequence[int]
 ) -> torch.Tensor:
     """Images by weights modulo 2^64, of one party's own words."""
+    geometry = _shape_of(geometry)
     out = torch.zeros(tuple(shape), dtype=torch.int64)
     if out.numel():
         _core.ring_convolution(array(a), array(b), array(out), geometry.core)
@@ -240,8 +303,11 @@ def ring_convolution(
 
 def truncate(session: Session, x: Parts, bits: int) -> Parts:
     """x / 2^bits, at most one unit off."""
-    if bits == 0:
-        return x
+    return _truncated(session, x, bits) if bits else x
+
+
+@operation("(Tensor[] x, int bits)")
+def _truncated(session: Session, x: Parts, bits: int) -> Parts:
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         session.core.truncate(_arrays(x), arrays, bits)
@@ -253,6 +319,7 @@ def _check_compared(session: Session, x: Parts, bits: int) -> None:
         ranges.check_compared(session, x[0], bits)
 
 
+@operation("(Tensor[] x, int width)", tracing.bits)
 def sign(session: Session, x: Parts, width: int) -> Parts:
     """Bits: whether x < 0, for numbers of that many bits."""
     out, arrays = _bits(session, x[0].shape)
@@ -262,6 +329,7 @@ def sign(session: Session, x: Parts, width: int) -> Parts:
     return out
 
 
+@operation("(Tensor[] x, int width)", tracing.bits)
 def equal_zero(session: Session, x: Parts, width: int) -> Parts:
     """Bits: whether x = 0 modulo 2^width."""
     out, arrays = _bits(session, x[0].shape)
@@ -271,6 +339,7 @@ def equal_zero(session: Session, x: Parts, width: int) -> Parts:
     return out
 
 
+@operation("(Tensor[] x, int argument, int[][] remainders)")
 def series(session: Session, x: Parts, argument: int, remainders: list[list[int]]) -> Parts:
     """A Chebyshev series at x in [−1, 1] of so many fraction bits, by its remainders of division by T_k: the
     coefficients of T_0 to T_k, that of T_0 with as many fraction bits more as the argument has."""
@@ -280,6 +349,7 @@ def series(session: Session, x: Parts, argument: int, remainders: list[list[int]
     return out
 
 
+@operation("(Tensor[] x, int[1] compared)")
 def relu(session: Session, x: Parts, compared: Comparison | int) -> Parts:
     """max(x, 0), for numbers of that many bits."""
     out, arrays = empty_words(session, x[0].shape)
@@ -291,6 +361,7 @@ def relu(session: Session, x: Parts, compared: Comparison | int) -> Parts:
     return out
 
 
+@operation("(Tensor[] x, Tensor[] y, int[1] compared)")
 def maximum(session: Session, x: Parts, y: Parts, compared: Comparison | int) -> Parts:
     """The greater of x and y, of equal shapes, whose difference has at most that many bits."""
     out, arrays = empty_words(session, x[0].shape)
@@ -302,8 +373,8 @@ def maximum(session: Session, x: Parts, y: Parts, compared: Comparison | int) ->
     return out
 
 
-def _comparison(compared: Comparison | int) -> Comparison:
-    return Comparison(compared) if isinstance(compared, int) else compared
+def _comparison(compared: Comparison | Sequence[int] | int) -> Comparison:
+    return Comparison(compared) if isinstance(compared, int) else Comparison(*compared)
 
 
 def affine(
@@ -317,15 +388,52 @@ def affine(
     """(Σ terms + addend·2^truncate) / 2^truncate, truncated once, in the output's shape; then max(0, ·) of
     it where that is wanted. Where the comparison and what is truncated fit a word together, what lies between
     zero and one unit may become zero then."""
+    operands = [part for term in terms for part in (*term.x, *term.y)]
+    shapes = [term.shape for term in terms]
+    return _summed(session, operands, shapes, addend or (), shape, truncate, rectified or ())
+
+
+@operation(
+    "(Tensor[] operands, int[][] shapes, Tensor[] addend, int[] shape, int truncate, int[] rectified)",
+    _of_shape,
+)
+def _summed(
+    session: Session,
+    operands: Sequence[torch.Tensor],
+    shapes: Sequence[Any],
+    addend: Parts,
+    shape: Sequence[int],
+    truncate: int,
+    rectified: Sequence[int],
+) -> Parts:
+    """The same, with the components of all terms one behind the other."""
     out, arrays = empty_words(session, shape)
     if not arrays[0].size:
         return out
+    terms = _terms(session, operands, shapes)
     if session.is_plain:
         _check_terms(session, terms)
     given = [(_arrays(x), _arrays(y), _core_shape(of), _names(session, x, y)) for x, y, of in terms]
-    added = None if addend is None else _arrays(addend)
-    session.core.affine(given, added, arrays, truncate, rectified)
+    compared = _comparison(rectified) if rectified else None
+    session.core.affine(given, _arrays(addend) if addend else None, arrays, truncate, compared)
     return out
+
+
+def _terms(session: Session, operands: Sequence[torch.Tensor], shapes: Sequence[Any]) -> list[Term]:
+    count = session.core.parts
+    cut = [tuple(operands[at : at + count]) for at in range(0, len(operands), count)]
+    pairs = zip(cut[::2], cut[1::2], strict=True)
+    return [Term(x, y, _shape_of(each)) for (x, y), each in zip(pairs, shapes, strict=True)]
+
+
+def _shape_of(numbers: Any) -> Any:
+    """Of a term, as itself or as its numbers."""
+    if isinstance(numbers, Geometry | Matrices):
+        return numbers
+    if len(numbers) == OF_MATRICES:
+        *sizes, is_transposed = numbers
+        return Matrices(tuple(sizes), bool(is_transposed))
+    return Geometry.of(numbers)
 
 
 def _core_shape(of: Geometry | Matrices) -> Any:
@@ -348,6 +456,7 @@ def _by_transposed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.bmm(x, y.mT)
 
 
+@operation("(Tensor[] x, Tensor[] y)", tracing.bits)
 def and_bits(session: Session, x: Parts, y: Parts) -> Parts:
     """x AND y, of equal shapes."""
     out, arrays = _bits(session, x[0].shape)
@@ -356,6 +465,7 @@ def and_bits(session: Session, x: Parts, y: Parts) -> Parts:
     return out
 
 
+@operation("(Tensor[] bits, Tensor[] x)")
 def bit_multiply(session: Session, bits: Parts, x: Parts) -> Parts:
     """bit·x, of equal shapes."""
     out, arrays = empty_words(session, x[0].shape)
@@ -364,6 +474,7 @@ def bit_multiply(session: Session, bits: Parts, x: Parts) -> Parts:
     return out
 
 
+@operation("(Tensor[] bits)")
 def bit_to_ring(session: Session, bits: Parts) -> Parts:
     """Each bit as the ring element 0 or 1."""
     out, arrays = empty_words(session, bits[0].shape)
@@ -372,6 +483,7 @@ def bit_to_ring(session: Session, bits: Parts) -> Parts:
     return out
 
 
+@operation("(Tensor[] x, int width)")
 def low_bits(session: Session, x: Parts, width: int) -> Parts:
     """x modulo 2^width, from 0."""
     out, arrays = empty_words(session, x[0].shape)
@@ -380,6 +492,7 @@ def low_bits(session: Session, x: Parts, width: int) -> Parts:
     return out
 
 
+@operation("(Tensor[] x, int width)", _of_binary)
 def binary(session: Session, x: Parts, width: int) -> Parts:
     """The low bits of x, as many as the width, lowest first, along a new first dimension."""
     out, arrays = _bits(session, (width, *x[0].shape))
@@ -401,10 +514,17 @@ def leading_zeros(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]
     """How far x, 0 ≤ x < 2^width, is from filling the width of at least 2 bits: the number of its leading
     zeros in binary, lowest bit first along a new first dimension, and whether it is zero. Zero has as many
     leading zeros as one, so that 2^(width − 1) ≤ (x + zero)·2^zeros < 2^width."""
-    out, arrays = _bits(session, ((width - 1).bit_length() + 1, *x[0].shape))
+    out = _counted(session, x, width)
+    return tuple(part[:-1] for part in out), tuple(part[-1] for part in out)
+
+
+@operation("(Tensor[] x, int width)", _of_counted)
+def _counted(session: Session, x: Parts, width: int) -> Parts:
+    """Both, one behind the other."""
+    out, arrays = _bits(session, _of_counted(x, width)[0])
     if arrays[0].size:
         session.core.leading_zeros(_arrays(x), width, arrays)
-    return tuple(part[:-1] for part in out), tuple(part[-1] for part in out)
+    return out
 
 
 def complement(session: Session, bits: Parts) -> Parts:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, paths, shares
+from tacit import fixed, paths, shares, tracing
 from tacit.errors import DeviationError, MisuseError
 from tacit.fixed import Scale
 from tacit.session import Session, session
@@ -57,6 +57,7 @@ def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) 
         EncodingError: a value is NaN, infinite or too large; the message says what is allowed.
         MisuseError: the owner passes nothing, the owner does not exist, or shapes or scales differ.
     """
+    tracing.refuse("sharing")
     current = session()
     check_party(current, owner, "owner")
     if isinstance(tensor, SecretTensor):

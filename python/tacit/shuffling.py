@@ -24,6 +24,7 @@ import torch
 
 from tacit import shares
 from tacit.errors import MisuseError
+from tacit.modes import aside
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -125,6 +126,7 @@ def _switched(session: Session, x: Parts, bits: Parts) -> Parts:
     return x
 
 
+@aside
 @lru_cache(maxsize=32)
 def columns(size: int) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
     """For each stage the places that a switch may exchange: those that differ in one bit, the lowest first,

@@ -24,6 +24,10 @@ INSTEAD = (
 )
 
 
+#: The attributes of a secret tensor that are its components, as many as its session's sharings have.
+COMPONENTS = ("_first", "_second")
+
+
 class Later(Protocol):
     """Values that are computed when somebody first uses them."""
 
@@ -108,6 +112,45 @@ class SecretTensor(_Tensor):
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         return cls.dispatcher(func, args, kwargs or {})
+
+    # For who traces: PyTorch takes it apart into components and the rest, and puts it together again.
+
+    @property
+    def _first(self) -> torch.Tensor:
+        """The first component."""
+        return self._parts[0]
+
+    @property
+    def _second(self) -> torch.Tensor:
+        """The second component, where there are two."""
+        return self._parts[1]
+
+    def __tensor_flatten__(self) -> tuple[list[str], tuple[Any, ...]]:
+        """The names of its components, and all else that it is."""
+        return list(COMPONENTS[: len(self._parts)]), (self._session, self._scale, self.dtype, self._loose)
+
+    @staticmethod
+    def __tensor_unflatten__(
+        components: dict[str, torch.Tensor], rest: tuple[Any, ...], size: Any, stride: Any
+    ) -> "SecretTensor":
+        """The tensor of these components.
+
+        Raises:
+            MisuseError: they are not as many as its session's sharings have, or not of one shape and of words
+                or bits.
+        """
+        session, scale, dtype, loose = rest
+        parts = tuple(components.get(name) for name in COMPONENTS[: session.core.parts])
+        kind = torch.uint8 if dtype == torch.bool else torch.int64
+        if len(components) != len(parts) or not all(
+            isinstance(part, torch.Tensor) and part.dtype == kind and part.shape == size for part in parts
+        ):
+            shown = ", ".join(f"{name} {tuple(part.shape)} {part.dtype}" for name, part in components.items())
+            raise MisuseError(
+                f"{shown} are no components of a secret tensor of shape {tuple(size)}: it has "
+                f"{session.core.parts} of it, {kind}"
+            )
+        return SecretTensor(parts, scale, session, dtype, loose=loose)  # type: ignore[arg-type]
 
     def like(
         self,

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from tacit import paths
+from tacit.modes import aside
 from tacit.session import Session
 from tacit.tensor import SecretTensor
 
@@ -67,6 +68,7 @@ def _collect(arg: Any, is_operand: bool, structure: list[Any], values: list[Any]
         structure.append(arg)
 
 
+@aside
 def _bytes(value: Any) -> Any:
     if isinstance(value, float):
         return struct.pack("<d", value)

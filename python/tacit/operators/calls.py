@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from tacit.modes import untraced
 from tacit.operators.agreement import collected, note_values
 from tacit.operators.propagation import propagate
 from tacit.operators.scales import Rule
@@ -43,7 +44,8 @@ class Call:
     ) -> Any:
         """What comes out of it, as ``propagate`` has it; of an operator there is one rule."""
         if self._expected is _OPEN:
-            self._expected = propagate(rule, session.scale, func, args, kwargs)
+            with untraced():
+                self._expected = propagate(rule, session.scale, func, args, kwargs)
         return self._expected
 
 

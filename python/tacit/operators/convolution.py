@@ -52,7 +52,9 @@ def convolution(
     if transposed:
         x, weight, steps = _untransposed(x, weight, steps, each(output_padding, dims), groups)
     result = _forward(x, weight, steps, groups)
-    return result if bias is None else add(result, bias.reshape((1, -1) + (1,) * dims))
+    if bias is None:
+        return result
+    return add(result, moved(bias, lambda part: part.reshape((1, -1) + (1,) * dims)))
 
 
 # Transposed ----------------------------------------------------------------------------------------

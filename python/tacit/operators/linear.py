@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tacit import fixed, shares
+from tacit.modes import aside
 from tacit.operators.arithmetic import add, scaled
 from tacit.operators.operands import (
     Number,
@@ -15,6 +16,7 @@ from tacit.operators.operands import (
     as_words,
     is_loose,
     is_secret,
+    moved,
     public,
     result_dtype,
     times_public,
@@ -58,6 +60,7 @@ def _by_public(
     )
 
 
+@aside
 def gain(values: torch.Tensor, *dims: int) -> float | None:
     """How much a sum of products by these factors, along those dimensions, can grow beyond the greatest of
     them: as ``fixed.factor`` wants it."""
@@ -91,9 +94,7 @@ def dot(x: Any, y: Any) -> SecretTensor:
 
 def _unsqueezed(x: Any, dim: int) -> Any:
     """An operand, secret or not, with one more dimension."""
-    if not isinstance(x, SecretTensor):
-        return x.unsqueeze(dim)
-    return x.like(tuple(part.unsqueeze(dim) for part in x._parts), loose=x._loose)
+    return moved(x, lambda part: part.unsqueeze(dim))
 
 
 def _reshaped(x: SecretTensor, reshape: Callable[[torch.Tensor], torch.Tensor]) -> SecretTensor:

@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 from tacit.fixed import WHOLE
+from tacit.modes import aside
 from tacit.operators import own  # noqa: F401
 from tacit.operators.average_pooling import covering
 from tacit.operators.operands import as_words, each, lifted, moved, operand_scale
@@ -100,6 +101,7 @@ def rectified_max_pool(
     return x.like(Tournament(x._session, x._parts, stages, comparison, with_zero=True).winners)
 
 
+@aside
 def _taps(size: int, outputs: int, kernel: int, stride: int, padding: int, dilation: int) -> torch.Tensor:
     """For each place of the window the index that it takes at each output; places in the padding take
     an index of the same window instead, which changes no maximum."""

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import torch
 
+from tacit.modes import aside
+
 #: Places that are compared with each other at the same time: those that get the lesser, and their partners.
 Stage = tuple[torch.Tensor, torch.Tensor]
 
@@ -21,6 +23,7 @@ class Network(NamedTuple):
     places: torch.Tensor
 
 
+@aside
 @lru_cache(maxsize=32)
 def network(size: int, first: int, last: int) -> Network:
     """Finds what belongs at the places from ``first`` to before ``last``. All of n elements take

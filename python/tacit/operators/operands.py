@@ -10,6 +10,7 @@ import torch
 from tacit import components, fixed, ranges, shares
 from tacit.errors import MisuseError
 from tacit.fixed import WHOLE, Factor, Scale
+from tacit.modes import aside, is_tracing
 from tacit.session import Session
 from tacit.shares import Comparison, Parts
 from tacit.tensor import SecretTensor
@@ -46,6 +47,7 @@ def _stand_in(operand: Any) -> tuple[torch.dtype | type, bool]:
     return type(operand), False
 
 
+@aside
 @cache
 def _result_dtype(x: tuple[Any, bool], y: tuple[Any, bool]) -> torch.dtype:
     examples = [
@@ -55,6 +57,7 @@ def _result_dtype(x: tuple[Any, bool], y: tuple[Any, bool]) -> torch.dtype:
     return torch.result_type(*examples)
 
 
+@aside
 def public(value: torch.Tensor | Number) -> torch.Tensor:
     """A public operand as a plain tensor; numbers keep double precision."""
     if isinstance(value, torch.Tensor):
@@ -65,7 +68,7 @@ def public(value: torch.Tensor | Number) -> torch.Tensor:
 def moved(x: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Any operand, with its data moved: of a secret each component."""
     if not isinstance(x, SecretTensor):
-        return move(x)
+        return aside(move)(x)
     return x.like(tuple(map(move, x._parts)), loose=x._loose)
 
 
@@ -319,7 +322,7 @@ def times_public(
     session, x = x._session, as_words(x)
     _, scale = fixed.of_product(x._scale, operand_scale(values, session.scale), session.scale)
     factor = fixed.factor(values, x._scale, scale, gain)
-    in_range = check or apply if session.is_plain and dtype.is_floating_point else None
+    in_range = check or apply if session.is_plain and dtype.is_floating_point and not is_tracing() else None
     parts, bits = _sum_of_terms(session, x._parts, factor, apply, in_range)
     parts = shifted(session, parts, bits + x._scale.bits, scale.bits)
     return x.like(parts, scale, dtype, loose=is_loose(dtype))

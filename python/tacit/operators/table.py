@@ -12,6 +12,7 @@ import torch
 from tacit import components, paths, ranges
 from tacit.errors import MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
+from tacit.modes import is_tracing, with_constants
 from tacit.operators.calls import call_of
 from tacit.operators.operands import as_kind_of, rescaled
 from tacit.operators.propagation import Outcome
@@ -135,7 +136,10 @@ def _run(
             torch._C._set_grad_enabled(False)
         call.note(session, func, args, kwargs)
         expected = call.expected(operator.scale, session, func, args, kwargs)
-        return _carried_out(operator, expected, args, kwargs, secrets)
+        if not is_tracing():
+            return _carried_out(operator, expected, args, kwargs, secrets)
+        with with_constants():
+            return _carried_out(operator, expected, args, kwargs, secrets)
     finally:
         if has_gradients:
             torch._C._set_grad_enabled(True)

@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 
 from tacit import shares
+from tacit.modes import aside
 from tacit.operators.order import greater, less
 from tacit.session import Session
 from tacit.shares import Comparison, Parts
@@ -34,6 +35,7 @@ class Windows:
         return bool((is_in.sum(1) > 1).any())
 
     @cached_property
+    @aside
     def _strides(self) -> list[tuple[int, int, int]]:
         """For each place start, end and step of its indices, if they are equally far from each other."""
         outputs = self.taps.shape[-1]

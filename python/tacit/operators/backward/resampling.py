@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from tacit.modes import aside
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 
@@ -32,6 +33,7 @@ def _exact(rows: torch.Tensor, size: int, _: bool, scale: float | None) -> torch
     return aten._upsample_nearest_exact1d(rows, [size], scale)
 
 
+@aside
 @cache
 def _matrix(form: Form, have: int, size: int, corners: bool, scale: float | None) -> torch.Tensor:
     """(size, have): what each output takes of each input; whole numbers are integers, which cost nothing."""

@@ -1,0 +1,97 @@
+"""Whether what is computed is taken down, as ``make_fx`` and AOTAutograd do, and what does not become part of
+it: what follows from shapes and from public numbers alone."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import _disable_current_modes
+
+from tacit.errors import MisuseError
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+_Mode = torch._C._TorchDispatchModeKey
+
+
+def _has_mode(*keys: Any) -> bool:
+    return any(torch._C._get_dispatch_mode(key) is not None for key in keys)
+
+
+def is_tracing() -> bool:
+    """Whether operators are taken down, or have no data."""
+    if not torch._C._len_torch_dispatch_stack():
+        return False
+    return _has_mode(_Mode.PROXY, _Mode.FUNCTIONAL, _Mode.FAKE)
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Within it nothing is taken down."""
+    if is_tracing():
+        with _disable_current_modes():
+            yield
+    else:
+        yield
+
+
+def aside(function: Callable[Given, Made]) -> Callable[Given, Made]:
+    """Makes a function one that is called now while something traces, with values that are known.
+
+    Raises:
+        MisuseError: by the function, of a tensor whose values are not known then.
+    """
+
+    @wraps(function)
+    def called(*args: Given.args, **kwargs: Given.kwargs) -> Made:
+        if not is_tracing():
+            return function(*args, **kwargs)
+        args, kwargs = pytree.tree_map_only(torch.Tensor, _known, (args, kwargs))
+        with untraced():
+            return function(*args, **kwargs)
+
+    return called
+
+
+def _known(tensor: torch.Tensor) -> torch.Tensor:
+    """The values of a public tensor that something traces."""
+    from torch._subclasses.functional_tensor import FunctionalTensor
+    from torch.fx.experimental import proxy_tensor
+
+    if isinstance(tensor, FunctionalTensor):
+        torch._sync(tensor)  # type: ignore[attr-defined,no-untyped-call]
+        tensor = torch._from_functional_tensor(tensor.elem)
+    mode = proxy_tensor.get_proxy_mode()
+    traced = mode is not None and proxy_tensor.has_proxy_slot(tensor, mode.tracer)
+    if not traced and type(tensor) is torch.Tensor:
+        return tensor
+    proxy: Any = proxy_tensor.get_proxy_slot(tensor, mode.tracer, None) if traced and mode else None
+    value = getattr(proxy, "constant", None)
+    if value is None:
+        # Of what has no data PyTorch keeps single numbers.
+        value = getattr(tensor, "constant", None)
+    if value is None:
+        raise MisuseError(
+            "while secret tensors are traced, public ones that meet them must be known: make them before, or "
+            "share them"
+        )
+    known: torch.Tensor = value
+    return known
+
+
+@contextmanager
+def with_constants() -> Iterator[None]:
+    """Within it, public tensors with data may meet those without, and become constants of what is traced."""
+    mode = torch._C._get_dispatch_mode(_Mode.FAKE) if is_tracing() else None
+    if mode is None:
+        yield
+        return
+    before, mode.allow_non_fake_inputs = mode.allow_non_fake_inputs, True
+    try:
+        yield
+    finally:
+        mode.allow_non_fake_inputs = before
