@@ -128,4 +128,4 @@ def test_a_dealer_without_a_table(tmp_path: Path) -> None:
     config.write_text(config.read_text().split("[dealer]")[0])
     code, _, err = dealer(config).ended()
     assert code == 1
-    assert 'source "dealer" needs a table [dealer]' in err
+    assert "the table [dealer] is missing" in err

@@ -121,6 +121,18 @@ def test_files_of_a_configuration_that_are_not_there_or_another_s(tmp_path: Path
     assert "party 1" in text
 
 
+def test_a_dealer_who_is_not_in_the_configuration(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    said = (
+        f"setup: {config}: the table [dealer] is missing, and correlations are to come from a dealer; add "
+        "it, with the dealer's address and certificate, to the file of every member, or choose another source"
+    )
+    # Named by an option, or by the file.
+    assert refused(config, source="dealer") == said
+    config.write_text(f'source = "dealer"\n{config.read_text()}')
+    assert refused(config) == said
+
+
 @contextmanager
 def answering(address: str, answer: Callable[[socket.socket], Any]) -> Iterator[None]:
     """Something that listens there and is no party."""

@@ -7,7 +7,8 @@ when one of these is written to, or freed, all that was known of it is forgotten
 (``written``): below autograd, where they run, PyTorch counts no versions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -80,6 +81,15 @@ class Storages:
         self._derived[key] = value
         for tensor in tensors:
             self._entry(tensor).derived.add(key)
+
+    @contextmanager
+    def rehearsed(self) -> Iterator[None]:
+        """What is worked out within it follows from no number, and is kept for nothing after it."""
+        before = dict(self._derived)
+        try:
+            yield
+        finally:
+            self._derived = {key: value for key, value in before.items() if key in self._derived}
 
     def written(self, tensor: torch.Tensor) -> None:
         """What shares its storage with this tensor is about to be written to."""

@@ -116,6 +116,24 @@ def test_a_run_takes_all_that_was_made_and_nothing_else(tmp_path: Path, parties:
         assert np.abs(np.load(tmp_path / "y.npy") - plain).max() < 0.05
 
 
+@pytest.mark.parametrize(("parties", "source"), [(2, "dealer"), (3, "ot")])
+def test_a_live_source_is_asked_for_what_the_program_takes(tmp_path: Path, parties: int, source: str) -> None:
+    program = saved(tmp_path)
+    config, dealt = configured(tmp_path, parties, source), source == "dealer"
+    run = ("run", "--config", "parties.toml", "--party", "{}", "--record", "asked-{}.txt", "program.py")
+    all_of(tmp_path, parties, *run, dealer=dealt)
+
+    def known(receivers: int) -> list[str]:
+        return demand(program, _core.Session.rehearsed(config), receivers).splitlines()[1:]
+
+    for party in range(parties):
+        asked = (tmp_path / f"asked-{party}.txt").read_text().splitlines()[1:]
+        assert asked[: len(known(0))] == known(0)
+        # Behind the program come guards, which are looked at when a result is revealed.
+        assert (len(asked) > len(known(0))) == dealt
+        assert len(asked) - len(known(0)) <= len(known(1)) - len(known(0))
+
+
 def test_each_receiver_looks_at_guards_for_itself(tmp_path: Path) -> None:
     program = saved(tmp_path)
     config = configured(tmp_path, 2, "dealer")

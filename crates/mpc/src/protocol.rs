@@ -1,6 +1,7 @@
 //! The one interface of all protocols.
 
 use crate::correlations::Demand;
+use crate::correlations::job::Job;
 use crate::{
     Affine, Bilinear, Bits, Compared, Cost, Federated, Join, Name, Operand, Operation, Parts,
     PartsMut, Recipient, Result, Shift, Tally, ThreatModel,
@@ -146,6 +147,18 @@ pub type Lane = Box<dyn FnOnce(&mut dyn Protocol) -> Result<()> + Send>;
 /// What begins side by side with what is under way; asked for again whenever a lane has ended.
 pub type Next<'n> = &'n mut dyn FnMut() -> Vec<Lane>;
 
+/// What a program takes of the source of correlations, from public sizes alone.
+pub struct Expectation(pub(crate) Vec<Job>);
+
+/// Goes through a program's operations without numbers.
+pub trait Rehearsal: Send {
+    /// What the program is run on. What it gives is of the right shape, with anything in it.
+    fn protocol(&mut self) -> &mut dyn Protocol;
+
+    /// All that it took.
+    fn wanted(self: Box<Self>) -> Expectation;
+}
+
 /// A protocol that consumes correlations, seen from whoever accounts for them.
 pub trait Correlated {
     /// What was asked of their source, where the session records it.
@@ -156,6 +169,16 @@ pub trait Correlated {
 
     /// How long computing has waited for them.
     fn waited(&self) -> Duration;
+
+    /// Finds out, in the place of the protocol as it stands, what a program takes, to be expected; `None` where the source
+    /// makes nothing ahead.
+    fn rehearsal(&self) -> Option<Box<dyn Rehearsal>>;
+
+    /// A program begins of which it is known what it takes: it is ordered a layer ahead, and nothing else is.
+    fn expect(&mut self, wanted: Expectation);
+
+    /// That program has ended.
+    fn expect_no_more(&mut self);
 
     /// An operand's name may stand for another value from here on: its mask is wanted no more.
     fn forget(&mut self, name: Name);

@@ -243,9 +243,9 @@ impl Config {
     fn members(&self, dealer: bool) -> Result<impl Iterator<Item = &Party>> {
         if dealer && self.dealer.is_none() {
             return Err(Error::setup(format!(
-                "{}: source \"{}\" needs a table [dealer] with the dealer's address and certificate",
-                self.path.display(),
-                self.source.as_deref().unwrap_or_default()
+                "{}: the table [dealer] is missing, and correlations are to come from a dealer; add it, with the \
+                 dealer's address and certificate, to the file of every member, or choose another source",
+                self.path.display()
             )));
         }
         let dealer = self.dealer.iter().filter(move |_| dealer);

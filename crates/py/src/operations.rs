@@ -153,13 +153,7 @@ impl Session {
 
     /// The operand of that name may change from here on.
     fn forget(&self, py: Python<'_>, name: Name) -> PyResult<()> {
-        let forget = || {
-            self.inner.work(|protocol| {
-                functions::forget(protocol, name);
-                Ok(())
-            })
-        };
-        py.detach(forget).map_err(raise)
+        py.detach(|| self.inner.forget(name)).map_err(raise)
     }
 
     fn truncate(&self, py: Python<'_>, x: Vec<Words>, out: Vec<Words>, bits: u32) -> PyResult<()> {

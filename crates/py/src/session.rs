@@ -116,6 +116,22 @@ impl Session {
         Ok((as_dict(py, &reading)?, waited.as_secs_f64()))
     }
 
+    /// From here on it is found out what a program takes of its source of correlations, without its numbers and without a
+    /// message; false where nothing is made ahead.
+    fn rehearse(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| self.inner.rehearse()).map_err(raise)
+    }
+
+    /// The program begins that was rehearsed: what it takes is ordered a layer ahead.
+    fn expect(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.inner.expect()).map_err(raise)
+    }
+
+    /// That program, or its rehearsal, has ended.
+    fn expect_no_more(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.inner.expect_no_more()).map_err(raise)
+    }
+
     /// Tells the other parties why this one ends, and whom it blames, where that is another one.
     #[pyo3(signature = (reason, blamed=None))]
     fn abort(&self, py: Python<'_>, reason: &str, blamed: Option<usize>) {

@@ -1,7 +1,7 @@
 //! A party's links and protocol, as long as they last.
 
 use mpc::correlations::Demand;
-use mpc::{Error, Guards, Protocol, Recipient, Result, Settings};
+use mpc::{Error, Guards, Name, Protocol, Recipient, Rehearsal, Result, Settings};
 use net::{Mesh, Process, Reading};
 use std::fmt;
 use std::hint;
@@ -44,9 +44,16 @@ struct About {
 /// What is in use.
 struct Open {
     mesh: Mesh,
-    protocol: Mutex<Box<dyn Protocol>>,
+    work: Mutex<Work>,
     /// Taken after the protocol.
     guards: Mutex<Guards>,
+}
+
+/// What operations are run on.
+struct Work {
+    protocol: Box<dyn Protocol>,
+    /// In its place, while it is found out what a program will take.
+    rehearsal: Option<Box<dyn Rehearsal>>,
 }
 
 impl Transport {
@@ -87,13 +94,16 @@ impl Session {
             transport,
             threat_model: format!("{}; links: {transport}", protocol.threat_model()),
         };
-        let protocol = Mutex::new(protocol);
+        let work = Mutex::new(Work {
+            protocol,
+            rehearsal: None,
+        });
         Ok(Self {
             process: Process::this(),
             about,
             open: Some(Open {
                 mesh,
-                protocol,
+                work,
                 guards: Mutex::default(),
             }),
         })
@@ -170,7 +180,11 @@ impl Session {
     /// # Errors
     /// `Misuse` in another process than its own, and what the work meets.
     pub fn work<T>(&self, work: impl FnOnce(&mut dyn Protocol) -> Result<T>) -> Result<T> {
-        work(&mut **self.lock()?)
+        let at = &mut *self.lock()?;
+        match &mut at.rehearsal {
+            Some(rehearsal) => work(rehearsal.protocol()),
+            None => work(&mut *at.protocol),
+        }
     }
 
     /// As [`Session::work`], with what the session's guards have yet to tell.
@@ -181,13 +195,62 @@ impl Session {
         &self,
         work: impl FnOnce(&mut dyn Protocol, &mut Guards) -> Result<T>,
     ) -> Result<T> {
-        self.work(|protocol| {
-            let guards = self.opened()?.guards.lock();
-            work(
-                protocol,
-                &mut guards.unwrap_or_else(PoisonError::into_inner),
-            )
-        })
+        let at = &mut *self.lock()?;
+        if let Some(rehearsal) = &mut at.rehearsal {
+            // Nothing was compared that a guard could tell of.
+            return work(rehearsal.protocol(), &mut Guards::default());
+        }
+        let guards = self.opened()?.guards.lock();
+        let mut guards = guards.unwrap_or_else(PoisonError::into_inner);
+        work(&mut *at.protocol, &mut guards)
+    }
+
+    /// From here on it is found out what a program takes of its source of correlations: operations look at no number and
+    /// send nothing. False where the source makes nothing ahead, and everything stays as it was.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn rehearse(&self) -> Result<bool> {
+        let at = &mut *self.lock()?;
+        at.rehearsal = at.protocol.correlated().and_then(|of| of.rehearsal());
+        Ok(at.rehearsal.is_some())
+    }
+
+    /// The program begins that was rehearsed: what it takes is ordered a layer ahead.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn expect(&self) -> Result<()> {
+        let at = &mut *self.lock()?;
+        if let Some((rehearsal, of)) = at.rehearsal.take().zip(at.protocol.correlated()) {
+            of.expect(rehearsal.wanted());
+        }
+        Ok(())
+    }
+
+    /// That program, or its rehearsal, has ended.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn expect_no_more(&self) -> Result<()> {
+        let at = &mut *self.lock()?;
+        at.rehearsal = None;
+        if let Some(of) = at.protocol.correlated() {
+            of.expect_no_more();
+        }
+        Ok(())
+    }
+
+    /// An operand's name may stand for another value from here on.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn forget(&self, name: Name) -> Result<()> {
+        let at = &mut *self.lock()?;
+        if let Some(of) = at.protocol.correlated() {
+            of.forget(name);
+        }
+        Ok(())
     }
 
     /// Whether comparisons can be guarded.
@@ -313,15 +376,15 @@ impl Session {
     /// `Misuse` in another process than its own; `Desync` for programs that differ; `Peer` for a party that failed
     /// after its last step, or did not take what was sent to it.
     pub fn close(&self) -> Result<()> {
-        self.work(|protocol| protocol.channel().close())?;
+        self.lock()?.protocol.channel().close()?;
         self.opened()?.mesh.close()
     }
 
-    fn lock(&self) -> Result<MutexGuard<'_, Box<dyn Protocol>>> {
+    fn lock(&self) -> Result<MutexGuard<'_, Work>> {
         // Before the lock, which another thread may have held when the process was forked. A panic in an
         // operation ends the session by its own error; the state is not used again.
-        let protocol = &self.opened()?.protocol;
-        Ok(protocol.lock().unwrap_or_else(PoisonError::into_inner))
+        let work = &self.opened()?.work;
+        Ok(work.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn opened(&self) -> Result<&Open> {

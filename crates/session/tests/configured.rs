@@ -179,7 +179,7 @@ fn what_is_wrong_is_said_before_anybody_is_called() {
         ),
         (
             failed(0, choose("additive", Some("dealer"))),
-            "needs a table [dealer]",
+            "the table [dealer] is missing",
         ),
         (
             failed(0, choose("plain", None)),

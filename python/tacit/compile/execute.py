@@ -2,7 +2,7 @@
 tensors have; there is no second runtime."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
@@ -65,8 +65,12 @@ class Bound:
         has_guards = current.core.guards and all(isinstance(x, SecretTensor) for x in given.values())
         widths = _Widths(is_proved, is_proved and has_guards)
         values = {**given, **self._weights, **program.constants}
-        with torch.no_grad(), current.at_scale(Scale(program.scale)):
-            results = walk(program.graph, values, around=lambda node: _around(current, node, widths))
+
+        def run() -> tuple[Any, ...]:
+            return walk(program.graph, values, around=lambda node: _around(current, node, widths))
+
+        with torch.no_grad(), current.at_scale(Scale(program.scale)), _expected(current, run):
+            results = run()
         return results[0] if len(results) == 1 else results
 
     def given(self, tensor: torch.Tensor | None, *, owner: int, name: str | None = None) -> SecretTensor:
@@ -147,6 +151,24 @@ def _compare(current: Session, program: Runnable) -> None:
                 f"party {party} has another program, with the hash {theirs}; that of this party has "
                 f"{program.digest}: give all parties the same file"
             )
+
+
+@contextmanager
+def _expected(current: Session, run: Callable[[], Any]) -> Iterator[None]:
+    """Within it the source of correlations knows what will be taken of it, and makes that a layer ahead and
+    nothing else. It follows from shapes: ``run`` is gone through before, without numbers or messages."""
+    core, trace = current.core, current.trace
+    try:
+        if core.rehearse():
+            current.trace = None
+            with current.storages.rehearsed():
+                run()
+            current.trace = trace
+            core.expect()
+        yield
+    finally:
+        current.trace = trace
+        core.expect_no_more()
 
 
 class _Widths(NamedTuple):

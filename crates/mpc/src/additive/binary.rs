@@ -30,14 +30,25 @@ struct Class {
     rights: Vec<[Column; 2]>,
 }
 
+/// The same products by joins of one right factor or two, as many as a correlation has.
+pub(super) fn cut<'a>(joins: &[Join<'a>]) -> Vec<Join<'a>> {
+    let mut cut = Vec::with_capacity(joins.len());
+    for Join { left, rights } in joins {
+        cut.extend(rights.chunks(2).map(|two| Join::new(left, two.to_vec())));
+    }
+    cut
+}
+
+/// Bits of a factor of all joins with so many right ones, one after another.
+pub(super) fn bits_of(joins: &[Join], rights: usize) -> usize {
+    let members = joins.iter().filter(|join| join.rights.len() == rights);
+    members.map(Join::bits).sum::<usize>() / rights
+}
+
 impl Additive {
     /// All products of the joins, in one round, as part of the step that is under way.
     pub(super) fn join_planes(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
-        // A correlation has one right factor or two.
-        let mut cut = Vec::with_capacity(joins.len());
-        for Join { left, rights } in joins {
-            cut.extend(rights.chunks(2).map(|two| Join::new(left, two.to_vec())));
-        }
+        let cut = cut(joins);
         let mut classes = Vec::with_capacity(2);
         let (mut factors, mut lengths) = (Vec::new(), Vec::new());
         for rights in 1..=2 {
@@ -90,7 +101,7 @@ impl Additive {
             let all = factors.flat_map(|factor| runs(planes(factor), factor.len()));
             concatenate(&all.collect::<Vec<_>>())
         };
-        let bits = members.clone().map(Join::bits).sum::<usize>() / rights;
+        let bits = bits_of(joins, rights);
         if bits == 0 {
             return Ok(None);
         }

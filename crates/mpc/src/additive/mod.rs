@@ -33,6 +33,7 @@ mod guard;
 mod inputs;
 mod products;
 mod rectify;
+mod rehearsal;
 mod selection;
 mod truncation;
 
@@ -40,12 +41,13 @@ use crate::correlations::Demand;
 use crate::correlations::supply::Supply;
 use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
-    Affine, Bilinear, Bits, Compared, Correlated, Cost, Error, Join, Name, Next, Operand,
-    Operation, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, Term, ThreatModel,
-    Trust, keys, steps,
+    Affine, Bilinear, Bits, Compared, Correlated, Cost, Error, Expectation, Join, Name, Next,
+    Operand, Operation, Parts, PartsMut, Protocol, Recipient, Rehearsal, Result, Shift, Tally,
+    Term, ThreatModel, Trust, keys, steps,
 };
 use net::{Channel, Reading};
 use products::Masked;
+use rehearsal::Rehearsed;
 use ring::stream::{Key, Stream};
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
@@ -354,6 +356,31 @@ impl Correlated for Additive {
 
     fn waited(&self) -> Duration {
         self.supply.waited()
+    }
+
+    fn rehearsal(&self) -> Option<Box<dyn Rehearsal>> {
+        if !self.supply.is_ahead() {
+            return None;
+        }
+        let masked = self
+            .masked
+            .iter()
+            .map(|(name, masked)| (*name, masked.len()));
+        Some(Box::new(Rehearsed::new(
+            self.channel.party(),
+            self.channel.parties(),
+            self.trust,
+            self.supply.guards(),
+            masked.collect(),
+        )))
+    }
+
+    fn expect(&mut self, wanted: Expectation) {
+        self.supply.expect(wanted.0);
+    }
+
+    fn expect_no_more(&mut self) {
+        self.supply.expect_no_more();
     }
 
     fn forget(&mut self, name: Name) {

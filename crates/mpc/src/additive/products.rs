@@ -23,13 +23,20 @@ use crate::correlations::drawn::{Squares, Triples};
 use crate::correlations::job::Origin;
 use crate::correlations::once::{Column, Hidden, Mask};
 use crate::group::Group;
-use crate::{Affine, Bilinear, Error, Operand, Result, Term};
+use crate::{Affine, Bilinear, Error, Name, Operand, Result, Term};
 
 /// An operand whose masked value is open: x − a, and this party's share of a, which has hidden its value and hides no
 /// other. A named operand's goes into one product after another.
 pub(super) struct Masked {
     opened: Vec<u64>,
     mask: Vec<u64>,
+}
+
+impl Masked {
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.mask.len()
+    }
 }
 
 /// What a product needs once its masked operands are open.
@@ -188,9 +195,7 @@ impl Additive {
         match kept.or(same.map(|before| only(before.parts).len())) {
             None => Ok(Origin::Keep(name)),
             Some(n) if n == only(operand.parts).len() => Ok(Origin::Kept(name)),
-            Some(n) => Err(Error::misuse(format!(
-                "operand {name} had {n} elements before; forget a name before it stands for another value"
-            ))),
+            Some(n) => Err(renamed(name, n)),
         }
     }
 
@@ -220,6 +225,13 @@ impl Additive {
         let (hidden, [a]) = Mask::hide([a], |[a]| Group::Additive.difference(x, a));
         Ok((hidden, Begun::Square { a, square }))
     }
+}
+
+/// A name that stands for another value than before.
+pub(super) fn renamed(name: Name, before: usize) -> Error {
+    Error::misuse(format!(
+        "operand {name} had {before} elements before; forget a name before it stands for another value"
+    ))
 }
 
 fn end_each(x: &[u64], opened: &[u64], columns: [Column; 2], out: &mut [u64]) {

@@ -5,7 +5,9 @@
 //! *correction* that makes the shares add up, which travels from the dealer to it. Corrections go to all parties in
 //! turn, as CrypTFlow's Porthos has it (Kumar et al. 2020, section IV): of each job's elements the first n-th to party
 //! 0, the next one to party 1, and so on ([`Job::corrected`]). So as much is sent as if all went to one party, and the
-//! dealer's busiest link carries an n-th of it, and the rounding of each job. Party 0 alone asks for jobs.
+//! dealer's busiest link carries an n-th of it, and the rounding of each job. Party 0 alone asks for jobs: for all that
+//! are ordered by then, before the first of them is awaited, so that the dealer need not wait for its next job. Each job
+//! is a step of its own, begun by all parties in the order of the jobs and gone on with when its message is due.
 //!
 //! **Trust.** The dealer follows the protocol and colludes with no party: with any one of them it could
 //! open what the parties open masked. It receives no message that depends on an input.
@@ -21,11 +23,11 @@ use super::job::{ENCODED, Job, Origin, SizedColumn};
 use super::kind::{Kind, Shape};
 use super::{CHANNEL, Source};
 use crate::{Error, Name, Result};
-use net::{Channel, Mesh, Reading};
+use net::{Channel, Mesh, Reading, Turned};
 use ring::pack::{pack_low, packed_words, unpack_low};
 use ring::planes::words_of;
 use ring::stream::{Key, Stream, random_key};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -43,6 +45,8 @@ pub(crate) struct Dealt {
     channel: Channel,
     dealer: usize,
     stream: Stream,
+    /// Steps of the jobs that the dealer has been asked for, and whether party 0's message has left.
+    announced: VecDeque<Result<Turned>>,
 }
 
 impl Dealt {
@@ -55,6 +59,7 @@ impl Dealt {
             dealer,
             stream: Stream::new(&key, DOMAIN),
             channel,
+            announced: VecDeque::new(),
         })
     }
 
@@ -66,18 +71,30 @@ impl Dealt {
 }
 
 impl Source for Dealt {
-    fn make(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
-        let (free, derived) = job.columns();
-        let mut columns = expand(&mut self.stream, &free);
-        let (me, parties) = (self.channel.party(), self.channel.parties());
+    fn announce(&mut self, job: &Job) {
         // No step of the channel: parties need not forget at the same time, and nothing comes back.
         if !matches!(job, Job::Forget { .. }) {
             self.channel
                 .begin(&format!("correlations: {}", job.describe()));
         }
-        if me == 0 {
-            self.channel.send(self.dealer, job.encode())?;
+        let sent = match self.channel.party() {
+            0 => self.channel.send(self.dealer, job.encode()),
+            _ => Ok(()),
+        };
+        self.announced
+            .push_back(sent.map(|()| self.channel.leave()));
+    }
+
+    fn make(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
+        if self.announced.is_empty() {
+            self.announce(job);
         }
+        let step = self.announced.pop_front().expect("announced by now")?;
+        let (free, derived) = job.columns();
+        let mut columns = expand(&mut self.stream, &free);
+        let (me, parties) = (self.channel.party(), self.channel.parties());
+        let last = self.channel.leave();
+        self.channel.go_on(step);
         let corrected = job.corrected(me, parties);
         let words = derived
             .iter()
@@ -93,6 +110,7 @@ impl Source for Dealt {
                 rest = after;
             }
         }
+        self.channel.go_on(last);
         columns.append(&mut derived_columns);
         Ok(columns)
     }

@@ -106,6 +106,30 @@ impl Job {
         }
     }
 
+    /// Whether it needs the mask that was kept under this name.
+    pub fn takes_mask(&self, name: Name) -> bool {
+        matches!(self, Self::Product { x, y, .. } if [x, y].contains(&&Origin::Kept(name)))
+    }
+
+    /// The masks that are kept from it on.
+    pub fn kept(&self) -> Vec<Name> {
+        let Self::Product { x, y, .. } = self else {
+            return Vec::new();
+        };
+        let kept = |origin: &Origin| match origin {
+            Origin::Keep(name) => Some(*name),
+            _ => None,
+        };
+        [x, y].into_iter().filter_map(kept).collect()
+    }
+
+    /// Words of all its columns in memory.
+    pub fn words(&self) -> usize {
+        let (free, derived) = self.columns();
+        let columns = free.into_iter().chain(derived);
+        columns.map(|(shape, n)| shape.words(n)).sum()
+    }
+
     /// The elements of its derived columns of which a dealer corrects this party's share: as many for each party,
     /// but for the rounding to whole words of bits in a batch, and to whole elements in a product.
     pub fn corrected(&self, party: usize, parties: usize) -> Range<usize> {

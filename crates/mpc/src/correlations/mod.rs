@@ -6,6 +6,8 @@
 //! | [`job`] | what a source is asked for, the same sequence at every party |
 //! | [`demand`] | what a session asked for, to be made again |
 //! | [`supply`] | the source on a thread of its own, and what it made and nobody took yet |
+//! | [`batch`] | correlations that were made together, taken piece by piece |
+//! | [`ahead`] | what a program will take, where that is known before it runs |
 //! | [`drawn`] | what is taken from it, a type for each kind |
 //! | [`once`] | masks and columns that are used once |
 //! | [`dealer`] | a member of the mesh that makes them, and its counterpart in the parties |
@@ -16,6 +18,8 @@
 //! Correlations are handed out by move, as typed values without `Clone`: to draw the same a second time does not
 //! compile, nor does hiding a second value behind a mask or opening what it hides a second time.
 
+pub(crate) mod ahead;
+mod batch;
 pub mod dealer;
 mod demand;
 pub(crate) mod drawn;
@@ -39,6 +43,9 @@ pub(crate) const CHANNEL: u16 = 1;
 
 /// A maker of correlations, in step with the same maker at every other party.
 pub(crate) trait Source: Send {
+    /// This job will be made, after all that were announced before. Whoever makes it for others can begin.
+    fn announce(&mut self, _job: &job::Job) {}
+
     /// This party's share of each column of the job: uniform ones, then derived ones.
     fn make(&mut self, job: &job::Job) -> Result<Vec<Vec<u64>>>;
 

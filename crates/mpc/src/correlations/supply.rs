@@ -4,17 +4,17 @@
 //! limit, so that at most as much is made in vain as was used; products with a kept mask are expected to
 //! come again with the same shape. All of this follows from the sequence of demands alone, which is the
 //! same at every party, and so is the sequence of jobs. Of a source that makes nothing ahead, nothing is asked but what
-//! is needed, up to a word of 64.
+//! is needed, up to a word of 64. Where it is known what a program will take, [`super::ahead`] says what is ordered when.
 
 use super::Source;
+use super::ahead::{Expected, batches, needed};
+use super::batch::Batch;
 use super::demand::Demand;
-use super::job::{Job, Origin, most_at_once};
-use super::kind::{Kind, Shape};
-use crate::dense::extract;
+use super::job::{Job, Origin};
+use super::kind::Kind;
 use crate::{Bilinear, Error, Name, Result};
 use net::interruption::is_interrupted;
 use net::{Patience, Reading};
-use ring::planes::words_of;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -52,6 +52,8 @@ pub(crate) struct Supply {
     pools: HashMap<Kind, Pool>,
     /// Products made ahead with a mask that was used before: by kept mask.
     ahead: HashMap<Name, Ahead>,
+    /// What is known of what will be taken, while it is.
+    expected: Option<Expected<Answer>>,
     waited: Duration,
 }
 
@@ -72,57 +74,6 @@ struct Ahead {
     result: Answer,
 }
 
-/// Correlations of one kind, all or their rest.
-struct Batch {
-    kind: Kind,
-    n: usize,
-    /// How many of the first are gone already.
-    gone: usize,
-    columns: Columns,
-}
-
-impl Batch {
-    fn new(kind: Kind, n: usize, columns: Columns) -> Self {
-        Self {
-            kind,
-            n,
-            gone: 0,
-            columns,
-        }
-    }
-
-    fn left(&self) -> usize {
-        self.n - self.gone
-    }
-
-    /// The next n of those that are left, copied out of all; the rest stays where it lies.
-    fn split_off(&mut self, n: usize) -> Self {
-        let start = self.gone;
-        let copied = |(column, shape): (&Vec<u64>, Shape)| match shape {
-            Shape::Words(_) => column[start..start + n].to_vec(),
-            Shape::Planes(_) => {
-                let planes = column.chunks_exact(words_of(self.n));
-                let planes: Vec<_> = planes.map(|plane| extract(plane, start, n)).collect();
-                planes.concat()
-            }
-        };
-        let columns = self.columns.iter().zip(self.kind.columns());
-        let taken = Self::new(self.kind, n, columns.map(copied).collect());
-        self.gone += n;
-        taken
-    }
-
-    /// Batches one after another.
-    fn join(mut batches: Vec<Self>) -> Self {
-        if batches.len() == 1 {
-            return batches.swap_remove(0);
-        }
-        let (kind, n) = (batches[0].kind, batches.iter().map(|batch| batch.n).sum());
-        let batches = batches.into_iter().map(|batch| (batch.n, batch.columns));
-        Self::new(kind, n, kind.join(&batches.collect::<Vec<_>>()))
-    }
-}
-
 impl Supply {
     /// Starts the source's thread.
     pub fn start(mut source: Box<dyn Source>, patience: Patience, record: bool) -> Result<Self> {
@@ -136,7 +87,21 @@ impl Supply {
         let thread = thread::Builder::new()
             .name("correlations".to_owned())
             .spawn(move || {
-                while let Ok((job, result)) = incoming.recv() {
+                let mut announced = VecDeque::new();
+                loop {
+                    // All that is asked for by now: whoever makes it with others lets them begin.
+                    let first = if announced.is_empty() {
+                        incoming.recv().ok()
+                    } else {
+                        None
+                    };
+                    for (job, result) in first.into_iter().chain(incoming.try_iter()) {
+                        source.announce(&job);
+                        announced.push_back((job, result));
+                    }
+                    let Some((job, result)) = announced.pop_front() else {
+                        return;
+                    };
                     if end.is_over() {
                         return;
                     }
@@ -164,6 +129,7 @@ impl Supply {
             reading,
             pools: HashMap::new(),
             ahead: HashMap::new(),
+            expected: None,
             waited: Duration::ZERO,
         })
     }
@@ -174,9 +140,19 @@ impl Supply {
         self.most_ahead = 0;
     }
 
-    /// Whether batches are larger than what is asked for, and made ahead.
-    fn is_ahead(&self) -> bool {
+    /// Whether correlations are made ahead of need.
+    pub fn is_ahead(&self) -> bool {
         self.most_ahead > 0
+    }
+
+    /// Whether batches grow with what was consumed, and products with a kept mask are made again.
+    fn grows(&self) -> bool {
+        self.is_ahead() && self.expected.is_none()
+    }
+
+    /// Correlations of a kind that were ordered and not taken.
+    fn left(&self, kind: Kind) -> usize {
+        self.pools.get(&kind).map_or(0, |pool| pool.left)
     }
 
     /// What the source has sent and waited for so far.
@@ -199,41 +175,104 @@ impl Supply {
         self.demand.as_ref().map(|demand| demand.borrow().clone())
     }
 
+    /// A program begins that takes these, in order; batches are of any size.
+    pub fn expect(&mut self, wanted: Vec<Job>) {
+        self.expect_no_more();
+        // Of a source that makes nothing ahead nothing is asked but what is needed, when it is needed.
+        if self.is_ahead() {
+            let jobs = needed(wanted, |kind| self.left(kind));
+            self.expected = Some(Expected::new(jobs, self.most_ahead));
+            self.order_ahead();
+        }
+    }
+
+    /// The program has ended, or goes another way.
+    pub fn expect_no_more(&mut self) {
+        let untaken = self.expected.take().map(Expected::masks_in_vain);
+        for name in untaken.into_iter().flatten() {
+            self.forget(name);
+        }
+    }
+
+    /// Orders as much as may be ahead.
+    fn order_ahead(&mut self) {
+        while let Some(job) = self.expected.as_mut().and_then(Expected::next_ahead) {
+            self.order_expected(job);
+        }
+    }
+
+    /// Orders what is expected until that is enough, as far as more of this is expected.
+    fn order_until(&mut self, is_enough: impl Fn(&Self) -> bool, more: impl Fn(&Job) -> bool) {
+        while !is_enough(self) {
+            let expected = self.expected.as_mut().filter(|it| it.has(&more));
+            let Some(job) = expected.and_then(Expected::next) else {
+                return;
+            };
+            self.order_expected(job);
+        }
+    }
+
+    fn order_expected(&mut self, job: Job) {
+        if matches!(job, Job::Batch { .. }) {
+            return self.order_batch(job);
+        }
+        let answer = self.request(job);
+        if let Some(expected) = &mut self.expected {
+            expected.ordered(job, answer);
+        }
+    }
+
+    /// This is being taken: there is room for more ahead.
+    fn took(&mut self, job: Job) {
+        if let Some(expected) = &mut self.expected {
+            expected.took(job);
+        }
+        self.order_ahead();
+    }
+
     /// The columns of n correlations of a kind which has as many.
     pub(super) fn take<const COLUMNS: usize>(
         &mut self,
         kind: Kind,
         n: usize,
     ) -> Result<[Vec<u64>; COLUMNS]> {
-        let mut pool = self.pools.remove(&kind).unwrap_or_default();
-        if pool.left < n {
-            let least = if self.is_ahead() { LEAST } else { 0 };
-            let missing = (n - pool.left).max(least);
-            self.order(kind, &mut pool, missing);
+        let of_kind = |job: &Job| matches!(job, Job::Batch { kind: of, .. } if *of == kind);
+        self.order_until(|supply| supply.left(kind) >= n, of_kind);
+        let (left, grows) = (self.left(kind), self.grows());
+        if left < n {
+            let least = if grows { LEAST } else { 0 };
+            self.order(kind, (n - left).max(least));
         }
+        self.took(Job::Batch { kind, n });
+        let mut pool = self.pools.remove(&kind).unwrap_or_default();
         // A pool that lacks what failed does not come back.
         let taken = self.collect(kind, &mut pool, n)?;
-        pool.consumed += n;
+        let left = pool.left;
+        pool.consumed += if grows { n } else { 0 };
         let target = pool.consumed.min(self.most(kind));
-        if pool.left < target / 2 && self.is_ahead() {
-            let missing = target - pool.left;
-            self.order(kind, &mut pool, missing);
-        }
         self.pools.insert(kind, pool);
+        if left < target / 2 && grows {
+            self.order(kind, target - left);
+        }
         let columns = <[Vec<u64>; COLUMNS]>::try_from(taken.columns);
         Ok(columns.unwrap_or_else(|columns| panic!("{} columns", columns.len())))
     }
 
-    fn order(&self, kind: Kind, pool: &mut Pool, n: usize) {
-        let n = n.next_multiple_of(64);
-        pool.left += n;
-        let (mut missing, most) = (n, most_at_once(kind));
-        while missing > 0 {
-            let n = missing.min(most);
-            let result = self.request(Job::Batch { kind, n });
-            pool.ordered.push_back((n, result));
-            missing -= n;
+    fn order(&mut self, kind: Kind, n: usize) {
+        for job in batches(kind, n.next_multiple_of(64)) {
+            self.order_batch(job);
         }
+    }
+
+    /// Orders what will lie in the pool of its kind.
+    fn order_batch(&mut self, job: Job) {
+        let Job::Batch { kind, n } = job else {
+            panic!("batches alone lie in pools")
+        };
+        let result = self.request(job);
+        let pool = self.pools.entry(kind).or_default();
+        pool.left += n;
+        pool.ordered.push_back((n, result));
     }
 
     fn collect(&mut self, kind: Kind, pool: &mut Pool, n: usize) -> Result<Batch> {
@@ -262,23 +301,30 @@ impl Supply {
 
     /// Masks that are new, x before y, and the product of both.
     pub(super) fn product(&mut self, map: &Bilinear, x: Origin, y: Origin) -> Result<Columns> {
+        let job = Job::Product { map: *map, x, y };
+        let has = |supply: &Self| {
+            let expected = supply.expected.as_ref();
+            expected.is_some_and(|expected| expected.has_ordered(&job))
+        };
+        self.order_until(has, |next| *next == job);
+        let expected = self.expected.as_mut().and_then(|it| it.take(&job));
+        if expected.is_some() {
+            self.took(job);
+        }
         let (kept, other_is_left) = match (x, y) {
             (Origin::Fresh, Origin::Kept(name)) => (name, true),
             (Origin::Kept(name), Origin::Fresh) => (name, false),
             _ => {
-                let result = self.request(Job::Product { map: *map, x, y });
+                let result = expected.unwrap_or_else(|| self.request(job));
                 return self.wait(&result);
             }
         };
-        let job = Job::Product { map: *map, x, y };
         let ahead = self.ahead.remove(&kept);
         let fits = |ahead: &Ahead| ahead.map == *map && ahead.other_is_left == other_is_left;
-        let result = match ahead.filter(fits) {
-            Some(ahead) => ahead.result,
-            None => self.request(job),
-        };
+        let ahead = ahead.filter(fits).map(|ahead| ahead.result);
+        let result = expected.or(ahead).unwrap_or_else(|| self.request(job));
         let made = self.wait(&result)?;
-        if self.is_ahead() {
+        if self.grows() {
             let next = Ahead {
                 map: *map,
                 other_is_left,
@@ -291,6 +337,11 @@ impl Supply {
 
     /// A kept mask is wanted no more.
     pub fn forget(&mut self, name: Name) {
+        let product = |job: &Job| job.takes_mask(name);
+        if self.expected.as_ref().is_some_and(|it| it.has(product)) {
+            // It was wrong.
+            self.expect_no_more();
+        }
         self.ahead.remove(&name);
         drop(self.request(Job::Forget { name }));
     }
@@ -351,179 +402,4 @@ impl Drop for Supply {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bits::bit_at;
-    use crate::correlations::zeros::Zeros;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    /// Makes zeros until it fails.
-    struct Failing {
-        jobs: usize,
-    }
-
-    impl Source for Failing {
-        fn make(&mut self, job: &Job) -> Result<Columns> {
-            self.jobs = self
-                .jobs
-                .checked_sub(1)
-                .ok_or_else(|| Error::misuse("the source broke"))?;
-            let (free, derived) = job.columns();
-            let zeros = |(shape, n): (Shape, usize)| vec![0; shape.words(n)];
-            Ok(free.into_iter().chain(derived).map(zeros).collect())
-        }
-
-        fn reading(&self) -> Reading {
-            Reading::default()
-        }
-
-        fn guards(&self) -> bool {
-            false
-        }
-
-        fn most_ahead(&self) -> usize {
-            1 << 16
-        }
-    }
-
-    #[test]
-    fn what_ended_the_source_is_told_whenever_something_is_wanted() {
-        for jobs in 0..4 {
-            let source = Box::new(Failing { jobs });
-            let mut supply = Supply::start(source, Patience::default(), false).unwrap();
-            let mut failures = 0;
-            for _ in 0..8 {
-                let triples = supply
-                    .take(Kind::Triples, 700)
-                    .map(|[.., product]: [_; 3]| product);
-                let squares = supply.take(Kind::Squares, 700).map(|[_, square]| square);
-                for made in [triples, squares] {
-                    match made {
-                        Ok(column) => assert_eq!(column.len(), 700),
-                        Err(error) => {
-                            assert_eq!(error.to_string(), "the source broke");
-                            failures += 1;
-                        }
-                    }
-                }
-            }
-            assert!(failures > 0);
-        }
-    }
-
-    /// Makes columns of which every word, and every bit, says where it stands in the order of making.
-    #[derive(Default)]
-    struct Numbered {
-        made: Arc<AtomicUsize>,
-    }
-
-    /// A bit that differs from its neighbours' often enough.
-    fn numbered_bit(at: usize) -> u64 {
-        (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63
-    }
-
-    impl Source for Numbered {
-        fn make(&mut self, job: &Job) -> Result<Columns> {
-            let Job::Batch { kind, n } = *job else {
-                panic!("batches alone")
-            };
-            let first = self.made.fetch_add(n, Ordering::Relaxed);
-            let word = |at: usize| (0..64).fold(0, |word, i| word | numbered_bit(at + i) << i);
-            let column = |shape| match shape {
-                Shape::Words(_) => (first..first + n).map(|at| at as u64).collect(),
-                Shape::Planes(planes) => (0..planes)
-                    .flat_map(|plane| (0..n).step_by(64).map(move |at| word(first + at + plane)))
-                    .collect(),
-            };
-            Ok(kind.columns().into_iter().map(column).collect())
-        }
-
-        fn reading(&self) -> Reading {
-            Reading::default()
-        }
-
-        fn guards(&self) -> bool {
-            false
-        }
-
-        fn most_ahead(&self) -> usize {
-            1 << 14
-        }
-    }
-
-    /// Whatever is asked for in whatever order: the next ones, each once, and exactly as many.
-    #[test]
-    fn what_is_drawn_follows_what_was_drawn() {
-        let source = Box::new(Numbered::default());
-        let mut supply = Supply::start(source, Patience::default(), false).unwrap();
-        let mut drawn = 0;
-        for round in 0..300 {
-            let n = [1, 32, 64, 1, 63, 1000, 65, 3, 128, 5000][round * round % 10];
-            let [r, bits] = supply.take(Kind::RingWithBits { width: 3 }, n).unwrap();
-            let numbers: Vec<u64> = (drawn..drawn + n).map(|at| at as u64).collect();
-            assert!(r == numbers, "round {round}");
-            for (plane, words) in bits.chunks_exact(words_of(n)).enumerate() {
-                let right = |i| bit_at(words, i) == numbered_bit(drawn + i + plane);
-                assert!((0..n).all(right), "round {round}, plane {plane}");
-            }
-            drawn += n;
-        }
-    }
-
-    /// Single bits use up single bits.
-    #[test]
-    fn small_demands_use_little() {
-        let source = Numbered::default();
-        let made = Arc::clone(&source.made);
-        let mut supply = Supply::start(Box::new(source), Patience::default(), false).unwrap();
-        for _ in 0..1000 {
-            supply.bit_triples(1, 1).unwrap();
-        }
-        let made = made.load(Ordering::Relaxed);
-        assert!((1000..4000).contains(&made), "{made} for 1000");
-    }
-
-    /// Of a source that makes nothing ahead: no more than fills the last word of each kind, and no product for later.
-    #[test]
-    fn nothing_is_asked_in_vain_of_what_makes_nothing_ahead() {
-        let mut supply =
-            Supply::start(Box::new(Zeros { guards: true }), Patience::default(), true).unwrap();
-        let mut drawn = HashMap::from([(Kind::Triples, 0), (Kind::Selections, 0)]);
-        for n in [1, 64, 100, 3000, 28, 7] {
-            supply.take::<3>(Kind::Triples, n).unwrap();
-            supply.take::<4>(Kind::Selections, 5 * n).unwrap();
-            *drawn.get_mut(&Kind::Triples).unwrap() += n;
-            *drawn.get_mut(&Kind::Selections).unwrap() += 5 * n;
-        }
-        let map = Bilinear::Elementwise { n: 3 };
-        supply
-            .product(&map, Origin::Keep(1), Origin::Fresh)
-            .unwrap();
-        for _ in 0..3 {
-            supply
-                .product(&map, Origin::Kept(1), Origin::Fresh)
-                .unwrap();
-        }
-        let demand = supply.demand().unwrap();
-        let (mut asked, mut products) = (HashMap::new(), 0);
-        for job in demand.jobs() {
-            match job {
-                Job::Batch { kind, n } => *asked.entry(*kind).or_insert(0) += n,
-                Job::Product { .. } => products += 1,
-                Job::Forget { .. } => panic!("nothing was forgotten"),
-            }
-        }
-        assert_eq!(products, 4);
-        assert_eq!(
-            asked,
-            drawn
-                .into_iter()
-                .map(|(kind, n): (Kind, usize)| (kind, n.next_multiple_of(64)))
-                .collect()
-        );
-        assert_eq!(
-            (demand.most_ahead(), demand.version()),
-            (0, super::super::job::GUARDED)
-        );
-    }
-}
+mod tests;

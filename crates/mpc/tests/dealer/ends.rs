@@ -68,6 +68,47 @@ fn two_hundred_short_sessions_end_in_order() {
     }
 }
 
+/// That work is expected, from its shapes.
+fn expect(p: &mut dyn Protocol, seed: u64) -> Result<()> {
+    let correlated = p.correlated().expect("a protocol that takes correlations");
+    let mut rehearsal = correlated
+        .rehearsal()
+        .expect("a dealer makes them ahead of need");
+    some_work(rehearsal.protocol(), seed)?;
+    let wanted = rehearsal.wanted();
+    let correlated = p.correlated().expect("as before");
+    correlated.expect(wanted);
+    Ok(())
+}
+
+/// What is expected is taken, or half of it, or something else; what follows is right, and nobody waits for anybody.
+#[test]
+fn sessions_with_expectations_end_in_order_whether_they_come_true_or_not() {
+    for seed in 0..60 {
+        let parties = 2 + seed as usize % 2;
+        let program = move |p: &mut dyn Protocol| {
+            expect(p, seed)?;
+            some_work(p, seed)?;
+            expect(p, seed + 1)?;
+            some_work(p, seed + 2)?;
+            if seed % 3 > 0 {
+                p.correlated().expect("as before").expect_no_more();
+            }
+            some_work(p, seed + 3)?;
+            let n = 100;
+            let x = Shared::input(p, 0, &vec![3; n])?;
+            let y = Shared::input(p, 1, &vec![5; n])?;
+            let product = x.bilinear(p, &Bilinear::Elementwise { n }, &y, None)?;
+            assert_eq!(product.open(p)?, vec![15; n]);
+            expect(p, seed)
+        };
+        let mut members: Vec<Member> = (0..parties).map(|_| party(program)).collect();
+        members.push(dealer());
+        let started = Instant::now();
+        assert_end_in_order(in_memory(LONG, members), started);
+    }
+}
+
 /// Meshes over TCP, the dealer's last.
 fn meshes(parties: usize) -> Vec<Mesh> {
     let members = parties + 1;

@@ -1,0 +1,314 @@
+//! What a program takes of its source of correlations, from shapes alone: no number is looked at, and no message sent.
+//!
+//! **Computes** nothing: results are left as they were given, bits are zeros. Every operation notes what its counterpart
+//! in this folder takes, in the same order; trees of ANDs are those of all protocols, on zeros. A test holds both against
+//! each other.
+//!
+//! **Simulation.** It holds no shares' values, keys or links, and what it notes follows from public sizes.
+
+use super::guard::Guard;
+use super::{binary, cost, threat_model};
+use crate::correlations::job::{Job, Origin};
+use crate::correlations::kind::Kind;
+use crate::leaves::{Leaves, Wanted};
+use crate::range::SUMS;
+use crate::tree::{conjunction, prefix_carries, top_carry};
+use crate::{
+    Affine, Bilinear, Bits, Compared, Cost, Error, Join, Name, Next, Operand, Operation, Parts,
+    PartsMut, Protocol, Recipient, Rehearsal, Result, Shift, Tally, Term, ThreatModel, Trust,
+    lanes, steps,
+};
+use net::{Channel, Mesh, memory};
+use ring::planes::words_of;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// A party that only notes.
+pub(super) struct Rehearsed {
+    /// To nobody.
+    channel: Channel,
+    /// Whose channel it is.
+    _mesh: Mesh,
+    trust: Trust,
+    guards: bool,
+    /// Elements of what is masked under these names.
+    masked: HashMap<Name, usize>,
+    wanted: Vec<Job>,
+}
+
+impl Rehearsed {
+    pub fn new(
+        party: usize,
+        parties: usize,
+        trust: Trust,
+        guards: bool,
+        masked: HashMap<Name, usize>,
+    ) -> Self {
+        let mesh = memory::mesh(parties, Duration::from_secs(1)).swap_remove(party);
+        Self {
+            channel: mesh.channel(0),
+            _mesh: mesh,
+            trust,
+            guards,
+            masked,
+            wanted: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, kind: Kind, n: usize) {
+        if n > 0 {
+            self.wanted.push(Job::Batch { kind, n });
+        }
+    }
+
+    /// [`super::products`].
+    fn products(&mut self, terms: &[Term]) -> Result<()> {
+        for Term { map, x, y } in terms {
+            let (left, right, out) = map.lengths();
+            if left == 0 || right == 0 || out == 0 {
+                continue;
+            }
+            if let (Bilinear::Elementwise { n }, None, None) = (map, x.name, y.name) {
+                let is_square = std::ptr::eq(x.parts[0], y.parts[0]);
+                self.take(
+                    if is_square {
+                        Kind::Squares
+                    } else {
+                        Kind::Triples
+                    },
+                    *n,
+                );
+                continue;
+            }
+            let (x, y) = (self.origin(x)?, self.origin(y)?);
+            self.wanted.push(Job::Product { map: *map, x, y });
+        }
+        Ok(())
+    }
+
+    fn origin(&mut self, operand: &Operand) -> Result<Origin> {
+        let (Some(name), n) = (operand.name, operand.parts[0].len()) else {
+            return Ok(Origin::Fresh);
+        };
+        match self.masked.insert(name, n) {
+            None => Ok(Origin::Keep(name)),
+            Some(before) if before == n => Ok(Origin::Kept(name)),
+            Some(before) => Err(super::products::renamed(name, before)),
+        }
+    }
+
+    /// [`super::truncation`].
+    fn truncated(&mut self, shift: Shift, n: usize) {
+        let bits = shift.bits();
+        let between_two = self.parties() == 2;
+        self.take(
+            if between_two {
+                Kind::CrossBits { bits }
+            } else {
+                Kind::Truncations { bits }
+            },
+            n,
+        );
+    }
+
+    /// [`super::comparison`].
+    fn leaves(&mut self, wanted: Wanted, width: usize, n: usize) -> Bits {
+        let positions = if wanted == Wanted::Carry {
+            width - 1
+        } else {
+            width
+        };
+        self.take(Kind::RingWithMonomials { wanted, positions }, n);
+        zeros(Leaves::new(wanted, positions).outputs(), n)
+    }
+
+    fn signs(&mut self, width: usize, n: usize) -> Result<Bits> {
+        let leaves = self.leaves(Wanted::Carry, width, n);
+        let groups = leaves.width().div_ceil(2);
+        top_carry(&leaves, groups, &mut |joins| self.and_all(joins))
+    }
+
+    /// [`super::selection`].
+    fn selected(&mut self, guard: Option<Guard>, n: usize) -> Option<Tally> {
+        let kind = guard.map_or(Kind::Selections, |Guard { below, reach }| {
+            Kind::GuardedSelections { below, reach }
+        });
+        self.take(kind, n);
+        guard.filter(|_| n > 0).map(|guard| Tally::new(guard.reach))
+    }
+}
+
+fn zeros(width: usize, n: usize) -> Bits {
+    Bits::new(width, n, vec![vec![0; width * words_of(n)]])
+}
+
+impl Rehearsal for Rehearsed {
+    fn protocol(&mut self) -> &mut dyn Protocol {
+        self
+    }
+
+    fn wanted(self: Box<Self>) -> crate::Expectation {
+        crate::Expectation(self.wanted)
+    }
+}
+
+impl Protocol for Rehearsed {
+    fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+
+    fn party(&self) -> usize {
+        self.channel.party()
+    }
+
+    fn parties(&self) -> usize {
+        self.channel.parties()
+    }
+
+    fn parts(&self) -> usize {
+        1
+    }
+
+    fn threat_model(&self) -> ThreatModel {
+        threat_model(self.parties(), self.trust).expect("that of a session")
+    }
+
+    fn cost(&self, operation: Operation) -> Cost {
+        cost::of(operation, self.parties() as u64, self.guards)
+    }
+
+    fn share(&mut self, _: usize, _: Option<&[u64]>, _: usize, _: PartsMut) -> Result<()> {
+        Ok(())
+    }
+
+    fn trivial(&self, _: &[u64], _: PartsMut) {}
+
+    fn reveal(&mut self, _: Parts, _: Recipient) -> Result<Option<Vec<u64>>> {
+        Err(reveals_nothing())
+    }
+
+    fn bilinear(
+        &mut self,
+        map: &Bilinear,
+        x: Operand,
+        y: Operand,
+        truncate: Option<Shift>,
+        out: PartsMut,
+    ) -> Result<()> {
+        self.products(&[Term { map: *map, x, y }])?;
+        if let Some(shift) = truncate {
+            self.truncated(shift, out[0].len());
+        }
+        Ok(())
+    }
+
+    fn affine(&mut self, sum: &Affine, _: PartsMut) -> Result<()> {
+        self.products(sum.terms)?;
+        self.truncated(sum.shift, sum.elements());
+        Ok(())
+    }
+
+    fn truncate(&mut self, x: Parts, shift: Shift, _: PartsMut) -> Result<()> {
+        self.truncated(shift, x[0].len());
+        Ok(())
+    }
+
+    fn share_bits(&mut self, _: usize, _: Option<&[u64]>, width: usize, n: usize) -> Result<Bits> {
+        Ok(zeros(width, n))
+    }
+
+    fn trivial_bits(&self, _: &[u64], width: usize, n: usize) -> Bits {
+        zeros(width, n)
+    }
+
+    fn reveal_bits(&mut self, _: &Bits, _: Recipient) -> Result<Option<Vec<u64>>> {
+        Err(reveals_nothing())
+    }
+
+    fn and_all(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
+        let cut = binary::cut(joins);
+        for rights in 1..=2 {
+            self.take(Kind::BitTriples { rights }, binary::bits_of(&cut, rights));
+        }
+        let products = joins.iter().flat_map(|join| &join.rights);
+        Ok(products
+            .map(|right| zeros(right.width(), right.len()))
+            .collect())
+    }
+
+    fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
+        self.signs(width, x[0].len())
+    }
+
+    fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
+        let leaves = self.leaves(Wanted::Propagate, width, x[0].len());
+        conjunction(leaves, &mut |joins| self.and_all(joins))
+    }
+
+    fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
+        let n = x[0].len();
+        self.take(Kind::RingWithBits { width }, n);
+        if width > 1 && n > 0 {
+            let low = zeros(width - 1, n);
+            prefix_carries(&low, &low, &mut |joins| self.and_all(joins))?;
+        }
+        Ok(zeros(width, n))
+    }
+
+    fn bit_multiply(&mut self, _: &Bits, x: Parts, _: PartsMut) -> Result<()> {
+        self.selected(None, x[0].len());
+        Ok(())
+    }
+
+    fn bit_to_ring(&mut self, bit: &Bits, _: PartsMut) -> Result<()> {
+        self.take(Kind::RingBits, bit.len());
+        Ok(())
+    }
+
+    fn rectify(&mut self, x: Parts, compared: Compared, _: PartsMut) -> Result<Option<Tally>> {
+        let (compared, n) = (compared.with_guards(self.guards), x[0].len());
+        self.signs(compared.width(), n)?;
+        Ok(self.selected(Guard::of(compared), n))
+    }
+
+    fn rectified_affine(
+        &mut self,
+        sum: &Affine,
+        compared: Compared,
+        out: PartsMut,
+    ) -> Result<Option<Tally>> {
+        if self.parties() > 2 {
+            return steps::rectified_affine(self, sum, compared, out);
+        }
+        let compared = compared.with_guards(self.guards);
+        let (compared, _) = compared.beside(sum.shift.bits());
+        let n = sum.elements();
+        if n == 0 {
+            return Ok(None);
+        }
+        self.affine(sum, out)?;
+        self.signs(compared.width(), n)?;
+        Ok(self.selected(Guard::of(compared), n))
+    }
+
+    fn guards(&self) -> bool {
+        self.guards
+    }
+
+    fn in_range(&mut self, tallies: &[Tally]) -> Result<Bits> {
+        let rows = tallies.len() + 1;
+        let groups = self.leaves(Wanted::Propagate, 64, SUMS * rows).width();
+        conjunction(zeros(SUMS * groups, rows), &mut |joins| self.and_all(joins))
+    }
+
+    fn side_by_side(&mut self, next: Next) -> Result<()> {
+        lanes::one_by_one(self, next)
+    }
+}
+
+fn reveals_nothing() -> Error {
+    Error::misuse("what a program takes is found out without its numbers, so it cannot reveal any")
+}
+
+#[cfg(test)]
+mod tests;

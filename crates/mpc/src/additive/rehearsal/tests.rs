@@ -1,0 +1,155 @@
+//! What is noted without numbers, against what a run asks of its source.
+
+use super::*;
+use crate::correlations::ahead::needed;
+use crate::{Settings, functions, open};
+use ring::convolution::Convolution;
+use std::thread;
+
+/// Operations of all kinds on n numbers, with operands that have names.
+fn program(p: &mut dyn Protocol, n: usize) {
+    let x: Vec<u64> = (0..n as u64).collect();
+    let y = vec![3; n];
+    let (x, y) = (&[&x[..]][..], &[&y[..]][..]);
+    let shift = Shift::new(16).expect("a shift");
+    let named = |parts, name| Operand {
+        parts,
+        name: Some(name),
+    };
+    let each = Bilinear::Elementwise { n };
+    let matrix = Bilinear::Matrix {
+        batch: 1,
+        m: n,
+        k: 1,
+        n: 1,
+    };
+    let filter = Bilinear::Convolution(Convolution {
+        batch: 1,
+        groups: 1,
+        in_channels: 1,
+        out_channels: 1,
+        input: [1, n],
+        kernel: [1, 1],
+        stride: [1, 1],
+        padding: [0, 0],
+        dilation: [1, 1],
+    });
+    let mut words = vec![0; n];
+    let out = &mut [&mut words[..]][..];
+    let once = Operand::once;
+    p.bilinear(&each, once(x), once(y), None, out).unwrap();
+    p.bilinear(&each, once(x), once(x), Some(shift), out)
+        .unwrap();
+    p.bilinear(&each, once(x), named(y, 4), None, out).unwrap();
+    p.bilinear(&matrix, once(x), named(&[&[7]], 5), Some(shift), out)
+        .unwrap();
+    if n > 0 {
+        p.bilinear(&filter, once(x), named(&[&[7]], 5), None, out)
+            .unwrap();
+    }
+    let term = |map, x, y| Term { map, x, y };
+    let terms = [
+        term(each, named(x, 6), named(x, 6)),
+        term(each, once(x), once(y)),
+        term(matrix, once(y), named(&[&[7]], 5)),
+    ];
+    let sum = Affine {
+        terms: &terms,
+        addend: Some(x),
+        shift,
+    };
+    p.affine(&sum, out).unwrap();
+    p.truncate(x, shift, out).unwrap();
+    for width in [4, 24, 63, 64] {
+        for compared in [
+            Compared::proved(width),
+            Compared::guarded(width, 9).unwrap(),
+        ] {
+            let tally = p.rectify(x, compared, out).unwrap();
+            let beside = p.rectified_affine(&sum, compared, out).unwrap();
+            let tallies: Vec<Tally> = tally.into_iter().chain(beside).collect();
+            p.in_range(&tallies).unwrap();
+        }
+        let sign = p.sign(x, width).unwrap();
+        p.bit_multiply(&sign, x, out).unwrap();
+        p.bit_to_ring(&sign, out).unwrap();
+        p.equal_zero(x, width).unwrap();
+        let bits = p.to_binary(x, width).unwrap();
+        p.and(&bits, &bits).unwrap();
+        let plane = bits.planes(0..1);
+        p.and_all(&[
+            Join::new(&plane, vec![&plane; 3]),
+            Join::new(&bits, vec![&bits; 2]),
+        ])
+        .unwrap();
+    }
+    p.to_binary(x, 1).unwrap();
+    p.equal_zero(x, 1).unwrap();
+    functions::maximum(p, x, y, Compared::proved(32), out).unwrap();
+    functions::leading_zeros(p, x, 17).unwrap();
+    functions::low_bits(p, x, 9, out).unwrap();
+    let shared = p.share_bits(0, Some(&vec![0; ring::planes::words_of(n)]), 1, n);
+    let public = p.trivial_bits(&vec![0; ring::planes::words_of(n)], 1, n);
+    p.and(&shared.unwrap(), &public).unwrap();
+}
+
+#[test]
+fn it_is_known_from_shapes_what_a_run_asks_for() {
+    for (parties, source, guards) in [
+        (2, "dealer", true),
+        (2, "ot", false),
+        (3, "dealer", true),
+        (3, "ot", false),
+    ] {
+        let settings = Settings {
+            protocol: "additive".to_owned(),
+            source: Some(source.to_owned()),
+            record: true,
+            rehearsed: true,
+            ..Settings::default()
+        };
+        // The second time, masks are kept.
+        let sizes = [100, 100, 0, 1, 64];
+        let meshes = memory::mesh(parties, Duration::from_secs(60));
+        let asked: Vec<Vec<Job>> = thread::scope(|scope| {
+            let run = |mesh: Mesh| {
+                let mut protocol = open(&settings, &mesh, true).unwrap();
+                for (at, n) in sizes.into_iter().enumerate() {
+                    if at > 1 {
+                        for name in [4, 5, 6] {
+                            functions::forget(&mut *protocol, name);
+                        }
+                    }
+                    program(&mut *protocol, n);
+                }
+                let demand = protocol.correlated().unwrap().demand().unwrap();
+                demand.jobs().to_vec()
+            };
+            let threads: Vec<_> = meshes
+                .into_iter()
+                .map(|mesh| scope.spawn(move || run(mesh)))
+                .collect();
+            let ended = threads.into_iter().map(|thread| thread.join().unwrap());
+            ended.collect()
+        });
+        for (party, asked) in asked.into_iter().enumerate() {
+            let mut noted = Rehearsed::new(party, parties, Trust::NOBODY, guards, HashMap::new());
+            for (at, n) in sizes.into_iter().enumerate() {
+                if at > 1 {
+                    noted.masked.clear();
+                }
+                program(&mut noted, n);
+            }
+            let needed = needed(noted.wanted, |_| 0);
+            let asked = asked.into_iter();
+            let asked: Vec<Job> = asked
+                .filter(|job| !matches!(job, Job::Forget { .. }))
+                .collect();
+            assert_eq!(
+                Vec::from(needed),
+                asked,
+                "party {party} of {parties}, {source}"
+            );
+        }
+    }
+}

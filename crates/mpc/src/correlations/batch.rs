@@ -1,0 +1,56 @@
+//! Correlations of one kind that were made together, taken piece by piece.
+
+use super::kind::{Kind, Shape};
+use crate::dense::extract;
+use ring::planes::words_of;
+
+/// Correlations of one kind, all or their rest.
+pub(super) struct Batch {
+    kind: Kind,
+    pub n: usize,
+    /// How many of the first are gone already.
+    gone: usize,
+    pub columns: Vec<Vec<u64>>,
+}
+
+impl Batch {
+    pub fn new(kind: Kind, n: usize, columns: Vec<Vec<u64>>) -> Self {
+        Self {
+            kind,
+            n,
+            gone: 0,
+            columns,
+        }
+    }
+
+    pub fn left(&self) -> usize {
+        self.n - self.gone
+    }
+
+    /// The next n of those that are left, copied out of all; the rest stays where it lies.
+    pub fn split_off(&mut self, n: usize) -> Self {
+        let start = self.gone;
+        let copied = |(column, shape): (&Vec<u64>, Shape)| match shape {
+            Shape::Words(_) => column[start..start + n].to_vec(),
+            Shape::Planes(_) => {
+                let planes = column.chunks_exact(words_of(self.n));
+                let planes: Vec<_> = planes.map(|plane| extract(plane, start, n)).collect();
+                planes.concat()
+            }
+        };
+        let columns = self.columns.iter().zip(self.kind.columns());
+        let taken = Self::new(self.kind, n, columns.map(copied).collect());
+        self.gone += n;
+        taken
+    }
+
+    /// Batches one after another.
+    pub fn join(mut batches: Vec<Self>) -> Self {
+        if batches.len() == 1 {
+            return batches.swap_remove(0);
+        }
+        let (kind, n) = (batches[0].kind, batches.iter().map(|batch| batch.n).sum());
+        let batches = batches.into_iter().map(|batch| (batch.n, batch.columns));
+        Self::new(kind, n, kind.join(&batches.collect::<Vec<_>>()))
+    }
+}

@@ -1,0 +1,168 @@
+//! What is ordered when, and that it is what is taken.
+
+use super::*;
+use crate::correlations::kind::Shape;
+
+/// Words that are made ahead at most.
+const MOST: usize = 1 << 12;
+
+/// Makes columns that say how many jobs were made before.
+struct Counting {
+    made: u64,
+}
+
+impl Source for Counting {
+    fn make(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
+        self.made += 1;
+        let (free, derived) = job.columns();
+        let column = |(shape, n): (Shape, usize)| vec![self.made; shape.words(n)];
+        Ok(free.into_iter().chain(derived).map(column).collect())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::default()
+    }
+
+    fn guards(&self) -> bool {
+        true
+    }
+
+    fn most_ahead(&self) -> usize {
+        MOST
+    }
+}
+
+fn supply() -> Supply {
+    Supply::start(Box::new(Counting { made: 0 }), Patience::default(), true).unwrap()
+}
+
+fn batch(kind: Kind, n: usize) -> Job {
+    Job::Batch { kind, n }
+}
+
+fn product(n: usize, x: Origin, y: Origin) -> Job {
+    let map = Bilinear::Elementwise { n };
+    Job::Product { map, x, y }
+}
+
+/// A program of some layers.
+fn program(layers: usize) -> Vec<Job> {
+    let layer = |at: usize| {
+        let weights = at as u64;
+        [
+            product(300, Origin::Fresh, Origin::Keep(weights)),
+            batch(Kind::CrossBits { bits: 16 }, 300),
+            batch(Kind::Selections, 300 + at),
+            batch(Kind::Triples, 7),
+        ]
+    };
+    (0..layers).flat_map(layer).collect()
+}
+
+fn take(supply: &mut Supply, job: &Job) {
+    match *job {
+        Job::Product { map, x, y } => drop(supply.product(&map, x, y).unwrap()),
+        Job::Batch { kind, n } => match kind {
+            Kind::CrossBits { .. } => drop(supply.take::<2>(kind, n).unwrap()),
+            Kind::Triples => drop(supply.take::<3>(kind, n).unwrap()),
+            _ => drop(supply.take::<4>(kind, n).unwrap()),
+        },
+        Job::Forget { .. } => panic!("nothing is forgotten"),
+    }
+}
+
+fn asked(supply: &Supply) -> Vec<Job> {
+    supply.demand().unwrap().jobs().to_vec()
+}
+
+fn words(jobs: &[Job]) -> usize {
+    jobs.iter().map(Job::words).sum()
+}
+
+/// All that is ordered is taken, but for what a word of 64 leaves; and never more is ahead than may be.
+#[test]
+fn what_is_expected_is_made_ahead_and_none_in_vain() {
+    let (mut supply, program) = (supply(), program(20));
+    supply.expect(program.clone());
+    let mut taken = 0;
+    for (at, job) in program.iter().enumerate() {
+        let ahead = words(&asked(&supply)) - taken;
+        assert!(at + 1 == program.len() || ahead > 0, "before {at}");
+        let most_of_one = program.iter().map(Job::words).max().unwrap();
+        assert!(ahead <= MOST.max(most_of_one) + 1000, "{ahead} before {at}");
+        take(&mut supply, job);
+        taken += job.words();
+    }
+    let all = asked(&supply);
+    supply.expect_no_more();
+    assert_eq!(all, asked(&supply), "everything was taken");
+    assert_eq!(all, Vec::from(needed(program.clone(), |_| 0)));
+    for kind in [
+        Kind::CrossBits { bits: 16 },
+        Kind::Selections,
+        Kind::Triples,
+    ] {
+        assert!(supply.left(kind) < 64);
+    }
+    // A second run takes what the first one left.
+    supply.expect(program.clone());
+    program.iter().for_each(|job| take(&mut supply, job));
+    assert!(words(&asked(&supply)) < 2 * words(&all));
+}
+
+#[test]
+fn another_program_than_the_expected_one_has_what_it_takes() {
+    let mut supply = supply();
+    supply.expect(program(3));
+    for job in program(3).iter().rev() {
+        take(&mut supply, job);
+    }
+    let other = [
+        product(5, Origin::Fresh, Origin::Fresh),
+        batch(Kind::Squares, 64),
+    ];
+    let before = asked(&supply).len();
+    take(&mut supply, &other[0]);
+    supply.take::<2>(Kind::Squares, 64).unwrap();
+    assert_eq!(asked(&supply)[before..], other);
+}
+
+/// As it is where a program fails at all parties: masks that were made to be kept are forgotten.
+#[test]
+fn a_program_that_ends_early_leaves_nothing_behind_but_its_pools() {
+    let mut supply = supply();
+    supply.expect(program(6));
+    program(2).iter().for_each(|job| take(&mut supply, job));
+    let ordered = asked(&supply);
+    supply.expect_no_more();
+    let kept = ordered.iter().filter_map(|job| match job {
+        Job::Product { y, .. } => Some(*y),
+        _ => None,
+    });
+    let forgotten: Vec<Job> = kept
+        .skip(2)
+        .map(|origin| match origin {
+            Origin::Keep(name) => Job::Forget { name },
+            _ => panic!("weights are kept"),
+        })
+        .collect();
+    assert!(!forgotten.is_empty());
+    assert_eq!(asked(&supply)[ordered.len()..], forgotten);
+    // What lies in the pools is taken first.
+    let left = supply.left(Kind::Selections);
+    assert!(left >= 64);
+    supply.take::<4>(Kind::Selections, left).unwrap();
+    assert_eq!(asked(&supply).len(), ordered.len() + forgotten.len() + 1);
+}
+
+#[test]
+fn a_mask_that_is_forgotten_is_expected_no_more() {
+    let mut supply = supply();
+    let fresh = || product(3000, Origin::Fresh, Origin::Fresh);
+    let kept = product(3, Origin::Fresh, Origin::Kept(1));
+    supply.expect(vec![fresh(), fresh(), kept]);
+    supply.forget(1);
+    take(&mut supply, &fresh());
+    take(&mut supply, &fresh());
+    assert!(!asked(&supply).contains(&kept));
+}

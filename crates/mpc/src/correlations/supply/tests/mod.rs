@@ -1,0 +1,180 @@
+//! What comes out of a supply, and what it asks for.
+
+mod expected;
+
+use super::*;
+use crate::bits::bit_at;
+use crate::correlations::kind::Shape;
+use crate::correlations::zeros::Zeros;
+use ring::planes::words_of;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Makes zeros until it fails.
+struct Failing {
+    jobs: usize,
+}
+
+impl Source for Failing {
+    fn make(&mut self, job: &Job) -> Result<Columns> {
+        self.jobs = self
+            .jobs
+            .checked_sub(1)
+            .ok_or_else(|| Error::misuse("the source broke"))?;
+        let (free, derived) = job.columns();
+        let zeros = |(shape, n): (Shape, usize)| vec![0; shape.words(n)];
+        Ok(free.into_iter().chain(derived).map(zeros).collect())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::default()
+    }
+
+    fn guards(&self) -> bool {
+        false
+    }
+
+    fn most_ahead(&self) -> usize {
+        1 << 16
+    }
+}
+
+#[test]
+fn what_ended_the_source_is_told_whenever_something_is_wanted() {
+    for jobs in 0..4 {
+        let source = Box::new(Failing { jobs });
+        let mut supply = Supply::start(source, Patience::default(), false).unwrap();
+        let mut failures = 0;
+        for _ in 0..8 {
+            let triples = supply
+                .take(Kind::Triples, 700)
+                .map(|[.., product]: [_; 3]| product);
+            let squares = supply.take(Kind::Squares, 700).map(|[_, square]| square);
+            for made in [triples, squares] {
+                match made {
+                    Ok(column) => assert_eq!(column.len(), 700),
+                    Err(error) => {
+                        assert_eq!(error.to_string(), "the source broke");
+                        failures += 1;
+                    }
+                }
+            }
+        }
+        assert!(failures > 0);
+    }
+}
+
+/// Makes columns of which every word, and every bit, says where it stands in the order of making.
+#[derive(Default)]
+struct Numbered {
+    made: Arc<AtomicUsize>,
+}
+
+/// A bit that differs from its neighbours' often enough.
+fn numbered_bit(at: usize) -> u64 {
+    (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63
+}
+
+impl Source for Numbered {
+    fn make(&mut self, job: &Job) -> Result<Columns> {
+        let Job::Batch { kind, n } = *job else {
+            panic!("batches alone")
+        };
+        let first = self.made.fetch_add(n, Ordering::Relaxed);
+        let word = |at: usize| (0..64).fold(0, |word, i| word | numbered_bit(at + i) << i);
+        let column = |shape| match shape {
+            Shape::Words(_) => (first..first + n).map(|at| at as u64).collect(),
+            Shape::Planes(planes) => (0..planes)
+                .flat_map(|plane| (0..n).step_by(64).map(move |at| word(first + at + plane)))
+                .collect(),
+        };
+        Ok(kind.columns().into_iter().map(column).collect())
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::default()
+    }
+
+    fn guards(&self) -> bool {
+        false
+    }
+
+    fn most_ahead(&self) -> usize {
+        1 << 14
+    }
+}
+
+/// Whatever is asked for in whatever order: the next ones, each once, and exactly as many.
+#[test]
+fn what_is_drawn_follows_what_was_drawn() {
+    let source = Box::new(Numbered::default());
+    let mut supply = Supply::start(source, Patience::default(), false).unwrap();
+    let mut drawn = 0;
+    for round in 0..300 {
+        let n = [1, 32, 64, 1, 63, 1000, 65, 3, 128, 5000][round * round % 10];
+        let [r, bits] = supply.take(Kind::RingWithBits { width: 3 }, n).unwrap();
+        let numbers: Vec<u64> = (drawn..drawn + n).map(|at| at as u64).collect();
+        assert!(r == numbers, "round {round}");
+        for (plane, words) in bits.chunks_exact(words_of(n)).enumerate() {
+            let right = |i| bit_at(words, i) == numbered_bit(drawn + i + plane);
+            assert!((0..n).all(right), "round {round}, plane {plane}");
+        }
+        drawn += n;
+    }
+}
+
+/// Single bits use up single bits.
+#[test]
+fn small_demands_use_little() {
+    let source = Numbered::default();
+    let made = Arc::clone(&source.made);
+    let mut supply = Supply::start(Box::new(source), Patience::default(), false).unwrap();
+    for _ in 0..1000 {
+        supply.bit_triples(1, 1).unwrap();
+    }
+    let made = made.load(Ordering::Relaxed);
+    assert!((1000..4000).contains(&made), "{made} for 1000");
+}
+
+/// Of a source that makes nothing ahead: no more than fills the last word of each kind, and no product for later.
+#[test]
+fn nothing_is_asked_in_vain_of_what_makes_nothing_ahead() {
+    let mut supply =
+        Supply::start(Box::new(Zeros { guards: true }), Patience::default(), true).unwrap();
+    let mut drawn = HashMap::from([(Kind::Triples, 0), (Kind::Selections, 0)]);
+    for n in [1, 64, 100, 3000, 28, 7] {
+        supply.take::<3>(Kind::Triples, n).unwrap();
+        supply.take::<4>(Kind::Selections, 5 * n).unwrap();
+        *drawn.get_mut(&Kind::Triples).unwrap() += n;
+        *drawn.get_mut(&Kind::Selections).unwrap() += 5 * n;
+    }
+    let map = Bilinear::Elementwise { n: 3 };
+    supply
+        .product(&map, Origin::Keep(1), Origin::Fresh)
+        .unwrap();
+    for _ in 0..3 {
+        supply
+            .product(&map, Origin::Kept(1), Origin::Fresh)
+            .unwrap();
+    }
+    let demand = supply.demand().unwrap();
+    let (mut asked, mut products) = (HashMap::new(), 0);
+    for job in demand.jobs() {
+        match job {
+            Job::Batch { kind, n } => *asked.entry(*kind).or_insert(0) += n,
+            Job::Product { .. } => products += 1,
+            Job::Forget { .. } => panic!("nothing was forgotten"),
+        }
+    }
+    assert_eq!(products, 4);
+    assert_eq!(
+        asked,
+        drawn
+            .into_iter()
+            .map(|(kind, n): (Kind, usize)| (kind, n.next_multiple_of(64)))
+            .collect()
+    );
+    assert_eq!(
+        (demand.most_ahead(), demand.version()),
+        (0, super::super::job::GUARDED)
+    );
+}
