@@ -9,7 +9,7 @@ from torch import nn
 
 from models import Attention, Residual, normalised
 from tacit.compile.draft import Draft, is_call, outputs, plain
-from tacit.compile.importers.exported import of_module
+from tacit.compile.importers.exported import of_exported, of_module
 from tacit.compile.passes import PASSES, improve
 from tacit.compile.passes.batch_independent import batch_independent
 from tacit.compile.passes.common_subexpressions import common_subexpressions
@@ -626,6 +626,13 @@ def test_decisions_by_values_are_refused() -> None:
     module = Function(lambda _, x: x if x.sum() > 0 else -x).eval()
     with pytest.raises(MisuseError, match="decides by values"):
         of_module(module, (IMAGES,), {})
+
+
+def test_dynamic_shapes_are_refused() -> None:
+    rows = torch.export.Dim("rows", min=2, max=16)
+    exported = torch.export.export(nn.Linear(2, 2).eval(), (torch.ones(4, 2),), dynamic_shapes=({0: rows},))
+    with pytest.raises(MisuseError, match="exported with dynamic shapes"):
+        of_exported(exported)
 
 
 def test_all_that_is_missing_is_named_at_once() -> None:
