@@ -135,6 +135,10 @@ def width(bits: int, scale: Scale) -> int:
     return bits if scale == WHOLE else min(WORD, max(2, bits + scale.bits - DEFAULT.bits))
 
 
+#: Bits that a comparison has at least whose low ones are dropped.
+LEAST_COMPARED = 4
+
+
 def width_beside(bits: int, most: float) -> int:
     """The width of a comparison of numbers of the default scale and that width with others up to ``most``."""
     return min(WORD, max(bits, 1 + DEFAULT.bits + math.ceil(math.log2(most))) + 1)

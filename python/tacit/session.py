@@ -54,6 +54,8 @@ class Session:
         #: Where what is rectified is guarded: at which width, and how many bits above it but for two may be
         #: reached. All else is compared at the width above.
         self.guard: tuple[int, int] | None = None
+        #: Low bits of fractions at the session's scale that a ReLU's comparison does not look at.
+        self.dropped = 0
         #: Of functions that take another series than the usual one its key; see ``approximation.fits``.
         self.fits: Mapping[str, str] = {}
         self.modules = RunningModules()
@@ -109,6 +111,15 @@ class Session:
             yield
         finally:
             self.guard = previous
+
+    @contextmanager
+    def dropping(self, bits: int) -> Iterator[None]:
+        """Within it, a ReLU does not look at so many low bits of fractions at the session's scale."""
+        previous, self.dropped = self.dropped, bits
+        try:
+            yield
+        finally:
+            self.dropped = previous
 
     @property
     def threat_model(self) -> str:

@@ -67,6 +67,8 @@ class Comparison(NamedTuple):
     """0 where the width is proved: all words are below 2^(width − 1). Else a guard holds them against it, by
     so many bits above all but two, which is how far they can reach; what is below 2^(width − 3) passes. Where
     a session has no guards, 64 bits are compared then."""
+    dropped: int = 0
+    """Low bits that are not looked at: what is not negative and below 2^dropped may become zero."""
 
 
 class Matrices(NamedTuple):
@@ -354,10 +356,10 @@ def relu(session: Session, x: Parts, compared: Comparison | int) -> Parts:
     """max(x, 0), for numbers of that many bits."""
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
-        width, reach = _comparison(compared)
+        width, reach, dropped = _comparison(compared)
         if not reach:
             _check_compared(session, x, width - 1)
-        session.core.relu(_arrays(x), width, arrays, reach)
+        session.core.relu(_arrays(x), width, arrays, reach, dropped)
     return out
 
 
@@ -366,7 +368,7 @@ def maximum(session: Session, x: Parts, y: Parts, compared: Comparison | int) ->
     """The greater of x and y, of equal shapes, whose difference has at most that many bits."""
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
-        width, reach = _comparison(compared)
+        width, reach, _ = _comparison(compared)
         if session.is_plain and not reach:
             ranges.check_difference(session, x[0], y[0], width)
         session.core.maximum(_arrays(x), _arrays(y), width, arrays, reach)

@@ -57,6 +57,20 @@ def test_a_program_is_inspected(folder: Path) -> None:
     assert {step["operator"] for step in found["steps"]} >= {"conv2d", "tacit.rectified_affine", "linear"}
 
 
+def test_a_tolerance_is_shown_by_layer(folder: Path) -> None:
+    source = f"{folder}/model.py:build"
+    ended = tacit("compile", source, "--tolerance", 0.01, "-o", folder / "loose.tacit")
+    assert ended.returncode == 0, ended.stderr
+    assert "ReLUs drop low bits" in ended.stderr
+    shown = tacit("inspect", folder / "loose.tacit").stdout
+    assert re.search(
+        r"rectified_affine .*without the lowest 9 bits: below 0\.0078125 it may become zero", shown
+    )
+    refused = tacit("compile", source, "--tolerance", -1, "-o", folder / "loose.tacit")
+    assert refused.returncode == 1
+    assert "a tolerance is a number above 0, not -1.0" in refused.stderr
+
+
 @pytest.mark.parametrize("setting", [["--protocol", "additive", "--source", "dealer"], ["--parties", 3]])
 def test_a_program_is_tried(folder: Path, setting: list[object]) -> None:
     ended = tacit(

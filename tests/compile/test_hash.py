@@ -1,6 +1,7 @@
 """One model is one program, byte for byte: under any Python, and whatever the order of hashes is."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
 
 #: Of the program of that file. It is another when passes, or the format, do something else; under another
 #: version of Python, or on another machine, it is the same.
-HASH = "2925ea484047bb711341e735307087ecd71b6a15507c0cff5482dab27a2ee8ad"
+HASH = "4fda41ff6ca1c5ed972f8074e788ce13220e373e3b291765852d2ac121f882d5"
 
 #: With branches, normalisations, pooling and public constants.
 MODELS = ("residual",)
@@ -31,11 +32,12 @@ for name in sys.argv[1:]:
 
 
 def test_the_hash_of_a_program_is_one_everywhere() -> None:
-    program, _ = tacit.compile(EXACT, calibrate=IMAGES, margin=2.0)
+    program, _ = tacit.compile(EXACT, calibrate=IMAGES, margin=2.0, tolerance=2.0**-4)
     # All that a program can say is in it.
     text = program.text.decode()
     assert '"guard":[' in text
     assert '"interval":[' in text
+    assert re.search('"dropped":[1-9]', text)
     assert program.digest == HASH
 
 

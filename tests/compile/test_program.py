@@ -67,7 +67,7 @@ def rectified(content: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(version=2), "version 2 of programs, this tacit reads 3"),
+        (lambda c: c.update(version=3), "version 3 of programs, this tacit reads 4"),
         (lambda c: c.update(format="other"), "no compiled program"),
         (lambda c: c.update(more=1), "make a program"),
         (lambda c: c.update(scale=31), "make a program"),
@@ -97,6 +97,14 @@ def rectified(content: Any) -> Any:
         (lambda c: (rectified(c).update(guard=[12, 8]), c.update(scale=7)), "guards"),
         (lambda c: c["nodes"][0].update(guard=[24, 0]), "guards"),
         (lambda c: c["nodes"][0].update(guard=[24, 8]), "guards"),
+        *(
+            (lambda c, bits=bits: rectified(c).update(dropped=bits), "drops .* low bits")
+            for bits in (-1, 64, 1 << 70, 1.0, True, "3", None, [3])
+        ),
+        (lambda c: rectified(c).update(width=12, guard=None, dropped=9), "drops 9 low bits"),
+        (lambda c: rectified(c).update(width=None, guard=[16, 0], dropped=13), "drops 13 low bits"),
+        (lambda c: c["nodes"][0].update(dropped=1), "drops 1 low bits"),
+        (lambda c: rectified(c).pop("dropped"), "its arguments"),
         (lambda c: rectified(c).update(fits={"gelu": "degree 4"}), "is no function"),
         (lambda c: rectified(c).pop("fits"), "its arguments"),
         (lambda c: rectified(c)["arguments"][4].pop(), "7 numbers"),

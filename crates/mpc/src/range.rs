@@ -9,6 +9,14 @@
 //! Modulo 2^g, where g is the *reach*, the same holds as long as |x + 2^(b−1)| < 2^b·(2^g − 2): nothing else that can
 //! be reached falls on −1, 0 or 1 there. As h and h + 1 are not both even, h(h + 1) = 0 mod 2^g says just that.
 //!
+//! **Low bits.** A comparison that only rectifies may leave k low bits out ([`Compared::dropping`]): each summand of x
+//! is shifted by k locally, and the adder, which is the same one, gets w − k bits. The carry of what is dropped is
+//! lost: of two summands the sum is ⌊x / 2^k⌋ or one less, so what is negative is found negative, and of the others
+//! only what lies in [0, 2^k) may be found so as well. Of n summands up to n − 1 carries are lost, so these drop
+//! k − ⌈log2(n − 1)⌉ bits, and the same holds: (n − 1)·2^(k − ⌈log2(n − 1)⌉) ≤ 2^k. A guard needs none of these bits,
+//! as it looks at those from w − 2 on. Secrecy is that of the comparison of fewer bits; which numbers below 2^k
+//! are lost depends on the summands, as the rounding of a truncation does.
+//!
 //! **Sums.** Of h(h + 1) each party has a summand modulo 2^g. Random sums of them, [`SUMS`] for each comparison of
 //! many numbers, with public coins for their factors 0 and 1, stay with the parties ([`Tally`]): a number out of
 //! range makes each sum nonzero with probability one half at least, so all are zero by chance with 2^−48 at most.
@@ -31,7 +39,11 @@ pub const SUMS: usize = 48;
 pub struct Compared {
     width: usize,
     reach: Option<u32>,
+    dropped: u32,
 }
+
+/// Bits that are left at least where low ones are dropped: those that a guarded comparison has.
+const LEFT: u32 = 4;
 
 impl Compared {
     /// In that many bits, sign included, which are known to be enough: |x| < 2^(width−1).
@@ -44,7 +56,11 @@ impl Compared {
             (2..=64).contains(&width),
             "a comparison has a width of 2 to 64 bits, not {width}"
         );
-        Self { width, reach: None }
+        Self {
+            width,
+            reach: None,
+            dropped: 0,
+        }
     }
 
     /// In that many bits, where a guard sees whether they were enough. Numbers of |x| < 2^(width−3) pass. The reach
@@ -61,7 +77,23 @@ impl Compared {
         Ok(Self {
             width,
             reach: Some(reach),
+            dropped: 0,
         })
+    }
+
+    /// The same without so many low bits: a number from 0 and below 2^dropped may be found negative, no other is found
+    /// wrongly, and what is proved is that |x| ≤ 2^(width−1) − 2^dropped.
+    ///
+    /// # Errors
+    /// `Misuse` unless four bits are left.
+    pub fn dropping(self, dropped: u32) -> Result<Self> {
+        if dropped > self.width as u32 - LEFT.min(self.width as u32) {
+            return Err(Error::misuse(format!(
+                "a comparison of {} bits drops {LEFT} less at most, not {dropped}",
+                self.width
+            )));
+        }
+        Ok(Self { dropped, ..self })
     }
 
     /// Bits.
@@ -75,18 +107,48 @@ impl Compared {
         if there_are || self.reach.is_none() {
             self
         } else {
-            Self::proved(64)
+            Self {
+                dropped: self.dropped,
+                ..Self::proved(64)
+            }
         }
     }
 
-    /// How what is truncated by so many bits is compared beside that, and how many low bits of its summands are dropped
-    /// before: in all 64 bits, where too few would be left.
-    pub(crate) fn beside(self, dropped: u32) -> (Self, u32) {
-        if self.width + dropped as usize <= 64 {
-            (self, dropped)
-        } else {
-            (Self::proved(64), 0)
+    /// How the sum of so many shifted summands is compared, and by how many bits these are shifted: where it is
+    /// truncated beside that, by those too. Where too few bits would be left for the width, all that are left are
+    /// compared, without a guard, and none are shifted out unless low ones of the result are dropped.
+    pub(crate) fn of_summands(self, summands: usize, truncated: u32) -> (Self, u32) {
+        let carries = summands as u64 - 1;
+        let dropped = self
+            .dropped
+            .saturating_sub(carries.next_power_of_two().ilog2());
+        let (width, room) = (self.width as u32, 64 - truncated);
+        if width <= room {
+            let looked_at = Self {
+                width: (width - dropped) as usize,
+                dropped: 0,
+                ..self
+            };
+            return (looked_at, truncated + dropped);
         }
+        match dropped.min(room.saturating_sub(LEFT)) {
+            0 => (Self::proved(64), 0),
+            dropped => (Self::proved((room - dropped) as usize), truncated + dropped),
+        }
+    }
+
+    /// What all parties must say alike of a comparison of summands that are shifted so.
+    pub(crate) fn parameters(&self, shifted: u32) -> [u64; 3] {
+        let reach = self.reach(64 - shifted as usize);
+        [
+            self.width as u64,
+            reach.map_or(0, u64::from),
+            shifted.into(),
+        ]
+    }
+
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.reach.is_some()
     }
 
     /// Bits above width − 2 that a guard looks at in words of `bits` bits, if there is one. As many as there are see

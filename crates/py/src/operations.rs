@@ -261,7 +261,7 @@ impl Session {
         py.detach(|| self.inner.has_guards()).map_err(raise)
     }
 
-    #[pyo3(signature = (x, width, out, reach=0))]
+    #[pyo3(signature = (x, width, out, reach=0, dropped=0))]
     fn relu(
         &self,
         py: Python<'_>,
@@ -269,8 +269,9 @@ impl Session {
         width: usize,
         out: Vec<Words>,
         reach: u32,
+        dropped: u32,
     ) -> PyResult<()> {
-        let compared = comparison(width, reach).map_err(raise)?;
+        let compared = comparison(width, reach, dropped).map_err(raise)?;
         let n = length("the output", &out)?;
         let operation = self.operation().words("the input", &x, n)?;
         operation.into_guarded_words(py, out, n, |protocol, operands, out| {
@@ -288,7 +289,7 @@ impl Session {
         out: Vec<Words>,
         reach: u32,
     ) -> PyResult<()> {
-        let compared = comparison(width, reach).map_err(raise)?;
+        let compared = comparison(width, reach, 0).map_err(raise)?;
         let n = length("the output", &out)?;
         let operation = self.operation().words("the input", &x, n)?;
         let operation = operation.words("the input", &y, n)?;
@@ -304,7 +305,7 @@ impl Session {
     }
 
     /// The sum of bilinear maps and an addend, truncated once; then max(0, ·) of it where a comparison is given, as its
-    /// width and its reach.
+    /// width, its reach, and the low bits that it drops.
     #[pyo3(signature = (terms, addend, out, truncate, rectified=None))]
     fn affine(
         &self,
@@ -313,12 +314,12 @@ impl Session {
         addend: Option<Vec<Words>>,
         out: Vec<Words>,
         truncate: u32,
-        rectified: Option<(usize, u32)>,
+        rectified: Option<(usize, u32, u32)>,
     ) -> PyResult<()> {
         let n = length("the output", &out)?;
         let shift = truncation(truncate).map_err(raise)?;
         let shift = shift.ok_or_else(|| misuse("an affine map is truncated"))?;
-        let compared = rectified.map(|(width, reach)| comparison(width, reach));
+        let compared = rectified.map(|(width, reach, dropped)| comparison(width, reach, dropped));
         let compared = compared.transpose().map_err(raise)?;
         let mut operation = self.operation();
         let mut maps = Vec::with_capacity(terms.len());

@@ -15,15 +15,16 @@ pub fn comparison_width(width: usize) -> Result<usize> {
     )))
 }
 
-/// A comparison of that many bits, guarded where it has a reach.
+/// A comparison of that many bits, guarded where it has a reach, and without so many low bits.
 ///
 /// # Errors
-/// As [`comparison_width`] and [`Compared::guarded`].
-pub fn comparison(width: usize, reach: u32) -> Result<Compared> {
-    match reach {
-        0 => Ok(Compared::proved(comparison_width(width)?)),
-        _ => Compared::guarded(width, reach),
-    }
+/// As [`comparison_width`], [`Compared::guarded`] and [`Compared::dropping`].
+pub fn comparison(width: usize, reach: u32, dropped: u32) -> Result<Compared> {
+    let compared = match reach {
+        0 => Compared::proved(comparison_width(width)?),
+        _ => Compared::guarded(width, reach)?,
+    };
+    compared.dropping(dropped)
 }
 
 /// The truncation that drops so many bits, checked; of 0 there is none.

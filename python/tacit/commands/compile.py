@@ -60,6 +60,14 @@ def add(commands: Any) -> None:
         "exact as without compiling",
     )
     parser.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="T",
+        help="what a ReLU may err by, in units of the model's numbers: its comparison looks at no bits below "
+        "that, and a positive number below it may become zero; other comparisons look at all, as do ReLUs "
+        "without it",
+    )
+    parser.add_argument(
         "--shape",
         action="append",
         default=[],
@@ -92,6 +100,7 @@ def run(parsed: argparse.Namespace) -> None:
         widths=parsed.widths,
         **({} if parsed.margin is None else {"margin": parsed.margin}),
         error_budget=parsed.error_budget,
+        tolerance=parsed.tolerance,
         shapes=shapes,
         secret=parsed.secret,
         progress=lambda what: print(f"tacit: {what} ...", file=sys.stderr),

@@ -35,6 +35,10 @@ RECTIFYING = (
     torch.ops.tacit.rectified_max_pool2d.default,
 )
 
+#: ReLUs: of their comparisons alone low bits may be dropped, by a tolerance. Those of a pooling are not among
+#: them, as one loser after another would err, and no comparison with another number than zero.
+DROPPING = (aten.relu.default, torch.ops.tacit.rectified_affine.default)
+
 #: Operators that are nothing but comparisons of their operands with each other, with zero and with public
 #: numbers, and choices.
 COMPARING = (*RECTIFYING, aten.argmax.default)

@@ -16,6 +16,7 @@ from tacit.compile.passes import improve
 from tacit.compile.passes.assign_scales import Data, assign_scales
 from tacit.compile.passes.assign_widths import assign_widths
 from tacit.compile.passes.choose_approximations import MOST_BUDGET, choose_approximations
+from tacit.compile.passes.drop_low_bits import drop_low_bits
 from tacit.compile.passes.fold_normalisation import as_eager
 from tacit.compile.passes.merge_factors import truncations
 from tacit.compile.program import Program
@@ -46,6 +47,7 @@ def compile(  # noqa: A001
     widths: str = PROVED,
     margin: float | None = None,
     error_budget: float | None = None,
+    tolerance: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     secret: Collection[str] = (),
     progress: Progress = lambda _: None,
@@ -74,6 +76,8 @@ def compile(  # noqa: A001
         error_budget: what GELU, SiLU, sigmoid, tanh, erf, softplus, exp, log, softmax, reciprocals and roots
             may be off by, relative where they are above 1, at most 2^−6: each has the cheapest series that is
             no worse. Without it they are as exact as usually, and cheaper only where that is proved.
+        tolerance: what a ReLU may err by: its comparison, and that of no other operator, looks at no bits
+            below it, and a positive number below it may become zero. Without it all bits are looked at.
         shapes: of inputs of a file that leaves them open, by name.
         secret: names of numbers of an ONNX file that have no dimension and were learned, such as a
             temperature. Others are public, as those of a formula are; ``progress`` is told which.
@@ -91,6 +95,8 @@ def compile(  # noqa: A001
         raise MisuseError(f"the margin of guards is 1 to {MOST_MARGIN:g}, not {margin!r}")
     if error_budget is not None and not 0 <= error_budget <= MOST_BUDGET:
         raise MisuseError(f"an error budget is 0 to {MOST_BUDGET:g}, not {error_budget!r}")
+    if tolerance is not None and not 0 < tolerance < math.inf:
+        raise MisuseError(f"a tolerance is a number above 0, not {tolerance!r}")
     if labels is not None and calibrate is None:
         raise MisuseError("labels belong to calibration data, of which there are none")
     progress("reading the model")
@@ -115,6 +121,9 @@ def compile(  # noqa: A001
     choose(draft)
     seen = None if given is None else observed(draft, given)
     assign_widths(draft, seen, margin, uniform=widths == UNIFORM)
+    if tolerance is not None:
+        dropped = drop_low_bits(draft, tolerance, uniform=widths == UNIFORM)
+        progress(f"{sum(map(bool, dropped))} ReLUs drop low bits, of {len(dropped)} that could")
     program = Program.of(draft)
     model_before = Program.of(before)
     return program, Weights(of_draft(draft), program.digest, model_before, of_draft(before))

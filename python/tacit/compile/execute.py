@@ -180,8 +180,8 @@ class _Widths(NamedTuple):
 
 @contextmanager
 def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
-    """What an operator runs in: its layer's name, the width that was proved for it, or is guarded, and the
-    series that were chosen for it."""
+    """What an operator runs in: its layer's name, the width that was proved for it, or is guarded, the
+    low bits that it drops, and the series that were chosen for it."""
     with ExitStack() as stack:
         stack.enter_context(_layer(current, node.meta.get("layer") or node.name))
         width, guard = node.meta.get("width"), node.meta.get("guard")
@@ -190,6 +190,8 @@ def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
             stack.enter_context(held)
         elif width is not None and widths.proved:
             stack.enter_context(current.at_width(width))
+        if dropped := node.meta.get("dropped"):
+            stack.enter_context(current.dropping(dropped))
         fits = node.meta.get("fits") or {}
         # One that holds between some numbers alone does where these are proved, as for widths.
         if fits and (widths.proved or all(each.is_everywhere for each in fits_of(fits).values())):

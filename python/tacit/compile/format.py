@@ -17,14 +17,14 @@ from torch import fx
 from tacit import fixed
 from tacit.compile.allowed import PLACES, by_name, name_of
 from tacit.compile.approximating import Choice, functions_of, looks_at_sides
-from tacit.compile.comparing import COMPARING, RECTIFYING, Guard
+from tacit.compile.comparing import COMPARING, DROPPING, RECTIFYING, Guard
 from tacit.errors import MisuseError
 from tacit.fixed import Scale
 from tacit.operators.approximation.fits import FITS, USUAL
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: What a file says that it is, and in which form.
-FORMAT, VERSION = "tacit-program", 3
+FORMAT, VERSION = "tacit-program", 4
 
 #: Bytes of a file, and nodes of a program, at most.
 MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16
@@ -142,6 +142,7 @@ def node_text(node: fx.Node) -> dict[str, Any]:
         "interval": list(node.meta["interval"]) if node.meta.get("interval") else None,
         "width": node.meta.get("width"),
         "guard": list(node.meta["guard"]) if node.meta.get("guard") else None,
+        "dropped": node.meta.get("dropped") or 0,
         "fits": dict(node.meta.get("fits") or {}),
     }
 
@@ -179,6 +180,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
             "interval": interval,
             "width": width,
             "guard": guard,
+            "dropped": dropped,
             "fits": fits,
             **rest,
         } if not rest and name.isidentifier() and name.isascii() and name not in nodes:
@@ -200,6 +202,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
     node.meta["fits"] = _fits_of(node, fits)
     if width is not None and not ((target in COMPARING or looks_at_sides(node)) and _is_width(width)):
         raise MisuseError(f"{name} compares {width!r} bits")
+    node.meta["dropped"] = _dropped_of(node, dropped, scale)
     return node
 
 
@@ -223,6 +226,20 @@ def _guard_of(name: str, target: Any, entry: Any, scale: Scale) -> Guard | None:
             if target in RECTIFYING and own >= LEAST_GUARDED and 2 <= reach <= fixed.WORD - (own - 2):
                 return guard
     raise MisuseError(f"{name} guards {entry!r}")
+
+
+def _dropped_of(node: fx.Node, entry: Any, scale: Scale) -> int:
+    """Low bits that a ReLU does not look at: of each of its widths some are left.
+
+    Raises:
+        MisuseError: there are none left, or it is no ReLU.
+    """
+    if type(entry) is int and entry >= 0:
+        widths = [node.meta["width"] or fixed.WORD, *(node.meta["guard"] or ())[:1]]
+        left = min(fixed.width(width, scale) for width in widths) - entry
+        if entry == 0 or (node.target in DROPPING and left >= fixed.LEAST_COMPARED):
+            return entry
+    raise MisuseError(f"{node.name} drops {entry!r} low bits")
 
 
 def _fits_of(node: fx.Node, entry: Any) -> Choice:

@@ -39,6 +39,10 @@ class Step:
     """The same where the protocol has guards, if it differs."""
     guarded: str
     """Why that one is."""
+    dropped: int
+    """Low bits that a ReLU does not look at."""
+    tolerance: float | None
+    """It errs by less than that, where it drops some: a positive number below it may become zero."""
     fits: dict[str, str]
     """Of functions the series that were chosen instead of the usual ones."""
     error: float | None
@@ -86,15 +90,15 @@ def inspect(program: Program, costs: list[Cost]) -> Inspection:
         for each in program.inputs.values()
     ]
     weights = sum(torch.Size(weight.shape).numel() for weight in program.weights.values())
-    steps = [_step(node) for node in program.graph.nodes if is_call(node)]
+    steps = [_step(node, program.scale) for node in program.graph.nodes if is_call(node)]
     scales = {name: weight.bits for name, weight in program.weights.items()}
     return Inspection(program.digest, program.scale, inputs, weights, scales, steps, costs)
 
 
-def _step(node: fx.Node) -> Step:
+def _step(node: fx.Node, scale: int) -> Step:
     value, interval, width = node.meta["value"], node.meta.get("interval"), node.meta.get("width")
     compares, guard = node.target in COMPARING or looks_at_sides(node), node.meta.get("guard")
-    why = ""
+    dropped, why = node.meta.get("dropped") or 0, ""
     if compares:
         why = "64 bits hold every number in range"
         if width is not None:
@@ -109,6 +113,8 @@ def _step(node: fx.Node) -> Step:
         why,
         guard,
         _guarded(guard),
+        dropped,
+        2.0 ** (dropped - scale) if dropped else None,
         dict(node.meta.get("fits") or {}),
         error_of(node, node.meta.get("fits") or {}) if functions_of(node) else None,
     )
@@ -119,6 +125,13 @@ def _approximated(step: Step) -> str:
         return ""
     series = "; ".join(f"{function} by a series of {key}" for function, key in sorted(step.fits.items()))
     return f"off by 2^{math.log2(step.error):.1f} at most" + (f": {series}" if series else "")
+
+
+def _tolerated(step: Step) -> str:
+    if step.tolerance is None:
+        return ""
+    bits = "bit" if step.dropped == 1 else "bits"
+    return f"without the lowest {step.dropped} {bits}: below {step.tolerance:g} it may become zero"
 
 
 def _guarded(guard: Guard | None) -> str:
@@ -144,7 +157,7 @@ def _lines(found: Inspection) -> list[str]:
                 shape,
                 between,
                 str(step.width or ""),
-                "; ".join(filter(None, (step.why, step.guarded, _approximated(step)))),
+                "; ".join(filter(None, (step.why, step.guarded, _tolerated(step), _approximated(step)))),
             )
         )
     widths = [max(len(row[at]) for row in rows) for at in range(5)]

@@ -214,7 +214,7 @@ class _Reader:
         node = self._graph.placeholder(name)
         if node.name != name:
             raise MisuseError(f"{name[:80]!r} cannot be the name of a node")
-        node.meta = {"layer": "", "interval": None, "width": None, "guard": None, "fits": {}}
+        node.meta = {"layer": "", "interval": None, "width": None, "guard": None, "dropped": 0, "fits": {}}
         self._nodes[name], self._given[name] = node, Value(shape, dtype)
         return name
 

@@ -19,7 +19,7 @@ from tacit.operators.operands import (
     compared,
     is_loose,
     lifted,
-    rectified,
+    rectified_to_zero,
     rescaled,
     result_dtype,
     session_of,
@@ -72,7 +72,7 @@ def positive_of(result: Any) -> SecretTensor | None:
 
 def _maximum_with_zero(x: SecretTensor) -> SecretTensor:
     x = as_words(x)
-    return x.like(shares.relu(x._session, x._parts, rectified(x._session, x._scale)))
+    return x.like(shares.relu(x._session, x._parts, rectified_to_zero(x._session, x._scale)))
 
 
 def _with_bits(x: SecretTensor) -> tuple[SecretTensor, Parts]:

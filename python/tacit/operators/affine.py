@@ -11,7 +11,7 @@ from tacit import shares
 from tacit.fixed import Scale
 from tacit.operators import own
 from tacit.operators.convolution import geometry_of
-from tacit.operators.operands import as_factors, lifted, operand_scale, rectified, rescaled
+from tacit.operators.operands import as_factors, lifted, operand_scale, rectified_to_zero, rescaled
 from tacit.operators.scales import of_affine
 from tacit.operators.table import implements
 from tacit.shares import Matrices, Parts, Term
@@ -68,7 +68,7 @@ def _fused(
         addend = parts if addend is None else shares.add(addend, parts)
     if addend is not None:
         addend = tuple(part.expand(product.shape) for part in addend)
-    comparison = rectified(session, scale) if is_rectified else None
+    comparison = rectified_to_zero(session, scale) if is_rectified else None
     result = shares.affine(session, product.terms, addend, product.shape, drop, comparison)
     return x[0].like(product.given(result), scale)
 

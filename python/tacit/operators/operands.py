@@ -281,6 +281,15 @@ def rectified(session: Session, scale: Scale) -> Comparison:
     return Comparison(fixed.width(bits, scale), reach)
 
 
+def rectified_to_zero(session: Session, scale: Scale) -> Comparison:
+    """The same of a ReLU, which alone may drop low bits of fractions: as many as leave four."""
+    comparison = rectified(session, scale)
+    if not session.dropped or scale == fixed.WHOLE:
+        return comparison
+    dropped = session.dropped + scale.bits - session.scale.bits
+    return comparison._replace(dropped=max(0, min(dropped, comparison.width - fixed.LEAST_COMPARED)))
+
+
 def beside(session: Session, most: float) -> AbstractContextManager[None]:
     """Within it, fractions that the session's comparison width holds are compared rightly with an operator's
     own numbers up to ``most``, which nobody promised anything about: a bit more than the greater of both."""

@@ -5,7 +5,8 @@
 //! into position w − 1. As c is public, generate and propagate bits of groups of four positions are linear
 //! in the monomials of r's bits ([`crate::leaves`]), which the source shares beside r: they cost nothing
 //! now. A carry tree over the groups does the rest: 1 + ⌈log2 ⌈(w−1)/4⌉⌉ rounds, where a tree over single
-//! bits (Escudero+ 2020, section 4) has two more and twice the bits.
+//! bits (Escudero+ 2020, section 4) has two more and twice the bits. Without k low bits
+//! ([`crate::Compared::dropping`]) every party shifts its share, and the same is done with w − k bits.
 //!
 //! **Zero** of x mod 2^w: x = c + r is zero exactly when all r_i ⊕ ¬(−c)_i are one, with ¬(−c) = c − 1:
 //! propagate bits joined by AND, 1 + ⌈log2 ⌈w/4⌉⌉ rounds.
@@ -18,16 +19,20 @@ use super::inputs::Low;
 use crate::correlations::once::Column;
 use crate::leaves::{Leaves, Wanted};
 use crate::tree::{conjunction, top_carry};
-use crate::{Bits, Result};
+use crate::{Bits, Compared, Result};
+use std::borrow::Cow;
 
 impl Additive {
-    pub(super) fn sign_bit(&mut self, x: &[u64], width: usize) -> Result<Bits> {
-        assert!(
-            (2..=64).contains(&width),
-            "a comparison has a width of 2 to 64 bits, not {width}"
-        );
-        self.channel.begin_of("sign", x.len(), &[width as u64]);
-        let leaves = self.leaves(Wanted::Carry, x, width, 0)?;
+    /// Of shares that lose their lowest bits, each by itself.
+    pub(super) fn sign_bit(&mut self, x: &[u64], compared: Compared, dropped: u32) -> Result<Bits> {
+        let width = compared.width();
+        self.channel
+            .begin_of("sign", x.len(), &[width as u64, dropped.into()]);
+        let x = match dropped {
+            0 => Cow::Borrowed(x),
+            _ => Cow::Owned(x.iter().map(|x| x >> dropped).collect()),
+        };
+        let leaves = self.leaves(Wanted::Carry, &x, width, 0)?;
         self.sign_of_leaves(&leaves)
     }
 

@@ -70,14 +70,16 @@ pub fn of(operation: Operation, parties: u64, guards: bool) -> Cost {
             if parties > 2 {
                 return sum + of(Operation::Rectify { n, compared }, parties, guards);
             }
-            let width = compared.with_guards(guards).beside(shift.bits()).0.width() as u64;
+            let (compared, _) = compared.with_guards(guards).of_summands(2, shift.bits());
+            let width = compared.width() as u64;
             let mut sign = of(Operation::Sign { n, width }, parties, guards);
             // It begins beside the truncation.
             sign.rounds -= 1;
             sum + sign + of(Operation::BitMultiply { n }, parties, guards)
         }
         Operation::Rectify { n, compared } => {
-            let width = compared.with_guards(guards).width() as u64;
+            let compared = compared.with_guards(guards);
+            let width = compared.of_summands(as_size(parties), 0).0.width() as u64;
             of(Operation::Sign { n, width }, parties, guards)
                 + of(Operation::BitMultiply { n }, parties, guards)
         }
@@ -118,6 +120,6 @@ fn zeros(words: u64, width: u64, n: u64, links: u64) -> Cost {
     }
 }
 
-fn as_size(width: u64) -> usize {
-    usize::try_from(width).expect("a width of at most 64")
+fn as_size(number: u64) -> usize {
+    usize::try_from(number).expect("a width of at most 64, or a number of parties")
 }

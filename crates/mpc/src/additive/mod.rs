@@ -293,7 +293,7 @@ impl Protocol for Additive {
     }
 
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        self.sign_bit(only(x), width)
+        self.sign_bit(only(x), Compared::proved(width), 0)
     }
 
     fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {

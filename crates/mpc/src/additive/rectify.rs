@@ -9,7 +9,8 @@
 //! what is negative is found negative, and only what lies in [0, 2^f) may be found so as well: it becomes 0, where the
 //! truncation has 0 or 1. Where w + f > 64, all 64 bits of z are compared, exactly and without a guard, as
 //! |z| < 2^62 is required of whatever is truncated. A guard looks at the truncated number, at most two from the one
-//! that is compared: it says |x| < 1.5·2^(w−2), and a guarded width is 4 at least.
+//! that is compared: it says |x| < 1.5·2^(w−2), and a guarded width is 4 at least. Where k low bits of the result may
+//! be dropped as well ([`Compared::dropping`]), both shares are shifted by f + k, whatever w is.
 //!
 //! **Rounds and bits:** those of the sign, and 1 round, 65 bits; of an affine map between two parties, a round less.
 //!
@@ -30,7 +31,8 @@ impl Additive {
         out: &mut [u64],
     ) -> Result<Option<Tally>> {
         let compared = compared.with_guards(self.supply.guards());
-        let negative = self.sign_bit(x, compared.width())?;
+        let (looked_at, dropped) = compared.of_summands(self.channel.parties(), 0);
+        let negative = self.sign_bit(x, looked_at, dropped)?;
         let guard = Guard::of(compared);
         let parameters = guard.map_or([0; 2], |guard| [guard.below, guard.reach].map(u64::from));
         self.channel.begin_of("bit product", x.len(), &parameters);
@@ -46,14 +48,14 @@ impl Additive {
         compared: Compared,
         out: &mut [u64],
     ) -> Result<Option<Tally>> {
-        let (compared, dropped) = compared
-            .with_guards(self.supply.guards())
-            .beside(sum.shift.bits());
-        let guard = Guard::of(compared);
+        let compared = compared.with_guards(self.supply.guards());
+        let (looked_at, dropped) = compared.of_summands(2, sum.shift.bits());
+        let guard = Guard::of(compared).filter(|_| looked_at.is_guarded());
         let mut parameters = sum.parameters();
         parameters.extend([
-            compared.width() as u64,
+            looked_at.width() as u64,
             guard.map_or(0, |guard| guard.reach.into()),
+            dropped.into(),
         ]);
         self.channel.begin_of(sum.name(), out.len(), &parameters);
         if out.is_empty() {
@@ -62,7 +64,7 @@ impl Additive {
         let z = self.summed(sum)?;
         let truncation = self.begin_between_two(&z, sum.shift.bits())?;
         let shifted: Vec<u64> = z.iter().map(|z| z >> dropped).collect();
-        let leaves = self.begin_leaves(Wanted::Carry, &shifted, compared.width())?;
+        let leaves = self.begin_leaves(Wanted::Carry, &shifted, looked_at.width())?;
         drop(shifted);
         self.0.round()?;
         let mut x = vec![0; z.len()];

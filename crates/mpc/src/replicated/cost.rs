@@ -54,7 +54,7 @@ pub fn of(operation: Operation) -> Cost {
             shift,
             compared,
         } => {
-            let (compared, dropped) = compared.beside(shift.bits());
+            let (compared, dropped) = compared.of_summands(2, shift.bits());
             let sum = of(Operation::Affine {
                 left,
                 right,
@@ -67,7 +67,8 @@ pub fn of(operation: Operation) -> Cost {
             sum + sign + of(Operation::BitMultiply { n })
         }
         Operation::Rectify { n, compared } => {
-            of_sign(n, compared, 64) + of(Operation::BitMultiply { n })
+            let (compared, dropped) = compared.of_summands(2, 0);
+            of_sign(n, compared, 64 - dropped as usize) + of(Operation::BitMultiply { n })
         }
         Operation::InRange { n } => {
             let shared = Cost {

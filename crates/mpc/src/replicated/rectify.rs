@@ -7,7 +7,8 @@
 //! (s ≫ f) + (t ≫ f) mod 2^w, which is ⌊z / 2^f⌋ or one less, as the carry of the dropped bits is left out. So what
 //! is negative is found negative, and only what lies in [0, 2^f) may be found so as well: it becomes 0, where the
 //! truncation has 0 or 1. Where w + f > 64, all 64 bits of z are compared, exactly and without a guard, as
-//! |z| < 2^62 is required of whatever is truncated.
+//! |z| < 2^62 is required of whatever is truncated. Where k low bits of the result may be dropped as well
+//! ([`Compared::dropping`]), s and t are shifted by f + k, whatever w is.
 //!
 //! **Adversary:** semi-honest, one party. **Rounds:** those of the sign, and 2; of an affine map no more. **Bits:**
 //! those of the affine map, of the sign, of its guard, and 256.
@@ -41,10 +42,9 @@ impl Replicated {
         [first, second]: PairMut,
     ) -> Result<Option<Tally>> {
         let n = sum.elements();
-        let (compared, dropped) = compared.beside(sum.shift.bits());
+        let (compared, dropped) = compared.of_summands(2, sum.shift.bits());
         let mut parameters = sum.parameters();
-        let reach = compared.reach(64 - dropped as usize);
-        parameters.extend([compared.width() as u64, reach.map_or(0, u64::from)]);
+        parameters.extend(compared.parameters(dropped));
         self.channel.begin_of(sum.name(), n, &parameters);
         let mut sign = self.begun(n, compared, dropped);
         let mut truncated = [(); 2].map(|()| self.channel.memory(n));

@@ -4,7 +4,8 @@
 //! costs what the value needs. With s = x0 + x1 and t = x2 mod 2^w, the sign is
 //! s_{w−1} ⊕ t_{w−1} ⊕ carry into position w − 1. Groups of four positions give their generate and
 //! propagate bits ([`crate::leaves`]); a carry *tree* joins neighbours, g = g_hi ⊕ p_hi g_lo and
-//! p = p_hi p_lo. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder.
+//! p = p_hi p_lo. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder. Without k low bits
+//! ([`crate::Compared::dropping`]) the same is done with s ≫ k, t ≫ k and w − k.
 //!
 //! **Zero** of x mod 2^w: x = 0 exactly when s = −t, that is when s_i ⊕ ¬(−t)_i is one for all i: the
 //! propagate bits of s and ¬(−t) = t − 1, joined by AND.
@@ -94,12 +95,12 @@ impl Replicated {
         x: Pair,
         compared: Compared,
     ) -> Result<(Bits, Option<Tally>)> {
-        let (n, width) = (x[0].len(), compared.width());
-        let reach = compared.reach(64);
-        self.channel
-            .begin_of("sign", n, &[width as u64, reach.map_or(0, u64::from)]);
-        let mut sign = self.begun(n, compared, 0);
-        let Summands { s, t1, t2 } = self.summands_of(x, 0);
+        let n = x[0].len();
+        let (compared, dropped) = compared.of_summands(2, 0);
+        let parameters = compared.parameters(dropped);
+        self.channel.begin_of("sign", n, &parameters);
+        let mut sign = self.begun(n, compared, dropped);
+        let Summands { s, t1, t2 } = self.summands_of(x, 0, dropped);
         sign.open(self, &s)?;
         sign.help(self, &t2)?;
         self.0.round()?;
@@ -135,21 +136,20 @@ impl Replicated {
         let n = x[0].len();
         self.channel.begin_of("equal to zero", n, &[width as u64]);
         let leaves = Leaves::new(Wanted::Propagate, width);
-        let bits = self.leaves(leaves, n, &self.summands_of(x, 1))?;
+        let bits = self.leaves(leaves, n, &self.summands_of(x, 1, 0))?;
         conjunction(bits, &mut |joins| self.join_planes(joins))
     }
 
-    /// s = x0 + x1 where this party plays role 0, t = x2 − `less` where it plays roles 1 and 2.
-    fn summands_of(&self, [first, second]: Pair, less: u64) -> Summands {
+    /// s = x0 + x1 where this party plays role 0, t = x2 − `less` where it plays roles 1 and 2, both without their
+    /// lowest bits.
+    fn summands_of(&self, [first, second]: Pair, less: u64, dropped: u32) -> Summands {
         let [role_0, role_1, role_2] = self.ranges(first.len());
         let pairs = first[role_0.clone()].iter().zip(&second[role_0]);
+        let of = |t: &u64| t.wrapping_sub(less) >> dropped;
         Summands {
-            s: pairs.map(|(a, b)| a.wrapping_add(*b)).collect(),
-            t1: second[role_1]
-                .iter()
-                .map(|t| t.wrapping_sub(less))
-                .collect(),
-            t2: first[role_2].iter().map(|t| t.wrapping_sub(less)).collect(),
+            s: pairs.map(|(a, b)| a.wrapping_add(*b) >> dropped).collect(),
+            t1: second[role_1].iter().map(of).collect(),
+            t2: first[role_2].iter().map(of).collect(),
         }
     }
 }

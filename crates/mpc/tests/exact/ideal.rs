@@ -54,6 +54,12 @@ pub fn sign(shares: &[Value], width: u32) -> Value {
     sum(shares).low(width).high()
 }
 
+/// 1 where the number is below zero, or found so as the low bits of its summands carry.
+pub fn sign_without(summands: &[Value], width: u32, dropped: u32) -> Value {
+    let upper: Vec<Value> = summands.iter().map(|summand| *summand >> dropped).collect();
+    sign(&upper, width - dropped)
+}
+
 /// 1 where the number is zero.
 pub fn is_zero(shares: &[Value], width: u32) -> Value {
     Value::public(u64::from(sum(shares).low(width).bits() == 0), 1)

@@ -247,6 +247,7 @@ fn bits_above_the_width_must_not_be_opened() {
         for name in [
             "sign of 2 bits of 3",
             "sign of 3 bits of 4",
+            "sign of 3 bits of 4 without 1",
             "equal to zero, 2 bits of 3",
             "to binary, 2 bits of 3",
         ] {

@@ -220,7 +220,8 @@ fn rectified() -> (&'static str, Experiment) {
         [4, 4],
         &[4, 4],
         |w, x| {
-            let begun = protocol::begun_product(w, operand(x, 0), operand(x, 1), 1, [WIDTH, REACH]);
+            let begun =
+                protocol::begun_product(w, operand(x, 0), operand(x, 1), 1, [WIDTH, REACH, 0]);
             w.give(begun.truncated);
             w.give(begun.split);
             w.give(begun.negative);
@@ -254,6 +255,17 @@ fn rectified() -> (&'static str, Experiment) {
 fn sign<const WIDTH: u32>(w: &mut World, x: &[Value]) {
     let sign = protocol::sign(w, operand(x, 0), WIDTH);
     w.give(sign);
+}
+
+/// Without the lowest bit.
+fn sign_without<const WIDTH: u32>(w: &mut World, x: &[Value]) {
+    let sign = protocol::sign_without(w, operand(x, 0), WIDTH, 1);
+    w.give(sign);
+}
+
+fn of_sign_without<const WIDTH: u32>(w: &mut World, x: &[Value]) {
+    let sign = ideal::sign_without(&[x[0] + x[1], x[2]], WIDTH, 1);
+    fresh_sharing(w, sign);
 }
 
 fn equal_zero<const WIDTH: u32>(w: &mut World, x: &[Value]) {
@@ -320,6 +332,14 @@ fn bits() -> Vec<(&'static str, Experiment)> {
         (
             "sign of 3 bits of 4",
             experiment([4, 4], &[4], sign::<3>, of_sign::<3>).choices(2),
+        ),
+        (
+            "sign of 3 bits without 1",
+            experiment([3, 4], &[3], sign_without::<3>, of_sign_without::<3>),
+        ),
+        (
+            "sign of 3 bits of 4 without 1",
+            experiment([4, 4], &[4], sign_without::<3>, of_sign_without::<3>).choices(2),
         ),
         (
             "equal to zero, 2 bits of 3",

@@ -35,6 +35,8 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
     // 6 groups; then beside the columns of a selection those of the guard.
     let sign_of_24 = sum(&[mask, one, two, one, one]);
     let guarded_selection = (2, 2 + 2);
+    // Of 15 bits, and among three of 16: 4 groups.
+    let sign_without_9 = sum(&[mask, one, two, one]);
     match operation {
         "share" | "share bits" => (0, 0),
         "multiply" | "matrix product" | "convolution" | "AND" => product,
@@ -58,6 +60,10 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         "rectify, guarded" => sum(&[sign_of_24, guarded_selection]),
         "rectified affine map, guarded" => {
             sum(&[product, truncation, sign_of_24, guarded_selection])
+        }
+        "rectify, without low bits" => sum(&[sign_without_9, (2, 2)]),
+        "rectified affine map, guarded and without low bits" => {
+            sum(&[product, truncation, sign_without_9, guarded_selection])
         }
         // 48 words of 16 groups.
         "look at guards" => sum(&[mask, one, one, one, one, one, one, one, one, one, one]),

@@ -43,7 +43,7 @@ impl Inputs {
     }
 }
 
-pub const OPERATIONS: [(&str, Operation); 23] = [
+pub const OPERATIONS: [(&str, Operation); 25] = [
     ("share", |p, inputs| {
         Shared::input(p, inputs.owner, &inputs.secret).map(drop)
     }),
@@ -100,6 +100,19 @@ pub const OPERATIONS: [(&str, Operation); 23] = [
         let compared = Compared::guarded(24, 10)?;
         made(p, inputs, |p, x, out| p.rectify(x, compared, out).map(drop))
     }),
+    ("rectify, without low bits", |p, inputs| {
+        let compared = Compared::proved(24).dropping(9)?;
+        made(p, inputs, |p, x, out| p.rectify(x, compared, out).map(drop))
+    }),
+    (
+        "rectified affine map, guarded and without low bits",
+        |p, inputs| {
+            let compared = Compared::guarded(24, 10)?.dropping(9)?;
+            affine(p, inputs, 1, |p, sum, out| {
+                p.rectified_affine(sum, compared, out).map(drop)
+            })
+        },
+    ),
     ("look at guards", look),
     ("AND", |p, inputs| p.and(&inputs.bit, &inputs.bit).map(drop)),
     ("sign", |p, inputs| p.sign(&inputs.x.slices(), 64).map(drop)),

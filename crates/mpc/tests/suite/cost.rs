@@ -125,9 +125,13 @@ fn product(n: u64, truncate: Option<Shift>) -> Operation {
     }
 }
 
-fn compared() -> [Compared; 4] {
+fn compared() -> [Compared; 7] {
     let guarded = |width, reach| Compared::guarded(width, reach).expect("a guard");
+    let dropping = |compared: Compared, bits| compared.dropping(bits).expect("few bits");
     [
+        dropping(Compared::proved(64), 12),
+        dropping(Compared::proved(20), 2),
+        dropping(guarded(24, 10), 20),
         Compared::proved(64),
         Compared::proved(20),
         guarded(24, 10),

@@ -4,6 +4,7 @@ pub mod affine;
 pub mod binary;
 pub mod comparison;
 pub mod cost;
+pub mod dropping;
 pub mod functions;
 pub mod guards;
 pub mod inputs;

@@ -66,7 +66,7 @@ def _unit(draft: Draft) -> float:
     return 4 * 2.0**-draft.scale.bits
 
 
-def _greatest(node: Node, around: Interval | None, unit: float) -> float | None:
+def most_compared(node: Node, around: Interval | None, unit: float) -> float | None:
     """The greatest magnitude of all numbers that are compared, and of their differences."""
     if around is None:
         return None
@@ -78,7 +78,7 @@ def _greatest(node: Node, around: Interval | None, unit: float) -> float | None:
 
 
 def _proved(node: Node, around: Interval | None, unit: float) -> int | None:
-    greatest = _greatest(node, around, unit)
+    greatest = most_compared(node, around, unit)
     if greatest is None:
         return None
     # |x| < 2^(w − 1) as a word; strictly, so a power of two needs a bit more.
@@ -129,7 +129,7 @@ class _Guards:
         return saved >= WORTH
 
     def _guarded(self, node: Node, around: Interval | None, least: int) -> Guard | None:
-        seen = _greatest(node, self._seen.get(node.name), self._unit)
+        seen = most_compared(node, self._seen.get(node.name), self._unit)
         if seen is None or node.target not in RECTIFYING:
             return None
         bits = 4 + fixed.DEFAULT.bits + math.floor(math.log2(self._margin * seen + self._unit))
@@ -138,7 +138,7 @@ class _Guards:
         room = fixed.WORD - self._truncated(node) - (fixed.width(guard.width, self._draft.scale) - 2)
         if room < 2:
             return None
-        greatest = _greatest(node, around, self._unit)
+        greatest = most_compared(node, around, self._unit)
         if greatest is None:
             return guard._replace(reach=room)
         # |x + 2^(b − 1)| < 2^b·(2^reach − 2), for b of two bits less than the width.

@@ -283,6 +283,17 @@ fn of_sign<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
     fresh_sharing::<N>(w, sign);
 }
 
+/// Without the lowest bit.
+fn sign_without<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
+    let sign = protocol::sign_without(w, operand::<N>(x, 0), WIDTH, 1);
+    w.give(sign);
+}
+
+fn of_sign_without<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
+    let sign = ideal::sign_without(x, WIDTH, 1);
+    fresh_sharing::<N>(w, sign);
+}
+
 fn equal_zero<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
     let zero = protocol::equal_zero(w, operand::<N>(x, 0), WIDTH);
     w.give(zero);
@@ -361,6 +372,15 @@ fn narrow<const N: usize>() -> Vec<(&'static str, Experiment)> {
         (
             "sign of 2 bits of 3",
             of_3_bits(4, sign::<N, 2>, of_sign::<N, 2>),
+        ),
+        (
+            "sign of 3 bits without 1",
+            of_3_bits(4, sign_without::<N, 3>, of_sign_without::<N, 3>),
+        ),
+        (
+            "sign of 3 bits of 4 without 1",
+            experiment::<N>([4, 4], &[4], sign_without::<N, 3>, of_sign_without::<N, 3>)
+                .choosing(2),
         ),
         (
             "equal to zero, 2 bits of 3",

@@ -285,6 +285,17 @@ fn leaves<const N: usize>(
 
 /// `comparison.rs`, Sign.
 pub fn sign<const N: usize>(w: &mut World, x: Shared<N>, width: u32) -> Shared<N> {
+    sign_without(w, x, width, 0)
+}
+
+/// The same without low bits of each share.
+pub fn sign_without<const N: usize>(
+    w: &mut World,
+    x: Shared<N>,
+    width: u32,
+    dropped: u32,
+) -> Shared<N> {
+    let (x, width) = (x.map(|share| share >> dropped), width - dropped);
     let shape = Leaves::new(Wanted::Carry, width - 1, w.group);
     let bits = leaves(w, &shape, x, 0);
     let (generates, propagates) = shape.halves(&bits);

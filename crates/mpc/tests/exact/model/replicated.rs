@@ -195,9 +195,15 @@ fn leaves_by(w: &mut World, keys: [Range; 3], leaves: &Leaves, s: Value, t: Valu
 
 /// `sign.rs`, Sign.
 pub fn sign(w: &mut World, x: Shared<3>, width: u32) -> Bit {
-    let x = low(x, width);
+    sign_without(w, x, width, 0)
+}
+
+/// The same without low bits.
+pub fn sign_without(w: &mut World, x: Shared<3>, width: u32, dropped: u32) -> Bit {
+    let width = width - dropped;
     let shape = Leaves::new(Wanted::Carry, width - 1, w.group);
-    let bits = leaves(w, &shape, x[0] + x[1], x[2]);
+    let [s, t] = [x[0] + x[1], x[2]].map(|summand| (summand >> dropped).low(width));
+    let bits = leaves(w, &shape, s, t);
     let (generates, propagates) = shape.halves(&bits);
     top_carry(generates, propagates, &mut |joins| join(w, joins))
 }
@@ -239,14 +245,15 @@ pub fn begun_product(
     x: Shared<3>,
     y: Shared<3>,
     f: u32,
-    [width, reach]: [u32; 2],
+    [width, reach, dropped]: [u32; 3],
 ) -> Begun {
     let of_leaves = ranges(w, Extent::Runs);
     let of_guard = ranges(w, Extent::Runs);
     w.range(Key::Common, Extent::Whole);
     let (s, t) = fused_split(w, x, y);
     let truncated = truncate_split(w, s, t, f);
-    let (u, v) = (s >> f, t >> f);
+    let (u, v) = (s >> (f + dropped), t >> (f + dropped));
+    let width = width - dropped;
     let shape = Leaves::new(Wanted::Carry, width - 1, w.group);
     let bits = leaves_by(w, of_leaves, &shape, u.low(width), v.low(width));
     let guard = guard(w, of_guard, [u, v], width, reach);
@@ -264,7 +271,7 @@ pub fn rectified_product(
     x: Shared<3>,
     y: Shared<3>,
     f: u32,
-    compared: [u32; 2],
+    compared: [u32; 3],
 ) -> Shared<3> {
     let begun = begun_product(w, x, y, f, compared);
     let part = bit_multiply(w, begun.negative, begun.truncated);

@@ -71,9 +71,10 @@ fn turned_roles_are_the_model() {
 /// A rectified product, guarded: with a tree, and with roles turned.
 #[test]
 fn rectified_products_are_the_model() {
-    let (of_20_bits, of_5_bits) = operations::rectified_products();
+    let [of_20_bits, of_5_bits, of_upper_bits] = operations::rectified_products();
     is_same(of_20_bits, 128, replicated);
     is_same(of_5_bits, 1536, replicated);
+    is_same(of_upper_bits, 1536, replicated);
 }
 
 /// With a word of bits for each party, so that the dealer corrects each of them as often in products as in batches.

@@ -41,7 +41,7 @@ macro_rules! in_each_family {
     };
 }
 
-pub const OPERATIONS: [Entry; 24] = [
+pub const OPERATIONS: [Entry; 25] = [
     in_each_family!(
         "share",
         |p, mine| made(p, mine, |p, out| {
@@ -170,6 +170,27 @@ pub const OPERATIONS: [Entry; 24] = [
         |w, on| vec![additive::sign(w, on.x, 2)]
     ),
     in_each_family!(
+        "ReLU of 20 bits without 7",
+        |p, mine| {
+            let compared = Compared::proved(20).dropping(7)?;
+            made(p, mine, |p, out| {
+                p.rectify(&slices(&mine.x), compared, out).map(drop)
+            })
+        },
+        |w, on| {
+            let negative = replicated::sign_without(w, on.x, 20, 7);
+            let part = replicated::bit_multiply(w, negative, on.x);
+            vec![crate::model::subtract(on.x, part)]
+        },
+        |w, on| {
+            // Of three shares each drops a bit less.
+            let dropped = 9 - on.x.len() as u32;
+            let negative = additive::sign_without(w, on.x, 20, dropped);
+            let part = additive::bit_multiply(w, negative, on.x);
+            vec![crate::model::subtract(on.x, part)]
+        }
+    ),
+    in_each_family!(
         "equal to zero",
         |p, mine| p.equal_zero(&slices(&mine.x), 64).map(planes),
         |w, on| vec![replicated::equal_zero(w, on.x, 64)],
@@ -232,23 +253,33 @@ pub const OPERATIONS: [Entry; 24] = [
     ),
 ];
 
-/// Of replicated sharing: by 20 bits and by 5, each with a name.
-pub fn rectified_products() -> (
-    (&'static str, Operation, Model<3>),
-    (&'static str, Operation, Model<3>),
-) {
-    (
+/// Of replicated sharing: by 20 bits, by 5, and by the upper 5 of 20, each with a name.
+pub fn rectified_products() -> [(&'static str, Operation, Model<3>); 3] {
+    [
         (
             "rectified product",
             |p, mine| rectified_product(p, mine, Compared::guarded(20, 9)?),
-            |w, on| vec![replicated::rectified_product(w, on.x, on.y, 16, [20, 9])],
+            |w, on| vec![replicated::rectified_product(w, on.x, on.y, 16, [20, 9, 0])],
         ),
         (
             "rectified product of 5 bits",
             |p, mine| rectified_product(p, mine, Compared::guarded(5, 40)?),
-            |w, on| vec![replicated::rectified_product(w, on.x, on.y, 16, [5, 40])],
+            |w, on| vec![replicated::rectified_product(w, on.x, on.y, 16, [5, 40, 0])],
         ),
-    )
+        (
+            "rectified product of 20 bits without 15",
+            |p, mine| rectified_product(p, mine, Compared::guarded(20, 9)?.dropping(15)?),
+            |w, on| {
+                vec![replicated::rectified_product(
+                    w,
+                    on.x,
+                    on.y,
+                    16,
+                    [20, 9, 15],
+                )]
+            },
+        ),
+    ]
 }
 
 fn rectified_product(
