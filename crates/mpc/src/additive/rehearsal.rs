@@ -267,7 +267,8 @@ impl Protocol for Rehearsed {
 
     fn rectify(&mut self, x: Parts, compared: Compared, _: PartsMut) -> Result<Option<Tally>> {
         let (compared, n) = (compared.with_guards(self.guards), x[0].len());
-        self.signs(compared.width(), n)?;
+        let (looked_at, _) = compared.of_summands(self.parties(), 0);
+        self.signs(looked_at.width(), n)?;
         Ok(self.selected(Guard::of(compared), n))
     }
 
@@ -281,14 +282,15 @@ impl Protocol for Rehearsed {
             return steps::rectified_affine(self, sum, compared, out);
         }
         let compared = compared.with_guards(self.guards);
-        let (compared, _) = compared.beside(sum.shift.bits());
+        let (looked_at, _) = compared.of_summands(2, sum.shift.bits());
+        let guard = Guard::of(compared).filter(|_| looked_at.is_guarded());
         let n = sum.elements();
         if n == 0 {
             return Ok(None);
         }
         self.affine(sum, out)?;
-        self.signs(compared.width(), n)?;
-        Ok(self.selected(Guard::of(compared), n))
+        self.signs(looked_at.width(), n)?;
+        Ok(self.selected(guard, n))
     }
 
     fn guards(&self) -> bool {

@@ -61,9 +61,15 @@ fn program(p: &mut dyn Protocol, n: usize) {
     p.affine(&sum, out).unwrap();
     p.truncate(x, shift, out).unwrap();
     for width in [4, 24, 63, 64] {
+        let dropped = (width as u32 - 4).min(9);
         for compared in [
             Compared::proved(width),
             Compared::guarded(width, 9).unwrap(),
+            Compared::proved(width).dropping(dropped).unwrap(),
+            Compared::guarded(width, 9)
+                .unwrap()
+                .dropping(dropped)
+                .unwrap(),
         ] {
             let tally = p.rectify(x, compared, out).unwrap();
             let beside = p.rectified_affine(&sum, compared, out).unwrap();
