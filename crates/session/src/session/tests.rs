@@ -24,7 +24,7 @@ fn refused<T>(result: Result<T>) {
 fn every_operation_is_refused() {
     let [fork, _other] = forked(Duration::from_secs(60));
     // Also where another thread held the lock when the process was forked.
-    let _held = fork.open.as_ref().unwrap().protocol.lock().unwrap();
+    let _held = fork.open.as_ref().unwrap().work.lock().unwrap();
     refused(fork.work(|_| Ok(())));
     refused(fork.broadcast(0, Some(b"x")));
     refused(fork.set_label("x"));
