@@ -120,6 +120,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "totals": session.totals,
         "demand": session.demand,
         "correlations": session.correlations,
+        "side_by_side": lambda: session.side_by_side([]),
         "close": session.close,
     }
 

@@ -56,7 +56,12 @@ INSIDE = {
         ["open"],
         ["making"],
     ],
-    "session": [["limits", "options", "session"], ["doctor", "local", "submissions"], ["configured"]],
+    "session": [
+        ["limits", "options", "streams"],
+        ["session"],
+        ["doctor", "local", "submissions"],
+        ["configured"],
+    ],
     "riscv": [
         ["real"],
         ["words"],

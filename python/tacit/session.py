@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from typing import Any, Protocol
 
 import torch
@@ -120,6 +121,22 @@ class Session:
             yield
         finally:
             self.dropped = previous
+
+    @contextmanager
+    def beside(self) -> Iterator["Session"]:
+        """Within it, the current session is another object over the same links and lasting tensors, with
+        settings of its own that begin as these are now: for work side by side with other work. It has no
+        trace, in which spans of both would mix."""
+        own = copy(self)
+        own.modules = RunningModules()
+        own.modules.names = self.modules.names
+        own.modules.labels = list(self.modules.labels)
+        own.trace = None
+        token = _current.set(own)
+        try:
+            yield own
+        finally:
+            _current.reset(token)
 
     @property
     def threat_model(self) -> str:

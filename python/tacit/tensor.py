@@ -165,6 +165,12 @@ class SecretTensor(_Tensor):
             parts, self._scale if scale is None else scale, self._session, dtype or self.dtype, loose=loose
         )
 
+    def beside(self, session: Session) -> "SecretTensor":
+        """The same components in a session beside this tensor's, or in the one that this one's is beside."""
+        if session is self._session:
+            return self
+        return SecretTensor(self._parts, self._scale, session, self.dtype, loose=self._loose)
+
     @overload
     def reveal(self, to: None = None) -> torch.Tensor: ...
 

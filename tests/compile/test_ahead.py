@@ -134,6 +134,24 @@ def test_a_live_source_is_asked_for_what_the_program_takes(tmp_path: Path, parti
         assert len(asked) - len(known(0)) <= len(known(1)) - len(known(0))
 
 
+def test_a_run_of_a_batch_over_streams_takes_what_was_made_for_it(tmp_path: Path) -> None:
+    saved(tmp_path)
+    configured(tmp_path, 2, "dealer")
+    images = torch.rand(6, 1, 8, 8, generator=torch.Generator().manual_seed(4))
+    np.save(tmp_path / "images.npy", images.numpy())
+    batch = ("--examples", "3", "--streams", "2")
+    all_of(tmp_path, 2, *MAKE, *batch, "--runs", "1", "--out", "party-{}.correlations", dealer=True)
+    part = {0: ("--weights", "model.weights"), 1: ("--input", "images.npy", "--output", "y.npy")}
+    run = ("run", "--config", "from-file.toml", "--party")
+    both = [
+        Command(*run, str(party), "model.tacit", "--streams", "2", *part[party], folder=tmp_path)
+        for party in part
+    ]
+    ended = [each.ended() for each in both]
+    assert [code for code, _, _ in ended] == [0, 0], ended
+    assert np.abs(np.load(tmp_path / "y.npy") - network()(images).detach().numpy()).max() < 0.05
+
+
 def test_each_receiver_looks_at_guards_for_itself(tmp_path: Path) -> None:
     program = saved(tmp_path)
     config = configured(tmp_path, 2, "dealer")
@@ -156,7 +174,11 @@ def test_what_cannot_be_made_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     for protocol, options, message in [
         ("replicated", model, 'protocol "replicated" consumes no correlations, so none are made for it'),
         ("additive", [*model, "--receivers", "3"], "--receivers 3: "),
+        ("additive", [*model, "--streams", "0"], "streams are 1 to 64, not 0"),
+        ("additive", [*model, "--examples", "100000000"], "cannot be 100000000 examples"),
         ("additive", [*recorded, "--receivers", "2"], "--receivers goes with --program"),
+        ("additive", [*recorded, "--examples", "2"], "--examples goes with --program"),
+        ("additive", [*recorded, "--streams", "2"], "--streams goes with --program"),
     ]:
         assert cli.main([*make, "--config", str(tmp_path / protocol / "parties.toml"), *options]) == 1
         told = capsys.readouterr().err

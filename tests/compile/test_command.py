@@ -71,11 +71,18 @@ def test_a_tolerance_is_shown_by_layer(folder: Path) -> None:
     assert "a tolerance is a number above 0, not -1.0" in refused.stderr
 
 
-@pytest.mark.parametrize("setting", [["--protocol", "additive", "--source", "dealer"], ["--parties", 3]])
-def test_a_program_is_tried(folder: Path, setting: list[object]) -> None:
+@pytest.mark.parametrize(
+    ("images", "setting"),
+    [
+        ("x.npy", ["--protocol", "additive", "--source", "dealer"]),
+        ("x.npy", ["--parties", 3]),
+        ("images.npy", ["--streams", 2]),
+    ],
+)
+def test_a_program_is_tried(folder: Path, images: str, setting: list[object]) -> None:
     ended = tacit(
         "try", folder / "model.tacit", "--weights", folder / "model.weights",
-        "--input", folder / "x.npy", "--json", folder / "try.json", *setting,
+        "--input", folder / images, "--json", folder / "try.json", *setting,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert "Threat model:" in ended.stdout
@@ -127,6 +134,31 @@ def test_three_processes_run_it(folder: Path) -> None:
     result = torch.from_numpy(np.load(folder / "y.npy"))
     assert float((result - plain).norm() / plain.norm()) < 3e-2
     assert result.argmax(1).equal(plain.argmax(1))
+
+
+def test_a_batch_runs_over_streams_that_all_parties_have(folder: Path) -> None:
+    program, images = folder / "model.tacit", np.load(folder / "images.npy")
+    owner = [program, "--weights", folder / "model.weights"]
+    receiver = [program, "--input", folder / "images.npy", "--output", folder / "batch.npy"]
+    ended = run(folder, *([*part, "--streams", 3] for part in (owner, receiver, [program])))
+    assert [code for code, _, _ in ended] == [0, 0, 0], ended
+    with torch.no_grad():
+        plain = normalised(Residual())(torch.from_numpy(images))
+    result = torch.from_numpy(np.load(folder / "batch.npy"))
+    assert float((result - plain).norm() / plain.norm()) < 3e-2
+    (folder / "batch.npy").unlink()
+
+    ended = run(folder, owner, [*receiver, "--streams", 2], [program])
+    assert all(code == 1 for code, _, _ in ended)
+    assert "party 1 runs batches over 2 streams, this party over 1: give all parties the same" in ended[0][2]
+    np.save(folder / "odd.npy", images[:5])
+    uneven = [program, "--input", folder / "odd.npy", "--output", folder / "batch.npy", "--streams", 2]
+    ended = run(folder, owner, uneven, [program])
+    assert "5 rows, which is no multiple of the 2" in ended[1][2]
+    ended = run(folder, [*owner, "--streams", 0], receiver, [program])
+    assert "streams are 1 to 64, not 0" in ended[0][2]
+    assert all(code == 1 and "its program, options or files are wrong" in told for code, _, told in ended[1:])
+    assert not (folder / "batch.npy").exists()
 
 
 def test_nobody_who_has_the_weights_is_told_to_all(folder: Path) -> None:

@@ -33,6 +33,11 @@ impl Guards {
             .extend(tally.map(|tally| (label.to_owned(), tally)));
     }
 
+    /// Keeps what those of work side by side have kept, none of which has told anything.
+    pub fn extend(&mut self, others: Self) {
+        self.pending.extend(others.pending);
+    }
+
     /// Opens a ring sharing; the words where this party is among the receivers, and the labels of the comparisons
     /// that left their range. The words are zeros if there are any.
     ///

@@ -10,10 +10,12 @@
 //! are received in the order in which they were sent. An operation says where its turn ends ([`Turn::round`]), and
 //! receives in a turn exactly what was sent to it in the one before.
 //!
+//! **Owned lanes** take their protocol with them, for work of other languages, such as the examples of a batch.
+//!
 //! **Secrecy** is that of the operations: each draws its own masks, and what a party sees are the same messages in
 //! another order. Public values are compared before and after ([`net::Channel::take_turns`]).
 
-use crate::{Error, Lane, Next, Protocol, Result};
+use crate::{Error, Lane, Next, OwnedLane, Protocol, Result};
 use net::{Channel, Watch, no_thread};
 use std::ops::{Deref, DerefMut};
 use std::panic;
@@ -53,8 +55,14 @@ enum Left<S> {
     /// Until the next one.
     Round(Box<S>),
     /// Its last one.
-    Ended(Box<S>, Result<()>),
+    Ended(Box<S>),
 }
+
+/// What a lane does with a protocol of its own; it gives its part back by dropping it.
+type Work<P> = Box<dyn FnOnce(P) -> Result<()> + Send>;
+
+/// The bytes of a lane's stack: what it does may be another language's.
+const STACK: usize = 16 << 20;
 
 /// What has a channel.
 pub(crate) trait Linked: Send + 'static {
@@ -92,6 +100,15 @@ impl<S: Linked> Turn<S> {
     }
 }
 
+/// A lane that ends leaves what the party has to the others, whatever ended it.
+impl<S> Drop for Turn<S> {
+    fn drop(&mut self) {
+        if let Some((state, others)) = self.state.take().zip(self.others.take()) {
+            let _ = others.leave.send(Left::Ended(state));
+        }
+    }
+}
+
 impl<S> Deref for Turn<S> {
     type Target = S;
 
@@ -119,7 +136,7 @@ pub(crate) trait Turns: Protocol + Sized + 'static {
 struct Running<S> {
     turn: Sender<Box<S>>,
     left: Receiver<Left<S>>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Result<()>>,
 }
 
 /// Runs lanes until none is left and none begins.
@@ -134,14 +151,35 @@ pub(crate) fn run<P: Turns>(protocol: &mut P, next: Next) -> Result<()> {
             0 => return Ok(()),
             // Nothing else can begin until it has ended.
             1 => lanes.swap_remove(0)(protocol)?,
-            _ => together(protocol, lanes, next)?,
+            _ => together(protocol, owned(lanes), &mut || owned(next()))?,
         }
     }
 }
 
+/// Runs lanes that have a protocol of their own, all of which begin together.
+pub(crate) fn run_owned<P: Turns>(protocol: &mut P, lanes: Vec<OwnedLane>) -> Result<()> {
+    if protocol.turn().others.is_some() {
+        return Err(Error::misuse(
+            "work side by side does not begin other work side by side",
+        ));
+    }
+    let boxed = |lane: OwnedLane| -> Work<P> { Box::new(|protocol| lane(Box::new(protocol))) };
+    let lanes = lanes.into_iter().map(boxed).collect();
+    together(protocol, lanes, &mut Vec::new)
+}
+
+fn owned<P: Turns>(lanes: Vec<Lane>) -> Vec<Work<P>> {
+    let owned = |lane: Lane| -> Work<P> { Box::new(|mut protocol| lane(&mut protocol)) };
+    lanes.into_iter().map(owned).collect()
+}
+
 /// The same for several that begin together, until none is under way. Where one fails, the others come to their ends,
 /// so that no message is left over, and no further one begins.
-fn together<P: Turns>(protocol: &mut P, first: Vec<Lane>, next: Next) -> Result<()> {
+fn together<P: Turns>(
+    protocol: &mut P,
+    first: Vec<Work<P>>,
+    next: &mut dyn FnMut() -> Vec<Work<P>>,
+) -> Result<()> {
     protocol.channel().begin("side by side");
     protocol.channel().take_turns(true);
     let mut lanes = Lanes {
@@ -177,9 +215,9 @@ struct Lanes<'p, P: Turns> {
 }
 
 impl<P: Turns> Lanes<'_, P> {
-    fn begin(&mut self, lanes: Vec<Lane>) {
+    fn begin(&mut self, lanes: Vec<Work<P>>) {
         for lane in lanes {
-            match begin::<P>(lane) {
+            match begin(lane) {
                 Ok(running) => self.running.push(running),
                 Err(error) => {
                     self.failed.get_or_insert(error);
@@ -200,16 +238,15 @@ impl<P: Turns> Lanes<'_, P> {
                     self.protocol.turn().state = Some(state);
                     at += 1;
                 }
-                Some(Left::Ended(state, end)) => {
+                Some(Left::Ended(state)) => {
                     self.protocol.turn().state = Some(state);
-                    self.running.remove(at).join();
-                    if let Err(error) = end {
+                    if let Err(error) = self.running.remove(at).join() {
                         self.failed.get_or_insert(error);
                     }
                     has_ended = true;
                 }
-                // It has panicked, and with it goes what the party has.
-                None => self.running.remove(at).join(),
+                // It has panicked while another one had what the party has.
+                None => panic!("a lane ended out of its turn"),
             }
         }
         has_ended
@@ -228,34 +265,34 @@ impl<S> Running<S> {
     }
 
     /// Waits for the end of its thread; goes on with its panic.
-    fn join(self) {
-        if let Err(panicked) = self.thread.join() {
-            panic::resume_unwind(panicked);
-        }
+    fn join(self) -> Result<()> {
+        self.thread
+            .join()
+            .unwrap_or_else(|panicked| panic::resume_unwind(panicked))
     }
 }
 
 /// A lane that waits for its first turn.
-fn begin<P: Turns>(lane: Lane) -> Result<Running<P::State>> {
+fn begin<P: Turns>(work: Work<P>) -> Result<Running<P::State>> {
     let (give, turn) = channel();
     let (leave, left) = channel();
     let work = move || {
         // No turn where another lane has panicked.
-        let Ok(state) = turn.recv() else { return };
-        let mut protocol = P::with(Turn {
+        let Ok(state) = turn.recv() else {
+            return Ok(());
+        };
+        work(P::with(Turn {
             state: Some(state),
             others: Some(Others { leave, turn }),
-        });
-        let end = lane(&mut protocol);
-        let Turn { state, others } = protocol.turn();
-        if let Some((state, others)) = state.take().zip(others.take()) {
-            let _ = others.leave.send(Left::Ended(state, end));
-        }
+        }))
     };
-    let thread = thread::Builder::new().name("tacit lane".into()).spawn(work);
+    let lane = thread::Builder::new()
+        .name("tacit lane".into())
+        .stack_size(STACK)
+        .spawn(work);
     Ok(Running {
         turn: give,
         left,
-        thread: thread.map_err(|_| no_thread("work side by side"))?,
+        thread: lane.map_err(|_| no_thread("work side by side"))?,
     })
 }

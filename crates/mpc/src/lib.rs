@@ -59,7 +59,7 @@ pub use guards::Guards;
 pub use net::{Error, Result};
 pub use open::{Settings, consuming, is_dealt, open, sources};
 pub use operand::{Bilinear, Join, Name, Operand, Parts, PartsMut, Recipient, Shift};
-pub use protocol::{Correlated, Expectation, Lane, Next, Protocol, Rehearsal};
+pub use protocol::{Correlated, Expectation, Lane, Next, OwnedLane, Protocol, Rehearsal};
 #[cfg(feature = "mutation")]
 pub use providers::open_exactly;
 pub use providers::{Needs, PROTOCOLS, ProtocolProvider, SOURCES, SourceProvider, Transfers};

@@ -5,8 +5,8 @@
 
 use crate::bits::bit_at;
 use crate::{
-    Affine, Bilinear, Bits, Compared, Cost, Join, Next, Operand, Operation, Parts, PartsMut,
-    Protocol, Recipient, Result, Shift, Tally, ThreatModel, Trust, lanes, steps,
+    Affine, Bilinear, Bits, Compared, Cost, Error, Join, Next, Operand, Operation, OwnedLane,
+    Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel, Trust, lanes, steps,
 };
 use net::Channel;
 use ring::planes::{split, words_of};
@@ -99,6 +99,10 @@ impl Protocol for Plain {
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {
         lanes::one_by_one(self, next)
+    }
+
+    fn owned_lanes(&mut self, _lanes: Vec<OwnedLane>) -> Result<()> {
+        Err(Error::misuse("the reference does one thing after another"))
     }
 
     fn share(

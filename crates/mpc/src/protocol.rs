@@ -131,6 +131,12 @@ pub trait Protocol: Send {
     /// Of the first lane that fails.
     fn side_by_side(&mut self, next: Next) -> Result<()>;
 
+    /// The same for lanes that begin together, each with a protocol of its own.
+    ///
+    /// # Errors
+    /// Of the first lane that fails; `Misuse` inside of a lane, or where lanes do not run side by side.
+    fn owned_lanes(&mut self, lanes: Vec<OwnedLane>) -> Result<()>;
+
     /// What the servers of a federation need, where the protocol has it.
     fn federated(&mut self) -> Option<&mut dyn Federated> {
         None
@@ -145,6 +151,9 @@ pub trait Protocol: Send {
 /// Work on a protocol. It shares nothing, and opens something only where all that is public has been compared before, as
 /// by [`Channel::begin_opening`].
 pub type Lane = Box<dyn FnOnce(&mut dyn Protocol) -> Result<()> + Send>;
+
+/// The same with a protocol of its own, which is dropped at its end.
+pub type OwnedLane = Box<dyn FnOnce(Box<dyn Protocol>) -> Result<()> + Send>;
 
 /// What begins side by side with what is under way; asked for again whenever a lane has ended.
 pub type Next<'n> = &'n mut dyn FnMut() -> Vec<Lane>;

@@ -1,11 +1,12 @@
 //! What additive sharing does that the generic suite does not ask for.
 
 use mpc::{
-    Bilinear, Cost, Name, Opening, Operand, Operation, Protocol, Recipient, Result, Shift,
-    functions,
+    Bilinear, Cost, Name, Opening, Operand, Operation, OwnedLane, Protocol, Recipient, Result,
+    Shift, functions,
 };
 use ring::convolution::Convolution;
 use ring::planes::words_of;
+use std::sync::mpsc::channel;
 use testkit::{Random, Shared, edge_words, run, setting};
 
 const PARTIES: [usize; 2] = [2, 3];
@@ -241,6 +242,89 @@ fn a_named_matrix_is_opened_once() {
 #[test]
 fn a_named_kernel_is_opened_once() {
     batches(convolution, false);
+}
+
+/// Lanes that multiply by operands which another one is just opening wait for it and open nothing again; also where
+/// they have nothing else to open, and where it began in a lane behind them.
+#[test]
+fn lanes_open_a_named_operand_once() {
+    let n = 30;
+    let words = Bilinear::Elementwise { n };
+    let (a, b) = (Value::new(1, n, Some(1)), Value::new(2, n, Some(2)));
+    let fresh = Value::new(3, n, None);
+    let early = [[&a, &fresh], [&a, &b], [&fresh, &a], [&a, &b], [&b, &a]];
+    let late = [[&fresh, &fresh], [&a, &fresh], [&b, &fresh]];
+    for (lanes, elements) in [
+        // Each fresh operand, and each named one.
+        (early.map(|first| vec![first]).to_vec(), 2 + 2),
+        // The first lane takes what the others begin with a turn later.
+        (
+            vec![
+                vec![late[0], [&a, &b]],
+                vec![late[1], [&b, &a]],
+                vec![late[2], [&a, &a]],
+            ],
+            1 + 2 + 2,
+        ),
+    ] {
+        for parties in PARTIES {
+            let found = among(parties, |p| {
+                let shared = |p: &mut dyn Protocol, value: &Value| {
+                    Shared::input(p, 0, &value.words).map(|shared| (shared, value.name))
+                };
+                let (give, take) = channel();
+                let mut all: Vec<OwnedLane> = Vec::new();
+                for (at, lane) in lanes.iter().enumerate() {
+                    let mut steps = Vec::new();
+                    for [x, y] in lane {
+                        // A fresh operand by itself is a square, which is opened once.
+                        steps.push((shared(p, x)?, shared(p, y)?, std::ptr::eq(*x, *y)));
+                    }
+                    let give = give.clone();
+                    all.push(Box::new(move |mut p| {
+                        for (x, y, is_square) in &steps {
+                            let made = Shared::made(&mut *p, n, |p, out| {
+                                let parts = [
+                                    x.0.slices(),
+                                    if *is_square {
+                                        x.0.slices()
+                                    } else {
+                                        y.0.slices()
+                                    },
+                                ];
+                                let [x, y] = [(&parts[0], x.1), (&parts[1], y.1)]
+                                    .map(|(parts, name)| Operand { parts, name });
+                                p.bilinear(&words, x, y, None, out)
+                            })?;
+                            let _ = give.send((at, made));
+                        }
+                        Ok(())
+                    }));
+                }
+                let ((), cost) = measured(p, |p| p.owned_lanes(all))?;
+                let mut products = vec![Vec::new(); lanes.len()];
+                for (at, made) in take.try_iter() {
+                    products[at].push(made.open(p)?);
+                }
+                Ok((products, cost))
+            });
+            let costs: Vec<Cost> = found.iter().map(|found| found.1).collect();
+            let all = 64 * n as u64 * (parties * (parties - 1)) as u64;
+            assert_eq!(together(&costs).bits, elements * all);
+            let products = agreed(found.into_iter().map(|found| found.0).collect());
+            for (lane, products) in lanes.iter().zip(products) {
+                for ([x, y], product) in lane.iter().zip(products) {
+                    let step = Step {
+                        map: words,
+                        left: x,
+                        right: y,
+                        opened: (0, 0),
+                    };
+                    assert_eq!(product, in_the_clear(&step));
+                }
+            }
+        }
+    }
 }
 
 #[test]

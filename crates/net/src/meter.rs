@@ -89,6 +89,16 @@ impl Meter {
         });
     }
 
+    /// Where it counts.
+    pub(crate) fn line(&self) -> usize {
+        self.current
+    }
+
+    /// Counts there from here on.
+    pub(crate) fn go_on(&mut self, line: usize) {
+        self.current = line;
+    }
+
     pub(crate) fn sent(&mut self, to: usize, words: usize, wire_bytes: usize) {
         let reading = &mut self.lines[self.current].1;
         reading.payload_bytes += 8 * words as u64;

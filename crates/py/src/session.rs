@@ -2,9 +2,11 @@
 
 use crate::buffer::Bytes;
 use crate::errors::raise;
+use ::session::Stream;
 use net::Reading;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A party's links and protocol. A sharing is a list of `parts` arrays: int64 words, or uint8 bits.
 #[pyclass(frozen, module = "tacit._core")]
@@ -132,6 +134,19 @@ impl Session {
         py.detach(|| self.inner.expect_no_more()).map_err(raise)
     }
 
+    /// Calls each on a thread of its own, one going on at a time: while what one has sent is under way, the next one
+    /// computes. What they compute there is theirs. Raises what the first one raises.
+    fn side_by_side(&self, py: Python<'_>, works: Vec<Py<PyAny>>) -> PyResult<()> {
+        let raised = Arc::new(Mutex::new(None));
+        let works = works
+            .into_iter()
+            .map(|work| called(work, Arc::clone(&raised)));
+        let works = works.collect();
+        let end = py.detach(|| self.inner.side_by_side(works));
+        let raised = raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+        raised.map_or_else(|| end.map_err(raise), Err)
+    }
+
     /// Tells the other parties why this one ends, and whom it blames, where that is another one.
     #[pyo3(signature = (reason, blamed=None))]
     fn abort(&self, py: Python<'_>, reason: &str, blamed: Option<usize>) {
@@ -151,6 +166,20 @@ impl Session {
         let (protocol, transport) = (self.inner.protocol(), self.inner.transport().name());
         format!("Session(party {party} of {parties}, {protocol}, {transport})")
     }
+}
+
+/// What a stream does; the first exception of all is kept.
+fn called(work: Py<PyAny>, raised: Arc<Mutex<Option<PyErr>>>) -> Stream {
+    Box::new(move || {
+        Python::attach(|py| {
+            let error = work.into_bound(py).call0().err();
+            error.map_or(Ok(()), |error| {
+                let mut first = raised.lock().unwrap_or_else(PoisonError::into_inner);
+                first.get_or_insert(error);
+                Err(mpc::Error::misuse("work side by side raised an exception"))
+            })
+        })
+    })
 }
 
 /// The threat model that a session would have.

@@ -19,12 +19,14 @@ pub mod limits;
 pub mod local;
 pub mod options;
 mod session;
+mod streams;
 pub mod submissions;
 
 pub use mpc::{Error, Result};
 pub use net::Fault;
 pub use options::{Options, use_threads};
 pub use session::{Session, Transport};
+pub use streams::Stream;
 
 use mpc::correlations::dealer::Dealer;
 use net::Mesh;

@@ -1,5 +1,6 @@
 //! A party's links and protocol, as long as they last.
 
+use crate::streams::{Part, Stream, Streams, locked};
 use mpc::correlations::Demand;
 use mpc::{Error, Guards, Name, Protocol, Recipient, Rehearsal, Result, Settings};
 use net::{Mesh, Process, Reading};
@@ -47,6 +48,7 @@ struct Open {
     work: Mutex<Work>,
     /// Taken after the protocol.
     guards: Mutex<Guards>,
+    streams: Streams,
 }
 
 /// What operations are run on.
@@ -105,6 +107,7 @@ impl Session {
                 mesh,
                 work,
                 guards: Mutex::default(),
+                streams: Streams::default(),
             }),
         })
     }
@@ -175,11 +178,17 @@ impl Session {
         })
     }
 
-    /// Computes; one operation after another, whoever calls.
+    /// Computes; one operation after another, whoever calls. In a thread of [`Session::side_by_side`] it is that
+    /// stream's.
     ///
     /// # Errors
     /// `Misuse` in another process than its own, and what the work meets.
     pub fn work<T>(&self, work: impl FnOnce(&mut dyn Protocol) -> Result<T>) -> Result<T> {
+        // Before the locks, which another thread may have held when the process was forked.
+        let open = self.opened()?;
+        if let Some(part) = open.streams.mine() {
+            return work(&mut *locked(&part).protocol);
+        }
         let at = &mut *self.lock()?;
         match &mut at.rehearsal {
             Some(rehearsal) => work(rehearsal.protocol()),
@@ -195,6 +204,11 @@ impl Session {
         &self,
         work: impl FnOnce(&mut dyn Protocol, &mut Guards) -> Result<T>,
     ) -> Result<T> {
+        let open = self.opened()?;
+        if let Some(part) = open.streams.mine() {
+            let Part { protocol, guards } = &mut *locked(&part);
+            return work(&mut **protocol, guards);
+        }
         let at = &mut *self.lock()?;
         if let Some(rehearsal) = &mut at.rehearsal {
             // Nothing was compared that a guard could tell of.
@@ -246,11 +260,29 @@ impl Session {
     /// # Errors
     /// `Misuse` in another process than its own.
     pub fn forget(&self, name: Name) -> Result<()> {
+        let open = self.opened()?;
+        if let Some(part) = open.streams.mine() {
+            if let Some(of) = locked(&part).protocol.correlated() {
+                of.forget(name);
+            }
+            return Ok(());
+        }
         let at = &mut *self.lock()?;
         if let Some(of) = at.protocol.correlated() {
             of.forget(name);
         }
         Ok(())
+    }
+
+    /// Does works side by side, each on a thread of its own, of which one goes on at a time: while what one has sent is
+    /// under way, the next one computes. All parties do as many of these, in the same order. They share and reveal
+    /// nothing, and all that they compute in their threads is theirs.
+    ///
+    /// # Errors
+    /// Of the first that fails; `Misuse` inside of one.
+    pub fn side_by_side(&self, works: Vec<Stream>) -> Result<()> {
+        let streams = self.opened()?.streams.clone();
+        self.work_guarded(|protocol, guards| streams.run(works, protocol, guards))
     }
 
     /// Whether comparisons can be guarded.

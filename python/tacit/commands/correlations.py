@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import _core
-from tacit.commands.options import party, positive
+from tacit.commands.options import add_streams, party, positive
 from tacit.errors import MisuseError, SetupError
 from tacit.providers import LIVE
 
@@ -39,6 +39,14 @@ def add(commands: Any) -> None:
         help="of a program: how many parties learn its result, of whom each takes its own look at the guards "
         "(1 if not given)",
     )
+    parser.add_argument(
+        "--examples",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="of a program: how many times what it was compiled for a run is given (1 if not given)",
+    )
+    add_streams(parser)
     parser.add_argument("--runs", required=True, type=positive, metavar="N", help="for so many sessions")
     parser.add_argument(
         "--out", required=True, type=Path, metavar="FILE", help="a new file, sealed by the key"
@@ -71,8 +79,9 @@ def make(parsed: argparse.Namespace) -> None:
 
 
 def _recorded(parsed: argparse.Namespace) -> str:
-    if parsed.receivers != 1:
-        raise MisuseError("--receivers goes with --program: a recorded run has had its own")
+    for option in ("receivers", "examples", "streams"):
+        if getattr(parsed, option) != 1:
+            raise MisuseError(f"--{option} goes with --program: a recorded run has had its own")
     try:
         return str(parsed.demand.read_text())
     except OSError as error:
@@ -82,10 +91,12 @@ def _recorded(parsed: argparse.Namespace) -> str:
 def _of_program(parsed: argparse.Namespace) -> str:
     """All parties find it alike; who has another program is told before anything is made."""
     from tacit.compile.program import load_program
+    from tacit.compile.streams import check
     from tacit.compile.zeros import demand
 
+    check(parsed.streams)
     program = load_program(parsed.program)
     cores = _core.Session.rehearsed(parsed.config, parsed.threads, parsed.source)
     if parsed.receivers > len(cores):
         raise MisuseError(f"--receivers {parsed.receivers}: {parsed.config} has {len(cores)} parties")
-    return demand(program, cores, parsed.receivers)
+    return demand(program, cores, parsed.receivers, parsed.examples, parsed.streams)

@@ -52,6 +52,18 @@ def add_subject(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", type=Path, metavar="FILE", help="write what was found there as JSON")
 
 
+def add_streams(command: argparse.ArgumentParser) -> None:
+    """Adds how a batch goes through a compiled program; ``tacit.compile.streams`` says how many can be."""
+    command.add_argument(
+        "--streams",
+        type=_whole,
+        default=1,
+        metavar="K",
+        help="of a batch so many examples go side by side, the same at every party: while the messages of "
+        "one are on their way, another one is computed (1 if not given)",
+    )
+
+
 def _whole(text: str) -> int:
     try:
         return int(text)

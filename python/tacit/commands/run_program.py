@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import tacit
 from tacit import _core
+from tacit.commands.options import add_streams
 from tacit.errors import DeviationError, MisuseError, SetupError
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ class Part(NamedTuple):
     """Those that this party has, by placeholder."""
     output: Path | None
     """Where the result goes, if this party learns it."""
+    streams: int
+    """How many examples of a batch go side by side."""
+    examples: int
+    """How many this party's inputs are."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="FILE.npy", help="if this party is to learn the result"
     )
+    add_streams(parser)
 
 
 def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
@@ -71,8 +77,10 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
     from tacit.compile.draft import outputs
     from tacit.compile.execute import check_interval, placeholder_of, same_kind
     from tacit.compile.program import load_program
+    from tacit.compile.streams import check
     from tacit.compile.weights import load_weights
 
+    check(parsed.streams)
     loaded = load_program(program)
     weights = None if parsed.weights is None else load_weights(parsed.weights)
     if weights is not None:
@@ -84,13 +92,13 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
         if placeholder in inputs:
             raise MisuseError(f"--input {text}: that input is given twice")
         inputs[placeholder] = read(Path(path))
-        same_kind(loaded, {placeholder: inputs[placeholder]})
         check_interval(loaded, placeholder, inputs[placeholder])
+    count = same_kind(loaded, inputs)
     if len(outputs(loaded.graph)) > 1:
         raise MisuseError("the program gives several tensors: tacit run writes one; run it from Python")
     if parsed.output is not None and not parsed.output.absolute().parent.is_dir():
         raise SetupError(f"cannot write {parsed.output}: there is no such folder")
-    return Part(loaded, weights, inputs, parsed.output)
+    return Part(loaded, weights, inputs, parsed.output, parsed.streams, count)
 
 
 def take_part(
@@ -127,8 +135,18 @@ def _carried_out(session: "Session", part: Part) -> Any:
         raise SetupError("nobody is to learn the result: say --output FILE.npy at the party that is")
     from tacit.compile.execute import revealed
 
-    bound = part.program.share(part.weights, owner=weights_owner)
-    given = [bound.given(part.inputs.get(name), owner=owner, name=name) for name, owner in owners.items()]
+    counts = {roles[owner][f"input {name}"] for name, owner in owners.items()}
+    if len(counts) > 1:
+        said = ", ".join(
+            f"party {owner} has {roles[owner][f'input {name}']} of {part.program.inputs[name].name}"
+            for name, owner in owners.items()
+        )
+        raise SetupError(f"the inputs are different numbers of examples, {said}: give as many of each")
+    bound = part.program.share(part.weights, owner=weights_owner, streams=part.streams)
+    given = [
+        bound.given(part.inputs.get(name), owner=owner, name=name, count=roles[owner][f"input {name}"])
+        for name, owner in owners.items()
+    ]
     first = bound(*given)
     mine = None
     for receiver in receivers:
@@ -137,13 +155,13 @@ def _carried_out(session: "Session", part: Part) -> Any:
     return mine
 
 
-def _told(session: "Session", part: Part) -> list[dict[str, bool]]:
-    """What each party has and wants, in every party."""
+def _told(session: "Session", part: Part) -> list[dict[str, int]]:
+    """What each party has and wants, in every party; of an input it is how many examples it has."""
     names = ["weights", *(f"input {name}" for name in part.program.inputs), "output"]
     has = [
-        part.weights is not None,
-        *(name in part.inputs for name in part.program.inputs),
-        part.output is not None,
+        int(part.weights is not None),
+        *(part.examples if name in part.inputs else 0 for name in part.program.inputs),
+        int(part.output is not None),
     ]
     own = json.dumps([part.program.digest, *has]).encode()
     told = []
@@ -160,13 +178,13 @@ def _told(session: "Session", part: Part) -> list[dict[str, bool]]:
                 f"party {party} has another program, with the hash {read[0][:64]}; that of this party has "
                 f"{part.program.digest}: give all parties the same file"
             )
-        if len(read) != len(names) + 1 or not all(type(each) is bool for each in read[1:]):
+        if len(read) != len(names) + 1 or not all(type(each) is int and each >= 0 for each in read[1:]):
             raise DeviationError.of(party, "does not tell what it has")
         told.append(dict(zip(names, read[1:], strict=True)))
     return told
 
 
-def _owners(roles: list[dict[str, bool]], what: str, remedy: str) -> list[int]:
+def _owners(roles: list[dict[str, int]], what: str, remedy: str) -> list[int]:
     owners = [party for party, role in enumerate(roles) if role[what]]
     if len(owners) == 1:
         return owners

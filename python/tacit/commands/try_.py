@@ -5,7 +5,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tacit.commands.options import add_setting, chosen_setting, print_threat_model, write_json
+from tacit.commands.options import add_setting, add_streams, chosen_setting, print_threat_model, write_json
 from tacit.errors import MisuseError
 
 
@@ -26,8 +26,10 @@ def add(commands: Any) -> None:
         action="append",
         required=True,
         metavar="FILE.npy",
-        help="of the shape that the program was compiled for; of several inputs one file each, in order",
+        help="of the shape that the program was compiled for, or a batch of so many times its rows; of "
+        "several inputs one file each, in order",
     )
+    add_streams(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
     add_setting(parser)
     parser.set_defaults(command=run)
@@ -55,6 +57,7 @@ def run(parsed: argparse.Namespace) -> None:
         parties=setting.parties,
         protocol=setting.protocol,
         source=setting.source,
+        streams=parsed.streams,
     )
     write_json(parsed.json, found.as_json())
     print(found)

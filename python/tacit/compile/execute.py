@@ -3,15 +3,17 @@ tensors have; there is no second runtime."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import fx
 
 from tacit import paths
+from tacit.compile import streams
 from tacit.compile.approximating import fits_of
-from tacit.compile.draft import walk
+from tacit.compile.draft import outputs, walk
 from tacit.compile.format import dtype_name
 from tacit.compile.signature import Runnable
 from tacit.errors import DeviationError, EncodingError, MisuseError
@@ -34,13 +36,19 @@ COMPILE_AGAIN = (
 class Bound:
     """A program with secret weights, in the session that they were shared in."""
 
-    def __init__(self, program: Runnable, current: Session, weights: Mapping[str, torch.Tensor]) -> None:
+    def __init__(
+        self, program: Runnable, current: Session, weights: Mapping[str, torch.Tensor], count: int
+    ) -> None:
         self.program = program
         self._session = current
         self._weights = weights
+        self._streams = count
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
         """What the program gives of inputs, secret or public: a tensor, or a tuple of them.
+
+        Of a batch, so many times the rows that the program was compiled for, it is what it gives of each
+        example alone, one below the other; as many of them as there are streams are computed side by side.
 
         Widths that were proved hold for numbers within the intervals that ``inspect`` shows. A plain tensor
         is checked against them; of a secret tensor nobody can know, so all comparisons are of 64 bits then,
@@ -56,7 +64,7 @@ class Bound:
         if len(inputs) != len(program.inputs):
             raise MisuseError(f"the program takes {len(program.inputs)} inputs, not {len(inputs)}")
         given = dict(zip(program.inputs, inputs, strict=True))
-        same_kind(program, given)
+        count = same_kind(program, given)
         for name, x in given.items():
             if not isinstance(x, SecretTensor):
                 check_interval(program, name, x)
@@ -64,21 +72,32 @@ class Bound:
         # What is public is not guarded, so nothing would follow from guards.
         has_guards = current.core.guards and all(isinstance(x, SecretTensor) for x in given.values())
         widths = _Widths(is_proved, is_proved and has_guards)
-        values = {**given, **self._weights, **program.constants}
 
-        def run() -> tuple[Any, ...]:
-            return walk(program.graph, values, around=lambda node: _around(current, node, widths))
+        def run(own: Session, at: int) -> tuple[torch.Tensor, ...]:
+            values = {name: streams.beside(x, own) for name, x in {**given, **self._weights}.items()}
+            values.update((name, streams.one_of(values[name], at, count)) for name in given)
+            with torch.no_grad(), own.at_scale(Scale(program.scale)):
+                values.update(program.constants)
+                around = partial(_around, own, widths=widths)
+                once = partial(walk, program.graph, values, around=around)
+                # What streams take together has another order than what one takes by itself.
+                with _expected(own, once) if own is current else nullcontext():
+                    return once()
 
-        with torch.no_grad(), current.at_scale(Scale(program.scale)), _expected(current, run):
-            results = run()
+        runs = streams.pipelined(current, self._streams, count, run)
+        with torch.no_grad():
+            results = tuple(streams.joined(each, current) for each in zip(*runs, strict=True))
         return results[0] if len(results) == 1 else results
 
-    def given(self, tensor: torch.Tensor | None, *, owner: int, name: str | None = None) -> SecretTensor:
+    def given(
+        self, tensor: torch.Tensor | None, *, owner: int, name: str | None = None, count: int = 1
+    ) -> SecretTensor:
         """Shares an input, after its owner has checked that it is within its interval.
 
         Args:
             tensor: the owner's; ``None`` in the others.
             name: of the input, where the program takes several.
+            count: of how many examples, if it is a batch; the same in every party.
 
         Raises:
             MisuseError: it has another shape, or numbers outside of the interval; or its owner passes none.
@@ -86,14 +105,19 @@ class Bound:
         program = self.program
         placeholder = placeholder_of(program, name)
         check_party(self._session, owner, "owner")
-        if tensor is not None:
-            same_kind(program, {placeholder: tensor})
+        wanted = program.inputs[placeholder]
+        shape = streams.batch(wanted, count)
+        found = count if tensor is None else same_kind(program, {placeholder: tensor})
+        if found != count:
+            raise MisuseError(
+                f"the input {wanted.name} is {found} examples, not {count}: say given(..., count={found}) in "
+                "every party"
+            )
         if self._session.party == owner:
             if tensor is None:
                 raise MisuseError(f"party {owner} owns the input and must pass it, not None")
             check_interval(program, placeholder, tensor)
-        wanted = program.inputs[placeholder]
-        made = share_as(tensor, wanted.shape, wanted.dtype, owner=owner, scale=Scale(program.scale))
+        made = share_as(tensor, shape, wanted.dtype, owner=owner, scale=Scale(program.scale))
         # Forgotten as soon as somebody writes to it.
         self._session.storages.derive(self._promise(placeholder), [made._parts[0]], True)
         return made
@@ -113,15 +137,22 @@ def revealed(result: torch.Tensor, to: int | None = None) -> torch.Tensor | None
     return result.reveal(to=to) if isinstance(result, SecretTensor) else result
 
 
-def share_weights(program: Runnable, weights: Mapping[str, torch.Tensor] | None, owner: int) -> Bound:
-    """Shares the owner's weights, after all parties were seen to have the same program.
+def share_weights(
+    program: Runnable, weights: Mapping[str, torch.Tensor] | None, owner: int, count: int = 1
+) -> Bound:
+    """Shares the owner's weights, after all parties were seen to have the same program and as many streams.
+
+    Args:
+        count: of streams.
 
     Raises:
-        MisuseError: a party has another program (both hashes are shown), or the owner gives no weights.
+        MisuseError: a party has another program (both hashes are shown), or other streams, or the owner gives
+            no weights.
     """
     current = session()
     check_party(current, owner, "owner")
-    _compare(current, program)
+    streams.check(count)
+    _compare(current, program, count)
     if current.party == owner and weights is None:
         raise MisuseError(f"party {owner} owns the weights and must pass them, not None")
     holder = torch.nn.Module()
@@ -132,24 +163,32 @@ def share_weights(program: Runnable, weights: Mapping[str, torch.Tensor] | None,
     with paths.labelled(SHARING):
         scales = {name: each.bits for name, each in program.weights.items()}
         share_weights_of(holder, owner, scales, trainable=False, remedy=COMPILE_AGAIN)
-    return Bound(program, current, dict(holder.named_buffers()))
+    return Bound(program, current, dict(holder.named_buffers()), count)
 
 
-def _compare(current: Session, program: Runnable) -> None:
-    """Every party tells its program's hash. A round for each."""
+def _compare(current: Session, program: Runnable, count: int) -> None:
+    """Every party tells its program's hash and how many streams it has. A round for each."""
     for party in range(current.parties):
-        own = json.dumps(program.digest).encode() if party == current.party else None
+        own = json.dumps([program.digest, count]).encode() if party == current.party else None
         content = current.core.broadcast(party, own)
         try:
-            theirs = json.loads(content)
+            told = json.loads(content)
         except (ValueError, RecursionError):
-            theirs = None
-        if not isinstance(theirs, str) or len(theirs) != len(program.digest) or not theirs.isalnum():
-            raise DeviationError.of(party, "told no hash of a program")
+            told = None
+        match told:
+            case [str(theirs), int(others)] if len(theirs) == len(program.digest) and theirs.isalnum():
+                pass
+            case _:
+                raise DeviationError.of(party, "told no hash of a program")
         if theirs != program.digest:
             raise MisuseError(
                 f"party {party} has another program, with the hash {theirs}; that of this party has "
                 f"{program.digest}: give all parties the same file"
+            )
+        if others != count:
+            raise MisuseError(
+                f"party {party} runs batches over {others} streams, this party over {count}: give all "
+                "parties the same number"
             )
 
 
@@ -232,15 +271,19 @@ def placeholder_of(program: Runnable, name: str | None) -> str:
     raise MisuseError(f"the program has no input {name!r}")
 
 
-def same_kind(program: Runnable, inputs: Mapping[str, torch.Tensor]) -> None:
-    """Holds what is given to a program against what it takes.
+def same_kind(program: Runnable, inputs: Mapping[str, torch.Tensor]) -> int:
+    """Holds what is given to a program against what it takes; how many examples it is.
 
     Raises:
-        MisuseError: an input has another shape or dtype.
+        MisuseError: an input has another shape or dtype, or cannot be a batch.
     """
+    count = streams.examples(program.inputs, {name: tuple(x.shape) for name, x in inputs.items()})
+    if count > 1:
+        results = (node.meta["value"] for node in outputs(program.graph))
+        streams.check_batch(program.inputs, [tuple(each.shape) for each in results])
     for name, given in inputs.items():
         wanted = program.inputs[name]
-        if tuple(given.shape) != wanted.shape:
+        if tuple(given.shape) != streams.batch(wanted, count):
             raise MisuseError(
                 f"the input {wanted.name} has shape {tuple(given.shape)}, the program was compiled for "
                 f"{wanted.shape}: give it that, or compile it for this one"
@@ -250,6 +293,7 @@ def same_kind(program: Runnable, inputs: Mapping[str, torch.Tensor]) -> None:
                 f"the input {wanted.name} is {dtype_name(given.dtype)}, the program takes "
                 f"{dtype_name(wanted.dtype)}: convert it, and scale it as the calibration data were"
             )
+    return count
 
 
 def _kind(dtype: torch.dtype) -> str:

@@ -128,21 +128,22 @@ class Program:
             raise MisuseError(f"{what} is not written as tacit compile writes programs: it was changed")
         return program
 
-    def share(self, weights: Owned | None = None, *, owner: int = 0) -> execute.Bound:
+    def share(self, weights: Owned | None = None, *, owner: int = 0, streams: int = 1) -> execute.Bound:
         """Shares the owner's weights in the current session, after all parties were seen to have the same
         program; what it returns is called with inputs. A round for each party, and those of ``share_module``.
 
         Args:
             weights: the owner's; ``None`` in the others.
+            streams: how many examples of a batch go side by side, 1 to 64, the same in every party: while the
+                messages of one are on their way, another one is computed. Each takes an example's memory.
 
         Raises:
-            MisuseError: a party has another program (both hashes are shown), the weights are another one's,
-            or
-                the owner gives none.
+            MisuseError: a party has another program (both hashes are shown), or other streams, the weights
+                are another one's, or the owner gives none.
         """
         if weights is not None:
             weights.check(self)
-        return execute.share_weights(self, None if weights is None else weights.values, owner)
+        return execute.share_weights(self, None if weights is None else weights.values, owner, streams)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Program.parsed, (self.text, "the program")

@@ -10,6 +10,7 @@ import torch
 from tacit.compile.draft import walk
 from tacit.compile.execute import revealed, same_kind
 from tacit.compile.program import Program
+from tacit.compile.streams import check, one_of
 from tacit.compile.weights import Weights
 from tacit.launch import launch
 from tacit.session import session
@@ -68,25 +69,27 @@ def tried(
     protocol: str,
     source: str | None = None,
     transport: str = "tcp",
+    streams: int = 1,
 ) -> Trial:
-    """Runs both.
+    """Runs both; a batch of several examples over so many streams.
 
     Raises:
         MisuseError: inputs or weights do not fit the program.
     """
     weights.check(program)
-    same_kind(program, dict(zip(program.inputs, inputs, strict=True)))
+    check(streams)
+    count = same_kind(program, dict(zip(program.inputs, inputs, strict=True)))
     setting: dict[str, Any] = {
         "parties": parties,
         "protocol": protocol,
         "source": source,
         "transport": transport,
     }
-    plain = _plain(weights, inputs)
+    plain = torch.cat([_plain(weights, [one_of(x, at, count) for x in inputs]) for at in range(count)])
     before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
     runs = []
     for each, own in ((program, weights), (weights.model, before)):
-        told = launch(_run, each, own, inputs, timeout=TIMEOUT, **setting)
+        told = launch(_run, each, own, inputs, count, streams, timeout=TIMEOUT, **setting)
         runs.append(_held(told, plain))
     return Trial(*runs)
 
@@ -99,14 +102,17 @@ def _plain(weights: Weights, inputs: list[torch.Tensor]) -> torch.Tensor:
     return first
 
 
-def _run(program: Program, weights: Weights, inputs: list[torch.Tensor]) -> dict[str, Any]:
+def _run(
+    program: Program, weights: Weights, inputs: list[torch.Tensor], count: int, streams: int
+) -> dict[str, Any]:
     """One party's part; what it has of the result and of the meter."""
     current = session()
-    bound = program.share(weights if current.party == WEIGHTS_OWNER else None, owner=WEIGHTS_OWNER)
+    own = weights if current.party == WEIGHTS_OWNER else None
+    bound = program.share(own, owner=WEIGHTS_OWNER, streams=streams)
     before, started = current.meter.total, time.perf_counter()
     owns = current.party == INPUT_OWNER
     given = [
-        bound.given(x if owns else None, owner=INPUT_OWNER, name=name)
+        bound.given(x if owns else None, owner=INPUT_OWNER, name=name, count=count)
         for name, x in zip(program.inputs, inputs, strict=True)
     ]
     results = bound(*given)

@@ -70,13 +70,18 @@ def _folded(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, Secret
     if any(tensor is not None and not isinstance(tensor, SecretTensor) for tensor in statistics):
         return _worked_out(statistics, eps)
     secrets: list[SecretTensor] = [tensor for tensor in statistics if tensor is not None]
-    storages = secrets[0]._session.storages
-    kept = storages.derived(_kind(statistics, eps), [secret._parts[0] for secret in secrets])
+    session = secrets[0]._session
+    key = _kind(statistics, eps), [secret._parts[0] for secret in secrets]
+    kept = session.storages.derived(*key)
     if kept is None:
-        kept = _worked_out(statistics, eps)
-        keep(statistics, eps, *kept)
-    folded: tuple[SecretTensor, SecretTensor] = kept
-    return folded
+        made = _worked_out(statistics, eps)
+        # Work side by side with this may have been faster.
+        kept = session.storages.derived(*key)
+        if kept is None:
+            keep(statistics, eps, *made)
+            kept = made
+    factor, offset = kept
+    return factor.beside(session), offset.beside(session)
 
 
 def _worked_out(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, SecretTensor]:

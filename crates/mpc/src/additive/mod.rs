@@ -42,8 +42,8 @@ use crate::correlations::supply::Supply;
 use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
     Affine, Bilinear, Bits, Compared, Correlated, Cost, Error, Expectation, Join, Name, Next,
-    Operand, Operation, Parts, PartsMut, Protocol, Recipient, Rehearsal, Result, Shift, Tally,
-    Term, ThreatModel, Trust, keys, steps,
+    Operand, Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Rehearsal, Result, Shift,
+    Tally, Term, ThreatModel, Trust, keys, steps,
 };
 use net::{Channel, Reading};
 use products::Masked;
@@ -65,6 +65,8 @@ pub struct Party {
     /// Known to all parties: for public coins only.
     coins: Stream,
     masked: HashMap<Name, Masked>,
+    /// Named operands that are masked and not open yet, with their lengths.
+    opening: HashMap<Name, usize>,
     trust: Trust,
     #[cfg(feature = "mutation")]
     watcher: Option<Watcher>,
@@ -105,6 +107,7 @@ impl Additive {
             pairs,
             coins: Stream::new(&common, "additive: public coins"),
             masked: HashMap::new(),
+            opening: HashMap::new(),
             trust,
             #[cfg(feature = "mutation")]
             watcher: None,
@@ -338,6 +341,10 @@ impl Protocol for Additive {
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {
         lanes::run(self, next)
+    }
+
+    fn owned_lanes(&mut self, lanes: Vec<OwnedLane>) -> Result<()> {
+        lanes::run_owned(self, lanes)
     }
 
     fn correlated(&mut self) -> Option<&mut dyn Correlated> {

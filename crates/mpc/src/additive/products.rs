@@ -11,6 +11,9 @@
 //! stands for the same value ([`crate::Operand`]). So this mask is kept on purpose, beside what it has hidden
 //! ([`Masked`]); all other words of the source are used once, by their types ([`crate::correlations::once`]).
 //!
+//! Where several lanes multiply by one ([`crate::lanes`]) the first masks it, and the others wait until it is open: each
+//! lane has a turn between two turns of any other, so what was under way when a product began is open when it ends.
+//!
 //! **Sums** of maps ([`crate::Affine`]) are opened together: one round, whatever the number of maps.
 //!
 //! **Squares:** one mask and one opening: x² = E(x + a) + a².
@@ -56,11 +59,10 @@ impl Additive {
     /// The sum of all maps. A sum of no products is zero.
     pub(super) fn products(&mut self, terms: &[Term], out: &mut [u64]) -> Result<()> {
         let (mut begun, mut hidden) = (Vec::with_capacity(terms.len()), Vec::new());
-        let mut before = Vec::with_capacity(2 * terms.len());
         for term in terms {
             let (left, right, n) = term.map.lengths();
             if n > 0 && left > 0 && right > 0 {
-                let (message, product) = self.begin(term, &mut before)?;
+                let (message, product) = self.begin(term)?;
                 hidden.push(message);
                 begun.push((term, product));
             }
@@ -78,15 +80,18 @@ impl Additive {
             }),
         };
         let opened = self.open(Group::Additive, message)?;
+        if opened.is_empty() {
+            self.wait_for_others(terms)?;
+        }
         let mut rest = &opened[..];
         for (at, (term, product)) in begun.into_iter().enumerate() {
             let (mine, others) = rest.split_at(lengths.get(at).copied().unwrap_or(rest.len()));
             rest = others;
             if at == 0 {
-                self.end(term, product, mine, out);
+                self.end(term, product, mine, out)?;
             } else {
                 let mut more = vec![0; out.len()];
-                self.end(term, product, mine, &mut more);
+                self.end(term, product, mine, &mut more)?;
                 Group::Additive.add(out, &more);
             }
         }
@@ -113,13 +118,17 @@ impl Additive {
         Ok(total)
     }
 
-    /// Draws a product's masks: what is to be opened, and what is needed then. `before` are the operands that are
-    /// masked before it in the same step.
-    fn begin<'t>(
-        &mut self,
-        Term { map, x, y }: &'t Term,
-        before: &mut Vec<&'t Operand<'t>>,
-    ) -> Result<(Hidden, Begun)> {
+    /// Where nothing is opened no turn was waited for, in which other lanes open what these products take.
+    fn wait_for_others(&mut self, terms: &[Term]) -> Result<()> {
+        let mut names = terms.iter().flat_map(|term| [term.x.name, term.y.name]);
+        if names.any(|name| name.is_some_and(|name| self.opening.contains_key(&name))) {
+            self.0.round()?;
+        }
+        Ok(())
+    }
+
+    /// Draws a product's masks: what is to be opened, and what is needed then.
+    fn begin(&mut self, Term { map, x, y }: &Term) -> Result<(Hidden, Begun)> {
         if let (Bilinear::Elementwise { n }, None, None) = (map, x.name, y.name) {
             return if std::ptr::eq(only(x.parts), only(y.parts)) {
                 self.begin_square(only(x.parts))
@@ -127,12 +136,7 @@ impl Additive {
                 self.begin_each(*n, only(x.parts), only(y.parts))
             };
         }
-        let mut origin = |operand| {
-            let origin = self.origin(operand, before);
-            before.push(operand);
-            origin
-        };
-        let origins = [origin(x)?, origin(y)?];
+        let origins = self.origins([x, y])?;
         let masks = self.supply.masked_product(map, origins[0], origins[1])?;
         let product = masks.product;
         let (hidden, masks) = Mask::hide_new([masks.x, masks.y], |masks| {
@@ -150,13 +154,21 @@ impl Additive {
     }
 
     /// A product from what is open of its operands.
-    fn end(&mut self, Term { map, x, y }: &Term, begun: Begun, opened: &[u64], out: &mut [u64]) {
+    fn end(
+        &mut self,
+        Term { map, x, y }: &Term,
+        begun: Begun,
+        opened: &[u64],
+        out: &mut [u64],
+    ) -> Result<()> {
         let (masks, product) = match begun {
             Begun::Each { b, product } => {
-                return end_each(only(x.parts), opened, [b, product], out);
+                end_each(only(x.parts), opened, [b, product], out);
+                return Ok(());
             }
             Begun::Square { a, square } => {
-                return end_square(only(x.parts), opened, [a, square], out);
+                end_square(only(x.parts), opened, [a, square], out);
+                return Ok(());
             }
             Begun::Masked { masks, product } => (masks, product),
         };
@@ -168,35 +180,59 @@ impl Additive {
             match (operand.name, mask.map(Column::into_words)) {
                 (Some(name), Some(mask)) => {
                     let opened = opened.to_vec();
+                    self.opening.remove(&name);
                     self.masked.insert(name, Masked { opened, mask });
                 }
                 (_, mask) => *once = mask.map(|mask| (opened, mask)),
             }
         }
-        let [of_x, of_y] = [(x, &once[0]), (y, &once[1])].map(|(operand, once)| match once {
-            Some((opened, mask)) => (*opened, &mask[..]),
+        let masked = &self.masked;
+        let open = |operand: &Operand, once| match once {
+            Some((opened, mask)) => Ok((opened, mask)),
             None => {
-                let masked = operand.name.and_then(|name| self.masked.get(&name));
-                let Masked { opened, mask } = masked.expect("masked just now or before");
-                (&opened[..], &mask[..])
+                let masked = operand.name.and_then(|name| masked.get(&name));
+                let failed = || Error::misuse("the work that was opening an operand has failed");
+                masked
+                    .map(|Masked { opened, mask }| (&opened[..], &mask[..]))
+                    .ok_or_else(failed)
             }
+        };
+        let [of_x, of_y] = &once;
+        let [of_x, of_y] = [of_x, of_y].map(|once| {
+            once.as_ref()
+                .map(|(opened, mask): &(&[u64], Vec<u64>)| (*opened, &mask[..]))
         });
+        let (of_x, of_y) = (open(x, of_x)?, open(y, of_y)?);
         map.evaluate(out, &[(only(x.parts), of_y.0), (of_x.0, of_y.1)]);
         Column::spend([product], |[c]| Group::Additive.add(out, c));
+        Ok(())
     }
 
-    /// Whether an operand's mask is new; `before` are those that are masked before it.
-    fn origin(&self, operand: &Operand, before: &[&Operand]) -> Result<Origin> {
-        let Some(name) = operand.name else {
-            return Ok(Origin::Fresh);
-        };
-        let kept = self.masked.get(&name).map(|masked| masked.mask.len());
-        let same = before.iter().find(|before| before.name == Some(name));
-        match kept.or(same.map(|before| only(before.parts).len())) {
-            None => Ok(Origin::Keep(name)),
-            Some(n) if n == only(operand.parts).len() => Ok(Origin::Kept(name)),
-            Some(n) => Err(renamed(name, n)),
+    /// Whether the masks of operands are new.
+    fn origins(&mut self, operands: [&Operand; 2]) -> Result<[Origin; 2]> {
+        let mut found = [Origin::Fresh; 2];
+        let mut new: Option<(Name, usize)> = None;
+        for (operand, origin) in operands.into_iter().zip(&mut found) {
+            let Some(name) = operand.name else { continue };
+            let length = only(operand.parts).len();
+            let kept = self.masked.get(&name).map(|masked| masked.mask.len());
+            let opening = new.filter(|new| new.0 == name).map(|new| new.1);
+            let opening = opening.or_else(|| self.opening.get(&name).copied());
+            *origin = match kept.or(opening) {
+                None => Origin::Keep(name),
+                Some(n) if n == length => Origin::Kept(name),
+                Some(n) => {
+                    return Err(renamed(name, n));
+                }
+            };
+            new = Some((name, length));
         }
+        for (operand, origin) in operands.into_iter().zip(&found) {
+            if let Origin::Keep(name) = origin {
+                self.opening.insert(*name, only(operand.parts).len());
+            }
+        }
+        Ok(found)
     }
 
     fn begin_each(&mut self, n: usize, x: &[u64], y: &[u64]) -> Result<(Hidden, Begun)> {

@@ -14,9 +14,9 @@ use crate::leaves::{Leaves, Wanted};
 use crate::range::SUMS;
 use crate::tree::{conjunction, prefix_carries, top_carry};
 use crate::{
-    Affine, Bilinear, Bits, Compared, Cost, Error, Join, Name, Next, Operand, Operation, Parts,
-    PartsMut, Protocol, Recipient, Rehearsal, Result, Shift, Tally, Term, ThreatModel, Trust,
-    lanes, steps,
+    Affine, Bilinear, Bits, Compared, Cost, Error, Join, Name, Next, Operand, Operation, OwnedLane,
+    Parts, PartsMut, Protocol, Recipient, Rehearsal, Result, Shift, Tally, Term, ThreatModel,
+    Trust, lanes, steps,
 };
 use net::{Channel, Mesh, memory};
 use ring::planes::words_of;
@@ -305,6 +305,10 @@ impl Protocol for Rehearsed {
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {
         lanes::one_by_one(self, next)
+    }
+
+    fn owned_lanes(&mut self, _lanes: Vec<OwnedLane>) -> Result<()> {
+        Err(Error::misuse("a rehearsal does one thing after another"))
     }
 }
 

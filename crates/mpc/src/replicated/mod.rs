@@ -40,7 +40,8 @@ mod truncation;
 use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
     Affine, Bilinear, Bits, Compared, Cost, Error, Federated, Join, Next, Operand, Operation,
-    Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel, Trust, keys,
+    OwnedLane, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel, Trust,
+    keys,
 };
 use net::Channel;
 use ring::stream::Stream;
@@ -320,6 +321,10 @@ impl Protocol for Replicated {
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {
         lanes::run(self, next)
+    }
+
+    fn owned_lanes(&mut self, lanes: Vec<OwnedLane>) -> Result<()> {
+        lanes::run_owned(self, lanes)
     }
 
     fn federated(&mut self) -> Option<&mut dyn Federated> {

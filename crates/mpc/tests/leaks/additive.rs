@@ -45,7 +45,7 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         }
         "square" | "bit to ring" | "sign of 2 bits" | "sign of 5 bits" => mask,
         // The kept mask once, and thrice another one.
-        "three products with a named operand" => (1 + 3, 3),
+        "three products with a named operand" | "three lanes with a named operand" => (1 + 3, 3),
         "truncate" => truncation,
         // 16 and 8 groups: each level of the tree has one join with one product, all but the last some
         // with two.
@@ -238,17 +238,18 @@ fn without_any_one_range_the_test_fails() {
 /// A named operand is opened once: what is opened later is the other one alone.
 #[test]
 fn a_named_operand_is_opened_once() {
-    let (_, thrice) = OPERATIONS
-        .into_iter()
-        .find(|(name, _)| *name == "three products with a named operand")
-        .expect("in the list");
-    for parties in PARTIES {
-        let honest = Honest { party: 1, parties };
-        let n = 64 * parties;
-        let found = observe(thrice, n, honest, SECRETS[2], None);
-        assert_eq!(found.heard.words(), n * (1 + 3), "both, then the other one");
-        let corrected = n / parties;
-        assert_eq!(found.dealt.words(), corrected * 3, "a product each time");
+    let named = |(name, _): &(&str, _)| name.ends_with("with a named operand");
+    let operations: Vec<_> = OPERATIONS.into_iter().filter(named).collect();
+    assert_eq!(operations.len(), 2, "one after another, and in lanes");
+    for (_, thrice) in operations {
+        for parties in PARTIES {
+            let honest = Honest { party: 1, parties };
+            let n = 64 * parties;
+            let found = observe(thrice, n, honest, SECRETS[2], None);
+            assert_eq!(found.heard.words(), n * (1 + 3), "both, then the other one");
+            let corrected = n / parties;
+            assert_eq!(found.dealt.words(), corrected * 3, "a product each time");
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is looked at, for every protocol.
 
 use mpc::{
-    Affine, Bilinear, Bits, Compared, Operand, PartsMut, Protocol, Result, Shift, Tally, Term,
-    functions,
+    Affine, Bilinear, Bits, Compared, Operand, OwnedLane, PartsMut, Protocol, Result, Shift, Tally,
+    Term, functions,
 };
 use ring::convolution::Convolution;
 use testkit::Shared;
@@ -43,7 +43,7 @@ impl Inputs {
     }
 }
 
-pub const OPERATIONS: [(&str, Operation); 25] = [
+pub const OPERATIONS: [(&str, Operation); 26] = [
     ("share", |p, inputs| {
         Shared::input(p, inputs.owner, &inputs.secret).map(drop)
     }),
@@ -86,6 +86,7 @@ pub const OPERATIONS: [(&str, Operation); 25] = [
         )
     }),
     ("three products with a named operand", thrice),
+    ("three lanes with a named operand", in_lanes),
     ("truncate", |p, inputs| inputs.x.truncated(p, 16).map(drop)),
     ("affine map of two terms and an addend", |p, inputs| {
         affine(p, inputs, 2, |p, sum, out| p.affine(sum, out))
@@ -207,6 +208,29 @@ fn map_of(p: &mut dyn Protocol, inputs: &Inputs, map: &Bilinear) -> Result<()> {
         .first(left)
         .bilinear(p, map, &inputs.first(right), None)
         .map(drop)
+}
+
+/// The second and the third take what the first is just opening.
+fn in_lanes(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
+    const NAME: mpc::Name = 1;
+    let n = inputs.n();
+    let lane = |x: Shared| -> OwnedLane {
+        Box::new(move |mut p| {
+            let (kept, other) = (x.slices(), x.slices());
+            let kept = Operand {
+                parts: &kept,
+                name: Some(NAME),
+            };
+            let map = Bilinear::Elementwise { n };
+            Shared::made(&mut *p, n, |p, out| {
+                p.bilinear(&map, kept, Operand::once(&other), None, out)
+            })
+            .map(drop)
+        })
+    };
+    p.owned_lanes((0..3).map(|_| lane(inputs.first(n))).collect())?;
+    functions::forget(p, NAME);
+    Ok(())
 }
 
 fn thrice(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {

@@ -2,9 +2,12 @@
 
 use super::cost::perform;
 use super::{agreed, bit, values};
-use mpc::{Bits, Cost, Lane, Opening, Operation, Protocol, Recipient, Result, Shift};
+use mpc::{
+    Bits, Compared, Cost, Lane, Opening, Operation, OwnedLane, Protocol, Recipient, Result, Shift,
+};
 use ring::planes::words_of;
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 use testkit::{Shared, run, usual_parties};
 
@@ -179,8 +182,10 @@ fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Ve
 
 /// As many rounds as the longest takes, and the bits of all.
 pub fn rounds_are_shared(protocol: &str) {
-    let n = 192;
+    // As many that roles are turned: where they are not, some chains are shorter by one.
+    let (n, many) = (192, 1536);
     let shift = Shift::new(16).expect("1 to 61 bits");
+    let compared = Compared::guarded(24, 10).expect("a guard");
     let product = |truncate| Operation::Bilinear {
         left: Opening::New(n),
         right: Opening::New(n),
@@ -201,6 +206,20 @@ pub fn rounds_are_shared(protocol: &str) {
         Operation::ToBinary { n, width: 64 },
         Operation::BitMultiply { n },
         Operation::BitToRing { n },
+        Operation::Affine {
+            left: Opening::New(many),
+            right: Opening::New(many),
+            n: many,
+            shift,
+        },
+        Operation::RectifiedAffine {
+            left: Opening::New(many),
+            right: Opening::New(many),
+            n: many,
+            shift,
+            compared,
+        },
+        Operation::Rectify { n: many, compared },
     ];
     check(protocol, &operations);
     for operation in operations {
@@ -261,4 +280,69 @@ pub fn failures(protocol: &str) {
         told.iter().all(|told| told.contains("what was wrong")),
         "{told:?}"
     );
+}
+
+/// Lanes with a protocol of their own are as right, take the rounds of one, and leave all behind as it was. Inside of
+/// one there are no others, and under the reference there are none.
+pub fn owned(protocol: &str) {
+    if protocol == "plain" {
+        let told = run(protocol, 2, |p| Ok(p.owned_lanes(Vec::new()).is_err()));
+        assert_eq!(told, [true; 2]);
+        return;
+    }
+    let told = run(protocol, usual_parties(protocol), |p| {
+        let x = Shared::input(p, 0, &[5, 1_u64.wrapping_neg(), 70])?;
+        let (give, take) = channel();
+        let lane = |at: usize| -> OwnedLane {
+            let (x, give) = (Shared(x.0.clone()), give.clone());
+            Box::new(move |mut p| {
+                let map = mpc::Bilinear::Elementwise { n: 3 };
+                let square = x.bilinear(&mut *p, &map, &x, None)?;
+                let made = square.bilinear(&mut *p, &map, &x, None)?;
+                let inside = p.owned_lanes(Vec::new());
+                let _ = give.send((at, made, inside.is_err()));
+                Ok(())
+            })
+        };
+        let before = p.channel().meter().totals().rounds;
+        p.owned_lanes((0..4).map(lane).collect())?;
+        let rounds = p.channel().meter().totals().rounds - before;
+        for (place, (at, made, is_refused)) in take.try_iter().enumerate() {
+            assert_eq!((place, is_refused), (at, true));
+            assert_eq!(made.open(p)?, [125, 1_u64.wrapping_neg(), 343_000]);
+        }
+        Ok(rounds)
+    });
+    // Of one lane; parties do not stand equal after sharing.
+    let rounds = told.into_iter().max().expect("a party");
+    assert!((2..=3).contains(&rounds), "{rounds} of {protocol}");
+}
+
+/// A lane that panics does so in whoever began it, whether it has a protocol of its own or not.
+pub fn panics(protocol: &str) {
+    fn step(p: &mut dyn Protocol, panics: bool) -> Result<()> {
+        let x = Shared::zeros(p, 3);
+        p.sign(&x.slices(), 8)?;
+        assert!(!panics, "this is what was wrong");
+        p.sign(&x.slices(), 64).map(drop)
+    }
+    for is_owned in [false, protocol != "plain"] {
+        let told = run(protocol, usual_parties(protocol), |p| {
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                if is_owned {
+                    let lane =
+                        |panics| -> OwnedLane { Box::new(move |mut p| step(&mut *p, panics)) };
+                    p.owned_lanes([false, true].map(lane).into())
+                } else {
+                    let lane = |panics| -> Lane { Box::new(move |p| step(p, panics)) };
+                    all(p, [false, true].map(lane).into())
+                }
+            }));
+            let panicked = panicked.expect_err("it goes on with the panic");
+            Ok(panicked.downcast_ref::<&str>().map(ToString::to_string))
+        });
+        for told in told {
+            assert_eq!(told.as_deref(), Some("this is what was wrong"));
+        }
+    }
 }

@@ -16,6 +16,7 @@ pub struct Turned {
     sequence: u64,
     begun: Parameters,
     agreed: u64,
+    line: usize,
 }
 
 /// The user's wish to end, for a thread that waits for another one's turn.
@@ -52,7 +53,7 @@ impl Channel {
         }
     }
 
-    /// Leaves the current step.
+    /// Leaves the current step, and what is being computed.
     #[must_use]
     pub fn leave(&self) -> Turned {
         Turned {
@@ -60,6 +61,7 @@ impl Channel {
             sequence: self.sequence,
             begun: self.begun,
             agreed: self.agreed,
+            line: self.meter.line(),
         }
     }
 
@@ -69,6 +71,7 @@ impl Channel {
         self.sequence = turned.sequence;
         self.begun = turned.begun;
         self.agreed = turned.agreed;
+        self.meter.go_on(turned.line);
     }
 
     /// For the thread that gives the turns.

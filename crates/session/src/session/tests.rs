@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::{Options, local};
+use std::sync::Arc;
+use std::thread;
 
 /// Two parties, of which the first takes itself for a fork.
 fn forked(timeout: Duration) -> [Session; 2] {
@@ -32,8 +34,76 @@ fn every_operation_is_refused() {
     refused(fork.totals());
     refused(fork.demand());
     refused(fork.correlations());
+    refused(fork.side_by_side(Vec::new()));
     refused(fork.close());
     assert_eq!((fork.party(), fork.parties(), fork.parts()), (0, 2, 1));
+}
+
+#[test]
+fn work_side_by_side_has_its_part_of_the_session() {
+    let options = Options::new("replicated", None, Duration::from_secs(60)).unwrap();
+    let sessions = local::in_memory(3, &options).unwrap();
+    let each = |session: Session| {
+        let session = Arc::new(session);
+        let found = Arc::new(Mutex::new(Vec::new()));
+        let work = |at: usize| -> Stream {
+            let (session, found) = (Arc::clone(&session), Arc::clone(&found));
+            Box::new(move || {
+                session.set_label(&format!("layer {at}"))?;
+                let x = [vec![3; 400], vec![4; 400]];
+                let x: Vec<&[u64]> = x.iter().map(Vec::as_slice).collect();
+                session.work_guarded(|protocol, guards| {
+                    let mut out = [vec![0; 400], vec![0; 400]];
+                    let mut out: Vec<&mut [u64]> = out.iter_mut().map(Vec::as_mut_slice).collect();
+                    let compared = mpc::Compared::guarded(24, 10).unwrap();
+                    let tally = protocol.rectify(&x, compared, &mut out)?;
+                    guards.push(protocol.channel().meter().label(), tally);
+                    Ok(())
+                })?;
+                refused_inside(session.side_by_side(Vec::new()));
+                found.lock().unwrap().push(at);
+                Ok(())
+            })
+        };
+        session.side_by_side((0..3).map(work).collect()).unwrap();
+        assert_eq!(*found.lock().unwrap(), [0, 1, 2]);
+        let readings = session.readings().unwrap();
+        let sent = |at: usize| {
+            let line = readings.iter().find(|line| line.0 == format!("layer {at}"));
+            line.unwrap().1.payload_bytes
+        };
+        assert!(sent(0) > 0 && sent(0) == sent(1) && sent(1) == sent(2));
+        // The numbers are small, so that no guard fails; all of them are looked at.
+        let x: Vec<&[u64]> = vec![&[0], &[0]];
+        let reveal = |protocol: &mut dyn Protocol, guards: &mut Guards| {
+            guards.reveal(protocol, &x, Recipient::All)
+        };
+        let (_, failed) = session.work_guarded(reveal).unwrap();
+        assert_eq!(failed, Vec::<String>::new());
+        let steps = session.totals().unwrap();
+        session.close().unwrap();
+        steps.rounds
+    };
+    let rounds: Vec<u64> = thread::scope(|scope| {
+        let threads: Vec<_> = sessions
+            .into_iter()
+            .map(|session| scope.spawn(|| each(session)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    // Of one ReLU, and of one look at the guards of all.
+    assert!(
+        rounds.iter().all(|rounds| *rounds <= 7 + 7 + 1 + 3),
+        "{rounds:?}"
+    );
+}
+
+fn refused_inside(result: Result<()>) {
+    let told = result.unwrap_err().to_string();
+    assert!(told.contains("side by side"), "{told}");
 }
 
 /// What the other party hears of this one, which does nothing more.

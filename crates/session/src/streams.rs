@@ -1,0 +1,85 @@
+//! Stream side by side, each on a thread of its own: what a thread computes goes to its own part of the session.
+//!
+//! A stream is a lane of the protocol (mpc/src/lanes.rs) that takes its part with it. It stands here under its thread,
+//! so that whoever computes needs to know nothing of streams. Guards that streams have kept are told of with all others,
+//! in the order of the streams, which is the same in every party.
+
+use mpc::{Guards, OwnedLane, Protocol, Result};
+use std::collections::HashMap;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+/// What one stream does.
+pub type Stream = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// A stream's part of the session.
+pub(crate) struct Part {
+    pub protocol: Box<dyn Protocol>,
+    pub guards: Guards,
+}
+
+/// Those under way, by their threads.
+#[derive(Clone, Default)]
+pub(crate) struct Streams(Arc<Mutex<HashMap<ThreadId, Arc<Mutex<Part>>>>>);
+
+/// Takes a thread's part away when it is dropped, which ends the stream.
+struct Entered<'s>(&'s Streams);
+
+impl Streams {
+    /// The part of the stream that this thread runs, if it runs one.
+    pub fn mine(&self) -> Option<Arc<Mutex<Part>>> {
+        locked(&self.0).get(&thread::current().id()).cloned()
+    }
+
+    /// Runs all side by side; what they have kept of guards goes to the session's.
+    pub fn run(
+        &self,
+        works: Vec<Stream>,
+        protocol: &mut dyn Protocol,
+        guards: &mut Guards,
+    ) -> Result<()> {
+        let kept: Vec<_> = works.iter().map(|_| Arc::default()).collect();
+        let stream = |(work, kept): (Stream, &Arc<Mutex<Guards>>)| -> OwnedLane {
+            let (streams, kept) = (self.clone(), Arc::clone(kept));
+            Box::new(move |protocol| {
+                let entered = streams.enter(protocol);
+                let end = work();
+                if let Some(part) = streams.mine() {
+                    *locked(&kept) = mem::take(&mut locked(&part).guards);
+                }
+                drop(entered);
+                end
+            })
+        };
+        let streams = works.into_iter().zip(&kept).map(stream).collect();
+        let end = protocol.owned_lanes(streams);
+        for kept in &kept {
+            guards.extend(mem::take(&mut *locked(kept)));
+        }
+        end
+    }
+
+    fn enter(&self, protocol: Box<dyn Protocol>) -> Entered<'_> {
+        let part = Part {
+            protocol,
+            guards: Guards::default(),
+        };
+        let part = Arc::new(Mutex::new(part));
+        locked(&self.0).insert(thread::current().id(), part);
+        Entered(self)
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let part = locked(&self.0.0).remove(&thread::current().id());
+        // Whoever has the next turn may ask for its own part at once.
+        drop(part);
+    }
+}
+
+/// A panic in an operation ends the session by its own error; the state is not used again.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
