@@ -7,7 +7,7 @@ from torch import nn
 import tacit
 from models import Attention, Residual, normalised
 from tacit.compile.trial import tried
-from tacit.errors import MisuseError
+from tacit.errors import MisuseError, SetupError
 from tacit.providers import REFERENCE
 
 IMAGES = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
@@ -120,7 +120,7 @@ def test_parties_with_other_programs_are_told_both_hashes() -> None:
         party = tacit.session().party
         (other if party == 2 else one).share(weights if party == 0 else None, owner=0)
 
-    with pytest.raises(MisuseError) as caught:
+    with pytest.raises(SetupError) as caught:
         tacit.launch(run)
     assert one.digest in str(caught.value)
     assert other.digest in str(caught.value)

@@ -48,9 +48,9 @@ class Watched:
         self._note(x[0], width - 1)
         self._core.sign(x, width, out)
 
-    def relu(self, x: Any, width: int, out: Any, reach: int) -> None:
+    def relu(self, x: Any, width: int, out: Any, reach: int, dropped: int) -> None:
         self._note(x[0], width - 1)
-        self._core.relu(x, width, out, reach)
+        self._core.relu(x, width, out, reach, dropped)
 
     def equal_zero(self, x: Any, width: int, out: Any) -> None:
         self._note(x[0], width)

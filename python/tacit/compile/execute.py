@@ -16,7 +16,7 @@ from tacit.compile.approximating import fits_of
 from tacit.compile.draft import outputs, walk
 from tacit.compile.format import dtype_name
 from tacit.compile.signature import Runnable
-from tacit.errors import DeviationError, EncodingError, MisuseError
+from tacit.errors import DeviationError, EncodingError, MisuseError, SetupError
 from tacit.fixed import Scale
 from tacit.module import share_weights_of
 from tacit.session import Session, session
@@ -146,8 +146,8 @@ def share_weights(
         count: of streams.
 
     Raises:
-        MisuseError: a party has another program (both hashes are shown), or other streams, or the owner gives
-            no weights.
+        SetupError: a party has another program (both hashes are shown), or other streams.
+        MisuseError: the owner gives no weights.
     """
     current = session()
     check_party(current, owner, "owner")
@@ -167,29 +167,33 @@ def share_weights(
 
 
 def _compare(current: Session, program: Runnable, count: int) -> None:
-    """Every party tells its program's hash and how many streams it has. A round for each."""
-    for party in range(current.parties):
-        own = json.dumps([program.digest, count]).encode() if party == current.party else None
-        content = current.core.broadcast(party, own)
-        try:
-            told = json.loads(content)
-        except (ValueError, RecursionError):
-            told = None
-        match told:
-            case [str(theirs), int(others)] if len(theirs) == len(program.digest) and theirs.isalnum():
-                pass
-            case _:
-                raise DeviationError.of(party, "told no hash of a program")
+    """Every party tells its program's hash and how many streams it has. A round for each; all have told
+    before anybody raises, and whoever hears of another's error first hears the same."""
+    told = [_told(current, party, [program.digest, count]) for party in range(current.parties)]
+    for party, (theirs, others) in enumerate(told):
         if theirs != program.digest:
-            raise MisuseError(
-                f"party {party} has another program, with the hash {theirs}; that of this party has "
-                f"{program.digest}: give all parties the same file"
+            raise SetupError(
+                f"party {party} has another program, with the hash {theirs}; that of party {current.party} "
+                f"has {program.digest}: give all parties the same file"
             )
         if others != count:
-            raise MisuseError(
-                f"party {party} runs batches over {others} streams, this party over {count}: give all "
-                "parties the same number"
+            raise SetupError(
+                f"party {party} runs batches over {others} streams, party {current.party} over {count}: give "
+                "all parties the same number"
             )
+
+
+def _told(current: Session, party: int, own: list[Any]) -> tuple[str, int]:
+    """What a party has told of its program; ``own`` is what this one tells."""
+    content = current.core.broadcast(party, json.dumps(own).encode() if party == current.party else None)
+    try:
+        told = json.loads(content)
+    except (ValueError, RecursionError):
+        told = None
+    match told:
+        case [str(digest), int(count)] if len(digest) == len(own[0]) and digest.isalnum():
+            return digest, count
+    raise DeviationError.of(party, "told no hash of a program")
 
 
 @contextmanager

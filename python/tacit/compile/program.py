@@ -138,8 +138,8 @@ class Program:
                 messages of one are on their way, another one is computed. Each takes an example's memory.
 
         Raises:
-            MisuseError: a party has another program (both hashes are shown), or other streams, the weights
-                are another one's, or the owner gives none.
+            SetupError: a party has another program (both hashes are shown), or other streams.
+            MisuseError: the weights are another one's, or the owner gives none.
         """
         if weights is not None:
             weights.check(self)
