@@ -18,7 +18,7 @@ IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
 
 #: Of the program of that file. It is another when passes, or the format, do something else; under another
 #: version of Python, or on another machine, it is the same.
-HASH = "4fda41ff6ca1c5ed972f8074e788ce13220e373e3b291765852d2ac121f882d5"
+HASH = "18cfab57302c1986151f8686b0f111cbd8aa5c67a08d243427b7a3705e0c42db"
 
 #: With branches, normalisations, pooling and public constants.
 MODELS = ("residual",)

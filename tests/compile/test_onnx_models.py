@@ -3,15 +3,19 @@
 from pathlib import Path
 from typing import Any
 
+import onnx
+import onnx_made
 import pytest
 import torch
 import transformers
+from onnx import helper
 from torch import nn
 from torchvision import models
 
 import tacit
 from tacit.compile.importers import onnx as importer
 from tacit.compile.importers.imported import Imported
+from tacit.compile.inspect import inspect
 from tacit.errors import MisuseError
 
 
@@ -172,3 +176,22 @@ def test_torchvision(name: str, tmp_path: Path) -> None:
             nn.init.uniform_(each.running_mean, -0.2, 0.2)
             nn.init.uniform_(each.running_var, 0.5, 1.5)
     same(model, (torch.randn(1, 3, 64, 64),), tmp_path)
+
+
+def test_steps_have_the_names_of_the_files_nodes(tmp_path: Path) -> None:
+    # Names may be missing, equal, those of attributes, or hold anything.
+    names = ["/block/Relu", "", "twice", "twice", "forward", "a.b", "\x1b[2J\n", "x" * 100_000, "ö/ü"]
+    nodes = [
+        helper.make_node("Relu" if at % 2 else "Neg", [f"v{at}"], [f"v{at + 1}"], name=name)
+        for at, name in enumerate(names)
+    ]
+    last = f"v{len(names)}"
+    onnx.save(onnx_made.model(nodes, {"v0": [2, 3]}, [last]), tmp_path / "odd.onnx")
+    x = torch.randn(2, 3)
+    program, _ = tacit.compile(tmp_path / "odd.onnx", x)
+    told = [step.layer for step in inspect(program, []).steps]
+    assert told[:3] == ["/block/Relu", "v2", "twice"]
+    assert "a_b" in told
+    assert "ö/ü" in told
+    assert all(layer.isprintable() and 0 < len(layer) <= 210 for layer in told), told
+    assert len(set(told)) == len(names)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from tacit.compile.importers.onnx.problems import printable
 from tacit.compile.importers.onnx.table import Function, Node
 
 
@@ -38,6 +39,18 @@ class Step:
     released: tuple[str, ...]
 
 
+class Layer(torch.nn.Module):
+    """What one node does, as a module, so that what is traced of it has the node's name."""
+
+    def __init__(self, step: Step) -> None:
+        super().__init__()
+        self._step = step
+
+    def forward(self, *arguments: Any) -> Any:
+        """What the node gives."""
+        return self._step.function(self._step.node, *arguments)
+
+
 class OnnxModule(torch.nn.Module):
     """A graph of ONNX as a module. Inputs come in the file's order."""
 
@@ -45,6 +58,7 @@ class OnnxModule(torch.nn.Module):
         super().__init__()
         self._inputs = tuple(inputs)
         self._steps: tuple[Step, ...] = ()
+        self._layers: list[str] = []
         self._results: tuple[Flowing | Held, ...] = ()
 
     def hold(self, name: str, tensor: torch.Tensor, public: bool) -> Held:
@@ -60,12 +74,18 @@ class OnnxModule(torch.nn.Module):
     def finish(self, steps: Sequence[Step], results: Sequence[Flowing | Held]) -> None:
         """Sets what is evaluated."""
         self._steps, self._results = tuple(steps), tuple(results)
+        for step in self._steps:
+            # As it stands in the file; in the path of a module there are no dots within a name.
+            name = printable(step.node.name)[:200].replace(".", "_") or step.node.operator
+            name = name if not hasattr(self, name) else unique(self, name)
+            self.add_module(name, Layer(step))
+            self._layers.append(name)
 
     def forward(self, *inputs: torch.Tensor) -> Any:
         """The outputs: a tensor, or a tuple where the file has several."""
         values = dict(zip(self._inputs, inputs, strict=True))
-        for step in self._steps:
-            given = step.function(step.node, *(self._value(each, values) for each in step.arguments))
+        for step, layer in zip(self._steps, self._layers, strict=True):
+            given = getattr(self, layer)(*(self._value(each, values) for each in step.arguments))
             values.update(zip(step.results, results(given), strict=False))
             for name in step.released:
                 values.pop(name, None)
