@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import fx, nn
 
 import tacit
 from tacit import starting
@@ -47,6 +47,19 @@ def test_parties_do_not_share_their_arguments() -> None:
     mine: list[int] = []
     assert tacit.launch(program, mine) == [[0], [1], [2]]
     assert mine == []
+
+
+def test_parties_are_given_graphs() -> None:
+    """PyTorch traces a graph as it is loaded, which no other thread may do or compute meanwhile."""
+    graph = fx.symbolic_trace(torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(8))))
+    expected = graph(torch.ones(1, 4))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for found in tacit.launch(lambda: graph(torch.ones(1, 4))):
+            torch.testing.assert_close(found, expected)
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_processes_that_begin_afresh(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,12 +120,15 @@ def _in_threads(
     fn: Callable[..., Any], args: tuple[Any, ...], cores: list[_core.Session], timeout: float
 ) -> list[Outcome]:
     program = cloudpickle.dumps((fn, args))
+    # All copies are made before any party begins: PyTorch traces a graph anew as it is loaded, and while it
+    # does, every thread's modules are traced.
+    copies = [cloudpickle.loads(program) for _ in cores]
     outcomes = [Outcome() for _ in cores]
 
-    def party(core: _core.Session, outcome: Outcome) -> None:
+    def party(core: _core.Session, copy: Any, outcome: Outcome) -> None:
+        own_fn, own_args = copy
         try:
             with running(core), own_generator():
-                own_fn, own_args = cloudpickle.loads(program)
                 outcome.value = own_fn(*own_args)
         except BaseException as error:
             outcome.error = error
@@ -133,9 +136,12 @@ def _in_threads(
 
     workers = [
         threading.Thread(
-            target=copy_context().run, args=(party, core, outcome), name=f"party {core.party}", daemon=True
+            target=copy_context().run,
+            args=(party, core, copy, outcome),
+            name=f"party {core.party}",
+            daemon=True,
         )
-        for core, outcome in zip(cores, outcomes, strict=True)
+        for core, copy, outcome in zip(cores, copies, outcomes, strict=True)
     ]
     for worker in workers:
         worker.start()

@@ -48,13 +48,18 @@ def aside(function: Callable[Given, Made]) -> Callable[Given, Made]:
 
     @wraps(function)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Made:
-        if not is_tracing():
-            return function(*args, **kwargs)
-        args, kwargs = pytree.tree_map_only(torch.Tensor, _known, (args, kwargs))
-        with untraced():
-            return function(*args, **kwargs)
+        return call_aside(function, *args, **kwargs)
 
     return called
+
+
+def call_aside(function: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
+    """Calls it as ``aside`` says."""
+    if not is_tracing():
+        return function(*args, **kwargs)
+    args, kwargs = pytree.tree_map_only(torch.Tensor, _known, (args, kwargs))
+    with untraced():
+        return function(*args, **kwargs)
 
 
 def _known(tensor: torch.Tensor) -> torch.Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import tacit
+from tacit import _core
 
 Array = np.ndarray[Any, Any]
 
@@ -17,6 +18,13 @@ RARE, DEVIATIONS = 3, 8.0
 
 #: Operations that show what they give, and those of public values.
 SHOWN, PUBLIC = ("reveal", "reveal_bits", "broadcast"), ("trivial", "trivial_bits")
+
+#: The arguments of each operation of a core, read once: Python 3.11 cannot read them in several threads.
+PLACES = {
+    name: list(inspect.signature(method).parameters)[1:]
+    for name, method in inspect.getmembers(_core.Session, inspect.ismethoddescriptor)
+    if not name.startswith("_")
+}
 
 
 class Watched:
@@ -52,7 +60,7 @@ class Watched:
         if name == "broadcast":
             self.shown.append(result)
             return
-        places = list(inspect.signature(getattr(self._core, name)).parameters)
+        places = PLACES[name]
         if "out" not in places:
             return
         out = args[places.index("out")]

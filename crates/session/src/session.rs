@@ -2,7 +2,7 @@
 
 use crate::streams::{Part, Stream, Streams, locked};
 use mpc::correlations::Demand;
-use mpc::{Error, Guards, Name, Protocol, Recipient, Rehearsal, Result, Settings};
+use mpc::{Error, Guards, Name, Protocol, Recipient, Rehearsal, Result, Settings, functions};
 use net::{Mesh, Process, Reading};
 use std::fmt;
 use std::hint;
@@ -260,16 +260,9 @@ impl Session {
     /// # Errors
     /// `Misuse` in another process than its own.
     pub fn forget(&self, name: Name) -> Result<()> {
-        let open = self.opened()?;
-        if let Some(part) = open.streams.mine() {
-            if let Some(of) = locked(&part).protocol.correlated() {
-                of.forget(name);
-            }
-            return Ok(());
-        }
-        let at = &mut *self.lock()?;
-        if let Some(of) = at.protocol.correlated() {
-            of.forget(name);
+        match self.opened()?.streams.mine() {
+            Some(part) => functions::forget(&mut *locked(&part).protocol, name),
+            None => functions::forget(&mut *self.lock()?.protocol, name),
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 and who is to learn the result each party says itself, and all are told before anything is shared."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -163,24 +162,13 @@ def _told(session: "Session", part: Part) -> list[dict[str, int]]:
         *(part.examples if name in part.inputs else 0 for name in part.program.inputs),
         int(part.output is not None),
     ]
-    own = json.dumps([part.program.digest, *has]).encode()
+    from tacit.compile.execute import told_of
+
     told = []
-    for party in range(session.parties):
-        content = session.core.broadcast(party, own if party == session.party else None)
-        try:
-            read = json.loads(content)
-        except (ValueError, RecursionError):
-            read = None
-        if not isinstance(read, list) or not read or not isinstance(read[0], str):
+    for party, read in enumerate(told_of(session, part.program, has)):
+        if len(read) != len(names) or not all(type(each) is int and each >= 0 for each in read):
             raise DeviationError.of(party, "does not tell what it has")
-        if read[0] != part.program.digest:
-            raise SetupError(
-                f"party {party} has another program, with the hash {read[0][:64]}; that of this party has "
-                f"{part.program.digest}: give all parties the same file"
-            )
-        if len(read) != len(names) + 1 or not all(type(each) is int and each >= 0 for each in read[1:]):
-            raise DeviationError.of(party, "does not tell what it has")
-        told.append(dict(zip(names, read[1:], strict=True)))
+        told.append(dict(zip(names, read, strict=True)))
     return told
 
 

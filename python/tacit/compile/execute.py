@@ -167,33 +167,42 @@ def share_weights(
 
 
 def _compare(current: Session, program: Runnable, count: int) -> None:
-    """Every party tells its program's hash and how many streams it has. A round for each; all have told
-    before anybody raises, and whoever hears of another's error first hears the same."""
-    told = [_told(current, party, [program.digest, count]) for party in range(current.parties)]
-    for party, (theirs, others) in enumerate(told):
+    """Every party tells its program's hash and how many streams it has. A round for each."""
+    for party, told in enumerate(told_of(current, program, [count])):
+        if len(told) != 1 or type(told[0]) is not int:
+            raise DeviationError.of(party, "told no number of streams")
+        if told[0] != count:
+            raise SetupError(
+                f"party {party} runs batches over {told[0]} streams, party {current.party} over {count}: "
+                "give all parties the same number"
+            )
+
+
+def told_of(current: Session, program: Runnable, own: list[int]) -> list[list[Any]]:
+    """What each party tells of its part in a program, this one ``own``, after all were seen to have the same
+    program. All have told before anybody raises, and whoever hears of another's error first hears the same.
+
+    Raises:
+        SetupError: a party has another program; both hashes are shown.
+        DeviationError: what a party told is no hash with something behind it.
+    """
+    found = []
+    for party, content in enumerate(current.told_by_all(json.dumps([program.digest, *own]).encode())):
+        try:
+            told = json.loads(content)
+        except (ValueError, RecursionError):
+            told = None
+        match told:
+            case [str(theirs), *rest] if len(theirs) == len(program.digest) and theirs.isalnum():
+                found.append(rest)
+            case _:
+                raise DeviationError.of(party, "told no hash of a program")
         if theirs != program.digest:
             raise SetupError(
                 f"party {party} has another program, with the hash {theirs}; that of party {current.party} "
                 f"has {program.digest}: give all parties the same file"
             )
-        if others != count:
-            raise SetupError(
-                f"party {party} runs batches over {others} streams, party {current.party} over {count}: give "
-                "all parties the same number"
-            )
-
-
-def _told(current: Session, party: int, own: list[Any]) -> tuple[str, int]:
-    """What a party has told of its program; ``own`` is what this one tells."""
-    content = current.core.broadcast(party, json.dumps(own).encode() if party == current.party else None)
-    try:
-        told = json.loads(content)
-    except (ValueError, RecursionError):
-        told = None
-    match told:
-        case [str(digest), int(count)] if len(digest) == len(own[0]) and digest.isalnum():
-            return digest, count
-    raise DeviationError.of(party, "told no hash of a program")
+    return found
 
 
 @contextmanager

@@ -259,9 +259,7 @@ class Server:
 
     def _agree_on_number(self) -> tuple[int, int]:
         """The round's number, and which round made the model that only clients have; 0 for what all know."""
-        core, own = self._session.core, self._latest.to_bytes()
-        told = [core.broadcast(owner, own if owner == self.number else None) for owner in range(SERVERS)]
-        return self._latest.agreed(told)
+        return self._latest.agreed(self._session.told_by_all(self._latest.to_bytes()))
 
     def _gathered(self) -> _core.Submissions:
         """What is whole here in the end. The round is closed for clients then, also where a server fails."""
@@ -281,12 +279,8 @@ class Server:
         until = time.monotonic() + self.federation.seconds + self.federation.timeout
         while True:
             ready = self._door.wait(self.federation.submitting, min(TOGETHER, self.federation.timeout / 4))
-            own = b"ready" if ready else b"waiting"
-            told = [
-                self._session.core.broadcast(owner, own if owner == self.number else None)
-                for owner in range(SERVERS)
-            ]
-            late = [server for server in range(SERVERS) if told[server] != b"ready"]
+            told = self._session.told_by_all(b"ready" if ready else b"waiting")
+            late = [server for server, each in enumerate(told) if each != b"ready"]
             if not late:
                 return
             if time.monotonic() > until:

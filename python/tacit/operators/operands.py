@@ -10,7 +10,7 @@ import torch
 from tacit import components, fixed, ranges, shares
 from tacit.errors import MisuseError
 from tacit.fixed import WHOLE, Factor, Scale
-from tacit.modes import aside, is_tracing
+from tacit.modes import aside, call_aside, is_tracing
 from tacit.session import Session
 from tacit.shares import Comparison, Parts
 from tacit.tensor import SecretTensor
@@ -68,7 +68,7 @@ def public(value: torch.Tensor | Number) -> torch.Tensor:
 def moved(x: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Any operand, with its data moved: of a secret each component."""
     if not isinstance(x, SecretTensor):
-        return aside(move)(x)
+        return call_aside(move, x)
     return x.like(tuple(map(move, x._parts)), loose=x._loose)
 
 

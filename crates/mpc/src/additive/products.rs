@@ -186,26 +186,26 @@ impl Additive {
                 (_, mask) => *once = mask.map(|mask| (opened, mask)),
             }
         }
-        let masked = &self.masked;
-        let open = |operand: &Operand, once| match once {
-            Some((opened, mask)) => Ok((opened, mask)),
-            None => {
-                let masked = operand.name.and_then(|name| masked.get(&name));
-                let failed = || Error::misuse("the work that was opening an operand has failed");
-                masked
-                    .map(|Masked { opened, mask }| (&opened[..], &mask[..]))
-                    .ok_or_else(failed)
-            }
-        };
-        let [of_x, of_y] = &once;
-        let [of_x, of_y] = [of_x, of_y].map(|once| {
-            once.as_ref()
-                .map(|(opened, mask): &(&[u64], Vec<u64>)| (*opened, &mask[..]))
-        });
-        let (of_x, of_y) = (open(x, of_x)?, open(y, of_y)?);
+        let of_x = self.open_part(x, once[0].as_ref())?;
+        let of_y = self.open_part(y, once[1].as_ref())?;
         map.evaluate(out, &[(only(x.parts), of_y.0), (of_x.0, of_y.1)]);
         Column::spend([product], |[c]| Group::Additive.add(out, c));
         Ok(())
+    }
+
+    /// What is open of an operand, and its mask: those of this product, or those that are kept.
+    fn open_part<'a>(
+        &'a self,
+        operand: &Operand,
+        once: Option<&'a (&[u64], Vec<u64>)>,
+    ) -> Result<(&'a [u64], &'a [u64])> {
+        if let Some((opened, mask)) = once {
+            return Ok((opened, mask));
+        }
+        let masked = operand.name.and_then(|name| self.masked.get(&name));
+        let failed = || Error::misuse("the work that was opening an operand has failed");
+        let Masked { opened, mask } = masked.ok_or_else(failed)?;
+        Ok((opened, mask))
     }
 
     /// Whether the masks of operands are new.

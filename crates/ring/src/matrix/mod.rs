@@ -93,7 +93,7 @@ fn one(backend: Backend, out: &mut [u64], [m, k, n]: [usize; 3], terms: &[(&[u64
         return thin::few_rows(backend, out, [m, k, n], terms);
     }
     if n <= FEW_COLUMNS {
-        let turned: Vec<Vec<u64>> = terms.iter().map(|(_, b)| turned(b, k, n)).collect();
+        let turned: Vec<Vec<u64>> = terms.iter().map(|(_, b)| transposed(b, k, n)).collect();
         let terms = terms.iter().zip(&turned).map(|((a, _), b)| (*a, &b[..]));
         return rows::by_rows(backend, out, [m, k, n], &terms.collect::<Vec<_>>());
     }
@@ -133,9 +133,19 @@ fn blocked<'a, R: Right>(
 }
 
 /// The transpose of a row-major matrix.
-fn turned(matrix: &[u64], rows: usize, columns: usize) -> Vec<u64> {
-    let column = |column: usize| (0..rows).map(move |row| matrix[row * columns + column]);
-    (0..columns).flat_map(column).collect()
+///
+/// # Panics
+/// If it has another length.
+#[must_use]
+pub fn transposed(matrix: &[u64], rows: usize, columns: usize) -> Vec<u64> {
+    check(matrix.len(), [1, rows, columns], "matrix");
+    let mut out = vec![0; rows * columns];
+    for (row, words) in matrix.chunks_exact(columns.max(1)).enumerate() {
+        for (column, word) in words.iter().enumerate() {
+            out[column * rows + row] = *word;
+        }
+    }
+    out
 }
 
 struct RowMajor<'a> {

@@ -1,18 +1,14 @@
 //! Inner products of rows: the operands lie one behind the other along the depth, so that both are read once, in
 //! pieces that the caches hold, and nothing is packed or turned.
 
-use super::thin::{add_multiple, inner_product};
+use super::thin::{WORK, in_slices, inner_product, most_slices};
 use crate::dispatch::Backend;
 use crate::parallel;
 use crate::shared_slice::SharedSlice;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Depth of a piece: the first-level cache holds those of the few rows that are used again and again.
 const PIECE: usize = 512;
-
-/// Products that are worth a thread.
-const WORK: usize = 1 << 15;
 
 /// out = Σ A·Bᵀ over the terms (A, B): A is m×k, B is n×k.
 ///
@@ -27,13 +23,9 @@ pub(super) fn by_rows(
     // Results of a task: all for some rows of the operand that has more.
     let block = (WORK / (k * m.min(n) * terms.len()).max(1)).clamp(1, m.max(n));
     let blocks = m.max(n).div_ceil(block);
-    let most = match rayon::current_num_threads() {
-        1 => 1,
-        threads => 2 * threads,
-    };
-    let slices = most.div_ceil(blocks).min(k.div_ceil(WORK)).max(1);
-    let slice = |out: &mut [u64], slice: usize| {
-        let depth = k * slice / slices..k * (slice + 1) / slices;
+    let slices = most_slices().div_ceil(blocks).min(k.div_ceil(WORK)).max(1);
+    out.fill(0);
+    in_slices(backend, out, k, slices, |out, depth| {
         let out = SharedSlice::new(out);
         let tile =
             |rows, columns| add_tile(backend, &out, [rows, columns], depth.clone(), [k, n], terms);
@@ -44,24 +36,8 @@ pub(super) fn by_rows(
                 tile(0..m, range);
             }
         });
-    };
-    out.fill(0);
-    if slices == 1 {
-        return slice(out, 0);
-    }
-    let mut sums = vec![0; (slices - 1) * m * n];
-    rayon::join(
-        || slice(out, 0),
-        || {
-            let sums = sums.par_chunks_exact_mut(m * n).enumerate();
-            sums.for_each(|(at, sums)| slice(sums, at + 1));
-        },
-    );
-    for sums in sums.chunks_exact(m * n) {
-        add_multiple(backend, out, 1, sums);
-    }
+    });
 }
-
 /// Adds to some rows and columns of the result what a range of the depth gives. Pieces of all terms are taken
 /// together, so that an operand of several is read from memory once.
 fn add_tile(

@@ -56,13 +56,10 @@ fn transposed_operands_give_the_same() {
         let all: Vec<_> = (0..3)
             .map(|t| (values(m * k, t), values(k * n, 10 + t)))
             .collect();
-        let transposed: Vec<_> = all.iter().map(|(_, b)| turned(b, k, n)).collect();
+        let turned: Vec<_> = all.iter().map(|(_, b)| transposed(b, k, n)).collect();
         for used in 0..=3 {
             let straight: Vec<_> = all.iter().map(|(a, b)| (&a[..], &b[..])).collect();
-            let other = all
-                .iter()
-                .zip(&transposed)
-                .map(|((a, _), b)| (&a[..], &b[..]));
+            let other = all.iter().zip(&turned).map(|((a, _), b)| (&a[..], &b[..]));
             let other: Vec<_> = other.collect();
             let mut expected = vec![7; m * n];
             multiply(&mut expected, m, k, n, &straight[..used]);
@@ -140,7 +137,7 @@ fn terms_add_up_and_batches_are_independent() {
         .iter()
         .map(|(_, b)| {
             b.chunks_exact(k * n)
-                .flat_map(|b| turned(b, k, n))
+                .flat_map(|b| transposed(b, k, n))
                 .collect()
         })
         .collect();

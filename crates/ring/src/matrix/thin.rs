@@ -11,7 +11,7 @@ use std::ops::Range;
 const COLUMNS: usize = 1024;
 
 /// Products that are worth a thread.
-const WORK: usize = 1 << 15;
+pub(super) const WORK: usize = 1 << 15;
 
 /// out = Σ A·B for few rows of A: each row of B, times a word of A, is added to the result.
 ///
@@ -25,28 +25,44 @@ pub(super) fn few_rows(
 ) {
     let backend = backend.checked();
     let blocks = n.div_ceil(COLUMNS);
-    // Two slices a thread even out threads that are held up; one thread gains nothing by slices.
-    let most = match rayon::current_num_threads() {
+    let worth = (m * k * n / WORK).min(most_slices());
+    let slices = worth.div_ceil(blocks).clamp(1, k.max(1));
+    in_slices(backend, out, k, slices, |out, rows| {
+        few_rows_slice(backend, out, [m, k, n], rows, terms);
+    });
+}
+
+/// Slices of a product's depth at most: two a thread even out threads that are held up; one thread gains nothing.
+pub(super) fn most_slices() -> usize {
+    match rayon::current_num_threads() {
         1 => 1,
         threads => 2 * threads,
-    };
-    let worth = (m * k * n / WORK).min(most);
-    let slices = worth.div_ceil(blocks).clamp(1, k.max(1));
-    if slices == 1 {
-        return few_rows_slice(backend, out, [m, k, n], 0..k, terms);
     }
-    let mut sums = vec![0; (slices - 1) * m * n];
-    let (first, others) = (&mut *out, sums.par_chunks_exact_mut(m * n));
-    let of = |slice: usize| k * slice / slices..k * (slice + 1) / slices;
+}
+
+/// Divides the depth into slices, whose results are added up. `work` is given zeros, but for the first slice, which is
+/// given `out`.
+pub(super) fn in_slices(
+    backend: Backend,
+    out: &mut [u64],
+    depth: usize,
+    slices: usize,
+    work: impl Fn(&mut [u64], Range<usize>) + Sync,
+) {
+    let of = |slice: usize| depth * slice / slices..depth * (slice + 1) / slices;
+    if slices == 1 {
+        return work(out, of(0));
+    }
+    let n = out.len();
+    let mut sums = vec![0; (slices - 1) * n];
     rayon::join(
-        || few_rows_slice(backend, first, [m, k, n], of(0), terms),
+        || work(&mut *out, of(0)),
         || {
-            others.enumerate().for_each(|(slice, sums)| {
-                few_rows_slice(backend, sums, [m, k, n], of(slice + 1), terms);
-            });
+            let sums = sums.par_chunks_exact_mut(n).enumerate();
+            sums.for_each(|(at, sums)| work(sums, of(at + 1)));
         },
     );
-    for sums in sums.chunks_exact(m * n) {
+    for sums in sums.chunks_exact(n) {
         add_multiple(backend, out, 1, sums);
     }
 }

@@ -3,6 +3,7 @@
 use crate::Bilinear;
 use crate::group::Group;
 use ring::convolution::{Convolution, unfold};
+use ring::matrix::transposed;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -129,7 +130,7 @@ impl<'a> Plan<'a> {
         let is_turned = !scalars_are_left && !is_transposed;
         let scalars = match [scalars_are_left, is_turned] {
             [true, _] => Cow::Borrowed(x),
-            [_, true] => (y.chunks_exact(k * n).flat_map(|y| turned(y, k, n))).collect(),
+            [_, true] => (y.chunks_exact(k * n).flat_map(|y| transposed(y, k, n))).collect(),
             _ => Cow::Borrowed(y),
         };
         let values = |at: usize| match [scalars_are_left, is_transposed] {
@@ -168,7 +169,7 @@ impl<'a> Plan<'a> {
             }
             Bilinear::Matrix { m, n, .. } | Bilinear::ByTransposed { m, n, .. } => {
                 for (out, rows) in out.chunks_exact_mut(m * n).zip(rows.chunks_exact(m * n)) {
-                    Group::Additive.add(out, &turned(rows, n, m));
+                    Group::Additive.add(out, &transposed(rows, n, m));
                 }
             }
             Bilinear::Convolution(shape) => {
@@ -182,17 +183,6 @@ impl<'a> Plan<'a> {
             Bilinear::Elementwise { .. } => unreachable!("handled without a plan"),
         }
     }
-}
-
-/// The transpose of a row-major matrix.
-fn turned(matrix: &[u64], rows: usize, columns: usize) -> Vec<u64> {
-    let mut out = vec![0; matrix.len()];
-    for (row, words) in matrix.chunks_exact(columns).enumerate() {
-        for (column, word) in words.iter().enumerate() {
-            out[column * rows + row] = *word;
-        }
-    }
-    out
 }
 
 #[cfg(test)]

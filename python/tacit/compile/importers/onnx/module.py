@@ -44,11 +44,11 @@ class Layer(torch.nn.Module):
 
     def __init__(self, step: Step) -> None:
         super().__init__()
-        self._step = step
+        self.step = step
 
     def forward(self, *arguments: Any) -> Any:
         """What the node gives."""
-        return self._step.function(self._step.node, *arguments)
+        return self.step.function(self.step.node, *arguments)
 
 
 class OnnxModule(torch.nn.Module):
@@ -57,7 +57,6 @@ class OnnxModule(torch.nn.Module):
     def __init__(self, inputs: Sequence[str]) -> None:
         super().__init__()
         self._inputs = tuple(inputs)
-        self._steps: tuple[Step, ...] = ()
         self._layers: list[str] = []
         self._results: tuple[Flowing | Held, ...] = ()
 
@@ -73,8 +72,8 @@ class OnnxModule(torch.nn.Module):
 
     def finish(self, steps: Sequence[Step], results: Sequence[Flowing | Held]) -> None:
         """Sets what is evaluated."""
-        self._steps, self._results = tuple(steps), tuple(results)
-        for step in self._steps:
+        self._results = tuple(results)
+        for step in steps:
             # As it stands in the file; in the path of a module there are no dots within a name.
             name = printable(step.node.name)[:200].replace(".", "_") or step.node.operator
             name = name if not hasattr(self, name) else unique(self, name)
@@ -84,8 +83,9 @@ class OnnxModule(torch.nn.Module):
     def forward(self, *inputs: torch.Tensor) -> Any:
         """The outputs: a tensor, or a tuple where the file has several."""
         values = dict(zip(self._inputs, inputs, strict=True))
-        for step, layer in zip(self._steps, self._layers, strict=True):
-            given = getattr(self, layer)(*(self._value(each, values) for each in step.arguments))
+        for layer in (getattr(self, name) for name in self._layers):
+            step = layer.step
+            given = layer(*(self._value(each, values) for each in step.arguments))
             values.update(zip(step.results, results(given), strict=False))
             for name in step.released:
                 values.pop(name, None)
