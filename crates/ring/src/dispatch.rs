@@ -15,8 +15,8 @@ pub enum Backend {
     Portable,
     /// x86-64 with AVX2 and AES instructions.
     Avx2,
-    /// x86-64 with AVX-512 F, DQ, BW and VL besides; vector AES and tiles of bytes (AMX) are used where they are
-    /// there too.
+    /// x86-64 with AVX-512 F, DQ, BW and VL besides; vector AES, tiles of bytes (AMX) and multiply-adds of 52 bits
+    /// (IFMA) are used where they are there too.
     Avx512,
 }
 

@@ -441,16 +441,9 @@ unsafe fn write_row(
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{Matrix, Words};
     use super::*;
     use crate::dispatch::Backend;
-
-    struct Matrix<'a>(&'a [u64], usize);
-
-    impl Right for Matrix<'_> {
-        fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]) {
-            out.copy_from_slice(&self.0[row * self.1..][columns]);
-        }
-    }
 
     /// What the processor has is asked of the operating system; which may still refuse tiles.
     #[test]
@@ -472,14 +465,7 @@ mod tests {
         if !is_available() {
             return;
         }
-        let mut state = 1_u64;
-        let mut random = |n: usize| -> Vec<u64> {
-            let mut next = || {
-                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
-                state ^ state >> 31
-            };
-            (0..n).map(|_| next()).collect()
-        };
+        let mut words = Words(1);
         for [m, k, n] in [
             [16, 64, 32],
             [32, 40, 31],
@@ -494,7 +480,7 @@ mod tests {
                     if largest {
                         vec![u64::MAX; n]
                     } else {
-                        random(n)
+                        words.some(n)
                     }
                 };
                 let a = [operand(m * k), operand(m * k)];

@@ -10,8 +10,9 @@
 //! Where the processor multiplies tiles of bytes and they are well filled, words are taken apart into bytes and
 //! packed for that instead (`amx`).
 //!
-//! **Limit.** One multiply-add of a vector takes one multiplication and one addition (AVX-512), or
-//! two of each (AVX2, which has 32-bit multiplications only).
+//! **Limit.** One multiply-add of a vector takes two and a half instructions (`ifma`), one multiplication of three
+//! micro-operations and one addition (AVX-512 without it), or two of each (AVX2, which has 32-bit multiplications
+//! only).
 
 #[cfg(avx512)]
 mod amx;
@@ -19,6 +20,8 @@ mod amx;
 mod avx2;
 #[cfg(avx512)]
 mod avx512;
+#[cfg(avx512)]
+mod ifma;
 mod portable;
 
 use crate::dispatch::Backend;
@@ -35,8 +38,9 @@ const BLOCK: usize = 240;
 /// Rows that a task has at least, where there are as many: each packs its columns of the right operand.
 const BAND: usize = 32;
 
-/// Words of the largest tile.
+/// Words of the largest tile, and most rows of one.
 const LARGEST_TILE: usize = 8 * 24;
+const MOST_ROWS: usize = 8;
 
 /// Products below which one thread does it all.
 const PARALLEL_FROM: usize = 1 << 17;
@@ -91,21 +95,111 @@ struct Tile {
     columns: usize,
 }
 
-fn tile(backend: Backend) -> Tile {
-    match backend {
-        Backend::Portable => Tile {
-            rows: 4,
-            columns: 4,
-        },
-        Backend::Avx2 => Tile {
-            rows: 6,
-            columns: 4,
-        },
-        Backend::Avx512 => Tile {
-            rows: 8,
-            columns: 24,
-        },
+/// What multiplies two panels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(not(avx512), allow(dead_code, reason = "of another build"))]
+enum Kernel {
+    Portable,
+    Avx2,
+    Avx512,
+    Ifma,
+}
+
+impl Kernel {
+    /// The fastest of a backend, which the machine has.
+    fn of(backend: Backend) -> Self {
+        match backend.checked() {
+            Backend::Portable => Self::Portable,
+            Backend::Avx2 => Self::Avx2,
+            #[cfg(avx512)]
+            Backend::Avx512 if ifma::is_available() => Self::Ifma,
+            Backend::Avx512 => Self::Avx512,
+        }
     }
+
+    fn tile(self) -> Tile {
+        let (rows, columns) = match self {
+            Self::Portable => (4, 4),
+            Self::Avx2 => (6, 4),
+            Self::Avx512 => (8, 24),
+            Self::Ifma => (5, 16),
+        };
+        Tile { rows, columns }
+    }
+
+    /// The tile of two panels: `a` is depth × rows, `b` depth × columns.
+    fn multiply(self, a: Panel<'_>, b: Panel<'_>, out: &mut [u64]) {
+        match self {
+            Self::Portable => portable::multiply(a.words, b.words, out),
+            // SAFETY: whoever chose the kernel asked for a backend that the processor has, and for what it needs
+            // besides.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { avx2::multiply(a.words, b.words, out) },
+            // SAFETY: as above.
+            #[cfg(avx512)]
+            Self::Avx512 => unsafe { avx512::multiply(a.words, b.words, out) },
+            // SAFETY: as above.
+            #[cfg(avx512)]
+            Self::Ifma => unsafe { ifma::multiply(a, b, out) },
+            #[cfg(not(all(target_arch = "x86_64", avx512)))]
+            other => unreachable!("{other:?} kernels are not part of this build"),
+        }
+    }
+}
+
+/// Words as a kernel takes them, depth by depth, and what [`Kernel::Ifma`] needs of them besides: the two ends of
+/// each.
+#[derive(Clone, Copy)]
+struct Panel<'a> {
+    words: &'a [u64],
+    ends: &'a [u32],
+}
+
+/// Room for panels of an operand.
+struct Packed {
+    words: Vec<u64>,
+    ends: Vec<u32>,
+}
+
+impl Packed {
+    fn new(kernel: Kernel, len: usize) -> Self {
+        let ends = if kernel == Kernel::Ifma { len } else { 0 };
+        Self {
+            words: vec![0; len],
+            ends: vec![0; ends],
+        }
+    }
+
+    /// Reads the ends of the first words, where the kernel needs them.
+    #[cfg_attr(not(avx512), expect(unused_variables, reason = "no kernel has ends"))]
+    fn read_ends(&mut self, len: usize, side: Side) {
+        #[cfg(avx512)]
+        if !self.ends.is_empty() {
+            let (words, ends) = (&self.words[..len], &mut self.ends[..len]);
+            // SAFETY: there is room for ends where the kernel is chosen whose processor has AVX-512.
+            unsafe {
+                match side {
+                    Side::Left => ifma::left_ends(words, ends),
+                    Side::Right => ifma::right_ends(words, ends),
+                }
+            }
+        }
+    }
+
+    /// Some of the words.
+    fn panel(&self, words: Range<usize>) -> Panel<'_> {
+        Panel {
+            words: &self.words[words.clone()],
+            ends: self.ends.get(words).unwrap_or_default(),
+        }
+    }
+}
+
+/// Which operand panels are of.
+#[derive(Clone, Copy)]
+enum Side {
+    Left,
+    Right,
 }
 
 /// The left operands of all terms, each m×k, row-major; the terms follow each other along the depth.
@@ -113,7 +207,7 @@ fn tile(backend: Backend) -> Tile {
 /// They are packed piece by piece, just before use: a panel's block is then read from the first-level
 /// cache by all panels of B, where a packed copy of everything would go to memory and come back.
 pub(crate) struct Left<'a> {
-    backend: Backend,
+    kernel: Kernel,
     rows: usize,
     /// Columns of one term.
     columns: usize,
@@ -128,7 +222,7 @@ impl<'a> Left<'a> {
     pub(crate) fn new(backend: Backend, m: usize, k: usize, terms: &'a [&'a [u64]]) -> Self {
         assert!(terms.iter().all(|a| a.len() == m * k), "m×k operands");
         Self {
-            backend: backend.checked(),
+            kernel: Kernel::of(backend),
             rows: m,
             columns: k,
             terms,
@@ -156,7 +250,7 @@ impl<'a> Left<'a> {
 
     /// Writes rows `first..` of a tile at depths `start..`, depth by depth; missing rows are zeros.
     fn pack(&self, first: usize, start: usize, out: &mut [u64]) {
-        let height = tile(self.backend).rows;
+        let height = self.kernel.tile().rows;
         let rows = height.min(self.rows - first);
         if rows < height {
             out.fill(0);
@@ -166,10 +260,13 @@ impl<'a> Left<'a> {
             let (term, column) = self.place(start);
             let depth = (self.columns - column).min(out.len() / height);
             let (now, later) = out.split_at_mut(depth * height);
-            for row in 0..rows {
-                let a = &self.terms[term][(first + row) * self.columns + column..][..depth];
-                for (place, a) in now.chunks_exact_mut(height).zip(a) {
-                    place[row] = *a;
+            let lines: [&[u64]; MOST_ROWS] = std::array::from_fn(|row| {
+                let row = first + row.min(rows - 1);
+                &self.terms[term][row * self.columns + column..][..depth]
+            });
+            for (at, place) in now.chunks_exact_mut(height).enumerate() {
+                for (place, line) in place[..rows].iter_mut().zip(lines) {
+                    *place = line[at];
                 }
             }
             (start, out) = (start + depth, later);
@@ -190,7 +287,7 @@ impl<'a> Left<'a> {
                 amx::block(self, &out, n, columns, bands, right);
             });
         }
-        self.divide(n, BLOCK, tile(self.backend).rows, |columns, panels| {
+        self.divide(n, BLOCK, self.kernel.tile().rows, |columns, panels| {
             self.block(&out, n, columns, panels, right);
         });
     }
@@ -234,11 +331,11 @@ impl<'a> Left<'a> {
         let Tile {
             rows: height,
             columns: width,
-        } = tile(self.backend);
+        } = self.kernel.tile();
         let all = self.columns * self.terms.len();
         let wide = columns.len().div_ceil(width);
-        let mut packed = vec![0; wide * width * DEPTH.min(all)];
-        let mut a = vec![0; height * DEPTH.min(all)];
+        let mut packed = Packed::new(self.kernel, wide * width * DEPTH.min(all));
+        let mut a = Packed::new(self.kernel, height * DEPTH.min(all));
         for start in (0..all).step_by(DEPTH) {
             let depth = DEPTH.min(all - start);
             let mut at = 0;
@@ -246,7 +343,7 @@ impl<'a> Left<'a> {
                 let (term, row) = self.place(start + at);
                 let rows = row..self.columns.min(row + depth - at);
                 let panels = Panels {
-                    words: &mut packed,
+                    words: &mut packed.words,
                     width,
                     depth,
                     start: at,
@@ -254,15 +351,15 @@ impl<'a> Left<'a> {
                 at += rows.len();
                 right[term].pack(rows, columns.clone(), panels);
             }
+            packed.read_ends(wide * width * depth, Side::Right);
             for panel in panels.clone() {
-                let a = &mut a[..depth * height];
-                self.pack(panel * height, start, a);
-                for (at, b) in packed[..wide * width * depth]
-                    .chunks_exact(depth * width)
-                    .enumerate()
-                {
+                self.pack(panel * height, start, &mut a.words[..depth * height]);
+                a.read_ends(depth * height, Side::Left);
+                for at in 0..wide {
+                    let b = packed.panel(at * width * depth..(at + 1) * width * depth);
                     let mut result = [0; LARGEST_TILE];
-                    multiply_panels(self.backend, a, b, &mut result[..height * width]);
+                    let result = &mut result[..height * width];
+                    self.kernel.multiply(a.panel(0..depth * height), b, result);
                     let first = columns.start + at * width;
                     let used = width.min(columns.end - first);
                     for row in 0..height.min(self.rows - panel * height) {
@@ -284,17 +381,5 @@ impl<'a> Left<'a> {
     }
 }
 
-/// The tile of two panels: `a` is depth × rows, `b` depth × columns.
-fn multiply_panels(backend: Backend, a: &[u64], b: &[u64], out: &mut [u64]) {
-    match backend {
-        Backend::Portable => portable::multiply(a, b, out),
-        // SAFETY: `Left::new` checked that the processor has the backend.
-        #[cfg(target_arch = "x86_64")]
-        Backend::Avx2 => unsafe { avx2::multiply(a, b, out) },
-        // SAFETY: as above.
-        #[cfg(avx512)]
-        Backend::Avx512 => unsafe { avx512::multiply(a, b, out) },
-        #[cfg(not(all(target_arch = "x86_64", avx512)))]
-        other => unreachable!("{other} kernels are not part of this build"),
-    }
-}
+#[cfg(test)]
+mod tests;
