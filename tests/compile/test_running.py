@@ -126,6 +126,17 @@ def test_parties_with_other_programs_are_told_both_hashes() -> None:
     assert other.digest in str(caught.value)
 
 
+def test_parties_that_are_threads_may_each_compile() -> None:
+    module = normalised(Residual())
+
+    def run() -> torch.Tensor:
+        program, weights = tacit.compile(module, IMAGES, calibrate=IMAGES)
+        owns = tacit.session().party == 0
+        return program.share(weights if owns else None, owner=0)(tacit.share(IMAGES, owner=1)).reveal()
+
+    torch.testing.assert_close(tacit.launch(run)[2], module(IMAGES).detach(), rtol=0, atol=0.02)
+
+
 def test_whoever_owns_weights_must_have_them() -> None:
     program, _ = tacit.compile(normalised(Residual()), IMAGES)
     with pytest.raises(MisuseError, match="party 1 owns the weights"):
