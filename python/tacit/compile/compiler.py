@@ -2,10 +2,11 @@
 clear."""
 
 import math
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
@@ -38,6 +39,25 @@ MOST_NAMES = 8
 Progress = Callable[[str], None]
 
 
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+_alone = threading.RLock()
+
+
+def alone(function: Callable[Given, Made]) -> Callable[Given, Made]:
+    """Lets one thread at a time into a function: exports of PyTorch change what a process has one of, and
+    parties may be threads that each compile."""
+
+    @wraps(function)
+    def called(*args: Given.args, **kwargs: Given.kwargs) -> Made:
+        with _alone:
+            return function(*args, **kwargs)
+
+    return called
+
+
+@alone
 def compile(  # noqa: A001
     model: torch.nn.Module | str | Path,
     example: Any = None,

@@ -2,7 +2,6 @@
 shapes are those of the example."""
 
 import copy
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,6 @@ from tacit.operators.rewrites import rewrite
 #: What an export says of its own tensors; the verifier works that out anew.
 ASSERTIONS = (torch.ops.aten._assert_tensor_metadata.default,)
 
-#: Exports change what a process has one of, and parties may be threads that each compile.
-_alone = threading.Lock()
-
 #: What the export of a module leaves out of a report of what is missing.
 OUTSIDE = "the model itself"
 
@@ -41,7 +37,7 @@ def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
             f"{training[0]} is in training mode, where a model is not what it will be: call model.eval()"
         )
     try:
-        with _alone, torch.no_grad():
+        with torch.no_grad():
             exported = torch.export.export(copy.deepcopy(module), args, kwargs)
     except Exception as error:
         raise MisuseError(_not_exported(error)) from None
@@ -52,8 +48,7 @@ def of_file(path: Path) -> Draft:
     """The draft of a file of ``torch.export.save``. Loading one can run code that it holds, so it must be
     one's own."""
     try:
-        with _alone:
-            exported = torch.export.load(path)
+        exported = torch.export.load(path)
     except Exception as error:
         raise SetupError(f"{path} is no exported program of this PyTorch: {_first_line(error)}") from None
     return of_exported(exported)
@@ -61,7 +56,7 @@ def of_file(path: Path) -> Draft:
 
 def of_exported(exported: ExportedProgram) -> Draft:
     """The draft of what ``torch.export`` gives."""
-    with _alone, torch.no_grad():
+    with torch.no_grad():
         exported = exported.run_decompositions({})
     for node in reversed(list(exported.graph.nodes)):
         if node.target in ASSERTIONS:
