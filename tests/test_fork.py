@@ -22,6 +22,18 @@ PROGRAM = _core.Program((ROOT / "crates/riscv/programs/arrays.elf").read_bytes()
 VALUES = np.array([3, -5], dtype=np.int64)
 
 
+def expectation() -> _core.Expectation:
+    """What a program takes that takes nothing."""
+    session = _core.Session.in_memory(2, "additive", 60.0, None, "dealer")[0]
+    assert session.rehearse()
+    found = session.expect()
+    assert found is not None
+    return found
+
+
+NOTHING = expectation()
+
+
 def connected(protocol: str, source: str | None, parties: int) -> list[_core.Session]:
     """Parties over TCP, whose sockets a fork has too."""
     listeners = [_core.Listener("127.0.0.1:0") for _ in range(parties)]
@@ -93,6 +105,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "forget": lambda: session.forget(1),
         "rehearse": session.rehearse,
         "expect": session.expect,
+        "expect_again": lambda: session.expect_again(NOTHING),
         "expect_no_more": session.expect_no_more,
         "truncate": lambda: session.truncate(words, out, 3),
         "sign": lambda: session.sign(words, 64, flags),

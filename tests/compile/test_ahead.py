@@ -1,6 +1,8 @@
 """Correlations of a compiled program, made ahead from its shapes: none lacks, and none is left over."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from ports import free_addresses
 from tacit import _core, cli
 from tacit.compile.program import Program
 from tacit.compile.zeros import demand
+from tacit.errors import DesyncError
 
 #: What `tacit run model.tacit` does, where what it takes can be recorded.
 RUN = """
@@ -23,6 +26,39 @@ party = tacit.session().party
 bound = program.share(weights if party == 0 else None, owner=0)
 images = torch.load("images.pt")
 bound(bound.given(images if party == 1 else None, owner=1)).reveal(to=1)
+"""
+
+#: Several runs; weights are written to before some of them, and some compare at another width. What is told
+#: is how often a run was rehearsed; with an argument, what that found is forgotten.
+AGAIN = """
+import sys, tacit, torch
+program, weights = tacit.load_program("model.tacit"), tacit.load_weights("model.weights")
+current = tacit.session()
+bound = program.share(weights if current.party == 0 else None, owner=0)
+images = torch.load("images.pt")
+rehearsed, rehearsals = current.storages.rehearsed, []
+
+def counted():
+    rehearsals.append(None)
+    return rehearsed()
+
+current.storages.rehearsed = counted
+
+def run():
+    if len(sys.argv) > 1:
+        bound._rehearsed.clear()
+    before = len(rehearsals)
+    bound(bound.given(images if current.party == 1 else None, owner=1)).reveal(to=1)
+    return len(rehearsals) - before
+
+found = [run() for _ in range(4)]
+for weight in bound._weights.values():
+    current.storages.written(weight._parts[0])
+found += [run() for _ in range(3)]
+with tacit.comparison_width(48):
+    found += [run() for _ in range(2)]
+found.append(run())
+print(found)
 """
 
 #: The number of guarded selections among the kinds of correlations.
@@ -132,6 +168,54 @@ def test_a_live_source_is_asked_for_what_the_program_takes(tmp_path: Path, parti
         # Behind the program come guards, which are looked at when a result is revealed.
         assert (len(asked) > len(known(0))) == dealt
         assert len(asked) - len(known(0)) <= len(known(1)) - len(known(0))
+
+
+@pytest.mark.parametrize(("parties", "source"), [(2, "dealer"), (3, "ot")])
+def test_a_program_that_comes_again_is_not_rehearsed_again(tmp_path: Path, parties: int, source: str) -> None:
+    saved(tmp_path)
+    configured(tmp_path, parties, source)
+    (tmp_path / "again.py").write_text(AGAIN)
+    run = ("run", "--config", "parties.toml", "--party", "{}", "--record")
+    # The first run opens the masks of weights; so does the first one after they were written to.
+    for arguments, rehearsals in [((), [1, 1, 0, 0, 1, 1, 0, 1, 0, 0]), (("anew",), [1] * 10)]:
+        name = f"asked{len(arguments)}-{{}}.txt"
+        ended = all_of(tmp_path, parties, *run, name, "again.py", *arguments, dealer=source == "dealer")
+        assert [json.loads(told) for _, told, _ in ended] == [rehearsals] * parties
+    for party in range(parties):
+        kept, anew = ((tmp_path / f"asked{at}-{party}.txt").read_text() for at in (0, 1))
+        assert kept == anew
+
+
+@pytest.mark.parametrize("source", ["dealer", "ot"])
+def test_what_another_program_takes_is_expected_at_no_loss_but_of_time(source: str) -> None:
+    other = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 40)).eval()
+    both = [COMPILED, tacit.compile(other, IMAGES, calibrate=IMAGES, margin=1.0)]
+
+    def run(mistaken: list[int]) -> list[list[torch.Tensor]]:
+        party = tacit.session().party
+        bound = [program.share(weights if party == 0 else None, owner=0) for program, weights in both]
+
+        def results() -> list[torch.Tensor]:
+            images = IMAGES if party == 1 else None
+            return [each(each.given(images, owner=1)).reveal() for each in bound]
+
+        found = [results() for _ in range(2)]
+        if party in mistaken:
+            first, second = (dict(each._rehearsed) for each in bound)
+            assert first[64] is not None
+            assert second[64] is not None
+            bound[0]._rehearsed, bound[1]._rehearsed = second, first
+        return [*found, results(), results()]
+
+    options: dict[str, Any] = {"parties": 2, "protocol": "additive", "source": source, "timeout": 60}
+    with torch.no_grad():
+        plain = [network()(IMAGES), other(IMAGES)]
+    for results in tacit.launch(run, [0, 1], **options)[0]:
+        for result, expected in zip(results, plain, strict=True):
+            torch.testing.assert_close(result, expected, rtol=0, atol=0.05)
+    # Parties never differ in it, as it follows from what all have; if they did, there would be no result.
+    with pytest.raises(DesyncError, match="correlations: "):
+        tacit.launch(run, [0], **options)
 
 
 def test_a_run_of_a_batch_over_streams_takes_what_was_made_for_it(tmp_path: Path) -> None:

@@ -161,6 +161,15 @@ pub type Next<'n> = &'n mut dyn FnMut() -> Vec<Lane>;
 /// What a program takes of the source of correlations, from public sizes alone.
 pub struct Expectation(pub(crate) Vec<Job>);
 
+impl Expectation {
+    /// Whether the program leaves the masks of named operands as it found them, so that it takes the same when it comes
+    /// again.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        self.0.iter().all(|job| job.kept().is_empty())
+    }
+}
+
 /// Goes through a program's operations without numbers.
 pub trait Rehearsal: Send {
     /// What the program is run on. What it gives is of the right shape, with anything in it.
@@ -185,8 +194,10 @@ pub trait Correlated {
     /// makes nothing ahead.
     fn rehearsal(&self) -> Option<Box<dyn Rehearsal>>;
 
-    /// A program begins of which it is known what it takes: it is ordered a layer ahead, and nothing else is.
-    fn expect(&mut self, wanted: Expectation);
+    /// A program begins of which it is known what it takes: it is ordered a layer ahead, and nothing else is. False, and
+    /// nothing is expected, where masks of named operands are not there, or are there already, other than it was when
+    /// that was found out.
+    fn expect(&mut self, wanted: &Expectation) -> bool;
 
     /// That program has ended.
     fn expect_no_more(&mut self);

@@ -35,6 +35,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     net::interruption::ask_by(errors::is_interrupted);
     errors::register(module)?;
     module.add_class::<session::Session>()?;
+    module.add_class::<session::Expectation>()?;
     module.add_class::<opening::Listener>()?;
     module.add_class::<kernels::Convolution>()?;
     module.add_class::<riscv::Program>()?;

@@ -14,6 +14,12 @@ pub struct Session {
     pub(crate) inner: ::session::Session,
 }
 
+/// What a program takes of the source of correlations; all of it is public.
+#[pyclass(frozen, module = "tacit._core")]
+pub struct Expectation {
+    inner: mpc::Expectation,
+}
+
 impl Session {
     pub(crate) fn new(inner: ::session::Session) -> Self {
         Self { inner }
@@ -124,9 +130,17 @@ impl Session {
         py.detach(|| self.inner.rehearse()).map_err(raise)
     }
 
-    /// The program begins that was rehearsed: what it takes is ordered a layer ahead.
-    fn expect(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.inner.expect()).map_err(raise)
+    /// The program begins that was rehearsed: what it takes is ordered a layer ahead. It is given back where the program
+    /// takes the same when it comes again.
+    fn expect(&self, py: Python<'_>) -> PyResult<Option<Expectation>> {
+        let wanted = py.detach(|| self.inner.expect()).map_err(raise)?;
+        Ok(wanted.map(|inner| Expectation { inner }))
+    }
+
+    /// The program begins again that was rehearsed before; false where it takes something else by now.
+    fn expect_again(&self, py: Python<'_>, wanted: &Expectation) -> PyResult<bool> {
+        py.detach(|| self.inner.expect_again(&wanted.inner))
+            .map_err(raise)
     }
 
     /// That program, or its rehearsal, has ended.

@@ -2,7 +2,9 @@
 
 use crate::streams::{Part, Stream, Streams, locked};
 use mpc::correlations::Demand;
-use mpc::{Error, Guards, Name, Protocol, Recipient, Rehearsal, Result, Settings, functions};
+use mpc::{
+    Error, Expectation, Guards, Name, Protocol, Recipient, Rehearsal, Result, Settings, functions,
+};
 use net::{Mesh, Process, Reading};
 use std::fmt;
 use std::hint;
@@ -230,16 +232,28 @@ impl Session {
         Ok(at.rehearsal.is_some())
     }
 
-    /// The program begins that was rehearsed: what it takes is ordered a layer ahead.
+    /// The program begins that was rehearsed: what it takes is ordered a layer ahead. It is given back where the program
+    /// takes the same when it comes again.
     ///
     /// # Errors
     /// `Misuse` in another process than its own.
-    pub fn expect(&self) -> Result<()> {
+    pub fn expect(&self) -> Result<Option<Expectation>> {
         let at = &mut *self.lock()?;
-        if let Some((rehearsal, of)) = at.rehearsal.take().zip(at.protocol.correlated()) {
-            of.expect(rehearsal.wanted());
-        }
-        Ok(())
+        let Some((rehearsal, of)) = at.rehearsal.take().zip(at.protocol.correlated()) else {
+            return Ok(None);
+        };
+        let wanted = rehearsal.wanted();
+        Ok((of.expect(&wanted) && wanted.is_lasting()).then_some(wanted))
+    }
+
+    /// The program begins again that was rehearsed before. False where masks of named operands have been forgotten since,
+    /// so that it takes something else.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn expect_again(&self, wanted: &Expectation) -> Result<bool> {
+        let at = &mut *self.lock()?;
+        Ok(at.protocol.correlated().is_some_and(|of| of.expect(wanted)))
     }
 
     /// That program, or its rehearsal, has ended.

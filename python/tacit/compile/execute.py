@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from tacit import paths
+from tacit import _core, paths
 from tacit.compile import streams
 from tacit.compile.approximating import fits_of
 from tacit.compile.draft import outputs, walk
@@ -43,6 +43,8 @@ class Bound:
         self._session = current
         self._weights = weights
         self._streams = count
+        #: What a run takes of inputs that were given, from its rehearsal, by the session's width.
+        self._rehearsed: dict[int, _core.Expectation | None] = {}
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
         """What the program gives of inputs, secret or public: a tensor, or a tuple of them.
@@ -69,9 +71,9 @@ class Bound:
             if not isinstance(x, SecretTensor):
                 check_interval(program, name, x)
         is_proved = all(self._is_promised(name, x) for name, x in given.items())
+        is_given = is_proved and all(isinstance(x, SecretTensor) for x in given.values())
         # What is public is not guarded, so nothing would follow from guards.
-        has_guards = current.core.guards and all(isinstance(x, SecretTensor) for x in given.values())
-        widths = _Widths(is_proved, is_proved and has_guards)
+        widths = _Widths(is_proved, is_given and current.core.guards)
 
         def run(own: Session, at: int) -> tuple[torch.Tensor, ...]:
             values = {name: streams.beside(x, own) for name, x in {**given, **self._weights}.items()}
@@ -81,7 +83,7 @@ class Bound:
                 around = partial(_around, own, widths=widths)
                 once = partial(walk, program.graph, values, around=around)
                 # What streams take together has another order than what one takes by itself.
-                with _expected(own, once) if own is current else nullcontext():
+                with self._expected(own, once, is_given) if own is current else nullcontext():
                     return once()
 
         runs = streams.pipelined(current, self._streams, count, run)
@@ -121,6 +123,30 @@ class Bound:
         # Forgotten as soon as somebody writes to it.
         self._session.storages.derive(self._promise(placeholder), [made._parts[0]], True)
         return made
+
+    @contextmanager
+    def _expected(self, current: Session, run: Callable[[], Any], is_given: bool) -> Iterator[None]:
+        """Within it the source of correlations knows what will be taken of it, and makes that a layer ahead
+        and nothing else. It follows from shapes: ``run`` is gone through before, without numbers or messages.
+
+        Inputs that were ``given`` have one shape, one scale and no names. With the weights' masks kept, only
+        the session's width is left that what is taken could depend on, so it is found out once for each.
+        """
+        core, trace = current.core, current.trace
+        known = self._rehearsed.get(current.width) if is_given else None
+        try:
+            if (known is None or not core.expect_again(known)) and core.rehearse():
+                current.trace = None
+                with current.storages.rehearsed():
+                    run()
+                current.trace = trace
+                found = core.expect()
+                if is_given:
+                    self._rehearsed[current.width] = found
+            yield
+        finally:
+            current.trace = trace
+            core.expect_no_more()
 
     def _is_promised(self, placeholder: str, x: torch.Tensor) -> bool:
         """Whether somebody has held the numbers against the interval of that input, as they are now."""
@@ -203,24 +229,6 @@ def told_of(current: Session, program: Runnable, own: list[int]) -> list[list[An
                 f"has {program.digest}: give all parties the same file"
             )
     return found
-
-
-@contextmanager
-def _expected(current: Session, run: Callable[[], Any]) -> Iterator[None]:
-    """Within it the source of correlations knows what will be taken of it, and makes that a layer ahead and
-    nothing else. It follows from shapes: ``run`` is gone through before, without numbers or messages."""
-    core, trace = current.core, current.trace
-    try:
-        if core.rehearse():
-            current.trace = None
-            with current.storages.rehearsed():
-                run()
-            current.trace = trace
-            core.expect()
-        yield
-    finally:
-        current.trace = trace
-        core.expect_no_more()
 
 
 class _Widths(NamedTuple):

@@ -38,6 +38,7 @@ mod selection;
 mod truncation;
 
 use crate::correlations::Demand;
+use crate::correlations::ahead::finds_masks;
 use crate::correlations::supply::Supply;
 use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
@@ -382,8 +383,13 @@ impl Correlated for Additive {
         )))
     }
 
-    fn expect(&mut self, wanted: Expectation) {
-        self.supply.expect(wanted.0);
+    fn expect(&mut self, wanted: &Expectation) -> bool {
+        let kept = |name| self.masked.get(&name).map(Masked::len);
+        let fits = finds_masks(&wanted.0, kept);
+        if fits {
+            self.supply.expect(&wanted.0);
+        }
+        fits
     }
 
     fn expect_no_more(&mut self) {

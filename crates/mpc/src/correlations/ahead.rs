@@ -15,7 +15,7 @@
 //! A product's masks go to the first operation that asks for just this product, and are gone. Where a program ends
 //! early, pools keep what they have for what comes next; products are let go, and masks that were to be kept forgotten.
 
-use super::job::{Job, most_at_once};
+use super::job::{Job, Origin, most_at_once};
 use super::kind::Kind;
 use crate::Name;
 use std::collections::{HashMap, VecDeque};
@@ -88,9 +88,9 @@ impl<A> Expected<A> {
 }
 
 /// What is ordered for operations that take these, where so many of a kind are left.
-pub(crate) fn needed(wanted: Vec<Job>, left: impl Fn(Kind) -> usize) -> VecDeque<Job> {
+pub(crate) fn needed(wanted: &[Job], left: impl Fn(Kind) -> usize) -> VecDeque<Job> {
     let (mut pools, mut jobs) = (HashMap::new(), VecDeque::new());
-    for job in wanted {
+    for &job in wanted {
         let Job::Batch { kind, n } = job else {
             jobs.push_back(job);
             continue;
@@ -104,6 +104,24 @@ pub(crate) fn needed(wanted: Vec<Job>, left: impl Fn(Kind) -> usize) -> VecDeque
         *left -= n;
     }
     jobs
+}
+
+/// Whether operations that take these find what is kept of masks, by name and with so many elements: those that they go
+/// on with, and none in the place of those that they keep.
+pub(crate) fn finds_masks(wanted: &[Job], kept: impl Fn(Name) -> Option<usize>) -> bool {
+    let mut new = HashMap::new();
+    let mut finds = |origin, n| match origin {
+        Origin::Fresh => true,
+        Origin::Keep(name) => kept(name).is_none() && new.insert(name, n).is_none(),
+        Origin::Kept(name) => new.get(&name).copied().or_else(|| kept(name)) == Some(n),
+    };
+    wanted.iter().all(|job| match job {
+        Job::Product { map, x, y } => {
+            let (left, right, _) = map.lengths();
+            finds(*x, left) && finds(*y, right)
+        }
+        Job::Batch { .. } | Job::Forget { .. } => true,
+    })
 }
 
 /// Orders of so many, a multiple of 64, each of as many as may be at once.

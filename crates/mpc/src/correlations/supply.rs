@@ -176,7 +176,7 @@ impl Supply {
     }
 
     /// A program begins that takes these, in order; batches are of any size.
-    pub fn expect(&mut self, wanted: Vec<Job>) {
+    pub fn expect(&mut self, wanted: &[Job]) {
         self.expect_no_more();
         // Of a source that makes nothing ahead nothing is asked but what is needed, when it is needed.
         if self.is_ahead() {

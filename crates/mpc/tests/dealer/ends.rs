@@ -1,7 +1,7 @@
 //! Orderly ends with work under way that nobody needs.
 
 use crate::session::{LONG, Member, dealer, in_memory, party, run};
-use mpc::{Bilinear, Operand, Protocol, Result, Shift};
+use mpc::{Bilinear, Expectation, Operand, Protocol, Result, Shift};
 use net::Mesh;
 use net::tcp::{Identity, Listener, connect};
 use ring::planes::words_of;
@@ -68,8 +68,8 @@ fn two_hundred_short_sessions_end_in_order() {
     }
 }
 
-/// That work is expected, from its shapes.
-fn expect(p: &mut dyn Protocol, seed: u64) -> Result<()> {
+/// That work is expected, from its shapes; what it takes.
+fn expect(p: &mut dyn Protocol, seed: u64) -> Result<Expectation> {
     let correlated = p.correlated().expect("a protocol that takes correlations");
     let mut rehearsal = correlated
         .rehearsal()
@@ -77,8 +77,8 @@ fn expect(p: &mut dyn Protocol, seed: u64) -> Result<()> {
     some_work(rehearsal.protocol(), seed)?;
     let wanted = rehearsal.wanted();
     let correlated = p.correlated().expect("as before");
-    correlated.expect(wanted);
-    Ok(())
+    assert!(correlated.expect(&wanted));
+    Ok(wanted)
 }
 
 /// What is expected is taken, or half of it, or something else; what follows is right, and nobody waits for anybody.
@@ -87,10 +87,15 @@ fn sessions_with_expectations_end_in_order_whether_they_come_true_or_not() {
     for seed in 0..60 {
         let parties = 2 + seed as usize % 2;
         let program = move |p: &mut dyn Protocol| {
-            expect(p, seed)?;
+            let first = expect(p, seed)?;
             some_work(p, seed)?;
-            expect(p, seed + 1)?;
+            let other = expect(p, seed + 1)?;
             some_work(p, seed + 2)?;
+            for (kept, work) in [(&first, seed), (&other, seed + 1), (&first, seed + 1)] {
+                let correlated = p.correlated().expect("as before");
+                assert!(correlated.expect(kept) || !kept.is_lasting());
+                some_work(p, work)?;
+            }
             if seed % 3 > 0 {
                 p.correlated().expect("as before").expect_no_more();
             }
@@ -100,7 +105,7 @@ fn sessions_with_expectations_end_in_order_whether_they_come_true_or_not() {
             let y = Shared::input(p, 1, &vec![5; n])?;
             let product = x.bilinear(p, &Bilinear::Elementwise { n }, &y, None)?;
             assert_eq!(product.open(p)?, vec![15; n]);
-            expect(p, seed)
+            expect(p, seed).map(drop)
         };
         let mut members: Vec<Member> = (0..parties).map(|_| party(program)).collect();
         members.push(dealer());

@@ -146,7 +146,7 @@ fn it_is_known_from_shapes_what_a_run_asks_for() {
                 }
                 program(&mut noted, n);
             }
-            let needed = needed(noted.wanted, |_| 0);
+            let needed = needed(&noted.wanted, |_| 0);
             let asked = asked.into_iter();
             let asked: Vec<Job> = asked
                 .filter(|job| !matches!(job, Job::Forget { .. }))

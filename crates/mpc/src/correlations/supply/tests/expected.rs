@@ -1,6 +1,7 @@
 //! What is ordered when, and that it is what is taken.
 
 use super::*;
+use crate::correlations::ahead::finds_masks;
 use crate::correlations::kind::Shape;
 
 /// Words that are made ahead at most.
@@ -83,7 +84,7 @@ fn words(jobs: &[Job]) -> usize {
 #[test]
 fn what_is_expected_is_made_ahead_and_none_in_vain() {
     let (mut supply, program) = (supply(), program(20));
-    supply.expect(program.clone());
+    supply.expect(&program);
     let mut taken = 0;
     for (at, job) in program.iter().enumerate() {
         let ahead = words(&asked(&supply)) - taken;
@@ -96,7 +97,7 @@ fn what_is_expected_is_made_ahead_and_none_in_vain() {
     let all = asked(&supply);
     supply.expect_no_more();
     assert_eq!(all, asked(&supply), "everything was taken");
-    assert_eq!(all, Vec::from(needed(program.clone(), |_| 0)));
+    assert_eq!(all, Vec::from(needed(&program, |_| 0)));
     for kind in [
         Kind::CrossBits { bits: 16 },
         Kind::Selections,
@@ -105,7 +106,7 @@ fn what_is_expected_is_made_ahead_and_none_in_vain() {
         assert!(supply.left(kind) < 64);
     }
     // A second run takes what the first one left.
-    supply.expect(program.clone());
+    supply.expect(&program);
     program.iter().for_each(|job| take(&mut supply, job));
     assert!(words(&asked(&supply)) < 2 * words(&all));
 }
@@ -113,7 +114,7 @@ fn what_is_expected_is_made_ahead_and_none_in_vain() {
 #[test]
 fn another_program_than_the_expected_one_has_what_it_takes() {
     let mut supply = supply();
-    supply.expect(program(3));
+    supply.expect(&program(3));
     for job in program(3).iter().rev() {
         take(&mut supply, job);
     }
@@ -131,7 +132,7 @@ fn another_program_than_the_expected_one_has_what_it_takes() {
 #[test]
 fn a_program_that_ends_early_leaves_nothing_behind_but_its_pools() {
     let mut supply = supply();
-    supply.expect(program(6));
+    supply.expect(&program(6));
     program(2).iter().for_each(|job| take(&mut supply, job));
     let ordered = asked(&supply);
     supply.expect_no_more();
@@ -156,11 +157,38 @@ fn a_program_that_ends_early_leaves_nothing_behind_but_its_pools() {
 }
 
 #[test]
+fn it_is_seen_whether_masks_are_as_they_were() {
+    let (fresh, keep, kept) = (Origin::Fresh, Origin::Keep(1), Origin::Kept(1));
+    let first = [product(3, fresh, keep), product(3, kept, fresh)];
+    let again = [product(3, fresh, kept), product(3, kept, fresh)];
+    let both = [product(3, keep, kept), product(3, fresh, Origin::Kept(2))];
+    let found = |masks: &'static [(Name, usize)]| {
+        move |name| masks.iter().find(|it| it.0 == name).map(|it| it.1)
+    };
+    for (masks, fits) in [
+        (&[][..], [true, false, false]),
+        (&[(1, 3)], [false, true, false]),
+        (&[(1, 4)], [false, false, false]),
+        (&[(2, 3)], [true, false, true]),
+        (&[(1, 3), (2, 3)], [false, true, false]),
+    ] {
+        let programs = [&first[..], &again, &both];
+        assert_eq!(
+            programs.map(|wanted| finds_masks(wanted, found(masks))),
+            fits
+        );
+    }
+    assert!(finds_masks(&[batch(Kind::Triples, 64)], found(&[])));
+    let twice = [product(3, fresh, keep), product(3, fresh, keep)];
+    assert!(!finds_masks(&twice, found(&[])));
+}
+
+#[test]
 fn a_mask_that_is_forgotten_is_expected_no_more() {
     let mut supply = supply();
     let fresh = || product(3000, Origin::Fresh, Origin::Fresh);
     let kept = product(3, Origin::Fresh, Origin::Kept(1));
-    supply.expect(vec![fresh(), fresh(), kept]);
+    supply.expect(&[fresh(), fresh(), kept]);
     supply.forget(1);
     take(&mut supply, &fresh());
     take(&mut supply, &fresh());
