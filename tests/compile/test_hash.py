@@ -18,7 +18,7 @@ IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
 
 #: Of the program of that file. It is another when passes, or the format, do something else; under another
 #: version of Python, or on another machine, it is the same.
-HASH = "18cfab57302c1986151f8686b0f111cbd8aa5c67a08d243427b7a3705e0c42db"
+HASH = "85df862095a0f2774efb7712676d07c71bbc2c6419be37504dfdc3f1885b3ac7"
 
 #: With branches, normalisations, pooling and public constants.
 MODELS = ("residual",)
@@ -38,6 +38,7 @@ def test_the_hash_of_a_program_is_one_everywhere() -> None:
     assert '"guard":[' in text
     assert '"interval":[' in text
     assert re.search('"dropped":[1-9]', text)
+    assert re.search('"scale":[1-9][0-9]*,"width"', text)
     assert program.digest == HASH
 
 

@@ -67,7 +67,7 @@ def rectified(content: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(version=3), "version 3 of programs, this tacit reads 4"),
+        (lambda c: c.update(version=4), "version 4 of programs, this tacit reads 5"),
         (lambda c: c.update(format="other"), "no compiled program"),
         (lambda c: c.update(more=1), "make a program"),
         (lambda c: c.update(scale=31), "make a program"),
@@ -107,6 +107,8 @@ def rectified(content: Any) -> Any:
         (lambda c: rectified(c).pop("dropped"), "its arguments"),
         (lambda c: rectified(c).update(fits={"gelu": "degree 4"}), "is no function"),
         (lambda c: rectified(c).pop("fits"), "its arguments"),
+        (lambda c: rectified(c).pop("scale"), "its arguments"),
+        (lambda c: rectified(c).update(scale=24), "keeps 24 fraction bits"),
         (lambda c: rectified(c)["arguments"][4].pop(), "7 numbers"),
         (lambda c: rectified(c)["arguments"].__setitem__(4, [2**40] * 7), "rectified_affine"),
         (lambda c: rectified(c)["arguments"][0].pop(), "rectified_affine"),

@@ -19,7 +19,7 @@ from tacit.compile.passes.assign_widths import assign_widths
 from tacit.compile.passes.choose_approximations import MOST_BUDGET, choose_approximations
 from tacit.compile.passes.drop_low_bits import drop_low_bits
 from tacit.compile.passes.fold_normalisation import as_eager
-from tacit.compile.passes.merge_factors import truncations
+from tacit.compile.passes.merge_truncations import merge_truncations, truncations
 from tacit.compile.program import Program
 from tacit.compile.verify import verify_draft
 from tacit.compile.weights import Weights, of_draft
@@ -129,7 +129,6 @@ def compile(  # noqa: A001
     improve(before, (as_eager,))
     progress("improving the graph")
     improve(draft)
-    progress(f"{truncations(draft)} truncations are left of {truncations(before)}")
     # As they will be read back.
     draft.weights = {name: value.to(torch.float32).to(torch.float64) for name, value in draft.weights.items()}
     choose = partial(choose_approximations, budget=error_budget, proved=widths != UNIFORM)
@@ -141,6 +140,9 @@ def compile(  # noqa: A001
     choose(draft)
     seen = None if given is None else observed(draft, given)
     assign_widths(draft, seen, margin, uniform=widths == UNIFORM)
+    if given is not None and widths != UNIFORM:
+        merge_truncations(draft)
+    progress(f"{truncations(draft.graph)} truncations are left of {truncations(before.graph)}")
     if tolerance is not None:
         dropped = drop_low_bits(draft, tolerance, uniform=widths == UNIFORM)
         progress(f"{sum(map(bool, dropped))} ReLUs drop low bits, of {len(dropped)} that could")

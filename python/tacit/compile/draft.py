@@ -25,6 +25,15 @@ Node = Any
 Interval = tuple[float, float]
 
 
+#: Layers whose results may keep the scale of a product: they are not truncated then, but what follows is.
+KEEPING = (
+    torch.ops.aten.conv1d.default,
+    torch.ops.aten.conv2d.default,
+    torch.ops.aten.conv3d.default,
+    torch.ops.aten.linear.default,
+)
+
+
 class Value(NamedTuple):
     """What is known of what a node gives."""
 

@@ -241,7 +241,7 @@ class _Widths(NamedTuple):
 @contextmanager
 def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
     """What an operator runs in: its layer's name, the width that was proved for it, or is guarded, the
-    low bits that it drops, and the series that were chosen for it."""
+    low bits that it drops, the series that were chosen for it, and the scale of what is not truncated."""
     with ExitStack() as stack:
         stack.enter_context(_layer(current, node.meta.get("layer") or node.name))
         width, guard = node.meta.get("width"), node.meta.get("guard")
@@ -250,6 +250,8 @@ def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
             stack.enter_context(held)
         elif width is not None and widths.proved:
             stack.enter_context(current.at_width(width))
+        if (scale := node.meta.get("scale")) and widths.proved:
+            stack.enter_context(current.at_scale(Scale(scale)))
         if dropped := node.meta.get("dropped"):
             stack.enter_context(current.dropping(dropped))
         fits = node.meta.get("fits") or {}

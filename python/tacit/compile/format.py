@@ -18,13 +18,14 @@ from tacit import fixed
 from tacit.compile.allowed import PLACES, by_name, name_of
 from tacit.compile.approximating import Choice, functions_of, looks_at_sides
 from tacit.compile.comparing import COMPARING, DROPPING, RECTIFYING, Guard
+from tacit.compile.draft import KEEPING
 from tacit.errors import MisuseError
 from tacit.fixed import Scale
 from tacit.operators.approximation.fits import FITS, USUAL
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: What a file says that it is, and in which form.
-FORMAT, VERSION = "tacit-program", 4
+FORMAT, VERSION = "tacit-program", 5
 
 #: Bytes of a file, and nodes of a program, at most.
 MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16
@@ -144,6 +145,7 @@ def node_text(node: fx.Node) -> dict[str, Any]:
         "guard": list(node.meta["guard"]) if node.meta.get("guard") else None,
         "dropped": node.meta.get("dropped") or 0,
         "fits": dict(node.meta.get("fits") or {}),
+        "scale": node.meta.get("scale"),
     }
 
 
@@ -182,6 +184,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
             "guard": guard,
             "dropped": dropped,
             "fits": fits,
+            "scale": kept,
             **rest,
         } if not rest and name.isidentifier() and name.isascii() and name not in nodes:
             pass
@@ -203,6 +206,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
     if width is not None and not ((target in COMPARING or looks_at_sides(node)) and _is_width(width)):
         raise MisuseError(f"{name} compares {width!r} bits")
     node.meta["dropped"] = _dropped_of(node, dropped, scale)
+    node.meta["scale"] = _kept_of(node, kept, scale)
     return node
 
 
@@ -254,6 +258,19 @@ def _fits_of(node: fx.Node, entry: Any) -> Choice:
         if not isinstance(key, str) or key == USUAL or key not in FITS[function]:
             raise MisuseError(f"{node.name} takes {function} of {key!r:.80}, of which there is no series")
     return entry
+
+
+def _kept_of(node: fx.Node, entry: Any, scale: Scale) -> int | None:
+    """Fraction bits of what a layer gives that is not truncated: more than the session has.
+
+    Raises:
+        MisuseError: there are none such, or it is no layer.
+    """
+    if entry is None:
+        return None
+    if type(entry) is int and node.target in KEEPING and scale.bits < entry <= fixed.MOST_FRACTION_BITS:
+        return entry
+    raise MisuseError(f"{node.name} keeps {entry!r} fraction bits")
 
 
 def interval_of(entry: Any) -> tuple[float, float] | None:

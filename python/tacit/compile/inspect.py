@@ -12,6 +12,7 @@ from tacit.compile.allowed import name_of
 from tacit.compile.approximating import error_of, functions_of, looks_at_sides
 from tacit.compile.comparing import COMPARING, Guard
 from tacit.compile.draft import Value, is_call
+from tacit.compile.passes.merge_truncations import truncations
 from tacit.compile.program import Program
 
 #: What anybody learns who has the file.
@@ -45,6 +46,8 @@ class Step:
     """It errs by less than that, where it drops some: a positive number below it may become zero."""
     fits: dict[str, str]
     """Of functions the series that were chosen instead of the usual ones."""
+    scale: int | None
+    """Fraction bits of what is not truncated, as what follows is for both."""
     error: float | None
     """What an approximated function is off by at most, at the default scale and relative where it is above
     1."""
@@ -71,6 +74,8 @@ class Inspection:
     """Numbers in all of them."""
     weight_scales: dict[str, int]
     """Fraction bits of each tensor of weights."""
+    truncations: dict[str, int]
+    """Steps that bring a product back to the scale: "before" they were merged, and "after"."""
     steps: list[Step]
     costs: list[Cost]
     public: str = PUBLIC
@@ -92,7 +97,9 @@ def inspect(program: Program, costs: list[Cost]) -> Inspection:
     weights = sum(torch.Size(weight.shape).numel() for weight in program.weights.values())
     steps = [_step(node, program.scale) for node in program.graph.nodes if is_call(node)]
     scales = {name: weight.bits for name, weight in program.weights.items()}
-    return Inspection(program.digest, program.scale, inputs, weights, scales, steps, costs)
+    before, after = (truncations(program.graph, merged=merged) for merged in (False, True))
+    merged = {"before": before, "after": after}
+    return Inspection(program.digest, program.scale, inputs, weights, scales, merged, steps, costs)
 
 
 def _step(node: fx.Node, scale: int) -> Step:
@@ -116,6 +123,7 @@ def _step(node: fx.Node, scale: int) -> Step:
         dropped,
         2.0 ** (dropped - scale) if dropped else None,
         dict(node.meta.get("fits") or {}),
+        node.meta.get("scale"),
         error_of(node, node.meta.get("fits") or {}) if functions_of(node) else None,
     )
 
@@ -125,6 +133,10 @@ def _approximated(step: Step) -> str:
         return ""
     series = "; ".join(f"{function} by a series of {key}" for function, key in sorted(step.fits.items()))
     return f"off by 2^{math.log2(step.error):.1f} at most" + (f": {series}" if series else "")
+
+
+def _kept(step: Step) -> str:
+    return "" if step.scale is None else f"keeps {step.scale} fraction bits: truncated with what follows"
 
 
 def _tolerated(step: Step) -> str:
@@ -157,7 +169,9 @@ def _lines(found: Inspection) -> list[str]:
                 shape,
                 between,
                 str(step.width or ""),
-                "; ".join(filter(None, (step.why, step.guarded, _tolerated(step), _approximated(step)))),
+                "; ".join(
+                    filter(None, (step.why, step.guarded, _tolerated(step), _approximated(step), _kept(step)))
+                ),
             )
         )
     widths = [max(len(row[at]) for row in rows) for at in range(5)]
@@ -170,6 +184,8 @@ def _lines(found: Inspection) -> list[str]:
         within = f" within {each['interval'][0]:g} to {each['interval'][1]:g}" if each["interval"] else ""
         lines.append(f"input {each['name']}: {tuple(each['shape'])}{within}")
     lines.append(f"{found.weights} weights; numbers have {found.scale} fraction bits")
+    count = found.truncations
+    lines.append(f"truncations: {count['after']} steps, {count['before']} before they were merged")
     for bits in sorted(set(found.weight_scales.values())):
         names = ", ".join(name for name, own in found.weight_scales.items() if own == bits)
         lines.append(f"weights with {bits} fraction bits: {names}")

@@ -216,6 +216,7 @@ class _Reader:
         if node.name != name:
             raise MisuseError(f"{name[:80]!r} cannot be the name of a node")
         node.meta = {"layer": "", "interval": None, "width": None, "guard": None, "dropped": 0, "fits": {}}
+        node.meta["scale"] = None
         self._nodes[name], self._given[name] = node, Value(shape, dtype)
         return name
 

@@ -120,7 +120,7 @@ def _as_products(draft: Draft, result: Node, source: Any, factor: torch.Tensor, 
         made = graph.call_function(aten.conv2d.default, args)
     with graph.inserting_after(made):
         back = graph.call_function(aten.reshape.default, (made, list(value.shape)))
-    image.meta = made.meta = {"layer": result.meta["layer"]}
+    image.meta, made.meta = ({"layer": result.meta["layer"]} for _ in range(2))
     _take_place(draft, result, back, result.meta["layer"])
 
 

@@ -63,34 +63,3 @@ def _scale(draft: Draft, layer: Node, number: float) -> bool:
     offset = None if value is None else draft.add_weight(f"{name}_offset", value * number)
     layer.args = (layer.args[0], scaled, offset, *layer.args[3:])
     return True
-
-
-def truncations(draft: Draft) -> int:
-    """How many operators bring a product back to the scale of what it is a product of."""
-    return sum(1 for _ in calls(draft.graph, *TRUNCATING))
-
-
-#: Operators whose results are truncated.
-TRUNCATING = (
-    aten.convolution.default,
-    aten.conv1d.default,
-    aten.conv2d.default,
-    aten.conv3d.default,
-    aten.linear.default,
-    torch.ops.tacit.affine.default,
-    torch.ops.tacit.rectified_affine.default,
-    aten.matmul.default,
-    aten.mm.default,
-    aten.addmm.default,
-    aten.bmm.default,
-    aten.mul.Tensor,
-    aten.mul.Scalar,
-    aten.div.Tensor,
-    aten.div.Scalar,
-    aten.avg_pool2d.default,
-    aten.adaptive_avg_pool2d.default,
-    aten._adaptive_avg_pool2d.default,
-    aten.mean.dim,
-    aten.batch_norm.default,
-    aten._native_batch_norm_legit_no_training.default,
-)
