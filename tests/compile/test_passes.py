@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from models import Attention, Residual, normalised
-from tacit.compile.draft import Draft, is_call, outputs, plain
+from tacit.compile.draft import Draft, calls, is_call, outputs, plain
 from tacit.compile.importers.exported import of_exported, of_module
 from tacit.compile.passes import PASSES, improve
 from tacit.compile.passes.batch_independent import batch_independent
@@ -241,6 +241,38 @@ def test_other_sums_stay(function: Callable[[Function, torch.Tensor], torch.Tens
 def test_a_public_factor_goes_into_the_weights() -> None:
     left, _ = improved(lambda m, x: m.conv(x).flatten(2).transpose(1, 2) * 0.25, merge_factors)
     assert left["mul"] == 0
+
+
+class Attending(nn.Module):
+    """One attention, of queries that something else may use too."""
+
+    def __init__(self, *, is_shared: bool, scale: float | None) -> None:
+        super().__init__()
+        self.query, self.key = nn.Linear(6, 8), nn.Linear(6, 8)
+        self.is_shared, self.scale = is_shared, scale
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        query, key = (of(x).unflatten(-1, (2, 4)).transpose(-2, -3) for of in (self.query, self.key))
+        found = nn.functional.scaled_dot_product_attention(query, key, key, scale=self.scale)
+        return found + query if self.is_shared else found
+
+
+@pytest.mark.parametrize("scale", [None, 0.3])
+def test_the_factor_of_an_attention_goes_into_the_weights(scale: float | None) -> None:
+    module = normalised(Attending(is_shared=False, scale=scale))
+    _, draft = of(module, torch.randn(1, 5, 6), normalise, merge_factors)
+    (node,) = calls(draft.graph, torch.ops.aten.scaled_dot_product_attention.default)
+    assert node.kwargs["scale"] == 1.0
+    query = module.query.weight.detach() * (scale or 0.5)
+    (scaled,) = [draft.weights[name] for name in draft.weights if name.endswith("weight_scaled")]
+    torch.testing.assert_close(scaled.float(), query)
+
+
+def test_the_factor_of_an_attention_stays_where_others_use_the_queries() -> None:
+    module = normalised(Attending(is_shared=True, scale=0.3))
+    _, draft = of(module, torch.randn(1, 5, 6), normalise, merge_factors)
+    (node,) = calls(draft.graph, torch.ops.aten.scaled_dot_product_attention.default)
+    assert node.kwargs["scale"] == 0.3
 
 
 def test_a_factor_of_zero_divides_nothing() -> None:

@@ -120,6 +120,26 @@ def test_attention_and_its_gradients() -> None:
             assert (secret - plain).norm() <= 2e-3 * plain.norm()
 
 
+def test_a_public_mask_of_an_attention_costs_nothing_where_all_see_something() -> None:
+    tensors = drawn(1, 2, 5, 4), drawn(1, 2, 7, 4), drawn(1, 2, 7, 4)
+    seeing = MASK.clone()
+    seeing[3, 0] = True
+    numbers = torch.zeros(5, 7).masked_fill(~seeing, -math.inf)
+
+    def program() -> list[tuple[int, int]]:
+        secrets = [tacit.share(tensor, owner=0) for tensor in tensors]
+        spent = []
+        for mask in (None, seeing, numbers):
+            before = tacit.session().meter.total
+            scaled_dot_product_attention(*secrets, attn_mask=mask)
+            cost = tacit.session().meter.total - before
+            spent.append((cost.frames, cost.payload_bytes))
+        return spent
+
+    without, *masked = tacit.launch(program)[0]
+    assert masked == [without, without]
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_normalisation_of_rows(setting: dict[str, Any]) -> None:
     norm = nn.LayerNorm(96, eps=1e-12)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from tacit.fixed import Scale
+from tacit.modes import aside
 from tacit.operators.arithmetic import mul
 from tacit.operators.choice import masked_fill
 from tacit.operators.operands import at_session_scale, rescaled
@@ -30,7 +31,7 @@ def scores(query: Any, key: Any, mask: Mask, causal: bool, scale: float | None) 
         scale: of the products; one over the root of the dimension if not given.
     """
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
-    found = torch.matmul(query * scale, key.transpose(-2, -1))
+    found = torch.matmul(query if scale == 1.0 else query * scale, key.transpose(-2, -1))
     if causal:
         found = found.masked_fill(torch.ones(found.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
     if mask is None:
@@ -56,12 +57,23 @@ def _summed(gradient: Any, x: Any) -> Any:
 
 def weights(found: Any, mask: Mask) -> tuple[Any, Exponentials | None]:
     """The softmax of scores, with zeros for a query that sees nothing, as only a mask can make it; and what
-    it is made of if it is secret."""
+    it is made of if it is secret. Of a public mask it is known which queries these are."""
     if not isinstance(found, SecretTensor):
         return aten._safe_softmax.default(found, -1), None
     made = exponentials(found, [-1])
     normalized = made.normalized()
-    return normalized if mask is None else mul(normalized, made.seen()), made
+    if isinstance(mask, SecretTensor):
+        normalized = mul(normalized, made.seen())
+    elif mask is not None and (blind := _blind(mask)) is not None:
+        normalized = masked_fill(normalized, blind, 0.0)
+    return normalized, made
+
+
+@aside
+def _blind(mask: torch.Tensor) -> torch.Tensor | None:
+    """The queries that see nothing, (..., queries, 1), if there are any."""
+    found = ~mask.any(-1, True) if mask.dtype == torch.bool else (mask == -math.inf).all(-1, True)
+    return found if found.any() else None
 
 
 @dataclass

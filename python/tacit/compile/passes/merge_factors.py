@@ -1,7 +1,8 @@
 """Requires: normalised; weights known. Ensures: what a convolution or a linear layer gives is not multiplied
-by a public number afterwards: its weights are, in float64. Saves: a truncation for each element, and its
-rounds."""
+by a public number afterwards, such as that of an attention: its weights are, in float64. Saves: a truncation
+for each element, and its rounds."""
 
+import math
 from typing import Any
 
 import torch
@@ -16,6 +17,9 @@ aten = torch.ops.aten
 PRODUCTS = (aten.mul.Tensor, aten.mul.Scalar)
 QUOTIENTS = (aten.div.Tensor, aten.div.Scalar)
 
+#: It multiplies its queries.
+ATTENTION = aten.scaled_dot_product_attention.default
+
 #: Layers by whose weights that is done.
 LAYERS = (*CONVOLUTIONS, aten.linear.default)
 
@@ -27,13 +31,21 @@ def merge_factors(draft: Draft) -> None:
     """Carries the pass out."""
     for node in calls(draft.graph, *PRODUCTS, *QUOTIENTS):
         number = _number(draft, node)
-        source = node.args[0]
-        while takes(source, *MOVES):
-            source = source.args[0]
-        if number and takes(source, *LAYERS) and _scale(draft, source, number):
+        if number and _is_in_layer(draft, node.args[0], number):
             node.replace_all_uses_with(node.args[0])
             draft.graph.erase_node(node)
+    for node in calls(draft.graph, ATTENTION):
+        number = node.kwargs.get("scale") or 1.0 / math.sqrt(node.args[0].meta["value"].shape[-1])
+        if number != 1.0 and _is_in_layer(draft, node.args[0], number):
+            node.kwargs = {**node.kwargs, "scale": 1.0}
     draft.drop_dead()
+
+
+def _is_in_layer(draft: Draft, source: Any, number: float) -> bool:
+    """Multiplies the weights of the layer that gives that, if there is one."""
+    while takes(source, *MOVES):
+        source = source.args[0]
+    return takes(source, *LAYERS) and _scale(draft, source, number)
 
 
 def _number(draft: Draft, node: Node) -> float | None:
