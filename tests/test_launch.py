@@ -1,5 +1,6 @@
 """Parties as threads and as processes: results, errors and their causes."""
 
+import importlib
 import os
 import random
 import re
@@ -60,6 +61,26 @@ def test_parties_are_given_graphs() -> None:
             torch.testing.assert_close(found, expected)
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_who_is_on_the_way_out_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between tacit and its own end a thread is in PyTorch, and in the code of a user; not for as long as one
+    that sleeps there, for whom nobody waits."""
+    ended, never = threading.Event(), threading.Event()
+
+    def leaves() -> None:
+        time.sleep(0.05)
+        ended.set()
+
+    left = [threading.Thread(target=each, daemon=True) for each in (leaves, never.wait)]
+    launch = importlib.import_module("tacit.launch")
+    monkeypatch.setattr(launch, "_left", left)
+    for worker in left:
+        worker.start()
+    launch._wait_for_left()
+    assert ended.is_set()
+    assert left[1].is_alive()
+    never.set()
 
 
 def test_processes_that_begin_afresh(monkeypatch: pytest.MonkeyPatch) -> None:

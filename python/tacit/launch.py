@@ -23,9 +23,9 @@ from tacit.trace.spans import recorded
 #: Longest wait for one message, in seconds.
 TIMEOUT = 60.0
 
-#: How long whoever interrupts waits for the threads of the parties, in seconds; and how long the end of the
-#: interpreter then waits for those that are inside tacit for longer.
-FAREWELL, LINGER = 2.0, 60.0
+#: How long whoever interrupts waits for the threads of the parties, in seconds; how long the end of the
+#: interpreter then waits for those that are inside tacit for longer; and how long they have to be outside.
+FAREWELL, LINGER, OUTSIDE = 2.0, 60.0, 1.0
 
 #: Threads that whoever interrupted has left behind.
 _left: list[threading.Thread] = []
@@ -160,11 +160,14 @@ def _in_threads(
 
 @atexit.register
 def _wait_for_left() -> None:
-    """An interpreter that ends under a thread that computes in the core is brought down by it. What a program
-    does besides, such as sleeping, nobody waits for."""
-    until = time.monotonic() + LINGER
-    while time.monotonic() < until and any(map(_is_inside, _left)):
+    """An interpreter that ends under a thread that computes in the core is brought down by it, or that is on
+    its way in or out through PyTorch. What a program does besides, such as sleeping, nobody waits for."""
+    now = time.monotonic()
+    until, inside = now + LINGER, dict.fromkeys(_left, now)
+    while now < until and any(at.is_alive() and now - last < OUTSIDE for at, last in inside.items()):
+        inside.update(dict.fromkeys(filter(_is_inside, _left), now))
         time.sleep(0.02)
+        now = time.monotonic()
 
 
 def _is_inside(worker: threading.Thread) -> bool:

@@ -13,6 +13,7 @@ from torch import nn
 from torchvision import models
 
 import tacit
+from tacit.compile.execute import share_weights
 from tacit.compile.importers import onnx as importer
 from tacit.compile.importers.imported import Imported
 from tacit.compile.inspect import inspect
@@ -166,16 +167,89 @@ def test_less_usual_layers(tmp_path: Path) -> None:
     assert held["final_bias"] == (6,)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2", "squeezenet1_1", "densenet121"])
-def test_torchvision(name: str, tmp_path: Path) -> None:
-    torch.manual_seed(0)
+def torchvision_model(name: str) -> nn.Module:
+    """With statistics that are not trivial."""
     model = models.get_model(name, weights=None, num_classes=10)
     for each in model.modules():
         if isinstance(each, nn.BatchNorm2d):
             nn.init.uniform_(each.running_mean, -0.2, 0.2)
             nn.init.uniform_(each.running_var, 0.5, 1.5)
-    same(model, (torch.randn(1, 3, 64, 64),), tmp_path)
+    return model.eval()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2", "squeezenet1_1", "densenet121"])
+def test_torchvision(name: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    same(torchvision_model(name), (torch.randn(1, 3, 64, 64),), tmp_path)
+
+
+def bert() -> nn.Module:
+    """Two layers, of embeddings that are given."""
+    settings = transformers.BertConfig(
+        hidden_size=32, num_attention_heads=4, intermediate_size=64, num_hidden_layers=2, vocab_size=50
+    )
+    model = transformers.BertModel(settings, add_pooling_layer=True)
+
+    class Given(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.model(inputs_embeds=x).pooler_output
+
+    return Given()
+
+
+def network(name: str) -> tuple[nn.Module, torch.Tensor]:
+    """One of those that are compiled from both formats, and inputs."""
+    torch.manual_seed(0)
+    if name == "lenet":
+        return lenet(), torch.randn(4, 1, 28, 28)
+    if name == "bert":
+        return bert(), torch.randn(4, 7, 32)
+    return torchvision_model(name), torch.randn(2, 3, 64, 64)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lenet",
+        pytest.param("bert", marks=pytest.mark.long),
+        pytest.param("squeezenet1_1", marks=pytest.mark.long),
+        pytest.param("resnet18", marks=pytest.mark.long),
+        pytest.param("mobilenet_v2", marks=pytest.mark.long),
+        pytest.param("densenet121", marks=pytest.mark.long),
+    ],
+)
+def test_programs_are_alike_by_export_and_by_onnx(name: str, tmp_path: Path) -> None:
+    """As many rounds, about as many bytes, and results that are equally near."""
+    model, data = network(name)
+    x = data[:1]
+    read(model, (x,), tmp_path)
+    exported = tacit.compile(model, x, calibrate=data)
+    imported = tacit.compile(tmp_path / "model.onnx", x, calibrate=data)
+
+    def run() -> list[tuple[torch.Tensor, int, int]]:
+        found = []
+        for program, weights in (exported, imported):
+            owns = tacit.session().party == 0
+            bound = share_weights(program, weights.values if owns else None, 0)
+            before = tacit.session().meter.total
+            result = bound(bound.given(x, owner=1)).reveal()
+            spent = tacit.session().meter.total - before
+            found.append((result, spent.frames, spent.payload_bytes))
+        return found
+
+    (one, frames, sent), (other, same_frames, same_sent) = tacit.launch(run)[0]
+    with torch.no_grad():
+        plain = model(x)
+    assert same_frames == pytest.approx(frames, rel=0.02)
+    assert same_sent == pytest.approx(sent, rel=0.05)
+    close = 0.02 * float(plain.abs().max())
+    torch.testing.assert_close(one, plain, rtol=0, atol=close)
+    torch.testing.assert_close(other, plain, rtol=0, atol=close)
 
 
 def test_steps_have_the_names_of_the_files_nodes(tmp_path: Path) -> None:
