@@ -203,13 +203,13 @@ def bert() -> nn.Module:
 
 
 def network(name: str) -> tuple[nn.Module, torch.Tensor]:
-    """One of those that are compiled from both formats, and inputs."""
+    """One of those that are compiled from both formats, and an input."""
     torch.manual_seed(0)
     if name == "lenet":
-        return lenet(), torch.randn(4, 1, 28, 28)
+        return lenet(), torch.randn(1, 1, 28, 28)
     if name == "bert":
-        return bert(), torch.randn(4, 7, 32)
-    return torchvision_model(name), torch.randn(2, 3, 64, 64)
+        return bert(), torch.randn(1, 7, 32)
+    return torchvision_model(name), torch.randn(1, 3, 64, 64)
 
 
 @pytest.mark.parametrize(
@@ -225,11 +225,10 @@ def network(name: str) -> tuple[nn.Module, torch.Tensor]:
 )
 def test_programs_are_alike_by_export_and_by_onnx(name: str, tmp_path: Path) -> None:
     """As many rounds, about as many bytes, and results that are equally near."""
-    model, data = network(name)
-    x = data[:1]
+    model, x = network(name)
     read(model, (x,), tmp_path)
-    exported = tacit.compile(model, x, calibrate=data)
-    imported = tacit.compile(tmp_path / "model.onnx", x, calibrate=data)
+    # At the usual scale: one that is chosen for a few inputs tells their classes, not their numbers.
+    exported, imported = tacit.compile(model, x), tacit.compile(tmp_path / "model.onnx", x)
 
     def run() -> list[tuple[torch.Tensor, int, int]]:
         found = []
