@@ -1,7 +1,10 @@
 """The pages of docs/: their code runs, their links lead somewhere."""
 
 import re
+import subprocess
+import sys
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -48,3 +51,21 @@ def test_links_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
             assert target.startswith("https://") or (DOCS / target).exists(), (page.name, target)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not find_spec("sphinx"), reason="`make docs` installs what makes the site")
+def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
+    """Long: it needs a group of dependencies that no other test does."""
+    options = ("--fail-on-warning", "--keep-going", "--quiet")
+    made = subprocess.run(
+        [sys.executable, "-m", "sphinx", *options, str(DOCS), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    assert {page.stem for page in PAGES} == {page.stem for page in tmp_path.glob("*.html")} - {
+        "genindex",
+        "search",
+    }

@@ -89,6 +89,14 @@ def even(function: Callable[[Values], Values], cutoff: float, degree: int, *effo
     return np.asarray(chebyshev.chebmul(factor, [cutoff**2 / 2, cutoff**2 / 2]), np.float64)
 
 
+def through_zero(function: Callable[[Values], Values], low: float, high: float, degree: int) -> Values:
+    """A function of x in [low, high], exactly 0 at 0 as the function is."""
+    x = between(low, high)
+    # Points near 0 tell nothing of the quotient that is left; none is at 0.
+    factor = fit(lambda s: function(x(s)) / x(s), lambda s: x(s), degree - 1)
+    return np.asarray(chebyshev.chebmul(factor, [(low + high) / 2, (high - low) / 2]), np.float64)
+
+
 def erf(x: Values) -> Values:
     """The error function."""
     return np.array([math.erf(value) for value in x])
@@ -97,6 +105,11 @@ def erf(x: Values) -> Values:
 def sigmoid(x: Values) -> Values:
     """The logistic function, less its value at 0."""
     return np.tanh(x / 2) / 2
+
+
+def mish(x: Values) -> Values:
+    """x·tanh(ln(1 + e^x))."""
+    return np.asarray(x * np.tanh(np.logaddexp(0, x)), np.float64)
 
 
 def gelu_argument(x: Values) -> Values:
@@ -118,9 +131,10 @@ def series() -> dict[str, tuple[str, Values]]:
         "GELU_TANH": ("the same by tanh", even(lambda x: x * np.tanh(gelu_argument(x)) / 2, 3.75, 6)),
         "SILU": ("x·σ(x) = x/2 + p((x/9.25)²)", even(lambda x: x * sigmoid(x), 9.25, 12)),
         "SOFTPLUS": (
-            "ln(1 + e^x) = x/2 + q((x/7.5)²)",
-            of_square(lambda x: np.log(2 * np.cosh(x / 2)), 7.5, 9, 0),
+            "ln(1 + e^x) = x/2 + q((x/10)²)",
+            of_square(lambda x: np.log(2 * np.cosh(x / 2)), 10.0, 14, 0),
         ),
+        "MISH": ("x·tanh(ln(1 + e^x)) on [−12.5, 6.25]", through_zero(mish, -12.5, 6.25, 36)),
         "SINE": ("sin πx = x·q(x²)", of_square(lambda x: np.sin(np.pi * x), 1.0, 6, 1)),
         "ARC_TANGENT": ("arctan x = x·q(x²)", of_square(np.arctan, 1.0, 6, 1)),
     }

@@ -446,12 +446,12 @@ PARTLY: dict[str, str] = {
     "_native_batch_norm_legit": "writing the statistics of secret data into plain running statistics",
     "cov": "torch.equal would show the values of a secret tensor",
     "diff": "copying a secret into a plain tensor",
-    "dist": "the norm of order 4",
+    "dist": "the gradient of the norm of order 4",
     "linalg.det": "an LU factorisation with pivots, as in the gradient of a determinant,",
     "linalg.matrix_norm": "aten._linalg_svd",
-    "linalg.norm": "the norm of order 0.5",
-    "linalg.norm/subgradients_at_zero": "the norm of order 0.5",
-    "linalg.vector_norm": "the norm of order 0.9",
+    "linalg.norm": "the gradient of the norm of order 0.5",
+    "linalg.norm/subgradients_at_zero": "the gradient of the norm of order 0.5",
+    "linalg.vector_norm": "the gradient of the norm of order 0.9",
     "masked.median": "a value is NaN or infinite",
     "native_batch_norm": "writing the statistics of secret data into plain running statistics",
     "nn.functional.batch_norm": "writing the statistics of secret data into plain running statistics",
@@ -460,8 +460,8 @@ PARTLY: dict[str, str] = {
     "nn.functional.instance_norm": "writing the statistics of secret data into plain running statistics",
     "nn.functional.linear_cross_entropy/chunked": "torch_nn._linear_cross_entropy_batch_chunked",
     "nn.functional.linear_cross_entropy/chunked_none": "torch_nn._linear_cross_entropy_batch_chunked_no_reduction",
-    "nn.functional.normalize": "the norm of order -1.0",
-    "norm": "the norm of order -1",
+    "nn.functional.normalize": "the gradient of the norm of order -1.0",
+    "norm": "the gradient of the norm of order -1",
 }
 
 #: No form works; all say this.

@@ -39,11 +39,15 @@ The sum of a softmax over 10 to 1,000 classes is within 2^−7 of 1, each of its
 Outside of their domain: `exp` is exactly 0 far below and saturates at about 2^29.98 above; `log`, `sqrt` and
 `rsqrt` take negative numbers as 0, and 0 where there is nothing for it as the smallest number of its scale,
 so that `log(0)` is −11.09, `log10(0)` −4.82, `log1p` of −1 and less −11.09, `1/0` 65536 and `rsqrt(0)` 256;
-quotients of fractions that cannot be encoded become ±2^30. `acos` and `asin` take what is beyond ±1 as ±1;
+quotients of fractions that cannot be encoded become ±2^30, and negative whole powers about as much, so that
+`0.0**-2` is 2^29.99. `acos` and `asin` take what is beyond ±1 as ±1;
 `atanh(±1)` is ±5.89, `logit` of 0 and 1 ∓11.09, and beyond these both are finite too. A secret divisor of 0
 counts in `//` as the smallest of its scale, so that `7.5 // 0` is 491520 and of integers `7 // 0` is 7; the
 remainder by it is the dividend. `sin` and `cos` may be off by |x|·2^−22 more beyond ±64, which is 0.03
 at 2^17; from 2^20 on they tell nothing.
+
+Norms of orders other than 0, 1, 2 and infinity, from 1/16 to 16 and negative ones alike, go by logarithms:
+order p is off by (2 + 1/|p|)·2^−13 relative and two units of 2^−16, and has no gradient.
 
 None of these functions wraps around. Sums and products do: what leaves the range of fractions is wrong, and
 so is `1000.0**4`, since whole powers are products; a run under `protocol="plain"` warns of both.

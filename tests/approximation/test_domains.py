@@ -40,6 +40,7 @@ def program() -> dict[str, Any]:
         "rsqrt": torch.rsqrt(negative),
         "reciprocal of 0": torch.reciprocal(secret(0.0)),
         "large quotients": secret(2.0**20, -(2.0**20)) / secret(LEAST, LEAST),
+        "negative powers": torch.stack([secret(0.0, LEAST, -LEAST) ** n for n in (-2, -3, -7)]),
         "acos": torch.acos(beyond),
         "asin": torch.asin(beyond),
         "atanh": torch.atanh(secret(-1.0, 1.0)),
@@ -80,6 +81,8 @@ def test_what_is_said_of_other_numbers(setting: tuple[str, int, str | None]) -> 
     near("rsqrt", [256.0] * 4, relative=1e-3)
     near("reciprocal of 0", [65536.0], relative=1e-3)
     near("large quotients", [MOST, -MOST], relative=0.01)
+    signs = double([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, 1.0, -1.0]])
+    assert torch.allclose(found["negative powers"], signs * 2.0**29.99, atol=0.0, rtol=2e-3)
     near("acos", [math.pi, math.pi, math.pi, 0.0, 0.0, 0.0])
     near("asin", [-math.pi / 2] * 3 + [math.pi / 2] * 3)
     near("atanh", [-5.89, 5.89])

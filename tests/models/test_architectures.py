@@ -207,30 +207,67 @@ def program(name: str) -> torch.Tensor:
     return result_of(model, secret).reveal()
 
 
-@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
-def test_architecture(name: str) -> None:
+def check(name: str, **setting: Any) -> None:
+    """Holds a model's result in secret against the plain one."""
     plain = result_of(*made(name))
-    secret = tacit.launch(program, name, timeout=300)[0]
+    secret = tacit.launch(program, name, timeout=300, **setting)[0]
     assert (secret - plain).square().sum() < LARGEST_ERROR * plain.square().sum()
     assert top(secret).equal(top(plain))
 
 
-def generated(model: nn.Module, words: torch.Tensor, count: int) -> torch.Tensor:
-    """The most likely words after others, one by one, with the cache of what came before."""
-    cache, found = None, []
-    with torch.no_grad():
-        for _ in range(count):
-            result = model(input_ids=words, past_key_values=cache, use_cache=True)
-            cache, words = result.past_key_values, result.logits[:, -1].argmax(-1, keepdim=True)
-            found.append(words)
-    return torch.cat(found, 1)
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
+def test_architecture(name: str) -> None:
+    check(name)
 
 
-def test_gpt2_writes_words_that_nobody_sees() -> None:
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*QUICK, *LONG])
+def test_architecture_by_additive_sharing(name: str) -> None:
+    """Long: as many models again."""
+    check(name, protocol="additive", parties=2, source="dealer")
+
+
+def writer() -> tuple[nn.Module, torch.Tensor]:
+    """A small GPT-2 whose words differ, and how two texts begin."""
+    torch.manual_seed(0)
+    form = transformers.GPT2Config(vocab_size=99, n_embd=32, n_layer=2, n_head=4, initializer_range=0.5)
+    return transformers.GPT2LMHeadModel(form).eval(), torch.randint(0, 50, (2, 9))
+
+
+#: A text that ends by what is in it would show that, and so none does.
+WRITING = {"max_new_tokens": 8, "eos_token_id": None, "pad_token_id": None, "return_dict_in_generate": True}
+
+
+def test_gpt2_generates_words_that_nobody_sees() -> None:
+    """By Hugging Face's own loop, with its cache."""
+
     def program() -> torch.Tensor:
-        model, arguments = made("GPT-2")
+        model, words = writer()
         tacit.share_module(model, owner=0)
-        return generated(model, tacit.share(arguments["input_ids"], owner=1), 8).reveal()
+        with torch.no_grad():
+            begun = model.get_input_embeddings()(tacit.share(words, owner=1))
+        found = model.generate(inputs_embeds=begun, do_sample=False, **WRITING)
+        assert found.past_key_values.get_seq_length() == words.shape[1] + 7
+        return found.sequences.reveal()
 
-    model, arguments = made("GPT-2")
-    assert tacit.launch(program, timeout=300)[0].equal(generated(model, arguments["input_ids"], 8))
+    model, words = writer()
+    plain = model.generate(words, do_sample=False, **WRITING).sequences[:, words.shape[1] :]
+    assert len(plain.unique()) > 4
+    assert tacit.launch(program, timeout=300)[0].equal(plain)
+
+
+def test_generating_refuses_what_would_show_words() -> None:
+    def program() -> torch.Tensor:
+        model, words = writer()
+        tacit.share_module(model, owner=0)
+        words = tacit.share(words, owner=1)
+        with pytest.raises(tacit.MisuseError, match="a condition"):
+            model.generate(words, do_sample=False, **WRITING)
+        begun = model.get_input_embeddings()(words)
+        with pytest.raises(tacit.MisuseError, match="a condition"):
+            model.generate(inputs_embeds=begun, do_sample=False, **{**WRITING, "eos_token_id": 3})
+        return model.generate(inputs_embeds=begun, do_sample=True, **WRITING).sequences.reveal()
+
+    drawn = tacit.launch(program, parties=2, protocol="plain")[0]
+    assert drawn.shape == (2, 8)
+    assert bool(((drawn >= 0) & (drawn < 99)).all())

@@ -30,6 +30,7 @@ UNIT = 2.0**-16
 SMALLER = {
     "nn.functional.cosine_embedding_loss": 3.0,
     "nn.functional.multi_head_attention_forward": 3.0,
+    "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu": 3.0,
 }
 
 
@@ -179,7 +180,7 @@ class Verdict:
         self.wrong: list[str] = []
 
 
-def verdict(key: str, protocol: str = "plain", parties: int = 2) -> Verdict:
+def verdict(key: str, protocol: str = "plain", parties: int = 2, source: str | None = None) -> Verdict:
     """Runs an operator's samples, and holds their gradients against the plain ones."""
     made = Verdict()
     name, _, variant = key.partition("/")
@@ -189,7 +190,7 @@ def verdict(key: str, protocol: str = "plain", parties: int = 2) -> Verdict:
         made.is_empty = not all_samples
         if made.is_empty:
             return made
-        outcomes = tacit.launch(attempt, all_samples, parties=parties, protocol=protocol)[0]
+        outcomes = tacit.launch(attempt, all_samples, parties=parties, protocol=protocol, source=source)[0]
         for sample, found in zip(all_samples, outcomes, strict=True):
             place = f"sample {sample.at}, all secret: {sample.all_secret}"
             if isinstance(found, tacit.MisuseError):

@@ -90,6 +90,7 @@ def check(
     protocol: str,
     parties: int,
     attempt: Callable[[list[harness.Sample]], list[Any]] = harness.attempt,
+    source: str | None = None,
 ) -> None:
     """Runs an operator's samples and holds each against the plain result or the list of gaps."""
     name, _, variant = key.partition("/")
@@ -100,7 +101,7 @@ def check(
     assert samples, "the database has no usable samples"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcomes = tacit.launch(attempt, samples, parties=parties, protocol=protocol)[0]
+        outcomes = tacit.launch(attempt, samples, parties=parties, protocol=protocol, source=source)[0]
         wrong = [
             None if isinstance(found, Exception) else harness.wrong(sample, found, key not in gaps.UNDEFINED)
             for sample, found in zip(samples, outcomes, strict=True)
@@ -153,6 +154,13 @@ DRAWING = {"pca_lowrank", "svd_lowrank"}
 @pytest.mark.parametrize("key", sorted(set(OPERATORS) - set(ON_SHARES) - DRAWING))
 def test_every_other_operator_on_shares(key: str) -> None:
     check(key, "replicated", 3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", sorted(WORKING - DRAWING))
+def test_operator_by_additive_sharing(key: str) -> None:
+    """Long: five hundred sessions with a dealer."""
+    check(key, "additive", 2, source="dealer")
 
 
 def test_the_lists_name_operators_that_exist() -> None:

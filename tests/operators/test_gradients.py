@@ -33,9 +33,9 @@ ON_SHARES = [
 ]
 
 
-def check(key: str, protocol: str, parties: int) -> None:
+def check(key: str, protocol: str, parties: int, source: str | None = None) -> None:
     """Holds an operator's gradients against the lists."""
-    verdict = gradients.verdict(key, protocol, parties)
+    verdict = gradients.verdict(key, protocol, parties, source)
     assert verdict.is_empty == (key in coverage.NONE)
     assert not verdict.wrong, verdict.wrong[0]
     refused = coverage.PARTLY.get(key, coverage.REFUSED.get(key))
@@ -60,6 +60,13 @@ def test_gradient_on_shares(key: str) -> None:
 @pytest.mark.parametrize("key", sorted({*coverage.WHOLE, *coverage.PARTLY} - set(ON_SHARES)))
 def test_every_other_gradient_on_shares(key: str) -> None:
     check(key, "replicated", 3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", sorted({*coverage.WHOLE, *coverage.PARTLY}))
+def test_gradient_by_additive_sharing(key: str) -> None:
+    """Long: four hundred sessions with a dealer."""
+    check(key, "additive", 2, "dealer")
 
 
 def test_the_lists_name_every_operator_once() -> None:

@@ -23,3 +23,47 @@ def test_euclidean_norms_in_all_of_their_domain(protocol: str) -> None:
         assert bool((error < 2.0**-13 * norms + 2 * 2.0**-16).all())
     zeros = tacit.launch(lambda: tacit.share(torch.zeros(3), owner=0).norm().reveal(), protocol=protocol)[0]
     assert zeros == 0
+
+
+#: Orders that have no formula of their own, from the least to the greatest that there are.
+ORDERS = (1 / 16, 0.5, 1.5, 3, 4, 16, -1 / 16, -0.5, -1, -3.5, -16)
+
+
+@pytest.mark.parametrize("setting", [("plain", 2, None), ("replicated", 3, None), ("additive", 2, "dealer")])
+def test_norms_of_other_orders(setting: tuple[str, int, str | None]) -> None:
+    protocol, parties, source = setting
+    generator = torch.Generator().manual_seed(6)
+    values = torch.randn(5, 8, generator=generator, dtype=torch.float64)
+    values = values * torch.tensor([2.0**-6, 1.0, 2.0**12, 1.0, 0.0], dtype=torch.float64).unsqueeze(1)
+    values[3, ::2] = 0.0
+    values = (values * 2.0**16).round() / 2.0**16
+
+    def program() -> list[torch.Tensor]:
+        x = tacit.share(values, owner=0)
+        found = [torch.linalg.vector_norm(x, order, dim=1).reveal().double() for order in ORDERS]
+        none = tacit.share(torch.empty(2, 0), owner=0).norm(3, dim=1)
+        return [*found, none.reveal()]
+
+    *found, none = tacit.launch(program, protocol=protocol, parties=parties, source=source)[0]
+    assert none.tolist() == [0.0, 0.0]
+    for order, norms in zip(ORDERS, found, strict=True):
+        plain = torch.linalg.vector_norm(values, order, dim=1)
+        # What cannot be encoded saturates.
+        plain = plain.clamp(max=2.0**29.98)
+        allowed = (2 + 1 / abs(order)) * 2.0**-13 * plain + 2 * 2.0**-16
+        assert bool(((norms - plain).abs() <= allowed).all()), (order, norms, plain)
+
+
+def test_what_norms_refuse() -> None:
+    def program() -> None:
+        x = tacit.share(torch.ones(3), owner=0).requires_grad_()
+        with pytest.raises(tacit.UnsupportedOperatorError, match="the gradient of the norm of order 3"):
+            x.norm(3)
+        for order in (0.05, 17, -100):
+            with pytest.raises(tacit.UnsupportedOperatorError, match=f"the norm of order {order}"):
+                x.detach().norm(order)
+        for order in ("nuc", 2, -2):
+            with pytest.raises(tacit.UnsupportedOperatorError, match="_linalg_svd"):
+                torch.linalg.matrix_norm(x.detach().outer(x.detach()), order)
+
+    tacit.launch(program, protocol="plain", parties=2)

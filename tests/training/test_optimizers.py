@@ -27,6 +27,7 @@ OPTIMIZERS: dict[str, Make] = {
     "SGD, momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, dampening=0.2),
     "SGD, Nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
     "Adam": lambda p: torch.optim.Adam(p, lr=0.01),
+    "Adam, a rate that is a tensor": lambda p: torch.optim.Adam(p, lr=torch.tensor(0.01)),
     "Adam, weight decay": lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1),
     "Adam, amsgrad": lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True, betas=(0.8, 0.99)),
     "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01),
@@ -79,6 +80,17 @@ def check(found: list[torch.Tensor], make: Make, gradients: Any = GRADIENTS) -> 
 def test_steps(name: str, foreach: bool | None) -> None:
     make = OPTIMIZERS[name]
     check(tacit.launch(stepped, make, True, foreach, protocol="plain", parties=2)[0], make)
+
+
+def test_small_gradients_move_rmsprop_as_far() -> None:
+    """Its first averages are a hundredth of a square."""
+    make, gradients = (
+        OPTIMIZERS["RMSprop"],
+        [[(torch.randn(shape) * 256).round() * 2.0**-16 for shape in SHAPES]],
+    )
+    found = tacit.launch(stepped, make, True, None, gradients, protocol="plain", parties=2)[0]
+    mine, plain = changes(found), changes(stepped(make, False, None, gradients))
+    assert float((mine - plain).norm() / plain.norm()) < 0.02
 
 
 def test_muon() -> None:
@@ -271,8 +283,8 @@ def test_clipping(largest: float) -> None:
     gradients = [torch.randn(4, 3), torch.randn(5) * 3]
 
     def clipped(parameters: list[torch.Tensor], which: str) -> Any:
-        if which == "norm":
-            return torch.nn.utils.clip_grad_norm_(parameters, largest)
+        if which.startswith("norm"):
+            return torch.nn.utils.clip_grad_norm_(parameters, largest, foreach=which == "norm of a list")
         return torch.nn.utils.clip_grad_value_(parameters, largest)
 
     def program(which: str) -> tuple[Any, list[torch.Tensor]]:
@@ -282,7 +294,7 @@ def test_clipping(largest: float) -> None:
         norm = clipped(parameters, which)
         return norm if norm is None else norm.reveal(), [each.grad.reveal() for each in parameters]
 
-    for which in ("norm", "value"):
+    for which in ("norm", "norm of a list", "value"):
         plain = [torch.zeros(each.shape, requires_grad=True) for each in gradients]
         for parameter, gradient in zip(plain, gradients, strict=True):
             parameter.grad = gradient.clone()

@@ -54,7 +54,6 @@ APPROXIMATED = (
     aten.binary_cross_entropy.default,  # logarithms, held above −100
     aten.binary_cross_entropy_with_logits.default,  # by log_sigmoid
     aten.celu.default,  # what is not chosen may be saturated
-    aten.dist.default,  # a norm of the difference
     aten.glu.default,
     aten.ldexp.Tensor,  # a product by a power of two
     aten.norm.Scalar,

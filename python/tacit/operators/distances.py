@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from tacit.operators.arithmetic import mul, sub
+from tacit.operators.norms import check_order, vector_norm
 from tacit.operators.operands import Number, moved
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
@@ -18,12 +19,18 @@ def _differences(x: Any, y: Any) -> SecretTensor:
     return sub(moved(x, lambda part: part.unsqueeze(-2)), moved(y, lambda part: part.unsqueeze(-3)))
 
 
+@implements(aten.dist.default, scale=of_session)
+def dist(x: Any, y: Any, p: Number = 2) -> SecretTensor:
+    """The norm of the difference."""
+    check_order(p, x, y)
+    return vector_norm(sub(x, y), p)
+
+
 @implements(aten._cdist_forward.default, aten._euclidean_dist.default, scale=of_session)
 def cdist(x: Any, y: Any, p: Number = 2, compute_mode: int | None = None) -> SecretTensor:  # noqa: ARG001
     """Of each row of x from each of y: as the norm of that order."""
     differences = _differences(x, y)
-    norms: SecretTensor = aten.linalg_vector_norm.default(differences, p, [-1])
-    return norms
+    return vector_norm(differences, p, [-1])
 
 
 @implements(aten._pdist_forward.default, scale=of_session)
@@ -31,8 +38,7 @@ def pdist(x: SecretTensor, p: Number = 2) -> SecretTensor:
     """Of each row from each that follows: as the norm of that order."""
     first, second = torch.triu_indices(len(x), len(x), 1)
     differences = sub(moved(x, lambda part: part[first]), moved(x, lambda part: part[second]))
-    norms: SecretTensor = aten.linalg_vector_norm.default(differences, p, [-1])
-    return norms
+    return vector_norm(differences, p, [-1])
 
 
 @implements(aten._cdist_backward.default, scale=of_session)

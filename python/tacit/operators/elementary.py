@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import torch
 
-from tacit import shares
+from tacit import fixed, shares
 from tacit.operators import approximation
-from tacit.operators.activation import absolute
+from tacit.operators.activation import absolute, clamp
 from tacit.operators.arithmetic import add, mul, multiply_public, neg, power, sub
 from tacit.operators.choice import where
 from tacit.operators.comparison import gt
@@ -220,15 +220,14 @@ def _power_by_several(x: SecretTensor, exponent: torch.Tensor, several: list[Num
 
 @implements(aten.pow.Tensor_Scalar, aten.float_power.Tensor_Scalar, scale=of_power)
 def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
-    """x^n. Whole n from 1 to 64 by squaring, negative ones of their reciprocal; ±1/2 by roots; all else as
+    """x^n. Whole n from 1 to 64 by squaring, negative ones of the reciprocal; ±1/2 by roots; all else as
     e^(n·ln x), for which a negative base counts as 0."""
     if isinstance(exponent, float) and not x.dtype.is_floating_point:
         x = to_copy(x, dtype=result_dtype(x, exponent))
     if exponent == int(exponent) and 1 <= abs(exponent) <= 64:
         if exponent > 0:
             return power(x, int(exponent))
-        with in_full(x._session):
-            return approximation.reciprocal(power(fraction(x), -int(exponent)))
+        return _inverse_power(fraction(x), -int(exponent))
     if exponent == 0:
         ones = torch.ones(x.shape, dtype=result_dtype(x, exponent))
         return add(mul(x, 0), ones)
@@ -237,6 +236,21 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
     logarithm = approximation.log(x)
     with in_full(x._session):
         return approximation.exp(multiply_public(logarithm, exponent))
+
+
+def _inverse_power(x: SecretTensor, exponent: int) -> SecretTensor:
+    """(1/x)^n, of which small numbers keep all their digits, where x^n would lose them. What is too large
+    counts as the largest that a product may be: a comparison more. Error: n·2^−13 relative and n units of
+    2^−16."""
+    session = x._session
+    with in_full(session):
+        inverse = approximation.reciprocal(x)
+        if exponent == 1:
+            return inverse
+        bits = session.scale.bits
+        # A hair less than the limit, for what is rounded.
+        largest = 2.0 ** ((min(fixed.ENCODED - bits, fixed.RANGE - 2 * bits) - 0.01) / exponent)
+        return power(clamp(inverse, -largest, largest), exponent)
 
 
 # Sigmoids and what looks like them -----------------------------------------------------------------------
@@ -280,7 +294,7 @@ def silu(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.softplus.default, scale=of_session)
 def softplus(x: SecretTensor, beta: Number = 1, threshold: Number = 20) -> SecretTensor:
-    """ln(1 + e^(βx)) / β: see ``approximation.softplus``, which is x from 7.5 on; a smaller threshold, beyond
+    """ln(1 + e^(βx)) / β: see ``approximation.softplus``, which is x from 10 on; a smaller threshold, beyond
     which it is x, costs a comparison more."""
     if beta != 1:
         inner = multiply_public(x, beta)
@@ -288,7 +302,7 @@ def softplus(x: SecretTensor, beta: Number = 1, threshold: Number = 20) -> Secre
             result = softplus(inner, 1, threshold)
         return multiply_public(result, 1.0 / beta)
     result = approximation.softplus(x)
-    if threshold >= 7.5:
+    if threshold >= 10.0:
         return result
     with beside(x._session, max(threshold, 1.0)):
         return where(gt(x, threshold), rescaled(x, result._scale), result)
@@ -302,11 +316,8 @@ def log_sigmoid(x: SecretTensor) -> tuple[SecretTensor, torch.Tensor]:
 
 @implements(aten.mish.default, scale=of_session)
 def mish(x: SecretTensor) -> SecretTensor:
-    """x·tanh(ln(1 + e^x)), of the greater of x and −16, below which it is 0: a large factor would magnify
-    the error. Error: 2^−8, since x magnifies that of tanh."""
-    with beside(x._session, 16.0):
-        x = maximum(x, -16.0)
-    return mul(x, approximation.tanh(approximation.softplus(x)))
+    """x·tanh(ln(1 + e^x)): see ``approximation.mish``."""
+    return approximation.mish(x)
 
 
 @implements(aten.elu.default, scale=of_session)

@@ -142,6 +142,12 @@ _enter("addcmul", _addcmul)
 _enter("addcdiv", _addcdiv)
 
 
+@implements(aten._foreach_norm.Scalar, scale=of_session)
+def norm(tensors: Sequence[Any], ord: Any = 2, dtype: torch.dtype | None = None) -> list[Any]:  # noqa: A002
+    """Of each tensor, one after the other: as ``torch.linalg.vector_norm``."""
+    return [at_session_scale(torch.linalg.vector_norm(each, ord, dtype=dtype)) for each in tensors]
+
+
 @implements(aten._foreach_zero_.default)
 def zero_(tensors: Sequence[Any]) -> None:
     """Zeros written into each; no interaction."""

@@ -11,6 +11,8 @@ its average. So while an optimiser that divides by the root of such averages (ea
   usual 1e-8 is for, that nothing is divided by zero, holds all the same, and gradients near 2^−15, which are
   two units themselves, make smaller steps. Adadelta adds its ε to squares, before their root is taken, and so
   its first steps are as long: one of less than ``LEAST_EPS``² counts as that, and the usual 1e-6 as it is.
+  RMSprop does not make up for the factor that its first averages come with, which are small beside an ε: one
+  of less than ``ROOT_OF_UNIT`` counts as that.
 - Under the reference, gradients and sums that reach a limit are reported (``RangeWarning``).
 
 A closure is called once, before the step. Where the optimiser leaves it open, tensors are computed as one
@@ -23,7 +25,7 @@ from functools import wraps
 from typing import Any
 
 import torch
-from torch.optim import LBFGS, Adadelta, Adafactor, Adagrad, Optimizer, RAdam
+from torch.optim import LBFGS, Adadelta, Adafactor, Adagrad, Optimizer, RAdam, RMSprop
 
 from tacit import paths, ranges
 from tacit.errors import UnsupportedOperatorError
@@ -44,6 +46,9 @@ LIMIT = 4.0
 
 #: ε is at least this: the root of a unit of an average, over that of the factor of a thousandth.
 LEAST_EPS = 2.0**-15
+
+#: The same of RMSprop, which does not divide its averages by that factor.
+ROOT_OF_UNIT = 2.0**-20
 
 #: States that follow from the number of steps alone, and so are public.
 COUNTERS = {"step", "mu_product", "mu", "eta"}
@@ -89,7 +94,7 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
                     # Its lists divide by zero in steps that do not rectify, and go on with infinity.
                     _as_one(group, stack)
                 if "eps" in group:
-                    least = LEAST_EPS**2 if isinstance(optimizer, Adadelta) else LEAST_EPS
+                    least = _least_eps(optimizer)
                     _replace(group, "eps", max(group["eps"], least), stack)
                     _limit(optimizer, group, stack)
                     _lift_states(optimizer, group, scale)
@@ -102,6 +107,12 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
         session.is_optimizing = before
 
 
+def _least_eps(optimizer: Optimizer) -> float:
+    if isinstance(optimizer, Adadelta):
+        return LEAST_EPS**2
+    return ROOT_OF_UNIT if isinstance(optimizer, RMSprop) else LEAST_EPS
+
+
 def _replace(group: dict[str, Any], name: str, value: Any, stack: ExitStack) -> None:
     stack.callback(group.__setitem__, name, group[name])
     group[name] = value
@@ -110,6 +121,8 @@ def _replace(group: dict[str, Any], name: str, value: Any, stack: ExitStack) -> 
 def _as_one(group: dict[str, Any], stack: ExitStack) -> None:
     """``foreach`` where neither it nor what excludes it was chosen."""
     chosen = group.get("foreach", False) is not None or group.get("fused") or group.get("differentiable")
+    # PyTorch's lists take no rate that is a tensor.
+    chosen = chosen or isinstance(group.get("lr"), torch.Tensor)
     if not chosen and all(isinstance(parameter, SecretTensor) for parameter in group["params"]):
         _replace(group, "foreach", True, stack)
 

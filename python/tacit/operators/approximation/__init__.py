@@ -3,7 +3,7 @@ paper, domain, largest error and rounds; docs/accuracy.md is measured from them.
 
 from tacit.operators.approximation.exponential import exp
 from tacit.operators.approximation.quotients import divide, log, reciprocal, rsqrt, sqrt
-from tacit.operators.approximation.sigmoidal import erf, gelu, sigmoid, silu, softplus, tanh
+from tacit.operators.approximation.sigmoidal import erf, gelu, mish, sigmoid, silu, softplus, tanh
 from tacit.operators.approximation.trigonometric import arctan, cos, sin
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "exp",
     "gelu",
     "log",
+    "mish",
     "reciprocal",
     "rsqrt",
     "sigmoid",

@@ -43,7 +43,7 @@ _USUAL = {
     "gelu": Fit(coefficients.GELU, 2**-10.7, 3.75),
     "gelu_tanh": Fit(coefficients.GELU_TANH, 2**-10.7, 3.75),
     "silu": Fit(coefficients.SILU, 2**-10, 9.25),
-    "softplus": Fit(coefficients.SOFTPLUS, 2**-10.7, 7.5),
+    "softplus": Fit(coefficients.SOFTPLUS, 2**-13, 10.0),
     "exp": Fit(coefficients.POWER_OF_TWO, 2**-12),
     "reciprocal": Fit(coefficients.RECIPROCAL, 2**-13),
     "rsqrt": Fit(coefficients.INVERSE_ROOT, 2**-13),
