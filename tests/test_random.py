@@ -70,6 +70,16 @@ def distance(found: torch.Tensor, distribution: Callable[[torch.Tensor], torch.T
     return float(greatest) / math.sqrt(math.log(2e8) / 2 / len(x))
 
 
+def test_no_more_is_drawn_without_replacement_than_there_is() -> None:
+    def program() -> None:
+        weights = tacit.share(torch.ones(3), owner=0)
+        for count in (4, 0):
+            with pytest.raises(tacit.MisuseError, match=f"of 3 weights draws 1 to 3 .*, not {count}"):
+                weights.multinomial(count)
+
+    tacit.launch(program, protocol="plain", parties=2)
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_distributions(setting: str) -> None:
     size, options = SETTINGS[setting]

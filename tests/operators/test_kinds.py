@@ -330,3 +330,22 @@ def test_any_chain_of_moves(names: list[str]) -> None:
     start = torch.arange(24.0).reshape(2, 3, 4)
     (found, _) = tacit.launch(lambda: shown(chain(tacit.share(start, owner=0))), parties=2, protocol="plain")
     assert torch.equal(found, chain(start))
+
+
+def test_complex_numbers_and_sparse_tensors_are_refused_by_name() -> None:
+    """The real part alone would be taken of the former."""
+    units = torch.eye(3, dtype=torch.complex64)
+    calls: list[Callable[[Any], Any]] = [
+        *(lambda x: x * 1j, lambda x: 1j - x, lambda x: x == 1j, lambda x: x / units, lambda x: x @ units),
+        *(lambda x: x.clone().add_(1j), lambda x: x.clone().fill_(1j), lambda x: torch.where(x > 0, x, 1j)),
+    ]
+
+    def program() -> None:
+        x = tacit.share(torch.ones(3, 3), owner=0)
+        for call in calls:
+            with pytest.raises(tacit.UnsupportedOperatorError, match="a complex"):
+                call(x)
+        with pytest.raises(tacit.UnsupportedOperatorError, match="a sparse tensor"):
+            x + torch.eye(3).to_sparse()
+
+    tacit.launch(program, protocol="plain", parties=2)

@@ -5,10 +5,14 @@ once for each combination."""
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
+from tacit import paths
+from tacit.errors import UnsupportedOperatorError
 from tacit.modes import untraced
 from tacit.operators.agreement import collected, note_values
 from tacit.operators.propagation import propagate
+from tacit.operators.rewrites import TWO_TENSORS
 from tacit.operators.scales import Rule
 from tacit.session import Session
 from tacit.tensor import SecretTensor
@@ -28,6 +32,8 @@ class Call:
     __slots__ = ("_expected", "_has_values", "_parameters")
 
     def __init__(self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if _has_complex((args, kwargs)):
+            raise UnsupportedOperatorError.of("a complex number", paths.current(), TWO_TENSORS)
         structure, values = collected(func, args, kwargs)
         self._parameters = repr([name, *structure]).encode()
         self._has_values = bool(values)
@@ -47,6 +53,14 @@ class Call:
             with untraced():
                 self._expected = propagate(rule, session.scale, func, args, kwargs)
         return self._expected
+
+
+def _has_complex(arguments: Any) -> bool:
+    """Whether any is a complex number, or a tensor of such: fixed point would keep their real part alone."""
+    return any(
+        leaf.is_complex() if isinstance(leaf, torch.Tensor) else isinstance(leaf, complex)
+        for leaf in pytree.tree_leaves(arguments)
+    )
 
 
 def call_of(name: str, session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
@@ -73,6 +87,8 @@ def _kind(value: Any) -> Any:
         laid_out = value._parts[0] if value.is_computed else value
         return value.dtype, laid_out.shape, laid_out.stride(), value._scale.bits
     if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided:
+            raise UnsupportedOperatorError.of("a sparse tensor", paths.current(), "make it dense: to_dense()")
         return value.dtype, value.shape, value.stride()
     if isinstance(value, tuple | list):
         return tuple(map(_kind, value))

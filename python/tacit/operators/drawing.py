@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from tacit import distributions, fixed, generators, sampling, shares
+from tacit.errors import MisuseError
 from tacit.fixed import WHOLE, Scale
 from tacit.operators.arithmetic import add, mul
 from tacit.operators.choice import where
@@ -164,7 +165,13 @@ def multinomial(
 ) -> SecretTensor:
     """Indices with probabilities in proportion to secret weights, to 2^-16. Rounds as
     ``tacit.random.uniform``, a product and a comparison; without replacement so many for each of ``count``,
-    and as many for a one-hot vector, since one is drawn after the other."""
+    and as many for a one-hot vector, since one is drawn after the other. Where no weight is left, which
+    nobody can see, it is the last index."""
+    size = x.shape[-1]
+    if count < 1 or (count > size and not replacement):
+        raise MisuseError(
+            f"multinomial() of {size} weights draws 1 to {size} without replacement, not {count}"
+        )
     x = as_words(x)
     if replacement or count == 1:
         return _drawn_by(x, count, generator)
