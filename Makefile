@@ -52,7 +52,7 @@ PROGRAMS := crates/riscv/programs
 # Functions alone: those with floats have D, one has its lines.
 FUNCTIONS := arrays arrays_of_floats choices figures floats tables vectors
 # Programs with main and files, on the runtime; with lines, by which a place in a program is named. The ends of loops
-# are not copied, so that the sides of a branch meet again before them.
+# are not copied, so that the sides of a branch meet again before them. One is compiled as others' programs are.
 WHOLE := $(filter-out $(FUNCTIONS),$(basename $(notdir $(wildcard $(PROGRAMS)/*.c))))
 
 riscv-programs: ## compile the programs of crates/riscv anew, with gcc for riscv64
@@ -63,7 +63,8 @@ riscv-programs: ## compile the programs of crates/riscv anew, with gcc for riscv
 		tables) of="rv64imac_zba_zbb_zbs -mabi=lp64 -Wl,--no-relax";; \
 		*) of="rv64imac_zba_zbb_zbs -mabi=lp64";; esac; \
 		$(RISCV) -march=$$of $(PROGRAMS)/$$name.c -o $(PROGRAMS)/$$name.elf || exit 1; done
-	for name in $(WHOLE); do $(RISCV) -fno-reorder-blocks -g1 -ffile-prefix-map=$(CURDIR)=. -isystem $(PROGRAMS)/runtime \
+	for name in $(WHOLE); do case $$name in texts) of=-fhosted;; *) of=;; esac; \
+		$(RISCV) $$of -fno-reorder-blocks -g1 -ffile-prefix-map=$(CURDIR)=. -isystem $(PROGRAMS)/runtime \
 		-ffunction-sections -fdata-sections -march=rv64gc_zba_zbb_zbs -mabi=lp64d -Wl,--gc-sections \
 		$(PROGRAMS)/$$name.c $(PROGRAMS)/runtime/*.c -lgcc -o $(PROGRAMS)/$$name.elf || exit 1; done
 	chmod 644 $(PROGRAMS)/*.elf

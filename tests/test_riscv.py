@@ -192,7 +192,8 @@ def test_a_program_is_compiled_and_run(tmp_path: Path) -> None:
     ended = command("riscv", "try", tmp_path / "twice.elf", "--secret", f"x=2:i64:{tmp_path}/x.txt")
     assert ended.returncode == 0, ended.stderr
     assert "-42 7\n" in ended.stdout
-    assert "(twice.c:3) (1 values, to all)" in ended.stdout.replace("\n", " ")
+    # One compiler writes down the path that it is given, another the name alone; the console wraps it.
+    assert "twice.c:3)(1values,toall)" in "".join(ended.stdout.split())
     source.write_text("int main(void) { return none; }")
     ended = command("riscv", "cc", source)
     assert ended.returncode == 1

@@ -76,7 +76,7 @@ INSIDE = {
         ["code", "places"],
         ["joins"],
         ["machine"],
-        ["arrays", "system"],
+        ["arrays", "bare", "system"],
         ["execution"],
         ["calls", "runs"],
     ],

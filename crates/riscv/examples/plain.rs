@@ -1,20 +1,54 @@
-//! Runs programs on public words: `plain FILE...`, a line for each with how it ended. For `tools/riscv/official.sh`.
+//! Runs programs on public words, a line for each with how it ended: `plain [--bare] [--signature] FILE...`. For
+//! `tools/riscv/official.sh`.
+//!
+//! With `--bare` there is no system: the programs have machine mode, and end by the word `tohost`. With `--signature`,
+//! what they left of results goes to `FILE.signature` beside each.
 
+use riscv::bare::Bare;
 use riscv::system::{Answer, System, start};
-use riscv::{Machine, Plain, Program, Stop};
+use riscv::{Fault, Machine, Plain, Program, Stop};
 
 /// Instructions of a program at most.
 const LIMIT: u64 = 1 << 30;
 
 fn main() {
-    for file in std::env::args().skip(1) {
-        let ended = std::fs::read(&file).map_err(|error| error.to_string());
-        match ended.and_then(|bytes| status(&file, &bytes)) {
+    let (options, files): (Vec<_>, Vec<_>) = std::env::args()
+        .skip(1)
+        .partition(|said| said.starts_with("--"));
+    let says = |option: &str| options.iter().any(|said| said == option);
+    let (bare, signature) = (says("--bare"), says("--signature"));
+    if options.len() > usize::from(bare) + usize::from(signature) || signature && !bare {
+        eprintln!("plain [--bare [--signature]] FILE...");
+        std::process::exit(2);
+    }
+    for file in files {
+        let bytes = std::fs::read(&file).map_err(|error| error.to_string());
+        let ended = bytes.and_then(|bytes| {
+            if bare {
+                without_system(&file, &bytes, signature).map(|status| (status, String::new()))
+            } else {
+                status(&file, &bytes)
+            }
+        });
+        match ended {
             Ok((0, printed)) => println!("passed {file} {:?}", printed.trim_end()),
             Ok((status, _)) => println!("failed {file} status {status}"),
             Err(why) => println!("stopped {file} {}", why.replace('\n', " ")),
         }
     }
+}
+
+/// How a program ends that has no system.
+fn without_system(file: &str, bytes: &[u8], signature: bool) -> Result<u64, String> {
+    let said = |fault: Fault| fault.to_string();
+    let mut bare = Bare::parse(bytes, LIMIT).map_err(said)?;
+    let status = bare.run();
+    let status = status.map_err(|fault| format!("{fault}, at {:#x}", bare.pc()))?;
+    if signature {
+        let left = bare.signature().map_err(said)?;
+        std::fs::write(format!("{file}.signature"), left).map_err(|error| error.to_string())?;
+    }
+    Ok(status)
 }
 
 /// How a program ends, and what it has printed.

@@ -3,6 +3,7 @@
 use crate::decode;
 use crate::fault::{Fault, Result};
 use crate::instruction::Instruction;
+use crate::memory::Memory;
 use crate::program::Segment;
 
 /// Instructions by their addresses.
@@ -16,6 +17,8 @@ struct Stretch {
     bytes: Vec<u8>,
     /// One place for every second byte.
     decoded: Vec<Option<Instruction>>,
+    /// Whether the program may write there.
+    writable: bool,
 }
 
 impl Code {
@@ -27,6 +30,7 @@ impl Code {
             start: segment.start,
             bytes: segment.bytes.clone(),
             decoded: vec![None; segment.bytes.len().div_ceil(2)],
+            writable: segment.writable,
         };
         Self {
             stretches: executable.map(stretch).collect(),
@@ -45,6 +49,21 @@ impl Code {
             Some(instruction) => Ok(instruction),
             None => self.stretches[self.last].decode(place),
         }
+    }
+
+    /// Takes what a program has written in the place of its instructions, where it may.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    pub fn renew<Word: Clone>(&mut self, memory: &mut Memory<Word>) -> Result<()> {
+        for stretch in self.stretches.iter_mut().filter(|stretch| stretch.writable) {
+            let size = stretch.bytes.len();
+            stretch
+                .bytes
+                .copy_from_slice(memory.read(stretch.start, size as u64)?);
+            stretch.decoded.fill(None);
+        }
+        Ok(())
     }
 
     #[inline]

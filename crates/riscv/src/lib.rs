@@ -21,6 +21,7 @@
 //! | [`system`] | what a program asks of a system: files, memory, its end |
 //! | [`arrays`] | what programs are given |
 //! | [`execution`] | a program under way in a session |
+//! | [`bare`] | a public program on a hart without a system, as tests of instruction sets want it |
 //! | [`calls`] | a function of a program, called in a session with what its parties have |
 //! | [`runs`] | a whole program, run in a session with the files of its parties |
 //! | [`runtime`] | what programs in C are compiled with |
@@ -31,6 +32,7 @@
 //! calls and for ELF.
 
 pub mod arrays;
+pub mod bare;
 pub mod calls;
 pub mod code;
 pub mod composed;

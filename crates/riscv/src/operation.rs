@@ -28,7 +28,7 @@ pub enum Operation {
     JumpRegister,
     /// Orders what other harts see; there are none.
     Fence,
-    /// Has instructions read anew what was written; programs do not change themselves here.
+    /// Has instructions read anew what was written, where a program may change itself.
     FenceInstructions,
     /// Asks the system.
     EnvironmentCall,

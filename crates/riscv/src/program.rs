@@ -10,6 +10,9 @@ use object::read::elf::{FileHeader, ProgramHeader};
 /// Of a program at most.
 const SEGMENTS: usize = 64;
 
+/// The bytes that memory is given in.
+const WHOLE: u64 = 16;
+
 /// What is loaded of a program.
 #[derive(Clone)]
 pub struct Program {
@@ -61,6 +64,19 @@ impl Program {
     /// # Errors
     /// `NoProgram`, `Dynamic`, `TooLarge`.
     pub fn parse(file: &[u8]) -> Result<Self> {
+        let program = Self::read(file)?;
+        let both = |segment: &Segment| segment.writable && segment.executable;
+        if program.segments.iter().any(both) {
+            return refused("it may write what it carries out: link it without -N");
+        }
+        Ok(program)
+    }
+
+    /// The same where it does not matter what its segments allow.
+    ///
+    /// # Errors
+    /// As [`Program::parse`].
+    pub(crate) fn read(file: &[u8]) -> Result<Self> {
         let header = FileHeader64::<Endianness>::parse(file).map_err(wrong)?;
         let endian = header.endian().map_err(wrong)?;
         if endian != Endianness::Little || header.e_machine(endian) != EM_RISCV {
@@ -101,9 +117,6 @@ impl Program {
             own = own.or(before.map(|before| start + before));
             let flags = segment.p_flags(endian);
             let (writable, executable) = ((flags & PF_W).0 != 0, (flags & PF_X).0 != 0);
-            if writable && executable {
-                return refused("it may write what it carries out: link it without -N");
-            }
             segments.push(Segment {
                 start,
                 bytes: stored.to_vec(),
@@ -120,6 +133,18 @@ impl Program {
             symbols,
             headers: own.map(|address| (address, headers.len() as u64)),
         })
+    }
+
+    /// The bytes of memory that a segment takes: up to a multiple of [`WHOLE`], where nothing else begins before.
+    /// What begins in a segment may be read in whole words, as compilers do.
+    pub(crate) fn room(&self, segment: &Segment) -> u64 {
+        let end = segment.start + segment.size;
+        let whole = end.checked_next_multiple_of(WHOLE).unwrap_or(end);
+        let between = |other: &Segment| (end..whole).contains(&other.start);
+        if self.segments.iter().any(between) {
+            return segment.size;
+        }
+        whole - segment.start
     }
 
     /// Where a function begins.

@@ -4,7 +4,9 @@
 use crate::fault::{Fault, Result};
 use crate::lines::Lines;
 use object::Endianness;
-use object::elf::{FileHeader64, SHF_COMPRESSED, SHT_SYMTAB, STT_FUNC, STT_OBJECT};
+use object::elf::{
+    FileHeader64, SHF_COMPRESSED, SHT_SYMTAB, STB_GLOBAL, STT_FUNC, STT_NOTYPE, STT_OBJECT,
+};
 use object::read::elf::{SectionHeader, SectionTable, Sym};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -21,6 +23,8 @@ const MOST_OF_NAMES: usize = 1 << 24;
 pub struct Symbols {
     functions: BTreeMap<u64, Symbol>,
     objects: BTreeMap<u64, Symbol>,
+    /// What assembly calls neither, and others may name.
+    labels: BTreeMap<String, u64>,
     oblivious: Vec<Range<u64>>,
     /// Which lines instructions were made of.
     pub lines: Lines,
@@ -50,8 +54,9 @@ impl Symbols {
         let mut bytes = 0;
         for symbol in symbols.iter() {
             let table = match symbol.st_type() {
-                STT_FUNC => &mut all.functions,
-                STT_OBJECT => &mut all.objects,
+                STT_FUNC => Some(&mut all.functions),
+                STT_OBJECT => Some(&mut all.objects),
+                STT_NOTYPE if symbol.st_bind() == STB_GLOBAL => None,
                 _ => continue,
             };
             let name = symbols.symbol_name(endian, symbol).map_err(wrong)?;
@@ -61,6 +66,10 @@ impl Symbols {
             }
             let name = String::from_utf8_lossy(name).into_owned();
             let (start, size) = (symbol.st_value(endian), symbol.st_size(endian));
+            let Some(table) = table else {
+                all.labels.insert(name, start);
+                continue;
+            };
             table.insert(start, Symbol { name, size });
             let section = sections.section(object::SectionIndex(symbol.st_shndx(endian).0.into()));
             let section = section.and_then(|section| sections.section_name(endian, section));
@@ -93,6 +102,15 @@ impl Symbols {
     /// `NoObject`.
     pub fn object(&self, name: &str) -> Result<Range<u64>> {
         named(&self.objects, name).ok_or_else(|| Fault::NoObject(name.to_owned()))
+    }
+
+    /// Where an object begins, or a place in assembly that others may name.
+    ///
+    /// # Errors
+    /// `NoObject`.
+    pub fn place(&self, name: &str) -> Result<u64> {
+        let label = self.labels.get(name).copied();
+        label.map_or_else(|| Ok(self.object(name)?.start), Ok)
     }
 
     /// The function that an address lies in, where that is known.

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tacit import _core
@@ -15,7 +16,7 @@ COMPILERS = ("clang-19", "riscv64-linux-gnu-gcc", "riscv64-unknown-elf-gcc", "cl
 #: What all are told. Debug information names the lines where a program stops, or opens something.
 OPTIONS = [
     *("-O2", "-g", "-mabi=lp64d", "-fno-math-errno", "-ffunction-sections", "-fdata-sections"),
-    *("-static", "-nostdlib", "-nostdinc", "-ffreestanding", "-fbuiltin"),
+    *("-static", "-nostdlib", "-nostdinc"),
     *("-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-z,noexecstack"),
 ]
 
@@ -24,6 +25,51 @@ INSTRUCTIONS = ("rv64gc_zba_zbb_zbs_zicond", "rv64gc_zba_zbb_zbs")
 
 #: Seconds that a compiler may take.
 LONGEST = 300.0
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler that is found, with the runtime in a folder."""
+
+    #: Of the program.
+    name: str
+    #: With all options but files.
+    command: list[str]
+    #: The runtime's sources.
+    runtime: list[Path]
+    #: What stands behind all files.
+    libraries: list[str]
+
+
+def prepared(found: str, folder: Path, options: Sequence[str] = ()) -> Compiler:
+    """A compiler with the runtime, which is written into a folder.
+
+    Args:
+        found: its path; one whose file's name begins with ``clang`` is clang, any other gcc.
+        folder: it should be empty.
+        options: more for the compiler, such as ``-DN=100``.
+    """
+    name = Path(found).name
+    is_clang = name.startswith("clang")
+    # Where gcc copies the end of a loop, the sides of a branch before it do not meet again in the loop.
+    target = ["--target=riscv64-unknown-elf", "-fuse-ld=lld"] if is_clang else ["-fno-reorder-blocks"]
+    own = (
+        _says(found, "-print-resource-dir") + "/include"
+        if is_clang
+        else _says(found, "-print-file-name=include")
+    )
+    for source, text in _core.riscv_runtime():
+        (folder / source).write_text(text)
+    runtime = sorted(folder.glob("*.c"))
+    headers = ["-isystem", str(folder), "-isystem", own, f"-ffile-prefix-map={folder}=tacit"]
+    base = [found, *target, *OPTIONS, *headers]
+    instructions = _instructions([*base, *options], folder)
+    return Compiler(
+        name,
+        [*base, f"-march={instructions}", *options],
+        runtime,
+        [] if is_clang else ["-lgcc"],
+    )
 
 
 def compile_program(sources: Sequence[Path], output: Path, options: Sequence[str] = ()) -> str:
@@ -38,40 +84,18 @@ def compile_program(sources: Sequence[Path], output: Path, options: Sequence[str
         SetupError: no compiler is found.
         MisuseError: the program does not compile; the message has what the compiler says.
     """
-    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
-    if compiler is None:
+    found = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    if found is None:
         raise SetupError(
             f"no compiler for RISC-V is found, of {', '.join(COMPILERS)}: install gcc-riscv64-linux-gnu, or "
             "clang-19 and lld-19"
         )
-    is_clang = Path(compiler).name.startswith("clang")
-    # Where gcc copies the end of a loop, the sides of a branch before it do not meet again in the loop.
-    target = ["--target=riscv64-unknown-elf", "-fuse-ld=lld"] if is_clang else ["-fno-reorder-blocks"]
-    own = (
-        _says(compiler, "-print-resource-dir") + "/include"
-        if is_clang
-        else _says(compiler, "-print-file-name=include")
-    )
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in _core.riscv_runtime():
-            (Path(folder) / name).write_text(text)
-        runtime = sorted(Path(folder).glob("*.c"))
-        libraries = [] if is_clang else ["-lgcc"]
-        base = [
-            compiler,
-            *target,
-            *OPTIONS,
-            "-isystem",
-            folder,
-            "-isystem",
-            own,
-            f"-ffile-prefix-map={folder}=tacit",
-        ]
-        instructions = _instructions([*base, *options], Path(folder))
-        done = _run([*base, f"-march={instructions}", *options, *sources, *runtime, *libraries, "-o", output])
+        compiler = prepared(found, Path(folder), options)
+        done = _run([*compiler.command, *sources, *compiler.runtime, *compiler.libraries, "-o", output])
     if done.returncode != 0:
-        raise MisuseError(f"{Path(compiler).name} did not compile it:\n{done.stderr.strip()}")
-    return Path(compiler).name
+        raise MisuseError(f"{compiler.name} did not compile it:\n{done.stderr.strip()}")
+    return compiler.name
 
 
 def _instructions(command: list[str], folder: Path) -> str:

@@ -1,4 +1,5 @@
-/* Formats of printf: whole numbers, characters and texts. */
+/* Formats of printf: numbers, characters and texts. */
+#include "decimal.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +55,75 @@ static void number(struct target *target, const struct form *form, uint64_t valu
     padded(target, form, before, digits + at, length, least > length ? least - length : 0);
 }
 
+/* What stands behind the digits of a float; its length. */
+static int power(char *to, char kind, int exponent) {
+    unsigned rest = (unsigned)(exponent < 0 ? -exponent : exponent);
+    int length = rest < 100 ? 4 : 5;
+    to[0] = kind < 'a' ? 'E' : 'e';
+    to[1] = exponent < 0 ? '-' : '+';
+    for (int at = length; at-- > 2; rest /= 10) to[at] = (char)('0' + rest % 10);
+    return length;
+}
+
+/* A float to its width: from its first digit on or from before its point, the rest behind. */
+static void placed(struct target *target, const struct form *form, char kind, const struct tacit_decimal *of,
+                   int scientific, int behind) {
+    const char *sign = of->negative ? "-" : form->plus ? "+" : form->space ? " " : "";
+    int from = scientific || of->first < of->point ? of->first : of->point - 1;
+    int end = scientific ? from + 1 : of->point, has_point = behind > 0 || form->prefix;
+    char text[8];
+    int last = scientific ? power(text, kind, of->point - 1 - from) : 0;
+    int room = form->width - (int)strlen(sign) - (end - from) - has_point - behind - last;
+    if (!form->left && !form->zeros) fill(target, ' ', room);
+    put(target, sign, strlen(sign));
+    if (!form->left && form->zeros) fill(target, '0', room);
+    put(target, of->digits + from, (size_t)(end - from));
+    if (has_point) put(target, ".", 1);
+    int there = behind < of->end - end ? behind : of->end - end;
+    put(target, of->digits + end, (size_t)there);
+    fill(target, '0', behind - there);
+    put(target, text, (size_t)last);
+    if (form->left) fill(target, ' ', room);
+}
+
+/* What is 0 has its first digit before the point. */
+static void rounded(struct tacit_decimal *of, int end) {
+    tacit_round(of, end);
+    if (of->first == of->end) of->first = of->point - 1;
+}
+
+static void floating(struct target *target, const struct form *form, char kind, double value) {
+    struct tacit_decimal all;
+    int is_none = tacit_decimal(&all, value), precision = form->precision < 0 ? 6 : form->precision;
+    if (is_none) {
+        struct form plain = *form;
+        plain.zeros = 0;
+        const char *sign = all.negative ? "-" : form->plus ? "+" : form->space ? " " : "";
+        padded(target, &plain, sign, is_none == 1 ? kind < 'a' ? "INF" : "inf" : kind < 'a' ? "NAN" : "nan", 3, 0);
+        return;
+    }
+    if (all.first == all.end) all.first = all.point - 1;
+    int wanted = precision < all.end ? precision : all.end, scientific = (kind | 32) == 'e';
+    if ((kind | 32) == 'g') {
+        if (precision == 0) precision = wanted = 1;
+        struct tacit_decimal tried = all;
+        rounded(&tried, all.first + wanted);
+        int exponent = tried.point - 1 - tried.first;
+        scientific = exponent < -4 || exponent >= precision;
+        int end = scientific ? tried.first + 1 : tried.point;
+        precision -= scientific ? 1 : exponent + 1;
+        /* Zeros at the end go. */
+        if (!form->prefix) {
+            if (precision > tried.end - end) precision = tried.end - end;
+            while (precision > 0 && tried.digits[end + precision - 1] == '0') precision--;
+        }
+        placed(target, form, kind, &tried, scientific, precision);
+        return;
+    }
+    rounded(&all, (scientific ? all.first + 1 : all.point) + wanted);
+    placed(target, form, kind, &all, scientific, precision);
+}
+
 static const char *read_form(const char *format, struct form *form, va_list *values) {
     *form = (struct form){.precision = -1};
     for (;; format++) {
@@ -98,6 +168,14 @@ static uint64_t unsigned_value(const struct form *form, va_list *values) {
     return form->longs == 0 ? value : form->longs == -1 ? (unsigned short)value : (unsigned char)value;
 }
 
+/* An octal number begins with 0, where it would not do so yet. */
+static void leading_zero(struct form *form, uint64_t value) {
+    int digits = 0;
+    for (; value; value /= 8) digits++;
+    int is_filled = form->zeros && !form->left && form->precision < 0 && form->width > digits;
+    if (!is_filled && form->precision <= digits) form->precision = digits + 1;
+}
+
 static void one(struct target *target, char kind, struct form *form, va_list *values) {
     char byte = kind;
     uint64_t value;
@@ -112,13 +190,23 @@ static void one(struct target *target, char kind, struct form *form, va_list *va
         number(target, form, value, with_sign < 0 ? "-" : form->plus ? "+" : form->space ? " " : "", 10, 0);
         break;
     case 'u': number(target, form, unsigned_value(form, values), "", 10, 0); break;
-    case 'o': number(target, form, unsigned_value(form, values), form->prefix ? "0" : "", 8, 0); break;
+    case 'o':
+        value = unsigned_value(form, values);
+        if (form->prefix) leading_zero(form, value);
+        number(target, form, value, "", 8, 0);
+        break;
     case 'x':
     case 'X':
         value = unsigned_value(form, values);
         number(target, form, value, !form->prefix || !value ? "" : kind == 'x' ? "0x" : "0X", 16, kind == 'X');
         break;
     case 'p': number(target, form, (uint64_t)va_arg(*values, void *), "0x", 16, 0); break;
+    case 'f':
+    case 'F':
+    case 'e':
+    case 'E':
+    case 'g':
+    case 'G': floating(target, form, kind, va_arg(*values, double)); break;
     case 's':
         text = va_arg(*values, const char *);
         if (!text) text = "(null)";
@@ -185,6 +273,19 @@ int snprintf(char *to, size_t size, const char *format, ...) {
     va_list values;
     va_start(values, format);
     int length = vsnprintf(to, size, format, values);
+    va_end(values);
+    return length;
+}
+
+int vprintf(const char *format, va_list values) { return vfprintf(stdout, format, values); }
+
+/* No size is given, and none is more than half of all addresses. */
+int vsprintf(char *to, const char *format, va_list values) { return vsnprintf(to, SIZE_MAX / 2, format, values); }
+
+int sprintf(char *to, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    int length = vsprintf(to, format, values);
     va_end(values);
     return length;
 }

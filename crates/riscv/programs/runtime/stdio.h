@@ -29,7 +29,10 @@ int fputs(const char *text, FILE *file);
 int puts(const char *text);
 int printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int fprintf(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int sprintf(char *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int snprintf(char *to, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int vprintf(const char *format, va_list values);
+int vsprintf(char *to, const char *format, va_list values);
 int vfprintf(FILE *file, const char *format, va_list values);
 int vsnprintf(char *to, size_t size, const char *format, va_list values);
 

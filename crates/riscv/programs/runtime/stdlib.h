@@ -19,6 +19,12 @@ long atol(const char *text);
 long strtol(const char *text, char **end, int base);
 unsigned long strtoul(const char *text, char **end, int base);
 
+/* Two elements, in this order, are compared where a network of sorting has them: which these are depends on `count`
+ * alone, so that secrets are sorted as everything else is. */
+void qsort(void *elements, size_t count, size_t size, int (*compare)(const void *, const void *));
+void *bsearch(const void *wanted, const void *elements, size_t count, size_t size,
+              int (*compare)(const void *, const void *));
+
 static inline int abs(int value) { return value < 0 ? -value : value; }
 static inline long labs(long value) { return value < 0 ? -value : value; }
 

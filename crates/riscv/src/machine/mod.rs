@@ -123,7 +123,7 @@ impl<W: Words> Machine<W> {
     pub fn new(mut words: W, program: &Program, limit: u64) -> Result<Self> {
         let mut memory = Memory::new();
         for segment in &program.segments {
-            let mut bytes = vec![0; segment.size as usize];
+            let mut bytes = vec![0; program.room(segment) as usize];
             bytes[..segment.bytes.len()].copy_from_slice(&segment.bytes);
             memory.map(segment.start, bytes, segment.writable)?;
         }
@@ -346,7 +346,8 @@ impl<W: Words> Machine<W> {
                 self.set_public(rd, next);
                 return Ok(to.wrapping_add_signed(offset) & !1);
             }
-            Operation::Fence | Operation::FenceInstructions => {}
+            Operation::Fence => {}
+            Operation::FenceInstructions => self.code.renew(&mut self.memory)?,
             Operation::EnvironmentCall => unreachable!("a run stops there"),
             Operation::Breakpoint => return Err(Fault::Breakpoint.into()),
             Operation::Control(control) => self.control(control, rd, rs1, immediate)?,

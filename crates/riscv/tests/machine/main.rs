@@ -2,6 +2,7 @@
 //! measures the memory of its process has its own (`damaged.rs`).
 
 mod assembly;
+mod bare;
 mod branches;
 mod cases;
 mod choices;
@@ -20,5 +21,6 @@ mod secrets;
 mod semantics;
 mod system;
 mod tables;
+mod texts;
 mod vectors;
 mod widths;

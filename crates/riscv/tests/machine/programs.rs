@@ -1,6 +1,7 @@
 //! Compiled programs on plain numbers.
 
 use riscv::machine::register;
+use riscv::program::Segment;
 use riscv::{Fault, Machine, Plain, Program, Stop};
 
 /// A free place for what functions are given.
@@ -142,4 +143,27 @@ fn files_that_are_no_programs_are_refused() {
         Program::parse(b"#!/bin/sh\n"),
         Err(Fault::NoProgram(_))
     ));
+}
+
+/// A compiler reads the last of a program's data in whole words, if they are aligned.
+#[test]
+fn the_end_of_data_is_read_in_whole_words() {
+    let segment = |start, bytes: &[u8]| Segment {
+        start,
+        bytes: bytes.to_vec(),
+        size: bytes.len() as u64,
+        writable: true,
+        executable: false,
+    };
+    // The second begins where the first would have been filled up.
+    let segments = vec![segment(DATA, &[1; 3]), segment(DATA + 8, &[2; 5])];
+    let program = Program::new(DATA, segments);
+    let mut machine = Machine::new(Plain, &program, 1).expect("it fits");
+    let mut load = |address, bytes| machine.memory.load(&mut Plain, address, bytes);
+    assert_eq!(load(DATA + 8, 8), Ok(0x02_0202_0202));
+    let outside = |address, bytes| Err(Fault::Unmapped { address, bytes });
+    assert_eq!(load(DATA + 12, 8), outside(DATA + 12, 8));
+    assert_eq!(load(DATA + 16, 1), outside(DATA + 16, 1));
+    assert_eq!(load(DATA, 3), Ok(0x01_0101));
+    assert_eq!(load(DATA, 4), outside(DATA, 4));
 }

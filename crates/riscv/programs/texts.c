@@ -1,0 +1,130 @@
+/* What the runtime has for texts, and for order: of secrets too. */
+#include <ctype.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct record {
+    uint32_t key, number;
+};
+
+static int by_key(const void *left, const void *right) {
+    uint32_t one = ((const struct record *)left)->key, other = ((const struct record *)right)->key;
+    return (one > other) - (one < other);
+}
+
+static int by_letter(const void *left, const void *right) { return *(const char *)left - *(const char *)right; }
+
+static int said(char *to, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    int length = vsprintf(to, format, values);
+    va_end(values);
+    return length;
+}
+
+static void print(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    vprintf(format, values);
+    va_end(values);
+}
+
+/* Which kinds of bytes there are, by the number of each. */
+static void kinds(void) {
+    int (*is[])(int) = {isalnum, isalpha, isblank, iscntrl, isdigit, isgraph,
+                        islower, isprint, ispunct, isspace, isupper, isxdigit};
+    for (size_t kind = 0; kind < sizeof is / sizeof is[0]; kind++) {
+        int count = 0;
+        for (int byte = 0; byte < 256; byte++) count += is[kind](byte) != 0;
+        print("%d ", count);
+    }
+    print("%c%c%c\n", toupper('q'), tolower('Q'), toupper('['));
+}
+
+static void texts(void) {
+    char text[40], other[8];
+    int length = sprintf(text, "%s-%d", "one", 2);
+    length += said(text + length, "%c%04x", '/', 255);
+    print("%s %d\n", text, length);
+    strncpy(other, "ab", sizeof other);
+    for (size_t at = 0; at < sizeof other; at++) print("%d ", other[at]);
+    strncpy(other, "abcdefghij", sizeof other);
+    print("%.8s\n", other);
+    strcpy(text, "left");
+    strncat(strcat(text, ", "), "rightmost", 5);
+    const char *end = text + strlen(text);
+    print("%s %ld %ld %d\n", text, (long)(strrchr(text, 't') - text), (long)(strrchr(text, 0) - end),
+          strrchr(text, 'x') == NULL);
+    print("%ld %d %ld\n", (long)((char *)memchr(text, 't', 12) - text), memchr(text, 'r', 6) == NULL,
+          (long)(strstr(text, "t, r") - text));
+    print("%d %ld %d\n", strstr(text, "rights") == NULL, (long)(strstr(text, "") - text), strstr("", "a") == NULL);
+    print("%ld %ld %ld %ld\n", (long)strspn("aabbc", "ab"), (long)strspn("abc", "abc"), (long)strcspn("xyza", "ab"),
+          (long)strcspn("xyz", ""));
+}
+
+/* Elements of one byte, which are searched for too. */
+static void letters(void) {
+    char letters[] = "thequickbrownfox";
+    qsort(letters, strlen(letters), 1, by_letter);
+    int found = 0;
+    for (char letter = 'a'; letter <= 'z'; letter++) {
+        char *place = bsearch(&letter, letters, strlen(letters), 1, by_letter);
+        found += place && *place == letter;
+    }
+    print("%s %d\n", letters, found);
+}
+
+/* Floats as text: exact, and of two that are as near the even one. */
+static void floats(void) {
+    double values[] = {0.0,  -1.5,   2.5,     0.1,   1e22, 9.9999995, 999999.5, 5e-324, 1.7976931348623157e308,
+                       1e-5, 123.45, INFINITY, -0.045, 1e6};
+    for (size_t at = 0; at < sizeof values / sizeof values[0]; at++) {
+        double value = values[at];
+        print("%f %.0f %+09.2f|%-9.1f|%e %.3E %g %.3g %.17g % .2g %#.0f\n", value, value, value, value, value, value,
+              value, value, value, value, value);
+    }
+    print("%o %#o %#o %#06o|%#.2o\n", 8, 0, 8, 8, 64);
+    volatile double halves[] = {-0.5, 2.5, -3.5, 1e300};
+    for (size_t at = 0; at < 4; at++) {
+        double value = halves[at];
+        print("%g %g %g %g %g %g %g %g\n", floor(value), ceil(value), trunc(value), round(value), rint(value),
+              sqrt(fabs(value)), fmin(value, 1), fmax(value, copysign(1, value)));
+    }
+}
+
+static jmp_buf place;
+
+static void leave(int value) {
+    longjmp(place, value);
+}
+
+/* The number of times that a place is come back to. */
+static void jumps(void) {
+    volatile int times = 0;
+    int with = setjmp(place);
+    times++;
+    if (times < 4) leave(times - 1);
+    print("%d %d\n", times, with);
+}
+
+int main(void) {
+    static struct record records[64];
+    kinds();
+    texts();
+    letters();
+    floats();
+    jumps();
+    FILE *file = fopen("keys", "rb"), *sorted = fopen("sorted", "wb");
+    static uint32_t keys[64];
+    size_t count = file ? fread(keys, sizeof keys[0], 64, file) : 0;
+    for (size_t at = 0; at < count; at++) records[at] = (struct record){keys[at], (uint32_t)at};
+    qsort(records, count, sizeof records[0], by_key);
+    fwrite(records, sizeof records[0], count, sorted);
+    fclose(sorted);
+    /* Its end is that of a program that ends well. */
+}

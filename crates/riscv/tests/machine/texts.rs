@@ -1,0 +1,63 @@
+//! What the runtime has for texts and floats, as another library prints them, and for order, of secrets too.
+
+use mpc::Recipient;
+use riscv::Program;
+use riscv::arrays::{Array, Content};
+use riscv::execution::{Fate, Learned, Options};
+use riscv::runs::{Output, Run, run as run_program};
+use testkit::{run, usual_parties};
+
+/// By glibc.
+const PRINTED: &str = include_str!("../../programs/texts.txt");
+
+const KEYS: [u64; 7] = [700, 3, 0xffff_ffff, 0, 19, 0x8000_0000, 12];
+
+#[test]
+fn texts_are_as_elsewhere_and_secrets_are_sorted() {
+    let program = Program::parse(include_bytes!("../../programs/texts.elf")).expect("it is one");
+    let mut sorted: Vec<(u64, u64)> = KEYS.into_iter().zip(0..).collect();
+    sorted.sort_unstable();
+    let sorted: Vec<u64> = sorted
+        .into_iter()
+        .flat_map(|(key, number)| [key, number])
+        .collect();
+    for protocol in ["plain", "replicated", "additive_2_dealer"] {
+        let outcomes = run(protocol, usual_parties(protocol), |p| {
+            let keys = Array {
+                name: "keys".to_owned(),
+                bytes: 4,
+                floats: false,
+                content: Content::Secret {
+                    owner: 1,
+                    count: KEYS.len(),
+                    values: (p.party() == 1).then(|| KEYS.to_vec()),
+                },
+            };
+            let asked = Run {
+                program: &program,
+                arguments: &["texts".to_owned()],
+                inputs: &[&keys],
+                outputs: &[Output {
+                    name: "sorted".to_owned(),
+                    bytes: 4,
+                    fate: Fate::Opened(Recipient::All),
+                }],
+                options: Options {
+                    open_branches: &[],
+                    oblivious: &[],
+                    limit: 1 << 24,
+                },
+            };
+            run_program(p, &asked)
+        });
+        for outcome in outcomes {
+            assert_eq!(String::from_utf8_lossy(&outcome.printed), PRINTED);
+            // What returns nothing from main ends well.
+            assert_eq!(outcome.status, 0);
+            let found: Vec<_> = outcome.outputs.iter().map(Learned::values).collect();
+            assert_eq!(found, [Some(sorted.as_slice())], "{protocol}");
+            // Of the keys and where they were nothing is opened but what is written.
+            assert_eq!(outcome.opened.len(), 1);
+        }
+    }
+}
