@@ -85,7 +85,7 @@ INSIDE = {
         ["errors"],
         ["buffer", "certificates", "digest", "doctor", "making"],
         ["kernels", "session"],
-        ["opening"],
+        ["beginning"],
         ["door", "operands", "riscv"],
         ["operations"],
     ],

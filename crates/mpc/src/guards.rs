@@ -38,7 +38,7 @@ impl Guards {
         self.pending.extend(others.pending);
     }
 
-    /// Opens a ring sharing; the words where this party is among the receivers, and the labels of the comparisons
+    /// Opens a ring sharing; the words where this party is among the recipients, and the labels of the comparisons
     /// that left their range. The words are zeros if there are any.
     ///
     /// # Errors
@@ -85,11 +85,11 @@ impl Guards {
         to: Recipient,
     ) -> Result<Option<(Bits, Vec<String>)>> {
         self.settle(protocol)?;
-        let receivers = |run: &Run| {
+        let receives = |run: &Run| {
             let mut seen = run.seen.iter().enumerate();
             seen.any(|(party, seen)| !seen && to.includes(party))
         };
-        let asked: Vec<&mut Run> = self.runs.iter_mut().filter(|run| receivers(run)).collect();
+        let asked: Vec<&mut Run> = self.runs.iter_mut().filter(|run| receives(run)).collect();
         if asked.is_empty() {
             return Ok(None);
         }

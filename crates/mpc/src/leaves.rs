@@ -1,10 +1,10 @@
-//! The first levels of a comparison: groups of up to four bit positions at once.
+//! The first levels of a comparison: spans of up to four bit positions at once.
 //!
-//! **Computes**, for two summands s and t, each group's *generate* bit (its positions of s + t carry
+//! **Computes**, for two summands s and t, each span's *generate* bit (its positions of s + t carry
 //! out) and *propagate* bit (all s_i ⊕ t_i are one), from a binary sharing of the *monomials* of the
 //! bits of s by those who know t.
 //!
-//! **Idea.** Over GF(2) both bits are polynomials in the bits of s and t of the group. Ordered by the
+//! **Idea.** Over GF(2) both bits are polynomials in the bits of s and t of the span. Ordered by the
 //! 2^k − 1 monomials of s, their coefficients are functions of t alone: a linear form, evaluated
 //! without interaction. How the monomials come to be shared is the protocol's: [`crate::replicated`]
 //! sends them masked, [`crate::additive`] takes them from a correlation.
@@ -13,57 +13,57 @@ use rayon::prelude::*;
 use ring::planes::{split, words_of};
 use std::ops::Range;
 
-/// Most positions of a group: 2^k − 1 monomials for k positions, so more would cost more than it saves.
-const GROUP: usize = 4;
+/// Most positions of a span: 2^k − 1 monomials for k positions, so more would cost more than it saves.
+const SPAN: usize = 4;
 
-/// What is wanted of the groups.
+/// What is wanted of the spans.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Wanted {
-    /// Generate bits of all groups, propagate bits of all but the lowest. The position above the
-    /// groups is XORed into the highest generate bit.
+    /// Generate bits of all spans, propagate bits of all but the lowest. The position above the
+    /// spans is XORed into the highest generate bit.
     Carry,
     /// Propagate bits only.
     Propagate,
 }
 
-/// A group of positions with the planes of its monomials.
+/// A span of positions with the planes of its monomials.
 type Region<'a> = (Range<usize>, &'a mut [u64]);
 
 /// The public layout of one evaluation.
 pub(crate) struct Leaves {
     wanted: Wanted,
-    groups: Vec<Range<usize>>,
+    spans: Vec<Range<usize>>,
 }
 
 impl Leaves {
-    /// Groups over that many positions; the lowest takes the remainder.
+    /// Spans over that many positions; the lowest takes the remainder.
     pub(crate) fn new(wanted: Wanted, positions: usize) -> Self {
-        let mut groups = Vec::with_capacity(positions.div_ceil(GROUP));
+        let mut spans = Vec::with_capacity(positions.div_ceil(SPAN));
         let mut start = 0;
         while start < positions {
-            let length = if (positions - start) % GROUP == 0 {
-                GROUP
+            let length = if (positions - start) % SPAN == 0 {
+                SPAN
             } else {
-                (positions - start) % GROUP
+                (positions - start) % SPAN
             };
-            groups.push(start..start + length);
+            spans.push(start..start + length);
             start += length;
         }
-        Self { wanted, groups }
+        Self { wanted, spans }
     }
 
-    pub(crate) fn groups(&self) -> usize {
-        self.groups.len()
+    pub(crate) fn spans(&self) -> usize {
+        self.spans.len()
     }
 
-    /// The positions of each group, from the lowest up.
+    /// The positions of each span, from the lowest up.
     pub(crate) fn ranges(&self) -> &[Range<usize>] {
-        &self.groups
+        &self.spans
     }
 
-    /// Positions in groups.
+    /// Positions in spans.
     pub(crate) fn positions(&self) -> usize {
-        self.groups.last().map_or(0, |group| group.end)
+        self.spans.last().map_or(0, |span| span.end)
     }
 
     fn top(&self) -> usize {
@@ -72,18 +72,18 @@ impl Leaves {
 
     /// Planes of monomials for each element.
     pub(crate) fn monomials(&self) -> usize {
-        self.groups
+        self.spans
             .iter()
-            .map(|group| (1 << group.len()) - 1)
+            .map(|span| (1 << span.len()) - 1)
             .sum::<usize>()
             + self.top()
     }
 
-    /// Planes of the result: generate bits, then propagate bits, each from the lowest group up.
+    /// Planes of the result: generate bits, then propagate bits, each from the lowest span up.
     pub(crate) fn outputs(&self) -> usize {
         match self.wanted {
-            Wanted::Carry => 2 * self.groups.len() - 1,
-            Wanted::Propagate => self.groups.len(),
+            Wanted::Carry => 2 * self.spans.len() - 1,
+            Wanted::Propagate => self.spans.len(),
         }
     }
 
@@ -92,17 +92,17 @@ impl Leaves {
         self.positions() + self.top()
     }
 
-    /// Each group with its planes of `message`.
+    /// Each span with its planes of `message`.
     fn regions<'a>(
         &self,
         message: &'a mut [u64],
         stride: usize,
     ) -> (Vec<Region<'a>>, &'a mut [u64]) {
         let mut rest = message;
-        let mut regions = Vec::with_capacity(self.groups.len());
-        for group in &self.groups {
-            let (region, after) = rest.split_at_mut(((1 << group.len()) - 1) * stride);
-            regions.push((group.clone(), region));
+        let mut regions = Vec::with_capacity(self.spans.len());
+        for span in &self.spans {
+            let (region, after) = rest.split_at_mut(((1 << span.len()) - 1) * stride);
+            regions.push((span.clone(), region));
             rest = after;
         }
         (regions, rest)
@@ -118,11 +118,11 @@ impl Leaves {
         regions
             .into_par_iter()
             .with_min_len(serial_below(stride))
-            .for_each(|(group, region)| {
-                for set in 1..1usize << group.len() {
+            .for_each(|(span, region)| {
+                for set in 1..1usize << span.len() {
                     let highest = set.ilog2() as usize;
                     let below = set & !(1 << highest);
-                    let bit = &planes[(group.start + highest) * stride..][..stride];
+                    let bit = &planes[(span.start + highest) * stride..][..stride];
                     let (done, now) = region.split_at_mut((set - 1) * stride);
                     let now = &mut now[..stride];
                     if below == 0 {
@@ -151,7 +151,7 @@ impl Leaves {
         let mut out = vec![0; self.outputs() * stride];
         let (regions, top) = self.regions(message, stride);
         let (generates, propagates) = match self.wanted {
-            Wanted::Carry => out.split_at_mut(self.groups.len() * stride),
+            Wanted::Carry => out.split_at_mut(self.spans.len() * stride),
             Wanted::Propagate => (&mut [][..], &mut out[..]),
         };
         let has_generate = self.wanted == Wanted::Carry;
@@ -160,20 +160,20 @@ impl Leaves {
         let work: Vec<_> = regions
             .into_iter()
             .enumerate()
-            .map(|(at, (group, region))| {
+            .map(|(at, (span, region))| {
                 let propagate = if has_generate && at == 0 {
                     None
                 } else {
                     propagates.next()
                 };
-                (group, &*region, generates.next(), propagate)
+                (span, &*region, generates.next(), propagate)
             })
             .collect();
         work.into_par_iter()
             .with_min_len(serial_below(stride))
-            .for_each(|(group, region, generate, propagate)| {
-                let t = &planes[group.start * stride..group.end * stride];
-                match group.len() {
+            .for_each(|(span, region, generate, propagate)| {
+                let t = &planes[span.start * stride..span.end * stride];
+                match span.len() {
                     1 => forms::<1>(region, t, one, generate, propagate),
                     2 => forms::<2>(region, t, one, generate, propagate),
                     3 => forms::<3>(region, t, one, generate, propagate),
@@ -181,7 +181,7 @@ impl Leaves {
                 }
             });
         if has_generate {
-            let highest = &mut out[(self.groups.len() - 1) * stride..][..stride];
+            let highest = &mut out[(self.spans.len() - 1) * stride..][..stride];
             let t = &planes[(self.width() - 1) * stride..];
             for i in 0..stride {
                 highest[i] ^= top[i] ^ (t[i] & one);
@@ -191,12 +191,12 @@ impl Leaves {
     }
 }
 
-/// Groups are worth spreading over threads only when they are long.
+/// Spans are worth spreading over threads only when they are long.
 fn serial_below(stride: usize) -> usize {
     if stride < 512 { usize::MAX } else { 1 }
 }
 
-/// Generate and propagate bit of one group of K positions, as linear forms in its monomials.
+/// Generate and propagate bit of one span of K positions, as linear forms in its monomials.
 ///
 /// By g ← s_j t_j ⊕ (s_j ⊕ t_j) g and p ← (s_j ⊕ t_j) p from the lowest position up, where `g[T]` and
 /// `p[T]` stand for the bit so far times M_T, for T above the positions done.

@@ -36,7 +36,7 @@ pub fn make(
     }
     let patience = Patience::default();
     patience.set_needed(true);
-    let mut source = settings.opening(mesh)?.source(patience)?;
+    let mut source = settings.environment(mesh)?.source(patience)?;
     let mut channel = mesh.channel(CHANNEL);
     let header = Header {
         id: agree(&mut channel, demand, runs)?,

@@ -2,7 +2,7 @@
 
 use crate::correlations::file::Place;
 use crate::providers::{
-    Needs, Opening, PROTOCOLS, ProtocolProvider, SOURCES, SourceProvider, trust,
+    Environment, Needs, PROTOCOLS, ProtocolProvider, SOURCES, SourceProvider, trust,
 };
 use crate::{Error, Protocol, Result, ThreatModel};
 use net::Mesh;
@@ -145,8 +145,8 @@ impl Settings {
         )))
     }
 
-    pub(crate) fn opening<'a>(&'a self, mesh: &'a Mesh) -> Result<Opening<'a>> {
-        Ok(Opening {
+    pub(crate) fn environment<'a>(&'a self, mesh: &'a Mesh) -> Result<Environment<'a>> {
+        Ok(Environment {
             mesh,
             source: self.source()?,
             file: self.file.as_ref(),
@@ -162,7 +162,7 @@ impl Settings {
 /// As [`Settings::check`]; and what agreeing on keys meets on the network.
 pub fn open(settings: &Settings, mesh: &Mesh, in_one_process: bool) -> Result<Box<dyn Protocol>> {
     settings.check(mesh.parties(), in_one_process)?;
-    (settings.protocol()?.open)(&settings.opening(mesh)?)
+    (settings.protocol()?.open)(&settings.environment(mesh)?)
 }
 
 fn quoted(name: &str) -> String {

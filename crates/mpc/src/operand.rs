@@ -1,4 +1,4 @@
-//! What operations are given: components and their names, shapes, shifts, receivers.
+//! What operations are given: components and their names, shapes, shifts, recipients.
 
 use crate::Bits;
 use ring::convolution::Convolution;

@@ -46,7 +46,7 @@ pub trait Protocol: Send {
     /// Public values as a sharing, without interaction.
     fn trivial(&self, values: &[u64], out: PartsMut);
 
-    /// Opens a ring sharing; the words where this party is among the receivers.
+    /// Opens a ring sharing; the words where this party is among the recipients.
     fn reveal(&mut self, x: Parts, to: Recipient) -> Result<Option<Vec<u64>>>;
 
     /// A bilinear map of two sharings, then [`Protocol::truncate`] where that is wanted.
@@ -77,7 +77,7 @@ pub trait Protocol: Send {
     /// Public planes as a binary sharing, without interaction.
     fn trivial_bits(&self, planes: &[u64], width: usize, n: usize) -> Bits;
 
-    /// Opens a binary sharing; the planes where this party is among the receivers.
+    /// Opens a binary sharing; the planes where this party is among the recipients.
     fn reveal_bits(&mut self, x: &Bits, to: Recipient) -> Result<Option<Vec<u64>>>;
 
     /// All products of the joins, in order, in one round.

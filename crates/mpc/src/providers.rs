@@ -29,7 +29,7 @@ pub struct ProtocolProvider {
     /// Whether it keeps anything secret; one that does not stays in one process.
     pub secret: bool,
     pub(crate) threat_model: fn(usize, Trust) -> Result<ThreatModel>,
-    pub(crate) open: fn(&Opening) -> Result<Box<dyn Protocol>>,
+    pub(crate) open: fn(&Environment) -> Result<Box<dyn Protocol>>,
 }
 
 /// A source of correlations.
@@ -46,7 +46,7 @@ pub struct SourceProvider {
     pub transfers: Transfers,
     /// How correlations are made, and who must be trusted with what for it.
     pub statement: &'static str,
-    open: fn(&Opening, Patience) -> Result<Box<dyn Source>>,
+    open: fn(&Environment, Patience) -> Result<Box<dyn Source>>,
 }
 
 /// What a source needs besides the parties.
@@ -96,7 +96,7 @@ impl Transfers {
 }
 
 /// What a protocol is opened with.
-pub(crate) struct Opening<'a> {
+pub(crate) struct Environment<'a> {
     pub mesh: &'a Mesh,
     /// The source, for a protocol that consumes correlations.
     pub source: Option<&'static SourceProvider>,
@@ -117,7 +117,7 @@ pub static PROTOCOLS: [ProtocolProvider; 3] = [
         consumes: false,
         secret: true,
         threat_model: |parties, _| replicated::threat_model(parties),
-        open: |opening| Ok(Box::new(Replicated::new(online(opening.mesh)?)?)),
+        open: |environment| Ok(Box::new(Replicated::new(online(environment.mesh)?)?)),
     },
     ProtocolProvider {
         name: "additive",
@@ -126,7 +126,7 @@ pub static PROTOCOLS: [ProtocolProvider; 3] = [
         consumes: true,
         secret: true,
         threat_model: additive::threat_model,
-        open: |opening| Ok(Box::new(opening.additive()?)),
+        open: |environment| Ok(Box::new(environment.additive()?)),
     },
     ProtocolProvider {
         name: "plain",
@@ -135,7 +135,7 @@ pub static PROTOCOLS: [ProtocolProvider; 3] = [
         consumes: false,
         secret: false,
         threat_model: |parties, _| Ok(plain::threat_model(parties)),
-        open: |opening| Ok(Box::new(Plain::new(online(opening.mesh)?))),
+        open: |environment| Ok(Box::new(Plain::new(online(environment.mesh)?))),
     },
 ];
 
@@ -148,7 +148,7 @@ pub static SOURCES: [SourceProvider; 4] = [
         transfers: Transfers::All,
         needs: Needs::Nothing,
         statement: "correlations by oblivious transfer between the parties: no third party is needed",
-        open: |opening, patience| Ok(Box::new(Transfer::new(opening.channel(patience))?)),
+        open: |environment, patience| Ok(Box::new(Transfer::new(environment.channel(patience))?)),
     },
     SourceProvider {
         name: "he",
@@ -158,8 +158,8 @@ pub static SOURCES: [SourceProvider; 4] = [
         needs: Needs::Nothing,
         statement: "correlations by oblivious transfer and homomorphic encryption (ring-LWE) between the parties: \
                     no third party is needed",
-        open: |opening, patience| {
-            let transfer = Transfer::new(opening.channel(patience))?;
+        open: |environment, patience| {
+            let transfer = Transfer::new(environment.channel(patience))?;
             Ok(Box::new(transfer.with_encryption()?))
         },
     },
@@ -170,14 +170,14 @@ pub static SOURCES: [SourceProvider; 4] = [
         transfers: Transfers::Nothing,
         needs: Needs::Dealer,
         statement: "correlations from a dealer, who sees shapes and counts only, and must not collude with any party",
-        open: |opening, patience| {
+        open: |environment, patience| {
             let none = || {
                 Error::misuse(
                     "source \"dealer\": this session has no dealer; name one in parties.toml, table [dealer]",
                 )
             };
-            let dealer = opening.mesh.dealer().ok_or_else(none)?;
-            Ok(Box::new(Dealt::new(opening.channel(patience), dealer)?))
+            let dealer = environment.mesh.dealer().ok_or_else(none)?;
+            Ok(Box::new(Dealt::new(environment.channel(patience), dealer)?))
         },
     },
     SourceProvider {
@@ -187,14 +187,14 @@ pub static SOURCES: [SourceProvider; 4] = [
         transfers: Transfers::Nothing,
         needs: Needs::File,
         statement: "correlations from files made ahead, each used once",
-        open: |opening, patience| {
+        open: |environment, patience| {
             let none = || {
                 Error::misuse(
                     "source \"file\": no file is named; parties.toml says for each party correlations = \"...\"",
                 )
             };
-            let place = opening.file.ok_or_else(none)?;
-            Ok(Box::new(Stored::new(opening.channel(patience), place)?))
+            let place = environment.file.ok_or_else(none)?;
+            Ok(Box::new(Stored::new(environment.channel(patience), place)?))
         },
     },
 ];
@@ -209,7 +209,7 @@ impl SourceProvider {
     }
 }
 
-impl Opening<'_> {
+impl Environment<'_> {
     /// The source of correlations, which waits without limit while it is not needed.
     pub fn source(&self, patience: Patience) -> Result<Box<dyn Source>> {
         let none = || Error::misuse("this protocol consumes no correlations");

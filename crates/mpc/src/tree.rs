@@ -1,6 +1,6 @@
 //! Trees of ANDs: carries of an addition, and the AND of all bits, for any protocol that can multiply.
 //!
-//! A group of positions has a *generate* and a *propagate* bit; two neighbours join to
+//! A span of positions has a *generate* and a *propagate* bit; two neighbours join to
 //! g = g_hi ⊕ p_hi g_lo and p = p_hi p_lo. Both products share a factor, which protocols make use of.
 
 use crate::{Bits, Join, Result};
@@ -8,13 +8,13 @@ use crate::{Bits, Join, Result};
 /// Multiplies all joins in one round; the products in order.
 pub(crate) type Multiply<'m> = &'m mut dyn FnMut(&[Join]) -> Result<Vec<Bits>>;
 
-/// The generate bit of neighbouring groups, and their propagate bit where a lower group exists.
+/// The generate bit of neighbouring spans, and their propagate bit where a lower span exists.
 struct Span {
     generate: Bits,
     propagate: Option<Bits>,
 }
 
-/// The carry out of all groups, from `count` generate planes and the propagate planes of all groups but
+/// The carry out of all spans, from `count` generate planes and the propagate planes of all spans but
 /// the lowest. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder.
 pub(crate) fn top_carry(leaves: &Bits, count: usize, multiply: Multiply) -> Result<Bits> {
     let mut spans: Vec<Span> = (0..count)
@@ -60,10 +60,10 @@ fn join_neighbours(spans: Vec<Span>, multiply: Multiply) -> Result<Vec<Span>> {
 
 /// Joins of each level of [`top_carry`]: those with one product and those with two.
 pub(crate) fn top_carry_levels(count: usize) -> Vec<(u64, u64)> {
-    let (mut groups, mut levels) = (count as u64, Vec::new());
-    while groups > 1 {
-        levels.push((1, groups / 2 - 1));
-        groups = groups.div_ceil(2);
+    let (mut spans, mut levels) = (count as u64, Vec::new());
+    while spans > 1 {
+        levels.push((1, spans / 2 - 1));
+        spans = spans.div_ceil(2);
     }
     levels
 }

@@ -691,7 +691,7 @@ fn operate(p: &mut dyn Protocol, which: u64, n: usize, random: &mut Random) -> R
 
 /// Batches are split and put together again, whatever is asked for in whatever order.
 #[test]
-fn many_small_demands_and_few_huge_ones() {
+fn many_small_requests_and_few_huge_ones() {
     for parties in PARTIES {
         among(parties, |p| {
             let mut random = Random::new(parties as u64);
@@ -711,7 +711,7 @@ fn many_small_demands_and_few_huge_ones() {
 
 /// One kind only, so that batches of all sizes lie in one pool.
 #[test]
-fn demands_of_one_kind_at_all_sizes() {
+fn requests_of_one_kind_at_all_sizes() {
     for parties in PARTIES {
         for which in [0, 1, 4, 5, 6] {
             among(parties, |p| {

@@ -105,7 +105,7 @@ fn opened(p: &mut dyn Protocol, x: &Shared) -> Result<Vec<u64>> {
         let one = p.reveal(&x.slices(), Recipient::One(to))?;
         found = found.or(one);
     }
-    Ok(found.expect("each party is a receiver once"))
+    Ok(found.expect("each party is a recipient once"))
 }
 
 #[test]

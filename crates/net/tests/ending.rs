@@ -145,7 +145,7 @@ fn a_parameter_of_the_last_step_shows() {
     }
 }
 
-/// Each takes the other for the receiver, and neither waits for anything.
+/// Each takes the other for the recipient, and neither waits for anything.
 #[test]
 fn a_message_that_nobody_received_shows() {
     for kind in KINDS {

@@ -1,8 +1,8 @@
 //! The clients' door for Python: a server's end, a client's end, and what came through it.
 
+use crate::beginning::Listener;
 use crate::buffer::{Bytes, Doubles, Singles, Words};
 use crate::errors::{misuse, raise};
-use crate::opening::Listener;
 use crate::session::Session;
 use ::session::options::seconds;
 use ::session::submissions;

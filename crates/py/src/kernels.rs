@@ -85,7 +85,7 @@ impl Shape<'_> {
     }
 }
 
-/// A length that the shape demands.
+/// A length that the shape asks for.
 pub fn expect_length(what: &str, found: usize, expected: usize) -> PyResult<()> {
     if found == expected {
         Ok(())

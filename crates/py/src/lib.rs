@@ -3,7 +3,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `session`, `opening`, `operations` | the class `Session`: what it says of itself, how it begins, what it computes |
+//! | `session`, `beginning`, `operations` | the class `Session`: what it says of itself, how it begins, what it computes |
 //! | `operands`, `buffer` | Python's arrays as operands of the protocol |
 //! | `kernels` | local products by public operands |
 //! | `making`, `certificates`, `doctor` | files of correlations, keys, what keeps a session from being possible |
@@ -12,6 +12,7 @@
 //! | `digest` | hashes of files |
 //! | `errors` | exceptions by blame |
 
+mod beginning;
 mod buffer;
 mod certificates;
 mod digest;
@@ -20,7 +21,6 @@ mod door;
 mod errors;
 mod kernels;
 mod making;
-mod opening;
 mod operands;
 mod operations;
 mod riscv;
@@ -36,7 +36,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     module.add_class::<session::Session>()?;
     module.add_class::<session::Expectation>()?;
-    module.add_class::<opening::Listener>()?;
+    module.add_class::<beginning::Listener>()?;
     module.add_class::<kernels::Convolution>()?;
     module.add_class::<riscv::Program>()?;
     module.add_class::<riscv::Given>()?;
@@ -51,10 +51,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;
     module.add_function(wrap_pyfunction!(session::protocols, module)?)?;
     module.add_function(wrap_pyfunction!(session::sources, module)?)?;
-    module.add_function(wrap_pyfunction!(opening::refuse, module)?)?;
+    module.add_function(wrap_pyfunction!(beginning::refuse, module)?)?;
     module.add_function(wrap_pyfunction!(doctor::examine, module)?)?;
-    module.add_function(wrap_pyfunction!(opening::deal_connected, module)?)?;
-    module.add_function(wrap_pyfunction!(opening::deal_local, module)?)?;
+    module.add_function(wrap_pyfunction!(beginning::deal_connected, module)?)?;
+    module.add_function(wrap_pyfunction!(beginning::deal_local, module)?)?;
     module.add_function(wrap_pyfunction!(making::make_correlations, module)?)?;
     module.add_function(wrap_pyfunction!(
         certificates::generate_certificate,

@@ -79,7 +79,7 @@ impl Session {
         to: Option<usize>,
         out: Option<Words>,
     ) -> PyResult<Vec<String>> {
-        let to = self.inner.receiver(to).map_err(raise)?;
+        let to = self.inner.recipient(to).map_err(raise)?;
         let n = length("the input", &x)?;
         let operation = self.operation().words("the input", &x, n)?;
         operation.open(py, to, out, n, |protocol, guards, operands| {
@@ -95,7 +95,7 @@ impl Session {
         to: Option<usize>,
         out: Option<Bytes>,
     ) -> PyResult<Vec<String>> {
-        let to = self.inner.receiver(to).map_err(raise)?;
+        let to = self.inner.recipient(to).map_err(raise)?;
         let n = length("the input", &x)?;
         let operation = self.operation().bits("the input", &x, n)?;
         operation.open(py, to, out, n, |protocol, guards, operands| {

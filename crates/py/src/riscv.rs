@@ -129,7 +129,7 @@ impl Session {
                 function,
                 arrays: &arrays,
                 arguments: &arguments,
-                result: reveals.then(|| session.receiver(to)).transpose()?,
+                result: reveals.then(|| session.recipient(to)).transpose()?,
                 outputs: &outputs?,
                 options: with(&options),
             };
@@ -197,9 +197,9 @@ fn with((open_branches, oblivious, limit): &(Vec<String>, Vec<String>, u64)) -> 
 
 fn fate(session: &::session::Session, (is_kept, to): Becomes) -> mpc::Result<Fate> {
     if is_kept {
-        return Ok(Fate::Kept);
+        return Ok(Fate::Shared);
     }
-    Ok(Fate::Opened(session.receiver(to)?))
+    Ok(Fate::Opened(session.recipient(to)?))
 }
 
 fn had(learned: Learned) -> Had {

@@ -187,7 +187,7 @@ pub enum Fate {
     /// They are opened.
     Opened(Recipient),
     /// Nobody learns them, and all keep their shares.
-    Kept,
+    Shared,
 }
 
 /// What this party has of them then.
@@ -212,7 +212,7 @@ impl Learned {
     }
 }
 
-/// Opens or keeps what a program leaves, that of one receiver together; in order, what this party has, and what
+/// Opens or keeps what a program leaves, that of one recipient together; in order, what this party has, and what
 /// was opened.
 ///
 /// # Errors
@@ -236,7 +236,7 @@ pub fn settle(protocol: &mut dyn Protocol, left: &[Left]) -> Result<(Vec<Learned
         let places = || (0..left.len()).filter(|&at| left[at].fate == fate);
         let words: Vec<Word> = places().flat_map(|at| left[at].words.clone()).collect();
         let mut columns = match fate {
-            Fate::Kept => summands(protocol, &words)?,
+            Fate::Shared => summands(protocol, &words)?,
             Fate::Opened(to) => match reveal(protocol, &words, to)? {
                 Some(values) => vec![values],
                 None => continue,
@@ -249,13 +249,13 @@ pub fn settle(protocol: &mut dyn Protocol, left: &[Left]) -> Result<(Vec<Learned
             };
             let mut parts: Vec<_> = columns.iter_mut().map(&mut taken).collect();
             learned[at] = match fate {
-                Fate::Kept => Learned::Shares(parts),
+                Fate::Shared => Learned::Shares(parts),
                 Fate::Opened(_) => Learned::Values(parts.swap_remove(0)),
             };
         }
     }
     let opened = left.iter().filter_map(|left| match left.fate {
-        Fate::Kept => None,
+        Fate::Shared => None,
         Fate::Opened(to) => Some(Opened {
             what: left.what.clone(),
             to,

@@ -44,15 +44,15 @@ pub enum Format {
     FloatLoad,
     /// A float rs2, an address rs1 + constant.
     FloatStore,
-    /// These parts, and whether there is a mask.
-    Vector(&'static [Part]),
+    /// These operands, and whether there is a mask.
+    Vector(&'static [Operand]),
     /// rd, rs1, and the kind of vectors in so many bits.
     VectorKind(u8),
 }
 
-/// A part of an instruction of V. The registers are written in this order: rd, rs2, rs1.
+/// An operand of an instruction of V. The registers are written in this order: rd, rs2, rs1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum Operand {
     /// The vector rd.
     Destination,
     /// The vector rs2.
@@ -238,7 +238,7 @@ impl Format {
             Self::Atomic => write!(f, "{name}{} {rd},{rs2},({rs1})", ordering(immediate)),
             Self::Reserved => write!(f, "{name}{} {rd},({rs1})", ordering(immediate)),
             Self::Float(floating) => floats(floating, name, of, f),
-            Self::Vector(parts) => vector(parts, name, of, f),
+            Self::Vector(operands) => vector(operands, name, of, f),
             Self::VectorKind(bits) => {
                 let first = if bits == 10 {
                     of.rs1.to_string()
@@ -294,27 +294,32 @@ fn ordering(bits: i32) -> &'static str {
     ["", ".rl", ".aq", ".aqrl"][bits as usize & 3]
 }
 
-fn vector(parts: &[Part], name: &str, of: &Operands, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn vector(
+    operands: &[Operand],
+    name: &str,
+    of: &Operands,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
     let integer = |register: u8| REGISTERS[usize::from(register)].to_owned();
     let vector = |register: u8| format!("v{register}");
-    let mut shown: Vec<String> = parts
+    let mut shown: Vec<String> = operands
         .iter()
-        .map(|part| match part {
-            Part::Destination => vector(of.rd),
-            Part::First => vector(of.rs2),
-            Part::Second => vector(of.rs1),
-            Part::Integer => integer(of.rd),
-            Part::Float => float(of.rd).to_owned(),
-            Part::IntegerSource => integer(of.rs1),
-            Part::FloatSource => float(of.rs1).to_owned(),
-            Part::Constant(Signs::Signed) => signed(of.rs1.into(), 5).to_string(),
-            Part::Constant(Signs::Unsigned) => of.rs1.to_string(),
-            Part::Address => format!("({})", integer(of.rs1)),
-            Part::Stride => integer(of.rs2),
-            Part::Mask => vector(0),
+        .map(|operand| match operand {
+            Operand::Destination => vector(of.rd),
+            Operand::First => vector(of.rs2),
+            Operand::Second => vector(of.rs1),
+            Operand::Integer => integer(of.rd),
+            Operand::Float => float(of.rd).to_owned(),
+            Operand::IntegerSource => integer(of.rs1),
+            Operand::FloatSource => float(of.rs1).to_owned(),
+            Operand::Constant(Signs::Signed) => signed(of.rs1.into(), 5).to_string(),
+            Operand::Constant(Signs::Unsigned) => of.rs1.to_string(),
+            Operand::Address => format!("({})", integer(of.rs1)),
+            Operand::Stride => integer(of.rs2),
+            Operand::Mask => vector(0),
         })
         .collect();
-    if of.immediate == 0 && !parts.contains(&Part::Mask) {
+    if of.immediate == 0 && !operands.contains(&Operand::Mask) {
         shown.push("v0.t".to_owned());
     }
     write!(f, "{name} {}", shown.join(","))

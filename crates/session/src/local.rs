@@ -89,11 +89,11 @@ pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
     }
     let open = |mesh| Session::open(mesh, settings, Transport::Memory);
     thread::scope(|scope| {
-        let opening = meshes
+        let threads = meshes
             .into_iter()
             .map(|mesh| scope.spawn(move || open(mesh)));
-        let opening: Vec<_> = opening.collect();
-        opening
+        let threads: Vec<_> = threads.collect();
+        threads
             .into_iter()
             .map(|thread| thread.join().expect("opening a session does not panic"))
             .collect()

@@ -1,6 +1,6 @@
 //! A party's links and protocol, as long as they last.
 
-use crate::streams::{Part, Stream, Streams, locked};
+use crate::streams::{State, Stream, Streams, locked};
 use mpc::correlations::Demand;
 use mpc::{
     Error, Expectation, Guards, Name, Protocol, Recipient, Rehearsal, Result, Settings, functions,
@@ -174,7 +174,7 @@ impl Session {
     ///
     /// # Errors
     /// `Misuse` for a party that does not exist.
-    pub fn receiver(&self, to: Option<usize>) -> Result<Recipient> {
+    pub fn recipient(&self, to: Option<usize>) -> Result<Recipient> {
         to.map_or(Ok(Recipient::All), |party| {
             Ok(Recipient::One(self.member(party, "receiver")?))
         })
@@ -188,8 +188,8 @@ impl Session {
     pub fn work<T>(&self, work: impl FnOnce(&mut dyn Protocol) -> Result<T>) -> Result<T> {
         // Before the locks, which another thread may have held when the process was forked.
         let open = self.opened()?;
-        if let Some(part) = open.streams.mine() {
-            return work(&mut *locked(&part).protocol);
+        if let Some(state) = open.streams.mine() {
+            return work(&mut *locked(&state).protocol);
         }
         let at = &mut *self.lock()?;
         match &mut at.rehearsal {
@@ -207,8 +207,8 @@ impl Session {
         work: impl FnOnce(&mut dyn Protocol, &mut Guards) -> Result<T>,
     ) -> Result<T> {
         let open = self.opened()?;
-        if let Some(part) = open.streams.mine() {
-            let Part { protocol, guards } = &mut *locked(&part);
+        if let Some(state) = open.streams.mine() {
+            let State { protocol, guards } = &mut *locked(&state);
             return work(&mut **protocol, guards);
         }
         let at = &mut *self.lock()?;
@@ -275,7 +275,7 @@ impl Session {
     /// `Misuse` in another process than its own.
     pub fn forget(&self, name: Name) -> Result<()> {
         match self.opened()?.streams.mine() {
-            Some(part) => functions::forget(&mut *locked(&part).protocol, name),
+            Some(state) => functions::forget(&mut *locked(&state).protocol, name),
             None => functions::forget(&mut *self.lock()?.protocol, name),
         }
         Ok(())

@@ -1,6 +1,6 @@
-//! Streams side by side, each on a thread of its own: what a thread computes goes to its own part of the session.
+//! Streams side by side, each on a thread of its own: what a thread computes goes to its own state of the session.
 //!
-//! A stream is a lane of the protocol (mpc/src/lanes.rs) that takes its part with it. It stands here under its thread,
+//! A stream is a lane of the protocol (mpc/src/lanes.rs) that takes its state with it. It stands here under its thread,
 //! so that whoever computes needs to know nothing of streams. Guards that streams have kept are told of with all others,
 //! in the order of the streams, which is the same in every party.
 
@@ -13,22 +13,22 @@ use std::thread::{self, ThreadId};
 /// What one stream does.
 pub type Stream = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// A stream's part of the session.
-pub(crate) struct Part {
+/// What a stream has of the session for itself.
+pub(crate) struct State {
     pub protocol: Box<dyn Protocol>,
     pub guards: Guards,
 }
 
 /// Those under way, by their threads.
 #[derive(Clone, Default)]
-pub(crate) struct Streams(Arc<Mutex<HashMap<ThreadId, Arc<Mutex<Part>>>>>);
+pub(crate) struct Streams(Arc<Mutex<HashMap<ThreadId, Arc<Mutex<State>>>>>);
 
-/// Takes a thread's part away when it is dropped, which ends the stream.
+/// Takes a thread's state away when it is dropped, which ends the stream.
 struct Entered<'s>(&'s Streams);
 
 impl Streams {
-    /// The part of the stream that this thread runs, if it runs one.
-    pub fn mine(&self) -> Option<Arc<Mutex<Part>>> {
+    /// The state of the stream that this thread runs, if it runs one.
+    pub fn mine(&self) -> Option<Arc<Mutex<State>>> {
         locked(&self.0).get(&thread::current().id()).cloned()
     }
 
@@ -45,8 +45,8 @@ impl Streams {
             Box::new(move |protocol| {
                 let entered = streams.enter(protocol);
                 let end = work();
-                if let Some(part) = streams.mine() {
-                    *locked(&kept) = mem::take(&mut locked(&part).guards);
+                if let Some(state) = streams.mine() {
+                    *locked(&kept) = mem::take(&mut locked(&state).guards);
                 }
                 drop(entered);
                 end
@@ -61,21 +61,21 @@ impl Streams {
     }
 
     fn enter(&self, protocol: Box<dyn Protocol>) -> Entered<'_> {
-        let part = Part {
+        let state = State {
             protocol,
             guards: Guards::default(),
         };
-        let part = Arc::new(Mutex::new(part));
-        locked(&self.0).insert(thread::current().id(), part);
+        let state = Arc::new(Mutex::new(state));
+        locked(&self.0).insert(thread::current().id(), state);
         Entered(self)
     }
 }
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        let part = locked(&self.0.0).remove(&thread::current().id());
-        // Whoever has the next turn may ask for its own part at once.
-        drop(part);
+        let state = locked(&self.0.0).remove(&thread::current().id());
+        // Whoever has the next turn may ask for its own state at once.
+        drop(state);
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! **Sign** of x with |x| < 2^(w−1): shares reduce modulo 2^w exactly, so a comparison costs what the value
 //! needs. Open c = x − r mod 2^w for a random [r]; the sign of x = c + r is r_{w−1} ⊕ c_{w−1} ⊕ the carry
-//! into position w − 1. As c is public, generate and propagate bits of groups of four positions are linear
+//! into position w − 1. As c is public, generate and propagate bits of spans of four positions are linear
 //! in the monomials of r's bits ([`crate::leaves`]), which the source shares beside r: they cost nothing
-//! now. A carry tree over the groups does the rest: 1 + ⌈log2 ⌈(w−1)/4⌉⌉ rounds, where a tree over single
+//! now. A carry tree over the spans does the rest: 1 + ⌈log2 ⌈(w−1)/4⌉⌉ rounds, where a tree over single
 //! bits (Escudero+ 2020, section 4) has two more and twice the bits. Without k low bits
 //! ([`crate::Compared::dropping`]) every party shifts its share, and the same is done with w − k bits.
 //!
@@ -44,7 +44,7 @@ impl Additive {
         conjunction(leaves, &mut |joins| self.join_planes(joins))
     }
 
-    /// The groups' bits of r + (c − less).
+    /// The spans' bits of r + (c − less).
     pub(super) fn leaves(
         &mut self,
         wanted: Wanted,
@@ -88,7 +88,7 @@ impl Additive {
         })
     }
 
-    /// The groups' bits of r + (c − less), in the round after.
+    /// The spans' bits of r + (c − less), in the round after.
     pub(super) fn end_leaves(&mut self, evaluation: Evaluation, less: u64) -> Result<Bits> {
         let Evaluation { leaves, opening } = evaluation;
         let Some((opening, monomials)) = opening else {
@@ -106,9 +106,9 @@ impl Additive {
 
     /// The carry tree, over bits of leaves of which the top carry is wanted.
     pub(super) fn sign_of_leaves(&mut self, bits: &Bits) -> Result<Bits> {
-        // Generate bits of all groups, propagate bits of all but one.
-        let groups = bits.width().div_ceil(2);
-        top_carry(bits, groups, &mut |joins| self.join_planes(joins))
+        // Generate bits of all spans, propagate bits of all but one.
+        let spans = bits.width().div_ceil(2);
+        top_carry(bits, spans, &mut |joins| self.join_planes(joins))
     }
 }
 

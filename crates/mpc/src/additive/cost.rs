@@ -88,8 +88,8 @@ pub fn of(operation: Operation, parties: u64, guards: bool) -> Cost {
         // A correlation has one right factor or two.
         Operation::And { n, width, rights } => opened((rights + rights.div_ceil(2)) * width * n),
         Operation::Sign { n, width } => {
-            let groups = Leaves::new(Wanted::Carry, as_size(width) - 1).groups();
-            levels(opened(width * n), &top_carry_levels(groups), n, links)
+            let spans = Leaves::new(Wanted::Carry, as_size(width) - 1).spans();
+            levels(opened(width * n), &top_carry_levels(spans), n, links)
         }
         Operation::EqualZero { n, width } => zeros(1, width, n, links),
         Operation::BitMultiply { n } => opened(65 * n),
@@ -112,8 +112,8 @@ fn levels(start: Cost, levels: &[(u64, u64)], n: u64, links: u64) -> Cost {
 
 /// Of n rows of words, whether all words of a row are zero.
 fn zeros(words: u64, width: u64, n: u64, links: u64) -> Cost {
-    let groups = Leaves::new(Wanted::Propagate, as_size(width)).groups() as u64;
-    let planes = words * groups;
+    let spans = Leaves::new(Wanted::Propagate, as_size(width)).spans() as u64;
+    let planes = words * spans;
     Cost {
         rounds: 1 + u64::from(planes.next_power_of_two().ilog2()),
         bits: (words * width + 2 * (planes - 1)) * n * links,

@@ -12,7 +12,7 @@
 //! **Looking.** Shares of the sums modulo 2^g become such of words modulo 2^64 by 64 − g zeros below them. After
 //! each tally's words come as many random sums of all tallies' words, with public coins that are drawn now: they are
 //! zero if all these are, and else with probability 2^−48 at most. Whether a tally's words are all zero is
-//! the AND of all their groups' propagate bits ([`super::comparison`]). **Rounds:** 11.
+//! the AND of all their spans' propagate bits ([`super::comparison`]). **Rounds:** 11.
 //!
 //! **Simulation.** Nothing is opened for a guard: e was, under a. Coins are public. Looking opens words under masks,
 //! and masked factors, as all tests for zero do.
@@ -104,11 +104,11 @@ impl Additive {
         for (j, sum) in all.into_iter().enumerate() {
             words[j * rows + tallies.len()] = sum;
         }
-        let groups = self.leaves(Wanted::Propagate, &words, 64, 1)?;
-        let long = super::planes(&groups).chunks_exact(words_of(SUMS * rows));
+        let spans = self.leaves(Wanted::Propagate, &words, 64, 1)?;
+        let long = super::planes(&spans).chunks_exact(words_of(SUMS * rows));
         let short = long.flat_map(|plane| (0..SUMS).map(move |j| extract(plane, j * rows, rows)));
         let planes = short.collect::<Vec<_>>().concat();
-        let bits = Bits::new(SUMS * groups.width(), rows, vec![planes]);
+        let bits = Bits::new(SUMS * spans.width(), rows, vec![planes]);
         conjunction(bits, &mut |joins| self.join_planes(joins))
     }
 }

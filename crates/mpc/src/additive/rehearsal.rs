@@ -124,8 +124,8 @@ impl Rehearsed {
 
     fn signs(&mut self, width: usize, n: usize) -> Result<Bits> {
         let leaves = self.leaves(Wanted::Carry, width, n);
-        let groups = leaves.width().div_ceil(2);
-        top_carry(&leaves, groups, &mut |joins| self.and_all(joins))
+        let spans = leaves.width().div_ceil(2);
+        top_carry(&leaves, spans, &mut |joins| self.and_all(joins))
     }
 
     /// [`super::selection`].
@@ -299,8 +299,8 @@ impl Protocol for Rehearsed {
 
     fn in_range(&mut self, tallies: &[Tally]) -> Result<Bits> {
         let rows = tallies.len() + 1;
-        let groups = self.leaves(Wanted::Propagate, 64, SUMS * rows).width();
-        conjunction(zeros(SUMS * groups, rows), &mut |joins| self.and_all(joins))
+        let spans = self.leaves(Wanted::Propagate, 64, SUMS * rows).width();
+        conjunction(zeros(SUMS * spans, rows), &mut |joins| self.and_all(joins))
     }
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {

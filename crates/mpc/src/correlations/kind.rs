@@ -30,11 +30,11 @@ pub enum Kind {
         /// Bits that count, 1 to 64.
         width: usize,
     },
-    /// r; the monomials of its low bits, by groups, that a comparison evaluates linear forms in.
+    /// r; the monomials of its low bits, by spans, that a comparison evaluates linear forms in.
     RingWithMonomials {
         /// Which forms.
         wanted: Wanted,
-        /// Positions in groups.
+        /// Positions in spans.
         positions: usize,
     },
     /// r; r >> bits, and its highest bit times 2^(64−bits).

@@ -2,7 +2,7 @@
 //!
 //! Whoever consumes says only what it needs now. Batches grow with what was consumed so far, up to a
 //! limit, so that at most as much is made in vain as was used; products with a kept mask are expected to
-//! come again with the same shape. All of this follows from the sequence of demands alone, which is the
+//! come again with the same shape. All of this follows from the sequence of requests alone, which is the
 //! same at every party, and so is the sequence of jobs. Of a source that makes nothing ahead, nothing is asked but what
 //! is needed, up to a word of 64. Where it is known what a program will take, [`super::ahead`] says what is ordered when.
 

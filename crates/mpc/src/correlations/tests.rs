@@ -50,8 +50,8 @@ fn made(name: &str, parties: usize, jobs: &[Job]) -> Vec<Vec<Vec<Vec<u64>>>> {
             scope.spawn(|| Dealer::new(mesh).unwrap().serve().unwrap());
         }
         let party = |mesh: Mesh| {
-            let opening = settings.opening(&mesh).unwrap();
-            let mut source: Box<dyn Source> = opening.source(Patience::default()).unwrap();
+            let environment = settings.environment(&mesh).unwrap();
+            let mut source: Box<dyn Source> = environment.source(Patience::default()).unwrap();
             let columns = jobs.iter().map(|job| source.make(job).unwrap()).collect();
             mesh.close().unwrap();
             columns
@@ -174,8 +174,8 @@ fn transfers_make_nothing_for_guards() {
         for mesh in meshes {
             let settings = &settings;
             scope.spawn(move || {
-                let opening = settings.opening(&mesh).unwrap();
-                let mut source = opening.source(Patience::default()).unwrap();
+                let environment = settings.environment(&mesh).unwrap();
+                let mut source = environment.source(Patience::default()).unwrap();
                 assert!(!source.guards());
                 let error = source.make(&Job::Batch { kind, n: 64 }).unwrap_err();
                 assert!(error.to_string().contains("by a dealer alone"), "{error}");

@@ -92,12 +92,12 @@ pub fn of(operation: Operation) -> Cost {
         Operation::Sign { n, width } => of_sign(n, Compared::proved(as_size(width)), 64),
         Operation::EqualZero { n, width } => {
             let leaves = Leaves::new(Wanted::Propagate, as_size(width));
-            let groups = leaves.groups() as u64;
-            let levels = u64::from(groups.next_power_of_two().ilog2());
+            let spans = leaves.spans() as u64;
+            let levels = u64::from(spans.next_power_of_two().ilog2());
             of_leaves(&leaves, n)
                 + Cost {
                     rounds: levels,
-                    bits: 3 * (groups - 1) * n,
+                    bits: 3 * (spans - 1) * n,
                 }
         }
         Operation::BitMultiply { n } => Cost {
@@ -122,7 +122,7 @@ pub fn of(operation: Operation) -> Cost {
 /// A sign in words of `bits` bits, with its guard.
 fn of_sign(n: u64, compared: Compared, bits: usize) -> Cost {
     let leaves = Leaves::new(Wanted::Carry, compared.width() - 1);
-    let mut sign = of_leaves(&leaves, n) + of_levels(&top_carry_levels(leaves.groups()), n);
+    let mut sign = of_leaves(&leaves, n) + of_levels(&top_carry_levels(leaves.spans()), n);
     sign.bits += compared
         .reach(bits)
         .map_or(0, |reach| u64::from(reach - 1) * n);

@@ -4,7 +4,7 @@
 //! Role 1 sees x1 masked by x0 (k20 is not its key), role 2 sees masks only.
 //!
 //! **Opening** to all: each party sends its first component to the next, which lacks it; to one: the
-//! previous party sends it. One round, 64 bits for each receiver.
+//! previous party sends it. One round, 64 bits for each recipient.
 
 use super::{Pair, PairMut, Replicated, planes};
 use crate::blocks;

@@ -1,4 +1,4 @@
-//! Groups of positions where one summand is known to role 0 and the other to both of the others.
+//! Spans of positions where one summand is known to role 0 and the other to both of the others.
 //!
 //! **Computes** a binary sharing of the generate and propagate bits of [`crate::leaves`], for s known to
 //! role 0 and t known to roles 1 and 2: role 0 sends its monomials masked, and roles 1 and 2 evaluate a

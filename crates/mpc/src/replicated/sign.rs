@@ -2,7 +2,7 @@
 //!
 //! **Sign** of x with |x| < 2^(w−1): shares reduce modulo 2^w locally and exactly, so a comparison
 //! costs what the value needs. With s = x0 + x1 and t = x2 mod 2^w, the sign is
-//! s_{w−1} ⊕ t_{w−1} ⊕ carry into position w − 1. Groups of four positions give their generate and
+//! s_{w−1} ⊕ t_{w−1} ⊕ carry into position w − 1. Spans of four positions give their generate and
 //! propagate bits ([`crate::leaves`]); a carry *tree* joins neighbours, g = g_hi ⊕ p_hi g_lo and
 //! p = p_hi p_lo. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder. Without k low bits
 //! ([`crate::Compared::dropping`]) the same is done with s ≫ k, t ≫ k and w − k.
@@ -126,9 +126,9 @@ impl Replicated {
 
     /// The carry tree, over bits of leaves of which the top carry is wanted.
     pub(super) fn sign_of_leaves(&mut self, bits: &Bits) -> Result<Bits> {
-        // Generate bits of all groups, propagate bits of all but one.
-        let groups = bits.width().div_ceil(2);
-        top_carry(bits, groups, &mut |joins| self.join_planes(joins))
+        // Generate bits of all spans, propagate bits of all but one.
+        let spans = bits.width().div_ceil(2);
+        top_carry(bits, spans, &mut |joins| self.join_planes(joins))
     }
 
     pub(super) fn is_zero(&mut self, x: Pair, width: usize) -> Result<Bits> {

@@ -160,7 +160,7 @@ impl Reader {
         self.counter.count().used
     }
 
-    /// How many openings of the file used a run.
+    /// In how many sessions a run of the file was used.
     #[must_use]
     pub fn sessions(&self) -> u32 {
         self.counter.count().sessions

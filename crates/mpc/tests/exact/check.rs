@@ -35,8 +35,8 @@ pub type Program = fn(&mut World, &[Value]);
 pub struct Experiment {
     /// Bits of a word.
     pub word: u32,
-    /// Most positions of a group in comparisons.
-    pub group: u32,
+    /// Most positions of a span in comparisons.
+    pub span: u32,
     pub inputs: Inputs,
     /// Whether the coalition's random values are chosen, with its shares.
     pub chooses_coins: bool,
@@ -49,7 +49,7 @@ pub struct Experiment {
 impl Experiment {
     /// All sharings of operands of so many bits.
     pub fn new(
-        [word, group]: [u32; 2],
+        [word, span]: [u32; 2],
         components: &[Holders],
         operands: &[u32],
         protocol: Program,
@@ -63,7 +63,7 @@ impl Experiment {
         };
         Self {
             word,
-            group,
+            span,
             inputs,
             chooses_coins: false,
             corrected: 0,
@@ -198,7 +198,7 @@ impl Runs {
 impl Experiment {
     pub fn shape(&self) -> Shape {
         let mut tape = Recorded::default();
-        let mut world = World::new(self.word, self.group, &mut tape);
+        let mut world = World::new(self.word, self.span, &mut tape);
         world.corrected = Some(self.corrected);
         (self.protocol)(&mut world, &self.inputs.zeros());
         let sent = world.events.iter().filter(|event| event.sent.is_some());
@@ -244,7 +244,7 @@ impl Experiment {
         chosen: Option<Chosen>,
     ) -> u64 {
         let mut tape = Enumeration::new(run, mutation, chosen);
-        let mut world = World::new(self.word, self.group, &mut tape);
+        let mut world = World::new(self.word, self.span, &mut tape);
         world.corrected = Some(self.corrected);
         (self.protocol)(&mut world, inputs);
         let mut messages = world.events.iter().filter(|event| event.sent.is_some());
@@ -283,7 +283,7 @@ impl Experiment {
         let (mut run, mut bits) = (0, 0);
         while run >> bits == 0 {
             let mut tape = Enumeration::new(run, mutation, chosen);
-            let mut world = World::new(self.word, self.group, &mut tape);
+            let mut world = World::new(self.word, self.span, &mut tape);
             world.corrected = Some(self.corrected);
             (world.wrong, world.bare) = (wrong, self.bare(inputs, run, mutation, chosen));
             program(&mut world, inputs);

@@ -106,7 +106,7 @@ fn survivors(family: &Family) -> Vec<String> {
     survivors
 }
 
-/// Messages of which no bit could be sent without a mask. What is revealed has none towards its receiver.
+/// Messages of which no bit could be sent without a mask. What is revealed has none towards its recipient.
 fn maskless(family: &Family) -> Vec<String> {
     let mut maskless = Vec::new();
     for (name, experiment) in &family.experiments {
@@ -136,7 +136,7 @@ fn maskless(family: &Family) -> Vec<String> {
 
 const NONE: [&str; 0] = [];
 
-/// Where a group has one position, E2 is ρ itself: under q' = ρ role 1 would receive zero. In the AND of
+/// Where a span has one position, E2 is ρ itself: under q' = ρ role 1 would receive zero. In the AND of
 /// s with t, of which role 0 holds nothing, its summand is zero and needs no mask.
 const HARMLESS_IN_REPLICATED_SHARING: [&str; 12] = [
     "equal to zero: Reused { coin: 2, of: 0 }",
@@ -163,7 +163,7 @@ const MASKLESS_IN_REPLICATED_SHARING: [&str; 5] = [
     "truncation, revealed: message 4",
 ];
 
-/// Where a group has one position, party 1's share of its bit is that of the monomial: under itself as a mask it
+/// Where a span has one position, party 1's share of its bit is that of the monomial: under itself as a mask it
 /// is opened as zero.
 const HARMLESS_AMONG_TWO: [&str; 3] = [
     "equal to zero: Reused { coin: 5, of: 2 }",

@@ -32,10 +32,10 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
     let sum = |parts: &[(usize, usize)]| parts.iter().fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     let product = (2, 1);
     let mask = (1, 1);
-    // 6 groups; then beside the columns of a selection those of the guard.
+    // 6 spans; then beside the columns of a selection those of the guard.
     let sign_of_24 = sum(&[mask, one, two, one, one]);
     let guarded_selection = (2, 2 + 2);
-    // Of 15 bits, and among three of 16: 4 groups.
+    // Of 15 bits, and among three of 16: 4 spans.
     let sign_without_9 = sum(&[mask, one, two, one]);
     match operation {
         "share" | "share bits" => (0, 0),
@@ -47,11 +47,11 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         // The kept mask once, and thrice another one.
         "three products with a named operand" | "three lanes with a named operand" => (1 + 3, 3),
         "truncate" => truncation,
-        // 16 and 8 groups: each level of the tree has one join with one product, all but the last some
+        // 16 and 8 spans: each level of the tree has one join with one product, all but the last some
         // with two.
         "sign" => sum(&[mask, one, two, one, two, one, two, one]),
         "sign of 32 bits" => sum(&[mask, one, two, one, two, one]),
-        // 16 groups, joined in halves.
+        // 16 spans, joined in halves.
         "equal to zero" => sum(&[mask, one, one, one, one]),
         // 63 carries: six levels, the last with one product each.
         "to binary" => sum(&[mask, one, two, one, two, one, two, one, two, one, two, one]),
@@ -65,7 +65,7 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         "rectified affine map, guarded and without low bits" => {
             sum(&[product, truncation, sign_without_9, guarded_selection])
         }
-        // 48 words of 16 groups.
+        // 48 words of 16 spans.
         "look at guards" => sum(&[mask, one, one, one, one, one, one, one, one, one, one]),
         other => panic!("no count for {other}"),
     }
@@ -348,7 +348,7 @@ fn what_lies_beyond_the_last_element_is_not_opened() {
     );
 }
 
-/// The corrupt receiver of a result to one who is honest hears nothing.
+/// The corrupt recipient of a result to one who is honest hears nothing.
 #[test]
 fn who_is_no_receiver_hears_nothing() {
     let heard = Recorder::default();

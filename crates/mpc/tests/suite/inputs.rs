@@ -15,7 +15,7 @@ pub fn shares_and_reveals(protocol: &str) {
                 assert_eq!(
                     one.is_some(),
                     p.party() == n % parties,
-                    "only the receiver learns it"
+                    "only the recipient learns it"
                 );
                 assert!(one.is_none_or(|one| one == all));
                 Ok(all)

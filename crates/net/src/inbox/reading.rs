@@ -12,8 +12,8 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 /// For how long nobody may have waited before the link's own thread reads.
 const UNATTENDED: Duration = Duration::from_millis(1);
 
-/// From how many words on a message is left to the link's own thread: opening takes longer than waking it,
-/// and the messages of several peers are opened side by side.
+/// From how many words on a message is left to the link's own thread: decrypting takes longer than waking it,
+/// and the messages of several peers are decrypted side by side.
 const LONG: usize = 1 << 12;
 
 /// Where the frames of one peer come from.

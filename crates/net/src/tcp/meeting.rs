@@ -144,14 +144,14 @@ impl Setup {
         if !complete && since.elapsed() < OPINIONS {
             return None;
         }
-        let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut alike: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let own = (&self.party, &self.parameters);
         for (member, parameters) in known.started.iter().chain([own]) {
-            groups.entry(parameters).or_default().push(*member);
+            alike.entry(parameters).or_default().push(*member);
         }
-        let mut groups: Vec<(&str, Vec<usize>)> = groups.into_iter().collect();
-        groups.sort_by_key(|(_, members)| members.len());
-        let told = groups.into_iter().map(|(parameters, mut members)| {
+        let mut alike: Vec<(&str, Vec<usize>)> = alike.into_iter().collect();
+        alike.sort_by_key(|(_, members)| members.len());
+        let told = alike.into_iter().map(|(parameters, mut members)| {
             members.sort_unstable();
             let names: Vec<String> = members.iter().map(|member| self.called(*member)).collect();
             format!("{} with \"{parameters}\"", names.join(" and "))

@@ -16,12 +16,12 @@ use std::arch::x86_64::{
 };
 
 /// Blocks whose sums are formed together; their registers, and blocks of a register.
-const GROUP: usize = 16;
+const PLACES: usize = 16;
 const REGISTERS: usize = 4;
-const BLOCKS: usize = GROUP / REGISTERS;
+const BLOCKS: usize = PLACES / REGISTERS;
 
-/// Words of a group's sums.
-type Words = [u64; 2 * GROUP];
+/// Words of the sums at so many places.
+type Words = [u64; 2 * PLACES];
 
 type Registers = [__m512i; REGISTERS];
 
@@ -34,16 +34,16 @@ impl Vaes512 {
         [total, weighted]: [&mut [u64]; 2],
     ) {
         let sums = total
-            .chunks_mut(2 * GROUP)
-            .zip(weighted.chunks_mut(2 * GROUP));
-        for (places, (total, weighted)) in places.chunks(GROUP).zip(sums) {
+            .chunks_mut(2 * PLACES)
+            .zip(weighted.chunks_mut(2 * PLACES));
+        for (places, (total, weighted)) in places.chunks(PLACES).zip(sums) {
             let last = places[places.len() - 1];
-            let group = std::array::from_fn(|at| places.get(at).copied().unwrap_or(last));
+            let these = std::array::from_fn(|at| places.get(at).copied().unwrap_or(last));
             let sums = match lane {
-                8 => self.lanes::<8>(streams, &group),
-                16 => self.lanes::<16>(streams, &group),
-                32 => self.lanes::<32>(streams, &group),
-                _ => self.lanes::<64>(streams, &group),
+                8 => self.lanes::<8>(streams, &these),
+                16 => self.lanes::<16>(streams, &these),
+                32 => self.lanes::<32>(streams, &these),
+                _ => self.lanes::<64>(streams, &these),
             };
             total.copy_from_slice(&sums[0][..total.len()]);
             weighted.copy_from_slice(&sums[1][..weighted.len()]);
@@ -51,7 +51,11 @@ impl Vaes512 {
     }
 
     /// By the bits of the weights, so that few sums stay in registers.
-    fn lanes<const LANE: u32>(&self, streams: &Streams<'_>, places: &[Place; GROUP]) -> [Words; 2] {
+    fn lanes<const LANE: u32>(
+        &self,
+        streams: &Streams<'_>,
+        places: &[Place; PLACES],
+    ) -> [Words; 2] {
         // SAFETY: a value of this type exists only where the processor has the instructions.
         unsafe {
             match streams.keys.len() {
@@ -71,7 +75,7 @@ impl Vaes512 {
 unsafe fn sums<const LANE: u32, const BITS: usize>(
     aes: &Vaes512,
     streams: &Streams<'_>,
-    places: &[Place; GROUP],
+    places: &[Place; PLACES],
 ) -> [Words; 2] {
     let alike = places.iter().all(|place| place.key == places[0].key);
     let zero = [_mm512_setzero_si512(); REGISTERS];
@@ -164,7 +168,7 @@ unsafe fn load(block: &u128) -> __m128i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn words(registers: &Registers) -> Words {
-    let mut words = [0; 2 * GROUP];
+    let mut words = [0; 2 * PLACES];
     for (words, register) in words.chunks_exact_mut(2 * BLOCKS).zip(registers) {
         // SAFETY: the chunk has as many words as a register.
         unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), *register) };

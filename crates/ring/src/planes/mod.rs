@@ -19,7 +19,7 @@ pub use bytes::{pack_bytes, unpack_bytes};
 pub use wide::join_wide;
 
 /// Matrices transposed together: a cache line of each plane.
-const GROUP: usize = 8;
+const MATRICES: usize = 8;
 
 /// Elements of a parallel block.
 const BLOCK: usize = 1 << 14;
@@ -55,25 +55,25 @@ fn check(width: usize, n: usize, words: usize) {
     );
 }
 
-/// Columns of 64×64 matrices: word b of matrix row j is at `j * GROUP + b`.
-type Group = [u64; 64 * GROUP];
+/// Columns of 64×64 matrices: word b of matrix row j is at `j * MATRICES + b`.
+type Matrices = [u64; 64 * MATRICES];
 
 fn split_with(backend: Backend, values: &[u64], width: usize, out: &mut [u64]) {
     let (backend, stride) = (backend.checked(), words_of(values.len()));
     check(width, values.len(), out.len());
     let planes = SharedSlice::new(out);
     parallel::for_blocks(values.len(), BLOCK, |range| {
-        for start in range.clone().step_by(64 * GROUP) {
-            let values = &values[start..range.end.min(start + 64 * GROUP)];
+        for start in range.clone().step_by(64 * MATRICES) {
+            let values = &values[start..range.end.min(start + 64 * MATRICES)];
             let (first, words) = (start / 64, words_of(values.len()));
-            let mut group = [0; 64 * GROUP];
-            split_group(backend, values, &mut group);
+            let mut matrices = [0; 64 * MATRICES];
+            split_matrices(backend, values, &mut matrices);
             for plane in 0..width {
                 let at = plane * stride + first;
                 // SAFETY: words of this range of elements alone, and ranges are disjoint and begin
                 // at multiples of 64 elements.
                 let part = unsafe { planes.part(at..at + words) };
-                part.copy_from_slice(&group[plane * GROUP..][..words]);
+                part.copy_from_slice(&matrices[plane * MATRICES..][..words]);
             }
         }
     });
@@ -83,34 +83,34 @@ fn join_with(backend: Backend, planes: &[u64], width: usize, n: usize, out: &mut
     let (backend, stride) = (backend.checked(), words_of(n));
     check(width, n, planes.len());
     parallel::map_blocks::<u64, u64, 1, 0>(n, BLOCK, [out], [], |offset, [out], []| {
-        for (i, out) in out.chunks_mut(64 * GROUP).enumerate() {
-            let (first, words) = ((offset + i * 64 * GROUP) / 64, words_of(out.len()));
-            let mut group = [0; 64 * GROUP];
+        for (i, out) in out.chunks_mut(64 * MATRICES).enumerate() {
+            let (first, words) = ((offset + i * 64 * MATRICES) / 64, words_of(out.len()));
+            let mut matrices = [0; 64 * MATRICES];
             for plane in 0..width {
-                group[plane * GROUP..][..words]
+                matrices[plane * MATRICES..][..words]
                     .copy_from_slice(&planes[plane * stride + first..][..words]);
             }
-            join_group(backend, &mut group, out);
+            join_matrices(backend, &mut matrices, out);
         }
     });
 }
 
 /// Transposes up to 512 values; missing ones count as 0.
-fn split_group(backend: Backend, values: &[u64], group: &mut Group) {
+fn split_matrices(backend: Backend, values: &[u64], matrices: &mut Matrices) {
     for (column, values) in values.chunks(64).enumerate() {
         for (row, value) in values.iter().enumerate() {
-            group[row * GROUP + column] = *value;
+            matrices[row * MATRICES + column] = *value;
         }
     }
-    transpose::transpose(backend, group);
+    transpose::transpose(backend, matrices);
 }
 
-/// The inverse of [`split_group`].
-fn join_group(backend: Backend, group: &mut Group, values: &mut [u64]) {
-    transpose::transpose(backend, group);
+/// The inverse of [`split_matrices`].
+fn join_matrices(backend: Backend, matrices: &mut Matrices, values: &mut [u64]) {
+    transpose::transpose(backend, matrices);
     for (column, values) in values.chunks_mut(64).enumerate() {
         for (row, value) in values.iter_mut().enumerate() {
-            *value = group[row * GROUP + column];
+            *value = matrices[row * MATRICES + column];
         }
     }
 }

@@ -5,14 +5,14 @@
 //! same operation on whole rows. One body, compiled plainly and for AVX2: six steps of 32 exchanges of
 //! six operations, 2,304 for eight matrices with AVX2.
 
-use super::{GROUP, Group};
+use super::{MATRICES, Matrices};
 use crate::dispatch::Backend;
 
 /// Bit j of row i goes to bit i of row j, in each matrix.
-pub(super) fn transpose(backend: Backend, matrices: &mut Group) {
+pub(super) fn transpose(backend: Backend, matrices: &mut Matrices) {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    unsafe fn avx2(matrices: &mut Group) {
+    unsafe fn avx2(matrices: &mut Matrices) {
         body(matrices);
     }
     match backend {
@@ -25,7 +25,7 @@ pub(super) fn transpose(backend: Backend, matrices: &mut Group) {
 }
 
 #[inline(always)]
-fn body(matrices: &mut Group) {
+fn body(matrices: &mut Matrices) {
     exchange::<32>(matrices, 0x0000_0000_ffff_ffff);
     exchange::<16>(matrices, 0x0000_ffff_0000_ffff);
     exchange::<8>(matrices, 0x00ff_00ff_00ff_00ff);
@@ -37,9 +37,9 @@ fn body(matrices: &mut Group) {
 /// Exchanges the off-diagonal `SIZE`×`SIZE` blocks of all `2·SIZE`×`2·SIZE` blocks on the diagonal
 /// lattice; `low` marks the columns of the left ones.
 #[inline(always)]
-fn exchange<const SIZE: usize>(matrices: &mut Group, low: u64) {
-    for rows in matrices.chunks_exact_mut(2 * SIZE * GROUP) {
-        let (upper, lower) = rows.split_at_mut(SIZE * GROUP);
+fn exchange<const SIZE: usize>(matrices: &mut Matrices, low: u64) {
+    for rows in matrices.chunks_exact_mut(2 * SIZE * MATRICES) {
+        let (upper, lower) = rows.split_at_mut(SIZE * MATRICES);
         for (a, b) in upper.iter_mut().zip(lower) {
             let difference = (*a >> SIZE ^ *b) & low;
             *a ^= difference << SIZE;

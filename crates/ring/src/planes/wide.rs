@@ -1,6 +1,6 @@
 //! Values of 128 bits from their planes: two 64×64 transposes for every 64 values.
 
-use super::{GROUP, Group, transpose, words_of};
+use super::{MATRICES, Matrices, transpose, words_of};
 use crate::dispatch::{Backend, backend};
 
 /// Planes, and bits of a value.
@@ -23,22 +23,22 @@ pub(super) fn join_wide_with(backend: Backend, planes: &[u64], out: &mut [u128])
         out.len()
     );
     let (low, high) = planes.split_at(WIDTH / 2 * stride);
-    for (i, out) in out.chunks_mut(64 * GROUP).enumerate() {
+    for (i, out) in out.chunks_mut(64 * MATRICES).enumerate() {
         let [low, high] = [low, high].map(|planes| {
-            let (first, words) = (i * GROUP, words_of(out.len()));
-            let mut group: Group = [0; 64 * GROUP];
-            for (rows, plane) in group
-                .chunks_exact_mut(GROUP)
+            let (first, words) = (i * MATRICES, words_of(out.len()));
+            let mut matrices: Matrices = [0; 64 * MATRICES];
+            for (rows, plane) in matrices
+                .chunks_exact_mut(MATRICES)
                 .zip(planes.chunks_exact(stride))
             {
                 rows[..words].copy_from_slice(&plane[first..][..words]);
             }
-            transpose::transpose(backend, &mut group);
-            group
+            transpose::transpose(backend, &mut matrices);
+            matrices
         });
         for (column, values) in out.chunks_mut(64).enumerate() {
             for (row, value) in values.iter_mut().enumerate() {
-                let at = row * GROUP + column;
+                let at = row * MATRICES + column;
                 *value = u128::from(high[at]) << 64 | u128::from(low[at]);
             }
         }

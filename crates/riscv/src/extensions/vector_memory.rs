@@ -2,13 +2,13 @@
 
 use crate::encoding::Encoding;
 use crate::encoding::opcode::{LOAD_FLOAT, STORE_FLOAT};
-use crate::formats::{Format, Part};
+use crate::formats::{Format, Operand};
 use crate::operation::Operation;
 use crate::operation::vectors::{Places, VectorMemory};
 
-const UNIT: &[Part] = &[Part::Destination, Part::Address];
-const STRIDED: &[Part] = &[Part::Destination, Part::Address, Part::Stride];
-const INDEXED: &[Part] = &[Part::Destination, Part::Address, Part::First];
+const UNIT: &[Operand] = &[Operand::Destination, Operand::Address];
+const STRIDED: &[Operand] = &[Operand::Destination, Operand::Address, Operand::Stride];
+const INDEXED: &[Operand] = &[Operand::Destination, Operand::Address, Operand::First];
 
 /// The three bits that say how long an element is.
 const fn length(bytes: u8) -> u32 {
@@ -21,7 +21,7 @@ const fn length(bytes: u8) -> u32 {
 }
 
 const fn entry(name: &'static str, store: bool, bytes: u8, places: Places) -> Encoding {
-    let (mask, bits, parts) = match places {
+    let (mask, bits, operands) = match places {
         Places::Fields(fields) => (0xfdf0_707f, (fields as u32 - 1) << 29, UNIT),
         Places::Strided => (0xfc00_707f, 2 << 26, STRIDED),
         Places::Indexed => (0xfc00_707f, 1 << 26, INDEXED),
@@ -36,7 +36,7 @@ const fn entry(name: &'static str, store: bool, bytes: u8, places: Places) -> En
         name,
         mask,
         bits: bits | length(bytes) << 12 | opcode,
-        format: Format::Vector(parts),
+        format: Format::Vector(operands),
         operation: Operation::VectorMemory(VectorMemory {
             store,
             bytes,

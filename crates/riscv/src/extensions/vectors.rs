@@ -3,7 +3,7 @@
 
 use crate::encoding::Encoding;
 use crate::encoding::opcode::VECTOR;
-use crate::formats::{Format, Part};
+use crate::formats::{Format, Operand};
 use crate::operation::Operation;
 use crate::operation::vectors::{
     Configure, Lane, MaskBase, MaskFunction, Relation, Shape, Source, Vector, VectorFunction,
@@ -22,15 +22,24 @@ pub(super) mod third {
     pub const MORE_INTEGER: u32 = 6;
 }
 
-pub(super) const VV: &[Part] = &[Part::Destination, Part::First, Part::Second];
-const VX: &[Part] = &[Part::Destination, Part::First, Part::IntegerSource];
-pub(super) const VF: &[Part] = &[Part::Destination, Part::First, Part::FloatSource];
-const VI: &[Part] = &[Part::Destination, Part::First, Part::Constant(Signed)];
-const VU: &[Part] = &[Part::Destination, Part::First, Part::Constant(Unsigned)];
-pub(super) const SWAPPED_VV: &[Part] = &[Part::Destination, Part::Second, Part::First];
-const SWAPPED_VX: &[Part] = &[Part::Destination, Part::IntegerSource, Part::First];
-pub(super) const SWAPPED_VF: &[Part] = &[Part::Destination, Part::FloatSource, Part::First];
-pub(super) const ONE: &[Part] = &[Part::Destination, Part::First];
+pub(super) const VV: &[Operand] = &[Operand::Destination, Operand::First, Operand::Second];
+const VX: &[Operand] = &[Operand::Destination, Operand::First, Operand::IntegerSource];
+pub(super) const VF: &[Operand] = &[Operand::Destination, Operand::First, Operand::FloatSource];
+const VI: &[Operand] = &[
+    Operand::Destination,
+    Operand::First,
+    Operand::Constant(Signed),
+];
+const VU: &[Operand] = &[
+    Operand::Destination,
+    Operand::First,
+    Operand::Constant(Unsigned),
+];
+pub(super) const SWAPPED_VV: &[Operand] = &[Operand::Destination, Operand::Second, Operand::First];
+const SWAPPED_VX: &[Operand] = &[Operand::Destination, Operand::IntegerSource, Operand::First];
+pub(super) const SWAPPED_VF: &[Operand] =
+    &[Operand::Destination, Operand::FloatSource, Operand::First];
+pub(super) const ONE: &[Operand] = &[Operand::Destination, Operand::First];
 
 /// With a mask or without.
 const EITHER: u32 = 0xfc00_707f;
@@ -47,13 +56,13 @@ pub(super) const fn entry(
     name: &'static str,
     fixed: (u32, u32),
     vector: (VectorFunction, Source),
-    parts: &'static [Part],
+    operands: &'static [Operand],
 ) -> Encoding {
     Encoding {
         name,
         mask: fixed.0,
         bits: fixed.1 | VECTOR,
-        format: Format::Vector(parts),
+        format: Format::Vector(operands),
         operation: Operation::Vector(Vector {
             function: vector.0,
             source: vector.1,
@@ -163,14 +172,24 @@ const fn registers(name: &'static str, count: u8) -> Encoding {
     entry(name, fixed, (function, Source::None), ONE)
 }
 
-const fn merge(name: &'static str, third: u32, source: Source, parts: &'static [Part]) -> Encoding {
+const fn merge(
+    name: &'static str,
+    third: u32,
+    source: Source,
+    operands: &'static [Operand],
+) -> Encoding {
     let fixed = (FIXED, 0x17 << 26 | third << 12);
-    entry(name, fixed, (VectorFunction::Merge, source), parts)
+    entry(name, fixed, (VectorFunction::Merge, source), operands)
 }
 
-const fn splat(name: &'static str, third: u32, source: Source, parts: &'static [Part]) -> Encoding {
+const fn splat(
+    name: &'static str,
+    third: u32,
+    source: Source,
+    operands: &'static [Operand],
+) -> Encoding {
     let fixed = (WITHOUT_FIRST, 0x17 << 26 | 1 << 25 | third << 12);
-    entry(name, fixed, (VectorFunction::Splat, source), parts)
+    entry(name, fixed, (VectorFunction::Splat, source), operands)
 }
 
 /// To or from the first element, or of a mask.
@@ -178,9 +197,9 @@ const fn first(
     name: &'static str,
     fixed: (u32, u32),
     vector: (VectorFunction, Source),
-    parts: &'static [Part],
+    operands: &'static [Operand],
 ) -> Encoding {
-    entry(name, fixed, vector, parts)
+    entry(name, fixed, vector, operands)
 }
 
 const fn configure(
@@ -285,17 +304,22 @@ pub const ENCODINGS: &[&[Encoding]] = &[
             "vmerge.vvm",
             third::VECTOR,
             Source::Vector,
-            &[Part::Destination, Part::First, Part::Second, Part::Mask],
+            &[
+                Operand::Destination,
+                Operand::First,
+                Operand::Second,
+                Operand::Mask,
+            ],
         ),
         merge(
             "vmerge.vxm",
             third::INTEGER,
             Source::Integer,
             &[
-                Part::Destination,
-                Part::First,
-                Part::IntegerSource,
-                Part::Mask,
+                Operand::Destination,
+                Operand::First,
+                Operand::IntegerSource,
+                Operand::Mask,
             ],
         ),
         merge(
@@ -303,10 +327,10 @@ pub const ENCODINGS: &[&[Encoding]] = &[
             third::CONSTANT,
             Source::Constant(Signed),
             &[
-                Part::Destination,
-                Part::First,
-                Part::Constant(Signed),
-                Part::Mask,
+                Operand::Destination,
+                Operand::First,
+                Operand::Constant(Signed),
+                Operand::Mask,
             ],
         ),
         merge(
@@ -314,35 +338,35 @@ pub const ENCODINGS: &[&[Encoding]] = &[
             third::FLOAT,
             Source::Float,
             &[
-                Part::Destination,
-                Part::First,
-                Part::FloatSource,
-                Part::Mask,
+                Operand::Destination,
+                Operand::First,
+                Operand::FloatSource,
+                Operand::Mask,
             ],
         ),
         splat(
             "vmv.v.v",
             third::VECTOR,
             Source::Vector,
-            &[Part::Destination, Part::Second],
+            &[Operand::Destination, Operand::Second],
         ),
         splat(
             "vmv.v.x",
             third::INTEGER,
             Source::Integer,
-            &[Part::Destination, Part::IntegerSource],
+            &[Operand::Destination, Operand::IntegerSource],
         ),
         splat(
             "vmv.v.i",
             third::CONSTANT,
             Source::Constant(Signed),
-            &[Part::Destination, Part::Constant(Signed)],
+            &[Operand::Destination, Operand::Constant(Signed)],
         ),
         splat(
             "vfmv.v.f",
             third::FLOAT,
             Source::Float,
-            &[Part::Destination, Part::FloatSource],
+            &[Operand::Destination, Operand::FloatSource],
         ),
         registers("vmv1r.v", 1),
         registers("vmv2r.v", 2),
@@ -463,43 +487,43 @@ pub const ENCODINGS: &[&[Encoding]] = &[
             "vmv.x.s",
             (WITHOUT_SECOND_FIXED, 0x4200_2000),
             (VectorFunction::First, Source::Integer),
-            &[Part::Integer, Part::First],
+            &[Operand::Integer, Operand::First],
         ),
         first(
             "vmv.s.x",
             (WITHOUT_FIRST, 0x4200_6000),
             (VectorFunction::SetFirst, Source::Integer),
-            &[Part::Destination, Part::IntegerSource],
+            &[Operand::Destination, Operand::IntegerSource],
         ),
         first(
             "vfmv.f.s",
             (WITHOUT_SECOND_FIXED, 0x4200_1000),
             (VectorFunction::First, Source::Float),
-            &[Part::Float, Part::First],
+            &[Operand::Float, Operand::First],
         ),
         first(
             "vfmv.s.f",
             (WITHOUT_FIRST, 0x4200_5000),
             (VectorFunction::SetFirst, Source::Float),
-            &[Part::Destination, Part::FloatSource],
+            &[Operand::Destination, Operand::FloatSource],
         ),
         first(
             "vcpop.m",
             (WITHOUT_SECOND, 0x4008_2000),
             (VectorFunction::Population, Source::None),
-            &[Part::Integer, Part::First],
+            &[Operand::Integer, Operand::First],
         ),
         first(
             "vfirst.m",
             (WITHOUT_SECOND, 0x4008_a000),
             (VectorFunction::FindFirst, Source::None),
-            &[Part::Integer, Part::First],
+            &[Operand::Integer, Operand::First],
         ),
         first(
             "vid.v",
             (0xfdff_f07f, 0x5008_a000),
             (VectorFunction::Index, Source::None),
-            &[Part::Destination],
+            &[Operand::Destination],
         ),
         extend("vzext.vf8", 2, 8, Unsigned),
         extend("vsext.vf8", 3, 8, Signed),

@@ -109,7 +109,7 @@ pub fn summands(protocol: &mut dyn Protocol, words: &[Word]) -> Result<Vec<Vec<u
     Ok(columns(protocol, &rows))
 }
 
-/// Opens words; their values where this party is among the receivers. Of floats these are the bits of those that
+/// Opens words; their values where this party is among the recipients. Of floats these are the bits of those that
 /// are nearest.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use super::node::{Components, Form, Node, Word};
 use super::operations::{Batch, Publics, operands};
 use super::steps::{Joint, Kind, Local, Step, Work};
 use super::steps::{local, product_of, same, step, sum_of_products};
-use super::sums::{self, Part, Sum, Terms};
+use super::sums::{self, Sum, Summand, Terms};
 use super::trees::{self, Join};
 use mpc::{Lane, Protocol, Result};
 use std::collections::{BTreeMap, HashMap};
@@ -270,34 +270,34 @@ impl Tasks<'_> {
 
     /// A sum, of what is there and of products, and of sums that are rounded.
     fn add_sum(&mut self, target: Wanted, sum: Sum) {
-        let mut parts = self.parts(sum.whole);
+        let mut summands = self.summands(sum.whole);
         for (bits, terms) in sum.cut {
-            let parts_of_cut = self.parts(terms);
-            let whole = self.total(parts_of_cut);
+            let summands_of_cut = self.summands(terms);
+            let whole = self.total(summands_of_cut);
             let step = Step {
                 work: Work::Joint(Joint::Truncate(bits)),
                 needs: vec![(whole, Form::Arithmetic)],
             };
-            parts.push((false, self.planned(step)));
+            summands.push((false, self.planned(step)));
         }
-        let total = self.total(parts);
+        let total = self.total(summands);
         self.add(target, same(total, Form::Arithmetic));
     }
 
     /// The terms, of which all products are one.
-    fn parts(&mut self, terms: Terms) -> Vec<Part> {
-        let mut parts = terms.others;
+    fn summands(&mut self, terms: Terms) -> Vec<Summand> {
+        let mut summands = terms.others;
         for (negative, products) in [false, true].into_iter().zip(terms.products) {
             if !products.is_empty() {
-                parts.push((negative, self.planned(sum_of_products(products))));
+                summands.push((negative, self.planned(sum_of_products(products))));
             }
         }
-        parts
+        summands
     }
 
-    fn total(&mut self, parts: Vec<Part>) -> Word {
+    fn total(&mut self, summands: Vec<Summand>) -> Word {
         let mut sum = Word::Public(0);
-        for (at, (negative, word)) in parts.into_iter().enumerate() {
+        for (at, (negative, word)) in summands.into_iter().enumerate() {
             sum = match negative {
                 false if at == 0 => word,
                 false => self.planned(local(Local::Add, [sum, word])),

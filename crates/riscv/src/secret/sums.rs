@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// What is added, or taken away where that is said.
-pub type Part = (bool, Word);
+pub type Summand = (bool, Word);
 
 /// Terms of a sum.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub struct Terms {
     /// Products that are added, and those that are taken away.
     pub products: [Vec<[Word; 2]>; 2],
     /// All else.
-    pub others: Vec<Part>,
+    pub others: Vec<Summand>,
 }
 
 /// A sum, and sums inside of it of which so many low bits are dropped.
@@ -43,7 +43,7 @@ impl Sum {
 
 /// A word that is to be looked at.
 struct Open {
-    part: Part,
+    summand: Summand,
     /// Without how many bits it counts.
     cut: Option<u32>,
 }
@@ -62,13 +62,14 @@ pub fn sum(root: &Rc<Node>) -> Option<Sum> {
     let mut left = inside(&(false, Word::Secret(root.clone())), None)?;
     while let Some(open) = left.pop() {
         // What is looked at, and the word that holds it.
-        let is_inside = matches!(&open.part.1, Word::Secret(node) if Rc::strong_count(node) == 2);
-        if let Some(more) = is_inside.then(|| inside(&open.part, open.cut)).flatten() {
+        let is_inside =
+            matches!(&open.summand.1, Word::Secret(node) if Rc::strong_count(node) == 2);
+        if let Some(more) = is_inside.then(|| inside(&open.summand, open.cut)).flatten() {
             left.extend(more);
             continue;
         }
         terms += 1;
-        let (negative, word) = open.part;
+        let (negative, word) = open.summand;
         let at = match open.cut {
             Some(bits) => sum.cut.entry(bits).or_default(),
             None => &mut sum.whole,
@@ -90,9 +91,9 @@ pub fn sum(root: &Rc<Node>) -> Option<Sum> {
 }
 
 /// What a sum is made of, or what is rounded.
-fn inside((negative, word): &Part, cut: Option<u32>) -> Option<Vec<Open>> {
+fn inside((negative, word): &Summand, cut: Option<u32>) -> Option<Vec<Open>> {
     let open = |negative, word: &Word, cut| Open {
-        part: (negative, word.clone()),
+        summand: (negative, word.clone()),
         cut,
     };
     let Word::Secret(node) = word else {

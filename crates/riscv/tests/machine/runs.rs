@@ -228,7 +228,7 @@ fn shares_go_in_and_come_out() {
                     outputs: &[Output {
                         name: "sums".to_owned(),
                         bytes: 4,
-                        fate: Fate::Kept,
+                        fate: Fate::Shared,
                     }],
                     options: OPTIONS,
                 },

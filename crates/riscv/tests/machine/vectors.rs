@@ -4,7 +4,7 @@ use mpc::Recipient;
 use riscv::decode::{decode, encode};
 use riscv::encoding::Encoding;
 use riscv::extensions::encodings;
-use riscv::formats::{Format, Operands, Part};
+use riscv::formats::{Format, Operand, Operands};
 use riscv::operation::vectors::{Source, VectorFunction};
 use riscv::program::Segment;
 use riscv::real::Real;
@@ -114,11 +114,13 @@ fn results<W: Words>(
     let (length, bytes) = (128 / bits as i32, u64::from(bits / 8));
     let kind = (bits / 8).ilog2() as i32 * 8;
     let load = format!("vle{bits}.v");
-    let scalar = matches!(encoding.format, Format::Vector(parts) if parts.contains(&Part::Integer));
-    let constant = matches!(encoding.format, Format::Vector(parts) if !parts.contains(&Part::Second) && !parts.contains(&Part::IntegerSource));
+    let scalar =
+        matches!(encoding.format, Format::Vector(operands) if operands.contains(&Operand::Integer));
+    let constant = matches!(encoding.format, Format::Vector(operands) if !operands.contains(&Operand::Second) && !operands.contains(&Operand::IntegerSource));
     let rs1 = if constant {
         3
-    } else if matches!(encoding.format, Format::Vector(parts) if parts.contains(&Part::Second)) {
+    } else if matches!(encoding.format, Format::Vector(operands) if operands.contains(&Operand::Second))
+    {
         16
     } else {
         15

@@ -61,7 +61,7 @@ impl Transfer {
         Ok(bits)
     }
 
-    /// The monomials of each group of positions.
+    /// The monomials of each span of positions.
     pub(super) fn monomials(
         &mut self,
         leaves: &Leaves,
@@ -69,31 +69,31 @@ impl Transfer {
         n: usize,
     ) -> Result<Vec<u64>> {
         let stride = words_of(n);
-        let groups = leaves.ranges();
-        let mut regions: Vec<Vec<Vec<u64>>> = groups
+        let spans = leaves.ranges();
+        let mut regions: Vec<Vec<Vec<u64>>> = spans
             .iter()
-            .map(|group| vec![planes[group.start * stride..][..stride].to_vec()])
+            .map(|span| vec![planes[span.start * stride..][..stride].to_vec()])
             .collect();
-        let longest = groups.iter().map(|group| group.len()).max().unwrap_or(0);
+        let longest = spans.iter().map(|span| span.len()).max().unwrap_or(0);
         let members = |highest| {
-            let longer = move |group: &Range<usize>| group.len() > highest;
-            let numbered = groups.iter().enumerate();
-            numbered.filter(move |(_, group)| longer(group))
+            let longer = move |span: &Range<usize>| span.len() > highest;
+            let numbered = spans.iter().enumerate();
+            numbered.filter(move |(_, span)| longer(span))
         };
         let lefts = (1..longest).map(|highest| {
-            let of_group = |(_, group): (usize, &Range<usize>)| {
-                planes[(group.start + highest) * stride..][..stride].to_vec()
+            let of_span = |(_, span): (usize, &Range<usize>)| {
+                planes[(span.start + highest) * stride..][..stride].to_vec()
             };
-            members(highest).flat_map(of_group).collect()
+            members(highest).flat_map(of_span).collect()
         });
         let begun = self.begin_ands(lefts.collect())?;
         for (highest, begun) in (1..).zip(begun) {
-            // Position `highest` of each group times all monomials of the positions below it.
+            // Position `highest` of each span times all monomials of the positions below it.
             let rights: Vec<Vec<u64>> = (0..(1 << highest) - 1)
                 .map(|set: usize| {
-                    let of_group =
+                    let of_span =
                         |(at, _): (usize, &Range<usize>)| regions[at][set].iter().copied();
-                    members(highest).flat_map(of_group).collect()
+                    members(highest).flat_map(of_span).collect()
                 })
                 .collect();
             let rights: Vec<&[u64]> = rights.iter().map(Vec::as_slice).collect();

@@ -364,8 +364,8 @@ fn bits<const N: usize>() -> Vec<(&'static str, Experiment)> {
 
 /// Of fewer bits than the word has.
 fn narrow<const N: usize>() -> Vec<(&'static str, Experiment)> {
-    let of_3_bits = |group, protocol, ideal| {
-        let all = experiment::<N>([3, group], &[3], protocol, ideal);
+    let of_3_bits = |span, protocol, ideal| {
+        let all = experiment::<N>([3, span], &[3], protocol, ideal);
         if N == 2 { all } else { all.choosing(2) }
     };
     vec![

@@ -261,7 +261,7 @@ fn open_low<const N: usize>(w: &mut World, x: Shared<N>, r: Shared<N>) -> Value 
     open(w, &mut [subtract(low(x, width), r)])[0]
 }
 
-/// `comparison.rs`: opens x − r, and evaluates the groups' bits of r + (c − less).
+/// `comparison.rs`: opens x − r, and evaluates the spans' bits of r + (c − less).
 fn leaves<const N: usize>(
     w: &mut World,
     shape: &Leaves,
@@ -296,7 +296,7 @@ pub fn sign_without<const N: usize>(
     dropped: u32,
 ) -> Shared<N> {
     let (x, width) = (x.map(|share| share >> dropped), width - dropped);
-    let shape = Leaves::new(Wanted::Carry, width - 1, w.group);
+    let shape = Leaves::new(Wanted::Carry, width - 1, w.span);
     let bits = leaves(w, &shape, x, 0);
     let (generates, propagates) = shape.halves(&bits);
     top_carry(generates, propagates, &mut |joins| join(w, joins))
@@ -304,7 +304,7 @@ pub fn sign_without<const N: usize>(
 
 /// `comparison.rs`, Zero.
 pub fn equal_zero<const N: usize>(w: &mut World, x: Shared<N>, width: u32) -> Shared<N> {
-    let shape = Leaves::new(Wanted::Propagate, width, w.group);
+    let shape = Leaves::new(Wanted::Propagate, width, w.span);
     let bits = leaves(w, &shape, x, 1);
     conjunction(bits, &mut |joins| join(w, joins))
 }

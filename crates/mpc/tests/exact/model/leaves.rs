@@ -1,5 +1,5 @@
-//! Groups of positions of a comparison, from their definition (`leaves.rs` of the crate): the carry out of
-//! a group of s + t, and whether all s_i ⊕ t_i are one, as polynomials in the bits of s.
+//! Spans of positions of a comparison, from their definition (`leaves.rs` of the crate): the carry out of
+//! a span of s + t, and whether all s_i ⊕ t_i are one, as polynomials in the bits of s.
 //!
 //! The coefficient of a monomial S is the XOR of the polynomial's values over all subsets of S (Möbius).
 //! The crate finds the linear forms by a recurrence instead.
@@ -7,10 +7,10 @@
 use super::{Shared, Value, add};
 use std::ops::Range;
 
-/// What is wanted of the groups.
+/// What is wanted of the spans.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Generate bits of all, propagate bits of all but the lowest; the position above the groups is XORed
+    /// Generate bits of all, propagate bits of all but the lowest; the position above the spans is XORed
     /// into the highest generate bit.
     Carry,
     /// Propagate bits of all.
@@ -20,41 +20,41 @@ pub enum Wanted {
 /// Which positions stand together.
 pub struct Leaves {
     pub wanted: Wanted,
-    pub groups: Vec<Range<u32>>,
+    pub spans: Vec<Range<u32>>,
 }
 
 impl Leaves {
-    /// Groups of at most `most` positions; the lowest takes the remainder.
+    /// Spans of at most `most` positions; the lowest takes the remainder.
     pub fn new(wanted: Wanted, positions: u32, most: u32) -> Self {
         let remainder = (positions % most > 0).then_some(0..positions % most);
         let whole = (positions % most..positions).step_by(most as usize);
-        let groups = remainder
+        let spans = remainder
             .into_iter()
             .chain(whole.map(|start| start..start + most));
         Self {
             wanted,
-            groups: groups.collect(),
+            spans: spans.collect(),
         }
     }
 
     fn top(&self) -> Option<u32> {
-        let end = self.groups.last().map_or(0, |group| group.end);
+        let end = self.spans.last().map_or(0, |span| span.end);
         (self.wanted == Wanted::Carry).then_some(end)
     }
 
     /// Bits of s and t that matter.
     pub fn width(&self) -> u32 {
-        self.groups.last().map_or(0, |group| group.end) + u32::from(self.top().is_some())
+        self.spans.last().map_or(0, |span| span.end) + u32::from(self.top().is_some())
     }
 
-    /// The monomials of the bits of s: of each group, then the position above.
+    /// The monomials of the bits of s: of each span, then the position above.
     pub fn monomials(&self, s: Value) -> Vec<Value> {
         let mut all = Vec::new();
-        for group in &self.groups {
-            for set in 1..1_u64 << group.len() {
-                let bits = group
+        for span in &self.spans {
+            for set in 1..1_u64 << span.len() {
+                let bits = span
                     .clone()
-                    .filter(|at| set >> (at - group.start) & 1 == 1)
+                    .filter(|at| set >> (at - span.start) & 1 == 1)
                     .map(|at| s.bit(at));
                 all.extend(bits.reduce(|product, bit| product * bit));
             }
@@ -68,11 +68,11 @@ impl Leaves {
     pub fn evaluate(&self, monomials: &[Value], t: Value, first: bool) -> Vec<Value> {
         let (mut generates, mut propagates) = (Vec::new(), Vec::new());
         let mut rest = monomials;
-        for (at, group) in self.groups.iter().enumerate() {
-            let (mine, after) = rest.split_at((1 << group.len()) - 1);
+        for (at, span) in self.spans.iter().enumerate() {
+            let (mine, after) = rest.split_at((1 << span.len()) - 1);
             rest = after;
-            let known = t >> group.start;
-            let all = (1_u64 << group.len()) - 1;
+            let known = t >> span.start;
+            let all = (1_u64 << span.len()) - 1;
             let bits = known.bits() & all;
             let form = |holds: &dyn Fn(u64) -> bool| {
                 let constant = u64::from(first && holds(0));
@@ -92,7 +92,7 @@ impl Leaves {
             }
         }
         if let Some(top) = self.top() {
-            let highest = generates.last_mut().expect("at least one group");
+            let highest = generates.last_mut().expect("at least one span");
             let known = Value::new(u64::from(first), 1, t.known()) * t.bit(top);
             *highest = *highest + rest[0] + known;
         }
@@ -102,7 +102,7 @@ impl Leaves {
 
     /// The generate bits and the propagate bits, for [`super::tree::top_carry`].
     pub fn halves<const N: usize>(&self, bits: &[Shared<N>]) -> (Vec<Shared<N>>, Vec<Shared<N>>) {
-        let (generates, propagates) = bits.split_at(self.groups.len());
+        let (generates, propagates) = bits.split_at(self.spans.len());
         (generates.to_vec(), propagates.to_vec())
     }
 }

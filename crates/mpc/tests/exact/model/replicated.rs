@@ -201,7 +201,7 @@ pub fn sign(w: &mut World, x: Shared<3>, width: u32) -> Bit {
 /// The same without low bits.
 pub fn sign_without(w: &mut World, x: Shared<3>, width: u32, dropped: u32) -> Bit {
     let width = width - dropped;
-    let shape = Leaves::new(Wanted::Carry, width - 1, w.group);
+    let shape = Leaves::new(Wanted::Carry, width - 1, w.span);
     let [s, t] = [x[0] + x[1], x[2]].map(|summand| (summand >> dropped).low(width));
     let bits = leaves(w, &shape, s, t);
     let (generates, propagates) = shape.halves(&bits);
@@ -254,7 +254,7 @@ pub fn begun_product(
     let truncated = truncate_split(w, s, t, f);
     let (u, v) = (s >> (f + dropped), t >> (f + dropped));
     let width = width - dropped;
-    let shape = Leaves::new(Wanted::Carry, width - 1, w.group);
+    let shape = Leaves::new(Wanted::Carry, width - 1, w.span);
     let bits = leaves_by(w, of_leaves, &shape, u.low(width), v.low(width));
     let guard = guard(w, of_guard, [u, v], width, reach);
     let (generates, propagates) = shape.halves(&bits);
@@ -281,7 +281,7 @@ pub fn rectified_product(
 /// `sign.rs`, Zero.
 pub fn equal_zero(w: &mut World, x: Shared<3>, width: u32) -> Bit {
     let x = low(x, width);
-    let shape = Leaves::new(Wanted::Propagate, width, w.group);
+    let shape = Leaves::new(Wanted::Propagate, width, w.span);
     let bits = leaves(w, &shape, x[0] + x[1], x[2] - Value::public(1, width));
     conjunction(bits, &mut |joins| join(w, joins))
 }

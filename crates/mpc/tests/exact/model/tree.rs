@@ -11,8 +11,8 @@ pub struct Join<const N: usize> {
 /// Multiplies all joins in one round; the products in order.
 pub type Multiply<'m, const N: usize> = &'m mut dyn FnMut(&[Join<N>]) -> Vec<Shared<N>>;
 
-/// The carry out of all groups, from the lowest up: g = g_hi ⊕ p_hi g_lo and p = p_hi p_lo for two
-/// neighbours, level by level. The lowest group has no propagate bit.
+/// The carry out of all spans, from the lowest up: g = g_hi ⊕ p_hi g_lo and p = p_hi p_lo for two
+/// neighbours, level by level. The lowest span has no propagate bit.
 pub fn top_carry<const N: usize>(
     mut generates: Vec<Shared<N>>,
     mut propagates: Vec<Shared<N>>,
@@ -20,7 +20,7 @@ pub fn top_carry<const N: usize>(
 ) -> Shared<N> {
     while generates.len() > 1 {
         let pairs = generates.len() / 2;
-        // Group i has its propagate bit at i − 1.
+        // Span i has its propagate bit at i − 1.
         let joins: Vec<Join<N>> = (0..pairs)
             .map(|pair| {
                 let mut rights = vec![generates[2 * pair]];

@@ -110,8 +110,8 @@ pub struct World<'t> {
     tape: &'t mut dyn Tape,
     /// Bits of a word.
     pub word: u32,
-    /// Most positions of a group in comparisons.
-    pub group: u32,
+    /// Most positions of a span in comparisons.
+    pub span: u32,
     pub wrong: Option<Wrong>,
     /// The party that a dealer corrects, where the tape does not say it.
     pub corrected: Option<usize>,
@@ -124,11 +124,11 @@ pub struct World<'t> {
 }
 
 impl<'t> World<'t> {
-    pub fn new(word: u32, group: u32, tape: &'t mut dyn Tape) -> Self {
+    pub fn new(word: u32, span: u32, tape: &'t mut dyn Tape) -> Self {
         Self {
             tape,
             word,
-            group,
+            span,
             wrong: None,
             corrected: None,
             bare: None,

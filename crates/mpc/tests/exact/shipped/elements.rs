@@ -61,8 +61,8 @@ impl<const N: usize> Elements<N> {
     }
 }
 
-/// One element's part of a frame.
-type Part = Vec<Value>;
+/// What one element has of a frame.
+type Payload = Vec<Value>;
 
 /// Runs the model on every element, and puts its messages together as they travel.
 pub fn modelled<const N: usize>(
@@ -83,7 +83,7 @@ pub fn modelled<const N: usize>(
     let mut dealt = HashMap::new();
     for run in 0..runs {
         let of_run = n / runs;
-        let mut parts: BTreeMap<[usize; 3], Vec<Part>> = BTreeMap::new();
+        let mut parts: BTreeMap<[usize; 3], Vec<Payload>> = BTreeMap::new();
         for at_run in 0..of_run {
             let at = run * of_run + at_run;
             let mut tape = Element {
@@ -127,7 +127,7 @@ pub fn modelled<const N: usize>(
 }
 
 /// A frame of all elements: words one after another, fewer bits packed; planes of bits without gaps.
-fn travelling(elements: &[Part]) -> Vec<u64> {
+fn travelling(elements: &[Payload]) -> Vec<u64> {
     let mut frame = Vec::new();
     let mut bits = Vec::new();
     for at in 0..elements[0].len() {
