@@ -54,6 +54,23 @@ def test_products_by_public_numbers(on_shares: OnShares) -> None:
         assert ((found.double() - plain).abs() <= 1.001 * UNIT + plain.abs() * 2.0**-22).all(), factor
 
 
+def test_numbers_divided_by_secrets(on_shares: OnShares) -> None:
+    """As right as quotients of tensors, however far from one the number is."""
+    divisors = double([300.0, -70_000.0, 3.0, 3.5e7, 0.125])
+    numbers = [1000.0, -1e6, 7, True, 7_406_592.0, 0.0]
+
+    def program() -> list[Any]:
+        x = tacit.share(divisors, owner=0)
+        y = tacit.share(divisors.abs().long() + 1, owner=1)
+        return [(number / x).reveal() for number in numbers] + [(number / y).reveal() for number in numbers]
+
+    found = on_shares(program)
+    wanted = [number / each for each in (divisors, divisors.abs().long() + 1) for number in numbers]
+    for mine, plain in zip(found, wanted, strict=True):
+        assert mine.dtype == plain.dtype
+        assert torch.allclose(mine.double(), plain.double(), rtol=2.0**-13, atol=2 * UNIT), (mine, plain)
+
+
 def test_what_was_wrong_beyond_two_to_the_24(on_shares: OnShares) -> None:
     salaries = double([50_000.0, 61_000.0, 72_500.0, 99_999.0, 100_000.0])
     linear = nn.Linear(6, 3, dtype=torch.float64)

@@ -2,9 +2,12 @@
 
 import re
 import socket
+import ssl
+import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +231,62 @@ def test_the_doctor_where_another_certificate_is_in_use(tmp_path: Path) -> None:
     assert not well
     assert detail == "it presents a certificate that is not the one configured here for party 1"
     assert remedy == "put party 1's current certificate into this party's configuration"
+
+
+@contextmanager
+def greeting(
+    folder: Path, address: str, version: bytes = b"2", ahead: int = 0, says: str = ""
+) -> Iterator[None]:
+    """Party 1 as it greets whoever looks whether it is there: its version, by how many seconds its clock is
+    ahead, and its settings."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "party-1.pem", folder / "party-1.key")
+
+    def answer(stream: socket.socket) -> None:
+        # Whoever has found out what it wanted goes away.
+        with suppress(OSError), context.wrap_socket(stream, server_side=True) as talk:
+            clock = int(time.time()) + ahead
+            head = b"tci" + version + bytes([1, 1, 1, 0]) + struct.pack("<QQH", clock, 0, len(says))
+            talk.sendall(head + says.encode())
+            talk.recv(1024)
+
+    with answering(address, answer):
+        yield
+
+
+def test_the_doctor_where_the_other_has_another_release(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    address = addresses(config)[1]
+    with greeting(tmp_path, address, version=b"1"):
+        found = examined(config, wait=0.5)["party 1"]
+    assert found == (
+        False,
+        "it runs another release of tacit",
+        "install the same release in every party",
+    )
+    # One that greets alike says its own number.
+    with greeting(tmp_path, address, says="protocol additive, source ot, tacit 9.9.9"):
+        well, detail, remedy = examined(config, wait=0.5)["party 1"]
+    assert not well
+    assert detail.startswith('is there with "protocol additive, source ot, tacit 9.9.9", this party with "')
+    assert detail.endswith(f'tacit {tacit.__version__}"')
+    assert remedy == "start all parties with the same settings and release"
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"), [(3600, "is 3600 s ahead of"), (-86_400, "is 86400 s behind"), (30, ""), (-30, "")]
+)
+def test_the_doctor_where_a_clock_is_off(tmp_path: Path, ahead: int, said: str) -> None:
+    config = example(tmp_path)
+    with greeting(tmp_path, addresses(config)[1], ahead=ahead):
+        well, detail, remedy = examined(config, wait=0.5)["clock of party 1"]
+    if said:
+        # A second may begin between the two clocks.
+        seconds = re.sub(r"\d+", lambda digits: str(round(int(digits[0]), -1)), detail)
+        assert (well, seconds) == (False, f"{said} this machine's")
+        assert remedy == "set both clocks, for example by NTP"
+    else:
+        assert (well, detail) == (True, "agrees with this machine's")
 
 
 def test_the_doctor_where_keys_and_certificates_are_wrong(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ INSIDE = {
         ["answers"],
     ],
     "net": [
-        ["agreement", "bytes", "error", "interruption", "meter", "parameters", "spare"],
+        ["agreement", "bytes", "error", "history", "interruption", "meter", "parameters", "spare"],
         ["certificates", "frame", "process", "roster"],
         ["inbox"],
         ["config", "mesh"],

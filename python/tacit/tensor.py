@@ -231,6 +231,15 @@ class SecretTensor(_Tensor):
         memo[id(self)] = copy
         return copy
 
+    def __rtruediv__(self, other: Any) -> Any:
+        """A number divided by this: a quotient, where it is beyond ±1. PyTorch multiplies its reciprocal
+        instead, and so also what that is off."""
+        if isinstance(other, int | float) and abs(other) > 1:
+            other = torch.scalar_tensor(other, dtype=torch.result_type(self, other))
+        if isinstance(other, torch.Tensor):
+            return torch.div(other, self)
+        return torch.Tensor.__rtruediv__(self, other)  # type: ignore[attr-defined]
+
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise MisuseError(
             "a secret tensor lives in its session and is not pickled; reveal() it, or keep the plain one"

@@ -196,7 +196,7 @@ fn a_receiver_that_differs_in_the_last_reveal_ends_the_session() {
                 });
                 let told: Vec<String> = results
                     .into_iter()
-                    .map(|result| result.expect_err("the receivers differ").to_string())
+                    .map(|result| result.expect_err("the recipients differ").to_string())
                     .collect();
                 assert!(
                     told.iter().any(|told| told.contains("reveal of 12")),
@@ -349,6 +349,26 @@ fn a_public_value_that_differs_ends_the_session_before_anything_is_opened() {
         }
         // What each party draws by itself.
         assert_differ(&noted(name, |party| vec![party as u8; 8], |_, _| Ok(())));
+    }
+}
+
+/// Whose values those are that no other party has, all are told: before an opening, and on the way to it.
+#[test]
+fn of_three_the_one_whose_public_values_are_others_is_named() {
+    for name in ["replicated", "additive_3_dealer", "plain"] {
+        if testkit::usual_parties(name) < 3 {
+            continue;
+        }
+        for (odd, count) in [(0, 0), (1, 0), (2, 0), (0, 20), (1, 20), (2, 20)] {
+            let value = |party| vec![u8::from(party == odd); 100];
+            for result in noted(name, value, |p, x| operations(p, x, count)) {
+                let told = result.expect_err("public values differ").to_string();
+                let found = format!("those of party {odd} no other party has");
+                let reported = told.starts_with(&format!("party {odd} failed in step"))
+                    && told.contains("no other party has its public values");
+                assert!(told.contains(&found) || reported, "{name}, {count}: {told}");
+            }
+        }
     }
 }
 

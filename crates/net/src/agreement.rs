@@ -21,11 +21,11 @@ pub trait Agreement: Send {
     /// What rides on the next frame to that party, at most [`LONGEST_RIDER`] bytes.
     fn ride(&mut self, to: usize) -> Vec<u8>;
 
-    /// What rode on that party's frame, hostile until checked.
-    ///
-    /// # Errors
-    /// The parties disagree, or it is nothing that belongs here.
-    fn arrived(&mut self, from: usize, rider: &[u8]) -> Result<(), Disagreement>;
+    /// What rode on that party's frame, hostile until checked; whether it belongs to a comparison under way.
+    fn arrived(&mut self, from: usize, rider: &[u8]) -> bool;
+
+    /// That this party disagrees with another one, as far as that is known.
+    fn disagreement(&self) -> Option<Disagreement>;
 
     /// The first step with a public value of which that party does not yet know that it has the same.
     fn uncompared(&self, with: usize) -> Option<&str>;
@@ -37,14 +37,15 @@ pub trait Agreement: Send {
     fn awaits(&self, from: usize, turn: usize) -> bool;
 }
 
-/// Why two parties do not agree.
+/// That two parties took different values for public.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Disagreement {
-    /// They took different values for public, at the earliest in this step.
-    Values {
-        /// Its name.
-        step: String,
-    },
-    /// What came belongs to no comparison that is under way.
-    Rider,
+pub struct Disagreement {
+    /// The other one.
+    pub party: usize,
+    /// The first step in which they may have.
+    pub step: String,
+    /// Which of three or more has values that no other one has, if that is known.
+    pub odd: Option<usize>,
+    /// Whether all that this party will know of it is known: it has compared with all others.
+    pub is_complete: bool,
 }

@@ -4,9 +4,10 @@ mod divergence;
 mod ending;
 mod turns;
 
-use crate::agreement::{Agreement, Disagreement, TURNS};
+use crate::agreement::{Agreement, TURNS};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Kind, MOST_WORDS};
+use crate::history::History;
 use crate::inbox::{Arrival, End};
 use crate::mesh::{FINISHED, Mesh, Shared, step_name};
 use crate::meter::Meter;
@@ -65,11 +66,13 @@ pub struct Channel {
     parameters: Parameters,
     /// The same when the current step began: what its messages carry.
     begun: Parameters,
-    /// The same of the last steps, each at its number modulo their count.
-    history: [u64; 64],
+    /// The same of the last steps.
+    history: Arc<History>,
     /// Whose messages of the current step came: a bit for each.
     agreed: u64,
     agreement: Option<Box<dyn Agreement>>,
+    /// The step in which a peer was found to take other values for public.
+    disagreed: Option<u64>,
     /// Lamport clock: the longest chain of messages that this party's state depends on.
     depth: u32,
     meter: Meter,
@@ -102,6 +105,8 @@ impl Mesh {
 impl Channel {
     pub(crate) fn new(shared: Arc<Shared>, id: u16) -> Self {
         let meter = Meter::new(shared.members());
+        let history = Arc::new(History::default());
+        shared.remember(id, &history);
         Self {
             shared,
             id,
@@ -111,9 +116,10 @@ impl Channel {
             turns: false,
             parameters: Parameters::default(),
             begun: Parameters::default(),
-            history: [0; 64],
+            history,
             agreed: 0,
             agreement: None,
+            disagreed: None,
             depth: 0,
             meter,
             tap: None,
@@ -140,7 +146,7 @@ impl Channel {
         self.begin_with(name, &[]);
     }
 
-    /// The same for a step with parameters, such as a width or a receiver, which must be equal in all parties.
+    /// The same for a step with parameters, such as a width or a recipient, which must be equal in all parties.
     pub fn begin_with(&mut self, name: &str, parameters: &[u64]) {
         self.start(name, parameters, false);
     }
@@ -186,7 +192,7 @@ impl Channel {
                 }
             }
         }
-        Ok(())
+        self.agree(true)
     }
 
     fn comparing(&self, question: impl Fn(&dyn Agreement) -> bool) -> bool {
@@ -216,8 +222,7 @@ impl Channel {
     /// What messages carry from here on.
     fn set_begun(&mut self) {
         self.begun = self.parameters;
-        let place = self.sequence as usize % self.history.len();
-        self.history[place] = self.begun.value();
+        self.history.begin(self.sequence, self.begun.value());
     }
 
     /// A step's name with the label in front.
@@ -441,23 +446,14 @@ impl Channel {
             return Ok(());
         }
         let agreement = self.agreement.as_mut();
-        let compared = agreement.map_or(Err(Disagreement::Rider), |agreement| {
-            agreement.arrived(from, rider)
-        });
-        match compared {
-            Ok(()) => {
-                self.tell_uncompared();
-                Ok(())
-            }
-            Err(Disagreement::Values { step }) => {
-                let party = self.shared.inbox.roster.name(from);
-                Err(self.shared.fail(Error::Differ { party, step }))
-            }
-            Err(Disagreement::Rider) => Err(self.accuse(
+        if !agreement.is_some_and(|agreement| agreement.arrived(from, rider)) {
+            return Err(self.accuse(
                 from,
                 "it sent what belongs to no comparison of public values; run the same release of tacit in every party",
-            )),
+            ));
         }
+        self.tell_uncompared();
+        self.agree(false)
     }
 
     /// Waits in quarters of the timeout; after each, the peers are told who is waited for, so that the
@@ -476,7 +472,7 @@ impl Channel {
                 Arrival::Ended(End::Died(reason)) => {
                     return Err(self.shared.died(from, &self.step, reason));
                 }
-                Arrival::Nothing => self.answer(),
+                Arrival::Nothing => self.shared.answer(),
             }
             if let Some(patience) = &self.patience {
                 if patience.is_over() {
@@ -504,13 +500,22 @@ impl Channel {
                      or it computes for longer than that; look at its own output, or raise the timeout"
                 ),
             ),
-            Err(party) => (
-                party,
-                format!(
-                    "it waits for another party, and that one for it, for {seconds} s: the programs differ; \
-                     run the same program in every party"
+            Err(party) => match self.odd_of_all() {
+                Some(odd) => (
+                    odd,
+                    format!(
+                        "its program is not that of the others, and parties wait for each other for {seconds} s; \
+                         run the same program in every party"
+                    ),
                 ),
-            ),
+                None => (
+                    party,
+                    format!(
+                        "it waits for another party, and that one for it, for {seconds} s: the programs differ; \
+                         run the same program in every party"
+                    ),
+                ),
+            },
         };
         Err(self
             .shared

@@ -10,6 +10,13 @@ pub(crate) const SAME_VALUES: &str = "run the same program with the same public 
      share what one party has or draws (tacit.share, tacit.share_module), or draw it in all parties alike \
      (with tacit.public_random():)";
 
+/// Whose public values no other party has.
+fn alone(odd: Option<usize>) -> String {
+    odd.map_or_else(String::new, |party| {
+        format!(", and those of {} no other party has", called(party))
+    })
+}
+
 /// What a member of the mesh is called.
 #[must_use]
 pub fn called(party: usize) -> String {
@@ -140,14 +147,17 @@ pub enum Error {
     },
     /// Two parties took different values for public.
     #[error(
-        "the public values of this party and of {} differ, at the earliest in step \"{step}\": {SAME_VALUES}",
-        called(*.party)
+        "the public values of this party and of {} differ, at the earliest in step \"{step}\"{}: {SAME_VALUES}",
+        called(*.party),
+        alone(*.odd)
     )]
     Differ {
         /// The party whose values are others.
         party: usize,
         /// The first step whose public values were not compared before.
         step: String,
+        /// Whose values no other party has, if that is known.
+        odd: Option<usize>,
     },
     /// A server does not take what this client asks or hands in.
     #[error("server {server} refused: {reason}")]

@@ -156,12 +156,13 @@ impl Inbox {
         self.lock().peers[from].standing
     }
 
-    /// The step of a channel at which a peer wants to know this party's running hash; each is told once.
-    pub(crate) fn asked(&self, channel: u16) -> Option<u64> {
+    /// A step at which a peer wants to know this party's running hash; each is told once.
+    pub(crate) fn asked(&self) -> Option<Standing> {
         let mut state = self.lock();
-        state.peers.iter_mut().find_map(|peer| {
-            let standing = peer.standing.filter(|asked| asked.channel == channel)?;
-            std::mem::take(&mut peer.unanswered).then_some(standing.sequence)
+        let mut peers = state.peers.iter_mut();
+        peers.find_map(|peer| {
+            peer.standing
+                .filter(|_| std::mem::take(&mut peer.unanswered))
         })
     }
 

@@ -23,6 +23,7 @@ pub mod config;
 pub mod door;
 mod error;
 pub mod frame;
+mod history;
 mod inbox;
 pub mod interruption;
 pub mod memory;

@@ -3,10 +3,11 @@
 use crate::bytes;
 use crate::error::{DEALER, Error, Result, SAME_VALUES, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
+use crate::history::History;
 use crate::inbox::{Arrival, End, Inbox, Standing};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -53,6 +54,10 @@ pub(crate) struct Shared {
     pub(crate) opened: Mutex<HashSet<u16>>,
     /// The step of the first public value that was not compared with party 0 yet: for a channel that compares none.
     uncompared: Mutex<Option<String>>,
+    /// What the running hashes of all channels were.
+    histories: Mutex<HashMap<u16, Arc<History>>>,
+    /// What this party said last of its own.
+    stood: Mutex<Option<Standing>>,
     closed: AtomicBool,
 }
 
@@ -70,6 +75,8 @@ impl Mesh {
             links,
             opened: Mutex::default(),
             uncompared: Mutex::default(),
+            histories: Mutex::default(),
+            stood: Mutex::default(),
             closed: AtomicBool::new(false),
         };
         Self {
@@ -258,12 +265,15 @@ impl Shared {
                     );
                     (difference.odd.unwrap_or(*party), step.clone(), reason)
                 }
-                Error::Differ { party, step } => {
-                    let reason = format!(
-                        "its public values and those of {} differ: {SAME_VALUES}",
-                        called(self.roster().name(self.party))
-                    );
-                    (*party, step.clone(), reason)
+                Error::Differ { party, step, odd } => {
+                    let reason = match odd {
+                        Some(_) => format!("no other party has its public values: {SAME_VALUES}"),
+                        None => format!(
+                            "its public values and those of {} differ: {SAME_VALUES}",
+                            called(self.roster().name(self.party))
+                        ),
+                    };
+                    (odd.unwrap_or(*party), step.clone(), reason)
                 }
                 other => (self.party, "end".to_owned(), other.cause()),
             };
@@ -281,8 +291,40 @@ impl Shared {
         }
     }
 
-    /// Tells all peers what this party's running hash is at a step.
+    /// Has what a channel's running hash was known to whoever is asked for it.
+    pub(crate) fn remember(&self, channel: u16, history: &Arc<History>) {
+        let mut histories = self
+            .histories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        histories.insert(channel, Arc::clone(history));
+    }
+
+    /// Says what this party's running hashes are, where a peer wants to know one.
+    pub(crate) fn answer(&self) {
+        while let Some(asked) = self.inbox.asked() {
+            let histories = self
+                .histories
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let history = histories.get(&asked.channel).map(Arc::clone);
+            drop(histories);
+            if let Some(parameters) = history.and_then(|history| history.at(asked.sequence)) {
+                self.tell_standing(Standing {
+                    parameters,
+                    ..asked
+                });
+            }
+        }
+    }
+
+    /// Tells all peers what this party's running hash is at a step, unless they have just heard that.
     pub(crate) fn tell_standing(&self, standing: Standing) {
+        let mut stood = self.stood.lock().unwrap_or_else(PoisonError::into_inner);
+        if stood.replace(standing) == Some(standing) {
+            return;
+        }
+        drop(stood);
         let Standing {
             channel,
             sequence,

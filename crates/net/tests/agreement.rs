@@ -17,6 +17,8 @@ struct Count {
     /// By party: whether it was sent, and whether it came.
     sent: Vec<bool>,
     came: Vec<bool>,
+    /// By party: whether it was another number.
+    differs: Vec<bool>,
     length: usize,
 }
 
@@ -27,6 +29,7 @@ impl Count {
             noted: 0,
             sent: vec![false; channel.parties()],
             came: vec![false; channel.parties()],
+            differs: vec![false; channel.parties()],
             length,
         })
     }
@@ -46,14 +49,22 @@ impl Agreement for Count {
         vec![self.noted; self.length]
     }
 
-    fn arrived(&mut self, from: usize, rider: &[u8]) -> std::result::Result<(), Disagreement> {
+    fn arrived(&mut self, from: usize, rider: &[u8]) -> bool {
         self.came[from] = true;
-        if rider.len() != self.length {
-            return Err(Disagreement::Rider);
-        }
-        let step = "conv1: mul".to_owned();
-        let equal = rider.iter().all(|byte| *byte == self.noted);
-        equal.then_some(()).ok_or(Disagreement::Values { step })
+        self.differs[from] = rider.iter().any(|byte| *byte != self.noted);
+        rider.len() == self.length
+    }
+
+    fn disagreement(&self) -> Option<Disagreement> {
+        let mut differing = (0..self.came.len()).filter(|party| self.differs[*party]);
+        let party = differing.next()?;
+        let mut others = (0..self.came.len()).filter(|other| *other != self.party);
+        Some(Disagreement {
+            party,
+            step: "conv1: mul".to_owned(),
+            odd: Some(differing.next().map_or(party, |_| self.party)),
+            is_complete: others.all(|other| self.came[other]),
+        })
     }
 
     fn uncompared(&self, with: usize) -> Option<&str> {
@@ -144,6 +155,40 @@ fn public_values_that_differ_are_no_desync() {
                 message.contains("conv1: mul") && message.contains("public_random"),
                 "{message}"
             );
+        }
+    }
+}
+
+/// Whether all has been compared before a value is opened, or while a program goes on.
+#[test]
+fn the_party_whose_public_values_no_other_has_is_named_to_all() {
+    for kind in KINDS {
+        for (odd, opens) in [(0, true), (1, true), (2, true), (1, false)] {
+            let results = parties(kind, 3, LONG, |mesh, party| {
+                let mut channel = mesh.channel(0);
+                let mut agreement = Count::boxed(&channel, 8);
+                agreement.noted = u8::from(party == odd);
+                channel.set_agreement(agreement);
+                if opens {
+                    return channel.begin_opening("reveal", &[]);
+                }
+                for peer in [1, 2] {
+                    channel.begin("multiply");
+                    channel.send((party + peer) % 3, vec![1])?;
+                    channel.receive((party + 3 - peer) % 3, 1)?;
+                }
+                Ok(())
+            });
+            for message in results
+                .iter()
+                .map(|found| text(found.as_ref().unwrap_err()))
+            {
+                let found = format!("those of party {odd} no other party has");
+                let told = format!("party {odd} failed in step \"conv1: mul\": ");
+                let rest = "no other party has its public values";
+                let is_told = message.starts_with(&told) && message.contains(rest);
+                assert!(message.contains(&found) || is_told, "{message}");
+            }
         }
     }
 }

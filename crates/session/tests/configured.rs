@@ -1,99 +1,51 @@
 //! Parties in Rust from a `parties.toml`, over TCP: they meet, compute, record, make files and use them.
 
+mod folder;
+
+use folder::Folder;
 use mpc::correlations::Demand;
 use mpc::{Protocol, Result};
 use session::configured::{self, Choices, Making};
 use session::{Session, Transport};
 use std::fs;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use testkit::{Shared, edge_words, free_address};
+use testkit::{Shared, edge_words};
 
-/// A folder with the configuration of a session; removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(head: &str, parties: usize, dealer: bool) -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tacit-session-{}-{number}", std::process::id());
-        let folder = Self(std::env::temp_dir().join(name));
-        fs::create_dir_all(&folder.0).unwrap();
-        let members = parties + usize::from(dealer);
-        let mut text = format!("{head}\ntimeout = 60\n");
-        for member in 0..members {
-            let made = net::certificates::generate(member, 1).unwrap();
-            for (ending, pem) in [("pem", made.certificate_pem), ("key", made.key_pem)] {
-                private(&folder.0.join(format!("{member}.{ending}")), &pem);
-            }
-            let table = if member == parties {
-                "[dealer]"
-            } else {
-                "[[party]]"
-            };
-            let address = free_address();
-            text += &format!("{table}\naddress = \"{address}\"\ncertificate = \"{member}.pem\"\n");
-            if member < parties {
-                text += &format!("correlations = \"{member}.correlations\"\n");
-            }
+/// What each party's work with its number returns; a dealer deals where there is one.
+fn all<T: Send>(
+    folder: &Folder,
+    parties: usize,
+    work: impl Fn(usize) -> Result<T> + Sync,
+) -> Vec<T> {
+    let (config, work) = (folder.config(), &work);
+    let dealer = fs::read_to_string(&config)
+        .unwrap()
+        .contains("source = \"dealer\"");
+    std::thread::scope(|scope| {
+        let dealing = dealer.then(|| scope.spawn(|| configured::serve(&config, None)));
+        let threads: Vec<_> = (0..parties)
+            .map(|party| scope.spawn(move || work(party)))
+            .collect();
+        let results = threads.into_iter().map(|thread| {
+            let result = thread.join().expect("a party panicked");
+            result.unwrap_or_else(|error| panic!("a party failed: {error}"))
+        });
+        let results = results.collect();
+        if let Some(dealing) = dealing {
+            let dealt = dealing.join().expect("the dealer panicked");
+            dealt.unwrap_or_else(|error| panic!("the dealer failed: {error}"));
         }
-        fs::write(folder.config(), text).unwrap();
-        folder
-    }
-
-    fn config(&self) -> PathBuf {
-        self.0.join("parties.toml")
-    }
-
-    /// What each party's work with its number returns; a dealer deals where there is one.
-    fn all<T: Send>(&self, parties: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Vec<T> {
-        let (config, work) = (self.config(), &work);
-        let dealer = fs::read_to_string(&config)
-            .unwrap()
-            .contains("source = \"dealer\"");
-        std::thread::scope(|scope| {
-            let dealing = dealer.then(|| scope.spawn(|| configured::serve(&config, None)));
-            let threads: Vec<_> = (0..parties)
-                .map(|party| scope.spawn(move || work(party)))
-                .collect();
-            let results = threads.into_iter().map(|thread| {
-                let result = thread.join().expect("a party panicked");
-                result.unwrap_or_else(|error| panic!("a party failed: {error}"))
-            });
-            let results = results.collect();
-            if let Some(dealing) = dealing {
-                let dealt = dealing.join().expect("the dealer panicked");
-                dealt.unwrap_or_else(|error| panic!("the dealer failed: {error}"));
-            }
-            results
-        })
-    }
-
-    fn sessions(&self, parties: usize, choices: &Choices) -> Vec<Option<Demand>> {
-        let connect = |party| configured::connect(&self.config(), party, choices);
-        self.all(parties, |party| {
-            let session = connect(party)?;
-            assert_eq!((session.party(), session.parties()), (party, parties));
-            assert_eq!(session.transport(), Transport::Tls);
-            computes(session)
-        })
-    }
+        results
+    })
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed is left to the system.
-        drop(fs::remove_dir_all(&self.0));
-    }
-}
-
-/// Writes what its owner alone may read.
-fn private(path: &std::path::Path, text: &str) {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut options = fs::OpenOptions::new();
-    let file = options.write(true).create_new(true).mode(0o600).open(path);
-    file.unwrap().write_all(text.as_bytes()).unwrap();
+fn sessions(folder: &Folder, parties: usize, choices: &Choices) -> Vec<Option<Demand>> {
+    let connect = |party| configured::connect(&folder.config(), party, choices);
+    all(folder, parties, |party| {
+        let session = connect(party)?;
+        assert_eq!((session.party(), session.parties()), (party, parties));
+        assert_eq!(session.transport(), Transport::Tls);
+        computes(session)
+    })
 }
 
 /// Signs of edge values; what was asked of the source, where it is recorded.
@@ -119,7 +71,7 @@ fn check_signs(protocol: &mut dyn Protocol) -> Result<()> {
 #[test]
 fn three_parties() {
     let folder = Folder::new("protocol = \"replicated\"", 3, false);
-    let demands = folder.sessions(3, &Choices::default());
+    let demands = sessions(&folder, 3, &Choices::default());
     assert!(demands.iter().all(Option::is_none));
 }
 
@@ -131,12 +83,12 @@ fn two_parties_record_make_and_use_a_file() {
         record: true,
         ..Choices::default()
     };
-    let demands = folder.sessions(2, &record);
+    let demands = sessions(&folder, 2, &record);
     let texts: Vec<_> = demands.iter().flatten().map(Demand::to_text).collect();
     assert_eq!(texts.len(), 2);
     assert_eq!(texts[0], texts[1]);
 
-    folder.all(2, |party| {
+    all(&folder, 2, |party| {
         let work = Making {
             demand: Demand::parse(&texts[party])?,
             runs: 1,
@@ -148,7 +100,7 @@ fn two_parties_record_make_and_use_a_file() {
     let text = fs::read_to_string(folder.config()).unwrap();
     let text = text.replace("source = \"dealer\"", "source = \"file\"");
     fs::write(folder.config(), text).unwrap();
-    folder.sessions(2, &Choices::default());
+    sessions(&folder, 2, &Choices::default());
 }
 
 #[test]

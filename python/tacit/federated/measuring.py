@@ -33,6 +33,9 @@ TIMEOUT = 300.0
 #: Clients that are at work at the same time; others wait for their turn.
 AT_ONCE = 64
 
+#: Numbers of the processes besides servers: clients, and links that take longer.
+CLIENTS, LINKS = SERVERS, SERVERS + 1
+
 #: Of a table ``[round]``, by name.
 Rules = Mapping[str, Any]
 
@@ -79,12 +82,12 @@ def measured(case: Federation, threads: int | None = None) -> Measured:
     """Three servers, one process of clients, and one of links where these take longer."""
     threads = threads or max(1, (os.cpu_count() or 1) // SERVERS)
     with tempfile.TemporaryDirectory() as folder:
-        places = _written(Path(folder), case)
-        # This session is theirs only to be started together, and to end together.
+        # This session is theirs only to be started together, to tell each other where they listen, and to end
+        # together.
         *servers, clients, _ = tacit.launch(
             _party,
             case,
-            places,
+            Path(folder),
             threads,
             parties=SERVERS + 2,
             protocol=CONSUMING,
@@ -100,56 +103,60 @@ def measured(case: Federation, threads: int | None = None) -> Measured:
     )
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where a federation's files lie, and who listens where."""
-
-    config: Path
-    #: Where servers listen, for each other and for clients.
-    listening: list[str]
-    #: Where they are reached.
-    reached: list[str]
-
-
-def _written(folder: Path, case: Federation) -> Places:
-    """The files of a federation on this machine, at ports that are free."""
-    count = case.everybody
-    _core.write_certificates([f"server-{number}" for number in range(SERVERS)], str(folder))
-    _core.write_certificates([f"client-{number}" for number in range(count)], str(folder))
-    ports = [_core.Listener("127.0.0.1:0") for _ in range(4 * SERVERS)]
-    listening = [port.address for port in ports[: 2 * SERVERS]]
-    reached = [port.address for port in ports[2 * SERVERS :]] if case.delay else listening
-    addresses = list(zip(reached[:SERVERS], reached[SERVERS:], strict=True))
-    settings = Settings(**case.rules)
-    path = folder / "federation.toml"
-    path.write_text(text_of("measured", addresses, count, settings, seconds=TIMEOUT, timeout=TIMEOUT))
-    return Places(path, listening, reached)
-
-
-def _party(case: Federation, places: Places, threads: int) -> dict[str, Any]:
-    number = tacit.session().party
+def _party(case: Federation, folder: Path, threads: int) -> dict[str, Any]:
+    number, core = tacit.session().party, tacit.session().core
+    config = folder / "federation.toml"
+    # Whoever listens asks the system for a port and has it from then on: one that was only found free may be
+    # given to a connection before its program comes to listen.
+    own = [_core.Listener("127.0.0.1:0") for _ in range(2)] if number < SERVERS else []
+    pairs = [_told(server, [listener.address for listener in own]) for server in range(SERVERS)]
+    listening = [address for pair in pairs for address in pair]
+    # As long as these live, links take longer.
+    delays: list[Delay] = []
+    if case.delay and number == LINKS:
+        delays = [Delay("127.0.0.1:0", target, case.delay) for target in listening]
+    reached = _told(LINKS, [delay.address for delay in delays]) if case.delay else listening
+    if number == LINKS:
+        _write(config, case, list(zip(reached[::2], reached[1::2], strict=True)))
+    core.broadcast(LINKS, b"written" if number == LINKS else None)
     found: dict[str, Any] = {}
     if number < SERVERS:
-        found = _server(case, places, number, threads)
-    elif number == SERVERS:
+        found = _server(case, config, number, threads, (own[0], own[1]))
+    elif number == CLIENTS:
         torch.set_num_threads(os.cpu_count() or 1)
-        found = _clients(case, places.config)
-    elif case.delay:
-        for address, target in zip(places.reached, places.listening, strict=True):
-            Delay(address, target, case.delay)
+        found = _clients(case, config)
     # Links are there until all is over.
-    tacit.session().core.broadcast(SERVERS, b"over" if number == SERVERS else None)
+    core.broadcast(CLIENTS, b"over" if number == CLIENTS else None)
     return found
 
 
-def _server(case: Federation, places: Places, number: int, threads: int) -> dict[str, Any]:
+def _told(by: int, addresses: list[str]) -> list[str]:
+    """Where that process listens, as it tells all."""
+    session = tacit.session()
+    own = " ".join(addresses).encode() if session.party == by else None
+    return session.core.broadcast(by, own).decode().split()
+
+
+def _write(config: Path, case: Federation, addresses: list[tuple[str, str]]) -> None:
+    """The files of a federation on this machine."""
+    names = [f"server-{number}" for number in range(SERVERS)]
+    names += [f"client-{number}" for number in range(case.everybody)]
+    _core.write_certificates(names, str(config.parent))
+    settings = Settings(**case.rules)
+    text = text_of("measured", addresses, case.everybody, settings, seconds=TIMEOUT, timeout=TIMEOUT)
+    config.write_text(text)
+
+
+def _server(
+    case: Federation,
+    config: Path,
+    number: int,
+    threads: int,
+    listeners: tuple[_core.Listener, _core.Listener],
+) -> dict[str, Any]:
     """All rounds; CPU seconds and bytes to other servers are of a round, from its beginning."""
     model = torch.zeros(case.parameters)
-    listeners = (
-        _core.Listener(places.listening[number]),
-        _core.Listener(places.listening[SERVERS + number]),
-    )
-    with Server.open(places.config, number, threads, listeners) as server:
+    with Server.open(config, number, threads, listeners) as server:
         server.round(model)
         meter = tacit.session().meter
         before, started = meter.total, time.process_time()

@@ -20,6 +20,10 @@
 //! step are received within it. So at the begin of a step both ends of a link know the same of what was sent and
 //! received, and decide alike.
 //!
+//! **Who finds a difference** still sends the tag that it owes, as it would have without what it found, and begins no
+//! exchange with that peer any more; the channel ends the session once all others have been compared with, so that
+//! whose values no other party has is known, and before anything is opened.
+//!
 //! **What is opened before a difference is found:** nothing that depends on a public value which was not
 //! compared with all parties, as each party compares with every other before it sends a share of a result. What
 //! a protocol opens within an operation is masked, whatever the public operands are.
@@ -61,6 +65,8 @@ struct Pair {
     begun: u64,
     number: u64,
     under_way: Option<Comparing>,
+    /// What the exchange covered in which they did not agree, and the first step of that.
+    differs: Option<(u64, Arc<str>)>,
     /// The steps of the first value that is not agreed on, and of the first that the exchange under way does
     /// not cover.
     first: Option<Arc<str>>,
@@ -76,7 +82,7 @@ struct Comparing {
     element_sent: bool,
     tags: Option<Tags>,
     tag_sent: bool,
-    tag_fits: bool,
+    tag_came: bool,
 }
 
 impl PrivateComparison {
@@ -144,31 +150,32 @@ impl Agreement for PrivateComparison {
         rider
     }
 
-    fn arrived(&mut self, from: usize, rider: &[u8]) -> std::result::Result<(), Disagreement> {
-        let (element, tag) = split(rider).ok_or(Disagreement::Rider)?;
-        let pair = self.pairs.get_mut(from).ok_or(Disagreement::Rider)?;
-        let binding = pair.binding(self.party, from);
-        let comparing = pair.under_way.as_mut().ok_or(Disagreement::Rider)?;
-        if let Some(element) = element {
-            if comparing.tags.is_some() {
-                return Err(Disagreement::Rider);
-            }
-            let tags = comparing.side(binding, &mut self.secrets).tags(&element);
-            comparing.tags = Some(tags.ok_or(Disagreement::Rider)?);
-        }
-        if let Some(tag) = tag {
-            // A tag covers this party's element, and comes once.
-            let tags = comparing.tags.as_ref();
-            let expected = comparing.element_sent && !comparing.tag_fits;
-            let tags = tags.filter(|_| expected).ok_or(Disagreement::Rider)?;
-            if !tags.fit(&tag) {
-                let step = pair.first.as_deref().unwrap_or("start").to_owned();
-                return Err(Disagreement::Values { step });
-            }
-            comparing.tag_fits = true;
-        }
-        pair.settle();
-        Ok(())
+    fn arrived(&mut self, from: usize, rider: &[u8]) -> bool {
+        self.take(from, rider).is_some()
+    }
+
+    fn disagreement(&self) -> Option<Disagreement> {
+        let pairs = || self.pairs.iter().enumerate();
+        let (party, (covered, step)) = pairs()
+            .find_map(|(peer, pair)| pair.differs.as_ref().map(|differs| (peer, differs)))?;
+        let others = || pairs().filter(|(peer, _)| ![self.party, party].contains(peer));
+        let agrees = |(_, pair): (usize, &Pair)| pair.differs.is_none() && pair.agreed >= *covered;
+        let differs = |(_, pair): (usize, &Pair)| pair.differs.is_some();
+        let odd = if others().next().is_none() {
+            None
+        } else if others().all(agrees) {
+            Some(party)
+        } else if others().all(differs) {
+            Some(self.party)
+        } else {
+            None
+        };
+        Some(Disagreement {
+            party,
+            step: step.to_string(),
+            odd,
+            is_complete: others().all(|other| agrees(other) || differs(other)),
+        })
     }
 
     fn uncompared(&self, with: usize) -> Option<&str> {
@@ -185,12 +192,39 @@ impl Agreement for PrivateComparison {
     fn awaits(&self, from: usize, turn: usize) -> bool {
         self.under_way(from).is_some_and(|comparing| match turn {
             0 => comparing.tags.is_none(),
-            _ => !comparing.tag_fits,
+            _ => !comparing.tag_came,
         })
     }
 }
 
 impl PrivateComparison {
+    /// What came, where it belongs to the exchange under way.
+    fn take(&mut self, from: usize, rider: &[u8]) -> Option<()> {
+        let (element, tag) = split(rider)?;
+        let pair = self.pairs.get_mut(from)?;
+        let binding = pair.binding(self.party, from);
+        let comparing = pair.under_way.as_mut()?;
+        if let Some(element) = element {
+            if comparing.tags.is_some() {
+                return None;
+            }
+            let tags = comparing.side(binding, &mut self.secrets).tags(&element);
+            comparing.tags = Some(tags?);
+        }
+        if let Some(tag) = tag {
+            // A tag covers this party's element, and comes once.
+            let tags = comparing.tags.as_ref();
+            let expected = comparing.element_sent && !comparing.tag_came;
+            if !tags.filter(|_| expected)?.fit(&tag) {
+                let step = pair.first.clone().unwrap_or_else(|| "start".into());
+                pair.differs.get_or_insert((comparing.covers, step));
+            }
+            comparing.tag_came = true;
+        }
+        pair.settle();
+        Some(())
+    }
+
     fn under_way(&self, peer: usize) -> Option<&Comparing> {
         self.pairs.get(peer)?.under_way.as_ref()
     }
@@ -205,13 +239,14 @@ impl Pair {
         }
     }
 
-    /// Whether an exchange begins with this step, in the place of one that covers less.
+    /// Whether an exchange begins with this step, in the place of one that covers less. With whom this party
+    /// disagrees there is nothing more to compare.
     fn is_due(&self, noted: u64, step: u64, opening: bool) -> bool {
         match &self.under_way {
             Some(comparing) => opening && comparing.covers < noted,
             None => {
                 let rested = self.number == 0 || step >= self.begun + STEPS_BETWEEN;
-                self.agreed < noted && (opening || rested)
+                self.differs.is_none() && self.agreed < noted && (opening || rested)
             }
         }
     }
@@ -227,16 +262,18 @@ impl Pair {
             element_sent: false,
             tags: None,
             tag_sent: false,
-            tag_fits: false,
+            tag_came: false,
         });
     }
 
-    /// Ends an exchange in which both know that they agree.
+    /// Ends an exchange in which both know whether they agree.
     fn settle(&mut self) {
         if let Some(comparing) = &self.under_way {
-            if comparing.tag_sent && comparing.tag_fits {
-                self.agreed = comparing.covers;
-                self.first.clone_from(&self.first_later);
+            if comparing.tag_sent && comparing.tag_came {
+                if self.differs.is_none() {
+                    self.agreed = comparing.covers;
+                    self.first.clone_from(&self.first_later);
+                }
                 self.under_way = None;
             }
         }
@@ -250,10 +287,10 @@ impl Comparing {
     }
 }
 
-type Parts = (Option<[u8; ELEMENT]>, Option<[u8; TAG]>);
+type Riding = (Option<[u8; ELEMENT]>, Option<[u8; TAG]>);
 
 /// Element and tag of a rider.
-fn split(rider: &[u8]) -> Option<Parts> {
+fn split(rider: &[u8]) -> Option<Riding> {
     const BOTH: usize = ELEMENT + TAG;
     let element = |bytes: &[u8]| bytes.try_into().ok();
     match rider.len() {

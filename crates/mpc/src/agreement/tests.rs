@@ -16,10 +16,29 @@ fn carry(from: &mut PrivateComparison, to: &mut PrivateComparison) -> Outcome {
     if rider.is_empty() {
         return Ok(());
     }
-    to.arrived(from.party, &rider)
+    arrive(to, from.party, &rider)
 }
 
-type Outcome = std::result::Result<(), Disagreement>;
+/// Why a side does not go on.
+#[derive(PartialEq, Eq, Debug)]
+enum Refusal {
+    /// Of values that differ, at the earliest in this step.
+    Values(String),
+    /// Of what belongs to no comparison.
+    Rider,
+}
+
+type Outcome = std::result::Result<(), Refusal>;
+
+fn arrive(at: &mut PrivateComparison, from: usize, rider: &[u8]) -> Outcome {
+    if !at.arrived(from, rider) {
+        return Err(Refusal::Rider);
+    }
+    match at.disagreement() {
+        None => Ok(()),
+        Some(found) => Err(Refusal::Values(found.step)),
+    }
+}
 
 /// A step in which one message goes each way.
 fn step([a, b]: &mut [PrivateComparison; 2], number: u64) -> Outcome {
@@ -30,10 +49,7 @@ fn step([a, b]: &mut [PrivateComparison; 2], number: u64) -> Outcome {
 }
 
 /// What comes before an opening, as the channel does it; the turns in which something went.
-fn open(
-    pair: &mut [PrivateComparison; 2],
-    number: u64,
-) -> std::result::Result<usize, Disagreement> {
+fn open(pair: &mut [PrivateComparison; 2], number: u64) -> std::result::Result<usize, Refusal> {
     pair.iter_mut().for_each(|side| side.begin(number, true));
     let mut turns = 0;
     for turn in 0..2 {
@@ -141,10 +157,7 @@ fn a_difference_is_named_by_the_first_step_that_was_not_agreed_on() {
     pair[0].note("third", b"0");
     pair[1].note("third", b"1");
     note(&mut pair, "fourth", b"1");
-    let named = |step: &str| {
-        let step = step.to_owned();
-        Err(Disagreement::Values { step })
-    };
+    let named = |step: &str| Err(Refusal::Values(step.to_owned()));
     assert_eq!(open(&mut pair, 2), named("second"));
     // Where an exchange covered some of them, by the first after it.
     let mut pair = self::pair();
@@ -155,6 +168,72 @@ fn a_difference_is_named_by_the_first_step_that_was_not_agreed_on() {
     pair[1].note("third", b"1");
     step(&mut pair, 2).unwrap();
     assert_eq!(open(&mut pair, 3), named("second"));
+}
+
+/// What three sides know that noted these values, once all riders of an opening have come.
+fn known(values: [&[u8]; 3]) -> [Option<Disagreement>; 3] {
+    let mut sides = [0, 1, 2].map(|party| PrivateComparison::new(party, 3).unwrap());
+    for (side, value) in sides.iter_mut().zip(values) {
+        side.note("mul", value);
+        side.begin(1, true);
+    }
+    for turn in 0..2 {
+        // All are sent before any is received, as the channel does it.
+        let links = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
+        let riders = links.map(|(from, to)| {
+            assert!(sides[from].owes(to, turn) && sides[to].awaits(from, turn));
+            sides[from].ride(to)
+        });
+        for ((from, to), rider) in links.into_iter().zip(riders) {
+            assert!(sides[to].arrived(from, &rider));
+        }
+    }
+    sides.map(|side| side.disagreement())
+}
+
+#[test]
+fn of_three_the_one_whose_values_no_other_has_is_known_to_all() {
+    assert_eq!(known([b"1", b"1", b"1"]), [None, None, None]);
+    for odd in 0..3 {
+        let mut values: [&[u8]; 3] = [b"1", b"1", b"1"];
+        values[odd] = b"2";
+        for (party, found) in known(values).into_iter().enumerate() {
+            let found = found.expect("one differs");
+            assert!(found.is_complete && found.odd == Some(odd), "{found:?}");
+            assert!((found.party == odd) == (party != odd), "{found:?}");
+        }
+    }
+    // Where all differ, no other party has those of this one.
+    for (party, found) in known([b"1", b"2", b"3"]).into_iter().enumerate() {
+        assert_eq!(found.expect("all differ").odd, Some(party));
+    }
+}
+
+/// One that has found a difference, and the other has not yet, goes on as if it had not.
+#[test]
+fn a_difference_that_one_end_knows_changes_nothing_of_what_rides() {
+    let mut pair = pair();
+    pair[0].note("mul", b"1");
+    pair[1].note("mul", b"2");
+    pair.iter_mut().for_each(|side| side.begin(1, false));
+    let [a, b] = &mut pair;
+    carry(a, b).unwrap();
+    assert_eq!(carry(b, a), Err(Refusal::Values("mul".to_owned())));
+    assert_eq!(b.disagreement(), None);
+    note(&mut pair, "add", b"3");
+    pair.iter_mut().for_each(|side| side.begin(2, true));
+    for turn in 0..2 {
+        let [a, b] = &mut pair;
+        assert!(a.owes(1, turn) && b.owes(0, turn));
+        let riders = [a.ride(1), b.ride(0)];
+        assert!(b.arrived(0, &riders[0]) && a.arrived(1, &riders[1]));
+    }
+    for side in &mut pair {
+        let peer = 1 - side.party;
+        assert_eq!(side.disagreement().expect("they differ").step, "mul");
+        side.begin(40, true);
+        assert!(!side.owes(peer, 0) && !side.awaits(peer, 0));
+    }
 }
 
 const BINDING: Binding = Binding {
@@ -294,7 +373,7 @@ fn what_belongs_to_no_comparison_is_refused() {
         .compress()
         .to_bytes();
     let refused = |pair: &mut [PrivateComparison; 2], rider: &[u8]| {
-        assert_eq!(pair[0].arrived(1, rider), Err(Disagreement::Rider));
+        assert!(!pair[0].arrived(1, rider));
     };
     // None is under way.
     refused(&mut pair(), &element);
@@ -312,11 +391,11 @@ fn what_belongs_to_no_comparison_is_refused() {
     }
     // A second element; a tag before this party's element went.
     let mut twice = begun();
-    twice[0].arrived(1, &element).unwrap();
+    assert!(twice[0].arrived(1, &element));
     refused(&mut twice, &element);
     let early = [&element[..], &[1; TAG]].concat();
     refused(&mut begun(), &early);
-    assert_eq!(begun()[0].arrived(9, &element), Err(Disagreement::Rider));
+    assert!(!begun()[0].arrived(9, &element));
 }
 
 proptest! {
@@ -342,7 +421,7 @@ proptest! {
                     rider[place] ^= change;
                 }
             }
-            outcome = outcome.and_then(|()| pair[1 - from].arrived(from, &rider));
+            outcome = outcome.and_then(|()| arrive(&mut pair[1 - from], from, &rider));
         }
         let whole = cut && outcome.is_ok();
         prop_assert!(whole || outcome.is_err());

@@ -49,6 +49,26 @@
 //! Column::spend([product], |[c]| 7 + c[0]);
 //! Column::spend([product], |[c]| 8 + c[0]);
 //! ```
+//!
+//! Of none of these is a copy to be had:
+//!
+//! ```compile_fail,E0277
+//! fn copied<Word: Clone>() {}
+//!
+//! copied::<mpc::correlations::once::Mask>();
+//! ```
+//!
+//! ```compile_fail,E0277
+//! fn copied<Word: Clone>() {}
+//!
+//! copied::<mpc::correlations::once::Column>();
+//! ```
+//!
+//! ```compile_fail,E0277
+//! fn copied<Word: Clone>() {}
+//!
+//! copied::<mpc::correlations::once::Hidden>();
+//! ```
 
 /// Uniform words that have hidden nothing yet.
 pub struct Mask(Vec<u64>);

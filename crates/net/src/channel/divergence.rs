@@ -3,8 +3,12 @@
 //! A party that gets a message of another step knows that its program and the sender's differ, and not whose
 //! is wrong. It tells all what its running hash is at its step; a party that waits, and passed that step,
 //! answers with its own. Whom nobody agrees with is the odd one.
+//!
+//! A party that took another value for public than a peer goes on until it has compared with all others, for some
+//! steps at most, and opens nothing meanwhile: then it knows whose values no other party has.
 
 use super::Channel;
+use crate::agreement::Agreement;
 use crate::error::{Difference, Error, Place, Result};
 use crate::frame::{Frame, Kind};
 use crate::inbox::Standing;
@@ -12,6 +16,9 @@ use std::time::{Duration, Instant};
 
 /// How long a party that saw a difference waits for what decides whose it is.
 const VERDICT: Duration = Duration::from_secs(1);
+
+/// Steps that a party goes on for whose public values are not those of a peer, to hear from the others.
+const HEARING: u64 = 8;
 
 /// What may differ in steps of one name.
 const OTHER_PARAMETERS: &str = ", with other parameters in it or in a step before (bits, width, receiver, scale, \
@@ -22,7 +29,7 @@ impl Channel {
     ///
     /// # Errors
     /// `Desync`, or what another party says of the difference.
-    pub(super) fn compare_steps(&self, from: usize, words: usize, frame: &Frame) -> Result<()> {
+    pub(super) fn compare_steps(&mut self, from: usize, words: usize, frame: &Frame) -> Result<()> {
         let found = frame.payload.len();
         let is_step = frame.kind == Kind::Data;
         let same_step = is_step && (frame.sequence, &frame.name) == (self.sequence, &self.step);
@@ -58,7 +65,7 @@ impl Channel {
     ///
     /// # Errors
     /// As [`Channel::compare_steps`].
-    pub(super) fn compare_ends(&self, from: usize, frame: &Frame) -> Result<()> {
+    pub(super) fn compare_ends(&mut self, from: usize, frame: &Frame) -> Result<()> {
         let ours = numbered(self.sequence - 1, &self.step);
         let mut theirs = last_of(frame);
         let has_ended = frame.kind == Kind::End;
@@ -122,8 +129,32 @@ impl Channel {
         }))
     }
 
+    /// Whether nobody is known to take other values for public than this party; `last` where no more will be known.
+    ///
+    /// # Errors
+    /// `Differ`, once it is known of all others, or [`HEARING`] steps have gone by.
+    pub(super) fn agree(&mut self, last: bool) -> Result<()> {
+        let found = self.agreement.as_deref().and_then(Agreement::disagreement);
+        let Some(found) = found else {
+            return Ok(());
+        };
+        let since = *self.disagreed.get_or_insert(self.last);
+        if !(last || found.is_complete || self.last >= since + HEARING) {
+            return Ok(());
+        }
+        Err(self.shared.fail(Error::Differ {
+            party: found.party,
+            step: found.step,
+            odd: found.odd,
+        }))
+    }
+
     /// Ends the mesh for programs that differ.
-    fn differ(&self, from: usize, frame: &Frame, ours: Place, theirs: Place) -> Error {
+    fn differ(&mut self, from: usize, frame: &Frame, ours: Place, theirs: Place) -> Error {
+        // Of public values that differ it may be a consequence.
+        if let Err(error) = self.agree(true) {
+            return error;
+        }
         let uncompared = match &self.agreement {
             Some(agreement) => agreement.uncompared(from).map(str::to_owned),
             None => self.shared.uncompared().clone(),
@@ -154,7 +185,7 @@ impl Channel {
             .collect();
         // At the earlier of both, which more of the others have come to.
         let earlier = self.sequence.min(frame.sequence);
-        let ours = self.passed(earlier).unwrap_or(self.begun.value());
+        let ours = self.history.at(earlier).unwrap_or(self.begun.value());
         let ours = self.standing(earlier, ours);
         let theirs = self.standing(frame.sequence, frame.parameters);
         if others.is_empty() || ours == theirs {
@@ -163,6 +194,8 @@ impl Channel {
         self.shared.tell_standing(ours);
         let until = Instant::now() + VERDICT.min(self.shared.timeout);
         while inbox.failure().is_none() && Instant::now() < until {
+            // Others may be here too, for a step of their own.
+            self.shared.answer();
             let agree = |other: usize, with: Standing| {
                 [inbox.first(other, self.id), inbox.standing(other)].contains(&Some(with))
             };
@@ -170,7 +203,15 @@ impl Channel {
             if others.iter().all(with_us) {
                 return Some(from);
             }
-            if others.iter().all(|other| agree(*other, theirs)) {
+            // By its message, or by its own word of the earlier step.
+            let word = inbox.standing(from).filter(|word| {
+                let at = |standing: &Standing| (standing.channel, standing.sequence);
+                at(word) == at(&ours) && *word != ours
+            });
+            let with_them = |other: &usize| {
+                agree(*other, theirs) || word.is_some_and(|word| agree(*other, word))
+            };
+            if others.iter().all(with_them) {
                 return Some(self.party());
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -178,21 +219,39 @@ impl Channel {
         None
     }
 
-    /// Says what this party's running hash is, where a peer wants to know it.
-    pub(super) fn answer(&self) {
-        while let Some(sequence) = self.shared.inbox.asked(self.id) {
-            if let Some(parameters) = self.passed(sequence) {
-                self.shared
-                    .tell_standing(self.standing(sequence, parameters));
-            }
+    /// Which of three or more parties has another running hash at this party's step than all others, by what they
+    /// say of it.
+    pub(super) fn odd_of_all(&self) -> Option<usize> {
+        let (inbox, me) = (&self.shared.inbox, self.party());
+        let ours = self.standing(self.sequence, self.begun.value());
+        if self.parties() < 3 || me >= self.parties() {
+            return None;
         }
-    }
-
-    /// The running hash at a step, unless that is to come, or long ago.
-    fn passed(&self, sequence: u64) -> Option<u64> {
-        let ago = self.last.checked_sub(sequence)?;
-        let known = ago < self.history.len() as u64;
-        known.then(|| self.history[sequence as usize % self.history.len()])
+        self.shared.tell_standing(ours);
+        let until = Instant::now() + VERDICT.min(self.shared.timeout);
+        while inbox.failure().is_none() && Instant::now() < until {
+            self.shared.answer();
+            let said = |party: usize| {
+                let all = [inbox.standing(party), inbox.first(party, self.id)];
+                let mut all = all.into_iter().flatten();
+                all.find(|said| (said.channel, said.sequence) == (self.id, self.sequence))
+            };
+            let hash = |party| {
+                let standing = if party == me { Some(ours) } else { said(party) };
+                standing.map(|standing| standing.parameters)
+            };
+            let all: Option<Vec<u64>> = (0..self.parties()).map(hash).collect();
+            if let Some(all) = all {
+                let is_odd = |party: &usize| {
+                    let mut others = (0..all.len()).filter(|other| other != party);
+                    let first = all[others.next().expect("three or more")];
+                    first != all[*party] && others.all(|other| all[other] == first)
+                };
+                return (0..all.len()).find(is_odd);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        None
     }
 
     fn standing(&self, sequence: u64, parameters: u64) -> Standing {

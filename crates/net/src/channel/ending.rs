@@ -28,6 +28,7 @@ impl Channel {
         if self.told || std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
+        self.agree(true)?;
         self.parameters = self.begun;
         self.parameters.fold_bytes(b"end");
         self.number();
@@ -73,7 +74,7 @@ impl Channel {
                 Arrival::Ended(End::Died(reason)) => {
                     return Err(self.shared.died(peer, &self.step, reason));
                 }
-                Arrival::Nothing => self.answer(),
+                Arrival::Nothing => self.shared.answer(),
             }
             let waits = || self.shared.inbox.is_waiting(peer, self.shared.timeout / 2);
             if Instant::now() >= until && !waits() {

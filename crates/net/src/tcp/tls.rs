@@ -216,7 +216,10 @@ pub(crate) fn certificate(pem: &str) -> Option<CertificateDer<'static>> {
 pub(crate) fn refusal(error: &io::Error) -> Option<Fault> {
     match inner(error) {
         Some(error) => Some(plain(error)),
-        None if error.kind() == io::ErrorKind::InvalidData => Some(error.to_string().into()),
+        None if error.kind() == io::ErrorKind::InvalidData => {
+            let fault = error.get_ref().and_then(|error| error.downcast_ref());
+            Some(fault.cloned().unwrap_or_else(|| error.to_string().into()))
+        }
         None => None,
     }
 }

@@ -1,0 +1,61 @@
+//! What the doctor says of certificates that are no longer valid, or not yet.
+
+mod folder;
+
+use folder::Folder;
+use net::certificates::generate_for_period;
+use session::doctor::{Check, Who, examine};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const DAY: i64 = 86_400;
+
+/// What party 0 is told of a configuration in which the certificate of `whose` is valid from so many days before now
+/// until so many after.
+fn examined(whose: usize, days: [i64; 2]) -> Vec<Check> {
+    let folder = Folder::new("", 3, false);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = i64::try_from(now.as_secs()).unwrap();
+    let [from, to] = days.map(|days| now + days * DAY);
+    let made = generate_for_period(whose, from, to).unwrap();
+    folder.replace(whose, &made);
+    examine(&folder.config(), Who::Party(0), Duration::from_millis(100))
+}
+
+fn check<'c>(checks: &'c [Check], name: &str) -> &'c Check {
+    let found = checks.iter().find(|check| check.check == name);
+    found.unwrap_or_else(|| panic!("{name} was not looked at: {checks:?}"))
+}
+
+#[test]
+fn a_certificate_that_is_valid_is_well() {
+    for whose in [0, 2] {
+        let checks = examined(whose, [-1, 1]);
+        assert!(checks.iter().all(|check| check.ok), "{checks:?}");
+    }
+}
+
+#[test]
+fn a_certificate_that_has_expired_is_named_with_its_remedy() {
+    for whose in [0, 2] {
+        let checks = examined(whose, [-3, -1]);
+        let found = check(&checks, &format!("certificate of party {whose}"));
+        assert!(!found.ok && found.detail.starts_with("it expired at 20"));
+        assert_eq!(
+            found.remedy,
+            "its owner makes a new one, and gives it to all"
+        );
+        let other = check(&checks, "certificate of party 1");
+        assert!(other.ok && other.detail.starts_with("valid until 20"));
+    }
+}
+
+#[test]
+fn a_certificate_that_is_not_valid_yet_points_at_the_clock() {
+    let checks = examined(2, [1, 3]);
+    let found = check(&checks, "certificate of party 2");
+    assert!(!found.ok && found.detail.starts_with("it is valid only from 20"));
+    assert_eq!(
+        found.remedy,
+        "check the clock of this machine, and of the one that made it"
+    );
+}
