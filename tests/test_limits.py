@@ -18,6 +18,8 @@ import tacit
 SETTINGS: dict[str, dict[str, Any]] = {
     "replicated": {},
     "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
+    # Which truncates by another protocol.
+    "additive of three": {"parties": 3, "protocol": "additive", "source": "dealer"},
 }
 
 #: A unit of the default scale, and the limits of fractions, of normalisations, and under a width of 32 bits.
