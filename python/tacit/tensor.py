@@ -238,7 +238,7 @@ class SecretTensor(_Tensor):
             other = torch.scalar_tensor(other, dtype=torch.result_type(self, other))
         if isinstance(other, torch.Tensor):
             return torch.div(other, self)
-        return torch.Tensor.__rtruediv__(self, other)  # type: ignore[attr-defined]
+        return torch.Tensor.__rtruediv__(self, other)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise MisuseError(

@@ -3,12 +3,16 @@ run wherever anything that they compare is not."""
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import gaps
 import harness
+import pytest
 import torch
 from torch.nn import functional
+from torch.utils import _pytree as pytree
 
 import tacit
 
@@ -98,6 +102,56 @@ def test_a_trial_run_names_every_operator_that_compares_beyond_its_width() -> No
     # Of those that PyTorch's database has, in these samples.
     assert len(comparing) >= 180, len(comparing)
     assert len(named) >= 130, len(named)
+
+
+#: What is wrong by right with numbers so large, and not named: what docs/accuracy.md says of the first; the
+#: power of a negative base; PyTorch's own product of a reciprocal, where `number / x` is a quotient; where
+#: single precision is what rounds.
+BY_RIGHT = {"cos", "sin", "tan", "__rpow__", "__rdiv__", "nn.functional.hinge_embedding_loss"}
+
+
+def grown(sample: harness.Sample, factor: float) -> harness.Sample:
+    """The same call, with all fractions that many times as large."""
+
+    def grow(leaf: Any) -> Any:
+        is_fraction = isinstance(leaf, torch.Tensor) and leaf.dtype in (torch.float32, torch.float64)
+        return leaf * factor if is_fraction and leaf.layout == torch.strided else leaf
+
+    grow_all = partial(pytree.tree_map, grow)
+    args, kwargs = grow_all(sample.args), grow_all(sample.kwargs)
+    return replace(sample, input=grow_all(sample.input), args=args, kwargs=kwargs)
+
+
+@pytest.mark.parametrize(("width", "bits"), [(32, 14), (64, 22)])
+def test_whatever_is_wrong_of_large_numbers_is_named(width: int, bits: int) -> None:
+    """Around the end of a comparison width of 32 bits, and around that of all that is right."""
+
+    def program(sample: harness.Sample) -> tuple[Any, bool]:
+        session = tacit.session()
+        session.reported.clear()
+        with tacit.comparison_width(width):
+            return harness.attempt([sample])[0], bool(session.reported)
+
+    counts = {"named": 0, "right": 0}
+    for key in WORKING:
+        name, _, variant = key.partition("/")
+        for sample in harness.samples(name, variant)[:1]:
+            large = grown(sample, 2.0**bits)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                outcome, named = tacit.launch(program, large, protocol="plain", parties=2)[0]
+                if isinstance(outcome, Exception) or key in BY_RIGHT:
+                    continue
+                try:
+                    wrong = harness.wrong(large, outcome)
+                except RuntimeError:
+                    # PyTorch itself takes no such numbers, as for probabilities.
+                    continue
+            assert wrong is None or named, f"{key}, sample {sample.at}: {wrong}, and nothing is named"
+            counts["named" if wrong else "right"] += 1
+    # Of those that PyTorch's database has, in these samples.
+    assert counts["named"] >= 60, counts
+    assert counts["right"] >= 300, counts
 
 
 def _has_infinities(sample: harness.Sample) -> bool:
