@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -319,16 +318,3 @@ def test_small_tensors_are_grouped_into_messages() -> None:
     sizes = [GROUP, 1, 0, GROUP - 1, 2 * GROUP, 3]
     assert [sizes[group] for group in grouped(sizes)] == [[GROUP], [1, 0, GROUP - 1], [2 * GROUP], [3]]
     assert list(grouped([])) == []
-
-
-@pytest.mark.parametrize(
-    ("made", "kind"),
-    [
-        (lambda: torch.eye(2).to_sparse(), "torch.sparse_coo"),
-        (lambda: torch.ones(2, device="meta"), "meta"),
-        (lambda: torch.nested.nested_tensor([torch.ones(1)], layout=torch.jagged), "nested"),
-    ],
-)
-def test_tensors_that_are_not_dense_are_refused(made: Callable[[], torch.Tensor], kind: str) -> None:
-    with pytest.raises(tacit.MisuseError, match=f"{kind} tensors cannot be shared"):
-        tacit.launch(lambda: tacit.share(made(), owner=0), protocol="plain", parties=2)

@@ -119,11 +119,6 @@ def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:
         raise MisuseError(
             f"share() takes a torch.Tensor, not {type(tensor).__name__}; torch.as_tensor makes one"
         )
-    if tensor.layout != torch.strided or tensor.is_nested or tensor.is_meta:
-        kind = "nested" if tensor.is_nested else "meta" if tensor.is_meta else str(tensor.layout)
-        raise MisuseError(
-            f"{kind} tensors cannot be shared; share a dense one with values, as to_dense() makes"
-        )
     if tensor.dtype not in DTYPES.values():
         raise MisuseError(f"tensors of dtype {tensor.dtype} cannot be shared; these can: {', '.join(DTYPES)}")
     if not _is_small(tensor.shape):
