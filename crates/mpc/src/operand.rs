@@ -3,6 +3,7 @@
 use crate::Bits;
 use ring::convolution::Convolution;
 use ring::matrix::Lies;
+use ring::third::Third;
 
 /// Names an operand that is used again; chosen by the caller, the same in every party.
 pub type Name = u64;
@@ -169,6 +170,37 @@ impl Bilinear {
                 ring::matrix::multiply_batch(out, batch, [m, k, n], Lies::Transposed, terms)
             }
             Self::Convolution(shape) => ring::convolution::convolve(&shape, out, terms),
+        }
+    }
+
+    /// Whether a third of it is evaluated by one product ([`ring::third`]), where the processor can.
+    #[must_use]
+    pub fn has_thirds(&self) -> bool {
+        match self {
+            Self::Elementwise { .. } => false,
+            Self::Matrix { m, k, n, .. } => ring::matrix::is_blocked([*m, *k, *n], Lies::Straight),
+            Self::ByTransposed { m, k, n, .. } => {
+                ring::matrix::is_blocked([*m, *k, *n], Lies::Transposed)
+            }
+            Self::Convolution(shape) => ring::convolution::is_blocked(shape),
+        }
+    }
+
+    /// A party's third of it, given its two parts of both operands.
+    ///
+    /// # Panics
+    /// Unless it [has thirds](Self::has_thirds) and the processor can.
+    pub fn third(&self, third: Third, out: &mut [u64], parts: [(&[u64], &[u64]); 2]) {
+        let matrix = |out: &mut [u64], batch, sizes, lies| {
+            ring::matrix::third_of_batch(third, out, batch, sizes, lies, parts);
+        };
+        match *self {
+            Self::Elementwise { .. } => panic!("no third of elementwise products"),
+            Self::Matrix { batch, m, k, n } => matrix(out, batch, [m, k, n], Lies::Straight),
+            Self::ByTransposed { batch, m, k, n } => {
+                matrix(out, batch, [m, k, n], Lies::Transposed);
+            }
+            Self::Convolution(shape) => ring::convolution::third(third, &shape, out, parts),
         }
     }
 

@@ -155,3 +155,98 @@ mod rounding_at_random {
         );
     }
 }
+
+/// Products are evaluated by thirds if all parties can, and as usual if one cannot.
+mod thirds {
+    use mpc::replicated::Replicated;
+    use mpc::{Bilinear, Result, Shift};
+    use ring::convolution::Convolution;
+    use testkit::{Random, Shared, run_opened};
+
+    fn maps() -> [Bilinear; 3] {
+        let (batch, m, k, n) = (2, 11, 300, 17);
+        [
+            Bilinear::Matrix { batch, m, k, n },
+            Bilinear::ByTransposed { batch, m, k, n },
+            Bilinear::Convolution(Convolution {
+                batch,
+                groups: 1,
+                in_channels: 30,
+                out_channels: 8,
+                input: [6, 7],
+                kernel: [3, 3],
+                stride: [1, 2],
+                padding: [1, 1],
+                dilation: [1, 1],
+            }),
+        ]
+    }
+
+    fn check(says: [bool; 3], map: &Bilinear, shift: Option<Shift>) {
+        let (left, right, _) = map.lengths();
+        let mut random = Random::new(5);
+        // What fits the range of a truncation, and whole words.
+        let mut words = |n: usize| -> Vec<u64> {
+            let numbers = (0..n).map(|_| random.signed(24) as u64).collect();
+            if shift.is_some() {
+                numbers
+            } else {
+                random.words(n)
+            }
+        };
+        let (x, y) = (words(left), words(right));
+        let opened: Vec<Vec<u64>> = run_opened(
+            3,
+            None,
+            |mesh| {
+                let says = says[mesh.party()];
+                Replicated::with_thirds(mesh.channel(0), says)
+            },
+            |p| -> Result<Vec<u64>> {
+                let (x, y) = (Shared::input(p, 0, &x)?, Shared::input(p, 1, &y)?);
+                x.bilinear(p, map, &y, shift)?.open(p)
+            },
+        );
+        let mut plain = vec![0; map.lengths().2];
+        map.evaluate(&mut plain, &[(&x, &y)]);
+        for opened in &opened {
+            for (found, exact) in opened.iter().zip(&plain) {
+                let Some(shift) = shift else {
+                    assert_eq!(found, exact, "{map:?}, {says:?}");
+                    continue;
+                };
+                let (found, exact) = (*found as i64, *exact as i64 >> shift.bits());
+                assert!((-1..=1).contains(&(found - exact)), "{map:?}, {says:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_has_them() {
+        let has = ring::matrix::has_thirds();
+        for says in [
+            [has; 3],
+            [true, false, true],
+            [true, true, false],
+            [false; 3],
+        ] {
+            for map in maps() {
+                assert!(map.has_thirds());
+                check(says, &map, None);
+                check(says, &map, Shift::new(16));
+            }
+        }
+    }
+
+    #[test]
+    fn elementwise_and_thin_products_have_none() {
+        let (batch, m, k, n) = (1, 1, 300, 17);
+        for map in [
+            Bilinear::Elementwise { n },
+            Bilinear::Matrix { batch, m, k, n },
+            Bilinear::ByTransposed { batch, m, k, n },
+        ] {
+            assert!(!map.has_thirds());
+        }
+    }
+}

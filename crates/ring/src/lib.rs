@@ -6,6 +6,7 @@
 //! - [`planes`]: values as bit planes and back, bytes of 0 and 1 as packed bits;
 //! - [`pack`]: the low bits of each word, densely;
 //! - [`matrix`] and [`convolution`]: sums of products mod 2^64;
+//! - [`third`]: products of what three parties share, by one product of each;
 //! - [`polynomial`]: polynomials modulo X^8192 + 1 and a prime, by number-theoretic transforms;
 //! - [`projection`]: products of rows with random weights -1, 0 and 1;
 //! - [`message`]: the check of a message's length;
@@ -29,6 +30,7 @@ pub mod planes;
 pub mod polynomial;
 pub mod projection;
 pub mod stream;
+pub mod third;
 
 mod product;
 mod shared_slice;

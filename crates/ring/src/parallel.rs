@@ -9,6 +9,15 @@ use std::ops::Range;
 /// Words of a block worth handing to another thread: 128 KiB, tens of microseconds of work.
 pub const GRAIN: usize = 1 << 14;
 
+/// Pieces that work which costs more in pieces is divided into at most: two a thread even out threads that are held up;
+/// one thread gains nothing.
+pub(crate) fn most_pieces() -> usize {
+    match rayon::current_num_threads() {
+        1 => 1,
+        threads => 2 * threads,
+    }
+}
+
 /// Calls `work` on ranges that cover 0..n, each of `block` elements but the last.
 ///
 /// # Panics

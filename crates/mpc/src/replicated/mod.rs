@@ -45,6 +45,7 @@ use crate::{
 };
 use net::Channel;
 use ring::stream::Stream;
+use ring::third::Third;
 use std::ops::{Deref, DerefMut};
 
 /// The components that a party holds: its own, and that of the next party.
@@ -64,6 +65,8 @@ pub struct Party {
     previous: Stream,
     /// Known to all three: for public coins only.
     common: Stream,
+    /// Which third of a product this party evaluates, if the processors of all three can.
+    third: Option<Third>,
 }
 
 /// What this protocol protects.
@@ -85,11 +88,19 @@ pub fn threat_model(parties: usize) -> Result<ThreatModel> {
 }
 
 impl Replicated {
-    /// Agrees on the pairwise keys and the common one.
+    /// Agrees on the pairwise keys and the common one, and whether products are evaluated by thirds.
     ///
     /// # Errors
     /// `Misuse` unless there are three parties; whatever the links meet.
-    pub fn new(mut channel: Channel) -> Result<Self> {
+    pub fn new(channel: Channel) -> Result<Self> {
+        Self::with_thirds(channel, ring::matrix::has_thirds())
+    }
+
+    /// The same of a party that tells the others whether it can evaluate thirds.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_thirds(mut channel: Channel, thirds: bool) -> Result<Self> {
         threat_model(channel.parties())?;
         let (after, before) = ((channel.party() + 1) % 3, (channel.party() + 2) % 3);
         channel.begin("agree on keys");
@@ -102,10 +113,12 @@ impl Replicated {
             )
         };
         let common = keys::common(&mut channel)?;
+        let third = all_have_thirds(&mut channel, thirds)?.then(|| Third::of(channel.party()));
         Ok(Self(Turn::alone(Party {
             next: pair(after),
             previous: pair(before),
             common: Stream::new(&common, "replicated: public coins"),
+            third,
             channel,
         })))
     }
@@ -161,6 +174,19 @@ impl Turns for Replicated {
     fn turn(&mut self) -> &mut Turn<Party> {
         &mut self.0
     }
+}
+
+/// Whether all parties can evaluate thirds.
+fn all_have_thirds(channel: &mut Channel, mine: bool) -> Result<bool> {
+    let others = [channel.party() + 1, channel.party() + 2].map(|party| party % 3);
+    for peer in others {
+        channel.send(peer, vec![u64::from(mine)])?;
+    }
+    let mut all = mine;
+    for peer in others {
+        all &= channel.receive(peer, 1)?[0] == 1;
+    }
+    Ok(all)
 }
 
 /// Whoever calls a protocol passes as many components as [`Protocol::parts`] says.

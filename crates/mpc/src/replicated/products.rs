@@ -1,7 +1,9 @@
 //! Products and all other bilinear maps.
 //!
 //! Each party evaluates map(x_i, y_i + y_{i+1}) + map(x_{i+1}, y_i): the three results add up to
-//! map(x, y) (Araki+ 2016, section 2.2).
+//! map(x, y) (Araki+ 2016, section 2.2). Of matrices and convolutions one product does instead of two, where the
+//! processors of all three can ([`ring::third`]; the parties tell each other when a session opens): what a party sends
+//! or keeps is masked as before, so that its view is too.
 //!
 //! **Without truncation:** each party adds a share of zero, F(k_next) − F(k_previous), and sends the
 //! sum to the previous party. One round, 3·64 bits. The receiver sees the sum masked by the key that
@@ -23,6 +25,7 @@ use crate::group::Group;
 use crate::{Affine, Bilinear, Bits, Result, Shift};
 use ring::parallel::Rates;
 use ring::stream::Reserved;
+use ring::third::Third;
 use std::ops::Range;
 
 /// Elements of a product that are masked alike.
@@ -71,7 +74,7 @@ impl Replicated {
             ],
             message: &mut message,
         };
-        masked_products(&[(map, [x, y])], first, [whole]);
+        masked_products(self.third, &[(map, [x, y])], first, [whole]);
         let (after, before) = (self.after(), self.before());
         self.channel.send(before, message)?;
         self.0.round()?;
@@ -136,7 +139,7 @@ impl Replicated {
             run(&r1, vec![(&of_1.with_previous, Mask::Added)], &mut z1),
             run(&r2, vec![(&of_2.with_next, Mask::Added)], &mut z2),
         ];
-        masked_products(terms, first, runs);
+        masked_products(self.third, terms, first, runs);
 
         let (after, before) = (self.after(), self.before());
         self.send_some(after, z1)?;
@@ -210,13 +213,18 @@ impl Replicated {
 }
 
 /// This party's summand of all maps, masked in runs that cover it.
-fn masked_products<const N: usize>(terms: &[Factors], out: &mut [u64], runs: [Run; N]) {
+fn masked_products<const N: usize>(
+    third: Option<Third>,
+    terms: &[Factors],
+    out: &mut [u64],
+    runs: [Run; N],
+) {
     let one_by_one = match *terms {
         [(Bilinear::Elementwise { .. }, factors)] => Some(factors),
         _ => None,
     };
     if one_by_one.is_none() {
-        summands(terms, out);
+        summands(third, terms, out);
     }
     for Run {
         range,
@@ -263,9 +271,12 @@ fn masked_products<const N: usize>(terms: &[Factors], out: &mut [u64], runs: [Ru
     }
 }
 
-/// This party's summand of all maps.
-fn summands(terms: &[Factors], out: &mut [u64]) {
+/// This party's summand of all maps; by thirds, if there is one.
+fn summands(third: Option<Third>, terms: &[Factors], out: &mut [u64]) {
     let evaluate = |(map, [[x0, x1], [y0, y1]]): Factors, out: &mut [u64]| {
+        if let Some(third) = third.filter(|_| map.has_thirds()) {
+            return map.third(third, out, [(x0, y0), (x1, y1)]);
+        }
         // Of inner products memory is the limit, which a sum of operands would go through once more.
         if let Bilinear::Matrix { m: 1, n: 1, .. } | Bilinear::ByTransposed { m: 1, n: 1, .. } = map
         {

@@ -13,6 +13,7 @@ mod unfolded;
 
 use crate::dispatch::{Backend, backend};
 use crate::product::{Left, Right};
+use crate::third::Third;
 use few::Phases;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -33,7 +34,29 @@ const COLUMNS: usize = 256;
 /// # Panics
 /// If the shape is not valid or a slice has another length.
 pub fn convolve(shape: &Convolution, out: &mut [u64], terms: &[(&[u64], &[u64])]) {
-    convolve_with(backend(), shape, out, terms);
+    convolve_with(backend(), shape, out, terms, None);
+}
+
+/// A party's third ([`crate::third`]) of a convolution of shared images by shared filters, given its two parts of both.
+///
+/// # Panics
+/// If the shape is not valid, a slice has another length, the convolution is not blocked ([`is_blocked`]), or this
+/// machine has no thirds.
+pub fn third(third: Third, shape: &Convolution, out: &mut [u64], parts: [(&[u64], &[u64]); 2]) {
+    assert!(is_blocked(shape), "thirds are of blocked products");
+    convolve_with(backend(), shape, out, &parts, Some(third));
+}
+
+/// Whether filters are multiplied by unfolded images block by block.
+#[must_use]
+pub fn is_blocked(shape: &Convolution) -> bool {
+    few(shape).is_none()
+}
+
+/// How taps are summed up directly, where that is done.
+fn few(shape: &Convolution) -> Option<Phases> {
+    let few = shape.out_channels / shape.groups <= FEW_FILTERS;
+    few.then(|| Phases::of(shape)).flatten()
 }
 
 /// A block of the matrix that the filters of a group are multiplied by: some of its rows, one for each tap
@@ -75,6 +98,7 @@ fn convolve_with(
     shape: &Convolution,
     out: &mut [u64],
     terms: &[(&[u64], &[u64])],
+    third: Option<Third>,
 ) {
     check(shape, out.len(), terms);
     let backend = backend.checked();
@@ -83,7 +107,7 @@ fn convolve_with(
         return;
     }
     let (pixels, filters) = (height * width, shape.out_channels / shape.groups);
-    if let Some(phases) = Phases::of(shape).filter(|_| filters <= FEW_FILTERS) {
+    if let Some(phases) = few(shape) {
         return out.par_chunks_exact_mut(pixels).enumerate().for_each_init(
             || phases.scratch(shape),
             |scratch, (plane, out)| {
@@ -96,7 +120,7 @@ fn convolve_with(
     if together == 1 {
         let multiply = |(item, out): (usize, &mut [u64])| {
             let (image, group) = (item / shape.groups, item % shape.groups);
-            multiply_group(backend, shape, out, image..image + 1, group, terms);
+            multiply_group(backend, shape, out, image..image + 1, group, terms, third);
         };
         return out
             .par_chunks_exact_mut(filters * pixels)
@@ -112,7 +136,8 @@ fn convolve_with(
             let columns = images.len() * pixels;
             let mut block = vec![0; filters * columns];
             for group in 0..shape.groups {
-                multiply_group(backend, shape, &mut block, images.clone(), group, terms);
+                let images = images.clone();
+                multiply_group(backend, shape, &mut block, images, group, terms, third);
                 for (image, out) in out.chunks_exact_mut(of_image).enumerate() {
                     let planes = out[group * filters * pixels..].chunks_exact_mut(pixels);
                     for (row, plane) in block.chunks_exact(columns).zip(planes) {
@@ -131,6 +156,7 @@ fn multiply_group(
     images: Range<usize>,
     group: usize,
     terms: &[(&[u64], &[u64])],
+    third: Option<Third>,
 ) {
     let filters = shape.out_channels / shape.groups;
     let taps = shape.in_channels / shape.groups * shape.kernel[0] * shape.kernel[1];
@@ -142,7 +168,7 @@ fn multiply_group(
         .collect();
     let right: Vec<&SideBySide> = unfolded.iter().collect();
     let columns = out.len() / filters;
-    Left::new(backend, filters, taps, &left).multiply(out, columns, &right);
+    Left::new(backend, filters, taps, &left, third).multiply(out, columns, &right);
 }
 
 fn check(shape: &Convolution, out: usize, terms: &[(&[u64], &[u64])]) {

@@ -1,15 +1,6 @@
 use super::*;
 use crate::dispatch::backends;
-
-fn values(n: usize, seed: u64) -> Vec<u64> {
-    (0..n as u64)
-        .map(|i| {
-            (i + seed)
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                .rotate_left((i % 59) as u32)
-        })
-        .collect()
-}
+use crate::product::tests::{add, both, values};
 
 /// The definition: seven loops.
 fn slowly(shape: &Convolution, images: &[u64], filters: &[u64]) -> Vec<u64> {
@@ -256,7 +247,7 @@ fn convolutions_of_many_shapes() {
         let expected = slowly(&shape, &images, &filters);
         for backend in backends() {
             let mut out = vec![7; shape.output_len()];
-            convolve_with(backend, &shape, &mut out, &[(&images, &filters)]);
+            convolve_with(backend, &shape, &mut out, &[(&images, &filters)], None);
             assert!(out == expected, "{backend}: {shape:?}");
         }
     }
@@ -293,7 +284,7 @@ fn random_shapes_agree_bit_for_bit() {
         let expected = slowly(&shape, &images, &filters);
         for backend in backends() {
             let mut out = vec![7; shape.output_len()];
-            convolve_with(backend, &shape, &mut out, &[(&images, &filters)]);
+            convolve_with(backend, &shape, &mut out, &[(&images, &filters)], None);
             assert!(out == expected, "{backend}: {shape:?}");
         }
     }
@@ -436,4 +427,32 @@ fn a_wrong_length_is_refused() {
         &mut out,
         &[(&[1, 2, 3], &vec![0; BASE.weight_len()])],
     );
+}
+
+#[test]
+fn thirds_add_up_to_the_convolution() {
+    let Some(backend) = crate::product::tests::backend_of_thirds() else {
+        return;
+    };
+    let blocked: Vec<_> = shapes().into_iter().filter(is_blocked).collect();
+    assert!(blocked.len() > 5);
+    for shape in blocked {
+        let share = |n: usize, seed: u64| [0, 1, 2].map(|part| values(n, seed + part));
+        let (x, y) = (share(shape.input_len(), 1), share(shape.weight_len(), 5));
+        let mut expected = vec![0; shape.output_len()];
+        let mut sum = expected.clone();
+        for (images, filters) in x.iter().flat_map(|x| y.iter().map(move |y| (x, y))) {
+            let mut one = vec![7; expected.len()];
+            convolve(&shape, &mut one, &[(images, filters)]);
+            add(&mut expected, &one);
+        }
+        for party in 0..3 {
+            let ([x0, x1], [y0, y1]) = (both(&x, party), both(&y, party));
+            let (which, parts) = (Some(Third::of(party)), [(x0, y0), (x1, y1)]);
+            let mut out = vec![7; expected.len()];
+            convolve_with(backend, &shape, &mut out, &parts, which);
+            add(&mut sum, &out);
+        }
+        assert!(sum == expected, "{shape:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Images as the matrix (taps × pixels) that filters are multiplied by, written out row by row.
 
 use super::Convolution;
-use crate::product::Right;
+use crate::product::{Panels, Right};
 use std::ops::Range;
 
 /// One group of one image.
@@ -108,6 +108,23 @@ impl<'a> SideBySide<'a> {
     }
 }
 
+impl SideBySide<'_> {
+    /// The row of a tap, where it is a channel of one image.
+    fn as_it_lies(&self, tap: usize) -> Option<&[u64]> {
+        let [image] = &self.images[..] else {
+            return None;
+        };
+        let Convolution {
+            kernel,
+            stride,
+            padding,
+            ..
+        } = *image.shape;
+        let whole = (kernel, stride, padding) == ([1, 1], [1, 1], [0, 0]);
+        whole.then(|| &image.channels[tap * self.pixels..][..self.pixels])
+    }
+}
+
 impl Right for SideBySide<'_> {
     fn write_row(&self, tap: usize, columns: Range<usize>, out: &mut [u64]) {
         let (mut column, mut rest) = (columns.start, out);
@@ -117,6 +134,18 @@ impl Right for SideBySide<'_> {
             self.images[image].write_row(tap, pixel..pixel + now.len(), now);
             column += now.len();
             rest = later;
+        }
+    }
+
+    fn pack(&self, rows: Range<usize>, columns: Range<usize>, mut panels: Panels<'_>) {
+        let mut all = vec![0; columns.len()];
+        for (at, row) in rows.enumerate() {
+            if let Some(words) = self.as_it_lies(row) {
+                panels.write_row(at, &words[columns.clone()]);
+                continue;
+            }
+            self.write_row(row, columns.clone(), &mut all);
+            panels.write_row(at, &all);
         }
     }
 }

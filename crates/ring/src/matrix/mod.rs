@@ -8,6 +8,7 @@ mod thin;
 
 use crate::dispatch::{Backend, backend};
 use crate::product::{Left, Panels, Right};
+use crate::third::Third;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -48,7 +49,40 @@ pub fn multiply_batch(
     right: Lies,
     terms: &[(&[u64], &[u64])],
 ) {
-    multiply_with(backend(), out, batch, sizes, right, terms);
+    multiply_with(backend(), out, batch, sizes, right, terms, None);
+}
+
+/// A party's third ([`crate::third`]) of `batch` products of shared matrices, given its two parts of both operands.
+///
+/// # Panics
+/// If a slice has another length, the product is not blocked ([`is_blocked`]), or this machine has no thirds.
+pub fn third_of_batch(
+    third: Third,
+    out: &mut [u64],
+    batch: usize,
+    sizes: [usize; 3],
+    right: Lies,
+    parts: [(&[u64], &[u64]); 2],
+) {
+    assert!(is_blocked(sizes, right), "thirds are of blocked products");
+    multiply_with(backend(), out, batch, sizes, right, &parts, Some(third));
+}
+
+/// Whether this machine can evaluate thirds, and faster than two products: it has multiply-adds of 52 bits, which give
+/// products mod 2^65, and no tiles of bytes, by which two products mod 2^64 take less time.
+#[must_use]
+pub fn has_thirds() -> bool {
+    crate::product::has_thirds(backend())
+}
+
+/// Whether a product of an m×k by a k×n matrix is multiplied block by block.
+#[must_use]
+pub fn is_blocked([m, _, n]: [usize; 3], right: Lies) -> bool {
+    let few = match right {
+        Lies::Straight => FEW_COLUMNS,
+        Lies::Transposed => FEW_ROWS,
+    };
+    m > FEW_ROWS && n > few
 }
 
 fn multiply_with(
@@ -58,6 +92,7 @@ fn multiply_with(
     [m, k, n]: [usize; 3],
     right: Lies,
     terms: &[(&[u64], &[u64])],
+    third: Option<Third>,
 ) {
     check(out.len(), [batch, m, n], "product");
     for (a, b) in terms {
@@ -73,8 +108,8 @@ fn multiply_with(
             .map(|(a, b)| (&a[item * m * k..][..m * k], &b[item * k * n..][..k * n]))
             .collect();
         match right {
-            Lies::Straight => one(backend, out, [m, k, n], &terms),
-            Lies::Transposed => one_transposed(backend, out, [m, k, n], &terms),
+            Lies::Straight => one(backend, out, [m, k, n], &terms, third),
+            Lies::Transposed => one_transposed(backend, out, [m, k, n], &terms, third),
         }
     };
     if batch == 1 || m * k * n > LARGE {
@@ -84,39 +119,46 @@ fn multiply_with(
     }
 }
 
-fn one(backend: Backend, out: &mut [u64], [m, k, n]: [usize; 3], terms: &[(&[u64], &[u64])]) {
+fn one(
+    backend: Backend,
+    out: &mut [u64],
+    sizes: [usize; 3],
+    terms: &[(&[u64], &[u64])],
+    third: Option<Third>,
+) {
+    let [m, k, n] = sizes;
+    if is_blocked(sizes, Lies::Straight) {
+        let row_major = |words| RowMajor { words, columns: n };
+        return blocked(backend, out, sizes, terms, third, row_major);
+    }
     if n == 1 {
         // A column lies as a row.
-        return rows::by_rows(backend, out, [m, k, n], terms);
+        return rows::by_rows(backend, out, sizes, terms);
     }
     if m <= FEW_ROWS {
-        return thin::few_rows(backend, out, [m, k, n], terms);
+        return thin::few_rows(backend, out, sizes, terms);
     }
-    if n <= FEW_COLUMNS {
-        let turned: Vec<Vec<u64>> = terms.iter().map(|(_, b)| transposed(b, k, n)).collect();
-        let terms = terms.iter().zip(&turned).map(|((a, _), b)| (*a, &b[..]));
-        return rows::by_rows(backend, out, [m, k, n], &terms.collect::<Vec<_>>());
-    }
-    blocked(backend, out, [m, k, n], terms, |words| RowMajor {
-        words,
-        columns: n,
-    });
+    let turned: Vec<Vec<u64>> = terms.iter().map(|(_, b)| transposed(b, k, n)).collect();
+    let terms = terms.iter().zip(&turned).map(|((a, _), b)| (*a, &b[..]));
+    rows::by_rows(backend, out, sizes, &terms.collect::<Vec<_>>());
 }
 
 /// The same of transposed right operands.
 fn one_transposed(
     backend: Backend,
     out: &mut [u64],
-    [m, k, n]: [usize; 3],
+    sizes: [usize; 3],
     terms: &[(&[u64], &[u64])],
+    third: Option<Third>,
 ) {
-    if m <= FEW_ROWS || n <= FEW_ROWS {
-        return rows::by_rows(backend, out, [m, k, n], terms);
+    if !is_blocked(sizes, Lies::Transposed) {
+        return rows::by_rows(backend, out, sizes, terms);
     }
-    blocked(backend, out, [m, k, n], terms, |words| ColumnMajor {
+    let column_major = |words| ColumnMajor {
         words,
-        rows: k,
-    });
+        rows: sizes[1],
+    };
+    blocked(backend, out, sizes, terms, third, column_major);
 }
 
 fn blocked<'a, R: Right>(
@@ -124,12 +166,13 @@ fn blocked<'a, R: Right>(
     out: &mut [u64],
     [m, k, n]: [usize; 3],
     terms: &[(&'a [u64], &'a [u64])],
+    third: Option<Third>,
     right: impl Fn(&'a [u64]) -> R,
 ) {
     let left: Vec<&[u64]> = terms.iter().map(|(a, _)| *a).collect();
     let right: Vec<R> = terms.iter().map(|(_, b)| right(b)).collect();
     let right: Vec<&R> = right.iter().collect();
-    Left::new(backend, m, k, &left).multiply(out, n, &right);
+    Left::new(backend, m, k, &left, third).multiply(out, n, &right);
 }
 
 /// The transpose of a row-major matrix.
@@ -156,6 +199,12 @@ struct RowMajor<'a> {
 impl Right for RowMajor<'_> {
     fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]) {
         out.copy_from_slice(&self.words[row * self.columns..][columns]);
+    }
+
+    fn pack(&self, rows: Range<usize>, columns: Range<usize>, mut panels: Panels<'_>) {
+        for (at, row) in rows.enumerate() {
+            panels.write_row(at, &self.words[row * self.columns..][columns.clone()]);
+        }
     }
 }
 

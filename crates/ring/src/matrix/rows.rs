@@ -1,7 +1,7 @@
 //! Inner products of rows: the operands lie one behind the other along the depth, so that both are read once, in
 //! pieces that the caches hold, and nothing is packed or turned.
 
-use super::thin::{WORK, in_slices, inner_product, most_slices};
+use super::thin::{WORK, in_slices, inner_product};
 use crate::dispatch::Backend;
 use crate::parallel;
 use crate::shared_slice::SharedSlice;
@@ -23,7 +23,10 @@ pub(super) fn by_rows(
     // Results of a task: all for some rows of the operand that has more.
     let block = (WORK / (k * m.min(n) * terms.len()).max(1)).clamp(1, m.max(n));
     let blocks = m.max(n).div_ceil(block);
-    let slices = most_slices().div_ceil(blocks).min(k.div_ceil(WORK)).max(1);
+    let slices = parallel::most_pieces()
+        .div_ceil(blocks)
+        .min(k.div_ceil(WORK))
+        .max(1);
     out.fill(0);
     in_slices(backend, out, k, slices, |out, depth| {
         let out = SharedSlice::new(out);

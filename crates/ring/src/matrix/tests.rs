@@ -1,28 +1,6 @@
 use super::*;
 use crate::dispatch::backends;
-
-fn values(n: usize, seed: u64) -> Vec<u64> {
-    (0..n as u64)
-        .map(|i| {
-            (i + seed)
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                .rotate_left((i % 59) as u32)
-        })
-        .collect()
-}
-
-fn slowly(m: usize, k: usize, n: usize, a: &[u64], b: &[u64]) -> Vec<u64> {
-    let mut out = vec![0u64; m * n];
-    for i in 0..m {
-        for j in 0..n {
-            for l in 0..k {
-                out[i * n + j] =
-                    out[i * n + j].wrapping_add(a[i * k + l].wrapping_mul(b[l * n + j]));
-            }
-        }
-    }
-    out
-}
+use crate::product::tests::{add, both, slowly, values};
 
 #[test]
 fn large_products_agree_bit_for_bit() {
@@ -74,6 +52,7 @@ fn transposed_operands_give_the_same() {
                         [m, k, n],
                         Lies::Transposed,
                         &other[..used],
+                        None,
                     );
                 });
                 assert!(
@@ -103,7 +82,17 @@ fn check_large([m, k, n]: [usize; 3]) {
                 .build()
                 .unwrap();
             let mut out = vec![7; m * n];
-            pool.install(|| multiply_with(backend, &mut out, 1, [m, k, n], Lies::Straight, &terms));
+            pool.install(|| {
+                multiply_with(
+                    backend,
+                    &mut out,
+                    1,
+                    [m, k, n],
+                    Lies::Straight,
+                    &terms,
+                    None,
+                )
+            });
             assert!(out == expected, "{backend} on {threads} threads");
         }
     }
@@ -118,7 +107,15 @@ fn products_of_many_shapes() {
                 let expected = slowly(m, k, n, &a, &b);
                 for backend in backends() {
                     let mut out = vec![7; m * n];
-                    multiply_with(backend, &mut out, 1, [m, k, n], Lies::Straight, &[(&a, &b)]);
+                    multiply_with(
+                        backend,
+                        &mut out,
+                        1,
+                        [m, k, n],
+                        Lies::Straight,
+                        &[(&a, &b)],
+                        None,
+                    );
                     assert!(out == expected, "{backend}: {m}×{k}×{n}");
                 }
             }
@@ -184,4 +181,58 @@ fn check_batch(
 #[should_panic(expected = "the right operand of 1 × 3×4 has 11 words")]
 fn a_wrong_length_is_refused() {
     multiply(&mut [0; 8], 2, 3, 4, &[(&[0; 6], &[0; 11])]);
+}
+
+/// Of batches, transposed operands and several threads, which differ between the parties.
+#[test]
+fn thirds_add_up_to_the_product() {
+    let Some(backend) = crate::product::tests::backend_of_thirds() else {
+        return;
+    };
+    for ([batch, m, k, n], right) in [
+        ([1, 7, 1, 4], Lies::Straight),
+        ([3, 9, 257, 25], Lies::Straight),
+        ([1, 70, 600, 2 * 240 + 5], Lies::Straight),
+        ([1, 7, 300, 7], Lies::Transposed),
+        ([4, 33, 64, 48], Lies::Transposed),
+        ([2, 64, 0, 64], Lies::Transposed),
+    ] {
+        let sizes = [m, k, n];
+        assert!(is_blocked(sizes, right));
+        let share = |n: usize, seed: u64| [0, 1, 2].map(|part| values(n, seed + part));
+        let (x, y) = (share(batch * m * k, 1), share(batch * k * n, 5));
+        let all = |parts: &[Vec<u64>; 3]| {
+            let mut sum = parts[0].clone();
+            parts[1..].iter().for_each(|part| add(&mut sum, part));
+            sum
+        };
+        let mut expected = vec![7; batch * m * n];
+        multiply_batch(&mut expected, batch, sizes, right, &[(&all(&x), &all(&y))]);
+        let mut sum = vec![0; expected.len()];
+        for party in 0..3 {
+            let ([x0, x1], [y0, y1]) = (both(&x, party), both(&y, party));
+            let (third, parts) = (Some(Third::of(party)), [(x0, y0), (x1, y1)]);
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1 + party);
+            let mut out = vec![7; expected.len()];
+            pool.build().unwrap().install(|| {
+                multiply_with(backend, &mut out, batch, sizes, right, &parts, third);
+            });
+            add(&mut sum, &out);
+        }
+        assert!(sum == expected, "{batch} × {sizes:?}, {right:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "thirds are of blocked products")]
+fn thirds_of_thin_products_are_refused() {
+    let parts: [(&[u64], &[u64]); 2] = [(&[0; 6], &[0; 12]); 2];
+    third_of_batch(
+        Third::First,
+        &mut [0; 8],
+        1,
+        [2, 3, 4],
+        Lies::Straight,
+        parts,
+    );
 }

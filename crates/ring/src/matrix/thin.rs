@@ -25,19 +25,11 @@ pub(super) fn few_rows(
 ) {
     let backend = backend.checked();
     let blocks = n.div_ceil(COLUMNS);
-    let worth = (m * k * n / WORK).min(most_slices());
+    let worth = (m * k * n / WORK).min(parallel::most_pieces());
     let slices = worth.div_ceil(blocks).clamp(1, k.max(1));
     in_slices(backend, out, k, slices, |out, rows| {
         few_rows_slice(backend, out, [m, k, n], rows, terms);
     });
-}
-
-/// Slices of a product's depth at most: two a thread even out threads that are held up; one thread gains nothing.
-pub(super) fn most_slices() -> usize {
-    match rayon::current_num_threads() {
-        1 => 1,
-        threads => 2 * threads,
-    }
 }
 
 /// Divides the depth into slices, whose results are added up. `work` is given zeros, but for the first slice, which is

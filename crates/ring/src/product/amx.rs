@@ -294,7 +294,7 @@ fn pack_left(left: &Left, rows: Range<usize>, start: usize, depth: usize, out: &
         for (chunk, out) in out.chunks_exact_mut(PLANES * PAIR).enumerate() {
             let mut words = [0; CHUNK];
             let used = CHUNK.min(depth - chunk * CHUNK);
-            left.write_row(row, start + chunk * CHUNK, &mut words[..used]);
+            left.write_row(left.terms, row, start + chunk * CHUNK, &mut words[..used]);
             // SAFETY: as for `pack_right`.
             let planes = unsafe { planes(&words) };
             for (plane, out) in planes.iter().zip(out.chunks_exact_mut(PAIR)) {
@@ -441,7 +441,7 @@ unsafe fn write_row(
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Matrix, Words};
+    use super::super::tests::{Matrix, values};
     use super::*;
     use crate::dispatch::Backend;
 
@@ -465,7 +465,6 @@ mod tests {
         if !is_available() {
             return;
         }
-        let mut words = Words(1);
         for [m, k, n] in [
             [16, 64, 32],
             [32, 40, 31],
@@ -476,18 +475,18 @@ mod tests {
             [64, 2000, 257],
         ] {
             for largest in [true, false] {
-                let mut operand = |n: usize| {
+                let operand = |n: usize, seed: u64| {
                     if largest {
                         vec![u64::MAX; n]
                     } else {
-                        words.some(n)
+                        values(n, seed)
                     }
                 };
-                let a = [operand(m * k), operand(m * k)];
-                let b = [operand(k * n), operand(k * n)];
+                let a = [1, 2].map(|seed| operand(m * k, seed));
+                let b = [3, 4].map(|seed| operand(k * n, seed));
                 let right = [Matrix(&b[0], n), Matrix(&b[1], n)];
                 let (a, right) = ([&a[0][..], &a[1]], [&right[0], &right[1]]);
-                let mut left = Left::new(Backend::Avx512, m, k, &a);
+                let mut left = Left::new(Backend::Avx512, m, k, &a, None);
                 assert!(fits(m, 2 * k, n), "{m}×{k}×{n}");
                 let (mut found, mut expected) = (vec![3; m * n], vec![5; m * n]);
                 left.multiply(&mut found, n, &right);

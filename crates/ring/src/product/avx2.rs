@@ -6,6 +6,7 @@
 //! the low halves suffice, and one 32-bit `vpmulld` of a with b's halves exchanged gives both: two
 //! multiplications, two additions and no shift for four multiply-adds.
 
+use super::packed::rows_of;
 use std::arch::x86_64::{
     __m256i, _mm256_add_epi32, _mm256_add_epi64, _mm256_loadu_si256, _mm256_mul_epu32,
     _mm256_mullo_epi32, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi32,
@@ -28,16 +29,16 @@ pub(super) unsafe fn multiply(a: &[u64], b: &[u64], out: &mut [u64]) {
         a.len() / ROWS * COLUMNS == b.len() && out.len() == ROWS * COLUMNS,
         "panels of one depth"
     );
-    let (a, b) = (a.chunks_exact(ROWS), b.chunks_exact(COLUMNS));
+    let a = rows_of::<_, ROWS>(a, b.len() / COLUMNS);
     // SAFETY: the caller answers for AVX2; every load and store is of a chunk's 4 words, unaligned.
     unsafe {
         let zero = _mm256_setzero_si256();
         let (mut low, mut crossed) = ([zero; ROWS], [zero; ROWS]);
-        for (a, b) in a.zip(b) {
+        for (at, b) in b.chunks_exact(COLUMNS).enumerate() {
             let b: __m256i = _mm256_loadu_si256(b.as_ptr().cast());
             let exchanged = _mm256_shuffle_epi32::<EXCHANGE>(b);
             for row in 0..ROWS {
-                let a = _mm256_set1_epi64x(a[row] as i64);
+                let a = _mm256_set1_epi64x(a[row][at] as i64);
                 low[row] = _mm256_add_epi64(low[row], _mm256_mul_epu32(a, b));
                 crossed[row] = _mm256_add_epi32(crossed[row], _mm256_mullo_epi32(a, exchanged));
             }

@@ -5,6 +5,7 @@
     reason = "the build script checked the compiler"
 )]
 
+use super::packed::rows_of;
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_loadu_si512, _mm512_mullo_epi64, _mm512_set1_epi64,
     _mm512_setzero_si512, _mm512_storeu_si512,
@@ -25,13 +26,14 @@ pub(super) unsafe fn multiply(a: &[u64], b: &[u64], out: &mut [u64]) {
         "panels of one depth"
     );
     let mut tile = [[_mm512_setzero_si512(); VECTORS]; ROWS];
-    for (a, b) in a.chunks_exact(ROWS).zip(b.chunks_exact(COLUMNS)) {
-        let b: [__m512i; VECTORS] = std::array::from_fn(|at| {
+    let a = rows_of::<_, ROWS>(a, b.len() / COLUMNS);
+    for (at, b) in b.chunks_exact(COLUMNS).enumerate() {
+        let b: [__m512i; VECTORS] = std::array::from_fn(|vector| {
             // SAFETY: the chunk has 24 words, and an unaligned load reads 8 of them.
-            unsafe { _mm512_loadu_si512(b.as_ptr().add(8 * at).cast()) }
+            unsafe { _mm512_loadu_si512(b.as_ptr().add(8 * vector).cast()) }
         });
         for (row, a) in tile.iter_mut().zip(a) {
-            let a = _mm512_set1_epi64(*a as i64);
+            let a = _mm512_set1_epi64(a[at] as i64);
             for (sum, b) in row.iter_mut().zip(b) {
                 *sum = _mm512_add_epi64(*sum, _mm512_mullo_epi64(a, b));
             }

@@ -22,14 +22,22 @@ mod avx2;
 mod avx512;
 #[cfg(avx512)]
 mod ifma;
+mod packed;
 mod portable;
 
 use crate::dispatch::Backend;
+use crate::parallel;
 use crate::shared_slice::SharedSlice;
+use crate::third::Third;
+use packed::{Packed, Panel, Side};
 use rayon::prelude::*;
+use std::cell::RefCell;
 use std::ops::Range;
 
-/// Depth of a block: a panel of B stays in the first-level cache while A's panels pass.
+pub(crate) use packed::Panels;
+
+/// Depth of a block: a panel of B stays in the first-level cache while A's panels pass. Thirds are rounded block by
+/// block, so it is the same for all parties.
 const DEPTH: usize = 256;
 
 /// Columns of a block, a multiple of every tile's: the block stays in the second-level cache.
@@ -38,12 +46,16 @@ const BLOCK: usize = 240;
 /// Rows that a task has at least, where there are as many: each packs its columns of the right operand.
 const BAND: usize = 32;
 
-/// Words of the largest tile, and most rows of one.
+/// Words of the largest tile.
 const LARGEST_TILE: usize = 8 * 24;
-const MOST_ROWS: usize = 8;
 
 /// Products below which one thread does it all.
 const PARALLEL_FROM: usize = 1 << 17;
+
+thread_local! {
+    /// Room for the right and the left operand of a block, which is used again for the next one.
+    static ROOM: RefCell<[Packed; 2]> = RefCell::default();
+}
 
 /// The right operand of a term.
 pub(crate) trait Right: Sync {
@@ -51,40 +63,12 @@ pub(crate) trait Right: Sync {
     fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]);
 
     /// Writes some columns of some rows into panels.
-    fn pack(&self, rows: Range<usize>, columns: Range<usize>, panels: Panels<'_>) {
-        let Panels {
-            words,
-            width,
-            depth,
-            start,
-        } = panels;
+    fn pack(&self, rows: Range<usize>, columns: Range<usize>, mut panels: Panels<'_>) {
         let mut all = vec![0; columns.len()];
         for (at, row) in rows.enumerate() {
             self.write_row(row, columns.clone(), &mut all);
-            for (panel, columns) in all.chunks(width).enumerate() {
-                words[(panel * depth + start + at) * width..][..columns.len()]
-                    .copy_from_slice(columns);
-            }
+            panels.write_row(at, &all);
         }
-    }
-}
-
-/// Where a block of the right operand is packed: panel after panel of `width` columns, each row by row.
-pub(crate) struct Panels<'a> {
-    words: &'a mut [u64],
-    width: usize,
-    /// Rows of a panel.
-    depth: usize,
-    /// The row of each panel that comes first.
-    start: usize,
-}
-
-impl Panels<'_> {
-    /// The places of a column, from the first row on.
-    pub(crate) fn column(&mut self, column: usize) -> impl Iterator<Item = &mut u64> {
-        let (panel, column) = (column / self.width, column % self.width);
-        let from = (panel * self.depth + self.start) * self.width + column;
-        self.words[from..].iter_mut().step_by(self.width)
     }
 }
 
@@ -127,8 +111,36 @@ impl Kernel {
         Tile { rows, columns }
     }
 
-    /// The tile of two panels: `a` is depth × rows, `b` depth × columns.
-    fn multiply(self, a: Panel<'_>, b: Panel<'_>, out: &mut [u64]) {
+    /// Whether it takes the ends of words besides.
+    fn has_ends(self) -> bool {
+        self == Self::Ifma
+    }
+
+    /// The ends of words.
+    #[cfg_attr(not(avx512), expect(unused_variables, reason = "no kernel has ends"))]
+    fn read_ends(self, side: Side, words: &[u64], ends: &mut [u32]) {
+        assert!(self.has_ends(), "no ends for {self:?}");
+        // SAFETY: as of `multiply`.
+        #[cfg(avx512)]
+        unsafe {
+            ifma::read_ends(side, words, ends);
+        }
+    }
+
+    /// Makes of words of both parts what a third multiplies, in the place of the first ones, and its ends.
+    #[cfg_attr(not(avx512), expect(unused_variables, reason = "no kernel has thirds"))]
+    fn mix(self, third: Third, side: Side, words: &mut [u64], others: &[u64], ends: &mut [u32]) {
+        assert!(self.has_ends(), "no thirds by {self:?}");
+        // SAFETY: as of `multiply`.
+        #[cfg(avx512)]
+        unsafe {
+            ifma::mix(third, side, words, others, ends);
+        }
+    }
+
+    /// The tile of two panels: `a` is rows × depth, `b` depth × columns. A third is what [`Kernel::Ifma`] can.
+    fn multiply(self, a: Panel<'_>, b: Panel<'_>, third: Option<Third>, out: &mut [u64]) {
+        assert!(third.is_none() || self.has_ends(), "no thirds by {self:?}");
         match self {
             Self::Portable => portable::multiply(a.words, b.words, out),
             // SAFETY: whoever chose the kernel asked for a backend that the processor has, and for what it needs
@@ -140,66 +152,11 @@ impl Kernel {
             Self::Avx512 => unsafe { avx512::multiply(a.words, b.words, out) },
             // SAFETY: as above.
             #[cfg(avx512)]
-            Self::Ifma => unsafe { ifma::multiply(a, b, out) },
+            Self::Ifma => unsafe { ifma::multiply(a, b, third, out) },
             #[cfg(not(all(target_arch = "x86_64", avx512)))]
             other => unreachable!("{other:?} kernels are not part of this build"),
         }
     }
-}
-
-/// Words as a kernel takes them, depth by depth, and what [`Kernel::Ifma`] needs of them besides: the two ends of
-/// each.
-#[derive(Clone, Copy)]
-struct Panel<'a> {
-    words: &'a [u64],
-    ends: &'a [u32],
-}
-
-/// Room for panels of an operand.
-struct Packed {
-    words: Vec<u64>,
-    ends: Vec<u32>,
-}
-
-impl Packed {
-    fn new(kernel: Kernel, len: usize) -> Self {
-        let ends = if kernel == Kernel::Ifma { len } else { 0 };
-        Self {
-            words: vec![0; len],
-            ends: vec![0; ends],
-        }
-    }
-
-    /// Reads the ends of the first words, where the kernel needs them.
-    #[cfg_attr(not(avx512), expect(unused_variables, reason = "no kernel has ends"))]
-    fn read_ends(&mut self, len: usize, side: Side) {
-        #[cfg(avx512)]
-        if !self.ends.is_empty() {
-            let (words, ends) = (&self.words[..len], &mut self.ends[..len]);
-            // SAFETY: there is room for ends where the kernel is chosen whose processor has AVX-512.
-            unsafe {
-                match side {
-                    Side::Left => ifma::left_ends(words, ends),
-                    Side::Right => ifma::right_ends(words, ends),
-                }
-            }
-        }
-    }
-
-    /// Some of the words.
-    fn panel(&self, words: Range<usize>) -> Panel<'_> {
-        Panel {
-            words: &self.words[words.clone()],
-            ends: self.ends.get(words).unwrap_or_default(),
-        }
-    }
-}
-
-/// Which operand panels are of.
-#[derive(Clone, Copy)]
-enum Side {
-    Left,
-    Right,
 }
 
 /// The left operands of all terms, each m×k, row-major; the terms follow each other along the depth.
@@ -212,22 +169,40 @@ pub(crate) struct Left<'a> {
     /// Columns of one term.
     columns: usize,
     terms: &'a [&'a [u64]],
+    /// The third of a product of shared operands, whose two parts the terms are.
+    third: Option<Third>,
     /// Whether tiles of bytes are used where they are well filled.
     #[cfg(avx512)]
     by_bytes: bool,
 }
 
 impl<'a> Left<'a> {
-    /// The m×k matrices of the terms.
-    pub(crate) fn new(backend: Backend, m: usize, k: usize, terms: &'a [&'a [u64]]) -> Self {
+    /// The m×k matrices of the terms, or of the two parts of an operand of which a third is evaluated.
+    pub(crate) fn new(
+        backend: Backend,
+        m: usize,
+        k: usize,
+        terms: &'a [&'a [u64]],
+        third: Option<Third>,
+    ) -> Self {
         assert!(terms.iter().all(|a| a.len() == m * k), "m×k operands");
+        assert!(third.is_none() || terms.len() == 2, "two parts");
         Self {
             kernel: Kernel::of(backend),
             rows: m,
             columns: k,
             terms,
+            third,
             #[cfg(avx512)]
-            by_bytes: backend == Backend::Avx512,
+            by_bytes: backend == Backend::Avx512 && third.is_none(),
+        }
+    }
+
+    /// The depth of all terms.
+    fn depth(&self) -> usize {
+        match self.third {
+            None => self.columns * self.terms.len(),
+            Some(_) => self.columns,
         }
     }
 
@@ -236,47 +211,33 @@ impl<'a> Left<'a> {
         (depth / self.columns, depth % self.columns)
     }
 
-    /// Writes a row at depths from `start` on.
-    #[cfg(avx512)]
-    fn write_row(&self, row: usize, start: usize, out: &mut [u64]) {
+    /// Writes a row of some terms at depths from `start` on.
+    fn write_row(&self, terms: &[&[u64]], row: usize, start: usize, out: &mut [u64]) {
         let (mut start, mut out) = (start, out);
         while !out.is_empty() {
             let (term, column) = self.place(start);
             let (now, later) = out.split_at_mut((self.columns - column).min(out.len()));
-            now.copy_from_slice(&self.terms[term][row * self.columns + column..][..now.len()]);
+            now.copy_from_slice(&terms[term][row * self.columns + column..][..now.len()]);
             (start, out) = (start + now.len(), later);
         }
     }
 
-    /// Writes rows `first..` of a tile at depths `start..`, depth by depth; missing rows are zeros.
-    fn pack(&self, first: usize, start: usize, out: &mut [u64]) {
-        let height = self.kernel.tile().rows;
-        let rows = height.min(self.rows - first);
-        if rows < height {
-            out.fill(0);
-        }
-        let (mut start, mut out) = (start, out);
-        while !out.is_empty() {
-            let (term, column) = self.place(start);
-            let depth = (self.columns - column).min(out.len() / height);
-            let (now, later) = out.split_at_mut(depth * height);
-            let lines: [&[u64]; MOST_ROWS] = std::array::from_fn(|row| {
-                let row = first + row.min(rows - 1);
-                &self.terms[term][row * self.columns + column..][..depth]
-            });
-            for (at, place) in now.chunks_exact_mut(height).enumerate() {
-                for (place, line) in place[..rows].iter_mut().zip(lines) {
-                    *place = line[at];
-                }
+    /// Writes rows `first..` of a tile of some terms at depths from `start` on, row by row; missing rows are zeros.
+    fn pack(&self, terms: &[&[u64]], first: usize, start: usize, out: &mut [u64]) {
+        let depth = out.len() / self.kernel.tile().rows;
+        for (row, out) in (first..).zip(out.chunks_exact_mut(depth)) {
+            if row < self.rows {
+                self.write_row(terms, row, start, out);
+            } else {
+                out.fill(0);
             }
-            (start, out) = (start + depth, later);
         }
     }
 
     /// out = Σ A·B: `right` has the right operand of each term; out is m×n, row-major.
     pub(crate) fn multiply(&self, out: &mut [u64], n: usize, right: &[&impl Right]) {
         assert!(out.len() == self.rows * n, "an m×n result");
-        let depth = self.columns * self.terms.len();
+        let depth = self.depth();
         if depth == 0 {
             return out.fill(0);
         }
@@ -288,7 +249,7 @@ impl<'a> Left<'a> {
             });
         }
         self.divide(n, BLOCK, self.kernel.tile().rows, |columns, panels| {
-            self.block(&out, n, columns, panels, right);
+            ROOM.with_borrow_mut(|room| self.block(&out, n, columns, panels, right, room));
         });
     }
 
@@ -304,7 +265,7 @@ impl<'a> Left<'a> {
         // Few wide blocks leave threads idle, so that then the rows are divided as well.
         let blocks = n.div_ceil(block);
         let panels = self.rows.div_ceil(height);
-        let bands = (2 * rayon::current_num_threads())
+        let bands = parallel::most_pieces()
             .div_ceil(blocks.max(1))
             .clamp(1, self.rows.div_ceil(BAND).max(1));
         let task = |task: usize| {
@@ -312,7 +273,7 @@ impl<'a> Left<'a> {
             let columns = columns * block..n.min((columns + 1) * block);
             work(columns, panels * band / bands..panels * (band + 1) / bands);
         };
-        if self.rows * self.columns * self.terms.len() * n < PARALLEL_FROM {
+        if self.rows * self.depth() * n < PARALLEL_FROM {
             (0..blocks * bands).for_each(task);
         } else {
             (0..blocks * bands).into_par_iter().for_each(task);
@@ -327,39 +288,50 @@ impl<'a> Left<'a> {
         columns: Range<usize>,
         panels: Range<usize>,
         right: &[&impl Right],
+        [packed, a]: &mut [Packed; 2],
     ) {
         let Tile {
             rows: height,
             columns: width,
         } = self.kernel.tile();
-        let all = self.columns * self.terms.len();
+        let all = self.depth();
         let wide = columns.len().div_ceil(width);
-        let mut packed = Packed::new(self.kernel, wide * width * DEPTH.min(all));
-        let mut a = Packed::new(self.kernel, height * DEPTH.min(all));
+        let (kernel, third) = (self.kernel, self.third);
+        let mut result = [0; LARGEST_TILE];
+        let result = &mut result[..height * width];
         for start in (0..all).step_by(DEPTH) {
             let depth = DEPTH.min(all - start);
-            let mut at = 0;
-            while at < depth {
-                let (term, row) = self.place(start + at);
-                let rows = row..self.columns.min(row + depth - at);
-                let panels = Panels {
-                    words: &mut packed.words,
-                    width,
-                    depth,
-                    start: at,
-                };
-                at += rows.len();
-                right[term].pack(rows, columns.clone(), panels);
-            }
-            packed.read_ends(wide * width * depth, Side::Right);
+            let len = wide * width * depth;
+            packed.fill(kernel, third, Side::Right, len, right, |right, words| {
+                let mut at = 0;
+                while at < depth {
+                    let (term, row) = self.place(start + at);
+                    let rows = row..self.columns.min(row + depth - at);
+                    let panels = Panels {
+                        words: &mut *words,
+                        width,
+                        depth,
+                        start: at,
+                    };
+                    at += rows.len();
+                    right[term].pack(rows, columns.clone(), panels);
+                }
+            });
             for panel in panels.clone() {
-                self.pack(panel * height, start, &mut a.words[..depth * height]);
-                a.read_ends(depth * height, Side::Left);
+                let len = depth * height;
+                a.fill(
+                    kernel,
+                    third,
+                    Side::Left,
+                    len,
+                    self.terms,
+                    |terms, words| {
+                        self.pack(terms, panel * height, start, words);
+                    },
+                );
                 for at in 0..wide {
                     let b = packed.panel(at * width * depth..(at + 1) * width * depth);
-                    let mut result = [0; LARGEST_TILE];
-                    let result = &mut result[..height * width];
-                    self.kernel.multiply(a.panel(0..depth * height), b, result);
+                    kernel.multiply(a.panel(0..len), b, third, result);
                     let first = columns.start + at * width;
                     let used = width.min(columns.end - first);
                     for row in 0..height.min(self.rows - panel * height) {
@@ -381,5 +353,14 @@ impl<'a> Left<'a> {
     }
 }
 
+/// Whether thirds can be evaluated, and faster than two products.
+pub(crate) fn has_thirds(backend: Backend) -> bool {
+    #[cfg(avx512)]
+    if amx::is_available() {
+        return false;
+    }
+    Kernel::of(backend) == Kernel::Ifma
+}
+
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

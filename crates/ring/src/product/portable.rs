@@ -1,15 +1,18 @@
 //! The tile of 4×4 words in plain Rust.
 
+use super::packed::rows_of;
+
 const ROWS: usize = 4;
 const COLUMNS: usize = 4;
 
-/// out = Σ over the depth of a's column times b's row.
+/// out = Σ over the depth of a's columns times b's rows.
 pub(super) fn multiply(a: &[u64], b: &[u64], out: &mut [u64]) {
     let mut tile = [[0_u64; COLUMNS]; ROWS];
-    for (a, b) in a.chunks_exact(ROWS).zip(b.chunks_exact(COLUMNS)) {
+    let a = rows_of::<_, ROWS>(a, b.len() / COLUMNS);
+    for (at, b) in b.chunks_exact(COLUMNS).enumerate() {
         for (row, a) in tile.iter_mut().zip(a) {
             for (sum, b) in row.iter_mut().zip(b) {
-                *sum = sum.wrapping_add(a.wrapping_mul(*b));
+                *sum = sum.wrapping_add(a[at].wrapping_mul(*b));
             }
         }
     }

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Row-major, of so many columns.
-pub(super) struct Matrix<'a>(pub &'a [u64], pub usize);
+pub(crate) struct Matrix<'a>(pub &'a [u64], pub usize);
 
 impl Right for Matrix<'_> {
     fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]) {
@@ -9,17 +9,25 @@ impl Right for Matrix<'_> {
     }
 }
 
-/// Makes words.
-pub(super) struct Words(pub u64);
+/// Words of all sizes.
+pub(crate) fn values(n: usize, seed: u64) -> Vec<u64> {
+    (0..n as u64)
+        .map(|i| {
+            (i + seed)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left((i % 59) as u32)
+        })
+        .collect()
+}
 
-impl Words {
-    pub(super) fn some(&mut self, n: usize) -> Vec<u64> {
-        let mut next = || {
-            self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
-            self.0 ^ self.0 >> 31
-        };
-        (0..n).map(|_| next()).collect()
-    }
+/// The product of an m×k by a k×n matrix by its definition.
+pub(crate) fn slowly(m: usize, k: usize, n: usize, a: &[u64], b: &[u64]) -> Vec<u64> {
+    let entry = |row: usize, column: usize| {
+        (0..k).fold(0_u64, |sum, at| {
+            sum.wrapping_add(a[row * k + at].wrapping_mul(b[at * n + column]))
+        })
+    };
+    (0..m * n).map(|at| entry(at / n, at % n)).collect()
 }
 
 /// Those that this machine has.
@@ -35,41 +43,38 @@ fn kernels() -> Vec<Kernel> {
     all
 }
 
-/// Words with all bits set, at each limit of what a kernel takes them apart into, and random ones; tiles that are
-/// not full, and depths around that of a block.
+/// Words of a kind: with all bits set, random ones, and those at each limit of what a kernel takes them apart into.
+fn words(kind: usize, n: usize, seed: u64) -> Vec<u64> {
+    let edges = [0, 1, 11, 12, 13, 31, 32, 33, 51, 52, 53, 63].map(|bit| 1_u64 << bit);
+    let edge = |at: usize| edges[(at + seed as usize) % edges.len()];
+    match kind {
+        0 => vec![u64::MAX; n],
+        1 => values(n, seed),
+        2 => (0..n).map(|at| edge(at * 7)).collect(),
+        _ => (0..n).map(|at| edge(at * 5).wrapping_sub(1)).collect(),
+    }
+}
+const KINDS: usize = 4;
+
+/// Tiles that are not full, and depths around that of a block.
+const SIZES: [[usize; 3]; 7] = [
+    [1, 1, 1],
+    [4, 3, 15],
+    [5, 255, 16],
+    [6, 256, 17],
+    [8, 257, 24],
+    [11, 600, 241],
+    [7, 5000, 33],
+];
+
 #[test]
 fn kernels_agree_bit_for_bit() {
-    let mut words = Words(1);
-    let edges = [0, 1, 11, 12, 13, 31, 32, 33, 51, 52, 53, 63].map(|bit| 1_u64 << bit);
-    for [m, k, n] in [
-        [1, 1, 1],
-        [4, 3, 15],
-        [5, 255, 16],
-        [6, 256, 17],
-        [8, 257, 24],
-        [11, 600, 241],
-        [7, 5000, 33],
-    ] {
-        for kind in 0..4 {
-            let mut operand = |n: usize| -> Vec<u64> {
-                match kind {
-                    0 => vec![u64::MAX; n],
-                    1 => words.some(n),
-                    2 => (0..n).map(|at| edges[at * 7 % edges.len()]).collect(),
-                    _ => (0..n)
-                        .map(|at| edges[at * 5 % edges.len()].wrapping_sub(1))
-                        .collect(),
-                }
-            };
-            let (a, b) = (operand(m * k), operand(k * n));
-            let product = |row: usize, column: usize| {
-                (0..k).fold(0_u64, |sum, at| {
-                    sum.wrapping_add(a[row * k + at].wrapping_mul(b[at * n + column]))
-                })
-            };
-            let expected: Vec<u64> = (0..m * n).map(|at| product(at / n, at % n)).collect();
+    for [m, k, n] in SIZES {
+        for kind in 0..KINDS {
+            let (a, b) = (words(kind, m * k, 1), words(kind, k * n, 2));
+            let expected = slowly(m, k, n, &a, &b);
             let terms = [&a[..]];
-            let mut left = Left::new(Backend::Portable, m, k, &terms);
+            let mut left = Left::new(Backend::Portable, m, k, &terms, None);
             for kernel in kernels() {
                 left.kernel = kernel;
                 let mut found = vec![3; m * n];
@@ -78,4 +83,90 @@ fn kernels_agree_bit_for_bit() {
             }
         }
     }
+}
+
+/// What thirds are evaluated with, if this machine can.
+pub(crate) fn backend_of_thirds() -> Option<Backend> {
+    let can = kernels().contains(&Kernel::Ifma);
+    can.then_some(Backend::Avx512)
+}
+
+/// A third of a product by its definition, in numbers of 128 bits.
+fn third_slowly(third: Third, [m, k, n]: [usize; 3], a: [&[u64]; 2], b: [&[u64]; 2]) -> Vec<u64> {
+    let mixed = |[one, other]: [&[u64]; 2], at: usize| -> u128 {
+        let [one, other] = [one[at], other[at]].map(u128::from);
+        match third {
+            Third::First => 2 * one + other,
+            Third::Second => one + 2 * other,
+            Third::Last => one.wrapping_sub(other),
+        }
+    };
+    let entry = |row: usize, column: usize| {
+        let runs = (0..k).step_by(DEPTH).map(|start| {
+            let run = start..k.min(start + DEPTH);
+            let sum = run.fold(0_u128, |sum, at| {
+                let (a, b) = (mixed(a, row * k + at), mixed(b, at * n + column));
+                sum.wrapping_add(a.wrapping_mul(b))
+            });
+            match third {
+                Third::First => sum >> 1,
+                Third::Second => sum.wrapping_add(1) >> 1,
+                Third::Last => sum.wrapping_neg(),
+            }
+        });
+        runs.fold(0_u64, |sum, run| sum.wrapping_add(run as u64))
+    };
+    (0..m * n).map(|at| entry(at / n, at % n)).collect()
+}
+
+/// Each bit for bit, and what they add up to.
+#[test]
+fn thirds_are_of_the_product() {
+    for [m, k, n] in SIZES {
+        for kinds in 0..KINDS * KINDS {
+            let kind = |part: usize| [kinds % KINDS, kinds / KINDS, 1][part];
+            let share = |n: usize, seed: u64| -> [Vec<u64>; 3] {
+                std::array::from_fn(|part| words(kind(part), n, seed + part as u64))
+            };
+            let (x, y) = (share(m * k, 3), share(k * n, 7));
+            let total = |parts: &[Vec<u64>; 3]| -> Vec<u64> {
+                let sum = |at: usize| {
+                    parts
+                        .iter()
+                        .fold(0_u64, |sum, part| sum.wrapping_add(part[at]))
+                };
+                (0..parts[0].len()).map(sum).collect()
+            };
+            let expected = slowly(m, k, n, &total(&x), &total(&y));
+            let mut slow = vec![0; m * n];
+            let mut sum = slow.clone();
+            for party in 0..3 {
+                let third = Third::of(party);
+                let (a, b) = (both(&x, party), both(&y, party));
+                let defined = third_slowly(third, [m, k, n], a, b);
+                add(&mut slow, &defined);
+                let Some(backend) = backend_of_thirds() else {
+                    continue;
+                };
+                let left = Left::new(backend, m, k, &a, Some(third));
+                let mut found = vec![3; m * n];
+                left.multiply(&mut found, n, &b.map(|b| Matrix(b, n)).each_ref());
+                assert!(found == defined, "{third:?}: {m}×{k}×{n}, {kinds}");
+                add(&mut sum, &found);
+            }
+            assert!(slow == expected, "{m}×{k}×{n}, {kinds}");
+            assert!(backend_of_thirds().is_none() || sum == expected);
+        }
+    }
+}
+
+/// The parts that a party holds.
+pub(crate) fn both(parts: &[Vec<u64>; 3], party: usize) -> [&[u64]; 2] {
+    [&parts[party], &parts[(party + 1) % 3]]
+}
+
+pub(crate) fn add(sum: &mut [u64], words: &[u64]) {
+    sum.iter_mut()
+        .zip(words)
+        .for_each(|(sum, word)| *sum = sum.wrapping_add(*word));
 }

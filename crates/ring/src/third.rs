@@ -1,0 +1,39 @@
+//! A product of two values that three parties share, by one product of each party.
+//!
+//! Of x = x0 + x1 + x2, and of y alike, party i holds parts i and i + 1. By the usual summand,
+//! x_i(y_i + y_{i+1}) + x_{i+1}y_i (Araki+ 2016, section 2.2), it evaluates two products. But
+//!
+//! xy = ½(2x0 + x1)(2y0 + y1) + ½(x1 + 2x2)(y1 + 2y2) − (x2 − x0)(y2 − y0).
+//!
+//! Neither half is a whole number; both are halves of numbers that are as odd as x1y1 is. So the first party rounds
+//! down, the second one up, and their sum is exact. That holds mod 2^64 if the products are known mod 2^65; and of
+//! sums of products, if both round the same sums: those of each run of 256 along the depth, from its beginning.
+//! Threads, and the division of results into blocks, may differ between the parties.
+//!
+//! Without halves it cannot be done: of summands c_i(x_i + x_{i+1}/c_i)(y_i + y_{i+1}/c_i) the squares of parts
+//! come out once if c_i + 1/c_{i−1} = 1, so the three are c, 1 − 1/c and 1/(1 − c), and of c and c − 1 one is even.
+//! Here c = 2.
+//!
+//! Summands are each party's own and of its own parts; what hides them where they are sent is the protocol's.
+
+/// Which of the three summands; their parts are in the order in which the party holds them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Third {
+    /// ⌊½(2x + x′)(2y + y′)⌋
+    First,
+    /// ⌈½(x + 2x′)(y + 2y′)⌉
+    Second,
+    /// −(x − x′)(y − y′)
+    Last,
+}
+
+impl Third {
+    /// That of a party.
+    ///
+    /// # Panics
+    /// If there is no such party.
+    #[must_use]
+    pub fn of(party: usize) -> Self {
+        [Self::First, Self::Second, Self::Last][party]
+    }
+}
