@@ -93,6 +93,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
     nameless = (None, None)
     return {
         "broadcast": lambda: session.broadcast(0, b"x"),
+        "gather": lambda: session.gather(b"x"),
         "share": lambda: session.share(VALUES, 0, out),
         "share_bits": lambda: session.share_bits(bits[0], 0, flags),
         "trivial": lambda: session.trivial(VALUES, out),

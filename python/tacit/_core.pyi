@@ -92,6 +92,7 @@ class Session:
     @property
     def threat_model(self) -> str: ...
     def broadcast(self, owner: int, payload: bytes | None = None) -> bytes: ...
+    def gather(self, payload: bytes) -> list[bytes]: ...
     def share(self, values: Words | None, owner: int, out: list[Words]) -> None: ...
     def share_bits(self, values: Bits | None, owner: int, out: list[Bits]) -> None: ...
     def trivial(self, values: Words, out: list[Words]) -> None: ...
@@ -253,13 +254,15 @@ class Given:
         shares: list[list[int]] | None,
     ) -> None: ...
 
-#: The result or status, outputs (values or shares), instructions, what was printed, what was opened.
+#: The result or status, outputs (values or shares), instructions, what was printed, what was opened, for what
+#: messages were waited, in seconds.
 Told = tuple[
     int | None,
     list[tuple[list[int] | None, list[list[int]] | None]],
     int,
     bytes,
     list[tuple[str, int | None, int]],
+    list[tuple[str, float]],
 ]
 
 class Door:

@@ -139,10 +139,9 @@ class Session:
             _current.reset(token)
 
     def told_by_all(self, own: bytes) -> list[bytes]:
-        """What each party tells all others, this one ``own``. A round for each; whoever finds fault with what
-        one has told knows by then that all have told."""
-        parties = range(self.parties)
-        return [self.core.broadcast(party, own if party == self.party else None) for party in parties]
+        """What each party tells all others, this one ``own``. One round; whoever finds fault with what one
+        has told knows by then that all have told."""
+        return self.core.gather(own)
 
     @property
     def threat_model(self) -> str:

@@ -1,9 +1,9 @@
-//! Public data that one party has and all need, such as the shape of what it shares.
+//! Public data that parties have and all need, such as the shape of what one shares.
 
 use crate::{Error, Result};
 use net::Channel;
 
-/// Most bytes of one broadcast.
+/// Most bytes that a party tells at once.
 const LIMIT: usize = 1 << 20;
 
 /// Sends the owner's bytes to all; returns them in every party. They are public, and hostile until
@@ -16,22 +16,50 @@ pub fn broadcast(channel: &mut Channel, owner: usize, payload: Option<&[u8]>) ->
     if channel.party() == owner {
         let payload =
             payload.ok_or_else(|| Error::misuse("the owner of a broadcast passes its bytes"))?;
-        if payload.len() > LIMIT {
-            return Err(Error::misuse(format!(
-                "a broadcast has at most {LIMIT} bytes, not {}",
-                payload.len()
-            )));
-        }
-        let mut words = vec![payload.len() as u64];
-        words.extend(net::bytes::to_words(payload));
-        for to in (0..channel.parties()).filter(|to| *to != owner) {
-            channel.send(to, words[..1].to_vec())?;
-            if words.len() > 1 {
-                channel.send(to, words[1..].to_vec())?;
-            }
-        }
+        tell(channel, payload)?;
         return Ok(payload.to_vec());
     }
+    told(channel, owner)
+}
+
+/// Sends each party's bytes to all, in one round; returns those of each in every party, as hostile as those of a
+/// [`broadcast`]. With these messages it begins to be compared what was noted as public before.
+///
+/// # Errors
+/// `Misuse` for more than 1 MiB, `Peer` for a party that announces more.
+pub fn gather(channel: &mut Channel, payload: &[u8]) -> Result<Vec<Vec<u8>>> {
+    channel.begin_comparing("gather");
+    tell(channel, payload)?;
+    let me = channel.party();
+    let all = 0..channel.parties();
+    all.map(|party| match party == me {
+        true => Ok(payload.to_vec()),
+        false => told(channel, party),
+    })
+    .collect()
+}
+
+/// Its length, and the bytes themselves.
+fn tell(channel: &mut Channel, payload: &[u8]) -> Result<()> {
+    if payload.len() > LIMIT {
+        return Err(Error::misuse(format!(
+            "a broadcast has at most {LIMIT} bytes, not {}",
+            payload.len()
+        )));
+    }
+    let mut words = vec![payload.len() as u64];
+    words.extend(net::bytes::to_words(payload));
+    let me = channel.party();
+    for to in (0..channel.parties()).filter(|to| *to != me) {
+        channel.send(to, words[..1].to_vec())?;
+        if words.len() > 1 {
+            channel.send(to, words[1..].to_vec())?;
+        }
+    }
+    Ok(())
+}
+
+fn told(channel: &mut Channel, owner: usize) -> Result<Vec<u8>> {
     let announced = channel.receive(owner, 1)?[0];
     let Some(length) = usize::try_from(announced)
         .ok()

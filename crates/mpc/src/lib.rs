@@ -53,7 +53,7 @@ pub mod width;
 
 pub use affine::{Affine, Term};
 pub use bits::Bits;
-pub use broadcast::broadcast;
+pub use broadcast::{broadcast, gather};
 pub use cost::{Cost, Opening, Operation};
 pub use guards::Guards;
 pub use net::{Error, Result};

@@ -148,8 +148,8 @@ pub trait Protocol: Send {
     }
 }
 
-/// Work on a protocol. It shares nothing, and opens something only where all that is public has been compared before, as
-/// by [`Channel::begin_opening`].
+/// Work on a protocol. It opens something only where all that is public has been compared before, as by
+/// [`Channel::begin_opening`].
 pub type Lane = Box<dyn FnOnce(&mut dyn Protocol) -> Result<()> + Send>;
 
 /// The same with a protocol of its own, which is dropped at its end.

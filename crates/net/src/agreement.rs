@@ -15,8 +15,9 @@ pub trait Agreement: Send {
     /// Takes a public value in; `step` says where it belongs.
     fn note(&mut self, step: &str, value: &[u8]);
 
-    /// A step begins, the one of that number. Before an opening all that was noted so far is compared.
-    fn begin(&mut self, number: u64, opening: bool);
+    /// A step begins, the one of that number. Before an opening all that was noted so far is compared, and with a step
+    /// in which all send to all it begins to be: `comparing`.
+    fn begin(&mut self, number: u64, comparing: bool);
 
     /// What rides on the next frame to that party, at most [`LONGEST_RIDER`] bytes.
     fn ride(&mut self, to: usize) -> Vec<u8>;

@@ -12,9 +12,10 @@ use crate::inbox::{Arrival, End};
 use crate::mesh::{FINISHED, Mesh, Shared, step_name};
 use crate::meter::Meter;
 use crate::parameters::Parameters;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 pub use turns::{Turned, Watch};
 
 /// Sees, and may change, each payload that arrives: sender, step, words. For tests.
@@ -151,6 +152,12 @@ impl Channel {
         self.start(name, parameters, false);
     }
 
+    /// The same for a step in which every party sends something to every other: what was noted as public so far
+    /// begins to be compared with these messages.
+    pub fn begin_comparing(&mut self, name: &str) {
+        self.start(name, &[], true);
+    }
+
     /// The same for an operation on so many elements, which its name says.
     pub fn begin_of(&mut self, operation: &str, n: usize, parameters: &[u64]) {
         self.begin_with(&format!("{operation} of {n}"), parameters);
@@ -206,7 +213,7 @@ impl Channel {
         self.agreed = 0;
     }
 
-    fn start(&mut self, name: &str, parameters: &[u64], opening: bool) {
+    fn start(&mut self, name: &str, parameters: &[u64], comparing: bool) {
         self.number();
         self.step = self.named(name);
         self.parameters.fold_bytes(self.step.as_bytes());
@@ -215,7 +222,7 @@ impl Channel {
             .for_each(|word| self.parameters.fold(*word));
         self.set_begun();
         if let Some(agreement) = self.agreement.as_mut().filter(|_| !self.turns) {
-            agreement.begin(self.sequence, opening);
+            agreement.begin(self.sequence, comparing);
         }
     }
 
@@ -284,6 +291,16 @@ impl Channel {
         previous
     }
 
+    /// For what messages are waited for from here on, by a number of the caller's; that before. It is 0 at first.
+    pub fn set_account(&mut self, account: u32) -> u32 {
+        self.meter.set_account(account)
+    }
+
+    /// For what messages were waited since this was last asked, and for how long.
+    pub fn take_waited(&mut self) -> BTreeMap<u32, Duration> {
+        self.meter.take_waited()
+    }
+
     /// Lets this channel wait without limit while its work is not needed yet.
     pub fn set_patience(&mut self, patience: Patience) {
         self.patience = Some(patience);
@@ -339,7 +356,7 @@ impl Channel {
             ))));
         }
         let rider = match &mut self.agreement {
-            Some(agreement) if to < self.shared.parties() && !self.turns => agreement.ride(to),
+            Some(agreement) if to < self.shared.parties() => agreement.ride(to),
             _ => Vec::new(),
         };
         let frame = Frame {

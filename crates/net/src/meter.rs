@@ -1,6 +1,6 @@
 //! What a party sent and how long it waited, by label.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// One line of a [`Meter`].
@@ -38,6 +38,8 @@ pub struct Meter {
     places: HashMap<String, usize>,
     current: usize,
     sent_to: Vec<u64>,
+    account: u32,
+    waited: BTreeMap<u32, Duration>,
 }
 
 impl Meter {
@@ -47,6 +49,8 @@ impl Meter {
             places: HashMap::new(),
             current: 0,
             sent_to: vec![0; parties],
+            account: 0,
+            waited: BTreeMap::new(),
         };
         meter.set_label("");
         meter
@@ -89,14 +93,25 @@ impl Meter {
         });
     }
 
+    /// For what messages are waited for from here on, by a number of whoever asks; that before. It is 0 at first.
+    pub(crate) fn set_account(&mut self, account: u32) -> u32 {
+        std::mem::replace(&mut self.account, account)
+    }
+
+    /// For what was waited since this was last asked, and for how long.
+    pub(crate) fn take_waited(&mut self) -> BTreeMap<u32, Duration> {
+        std::mem::take(&mut self.waited)
+    }
+
     /// Where it counts.
-    pub(crate) fn line(&self) -> usize {
-        self.current
+    pub(crate) fn line(&self) -> (usize, u32) {
+        (self.current, self.account)
     }
 
     /// Counts there from here on.
-    pub(crate) fn go_on(&mut self, line: usize) {
+    pub(crate) fn go_on(&mut self, (line, account): (usize, u32)) {
         self.current = line;
+        self.account = account;
     }
 
     pub(crate) fn sent(&mut self, to: usize, words: usize, wire_bytes: usize) {
@@ -112,5 +127,6 @@ impl Meter {
         reading.received_bytes += wire_bytes as u64;
         reading.rounds += rounds;
         reading.waiting += waited;
+        *self.waited.entry(self.account).or_default() += waited;
     }
 }

@@ -4,8 +4,9 @@ use crate::errors::raise;
 use crate::session::Session;
 use ::riscv::arrays::{Array, Content};
 use ::riscv::calls::{Argument, Call, call};
-use ::riscv::execution::{Fate, Learned, Opened, Options};
+use ::riscv::execution::{Opened, Options, Waited};
 use ::riscv::runs::{Output, Run, run};
+use ::riscv::secret::evaluation::{Fate, Learned};
 use mpc::{Error, Recipient};
 use pyo3::prelude::*;
 
@@ -97,8 +98,16 @@ type Shown = (String, Option<usize>, u64);
 /// Of an output: its values, or this party's shares.
 type Had = (Option<Vec<u64>>, Option<Vec<Vec<u64>>>);
 
-/// What is learned: the result or status, outputs, instructions, what was printed, and what was opened.
-type Told = (Option<u64>, Vec<Had>, u64, Vec<u8>, Vec<Shown>);
+/// What is learned: the result or status, outputs, instructions, what was printed, what was opened, and for what
+/// messages were waited, in seconds.
+type Told = (
+    Option<u64>,
+    Vec<Had>,
+    u64,
+    Vec<u8>,
+    Vec<Shown>,
+    Vec<(String, f64)>,
+);
 
 #[pymethods]
 impl Session {
@@ -143,6 +152,7 @@ impl Session {
             learned.instructions,
             learned.printed,
             learned.opened.into_iter().map(shown).collect(),
+            learned.waited.into_iter().map(waited).collect(),
         ))
     }
 
@@ -182,6 +192,7 @@ impl Session {
             learned.instructions,
             learned.printed,
             learned.opened.into_iter().map(shown).collect(),
+            learned.waited.into_iter().map(waited).collect(),
         ))
     }
 }
@@ -208,6 +219,10 @@ fn had(learned: Learned) -> Had {
         Learned::Values(values) => (Some(values), None),
         Learned::Shares(parts) => (None, Some(parts)),
     }
+}
+
+fn waited(Waited { what, seconds }: Waited) -> (String, f64) {
+    (what, seconds)
 }
 
 fn shown(opened: Opened) -> Shown {

@@ -79,6 +79,14 @@ impl Session {
         Ok(PyBytes::new(py, &bytes.map_err(raise)?))
     }
 
+    /// Public bytes of each party, in every party, in one round. With these messages it begins to be compared what
+    /// was noted as public before.
+    fn gather<'py>(&self, py: Python<'py>, payload: &[u8]) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let payload = payload.to_vec();
+        let told = py.detach(|| self.inner.gather(&payload)).map_err(raise)?;
+        Ok(told.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
+    }
+
     /// Names what is being computed, for the meter and for errors; the previous label.
     fn set_label(&self, py: Python<'_>, label: &str) -> PyResult<String> {
         py.detach(|| self.inner.set_label(label)).map_err(raise)

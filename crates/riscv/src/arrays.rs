@@ -2,7 +2,8 @@
 
 use crate::memory::Memory;
 use crate::real::{Real, SCALE};
-use crate::secret::evaluation::{of_summands, share_integers};
+use crate::secret::evaluation::of_summands;
+use crate::secret::inputs::{Input, share_all};
 use crate::secret::{Secret, Word};
 use crate::words::Words;
 use mpc::{Error, Protocol, Result};
@@ -116,33 +117,42 @@ impl Array {
         }
     }
 
-    /// Puts it into memory, as a region of its own.
+    /// What is shared of it, where one party has it.
+    fn input(&self) -> Result<Option<Input>> {
+        let Content::Secret {
+            owner,
+            count,
+            values,
+        } = &self.content
+        else {
+            return Ok(None);
+        };
+        let values = values.as_deref().map(|values| self.encoded(values));
+        Ok(Some(Input {
+            owner: *owner,
+            count: *count,
+            // Of fixed point, a float has a whole word.
+            bytes: if self.floats { 8 } else { self.bytes },
+            values: values.transpose()?,
+        }))
+    }
+
+    /// Puts it into memory, as a region of its own. `shared` are its words, where it was shared.
     ///
     /// # Errors
-    /// `Misuse` where there is no room; what the links meet.
+    /// `Misuse` where there is no room.
     pub fn lay(
         &self,
-        protocol: &mut dyn Protocol,
         memory: &mut Memory<Word>,
         place: u64,
+        shared: Option<Vec<Word>>,
     ) -> Result<()> {
         let misuse = |fault: crate::Fault| Error::misuse(format!("{}: {fault}", self.name));
         let words = match &self.content {
             Content::Public(bytes) => {
                 return memory.map(place, bytes.clone(), true).map_err(misuse);
             }
-            Content::Secret {
-                owner,
-                count,
-                values,
-            } => {
-                let values = values.as_deref().map(|values| self.encoded(values));
-                let values = values.transpose()?;
-                // Of fixed point, a float has a whole word.
-                let bytes = if self.floats { 8 } else { self.bytes };
-                let words = share_integers(protocol, *owner, values.as_deref(), *count, bytes)?;
-                self.decoded(words)
-            }
+            Content::Secret { .. } => self.decoded(shared.expect("it was shared")),
             Content::Shared(parts) => of_summands(parts),
         };
         let room = vec![0; self.size() as usize];
@@ -154,6 +164,25 @@ impl Array {
         }
         Ok(())
     }
+}
+
+/// Shares all that one party has, in one round; of each array its words, if there are any.
+///
+/// # Errors
+/// `Misuse` for a float that has no fixed point; what the links meet.
+pub fn share_arrays(
+    protocol: &mut dyn Protocol,
+    arrays: &[&Array],
+) -> Result<Vec<Option<Vec<Word>>>> {
+    let inputs: Vec<Option<Input>> = arrays
+        .iter()
+        .map(|array| array.input())
+        .collect::<Result<_>>()?;
+    let is_shared: Vec<bool> = inputs.iter().map(Option::is_some).collect();
+    let inputs: Vec<Input> = inputs.into_iter().flatten().collect();
+    let mut shared = share_all(protocol, &inputs)?.into_iter();
+    let words = |is_shared: bool| is_shared.then(|| shared.next().expect("one for each"));
+    Ok(is_shared.into_iter().map(words).collect())
 }
 
 /// Elements have 1, 2, 4 or 8 bytes.

@@ -3,12 +3,13 @@
 //! Arrays are given as C has them: an address, and often a count beside it. Each lies in memory of its own, with
 //! nothing mapped around it, so that a program that reads beyond its end is stopped.
 
-use crate::arrays::Array;
-use crate::execution::{Execution, Fate, Learned, Left, Opened, Options, settle};
+use crate::arrays::{Array, share_arrays};
+use crate::execution::{Execution, Left, Opened, Options, Waited, settle};
 use crate::fault::Fault;
 use crate::machine::{RETURNED, register};
 use crate::memory::MOST;
 use crate::program::Program;
+use crate::secret::evaluation::{Fate, Learned};
 use crate::secret::{Secret, Word};
 use crate::system::System;
 use mpc::{Error, Protocol, Recipient, Result};
@@ -92,6 +93,8 @@ pub struct Outcome {
     pub opened: Vec<Opened>,
     /// How many were carried out.
     pub instructions: u64,
+    /// For what messages were waited.
+    pub waited: Vec<Waited>,
 }
 
 /// Calls a function.
@@ -114,8 +117,10 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
     let machine = call.options.machine(call.program, &names);
     let mut machine = machine.map_err(misuse)?;
     let places = places(call).map_err(misuse)?;
-    for (array, place) in call.arrays.iter().zip(&places) {
-        array.lay(protocol, &mut machine.memory, *place)?;
+    protocol.channel().take_waited();
+    let shared = share_arrays(protocol, call.arrays)?;
+    for ((array, place), shared) in call.arrays.iter().zip(&places).zip(shared) {
+        array.lay(&mut machine.memory, *place, shared)?;
         if call.options.oblivious.contains(&array.name) {
             machine.mark_oblivious(*place..*place + array.size());
         }
@@ -148,6 +153,7 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
         outputs: learned,
         printed: execution.system.printed().to_vec(),
         instructions: execution.machine.carried_out(),
+        waited: execution.waited(protocol),
         opened,
     })
 }

@@ -1,14 +1,13 @@
 //! A program under way in a session: what it asks for is answered, and what it opens is opened and written down.
 
 use crate::fault::Fault;
-use crate::machine::{Machine, Stop};
+use crate::machine::{LABELS, Machine, Stop};
 use crate::program::Program;
-use crate::secret::evaluation::{reveal, summands};
+use crate::secret::evaluation::{self, Fate, Learned, reveal};
 use crate::secret::{Secret, Word};
 use crate::system::{Answer, Opening, System};
 use mpc::{Error, Protocol, Recipient, Result};
 use std::collections::BTreeMap;
-use std::mem;
 
 /// Of what was printed before a program stopped, so many bytes are said.
 const LAST: usize = 400;
@@ -69,6 +68,18 @@ pub struct Execution<'a> {
     shown: BTreeMap<(u64, &'static str), u64>,
 }
 
+/// How long messages were waited for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Waited {
+    /// For what: a function, or what the program has called it.
+    pub what: String,
+    /// All of it.
+    pub seconds: f64,
+}
+
+/// What is waited for that is of no place in a program.
+const AROUND: &str = "inputs and outputs";
+
 impl<'a> Execution<'a> {
     /// A program before its first instruction.
     #[must_use]
@@ -117,7 +128,9 @@ impl<'a> Execution<'a> {
         call: u64,
         opening: &Opening<Word>,
     ) -> Result<()> {
+        protocol.channel().set_account(self.machine.whereabouts());
         let values = reveal(protocol, &opening.words, Recipient::All)?.expect("all learn it");
+        protocol.channel().set_account(0);
         for (at, value) in (0..).zip(&values) {
             let place = opening.address + opening.bytes * at;
             let value = &value.to_le_bytes()[..opening.bytes as usize];
@@ -131,7 +144,9 @@ impl<'a> Execution<'a> {
     /// Opens the condition of a branch, and goes on by it.
     fn open_branch(&mut self, protocol: &mut dyn Protocol) -> Result<()> {
         let condition = self.machine.asked().expect("it stopped for that").clone();
+        protocol.channel().set_account(self.machine.whereabouts());
         let values = reveal(protocol, &[condition], Recipient::All)?.expect("all learn it");
+        protocol.channel().set_account(0);
         self.note("branch", self.machine.pc(), 1);
         self.machine.answer(values[0] == 1);
         Ok(())
@@ -151,6 +166,35 @@ impl<'a> Execution<'a> {
             values,
         });
         shown.collect()
+    }
+
+    /// For what this party has waited, the longest first. An operation on words of several functions counts for that
+    /// of which most are.
+    #[must_use]
+    pub fn waited(&self, protocol: &mut dyn Protocol) -> Vec<Waited> {
+        let mut seconds: BTreeMap<String, f64> = BTreeMap::new();
+        for (place, waited) in protocol.channel().take_waited() {
+            *seconds.entry(self.named(place)).or_default() += waited.as_secs_f64();
+        }
+        let waited = seconds.into_iter();
+        let mut waited: Vec<Waited> = waited
+            .map(|(what, seconds)| Waited { what, seconds })
+            .collect();
+        waited.sort_by(|x, y| y.seconds.total_cmp(&x.seconds));
+        waited
+    }
+
+    /// A function or label, by what [`Machine::whereabouts`] says.
+    fn named(&self, place: u32) -> String {
+        if place == 0 {
+            return AROUND.to_owned();
+        }
+        if let Some(label) = place.checked_sub(LABELS) {
+            return self.system.labels()[label as usize].clone();
+        }
+        let place = self.program.place(place.into());
+        let address = || format!("{:#x}", place.address);
+        place.function.clone().unwrap_or_else(address)
     }
 
     /// A program has stopped before its end: where, why, and what it said before.
@@ -181,79 +225,17 @@ pub struct Left {
     pub words: Vec<Word>,
 }
 
-/// What becomes of words that a program leaves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
-    /// They are opened.
-    Opened(Recipient),
-    /// Nobody learns them, and all keep their shares.
-    Shared,
-}
-
-/// What this party has of them then.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Learned {
-    /// Nothing: another party learns them.
-    Nothing,
-    /// Their values.
-    Values(Vec<u64>),
-    /// Components that add up with those of the others, a column each.
-    Shares(Vec<Vec<u64>>),
-}
-
-impl Learned {
-    /// The values, where they were opened to this party.
-    #[must_use]
-    pub fn values(&self) -> Option<&[u64]> {
-        match self {
-            Self::Values(values) => Some(values),
-            Self::Nothing | Self::Shares(_) => None,
-        }
-    }
-}
-
-/// Opens or keeps what a program leaves, that of one recipient together; in order, what this party has, and what
-/// was opened.
+/// Opens or keeps what a program leaves, all of it in one round; in order, what this party has, and what was opened.
+/// What parties run differently each of them finds with what is opened to all.
 ///
 /// # Errors
 /// What the parties do differently; what the links meet.
 pub fn settle(protocol: &mut dyn Protocol, left: &[Left]) -> Result<(Vec<Learned>, Vec<Opened>)> {
-    let is_secret = |word: &Word| matches!(word, Word::Secret(_));
-    let mut learned: Vec<Learned> = left.iter().map(|_| Learned::Nothing).collect();
-    let mut fates: Vec<Fate> = Vec::new();
-    for Left { fate, .. } in left {
-        if !fates.contains(fate) {
-            fates.push(*fate);
-        }
-    }
-    let first = left.iter().filter(|left| Some(&left.fate) == fates.first());
-    let is_seen = fates.first() == Some(&Fate::Opened(Recipient::All))
-        && first.flat_map(|left| &left.words).any(is_secret);
-    if !is_seen {
-        confirm(protocol)?;
-    }
-    for fate in fates {
-        let places = || (0..left.len()).filter(|&at| left[at].fate == fate);
-        let words: Vec<Word> = places().flat_map(|at| left[at].words.clone()).collect();
-        let mut columns = match fate {
-            Fate::Shared => summands(protocol, &words)?,
-            Fate::Opened(to) => match reveal(protocol, &words, to)? {
-                Some(values) => vec![values],
-                None => continue,
-            },
-        };
-        for at in places() {
-            let mut taken = |column: &mut Vec<u64>| {
-                let rest = column.split_off(left[at].words.len());
-                mem::replace(column, rest)
-            };
-            let mut parts: Vec<_> = columns.iter_mut().map(&mut taken).collect();
-            learned[at] = match fate {
-                Fate::Shared => Learned::Shares(parts),
-                Fate::Opened(_) => Learned::Values(parts.swap_remove(0)),
-            };
-        }
-    }
+    let fates: Vec<_> = left
+        .iter()
+        .map(|left| (&left.words[..], left.fate))
+        .collect();
+    let learned = evaluation::settle(protocol, &fates, true)?;
     let opened = left.iter().filter_map(|left| match left.fate {
         Fate::Shared => None,
         Fate::Opened(to) => Some(Opened {
@@ -263,15 +245,4 @@ pub fn settle(protocol: &mut dyn Protocol, left: &[Left]) -> Result<(Vec<Learned
         }),
     });
     Ok((learned, opened.collect()))
-}
-
-/// Opens what is public. What parties run differently each of them finds with what is opened to all, and where all is
-/// public, or not all are to learn something first, there would be nothing.
-fn confirm(protocol: &mut dyn Protocol) -> Result<()> {
-    let mut parts = vec![vec![0]; protocol.parts()];
-    let mut out: Vec<&mut [u64]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
-    protocol.trivial(&[0], &mut out);
-    let parts: Vec<&[u64]> = parts.iter().map(Vec::as_slice).collect();
-    protocol.reveal(&parts, Recipient::All)?;
-    Ok(())
 }

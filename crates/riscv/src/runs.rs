@@ -1,11 +1,12 @@
 //! A whole program, run in a session with the files of its parties.
 
-use crate::arrays::{Array, check_length};
-use crate::execution::{Execution, Fate, Learned, Left, Opened, Options, settle};
+use crate::arrays::{Array, check_length, share_arrays};
+use crate::execution::{Execution, Left, Opened, Options, Waited, settle};
 use crate::fault::Fault;
 use crate::memory::Memory;
 use crate::program::Program;
 use crate::secret::Word;
+use crate::secret::evaluation::{Fate, Learned};
 use crate::system::files::File;
 use crate::system::{System, start};
 use mpc::{Error, Protocol, Result};
@@ -46,6 +47,8 @@ pub struct Outcome {
     pub opened: Vec<Opened>,
     /// How many were carried out.
     pub instructions: u64,
+    /// For what messages were waited.
+    pub waited: Vec<Waited>,
 }
 
 impl Run<'_> {
@@ -96,6 +99,7 @@ pub fn run(protocol: &mut dyn Protocol, run: &Run) -> Result<Outcome> {
         printed: execution.system.printed().to_vec(),
         outputs,
         instructions: execution.machine.carried_out(),
+        waited: execution.waited(protocol),
         opened,
     })
 }
@@ -103,9 +107,11 @@ pub fn run(protocol: &mut dyn Protocol, run: &Run) -> Result<Outcome> {
 /// The files that a program may open.
 fn files(protocol: &mut dyn Protocol, run: &Run) -> Result<Vec<File<Word>>> {
     let mut files = Vec::new();
-    for array in run.inputs {
+    protocol.channel().take_waited();
+    let shared = share_arrays(protocol, run.inputs)?;
+    for (array, shared) in run.inputs.iter().zip(shared) {
         let mut content = Memory::new();
-        array.lay(protocol, &mut content, 0)?;
+        array.lay(&mut content, 0, shared)?;
         files.push(File::input(&array.name, content, array.size()));
     }
     for output in run.outputs {

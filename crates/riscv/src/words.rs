@@ -17,6 +17,9 @@ pub trait Words {
     /// A word. Copies are cheap.
     type Word: Clone;
 
+    /// What is made from here on is of that place, by a number of the caller's; it is for reports alone.
+    fn at(&mut self, _place: u32) {}
+
     /// A word that everybody knows.
     fn constant(&mut self, value: u64) -> Self::Word;
 

@@ -323,6 +323,14 @@ impl Session {
         self.work(|protocol| mpc::broadcast(protocol.channel(), owner, payload))
     }
 
+    /// Public bytes of each party, in every party, in one round.
+    ///
+    /// # Errors
+    /// As [`mpc::gather`].
+    pub fn gather(&self, payload: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.work(|protocol| mpc::gather(protocol.channel(), payload))
+    }
+
     /// Names what is computed from here on, for the meter and for errors; the previous label.
     ///
     /// # Errors

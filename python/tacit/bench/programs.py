@@ -1,5 +1,6 @@
 """Compiled programs that are measured (crates/riscv/programs): sharing what they are given, running, opening
-what they leave. Inputs are those of two parties; each says how long its own are, which takes a round."""
+what they leave. Inputs are those of two parties; all say at once how long their own are, which takes a
+round."""
 
 from collections.abc import Callable
 from functools import partial

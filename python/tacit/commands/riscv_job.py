@@ -142,14 +142,14 @@ class Job:
             "bytes_sent_per_party": [each["bytes"] for each in told],
             "seconds": max(each["seconds"] for each in told),
             "opened": [each._asdict() for each in found.opened],
+            "waiting": found.waited,
         }
 
 
 def _told(here: "Session", own: dict[str, float]) -> list[dict[str, Any]]:
     """What each party's meter says, in every party."""
     told = []
-    for party in range(here.parties):
-        content = here.core.broadcast(party, json.dumps(own).encode() if party == here.party else None)
+    for party, content in enumerate(here.told_by_all(json.dumps(own).encode())):
         try:
             read = json.loads(content)
             told.append({name: float(read[name]) if name == "seconds" else int(read[name]) for name in own})
@@ -174,7 +174,9 @@ def show(console: Any, report: dict[str, Any]) -> None:
     opened = ", ".join(
         f"{each['what']} ({each['values']} values, to {each['to']})" for each in report["opened"]
     )
-    console.print(f"opened: {opened or 'nothing'}")
+    console.print(f"opened: {opened or 'nothing'}", markup=False, highlight=False)
+    waiting = ", ".join(f"{what} {seconds:.3f} s" for what, seconds in report["waiting"].items())
+    console.print(f"this party waited for: {waiting or 'nothing'}", markup=False, highlight=False)
 
 
 def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False) -> Job:

@@ -193,7 +193,7 @@ def share_weights(
 
 
 def _compare(current: Session, program: Runnable, count: int) -> None:
-    """Every party tells its program's hash and how many streams it has. A round for each."""
+    """Every party tells its program's hash and how many streams it has. One round."""
     for party, told in enumerate(told_of(current, program, [count])):
         if len(told) != 1 or type(told[0]) is not int:
             raise DeviationError.of(party, "told no number of streams")

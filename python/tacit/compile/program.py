@@ -130,7 +130,7 @@ class Program:
 
     def share(self, weights: Owned | None = None, *, owner: int = 0, streams: int = 1) -> execute.Bound:
         """Shares the owner's weights in the current session, after all parties were seen to have the same
-        program; what it returns is called with inputs. A round for each party, and those of ``share_module``.
+        program; what it returns is called with inputs. A round, and those of ``share_module``.
 
         Args:
             weights: the owner's; ``None`` in the others.

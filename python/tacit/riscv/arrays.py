@@ -1,7 +1,7 @@
 """Arrays that programs are given, and what becomes of those that they leave."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from tacit import _core, fixed
-from tacit.errors import DesyncError, MisuseError
+from tacit.errors import DesyncError, DeviationError, MisuseError
 from tacit.session import Session
 from tacit.tensor import SecretTensor
 
@@ -68,7 +68,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Said:
-    """What all parties must run alike, as digests. Owners tell them with the lengths of arrays."""
+    """What all parties must run alike, as digests. Each tells them with types and lengths of its arrays."""
 
     program: str
     options: str
@@ -77,20 +77,25 @@ class Said:
     def of(program: bytes, *options: Any) -> "Said":
         return Said(*map(_core.riscv_digest, (program, repr(options).encode())))
 
-    def hold(self, party: int, program: str, options: str) -> None:
+    def hold(self, party: int, theirs: "Said") -> None:
         """Against what another party has told.
 
         Raises:
             DesyncError: that is another program, or the same with other options.
         """
-        for what, mine, theirs, remedy in (
-            ("programs", self.program, program, "the same ELF file"),
-            ("options", self.options, options, "the same function, arguments, files, outputs and limits"),
+        for what, mine, other, remedy in (
+            ("programs", self.program, theirs.program, "the same ELF file"),
+            (
+                "options",
+                self.options,
+                theirs.options,
+                "the same function, arguments, files, outputs and limits",
+            ),
         ):
-            if mine != theirs:
+            if mine != other:
                 raise DesyncError(
                     f"the parties run different {what}: that of this party has the hash {mine}, that of "
-                    f"party {party} {theirs}. Give all parties {remedy}"
+                    f"party {party} {other}. Give all parties {remedy}"
                 )
 
 
@@ -113,32 +118,57 @@ def given(
     secret: Mapping[str, Secret] | None,
     said: Said,
 ) -> list[Given]:
-    """All arrays of a program. The owners tell the others types and lengths, and what they run.
+    """All arrays of a program. Each party tells all others what it runs, and types and lengths of its own:
+    a round, with which what is public begins to be compared.
 
     Raises:
-        DesyncError: an owner runs something else.
+        DesyncError: another party runs something else.
         MisuseError: values that are no integers, an owner that does not exist, or a name that is there twice.
     """
     arrays = [_public(name, values) for name, values in (public or {}).items()]
+    owned: dict[str, NDArray[Any] | None] = {}
     for name, values in (secret or {}).items():
-        arrays.append(
-            _shared(here, name, values)
-            if isinstance(values, SecretTensor)
-            else _owned(here, said, name, *values)
-        )
-    names = [each.name for each in arrays]
+        if isinstance(values, SecretTensor):
+            arrays.append(_shared(here, name, values))
+        else:
+            owned[name] = _own(here, name, *values)
+    names = [*(each.name for each in arrays), *owned]
     if len(set(names)) != len(names):
         raise MisuseError("an array is given as public and as secret")
-    return arrays
+    if public:
+        # Names and lengths are compared with what is said.
+        content = (_core.blake3(each.public.tobytes()) for each in arrays if each.public is not None)
+        here.core.note_public("public arrays", ":".join(content).encode())
+    told = _told(here, said, [each for each in owned.values() if each is not None])
+    for name, values in (secret or {}).items():
+        if not isinstance(values, SecretTensor):
+            kind, count = next(told[values[0]], ("", 0))
+            if kind not in TYPES or count > MOST_ELEMENTS:
+                raise MisuseError(f"party {values[0]} tells of an array {name} that cannot be")
+            arrays.append(Given(name, kind, count, values[0], owned[name]))
+    order = list(secret or {})
+    return sorted(arrays, key=lambda each: order.index(each.name) if each.name in order else -1)
+
+
+def _told(here: Session, said: Said, own: list[NDArray[Any]]) -> list[Iterator[tuple[str, int]]]:
+    """Types and lengths of what each party has, in its order; after all were seen to run the same."""
+    tells = [said.program, said.options, *(f"{_short(each.dtype.name)}*{len(each)}" for each in own)]
+    found = []
+    for party, content in enumerate(here.told_by_all(":".join(tells).encode())):
+        match = re.fullmatch(rb"([0-9a-f]{16}):([0-9a-f]{16})((?::[uif]\d\d?\*\d{1,9})*)", content)
+        if match is None:
+            raise DeviationError.of(party, "does not tell what it runs")
+        program, options, has = (group.decode() for group in match.groups())
+        said.hold(party, Said(program, options))
+        each = (text.partition("*") for text in has.split(":")[1:])
+        found.append(iter([(kind, int(count)) for kind, _, count in each]))
+    return found
 
 
 def note(here: Session, program: bytes, said: tuple[Any, ...], arrays: list[Given]) -> None:
     """What all parties must have said alike, for the comparison before anything is opened."""
     here.core.note(program)
     here.core.note(repr((*said, [each.described for each in arrays])).encode())
-    for each in arrays:
-        if each.public is not None and each.count:
-            here.core.note_public(each.name, each.public)
 
 
 def _array(name: str, values: ArrayLike) -> NDArray[Any]:
@@ -176,24 +206,15 @@ def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
     return Given(name, kind, tensor.numel(), shares=tensor._parts)
 
 
-def _owned(here: Session, said: Said, name: str, owner: int, values: ArrayLike | None) -> Given:
-    """An array that one party has, of which the others learn type and length."""
-    array = None
-    if here.party == owner:
-        if values is None:
-            raise MisuseError(f"{name} is of party {owner}, which is this one, and there are no values")
-        array = _array(name, values)
-    tells = None
-    if array is not None:
-        tells = f"{_short(array.dtype.name)}:{len(array)}:{said.program}:{said.options}".encode()
-    told = here.core.broadcast(owner, tells)
-    match = re.fullmatch(rb"([uif]\d\d?):(\d{1,9}):([0-9a-f]{16}):([0-9a-f]{16})", told)
-    if match:
-        said.hold(owner, match[3].decode(), match[4].decode())
-    kind, count = (match[1].decode(), int(match[2])) if match else ("", 0)
-    if kind not in TYPES or count > MOST_ELEMENTS:
-        raise MisuseError(f"party {owner} tells of an array {name} that cannot be")
-    return Given(name, kind, count, owner, array)
+def _own(here: Session, name: str, owner: int, values: ArrayLike | None) -> NDArray[Any] | None:
+    """An array that one party has, where it has it."""
+    if not 0 <= owner < here.parties:
+        raise MisuseError(f"{name}: owner {owner} does not exist; there are parties 0 to {here.parties - 1}")
+    if here.party != owner:
+        return None
+    if values is None:
+        raise MisuseError(f"{name} is of party {owner}, which is this one, and there are no values")
+    return _array(name, values)
 
 
 def becomes(to: Receiver) -> tuple[bool, int | None]:

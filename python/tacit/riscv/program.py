@@ -56,6 +56,9 @@ class Outcome:
     printed: bytes
     #: All that was opened: on the way, by places in the program, and then.
     opened: list[Opened]
+    #: For what this party has waited, in seconds, the longest first: by functions, or by what the program has
+    #: called its work with ``tacit_label``. Words that are computed at once count for where most are from.
+    waited: dict[str, float]
 
 
 class Program:
@@ -225,8 +228,8 @@ def _typed(name: str, to: Receiver | tuple[Receiver, str], arrays: list[Given]) 
 
 
 def _outcome(names: list[str], types: list[str], told: "_core.Told") -> Outcome:
-    result, had, instructions, printed, opened = told
+    result, had, instructions, printed, opened, waited = told
     here = session()
     outputs = {name: left(here, kind, each) for name, kind, each in zip(names, types, had, strict=True)}
     shown = [Opened(what, "all" if to is None else to, values) for what, to, values in opened]
-    return Outcome(result, outputs, instructions, printed, shown)
+    return Outcome(result, outputs, instructions, printed, shown, dict(waited))

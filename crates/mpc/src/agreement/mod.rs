@@ -13,7 +13,9 @@
 //! with a peer begins with the step after a public value was noted, unless one is under way or began less than
 //! [`STEPS_BETWEEN`] steps ago. Before anything is opened, what was noted up to there must have been compared:
 //! where an exchange is incomplete, or older than the last value, it is done then, in up to two rounds of its own
-//! ([`net::Channel::begin_opening`]). Where nothing was noted since the last agreement there is nothing to do.
+//! ([`net::Channel::begin_opening`]). A step in which every party sends to every other begins an exchange too, so that
+//! its elements need no round ([`net::Channel::begin_comparing`]). Where nothing was noted since the last agreement
+//! there is nothing to do. While steps take turns none begins, and one that is under way goes on.
 //!
 //! **Both ends know the state.** What is noted between two steps counts from the next step on, and number and
 //! names of what was noted are parameters of the channel, compared in each frame's header. All messages of a
@@ -117,11 +119,11 @@ impl Agreement for PrivateComparison {
         }
     }
 
-    fn begin(&mut self, number: u64, opening: bool) {
+    fn begin(&mut self, number: u64, comparing: bool) {
         let (party, noted) = (self.party, self.noted);
         let mut digest: Option<Digest> = None;
         for (peer, pair) in self.pairs.iter_mut().enumerate() {
-            if peer != party && pair.is_due(noted, number, opening) {
+            if peer != party && pair.is_due(noted, number, comparing) {
                 let digest = digest
                     .get_or_insert_with(|| Zeroizing::new(*self.digest.finalize().as_bytes()));
                 pair.start(number, noted, digest.clone());
@@ -241,12 +243,12 @@ impl Pair {
 
     /// Whether an exchange begins with this step, in the place of one that covers less. With whom this party
     /// disagrees there is nothing more to compare.
-    fn is_due(&self, noted: u64, step: u64, opening: bool) -> bool {
+    fn is_due(&self, noted: u64, step: u64, comparing: bool) -> bool {
         match &self.under_way {
-            Some(comparing) => opening && comparing.covers < noted,
+            Some(under_way) => comparing && under_way.covers < noted,
             None => {
                 let rested = self.number == 0 || step >= self.begun + STEPS_BETWEEN;
-                self.differs.is_none() && self.agreed < noted && (opening || rested)
+                self.differs.is_none() && self.agreed < noted && (comparing || rested)
             }
         }
     }

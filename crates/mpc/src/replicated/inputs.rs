@@ -60,11 +60,13 @@ impl Replicated {
                 group.subtract(&mut x1, first);
                 second.copy_from_slice(&x1);
                 let after = self.after();
-                self.channel.send(after, x1)
+                self.channel.send(after, x1)?;
+                self.0.round()
             }
             1 => {
                 // (x1, x2)
                 second.fill(0);
+                self.0.round()?;
                 let before = self.before();
                 first.copy_from_slice(&self.channel.receive(before, n)?);
                 Ok(())
@@ -73,7 +75,7 @@ impl Replicated {
                 // (x2, x0)
                 first.fill(0);
                 fill(&self.next.reserve(n), second);
-                Ok(())
+                self.0.round()
             }
         }
     }

@@ -51,6 +51,8 @@ pub fn results(protocol: &str) {
         each("chosen", &|x, y| if sign(y) == 1 { x } else { 0 });
         each("number", &|_, y| sign(y));
         each("both", &|x, y| sign(x) & sign(y));
+        each("shared", &|x, _| x);
+        each("bits shared", &|_, y| y & 1);
         each("after all", &|x, y| x.wrapping_mul(y).wrapping_mul(x));
         for name in ["truncated", "fused"] {
             for (at, (x, y)) in x.iter().zip(&y).enumerate() {
@@ -67,6 +69,10 @@ pub fn results(protocol: &str) {
 
 fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Vec<u64>>> {
     let n = x.len();
+    let (values, mut flags) = (x.to_vec(), vec![0; words_of(n)]);
+    for (at, value) in y.iter().enumerate() {
+        flags[at / 64] |= (value & 1) << (at % 64);
+    }
     let x = Shared::input(p, 0, x)?.0;
     let y = Shared::input(p, 1, y)?.0;
     let signs = [&x, &y].map(|words| p.sign(&Shared(words.clone()).slices(), 64));
@@ -139,6 +145,18 @@ fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Ve
             let signs = [&sign_of_x, &sign_of_y].map(|sign| Bits::stack(&[sign]));
             Box::new(move |p, _, _| p.and(&signs[0], &signs[1]).map(Made::Bits))
         }),
+        lane(
+            "shared",
+            Box::new(move |p, _, _| Shared::input(p, 1, &values).map(Made::Words)),
+        ),
+        lane(
+            "bits shared",
+            Box::new(move |p, _, _| {
+                let owner = p.parties() - 1;
+                let own = (p.party() == owner).then_some(&flags[..]);
+                p.share_bits(owner, own, 1, n).map(Made::Bits)
+            }),
+        ),
     ]);
     let mut results = Vec::new();
     p.side_by_side(&mut || {
@@ -193,6 +211,8 @@ pub fn rounds_are_shared(protocol: &str) {
         truncate,
     };
     let operations = [
+        Operation::Share { n },
+        Operation::ShareBits { n, width: 3 },
         product(None),
         product(Some(shift)),
         Operation::Truncate { n, shift },

@@ -16,7 +16,7 @@ pub struct Turned {
     sequence: u64,
     begun: Parameters,
     agreed: u64,
-    line: usize,
+    line: (usize, u32),
 }
 
 /// The user's wish to end, for a thread that waits for another one's turn.
@@ -32,8 +32,9 @@ impl Watch {
 }
 
 impl Channel {
-    /// From here on steps take turns, or no more. Meanwhile nothing rides on messages, since riders follow the order
-    /// of steps; what is public is compared before and after.
+    /// From here on steps take turns, or no more. Meanwhile no comparison of what is public begins, since both ends of
+    /// a link know at the begin of a step alone what was received. One that is under way goes on: when all turns have
+    /// ended, all that was sent was received.
     pub fn take_turns(&mut self, turns: bool) {
         self.turns = turns;
     }
@@ -41,7 +42,9 @@ impl Channel {
     /// Before an opening among other steps everything has been compared: nothing can be meanwhile.
     pub(super) fn begin_opening_in_turn(&mut self, name: &str, parameters: &[u64]) -> Result<()> {
         self.begin_with(name, parameters);
-        let parties = 0..self.parties();
+        // A party compares nothing with itself.
+        let me = self.party();
+        let parties = (0..self.parties()).filter(|peer| *peer != me);
         let agreement = self.agreement.as_deref();
         let mut uncompared = parties.filter_map(|peer| agreement?.uncompared(peer));
         match uncompared.next() {

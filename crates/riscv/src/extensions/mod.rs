@@ -12,7 +12,7 @@
 //! | [`conditional`] | Zicond: zero or not, by a condition |
 //! | [`control`] | Zicsr: control registers |
 //! | [`single`], [`double`] | F and D: floats of 32 and 64 bits; [`floats`]: what they have in common |
-//! | [`vectors`], [`vector_floats`], [`vector_memory`] | V: functions of vectors, of floats too; reading and writing |
+//! | [`vectors`] | V: how it is written; [`vector_integers`], [`vector_floats`], [`vector_moves`], [`vector_memory`]: what there is |
 //! | [`compressed`] | C: two bytes for what is frequent |
 
 pub mod addresses;
@@ -28,7 +28,9 @@ pub mod multiplication;
 pub mod single;
 pub mod single_bits;
 pub mod vector_floats;
+pub mod vector_integers;
 pub mod vector_memory;
+pub mod vector_moves;
 pub mod vectors;
 
 use crate::encoding::Encoding;
@@ -67,6 +69,8 @@ pub fn encodings() -> impl Iterator<Item = &'static Encoding> {
     ]
     .into_iter()
     .chain(vectors::ENCODINGS.iter().copied())
+    .chain(vector_integers::ENCODINGS.iter().copied())
+    .chain(vector_moves::ENCODINGS.iter().copied())
     .chain(vector_floats::ENCODINGS.iter().copied())
     .chain(vector_memory::ENCODINGS.iter().copied())
     .flatten()

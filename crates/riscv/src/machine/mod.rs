@@ -71,7 +71,12 @@ pub struct Machine<W: Words> {
     opened: BTreeMap<u64, u64>,
     /// Where memory may be read and written at secret addresses.
     oblivious: Vec<Range<u64>>,
+    /// By which the program wants to find its work in reports, in the place of functions.
+    label: Option<u32>,
 }
+
+/// A place as a number is an instruction's address below this, and from it on a label of the program's.
+pub const LABELS: u32 = 1 << 31;
 
 /// What a hart has of its own.
 #[derive(Clone)]
@@ -152,6 +157,7 @@ impl<W: Words> Machine<W> {
             asked: None,
             opened: BTreeMap::new(),
             oblivious: program.symbols.oblivious().to_vec(),
+            label: None,
         })
     }
 
@@ -198,6 +204,24 @@ impl<W: Words> Machine<W> {
     /// How often branches on secrets were opened, by their addresses.
     pub fn opened(&self) -> &BTreeMap<u64, u64> {
         &self.opened
+    }
+
+    /// What the program does from here on is of a label of its own, the one of that number; or of none.
+    pub fn set_label(&mut self, label: Option<u32>) {
+        self.label = label.map(|number| LABELS | number);
+    }
+
+    /// By what the instruction at pc is found in reports.
+    pub fn whereabouts(&self) -> u32 {
+        // Programs lie below 2^31; what lies above is of no function.
+        let address = u32::try_from(self.pc).ok().filter(|pc| *pc < LABELS);
+        self.label.or(address).unwrap_or_default()
+    }
+
+    /// What is made of secrets now is of the instruction at pc.
+    fn note_place(&mut self) {
+        let place = self.whereabouts();
+        self.words.at(place);
     }
 
     /// How many instructions were carried out.
@@ -322,6 +346,8 @@ impl<W: Words> Machine<W> {
                 let holds = match (self.words.public(a), self.words.public(b)) {
                     (Some(a), Some(b)) => condition.holds(&mut Plain, &a, &b),
                     _ => {
+                        self.note_place();
+                        let (a, b) = (&self.hart.registers[rs1], &self.hart.registers[rs2]);
                         let holds = condition.holds(&mut self.words, a, b);
                         match self.words.public(&holds) {
                             Some(holds) => holds,
@@ -351,11 +377,20 @@ impl<W: Words> Machine<W> {
             Operation::EnvironmentCall => unreachable!("a run stops there"),
             Operation::Breakpoint => return Err(Fault::Breakpoint.into()),
             Operation::Control(control) => self.control(control, rd, rs1, immediate)?,
-            Operation::Atomic(atomic) => self.atomic(atomic, rd, rs1, rs2)?,
-            Operation::Vector(vector) => self.vector(vector, &instruction.operands)?,
+            Operation::Atomic(atomic) => {
+                self.note_place();
+                self.atomic(atomic, rd, rs1, rs2)?;
+            }
+            Operation::Vector(vector) => {
+                self.note_place();
+                self.vector(vector, &instruction.operands)?;
+            }
             Operation::VectorMemory(memory) => self.transfer(memory, &instruction.operands)?,
             Operation::Configure(by) => self.configure(by, &instruction.operands)?,
-            Operation::Float(floating) => self.float(floating, &instruction.operands)?,
+            Operation::Float(floating) => {
+                self.note_place();
+                self.float(floating, &instruction.operands)?;
+            }
             Operation::LoadFloat(precision) => self.load_float(precision, &instruction.operands)?,
             Operation::StoreFloat(precision) => {
                 self.store_float(precision, &instruction.operands)?
@@ -403,6 +438,7 @@ impl<W: Words> Machine<W> {
         constant: Option<u64>,
         rs2: usize,
     ) -> Result<W::Word> {
+        self.note_place();
         let constant = constant.map(|value| self.words.constant(value));
         let (a, b) = (&self.hart.registers[rs1], &self.hart.registers[rs2]);
         let result = function.compute(&mut self.words, a, constant.as_ref().unwrap_or(b));

@@ -52,6 +52,7 @@ impl<W: Words> Machine<W> {
     }
 
     pub(super) fn scan(&mut self, load: Load, rs1: usize, offset: i64) -> Result<W::Word> {
+        self.note_place();
         let bytes = load.bytes.into();
         let mut found = Vec::new();
         for places in self.places(rs1, offset, bytes)? {
@@ -76,6 +77,7 @@ impl<W: Words> Machine<W> {
         offset: i64,
         rs2: usize,
     ) -> Result<()> {
+        self.note_place();
         for places in self.places(rs1, offset, bytes)? {
             // Places that overlap are written in pieces that do not.
             let size = places.apart.min(bytes);

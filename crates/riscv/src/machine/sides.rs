@@ -55,6 +55,7 @@ impl<W: Words> Machine<W> {
             return Err(Fault::SecretBranch.into());
         }
         self.pc = branch;
+        self.note_place();
         let choice = Choice {
             condition,
             objects: &self.oblivious,

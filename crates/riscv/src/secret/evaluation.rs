@@ -1,12 +1,11 @@
-//! Into a graph and out of it: words are shared, computed and opened.
+//! Out of a graph: words are computed and opened, or kept as shares.
 
-use super::columns::{columns, rows, slices, written};
+use super::columns::{columns, rows, slices};
 use super::node::{Components, Facts, Form, Node, Word, low};
 use super::opaque;
 use super::operations::Publics;
 use super::order::{self, Key, Wanted, compute};
 use super::packing::Places;
-use super::steps::Local;
 use crate::real::Real;
 use crate::words::{Plain, Signs, Words};
 use mpc::{Error, Lane, Protocol, Recipient, Result};
@@ -14,99 +13,41 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
 
-/// Shares words that `owner` has, in both forms; the others pass `None`.
-///
-/// # Errors
-/// What the links meet.
-pub fn share(
-    protocol: &mut dyn Protocol,
-    owner: usize,
-    values: Option<&[u64]>,
-    n: usize,
-) -> Result<Vec<Word>> {
-    share_known(protocol, owner, values, n, Facts::NONE)
-}
-
-/// Shares integers of so many bytes. Everybody knows how long they are: what has 4 bytes becomes a word by its sign,
-/// as instructions load it, what has fewer by zeros.
-///
-/// # Errors
-/// What the links meet.
-pub fn share_integers(
-    protocol: &mut dyn Protocol,
-    owner: usize,
-    values: Option<&[u64]>,
-    n: usize,
-    bytes: u64,
-) -> Result<Vec<Word>> {
-    let (bits, facts) = match bytes {
-        1 | 2 => (8 * bytes as u32, Facts::below(8 * bytes as u32)),
-        4 => (32, Facts::signed(32)),
-        _ => (64, Facts::NONE),
-    };
-    let extended = |value: &u64| match bits {
-        32 => *value as i32 as u64,
-        _ => value & low(bits),
-    };
-    let values: Option<Vec<u64>> = values.map(|values| values.iter().map(extended).collect());
-    share_known(protocol, owner, values.as_deref(), n, facts)
-}
-
-fn share_known(
-    protocol: &mut dyn Protocol,
-    owner: usize,
-    values: Option<&[u64]>,
-    n: usize,
-    facts: Facts,
-) -> Result<Vec<Word>> {
-    if n == 0 {
-        return Ok(Vec::new());
-    }
-    let arithmetic = written(protocol, n, |protocol, out| {
-        protocol.share(owner, values, n, out)
-    })?;
-    // The low bits say all.
-    let width = facts.width.min(facts.bits());
-    let places = Places::of(vec![low(width); n]);
-    let packed = values.map(|values| places.pack(values.iter().copied()));
-    let bits = protocol.share_bits(owner, packed.as_deref(), 1, places.bits())?;
-    let extend = |binary| extended(facts, binary);
-    let binary = places.unpack(&bits).into_iter().map(extend);
-    let both = arithmetic.into_iter().zip(binary);
-    Ok(both
-        .map(|(arithmetic, binary)| Node::shared(facts, arithmetic, binary))
-        .collect())
-}
-
 /// Words of which this party has components that add up with those of the others: a column each.
 #[must_use]
 pub fn of_summands(parts: &[Vec<u64>]) -> Vec<Word> {
     rows(parts).into_iter().map(Node::summands).collect()
 }
 
-/// This party's components of words that add up with those of the others: a column each.
-///
-/// # Errors
-/// `Misuse` for floats; what the links meet.
-pub fn summands(protocol: &mut dyn Protocol, words: &[Word]) -> Result<Vec<Vec<u64>>> {
-    if words.iter().any(opaque::is_opaque) {
-        return Err(Error::misuse(
-            "secret floats are to be kept as shares: open them, or keep integers",
-        ));
+/// What becomes of words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// They are opened.
+    Opened(Recipient),
+    /// Nobody learns them, and all keep their shares.
+    Shared,
+}
+
+/// What this party has of them then. Deliberately without `Debug`: it may hold what this party alone learns.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Learned {
+    /// Nothing: another party learns them.
+    Nothing,
+    /// Their values. Of floats these are the bits of those that are nearest.
+    Values(Vec<u64>),
+    /// Components that add up with those of the others, a column each.
+    Shares(Vec<Vec<u64>>),
+}
+
+impl Learned {
+    /// The values, where they were opened to this party.
+    #[must_use]
+    pub fn values(&self) -> Option<&[u64]> {
+        match self {
+            Self::Values(values) => Some(values),
+            Self::Nothing | Self::Shares(_) => None,
+        }
     }
-    let secret = |word: &Word| match word {
-        Word::Public(_) => None,
-        Word::Secret(node) => Some((node.clone(), Form::Arithmetic)),
-    };
-    let wanted: Vec<Wanted> = words.iter().filter_map(secret).collect();
-    compute(protocol, &wanted)?;
-    let publics = Publics::of(protocol);
-    let components = |word: &Word| match word {
-        Word::Public(value) => publics.components(*value, Form::Arithmetic),
-        Word::Secret(node) => node.computed(Form::Arithmetic).expect("it was wanted"),
-    };
-    let rows: Vec<Components> = words.iter().map(components).collect();
-    Ok(columns(protocol, &rows))
 }
 
 /// Opens words; their values where this party is among the recipients. Of floats these are the bits of those that
@@ -119,25 +60,124 @@ pub fn reveal(
     words: &[Word],
     to: Recipient,
 ) -> Result<Option<Vec<u64>>> {
-    let reals: Vec<_> = words.iter().map(opaque::fixed).collect();
-    let fixed: Vec<Word> = words
+    let mut learned = settle(protocol, &[(words, Fate::Opened(to))], false)?;
+    Ok(match learned.swap_remove(0) {
+        Learned::Values(values) => Some(values),
+        Learned::Nothing | Learned::Shares(_) => None,
+    })
+}
+
+/// Computes words of several fates together, and opens all that is to be opened in one round, before which all that
+/// is public is compared; in order, what this party has of them. Where `confirmed` is said, something is opened to all
+/// in that round even if none of the words is: by it each party finds what others run differently.
+///
+/// # Errors
+/// `Misuse` for bytes of floats that are none, and for floats that are to be kept; what the links meet.
+pub fn settle(
+    protocol: &mut dyn Protocol,
+    left: &[(&[Word], Fate)],
+    confirmed: bool,
+) -> Result<Vec<Learned>> {
+    let sets: Vec<Set> = left
         .iter()
-        .zip(&reals)
-        .map(|(word, real)| real.as_ref().map_or(word, |(fixed, _)| fixed).clone())
-        .collect();
-    if fixed.iter().any(opaque::is_opaque) {
-        return Err(Error::misuse(
-            "some bytes of a secret float are to be opened",
-        ));
-    }
-    let opened = reveal_words(protocol, &fixed, to)?;
-    Ok(opened.map(|values| {
-        let float = |(value, real): (u64, &Option<(Word, Real)>)| match real {
-            Some((_, real)) => real.decode(value),
-            None => value,
+        .map(|(words, fate)| Set::of(words, *fate))
+        .collect::<Result<_>>()?;
+    let all: Vec<Wanted> = sets.iter().flat_map(Set::secrets).cloned().collect();
+    compute(protocol, &all)?;
+    let mut doors: Vec<Door> = Vec::new();
+    for set in &sets {
+        let Fate::Opened(to) = set.fate else {
+            continue;
         };
-        values.into_iter().zip(&reals).map(float).collect()
-    }))
+        for wanted in set.secrets() {
+            let is_same = |door: &&mut Door| (door.to, door.form) == (to, wanted.1);
+            match doors.iter_mut().find(is_same) {
+                Some(door) => door.words.push(wanted.clone()),
+                None => doors.push(Door {
+                    to,
+                    form: wanted.1,
+                    words: vec![wanted.clone()],
+                }),
+            }
+        }
+    }
+    let is_seen = doors.iter().any(|door| door.to == Recipient::All);
+    let values = open(protocol, &doors, confirmed && !is_seen)?;
+    Ok(sets
+        .iter()
+        .map(|set| set.learned(protocol, &values))
+        .collect())
+}
+
+/// Words of one fate.
+struct Set {
+    fate: Fate,
+    words: Vec<Word>,
+    /// Of each that is secret, the form that is wanted.
+    forms: Vec<Option<Wanted>>,
+    /// What floats they are.
+    reals: Vec<Option<Real>>,
+}
+
+impl Set {
+    fn of(words: &[Word], fate: Fate) -> Result<Self> {
+        let floats: Vec<_> = words.iter().map(opaque::fixed).collect();
+        let fixed = |(word, float): (&Word, &Option<(Word, Real)>)| match (fate, float) {
+            (Fate::Opened(_), Some((fixed, _))) => fixed.clone(),
+            _ => word.clone(),
+        };
+        let words: Vec<Word> = words.iter().zip(&floats).map(fixed).collect();
+        if words.iter().any(opaque::is_opaque) {
+            return Err(Error::misuse(match fate {
+                Fate::Opened(_) => "some bytes of a secret float are to be opened",
+                Fate::Shared => {
+                    "secret floats are to be kept as shares: open them, or keep integers"
+                }
+            }));
+        }
+        let form = |word: &Word| match (fate, word) {
+            (Fate::Shared, Word::Secret(node)) => Some((node.clone(), Form::Arithmetic)),
+            _ => wanted(word),
+        };
+        Ok(Self {
+            fate,
+            forms: words.iter().map(form).collect(),
+            words,
+            reals: floats.into_iter().map(|float| Some(float?.1)).collect(),
+        })
+    }
+
+    fn secrets(&self) -> impl Iterator<Item = &Wanted> {
+        self.forms.iter().flatten()
+    }
+
+    /// What this party has of them, of which some values were opened to it.
+    fn learned(&self, protocol: &dyn Protocol, values: &HashMap<Key, u64>) -> Learned {
+        match self.fate {
+            Fate::Opened(to) if !to.includes(protocol.party()) => Learned::Nothing,
+            Fate::Opened(_) => {
+                let value = |(word, form): (&Word, &Option<Wanted>)| match (word, form) {
+                    (_, Some((node, form))) => values[&(Rc::as_ptr(node), *form)],
+                    (Word::Public(value), None) => *value,
+                    (Word::Secret(_), None) => unreachable!("all that is secret is wanted"),
+                };
+                let float = |(value, real): (u64, &Option<Real>)| {
+                    real.as_ref().map_or(value, |real| real.decode(value))
+                };
+                let values = self.words.iter().zip(&self.forms).map(value);
+                Learned::Values(values.zip(&self.reals).map(float).collect())
+            }
+            Fate::Shared => {
+                let publics = Publics::of(protocol);
+                let components = |word: &Word| match word {
+                    Word::Public(value) => publics.components(*value, Form::Arithmetic),
+                    Word::Secret(node) => node.computed(Form::Arithmetic).expect("it was wanted"),
+                };
+                let rows: Vec<Components> = self.words.iter().map(components).collect();
+                Learned::Shares(columns(protocol, &rows))
+            }
+        }
+    }
 }
 
 /// Rounds of the longest chain of steps that opening words waits for, without the opening.
@@ -155,52 +195,54 @@ fn wanted(word: &Word) -> Option<Wanted> {
     }
 }
 
-fn reveal_words(
-    protocol: &mut dyn Protocol,
-    words: &[Word],
+/// Words of one form that are opened to the same parties.
+struct Door {
     to: Recipient,
-) -> Result<Option<Vec<u64>>> {
-    let forms: Vec<Option<Wanted>> = words.iter().map(wanted).collect();
-    let wanted: Vec<Wanted> = forms.iter().flatten().cloned().collect();
-    compute(protocol, &wanted)?;
-    let of_forms = [Form::Arithmetic, Form::Binary].map(|form| {
-        let of_form = wanted.iter().filter(|wanted| wanted.1 == form);
-        of_form.cloned().collect::<Vec<Wanted>>()
-    });
-    // Both in one round, before which all that is public is compared.
-    if of_forms.iter().all(|of_form| !of_form.is_empty()) {
+    form: Form,
+    words: Vec<Wanted>,
+}
+
+/// Opens words in one round, and something that is public besides them where `confirms`; the values of those that are
+/// opened to this party.
+fn open(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> Result<HashMap<Key, u64>> {
+    if doors.len() + usize::from(confirms) > 1 {
+        // In the midst of turns nothing can be compared.
         protocol.channel().begin_opening("open", &[])?;
     }
     let (give, opened) = channel();
-    let lane = |(at, of_form): (usize, &Vec<Wanted>)| -> Lane {
-        let (give, closed) = (give.clone(), Closed::of(of_form));
+    let lane = |(at, door): (usize, &Door)| -> Lane {
+        let (give, to, closed) = (give.clone(), door.to, Closed::of(&door.words));
         Box::new(move |protocol| {
             let values = closed.open(protocol, to)?;
-            // Whoever asked is there until both have ended.
+            // Whoever asked is there until all have ended.
             let _ = give.send((at, values));
             Ok(())
         })
     };
-    let all = of_forms.iter().enumerate();
-    let lanes = all.filter(|(_, of_form)| !of_form.is_empty()).map(lane);
-    let mut lanes = Some(lanes.collect());
+    let mut lanes: Vec<Lane> = doors.iter().enumerate().map(lane).collect();
+    if confirms {
+        lanes.push(Box::new(confirm));
+    }
+    let mut lanes = Some(lanes);
     protocol.side_by_side(&mut || lanes.take().unwrap_or_default())?;
-    let mut values: HashMap<Key, u64> = HashMap::new();
+    let mut values = HashMap::new();
     for (at, opened) in opened.try_iter() {
-        let keys = of_forms[at]
+        let keys = doors[at]
+            .words
             .iter()
             .map(|(node, form)| (Rc::as_ptr(node), *form));
         values.extend(keys.zip(opened.into_iter().flatten()));
     }
-    if !to.includes(protocol.party()) {
-        return Ok(None);
-    }
-    let value = |(word, wanted): (&Word, &Option<Wanted>)| match (word, wanted) {
-        (_, Some((node, form))) => values[&(Rc::as_ptr(node), *form)],
-        (Word::Public(value), None) => *value,
-        (Word::Secret(_), None) => unreachable!("all that is secret is wanted"),
-    };
-    Ok(Some(words.iter().zip(&forms).map(value).collect()))
+    Ok(values)
+}
+
+/// Opens what is public.
+fn confirm(protocol: &mut dyn Protocol) -> Result<()> {
+    let mut parts = vec![vec![0]; protocol.parts()];
+    let mut out: Vec<&mut [u64]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
+    protocol.trivial(&[0], &mut out);
+    protocol.reveal(&slices(&parts), Recipient::All)?;
+    Ok(())
 }
 
 /// Words of one form that are to be opened. Deliberately without `Debug`: it holds shares.
@@ -238,9 +280,4 @@ impl Closed {
             whole.collect()
         }))
     }
-}
-
-/// The word of which the low bits are given, as they are known to say all.
-fn extended(facts: Facts, word: Components) -> Components {
-    Local::Extend(facts.width, Signs::Signed).on(&[word])
 }

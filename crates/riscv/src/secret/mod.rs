@@ -9,7 +9,8 @@
 //! | [`steps`] | what computes a form of a word, and what it needs |
 //! | [`order`], [`trees`], [`sums`] | in which order steps are done, and what many are together |
 //! | [`operations`], [`products`], [`packing`], [`columns`] | the protocol's operations on many at once |
-//! | [`evaluation`] | words are shared, computed and opened |
+//! | [`inputs`] | words that parties have are shared |
+//! | [`evaluation`] | words are computed and opened |
 //!
 //! Which operations are carried out, their sizes and their order depend on the program and on public values
 //! alone, never on a secret one: the graph is made by a machine that refuses to branch, jump, load or store by a
@@ -21,6 +22,7 @@ mod bitwise;
 mod columns;
 mod comparison;
 pub mod evaluation;
+pub mod inputs;
 pub mod node;
 pub mod opaque;
 mod operations;
@@ -87,6 +89,10 @@ fn truncated(x: &Word, bits: u32, sums: bool) -> Word {
 
 impl Words for Secret {
     type Word = Word;
+
+    fn at(&mut self, place: u32) {
+        node::set_place(place);
+    }
 
     fn constant(&mut self, value: u64) -> Word {
         Word::Public(value)

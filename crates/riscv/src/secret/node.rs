@@ -6,7 +6,7 @@
 
 use crate::real::Real;
 use crate::words::Signs;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::mem;
 use std::rc::Rc;
 
@@ -22,12 +22,25 @@ pub enum Word {
     Secret(Rc<Node>),
 }
 
+thread_local! {
+    /// Where a program is that makes words. It is for reports alone, and nothing else looks at it: words are made in
+    /// many places that know nothing of a program.
+    static PLACE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Words that this thread makes from here on are of that place; that before.
+pub fn set_place(place: u32) -> u32 {
+    PLACE.replace(place)
+}
+
 /// A secret word. Deliberately without `Debug`: it holds shares.
 pub struct Node {
     /// What is known of its value.
     pub facts: Facts,
     /// Which form is the first that it has.
     pub native: Native,
+    /// Where in a program it was made.
+    pub place: u32,
     state: RefCell<State>,
 }
 
@@ -275,6 +288,7 @@ impl Node {
         Word::Secret(Rc::new(Self {
             facts,
             native,
+            place: PLACE.get(),
             state: RefCell::new(state),
         }))
     }
@@ -290,6 +304,7 @@ impl Node {
         Word::Secret(Rc::new(Self {
             facts,
             native: Native::Both,
+            place: PLACE.get(),
             state: RefCell::new(state),
         }))
     }
@@ -304,6 +319,7 @@ impl Node {
         Word::Secret(Rc::new(Self {
             facts: Facts::NONE,
             native: Native::One(Form::Arithmetic),
+            place: PLACE.get(),
             state: RefCell::new(state),
         }))
     }
@@ -314,6 +330,7 @@ impl Node {
         Rc::new(Self {
             facts: Facts::NONE,
             native: Native::One(Form::Arithmetic),
+            place: PLACE.get(),
             state: RefCell::default(),
         })
     }

@@ -3,7 +3,7 @@
 //! steps. Long chains are done as [`super::trees`], sums of
 //! products as [`super::sums`].
 
-use super::node::{Components, Form, Node, Word};
+use super::node::{Components, Form, Node, Word, set_place};
 use super::operations::{Batch, Publics, operands};
 use super::steps::{Joint, Kind, Local, Step, Work};
 use super::steps::{local, product_of, same, step, sum_of_products};
@@ -60,22 +60,31 @@ struct Tasks<'p> {
 /// # Errors
 /// What the links meet.
 pub fn compute(protocol: &mut dyn Protocol, wanted: &[Wanted]) -> Result<()> {
+    let account = protocol.channel().set_account(0);
+    let computed = compute_all(protocol, wanted);
+    protocol.channel().set_account(account);
+    computed
+}
+
+fn compute_all(protocol: &mut dyn Protocol, wanted: &[Wanted]) -> Result<()> {
     let publics = Publics::of(protocol);
     let (give, ended) = channel();
     let mut schedule = Schedule::new(publics, plan(protocol, wanted));
     protocol.side_by_side(&mut || {
         let all = ended.try_iter();
         all.for_each(|(steps, results)| schedule.keep(steps, results));
+        let ready = schedule.ready();
         let lane = |(steps, batch): (Vec<usize>, Batch)| -> Lane {
-            let give = give.clone();
+            let (give, place) = (give.clone(), schedule.place(&steps));
             Box::new(move |protocol| {
+                protocol.channel().set_account(place);
                 let results = batch.carry_out(protocol)?;
                 // Whoever asked is there until all lanes have ended.
                 let _ = give.send((steps, results));
                 Ok(())
             })
         };
-        schedule.ready().into_iter().map(lane).collect()
+        ready.into_iter().map(lane).collect()
     })
 }
 
@@ -121,6 +130,18 @@ impl Schedule {
             Batch::of(&self.publics, &placed)
         };
         kinds.flat_map(batches).collect()
+    }
+
+    /// Of which place most of these steps are.
+    fn place(&self, steps: &[usize]) -> u32 {
+        let mut places: HashMap<u32, usize> = HashMap::new();
+        for at in steps {
+            *places.entry(self.tasks[*at].target.0.place).or_default() += 1;
+        }
+        let most = places
+            .into_iter()
+            .max_by_key(|(place, count)| (*count, *place));
+        most.map_or(0, |(place, _)| place)
     }
 
     /// What steps have computed.
@@ -173,7 +194,9 @@ fn plan(protocol: &dyn Protocol, wanted: &[Wanted]) -> Vec<Task> {
         all: Vec::new(),
         known: HashMap::new(),
     };
+    let place = set_place(0);
     tasks.reach(wanted);
+    set_place(place);
     tasks.all
 }
 
@@ -195,6 +218,8 @@ impl Tasks<'_> {
                 self.known.insert(key, None);
                 continue;
             }
+            // What is made for it is of its place.
+            set_place(target.0.place);
             match ready {
                 None => {
                     let plan = Plan::of(&target);

@@ -19,6 +19,7 @@ pub mod numbers;
 pub mod start;
 
 use crate::fault::{Fault, Result};
+use crate::lines::shown;
 use crate::machine::{Machine, register};
 use crate::memory::Memory;
 use crate::program::Program;
@@ -39,6 +40,10 @@ const OPENED: u64 = 1 << 20;
 
 /// Of the path of a file, with its end.
 const PATH: u64 = 4096;
+
+/// Bytes of a label, and labels of a program.
+const LABEL: u64 = 64;
+const DIFFERENT: usize = 1024;
 
 /// Stretches of memory that one call reads or writes.
 const VECTOR: u64 = 1024;
@@ -68,6 +73,7 @@ pub struct System<Word> {
     heap: Heap,
     printed: Vec<u8>,
     missed: Vec<String>,
+    labels: Vec<String>,
 }
 
 /// How a program goes on after it has asked.
@@ -123,6 +129,7 @@ impl<Word: Clone> System<Word> {
             heap: Heap::new(memory, program.end())?,
             printed: Vec::new(),
             missed: Vec::new(),
+            labels: Vec::new(),
         })
     }
 
@@ -134,6 +141,11 @@ impl<Word: Clone> System<Word> {
     /// Names that the program wanted to open and could not.
     pub fn missed(&self) -> &[String] {
         &self.missed
+    }
+
+    /// Names that the program has given to what it does, by [`Machine::set_label`].
+    pub fn labels(&self) -> &[String] {
+        &self.labels
     }
 
     /// A file by its name.
@@ -173,6 +185,10 @@ impl<Word: Clone> System<Word> {
                 bounded(machine, given[0], (given[1] as i64, given[2] as i64))?;
                 Ok(0)
             }
+            Call::Label => {
+                self.label(machine, given[0], given[1])?;
+                Ok(0)
+            }
             _ => self.work(machine, asked, given)?,
         };
         let answer = answer.unwrap_or_else(u64::wrapping_neg);
@@ -207,6 +223,37 @@ impl<Word: Clone> System<Word> {
             bytes,
             words,
         }))
+    }
+
+    /// What the program does from here on is of a label, or of none where that is empty.
+    fn label<W: Words<Word = Word>>(
+        &mut self,
+        machine: &mut Machine<W>,
+        address: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        if bytes > LABEL {
+            return Err(Fault::TooLarge {
+                wanted: bytes,
+                most: LABEL,
+            });
+        }
+        let text = shown(machine.memory.read(address, bytes)?);
+        let known = self.labels.iter().position(|label| *label == text);
+        if known.is_none() && self.labels.len() == DIFFERENT {
+            return Err(Fault::TooLarge {
+                wanted: DIFFERENT as u64 + 1,
+                most: DIFFERENT as u64,
+            });
+        }
+        machine.set_label((!text.is_empty()).then(|| {
+            let number = known.unwrap_or_else(|| {
+                self.labels.push(text);
+                self.labels.len() - 1
+            });
+            number as u32
+        }));
+        Ok(())
     }
 
     /// A number, or that of an error.
@@ -268,7 +315,7 @@ impl<Word: Clone> System<Word> {
                 Ok(0)
             }
             Call::Always(answer) => Ok(answer),
-            Call::Exit | Call::Abort | Call::Reveal | Call::Range => {
+            Call::Exit | Call::Abort | Call::Reveal | Call::Range | Call::Label => {
                 unreachable!("answered before")
             }
         })
@@ -305,6 +352,7 @@ fn arguments(asked: Call) -> usize {
         | Call::FileControl
         | Call::Time
         | Call::Directory
+        | Call::Label
         | Call::Unmap => 2,
         Call::Map => 4,
         _ => 3,

@@ -43,6 +43,7 @@ pub enum Call {
     Abort,
     Reveal,
     Range,
+    Label,
     /// That is always answered alike.
     Always(u64),
 }
@@ -88,6 +89,7 @@ pub fn call(number: u64) -> Option<Call> {
         1024 => Call::Open,
         REVEAL => Call::Reveal,
         RANGE => Call::Range,
+        LABEL => Call::Label,
         _ => return None,
     })
 }
@@ -99,3 +101,7 @@ pub const REVEAL: u64 = 0x7ac0;
 /// Says of a word in memory that it is not below one number and not above another, with their signs: its address, and
 /// the numbers. Elsewhere there is no such call, and nothing is said.
 pub const RANGE: u64 = 0x7ac1;
+
+/// Names what is done from here on, for reports: the address of a text, and its bytes, of which none end it. Elsewhere
+/// there is no such call.
+pub const LABEL: u64 = 0x7ac2;

@@ -5,7 +5,8 @@ use mpc::Recipient;
 use riscv::machine::register::ARGUMENT;
 use riscv::machine::sides::NESTED;
 use riscv::secret::Word;
-use riscv::secret::evaluation::{reveal, share};
+use riscv::secret::evaluation::reveal;
+use riscv::secret::inputs::share;
 use riscv::{Fault, Machine, Plain, Program, Secret, Stop, Words};
 use testkit::{run, usual_parties};
 

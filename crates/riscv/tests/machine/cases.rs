@@ -2,8 +2,9 @@
 
 use mpc::Recipient;
 use riscv::arrays::{Array, Content};
-use riscv::execution::{Fate, Options};
+use riscv::execution::Options;
 use riscv::runs::{Output, Run, run as run_program};
+use riscv::secret::evaluation::Fate;
 use riscv::system::files::File;
 use riscv::system::{Answer, System, start};
 use riscv::{Machine, Memory, Plain, Program, Stop};

@@ -2,7 +2,8 @@
 
 use mpc::Recipient;
 use riscv::secret::Word;
-use riscv::secret::evaluation::{reveal, share};
+use riscv::secret::evaluation::reveal;
+use riscv::secret::inputs::share;
 use riscv::{Machine, Plain, Program, Secret, Words};
 use testkit::{run, usual_parties};
 

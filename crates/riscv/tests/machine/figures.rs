@@ -2,7 +2,8 @@
 
 use mpc::Recipient;
 use riscv::secret::Word;
-use riscv::secret::evaluation::{longest, reveal, share_integers};
+use riscv::secret::evaluation::{longest, reveal};
+use riscv::secret::inputs::share_integers;
 use riscv::{Plain, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 

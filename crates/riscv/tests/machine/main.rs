@@ -19,6 +19,7 @@ mod runs;
 mod secret_floats;
 mod secrets;
 mod semantics;
+mod settling;
 mod system;
 mod tables;
 mod texts;

@@ -4,7 +4,8 @@
 use crate::assembly::{Assembler, CODE, DATA};
 use mpc::{Protocol, Recipient, Result};
 use riscv::secret::Word;
-use riscv::secret::evaluation::{reveal, share};
+use riscv::secret::evaluation::reveal;
+use riscv::secret::inputs::share;
 use riscv::{Fault, Machine, Program, Secret, Stop};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};

@@ -4,7 +4,8 @@ use mpc::Recipient;
 use riscv::Program;
 use riscv::arrays::{Array, Content};
 use riscv::calls::{Argument, Call, call};
-use riscv::execution::{Fate, Options};
+use riscv::execution::Options;
+use riscv::secret::evaluation::Fate;
 use testkit::{run, usual_parties};
 
 const ADDITIVE: &str = "additive_2_dealer";

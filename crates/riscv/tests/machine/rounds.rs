@@ -4,7 +4,8 @@
 use crate::cases::Case;
 use mpc::Recipient;
 use riscv::secret::Word;
-use riscv::secret::evaluation::{longest, reveal, share};
+use riscv::secret::evaluation::{longest, reveal};
+use riscv::secret::inputs::share;
 use riscv::{Plain, Secret, Words};
 use testkit::{Random, run, usual_parties};
 

@@ -2,8 +2,9 @@
 
 use mpc::Recipient;
 use riscv::arrays::{Array, Content};
-use riscv::execution::{Fate, Learned, Options};
+use riscv::execution::Options;
 use riscv::runs::{Outcome, Output, Run, run as run_program};
+use riscv::secret::evaluation::{Fate, Learned};
 use riscv::system::files::File;
 use riscv::system::{Answer, System, start};
 use riscv::{Fault, Machine, Memory, Plain, Program, Stop};

@@ -9,7 +9,8 @@ use riscv::operation::Precision::{Double, Single};
 use riscv::operation::{Comparison, Floating, Precision, SignChange, Turned};
 use riscv::real::{Real, float};
 use riscv::secret::Word;
-use riscv::secret::evaluation::{reveal, share};
+use riscv::secret::evaluation::reveal;
+use riscv::secret::inputs::share;
 use riscv::{Fault, Machine, Memory, Plain, Program, Secret, Signs, Words, fixed, ieee};
 use testkit::{Random, run, usual_parties};
 

@@ -4,7 +4,8 @@ use mpc::Recipient;
 use riscv::extensions::encodings;
 use riscv::operation::{Function, Operation};
 use riscv::secret::Word;
-use riscv::secret::evaluation::{reveal, share};
+use riscv::secret::evaluation::reveal;
+use riscv::secret::inputs::share;
 use riscv::{Fault, Machine, Memory, Plain, Program, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 

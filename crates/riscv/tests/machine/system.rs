@@ -1,7 +1,7 @@
 //! What programs ask the system, at the limits of each call.
 
 use riscv::fault::Result;
-use riscv::machine::register;
+use riscv::machine::{LABELS, register};
 use riscv::secret::Word;
 use riscv::secret::node::Node;
 use riscv::system::files::File;
@@ -39,6 +39,7 @@ const UNMAP: u64 = 215;
 const MAP: u64 = 222;
 const RANDOM: u64 = 278;
 const REVEAL: u64 = 0x7ac0;
+const LABEL: u64 = 0x7ac2;
 
 /// A program with an input of six bytes and an output.
 struct Asking<W: Words> {
@@ -266,4 +267,40 @@ fn nothing_is_asked_by_a_secret() {
     assert_eq!(asking.ask(REVEAL, &[DATA, 2, 8]), Ok(2002));
     // The name of a file, too.
     assert_eq!(asking.ask(OPEN, &[0, DATA, 0]), Err(Fault::SecretArgument));
+}
+
+/// What a program calls its work is where it is found, in the place of an instruction's address.
+#[test]
+fn a_program_names_its_work() {
+    let mut asking = Asking::new(Plain);
+    let address = asking.machine.whereabouts();
+    assert!(address > 0 && address < LABELS);
+    let (sorting, line) = (asking.put(0, b"sorting"), asking.put(16, b"a\nline"));
+    for (place, bytes, expected) in [
+        (sorting, 7, LABELS),
+        (line, 6, LABELS + 1),
+        (sorting, 7, LABELS),
+        (sorting, 4, LABELS + 2),
+        (sorting, 0, address),
+    ] {
+        assert_eq!(asking.ask(LABEL, &[place, bytes]), Ok(0));
+        assert_eq!(asking.machine.whereabouts(), expected);
+    }
+    assert_eq!(asking.system.labels(), ["sorting", "a?line", "sort"]);
+    let long = Fault::TooLarge {
+        wanted: 65,
+        most: 64,
+    };
+    assert_eq!(asking.ask(LABEL, &[sorting, 65]), Err(long));
+    let unmapped = asking.ask(LABEL, &[DATA + (1 << 20), 1]);
+    assert!(matches!(unmapped, Err(Fault::Unmapped { .. })));
+    for number in 3..1024_u32 {
+        let text = asking.put(0, format!("{number:04}").as_bytes());
+        assert_eq!(asking.ask(LABEL, &[text, 4]), Ok(0));
+    }
+    let text = asking.put(0, b"more");
+    assert!(matches!(
+        asking.ask(LABEL, &[text, 4]),
+        Err(Fault::TooLarge { .. })
+    ));
 }

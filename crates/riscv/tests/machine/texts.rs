@@ -3,8 +3,9 @@
 use mpc::Recipient;
 use riscv::Program;
 use riscv::arrays::{Array, Content};
-use riscv::execution::{Fate, Learned, Options};
+use riscv::execution::Options;
 use riscv::runs::{Output, Run, run as run_program};
+use riscv::secret::evaluation::{Fate, Learned};
 use testkit::{run, usual_parties};
 
 /// By glibc.

@@ -9,7 +9,8 @@ use riscv::operation::vectors::{Source, VectorFunction};
 use riscv::program::Segment;
 use riscv::real::Real;
 use riscv::secret::Word;
-use riscv::secret::evaluation::{reveal, share};
+use riscv::secret::evaluation::reveal;
+use riscv::secret::inputs::share;
 use riscv::{Fault, Instruction, Machine, Plain, Program, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 

@@ -3,7 +3,8 @@
 use mpc::Recipient;
 use riscv::extensions::encodings;
 use riscv::operation::{Function, Operation};
-use riscv::secret::evaluation::{reveal, share_integers};
+use riscv::secret::evaluation::reveal;
+use riscv::secret::inputs::share_integers;
 use riscv::{Plain, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 

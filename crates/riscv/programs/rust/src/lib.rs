@@ -11,6 +11,10 @@
 //! ```
 #![no_std]
 
+/// Names what is done from here on.
+#[cfg(target_arch = "riscv64")]
+const LABEL: u64 = 0x7ac2;
+
 /// Opens words in memory to all parties.
 #[cfg(target_arch = "riscv64")]
 const REVEAL: u64 = 0x7ac0;
@@ -31,6 +35,26 @@ pub fn reveal(secret: u64) -> u64 {
 #[inline(always)]
 pub fn range(secret: u64, least: i64, most: i64) -> u64 {
     asked(secret, Asked::Range(least, most))
+}
+
+/// Names what is done from here on, by at most 64 bytes: the report says how long was waited for it, in the place of
+/// the functions that do it. With an empty text they count again.
+#[inline(always)]
+pub fn label(text: &str) {
+    #[cfg(target_arch = "riscv64")]
+    // SAFETY: the call reads these bytes alone, and of registers it changes a0. A system that does not know it answers
+    // with an error in a0.
+    unsafe {
+        core::arch::asm!(
+            "ecall",
+            inlateout("a0") text.as_ptr() => _,
+            in("a1") text.len(),
+            in("a7") LABEL,
+            options(nostack, readonly),
+        );
+    }
+    #[cfg(not(target_arch = "riscv64"))]
+    let _ = text;
 }
 
 /// One of two words by a condition, without a branch.

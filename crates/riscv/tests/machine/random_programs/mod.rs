@@ -6,7 +6,8 @@ use crate::assembly::{CODE, DATA};
 use generator::{BASE, POOL, SIZE, program};
 use mpc::{Protocol, Recipient, Result};
 use riscv::secret::Word;
-use riscv::secret::evaluation::{reveal, share};
+use riscv::secret::evaluation::reveal;
+use riscv::secret::inputs::share;
 use riscv::{Machine, Plain, Program, Secret, Words};
 use testkit::{Random, run, usual_parties};
 

@@ -1,0 +1,140 @@
+//! Words that parties have become shared, those of all of them in one round: the words of a party are one operation in
+//! each form, and all these go on side by side. Each is simulated by what the protocol's own argument says of sharing.
+
+use super::columns::written;
+use super::node::{Components, Facts, Form, Node, Word, low};
+use super::packing::Places;
+use super::steps::Local;
+use crate::words::Signs;
+use mpc::{Lane, Protocol, Result};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::mpsc::channel;
+
+/// Words that one party has. Deliberately without `Debug`: it may hold secrets.
+pub struct Input {
+    /// Which party.
+    pub owner: usize,
+    /// How many words.
+    pub count: usize,
+    /// Of each. Everybody knows it: what has 4 bytes becomes a word by its sign, as instructions load it, what has fewer
+    /// by zeros.
+    pub bytes: u64,
+    /// Of which the low bytes count; `None` where another party has them.
+    pub values: Option<Vec<u64>>,
+}
+
+impl Input {
+    fn facts(&self) -> Facts {
+        match self.bytes {
+            1 | 2 => Facts::below(8 * self.bytes as u32),
+            4 => Facts::signed(32),
+            _ => Facts::NONE,
+        }
+    }
+
+    /// The words themselves, where this party has them.
+    fn words(&self) -> Option<Vec<u64>> {
+        let extended = |value: &u64| match self.bytes {
+            4 => *value as i32 as u64,
+            bytes => value & low(8 * bytes as u32),
+        };
+        Some(self.values.as_ref()?.iter().map(extended).collect())
+    }
+}
+
+/// Shares words that parties have, in both forms, in one round.
+///
+/// # Errors
+/// What the links meet.
+pub fn share_all(protocol: &mut dyn Protocol, inputs: &[Input]) -> Result<Vec<Vec<Word>>> {
+    let mut owned: BTreeMap<usize, Vec<&Input>> = BTreeMap::new();
+    for input in inputs.iter().filter(|input| input.count > 0) {
+        owned.entry(input.owner).or_default().push(input);
+    }
+    let (give, shared) = channel();
+    let mut lanes: Vec<Lane> = Vec::new();
+    for (&owner, of_owner) in &owned {
+        let count = of_owner.iter().map(|input| input.count).sum();
+        // The low bits say all.
+        let mask =
+            |input: &&Input| vec![low(input.facts().width.min(input.facts().bits())); input.count];
+        let places = Places::of(of_owner.iter().flat_map(mask).collect());
+        let words: Option<Vec<Vec<u64>>> = of_owner.iter().map(|input| input.words()).collect();
+        let words = words.map(|words| words.concat());
+        let packed = words
+            .as_ref()
+            .map(|words| places.pack(words.iter().copied()));
+        let (give, give_binary) = (give.clone(), give.clone());
+        lanes.push(Box::new(move |protocol| {
+            let rows = written(protocol, count, |protocol, out| {
+                protocol.share(owner, words.as_deref(), count, out)
+            })?;
+            // Whoever asked is there until both have ended.
+            let _ = give.send(((owner, Form::Arithmetic), rows));
+            Ok(())
+        }));
+        lanes.push(Box::new(move |protocol| {
+            let bits = protocol.share_bits(owner, packed.as_deref(), 1, places.bits())?;
+            let _ = give_binary.send(((owner, Form::Binary), places.unpack(&bits)));
+            Ok(())
+        }));
+    }
+    let mut lanes = Some(lanes);
+    protocol.side_by_side(&mut || lanes.take().unwrap_or_default())?;
+    let mut forms: HashMap<_, _> = shared
+        .try_iter()
+        .map(|(form, rows): (_, Vec<Components>)| (form, rows.into_iter()))
+        .collect();
+    let mut next = |owner, form| -> Components {
+        let rows = forms.get_mut(&(owner, form)).and_then(Iterator::next);
+        rows.expect("both forms were shared")
+    };
+    let words = |input: &Input| {
+        let facts = input.facts();
+        let mut word = || {
+            let arithmetic = next(input.owner, Form::Arithmetic);
+            let binary = next(input.owner, Form::Binary);
+            Node::shared(facts, arithmetic, extended(facts, binary))
+        };
+        (0..input.count).map(|_| word()).collect()
+    };
+    Ok(inputs.iter().map(words).collect())
+}
+
+/// Shares words that `owner` has, in both forms; the others pass `None`.
+///
+/// # Errors
+/// What the links meet.
+pub fn share(
+    protocol: &mut dyn Protocol,
+    owner: usize,
+    values: Option<&[u64]>,
+    n: usize,
+) -> Result<Vec<Word>> {
+    share_integers(protocol, owner, values, n, 8)
+}
+
+/// The same for integers of so many bytes, as [`Input`] has them.
+///
+/// # Errors
+/// What the links meet.
+pub fn share_integers(
+    protocol: &mut dyn Protocol,
+    owner: usize,
+    values: Option<&[u64]>,
+    n: usize,
+    bytes: u64,
+) -> Result<Vec<Word>> {
+    let input = Input {
+        owner,
+        count: n,
+        bytes,
+        values: values.map(<[u64]>::to_vec),
+    };
+    Ok(share_all(protocol, &[input])?.swap_remove(0))
+}
+
+/// The word of which the low bits are given, as they are known to say all.
+fn extended(facts: Facts, word: Components) -> Components {
+    Local::Extend(facts.width, Signs::Signed).on(&[word])
+}
