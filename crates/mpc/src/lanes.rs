@@ -13,7 +13,7 @@
 //! **Owned lanes** take their protocol with them, for work of other languages, such as the examples of a batch.
 //!
 //! **Secrecy** is that of the operations: each draws its own masks, and what a party sees are the same messages in
-//! another order. Public values are compared before and after ([`net::Channel::take_turns`]).
+//! another order. No comparison of public values begins meanwhile ([`net::Channel::take_turns`]).
 
 use crate::{Error, Lane, Next, OwnedLane, Protocol, Result};
 use net::{Channel, Watch, no_thread};

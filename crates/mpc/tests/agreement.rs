@@ -1,7 +1,8 @@
 //! Parties whose programs differ in a parameter or in a public value: the session ends, with the step's name and
 //! the remedy, and nobody is given a wrong value. Equal programs never fail.
 
-use mpc::{Bilinear, Error, Join, Protocol, Recipient, Result, Shift, open};
+use mpc::{Bilinear, Error, Join, Lane, Protocol, Recipient, Result, Shift, open};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 use testkit::{Random, Shared, setting};
 
@@ -319,6 +320,26 @@ fn operations(p: &mut dyn Protocol, x: &Shared, count: usize) -> Result<()> {
     Ok(())
 }
 
+/// Operations side by side, and an opening among them where that is said; what was opened.
+fn beside(p: &mut dyn Protocol, x: &Shared, opens: bool) -> Result<Vec<u64>> {
+    let (give, opened) = channel();
+    let copy = || Shared(x.0.clone());
+    let (first, second, third) = (copy(), copy(), copy());
+    let mut lanes: Vec<Lane> = vec![
+        Box::new(move |p| operations(p, &first, 1)),
+        Box::new(move |p| p.sign(&second.slices(), 64).map(drop)),
+    ];
+    if opens {
+        lanes.push(Box::new(move |p| {
+            let _ = give.send(third.open(p)?);
+            Ok(())
+        }));
+    }
+    let mut lanes = Some(lanes);
+    p.side_by_side(&mut || lanes.take().unwrap_or_default())?;
+    Ok(opened.try_iter().flatten().collect())
+}
+
 fn assert_differ(results: &[Result<Vec<u64>>]) {
     let mut found = 0;
     for result in results {
@@ -395,28 +416,92 @@ fn a_value_that_is_public_in_one_party_alone_ends_the_session() {
     }
 }
 
+/// Rounds of two openings after `before`.
+fn rounds_of_openings(
+    name: &str,
+    before: impl Fn(&mut dyn Protocol, &Shared) -> Result<()> + Sync,
+) -> u64 {
+    let all = ends(name, |p| {
+        let x = Shared::input(p, 0, &[3; MANY])?;
+        before(p, &x)?;
+        let before = p.channel().meter().totals().rounds;
+        x.open(p)?;
+        x.open(p)?;
+        Ok((before, p.channel().meter().totals().rounds))
+    });
+    let all: Vec<_> = all.into_iter().map(Result::unwrap).collect();
+    let longest = |rounds: fn(&(u64, u64)) -> u64| all.iter().map(rounds).max().unwrap();
+    longest(|(_, after)| *after) - longest(|(before, _)| *before)
+}
+
 #[test]
 fn comparing_takes_rounds_of_its_own_only_where_nothing_went_before() {
     for name in LINKED {
-        let rounds = |between: usize, note: bool| -> u64 {
-            let all = ends(name, |p| {
-                let x = Shared::input(p, 0, &[3; MANY])?;
+        let rounds = |between: usize, note: bool| {
+            rounds_of_openings(name, |p, x| {
                 if note {
                     p.channel().note_public("mul", b"2.5");
                 }
-                operations(p, &x, between)?;
-                let before = p.channel().meter().totals().rounds;
-                x.open(p)?;
-                x.open(p)?;
-                Ok((before, p.channel().meter().totals().rounds))
-            });
-            let all: Vec<_> = all.into_iter().map(Result::unwrap).collect();
-            let longest = |rounds: fn(&(u64, u64)) -> u64| all.iter().map(rounds).max().unwrap();
-            longest(|(_, after)| *after) - longest(|(before, _)| *before)
+                operations(p, x, between)
+            })
         };
         assert_eq!(rounds(0, false), 2, "{name}");
         assert_eq!(rounds(0, true), 4, "{name}");
         assert_eq!(rounds(20, true), 2, "{name}");
+    }
+}
+
+/// It begins with what all tell, however short ago another one began, and goes on with what is done side by side.
+#[test]
+fn comparing_takes_no_round_where_all_told_something_and_worked_side_by_side() {
+    for name in LINKED {
+        let rounds = |told: bool| {
+            rounds_of_openings(name, |p, x| {
+                p.channel().note_public("mul", b"2.5");
+                x.open(p)?;
+                p.channel().note_public("add", b"2.5");
+                if told {
+                    let party = p.party() as u8;
+                    let all = mpc::gather(p.channel(), &vec![party; party.into()])?;
+                    assert!((0..).zip(all).all(|(at, said)| said == vec![at; at.into()]));
+                }
+                beside(p, x, false).map(drop)
+            })
+        };
+        assert_eq!(rounds(false), 4, "{name}");
+        assert_eq!(rounds(true), 2, "{name}");
+    }
+}
+
+/// Side by side with other work something is opened only after all was compared.
+#[test]
+fn what_is_opened_side_by_side_was_compared_before() {
+    let program = |p: &mut dyn Protocol, compares: bool| {
+        let x = Shared::input(p, 0, &[3; 12])?;
+        p.channel().note_public("mul", b"2.5");
+        if compares {
+            p.channel().begin_opening("open", &[])?;
+        }
+        beside(p, &x, true)
+    };
+    for name in ALL {
+        for result in ends(name, |p| program(p, true)) {
+            assert_eq!(result.unwrap(), [3; 12], "{name}");
+        }
+        assert_differ(&noted(
+            name,
+            |party| vec![u8::from(party == 1)],
+            |p, x| {
+                p.channel().begin_opening("open", &[])?;
+                beside(p, x, true).map(drop)
+            },
+        ));
+    }
+    for name in LINKED {
+        for result in ends(name, |p| program(p, false)) {
+            let told = result.expect_err("nothing was compared").to_string();
+            assert!(told.contains("side by side with other work"), "{told}");
+        }
     }
 }
 
@@ -459,7 +544,7 @@ fn equal_programs_never_fail() {
                 let mut opened = Vec::new();
                 let parties = p.parties();
                 for _ in 0..150 {
-                    match random.word() % 10 {
+                    match random.word() % 13 {
                         0 => x = Shared::input(p, random.word() as usize % parties, &[5; 12])?,
                         1 => operations(p, &x, 1)?,
                         2 => x
@@ -477,6 +562,15 @@ fn equal_programs_never_fail() {
                             mpc::broadcast(p.channel(), owner, mine)?;
                         }
                         7 => p.channel().note(&random.word().to_le_bytes()),
+                        8 => {
+                            let party = p.party() as u8;
+                            mpc::gather(p.channel(), &vec![party; party.into()]).map(drop)?;
+                        }
+                        9 => beside(p, &x, false).map(drop)?,
+                        10 => {
+                            p.channel().begin_opening("open", &[])?;
+                            opened.extend(beside(p, &x, true)?);
+                        }
                         _ => {
                             let length = 1 + random.word() as usize % 20;
                             let value = random.words(length);
