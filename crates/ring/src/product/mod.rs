@@ -46,6 +46,9 @@ const BLOCK: usize = 240;
 /// Rows that a task has at least, where there are as many: each packs its columns of the right operand.
 const BAND: usize = 32;
 
+/// Words of a line of the cache.
+const LINE: usize = 8;
+
 /// Words of the largest tile.
 const LARGEST_TILE: usize = 8 * 24;
 
@@ -234,6 +237,25 @@ impl<'a> Left<'a> {
         }
     }
 
+    /// What a panel's rows hold at depths from `start` on, line after line of the cache.
+    fn lines(&self, panel: usize, start: usize) -> impl Iterator<Item = &'a [u64]> {
+        let (wide, height) = (self.columns, self.kernel.tile().rows);
+        let rows = (panel * height).min(self.rows)..((panel + 1) * height).min(self.rows);
+        let (terms, column) = match self.third {
+            Some(_) => (self.terms, start),
+            None => {
+                let (term, column) = self.place(start);
+                (&self.terms[term..=term], column)
+            }
+        };
+        let columns = column..wide.min(column + DEPTH);
+        terms.iter().flat_map(move |term| {
+            let columns = columns.clone();
+            rows.clone()
+                .flat_map(move |row| term[row * wide..][columns.clone()].chunks(LINE))
+        })
+    }
+
     /// out = Σ A·B: `right` has the right operand of each term; out is m×n, row-major.
     pub(crate) fn multiply(&self, out: &mut [u64], n: usize, right: &[&impl Right]) {
         assert!(out.len() == self.rows * n, "an m×n result");
@@ -329,7 +351,11 @@ impl<'a> Left<'a> {
                         self.pack(terms, panel * height, start, words);
                     },
                 );
+                // Pieces of rows lie far from each other; the next ones come from memory while these are multiplied.
+                let mut ahead = self.lines(panel + 1, start);
+                let share = (self.terms.len() * len).div_ceil(LINE * wide);
                 for at in 0..wide {
+                    ahead.by_ref().take(share).for_each(packed::read_ahead);
                     let b = packed.panel(at * width * depth..(at + 1) * width * depth);
                     kernel.multiply(a.panel(0..len), b, third, result);
                     let first = columns.start + at * width;

@@ -101,3 +101,16 @@ pub(super) enum Side {
 pub(super) fn rows_of<T, const ROWS: usize>(panel: &[T], depth: usize) -> [&[T]; ROWS] {
     std::array::from_fn(|row| &panel[row * depth..][..depth])
 }
+
+/// Has a line of the cache read from memory, while other work goes on.
+#[inline(always)]
+pub(super) fn read_ahead(line: &[u64]) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: what is asked for may be anywhere, and nothing is read by the program.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
+}
