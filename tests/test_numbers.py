@@ -33,6 +33,14 @@ def on_shares(request: pytest.FixtureRequest) -> OnShares:
     return lambda fn, *args: tacit.launch(fn, *args, **SETTINGS[request.param])[0]
 
 
+def test_many_numbers_are_decoded_as_few_are() -> None:
+    words = torch.randint(-(2**50), 2**50, (3, fixed.AT_ONCE // 2 + 1))
+    exact = words.double() / 2.0**20
+    for found in (words, words.mT.contiguous().mT):
+        for dtype in (torch.float32, torch.float64):
+            assert torch.equal(fixed.decode(found, fixed.Scale(20), dtype), exact.to(dtype))
+
+
 def double(values: Any) -> torch.Tensor:
     return torch.as_tensor(values, dtype=torch.float64)
 

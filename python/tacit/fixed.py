@@ -34,6 +34,9 @@ from tacit.modes import aside
 #: Bits of a word.
 WORD = 64
 
+#: Words that are decoded at a time: what lies in between stays in the processor's caches.
+AT_ONCE = 1 << 18
+
 #: Magnitudes of words stay below 2^RANGE, where truncation has no wild errors.
 RANGE = 62
 
@@ -216,7 +219,15 @@ def decode(words: torch.Tensor, scale: Scale, dtype: torch.dtype) -> torch.Tenso
     """The numbers that words stand for."""
     if not dtype.is_floating_point:
         return words.to(dtype)
-    return words.to(torch.float64).mul_(2.0**-scale.bits).to(dtype)
+    unit = 2.0**-scale.bits
+    if words.numel() <= AT_ONCE or not words.is_contiguous():
+        return words.to(torch.float64).mul_(unit).to(dtype)
+    numbers = torch.empty(words.shape, dtype=dtype)
+    row, into = words.view(-1), numbers.view(-1)
+    for begin in range(0, len(row), AT_ONCE):
+        piece = slice(begin, begin + AT_ONCE)
+        into[piece] = row[piece].to(torch.float64).mul_(unit)
+    return numbers
 
 
 def lost(values: torch.Tensor, words: torch.Tensor, scale: Scale) -> float:

@@ -44,12 +44,19 @@ pub type Secret = [u8; 32];
 
 /// What a protocol does for the servers of a federation. Clients are the same in every party, in one order.
 pub trait Federated {
-    /// Sharings of all vectors, n words each, one after another. What one party passes on to another must be
-    /// what the client signed.
+    /// Sharings of all vectors, n words each and n not 0, one after another, and apart from them of the word that follows each,
+    /// so that vectors lie as products take them. What one party passes on to another must be what the client
+    /// signed.
     ///
     /// # Errors
     /// `Peer` for a party that passes on something else; what the links meet.
-    fn vectors(&mut self, vectors: Vec<Vector>, n: usize, out: PartsMut) -> Result<()>;
+    fn vectors(
+        &mut self,
+        vectors: Vec<Vector>,
+        n: usize,
+        out: PartsMut,
+        last: PartsMut,
+    ) -> Result<()>;
 
     /// The sharing of the sum of the vectors of these clients, as many numbers as a component of `out` has words;
     /// those modulo 2^32 come as multiples of 2^32. What is passed on is a sum too, and cannot be compared with
@@ -99,6 +106,8 @@ pub fn confirm(channel: &mut Channel) -> Result<()> {
     for peer in others {
         channel.receive(peer, 0)?;
     }
+    // What anybody was told, all have gone by the same.
+    channel.set_hearsay(false);
     Ok(())
 }
 
@@ -106,6 +115,9 @@ pub fn confirm(channel: &mut Channel) -> Result<()> {
 /// client and by what stands for the client's statement. In ascending order. Two rounds.
 ///
 /// `are_vouched_for` says of all of mine that the others said before that they have them.
+///
+/// A party that tells two others different lists makes their steps differ from here on, which is noticed at the first
+/// message between them, and in [`confirm`] at the latest: nobody is blamed for it by name until then.
 ///
 /// # Errors
 /// `Peer` for a party that says what cannot be, or lacks what it vouched for; what the links meet.
@@ -159,5 +171,6 @@ pub fn in_common(
             common.remove(&(missing[0] as usize));
         }
     }
+    channel.set_hearsay(true);
     Ok(common.into_keys().collect())
 }

@@ -46,7 +46,7 @@ macro_rules! for_every_protocol {
 
 for_every_protocol! {
     inputs::{shares_and_reveals, public_values, bits},
-    products::{integers, matrices, convolutions, fixed_point},
+    products::{integers, matrices, rows_by_themselves, convolutions, fixed_point},
     affine::{sums, named_operands_of_several_terms, rectified_sums, rectified_edges, rectified_whole_range},
     truncation::{edges, every_small_value, exact_multiples, whole_range},
     comparison::{signs_at_every_width, signs_of_every_short_value, signs_of_many, zeros},

@@ -2,13 +2,16 @@
 
 use mpc::replicated::Replicated;
 use mpc::replicated::submissions::{Drawn, split};
-use mpc::submission::{Component, Summed, Vector, in_common};
+use mpc::submission::{Component, Summed, Vector, confirm, in_common};
 use mpc::width::Width;
 use mpc::{Federated, Protocol, Recipient, Result};
+use net::Mesh;
 use net::door::statement::{Piece, SALT};
 use net::door::{HELD, REST};
 use ring::stream::{Key, random_key};
 use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
 use testkit::{Leak, REPETITIONS, Random, Recorder, Shared, run, run_opened};
 
 const SECRETS: [u64; 3] = [0, u64::MAX, 0x0123_4567_89ab_cdef];
@@ -38,7 +41,9 @@ fn pieces_of(numbers: &[u64], width: Width, drawn: &Drawn) -> [Piece; 3] {
     let write = |begin: usize, out: &mut [u64]| {
         out.copy_from_slice(&numbers[begin..begin + out.len()]);
     };
-    split(numbers.len(), width, write, drawn)
+    // Anything may lie where it is written.
+    let memory = vec![u64::MAX; width.words(numbers.len())];
+    split(numbers.len(), width, write, drawn, memory)
 }
 
 fn handed_in(vectors: &[Vec<u64>], width: Width) -> Vec<[Piece; 3]> {
@@ -74,15 +79,22 @@ fn federated(p: &mut dyn Protocol) -> &mut dyn Federated {
         .expect("replicated sharing serves federations")
 }
 
-fn taken(p: &mut dyn Protocol, pieces: &[[Piece; 3]], n: usize) -> Result<Shared> {
+/// Vectors of n words, and the word behind each.
+fn taken(p: &mut dyn Protocol, pieces: &[[Piece; 3]], n: usize) -> Result<[Shared; 2]> {
     let party = p.party();
     let vectors = pieces.iter().enumerate();
     let vectors: Vec<Vector> = vectors
         .map(|(client, pieces)| vector(party, 10 * client, pieces))
         .collect();
-    Shared::made(p, n * pieces.len(), |p, out| {
-        federated(p).vectors(vectors, n, out)
-    })
+    let mut all = None;
+    let last = Shared::made(p, pieces.len(), |p, last| {
+        let vectors = Shared::made(p, n * pieces.len(), |p, out| {
+            federated(p).vectors(vectors, n, out, last)
+        });
+        all = Some(vectors?);
+        Ok(())
+    })?;
+    Ok([all.expect("made before"), last])
 }
 
 fn taken_as_sum(
@@ -112,17 +124,24 @@ fn opened(p: &mut dyn Protocol, x: &Shared) -> Result<Vec<u64>> {
 fn what_clients_hand_in_is_shared() {
     for (clients, n) in [(1, 1), (3, 7), (2, 5000), (17, 64)] {
         let mut random = Random::new(n as u64);
-        let vectors: Vec<Vec<u64>> = (0..clients).map(|_| random.words(n)).collect();
+        let vectors: Vec<Vec<u64>> = (0..clients).map(|_| random.words(n + 1)).collect();
         let pieces = handed_in(&vectors, Width::Whole);
         let found = run("replicated", 3, |p| {
             let before = p.channel().meter().totals();
-            let all = taken(p, &pieces, n)?;
+            let [all, last] = taken(p, &pieces, n)?;
             let sent = p.channel().meter().totals().payload_bytes - before.payload_bytes;
-            Ok((opened(p, &all)?, sent))
+            Ok((opened(p, &all)?, opened(p, &last)?, sent))
         });
-        for (party, (found, sent)) in found.into_iter().enumerate() {
-            assert_eq!(found, vectors.concat(), "{clients} clients, {n} words");
-            let expected = 8 * clients * (n + SALT) * usize::from(party == 1);
+        let expected: Vec<u64> = vectors
+            .iter()
+            .flat_map(|words| &words[..n])
+            .copied()
+            .collect();
+        let behind: Vec<u64> = vectors.iter().map(|words| words[n]).collect();
+        for (party, (found, last, sent)) in found.into_iter().enumerate() {
+            assert_eq!(found, expected, "{clients} clients, {n} words");
+            assert_eq!(last, behind, "{clients} clients, {n} words");
+            let expected = 8 * clients * (n + 1 + SALT) * usize::from(party == 1);
             assert_eq!(sent as usize, expected, "party {party}");
         }
     }
@@ -177,31 +196,39 @@ fn exactly_two_parties_share_a_secret_and_it_is_new_each_time() {
     }
 }
 
-#[test]
-fn who_gave_a_ticket_for_what_it_lacks_is_named() {
-    let meshes = net::memory::mesh(3, std::time::Duration::from_secs(20));
-    let results: Vec<Result<Vec<usize>>> = std::thread::scope(|scope| {
+/// What each of three parties ends with, where some fail.
+fn ended<T: Send>(program: impl Fn(&Mesh) -> Result<T> + Sync) -> Vec<Result<T>> {
+    let program = &program;
+    let meshes = net::memory::mesh(3, Duration::from_secs(20));
+    thread::scope(|scope| {
         let threads: Vec<_> = meshes
             .into_iter()
             .map(|mesh| {
                 scope.spawn(move || {
-                    let mut channel = mesh.channel(0);
-                    let party = mesh.party();
-                    let mut mine = BTreeMap::from([(0, [1; 32]), (3, [3; 32])]);
-                    if party == 2 {
-                        mine.remove(&3);
-                    }
-                    let common = in_common(&mut channel, &mine, party == 1);
-                    match &common {
+                    let found = program(&mesh);
+                    match &found {
                         Ok(_) => drop(mesh.close()),
                         Err(error) => mesh.abort(&error.to_string()),
                     }
-                    common
+                    found
                 })
             })
             .collect();
         let ended = threads.into_iter().map(|thread| thread.join().unwrap());
         ended.collect()
+    })
+}
+
+#[test]
+fn who_gave_a_ticket_for_what_it_lacks_is_named() {
+    let results = ended(|mesh| {
+        let mut channel = mesh.channel(0);
+        let party = mesh.party();
+        let mut mine = BTreeMap::from([(0, [1; 32]), (3, [3; 32])]);
+        if party == 2 {
+            mine.remove(&3);
+        }
+        in_common(&mut channel, &mine, party == 1)
     });
     let message = results[1].as_ref().unwrap_err().to_string();
     assert!(
@@ -210,41 +237,103 @@ fn who_gave_a_ticket_for_what_it_lacks_is_named() {
     );
 }
 
+/// Tells the others, in the place of [`in_common`], of these clients each.
+fn tell_lists(p: &mut dyn Protocol, lists: [&[usize]; 3]) -> Result<()> {
+    let (me, channel) = (p.party(), p.channel());
+    channel.begin("count submissions");
+    for other in (0..3).filter(|other| *other != me) {
+        channel.send(other, vec![lists[other].len() as u64])?;
+        channel.receive(other, 1)?;
+    }
+    channel.begin("compare submissions");
+    for other in (0..3).filter(|other| *other != me) {
+        let entries = lists[other]
+            .iter()
+            .flat_map(|client| [*client as u64, 0, 0, 0, 0]);
+        channel.send(other, entries.collect())?;
+        channel.receive(other, 5 * 2)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_server_that_tells_two_lists_of_clients_is_found_out_before_any_client_is_told() {
+    const N: usize = 20;
+    let pieces = handed_in(&[vec![1; N + 1], vec![2; N + 1]], Width::Whole);
+    // Each server has clients 0 and 10. The liar tells one of both, and the other of one alone, with which it goes on
+    // as if that were all, or as if both were.
+    for (liar, told, goes_on_with, is_sum) in [
+        (2, [2, 1, 0], 2, true),
+        (2, [1, 2, 0], 2, true),
+        (2, [1, 2, 0], 1, true),
+        (0, [0, 2, 1], 1, true),
+        (1, [2, 0, 1], 2, false),
+        (1, [1, 0, 2], 1, false),
+        (0, [0, 1, 2], 2, false),
+    ] {
+        let results = ended(|mesh| {
+            let mut p = Replicated::new(mesh.channel(0))?;
+            let mine = BTreeMap::from([(0, [0; 32]), (10, [0; 32])]);
+            let count = if mesh.party() == liar {
+                tell_lists(&mut p, told.map(|count| &[0, 10][..count]))?;
+                goes_on_with
+            } else {
+                in_common(p.channel(), &mine, false)?.len()
+            };
+            let pieces = &pieces[..count];
+            let shared = if is_sum {
+                let clients = &[0, 10][..count];
+                let components = summed(mesh.party(), pieces, Width::Whole);
+                Shared::made(&mut p, N + 1, |p, out| {
+                    federated(p).sum(clients, components, Width::Whole, out)
+                })?
+            } else {
+                let [vectors, _] = taken(&mut p, pieces, N)?;
+                // What all make of it has one size.
+                Shared(vectors.0.iter().map(|part| part[..N].to_vec()).collect())
+            };
+            p.reveal(&shared.slices(), Recipient::All)?;
+            confirm(p.channel())
+        });
+        let failed = |result: &Result<()>| result.as_ref().err().cloned();
+        let errors: Vec<net::Error> = results.iter().filter_map(failed).collect();
+        let case = format!("{liar} tells {told:?}: {results:?}");
+        assert!(
+            (0..3).all(|party| party == liar || results[party].is_err()),
+            "{case}"
+        );
+        let is_desync = |error: &net::Error| matches!(error, net::Error::Desync { .. });
+        assert!(errors.iter().any(is_desync), "{case}");
+        // Two honest parties differ by what the third one told them, so whoever is named may be another.
+        for error in errors {
+            let text = error.to_string();
+            assert!(
+                text.contains("need not be one of these two, told the others"),
+                "{case}"
+            );
+            assert!(!text.contains("is not that of the others"), "{case}");
+        }
+    }
+}
+
 #[test]
 fn what_is_passed_on_and_was_not_signed_is_noticed() {
     let vectors = [vec![1; 100], vec![2; 100]];
     let right = handed_in(&vectors, Width::Whole);
-    let changes: [fn(&mut Piece); 3] = [
+    let changes: [fn(&mut Piece); 4] = [
+        |rest| rest.words[98] ^= 1,
+        // The word behind the vector.
         |rest| rest.words[99] ^= 1,
         |rest| rest.salt[3] ^= 1,
         |rest| rest.words.swap(0, 1),
     ];
     for change in changes {
-        let mut changed = handed_in(&vectors, Width::Whole);
-        for (changed, right) in changed.iter_mut().zip(&right) {
-            changed.clone_from(right);
-        }
+        let mut changed = right.clone();
         change(&mut changed[1][REST]);
-        let meshes = net::memory::mesh(3, std::time::Duration::from_secs(20));
-        let results: Vec<Result<Shared>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = meshes
-                .into_iter()
-                .map(|mesh| {
-                    let (right, changed) = (&right, &changed);
-                    scope.spawn(move || {
-                        let mut p = Replicated::new(mesh.channel(0))?;
-                        let pieces = if mesh.party() == 1 { changed } else { right };
-                        let taken = taken(&mut p, pieces, 100);
-                        match &taken {
-                            Ok(_) => drop(mesh.close()),
-                            Err(error) => mesh.abort(&error.to_string()),
-                        }
-                        taken
-                    })
-                })
-                .collect();
-            let ended = threads.into_iter().map(|thread| thread.join().unwrap());
-            ended.collect()
+        let results = ended(|mesh| {
+            let mut p = Replicated::new(mesh.channel(0))?;
+            let pieces = if mesh.party() == 1 { &changed } else { &right };
+            taken(&mut p, pieces, 99)
         });
         let error = results[0].as_ref().err().expect("party 0 notices");
         let message = error.to_string();

@@ -74,6 +74,8 @@ pub struct Channel {
     agreement: Option<Box<dyn Agreement>>,
     /// The step in which a peer was found to take other values for public.
     disagreed: Option<u64>,
+    /// See [`Channel::set_hearsay`].
+    hearsay: bool,
     /// Lamport clock: the longest chain of messages that this party's state depends on.
     depth: u32,
     meter: Meter,
@@ -121,6 +123,7 @@ impl Channel {
             agreed: 0,
             agreement: None,
             disagreed: None,
+            hearsay: false,
             depth: 0,
             meter,
             tap: None,
@@ -270,6 +273,12 @@ impl Channel {
     /// How public values are compared; without, they are not.
     pub fn set_agreement(&mut self, agreement: Box<dyn Agreement>) {
         self.agreement = Some(agreement);
+    }
+
+    /// Whether steps follow, from here on, from what each party told the others of what it alone knows. One that told
+    /// two of them different things makes honest parties differ, so nobody is called the odd one meanwhile.
+    pub fn set_hearsay(&mut self, hearsay: bool) {
+        self.hearsay = hearsay;
     }
 
     /// The name of the current step.

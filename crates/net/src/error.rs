@@ -48,6 +48,8 @@ pub struct Difference {
     pub uncompared: Option<String>,
     /// The one of the two whose program is not that of the others, if that is known.
     pub odd: Option<usize>,
+    /// Whether steps followed from what parties told each other, so that it may come of a third one.
+    pub hearsay: bool,
 }
 
 impl Difference {
@@ -74,7 +76,12 @@ impl Difference {
             let name = called(party);
             format!(", and the program of {name} is not that of the others")
         });
-        places + &odd.unwrap_or_default() + &values.unwrap_or_default()
+        let told = if self.hearsay {
+            "; or some party, which need not be one of these two, told the others different things"
+        } else {
+            ""
+        };
+        places + &odd.unwrap_or_default() + told + &values.unwrap_or_default()
     }
 }
 

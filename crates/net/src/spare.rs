@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 /// Fewest words of a message whose memory is worth keeping.
 const LEAST: usize = 1 << 12;
 
-/// Words kept at most: 32 MiB.
-const MOST: usize = 1 << 22;
+/// Words kept at most: 128 MiB, which is a federation's vector of 16 million words. They are freed with the mesh.
+const MOST: usize = 1 << 24;
 
 /// Memory that nobody uses, of one mesh.
 #[derive(Default)]

@@ -138,26 +138,41 @@ fn three_clients_hand_in_their_vectors() {
             let held = HELD[server].iter().map(|piece| &sent[*piece].words);
             assert!(submission.pieces.iter().map(|piece| &piece.words).eq(held));
         }
-        door.tell(7, Ok(b"a result".to_vec()), false).unwrap();
+        door.tell(7, Ok(b"a result"), false).unwrap();
         assert_eq!(door.refused(), []);
     }
     for number in 0..3 {
-        let told = world.client(number).outcome(7, LONG).unwrap();
-        assert_eq!(told, [b"a result".to_vec()]);
+        let mut told = [1; 8];
+        let parts = world.client(number).outcome(7, LONG, &mut told).unwrap();
+        assert!(parts.is_empty() && told == *b"a result");
+        match world.client(number).outcome(7, LONG, &mut told[1..]) {
+            Err(Error::Peer { party, reason, .. }) => {
+                assert_eq!(
+                    (party, reason.as_ref()),
+                    (number, "it sent a result of another size")
+                );
+            }
+            other => panic!("{other:?}"),
+        }
     }
     // What differs by server is told by each.
     for (server, door) in world.doors.iter().enumerate() {
-        door.tell(7, Ok(vec![server as u8; server]), true).unwrap();
+        door.tell(7, Ok(&vec![server as u8; server]), true).unwrap();
     }
-    let told = world.client(0).outcome(7, LONG).unwrap();
+    let told = world.client(0).outcome(7, LONG, &mut []).unwrap();
     assert_eq!(told, [vec![], vec![1], vec![2, 2]]);
     // A server that says something else than the others is named, by whoever asks it.
     for (server, door) in world.doors.iter().enumerate() {
         let content = if server == 1 { b"lies" } else { b"true" };
-        door.tell(7, Ok(content.to_vec()), false).unwrap();
+        door.tell(7, Ok(content), false).unwrap();
     }
     for number in 0..3 {
-        match world.client(number).outcome(7, LONG).err().unwrap() {
+        match world
+            .client(number)
+            .outcome(7, LONG, &mut [0; 4])
+            .err()
+            .unwrap()
+        {
             Error::Peer {
                 party: 1, reason, ..
             } => {
@@ -169,10 +184,9 @@ fn three_clients_hand_in_their_vectors() {
     let all: Vec<usize> = (0..3).collect();
     world.doors[0].see_off(&all, LONG).unwrap();
     for door in &world.doors {
-        door.tell(7, Err("it came to nothing".to_owned()), false)
-            .unwrap();
+        door.tell(7, Err("it came to nothing"), false).unwrap();
     }
-    let nothing = world.client(0).outcome(7, LONG).map(|_| [0; 32]);
+    let nothing = world.client(0).outcome(7, LONG, &mut []).map(|_| [0; 32]);
     assert_eq!(refused(nothing), "it came to nothing");
 }
 
@@ -353,11 +367,10 @@ fn who_waits_for_a_server_that_has_gone_hears_why_from_the_others() {
     client.join(0, LONG).unwrap();
     drop(world.doors.remove(2));
     for door in &world.doors {
-        door.tell(1, Err("server 2 has gone".to_owned()), false)
-            .unwrap();
+        door.tell(1, Err("server 2 has gone"), false).unwrap();
     }
     let started = Instant::now();
-    let nothing = client.outcome(1, 10 * LONG).map(|_| [0; 32]);
+    let nothing = client.outcome(1, 10 * LONG, &mut []).map(|_| [0; 32]);
     assert_eq!(refused(nothing), "server 2 has gone");
     assert!(started.elapsed() < LONG);
 }

@@ -9,10 +9,10 @@ use ::session::submissions;
 use mpc::learned::{Floats, Learned};
 use mpc::width::Width;
 use net::door::round::Terms;
-use net::door::{self, Federation};
+use net::door::{self, Federation, REST};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Where clients hand in vectors to one of a federation's servers.
@@ -145,9 +145,9 @@ impl Door {
         reason: &str,
         is_part: bool,
     ) -> PyResult<()> {
-        let outcome = match content {
-            Some(content) => Ok(content.bytes().to_vec()),
-            None => Err(reason.to_owned()),
+        let outcome = match &content {
+            Some(content) => Ok(content.bytes()),
+            None => Err(reason),
         };
         py.detach(|| self.inner.tell(round, outcome, is_part))
             .map_err(raise)
@@ -185,10 +185,20 @@ impl Submissions {
         self.with(py, |inner| inner.agree(&session.inner))
     }
 
-    /// Writes sharings of all vectors, one after another.
-    fn vectors(&self, py: Python<'_>, session: &Session, mut out: Vec<Words>) -> PyResult<()> {
+    /// Writes sharings of all vectors but their last numbers, one after another, and of these.
+    fn vectors(
+        &self,
+        py: Python<'_>,
+        session: &Session,
+        mut out: Vec<Words>,
+        mut last: Vec<Words>,
+    ) -> PyResult<()> {
+        let vectors: Vec<_> = out.iter().map(Words::addresses).collect();
+        let mut last = Words::outputs(&mut last, &vectors)?;
         let mut out = Words::outputs(&mut out, &[])?;
-        self.with(py, |inner| inner.vectors(&session.inner, &mut out))
+        self.with(py, |inner| {
+            inner.vectors(&session.inner, &mut out, &mut last)
+        })
     }
 
     /// Writes the sharing of their sum, of numbers of so many bits; those of 32 as multiples of 2^32.
@@ -263,12 +273,22 @@ pub fn measured(
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Client {
     inner: door::Client,
+    /// Where what it handed in last lay, for what it hands in next.
+    spare: Mutex<Vec<u64>>,
+}
+
+impl Client {
+    fn spare(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A round as all servers tell of it.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Task {
+    /// Without its model.
     inner: door::Task,
+    model: Py<Content>,
 }
 
 #[pymethods]
@@ -286,6 +306,7 @@ impl Client {
         let inner = door::Client::new(&federation, number, certificate, key, &addresses);
         Ok(Self {
             inner: inner.map_err(raise)?,
+            spare: Mutex::default(),
         })
     }
 
@@ -298,8 +319,9 @@ impl Client {
     /// Waits for a round later than that one.
     fn join(&self, py: Python<'_>, after: u64, timeout: f64) -> PyResult<Task> {
         let join = || self.inner.join(after, seconds(timeout)?);
-        let inner = py.detach(join).map_err(raise)?;
-        Ok(Task { inner })
+        let mut inner = py.detach(join).map_err(raise)?;
+        let model = Py::new(py, Content(std::mem::take(&mut inner.model)))?;
+        Ok(Task { inner, model })
     }
 
     /// Hands in trained numbers less those that they were trained from, times a factor, rounded to whole numbers
@@ -321,26 +343,56 @@ impl Client {
         let submit = || {
             let learned = learned(&pieces, start.as_ref())?;
             let outgoing = learned.by(factor, limit, weight as u64);
-            let pieces = submissions::split(&outgoing, width)?;
-            self.inner.submit(&task.inner, &pieces)
+            let memory = std::mem::take(&mut *self.spare());
+            let mut pieces = submissions::split(&outgoing, width, memory)?;
+            let digest = self.inner.submit(&task.inner, &pieces);
+            *self.spare() = std::mem::take(&mut pieces[REST].words);
+            digest
         };
         let digest = py.detach(submit).map_err(raise)?;
         Ok(PyBytes::new(py, &digest))
     }
 
-    /// Waits for what a round came to: one content, or a part of each server.
-    fn outcome<'py>(
+    /// Waits for what a round came to: one content, which is written, or a part of each server.
+    fn outcome(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         round: u64,
         timeout: f64,
-    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let outcome = || self.inner.outcome(round, seconds(timeout)?);
-        let contents = py.detach(outcome).map_err(raise)?;
-        Ok(contents
-            .iter()
-            .map(|content| PyBytes::new(py, content))
-            .collect())
+        into: Bytes,
+    ) -> PyResult<Vec<Content>> {
+        let mut into = [into];
+        let mut into = Bytes::outputs(&mut into, &[])?;
+        let outcome = || {
+            let timeout = seconds(timeout)?;
+            self.inner.outcome(round, timeout, into[0])
+        };
+        let parts = py.detach(outcome).map_err(raise)?;
+        Ok(parts.into_iter().map(Content).collect())
+    }
+}
+
+/// What servers told, of any size: it is written where it is to lie, once.
+#[pyclass(frozen, module = "tacit._core")]
+pub struct Content(Vec<u8>);
+
+#[pymethods]
+impl Content {
+    /// Bytes.
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Writes all of it.
+    fn write(&self, out: Bytes) -> PyResult<()> {
+        let mut out = [out];
+        let mut out = Bytes::outputs(&mut out, &[])?;
+        let (found, right) = (out[0].len(), self.0.len());
+        if found != right {
+            return Err(misuse(format!("{right} bytes do not go into {found}")));
+        }
+        out[0].copy_from_slice(&self.0);
+        Ok(())
     }
 }
 
@@ -362,8 +414,8 @@ impl Task {
     }
 
     #[getter]
-    fn model(&self) -> &[u8] {
-        &self.inner.model
+    fn model(&self, py: Python<'_>) -> Py<Content> {
+        self.model.clone_ref(py)
     }
 
     /// Seconds until the deadline.

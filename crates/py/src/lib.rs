@@ -27,6 +27,10 @@ mod riscv;
 mod session;
 
 use pyo3::prelude::*;
+use ring::large_pages::LargePages;
+
+#[global_allocator]
+static MEMORY: LargePages = LargePages;
 
 /// The native part of tacit.
 #[pymodule]
@@ -47,6 +51,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<door::Submissions>()?;
     module.add_class::<door::Client>()?;
     module.add_class::<door::Task>()?;
+    module.add_class::<door::Content>()?;
     module.add_function(wrap_pyfunction!(door::measured, module)?)?;
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;
     module.add_function(wrap_pyfunction!(session::protocols, module)?)?;

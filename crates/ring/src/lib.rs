@@ -9,17 +9,19 @@
 //! - [`third`]: products of what three parties share, by one product of each;
 //! - [`polynomial`]: polynomials modulo X^8192 + 1 and a prime, by number-theoretic transforms;
 //! - [`projection`]: products of rows with random weights -1, 0 and 1;
+//! - [`large_pages`]: an allocator, under which large blocks lie in large pages;
 //! - [`message`]: the check of a message's length;
 //! - [`parallel`]: slices processed block by block on the current thread pool.
 //!
 //! Nothing here knows a protocol, and no kernel branches on, or indexes by, the words it is given:
 //! time depends on lengths alone. This is the only crate with `unsafe` (intrinsics, assembly for tiles of bytes and
-//! the system call that asks for them, writes by several threads to disjoint parts of one slice, and an allocator
-//! for tests); every kernel has a portable twin that tests compare it with, bit for bit.
+//! the system call that asks for them, writes by several threads to disjoint parts of one slice, and allocators,
+//! one of them for tests); every kernel has a portable twin that tests compare it with, bit for bit.
 
 pub mod aes;
 pub mod convolution;
 pub mod dispatch;
+pub mod large_pages;
 pub mod matrix;
 #[cfg(feature = "memory")]
 pub mod memory;

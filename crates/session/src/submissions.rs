@@ -53,20 +53,28 @@ impl Submissions {
         Ok(common)
     }
 
-    /// Sharings of all vectors, one after another, in the order of [`Submissions::clients`]; they are taken.
+    /// Sharings of all vectors but their last numbers, one after another, in the order of [`Submissions::clients`],
+    /// and of these last numbers; they are taken.
     ///
     /// # Errors
-    /// `Misuse` for a protocol that takes no vectors from clients; as
+    /// `Misuse` for a protocol that takes no vectors from clients, or vectors of one number; as
     /// [`Federated::vectors`].
-    pub fn vectors(&mut self, session: &Session, out: PartsMut) -> Result<()> {
-        self.expect(session, out, self.numbers * self.gathered.whole.len())?;
+    pub fn vectors(&mut self, session: &Session, out: PartsMut, last: PartsMut) -> Result<()> {
+        let clients = self.gathered.whole.len();
+        let Some(n) = self.numbers.checked_sub(1).filter(|n| *n > 0) else {
+            let reason =
+                "of vectors of one number nothing is left without the last; have two or more";
+            return Err(Error::misuse(reason));
+        };
+        self.expect(session, out, n * clients)?;
+        self.expect(session, last, clients)?;
         if self.gathered.sum.is_some() {
             return Err(Error::misuse(
                 "vectors were added up as they came; only their sum is here",
             ));
         }
-        let (n, vectors) = (self.numbers, self.take());
-        session.work(|protocol| taking(protocol)?.vectors(vectors, n, out))
+        let vectors = self.take();
+        session.work(|protocol| taking(protocol)?.vectors(vectors, n, out, last))
     }
 
     /// The sharing of their sum; they are taken. They lie in words as that says.
@@ -221,11 +229,11 @@ pub fn add(width: Width) -> Add {
     }
 }
 
-/// What a client sends as the pieces that it hands in.
+/// What a client sends as the pieces that it hands in, the longest in `memory` where that has its length.
 ///
 /// # Errors
 /// `Setup` where the operating system gives no random bytes; `Misuse` for a number that cannot be sent.
-pub fn split(outgoing: &Outgoing, width: Width) -> Result<[Piece; PIECES]> {
+pub fn split(outgoing: &Outgoing, width: Width, memory: Vec<u64>) -> Result<[Piece; PIECES]> {
     let drawn = submissions::Drawn::fresh()?;
     let pieces = submissions::split(
         outgoing.len(),
@@ -233,6 +241,7 @@ pub fn split(outgoing: &Outgoing, width: Width) -> Result<[Piece; PIECES]> {
         #[inline(always)]
         |begin, out| outgoing.write(begin, out),
         &drawn,
+        memory,
     );
     outgoing.check()?;
     Ok(pieces)

@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from tacit import _core, fixed
 from tacit.errors import MisuseError, PeerError
@@ -30,6 +32,8 @@ from tacit.federated.validation import VECTOR_BITS
 
 #: Seconds to wait for a round, or for its result, where nobody says otherwise.
 PATIENCE = 3600.0
+
+Number = TypeVar("Number", np.float32, np.int64)
 
 #: An aggregator for which clients do nothing.
 _NOTHING_TO_DO = "median"
@@ -202,13 +206,15 @@ class Client:
         if self._task is None:
             raise MisuseError("no round was joined: call join() first")
         _, task = self._task
-        told = self._core.outcome(task.round, timeout)
         is_sealed = task.settings.result_to == "clients"
-        model = _unsealed(told, task) if is_sealed else _floats(told[0])
-        if is_sealed:
-            self.take_up(model, task.round)
-        if len(model) != len(task.model):
-            raise PeerError("the servers sent a model of another size")
+        whole = np.empty(0 if is_sealed else len(task.model), np.float32)
+        parts = self._core.outcome(task.round, timeout, whole.view(np.uint8))
+        if bool(parts) != is_sealed:
+            raise PeerError("the servers tell the result in another way than the round's rules say")
+        if not is_sealed:
+            return torch.from_numpy(whole)
+        model = _unsealed(parts, task)
+        self.take_up(model, task.round)
         return model
 
 
@@ -222,17 +228,25 @@ def _clients_half(settings: Settings) -> Settings:
     return settings
 
 
-def _floats(told: bytes) -> torch.Tensor:
-    return torch.from_numpy(np.frombuffer(told, np.uint8)[: len(told) // 4 * 4].view(np.float32).copy())
+def _floats(told: _core.Content) -> torch.Tensor:
+    return torch.from_numpy(_numbers(told, np.float32))
 
 
-def _unsealed(told: Sequence[bytes], task: Task) -> torch.Tensor:
+def _numbers(told: _core.Content, kind: type[Number]) -> NDArray[Number]:
+    """Of that kind, as they lie in what was told; what is no number more at its end does not count."""
+    size = np.dtype(kind).itemsize
+    row: NDArray[Number] = np.empty(-(-len(told) // size), kind)
+    told.write(row.view(np.uint8)[: len(told)])
+    return row[: len(told) // size]
+
+
+def _unsealed(told: Sequence[_core.Content], task: Task) -> torch.Tensor:
     """The model after a round of which each server told a part.
 
     Raises:
         PeerError: the parts are no parts of one vector.
     """
-    parts = [torch.from_numpy(np.frombuffer(part, np.int64).copy()) for part in told if len(part) % 8 == 0]
+    parts = [torch.from_numpy(_numbers(part, np.int64)) for part in told if len(part) % 8 == 0]
     parts = [part for part in parts if len(part)]
     size = len(task.model)
     if len(parts) != 2 or len(parts[0]) != len(parts[1]) or len(parts[0]) not in (size, size + 1):

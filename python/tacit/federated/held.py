@@ -40,7 +40,10 @@ class Held:
 
     def only(self, rows: Sequence[int]) -> "Held":
         """The same with these rows."""
-        chosen = torch.tensor(list(rows), dtype=torch.long)
+        chosen: slice | torch.Tensor = torch.tensor(list(rows), dtype=torch.long)
+        if len(rows) and list(rows) == list(range(rows[0], rows[0] + len(rows))):
+            # Such as all but the last one: nothing is copied.
+            chosen = slice(rows[0], rows[0] + len(rows))
         return replace(
             self,
             clients=tuple(self.clients[row] for row in rows),

@@ -311,30 +311,21 @@ class Server:
 def _taken(session: Session, submissions: _core.Submissions, clients: list[int], terms: Terms) -> Submitted:
     """The clients' words as secret tensors. One round. Where nothing but their sum counts, that takes the
     place of all rows, and less is passed on and held."""
-    is_sum = _is_sum(terms.settings)
-    shape = (1 if is_sum else len(clients), terms.numbers)
-    parts, out = shares.empty_words(session, shape)
-    if is_sum:
+    vectors: shares.Parts
+    weights: shares.Parts
+    if _is_sum(terms.settings):
+        rows, out = shares.empty_words(session, (1, terms.numbers))
         submissions.sum(session.core, terms.settings.word_bits, out)
+        vectors, weights = tuple(row[:, :-1] for row in rows), tuple(row[:, -1] for row in rows)
     else:
-        submissions.vectors(session.core, out)
-    del out
-    vectors, weights = zip(*(_apart(part) for part in parts), strict=True)
+        vectors, out = shares.empty_words(session, (len(clients), terms.parameters))
+        weights, last = shares.empty_words(session, (len(clients),))
+        submissions.vectors(session.core, out, last)
     scale = width.scale(terms.settings.word_bits)
     return Submitted(
         clients,
         *(SecretTensor(each, scale, session, torch.float32) for each in (vectors, weights)),
     )
-
-
-def _apart(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Vectors, and the weights that stand behind them. Vectors are moved together in the memory that they
-    have: every product would copy them otherwise."""
-    weights, words = rows[:, -1].clone(), rows.flatten().numpy()
-    count, size = rows.shape[0], rows.shape[1] - 1
-    for row in range(1, count):
-        words[row * size : (row + 1) * size] = words[row * (size + 1) : row * (size + 1) + size]
-    return rows.flatten()[: count * size].view(count, size), weights
 
 
 def _is_sum(settings: Settings) -> bool:

@@ -79,17 +79,21 @@ impl Drawn {
 }
 
 /// A client's vector as the pieces that it hands in, by component: `n` numbers, of which `numbers` writes any, given
-/// the first one's place.
+/// the first one's place. The rest is written to `memory` where that has its length: new memory is cleared first.
 pub fn split(
     n: usize,
     width: Width,
     numbers: impl Fn(usize, &mut [u64]) + Sync,
     drawn: &Drawn,
+    memory: Vec<u64>,
 ) -> [Piece; 3] {
     let [a, b] = &drawn.seeds;
     let words = width.words(n);
     let (first, second) = (expand(a, 0, words), expand(b, 2, words));
-    let mut rest = vec![0; words];
+    let mut rest = memory;
+    if rest.len() != words {
+        rest = vec![0; words];
+    }
     blocks::for_each(
         [&mut rest],
         [],
@@ -116,26 +120,36 @@ fn expand(seed: &Key, component: usize, n: usize) -> Reserved {
 }
 
 impl Federated for Replicated {
-    fn vectors(&mut self, vectors: Vec<Vector>, n: usize, out: PartsMut) -> Result<()> {
+    fn vectors(
+        &mut self,
+        vectors: Vec<Vector>,
+        n: usize,
+        out: PartsMut,
+        last: PartsMut,
+    ) -> Result<()> {
         let clients = vectors.iter().map(|vector| vector.client);
         self.begin_submissions("take vectors", clients, n);
         let salts = self.pass_on_salts(&vectors)?;
-        let [first, second] = pair_mut(out);
-        let rows = first.chunks_exact_mut(n).zip(second.chunks_exact_mut(n));
+        let [first, second] = pair_mut(out).map(|out| out.chunks_exact_mut(n));
+        let [first_last, second_last] = pair_mut(last).map(|last| last.iter_mut());
+        let rows = (first.zip(first_last)).zip(second.zip(second_last));
         for ((vector, (first, second)), salt) in vectors.into_iter().zip(rows).zip(salts) {
             let Vector { client, components } = vector;
-            for ((place, component), out) in components.into_iter().enumerate().zip([first, second])
+            for ((place, component), (out, last)) in
+                components.into_iter().enumerate().zip([first, second])
             {
                 match component {
-                    Component::Seed(seed) => fill(&self.of_component(&seed, place, n), out),
+                    Component::Seed(seed) => {
+                        fill(&self.of_component(&seed, place, n + 1), out, last);
+                    }
                     Component::Words(piece) => {
-                        out.copy_from_slice(&piece.words);
+                        copy(&piece.words, out, last);
                         let before = self.before();
                         self.channel.send(before, piece.words)?;
                     }
                     Component::Promised(commitment) => {
                         let after = self.after();
-                        let words = self.channel.receive(after, n)?;
+                        let words = self.channel.receive(after, n + 1)?;
                         let passed_on = Piece { salt, words };
                         if passed_on.commitment() != commitment {
                             return Err(self.channel.accuse(
@@ -143,7 +157,8 @@ impl Federated for Replicated {
                                 format!("what it passed on of client {client} is not what the client signed"),
                             ));
                         }
-                        out.copy_from_slice(&passed_on.words);
+                        copy(&passed_on.words, out, last);
+                        self.channel.give_back(passed_on.words);
                     }
                 }
             }
@@ -275,13 +290,27 @@ impl Replicated {
 }
 
 /// Writes what a seed stands for.
-fn fill(stream: &Reserved, out: &mut [u64]) {
+fn fill(stream: &Reserved, out: &mut [u64], last: &mut u64) {
+    // Streams are entered at even words.
+    let even = out.len() & !1;
+    let mut end = [0; 2];
+    let end = &mut end[..=out.len() - even];
+    stream.fill(even, end);
+    *last = end[end.len() - 1];
     blocks::for_each(
         [out],
         [],
         #[inline(always)]
         |offset, [out], []| stream.fill(offset, out),
     );
+}
+
+fn copy(words: &[u64], out: &mut [u64], last: &mut u64) {
+    let (vector, [word]) = words.split_at(out.len()) else {
+        unreachable!("one word more than a vector has")
+    };
+    out.copy_from_slice(vector);
+    *last = *word;
 }
 
 /// The sum of what seeds stand for, block by block, so that it is written once.

@@ -59,6 +59,34 @@ pub fn matrices(protocol: &str) {
     }
 }
 
+/// Both operands are one, and lie in the same memory.
+pub fn rows_by_themselves(protocol: &str) {
+    let transposed = [(1, 1, 1), (3, 1, 40), (2, 5, 300), (1, 16, 2000)]
+        .map(|(batch, m, k)| Bilinear::ByTransposed { batch, m, k, n: m });
+    let inner = [(1, 700), (4, 33)].map(|(batch, k)| Bilinear::Matrix {
+        batch,
+        m: 1,
+        k,
+        n: 1,
+    });
+    for map in transposed.into_iter().chain(inner) {
+        let x = Random::new(5).words(map.lengths().0);
+        let found = run(protocol, usual_parties(protocol), |p| {
+            let x = Shared::input(p, 0, &x)?;
+            x.bilinear(p, &map, &x, Shift::new(0))?.open(p)
+        });
+        assert_eq!(agreed(found), in_the_clear(&map, &x, &x));
+        let small: Vec<u64> = x.iter().map(|x| x >> 40).collect();
+        let found = run(protocol, usual_parties(protocol), |p| {
+            let x = Shared::input(p, 0, &small)?;
+            x.bilinear(p, &map, &x, Shift::new(16))?.open(p)
+        });
+        for (exact, found) in in_the_clear(&map, &small, &small).iter().zip(agreed(found)) {
+            super::truncation::assert_within_a_unit(*exact as i64, 16, found as i64);
+        }
+    }
+}
+
 pub fn convolutions(protocol: &str) {
     let odd = Convolution {
         batch: 2,

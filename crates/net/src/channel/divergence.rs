@@ -2,7 +2,8 @@
 //!
 //! A party that gets a message of another step knows that its program and the sender's differ, and not whose
 //! is wrong. It tells all what its running hash is at its step; a party that waits, and passed that step,
-//! answers with its own. Whom nobody agrees with is the odd one.
+//! answers with its own. Whom nobody agrees with is the odd one; but where steps follow from what parties told each
+//! other, a third that told two things may be the cause, and nobody is called so ([`Channel::set_hearsay`]).
 //!
 //! A party that took another value for public than a peer goes on until it has compared with all others, for some
 //! steps at most, and opens nothing meanwhile: then it knows whose values no other party has.
@@ -125,6 +126,7 @@ impl Channel {
                 theirs: Place::Ended(last_of(&end)),
                 uncompared,
                 odd: all_ended.then_some(me),
+                hearsay: self.hearsay,
             }),
         }))
     }
@@ -145,7 +147,7 @@ impl Channel {
         Err(self.shared.fail(Error::Differ {
             party: found.party,
             step: found.step,
-            odd: found.odd,
+            odd: found.odd.filter(|_| !self.hearsay),
         }))
     }
 
@@ -167,6 +169,7 @@ impl Channel {
                 theirs,
                 uncompared,
                 odd: self.odd_one(from, frame),
+                hearsay: self.hearsay,
             }),
         };
         self.shared.fail(error)
@@ -177,7 +180,7 @@ impl Channel {
         let inbox = &self.shared.inbox;
         let parties = 0..self.parties();
         // The dealer follows the others.
-        if !parties.contains(&from) || !parties.contains(&self.party()) {
+        if self.hearsay || !parties.contains(&from) || !parties.contains(&self.party()) {
             return None;
         }
         let others: Vec<usize> = parties
@@ -224,7 +227,7 @@ impl Channel {
     pub(super) fn odd_of_all(&self) -> Option<usize> {
         let (inbox, me) = (&self.shared.inbox, self.party());
         let ours = self.standing(self.sequence, self.begun.value());
-        if self.parties() < 3 || me >= self.parties() {
+        if self.hearsay || self.parties() < 3 || me >= self.parties() {
             return None;
         }
         self.shared.tell_standing(ours);

@@ -313,12 +313,15 @@ impl Client {
         Ok(digest)
     }
 
-    /// Waits for what a round came to: one content that all servers have, or each server's part.
+    /// Waits for what a round came to: one content that all servers have, which is written to `into`, or each
+    /// server's part, of which there is none otherwise.
     ///
     /// # Errors
-    /// As [`Client::join`]; `Refused` with the reason for which it came to nothing.
-    pub fn outcome(&self, round: u64, timeout: Duration) -> Result<Vec<Vec<u8>>> {
+    /// As [`Client::join`], and `Peer` for one content of another length than `into`; `Refused` with the reason for
+    /// which it came to nothing.
+    pub fn outcome(&self, round: u64, timeout: Duration, into: &mut [u8]) -> Result<Vec<Vec<u8>>> {
         let until = Instant::now() + timeout;
+        let whole = Mutex::new(&mut *into);
         let told = self.ask(&self.all(), until, "result", |server, stream| {
             let wanted = server.number == self.number % SERVERS;
             let request = Request::Outcome {
@@ -332,9 +335,26 @@ impl Client {
                     hash,
                     is_part,
                     length,
-                } if length == 0 || wanted || is_part => {
-                    Ok(Some((is_part, hash, content(stream, length)?)))
+                } if is_part => Ok(Some((is_part, hash, content(stream, length)?))),
+                Reply::Outcome {
+                    is_part,
+                    hash,
+                    length,
+                } if wanted => {
+                    let mut whole = whole.lock().unwrap_or_else(PoisonError::into_inner);
+                    if length != whole.len() as u64 {
+                        let reason = "it sent a result of another size";
+                        let error = Error::peer(server.number, "result", reason);
+                        return Err(Failure::Final(error));
+                    }
+                    stream.read_exact(&mut whole)?;
+                    Ok(Some((is_part, hash, Vec::new())))
                 }
+                Reply::Outcome {
+                    is_part,
+                    hash,
+                    length: 0,
+                } => Ok(Some((is_part, hash, Vec::new()))),
                 Reply::NotYet => Ok(None),
                 other => Err(unexpected(server, "result", other)),
             }
@@ -344,13 +364,11 @@ impl Client {
             one.0 == other.0 && (one.0 || one.1 == other.1)
         })?;
         let (is_part, hash, _) = told[0];
-        let mut contents: Vec<Vec<u8>> = told.into_iter().map(|told| told.2).collect();
         if is_part {
-            return Ok(contents);
+            return Ok(told.into_iter().map(|told| told.2).collect());
         }
-        let whole = contents.swap_remove(self.number % SERVERS);
-        self.check_content("result", &whole, hash)?;
-        Ok(vec![whole])
+        self.check_content("result", into, hash)?;
+        Ok(Vec::new())
     }
 
     fn all(&self) -> Vec<&Server> {

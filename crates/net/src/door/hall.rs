@@ -55,6 +55,8 @@ pub(super) struct State {
     /// Numbers count up.
     pub(super) latest: u64,
     pub(super) refused: BTreeMap<Refused, u64>,
+    /// Memory of vectors of the latest round that ended, for those of the next: see [`Round::memory`].
+    pub(super) spare: Vec<Vec<u64>>,
     pub(super) sockets: HashMap<u64, TcpStream>,
     /// On which of them clients send their pieces.
     uploading: HashMap<usize, u64>,

@@ -105,6 +105,8 @@ pub struct Round {
     attempts: BTreeMap<usize, u32>,
     /// How many are on their way.
     coming: u64,
+    /// Memory of vectors that were added up, for those that come: of no more than were on their way at a time.
+    spare: Vec<Vec<u64>>,
     gathered: Gathered,
 }
 
@@ -124,6 +126,7 @@ impl Round {
             tickets,
             attempts: BTreeMap::new(),
             coming: 0,
+            spare: Vec::new(),
             gathered: Gathered {
                 whole: BTreeMap::new(),
                 sum,
@@ -149,10 +152,18 @@ impl Round {
         self.joined.iter().copied().filter(is_missing).collect()
     }
 
-    /// What is here, for whoever computes with it.
+    /// What is here, for whoever computes with it, and memory for the next round.
     #[must_use]
-    pub fn into_gathered(self) -> Gathered {
-        self.gathered
+    pub fn into_gathered(self) -> (Gathered, Vec<Vec<u64>>) {
+        (self.gathered, self.spare)
+    }
+
+    /// The same with memory of an earlier round, as far as vectors of this one fill it.
+    #[must_use]
+    pub fn over(mut self, spare: Vec<Vec<u64>>) -> Self {
+        let fits = |words: &Vec<u64>| words.len() as u64 == self.terms.words;
+        self.spare = spare.into_iter().filter(fits).collect();
+        self
     }
 
     /// For who has handed in what this server holds.
@@ -218,6 +229,11 @@ impl Round {
         self.gathered.sum.is_some()
     }
 
+    /// Memory for a vector that comes: words of another one, which came before, or none.
+    pub(super) fn memory(&mut self) -> Vec<u64> {
+        self.spare.pop().unwrap_or_default()
+    }
+
     fn is_full(&self) -> bool {
         let bytes = (self.coming + 1) * self.terms.words * size_of::<u64>() as u64;
         self.has_places() && self.coming >= LEAST && bytes > ROOM
@@ -247,7 +263,9 @@ impl Round {
         if let (Some(sum), Some(add)) = (&mut self.gathered.sum, self.terms.add) {
             let mut held = HELD[self.server].iter().zip(&mut submission.pieces);
             if let Some((_, rest)) = held.find(|(piece, _)| **piece == REST) {
-                add(sum, &std::mem::take(&mut rest.words));
+                let words = std::mem::take(&mut rest.words);
+                add(sum, &words);
+                self.spare.push(words);
             }
         }
         self.gathered.whole.insert(client, submission);

@@ -114,7 +114,8 @@ impl Door {
             )));
         }
         state.latest = terms.number;
-        let round = Round::new(terms, tickets, self.hall.federation, self.hall.server);
+        let spare = std::mem::take(&mut state.spare);
+        let round = Round::new(terms, tickets, self.hall.federation, self.hall.server).over(spare);
         state.round = Some((round, model));
         drop(state);
         self.hall.notify();
@@ -159,7 +160,9 @@ impl Door {
         let mut state = self.hall.state();
         let (round, _) = state.round.take().ok_or_else(no_round)?;
         state.missing = round.missing();
-        Ok(round.into_gathered())
+        let (gathered, spare) = round.into_gathered();
+        state.spare = spare;
+        Ok(gathered)
     }
 
     /// Who was told of the round that ended last, and was not here whole.
@@ -184,22 +187,19 @@ impl Door {
     pub fn tell(
         &self,
         round: u64,
-        outcome: std::result::Result<Vec<u8>, String>,
+        outcome: std::result::Result<&[u8], &str>,
         is_part: bool,
     ) -> Result<()> {
         self.process.check("this door")?;
-        if outcome
-            .as_ref()
-            .is_ok_and(|content| content.len() as u64 > super::wire::LARGEST)
-        {
+        if outcome.is_ok_and(|content| content.len() as u64 > super::wire::LARGEST) {
             return Err(Error::misuse(format!(
                 "a round's result has at most {} bytes",
                 super::wire::LARGEST
             )));
         }
-        let hashed = outcome.map(|content| {
+        let hashed = outcome.map_err(str::to_owned).map(|content| {
             let hash = *blake3::Hasher::new()
-                .update_rayon(&content)
+                .update_rayon(content)
                 .finalize()
                 .as_bytes();
             Content {

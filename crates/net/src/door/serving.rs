@@ -250,14 +250,17 @@ struct Expected {
     deadline: Instant,
     /// Whether others may have to wait until it is here.
     holds_a_place: bool,
+    /// Where the vector may lie: see [`Round::memory`].
+    memory: Vec<u64>,
 }
 
 impl Expected {
-    fn of(round: &Round) -> Self {
+    fn of(round: &mut Round) -> Self {
         Self {
             lengths: round.lengths(),
             deadline: round.terms.deadline,
             holds_a_place: round.has_places(),
+            memory: round.memory(),
         }
     }
 }
@@ -280,14 +283,17 @@ fn submit(
         };
         // Made here, since the round may be over when all has come.
         let ticket = round.ticket(&statement);
-        Some(answer.map(|answer| (answer, ticket, Expected::of(round))))
+        Some(answer.map(|answer| {
+            let is_wanted = answer == Answer::Wanted;
+            (ticket, is_wanted.then(|| Expected::of(round)))
+        }))
     });
     let Some(answered) = answered else {
         return Ok(Reply::NotYet.write(stream)?);
     };
-    let (answer, ticket, expected) = answered.map_err(End::Refused)?;
-    if answer == Answer::Wanted {
-        let taken = take(hall, (client, id), stream, &statement, &expected);
+    let (ticket, expected) = answered.map_err(End::Refused)?;
+    if let Some(expected) = expected {
+        let taken = take(hall, (client, id), stream, &statement, expected);
         if let Some(round) = open(&mut hall.state(), &statement) {
             round.came();
         }
@@ -313,13 +319,13 @@ fn take(
     (client, id): (usize, u64),
     stream: &mut Stream,
     statement: &Statement,
-    expected: &Expected,
+    expected: Expected,
 ) -> Result<(), End> {
     Reply::Go.write(stream)?;
     (stream.sock.until, stream.sock.silence) = (expected.deadline, SILENCE);
     stream.sock.pace = expected.holds_a_place.then(|| Pace::new(Instant::now()));
     hall.uploads(client, id);
-    let received = receive(hall, stream, statement, &expected.lengths);
+    let received = receive(hall, stream, statement, expected);
     hall.uploaded(client, id);
     stream.sock.pace = None;
     let pieces = received.map_err(|error| match error {
@@ -362,23 +368,30 @@ fn receive(
     hall: &Hall,
     stream: &mut Stream,
     statement: &Statement,
-    lengths: &[u64],
+    expected: Expected,
 ) -> Result<Vec<Piece>, End> {
+    let mut memory = expected.memory;
     let mut pieces = Vec::new();
-    for (piece, length) in HELD[hall.server].iter().zip(lengths) {
+    for (piece, length) in HELD[hall.server].iter().zip(expected.lengths) {
         let mut salt = [0; SALT];
         stream.read_exact(bytemuck::cast_slice_mut(&mut salt))?;
         let mut committing = Committing::new(&salt);
-        let length = usize::try_from(*length).map_err(io::Error::other)?;
+        let length = usize::try_from(length).map_err(io::Error::other)?;
+        let mut words = if *piece == REST {
+            std::mem::take(&mut memory)
+        } else {
+            Vec::new()
+        };
         // Address space alone: a page becomes memory when something comes for it.
-        let mut words: Vec<u64> = Vec::new();
         words
-            .try_reserve_exact(length)
+            .try_reserve_exact(length.saturating_sub(words.len()))
             .map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
-        while words.len() < length {
-            let begin = words.len();
-            words.resize(length.min(begin + CHUNK), 0);
-            let chunk = &mut words[begin..];
+        for begin in (0..length).step_by(CHUNK) {
+            let end = length.min(begin + CHUNK);
+            if words.len() < end {
+                words.resize(end, 0);
+            }
+            let chunk = &mut words[begin..end];
             stream.read_exact(bytemuck::cast_slice_mut(chunk))?;
             committing.update(chunk);
         }

@@ -1,7 +1,7 @@
 //! A socket that is not waited for without limit, whatever the other side does.
 
 use super::pace::{Pace, TooSlow};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufReader, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,6 +12,10 @@ pub(super) const SILENCE: Duration = Duration::from_secs(10);
 
 /// How long a server keeps a client waiting before it tells it to ask again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Bytes that are read at a time: TLS asks for 4 KiB each, less than a system call is worth. A connection on which
+/// little comes uses little of it.
+const AHEAD: usize = 1 << 15;
 
 /// How often a socket that waits looks at the clock.
 const LOOK: Duration = Duration::from_millis(100);
@@ -25,7 +29,7 @@ pub(super) struct Traffic {
 
 /// A connection's socket: what is waited for ends at some instant, and after some silence.
 pub(super) struct Socket {
-    socket: TcpStream,
+    socket: BufReader<TcpStream>,
     /// Whoever uses it is wanted no more.
     cut: Arc<AtomicBool>,
     traffic: Arc<Traffic>,
@@ -49,7 +53,7 @@ impl Socket {
         socket.set_read_timeout(Some(LOOK))?;
         socket.set_write_timeout(Some(SILENCE))?;
         Ok(Self {
-            socket,
+            socket: BufReader::with_capacity(AHEAD, socket),
             cut,
             traffic,
             until,
@@ -61,7 +65,7 @@ impl Socket {
     /// Says that nothing more is sent, and takes what still comes for a moment: who is in the middle of
     /// sending would lose what was said last otherwise.
     pub(super) fn part(&mut self) {
-        drop(self.socket.shutdown(Shutdown::Write));
+        drop(self.socket.get_ref().shutdown(Shutdown::Write));
         let until = Instant::now() + Duration::from_secs(1);
         let mut dropped = [0; 1 << 14];
         while Instant::now() < until {
@@ -110,16 +114,27 @@ impl Read for Socket {
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.is_over() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        let written = self.socket.write(bytes)?;
-        let sent = &self.traffic.sent;
-        sent.fetch_add(written as u64, Ordering::Relaxed);
-        Ok(written)
+        self.wrote(|mut socket| socket.write(bytes))
+    }
+
+    /// TLS has several records ready at a time.
+    fn write_vectored(&mut self, bytes: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.wrote(|mut socket| socket.write_vectored(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.socket.flush()
+        self.socket.get_ref().flush()
+    }
+}
+
+impl Socket {
+    fn wrote(&mut self, write: impl FnOnce(&TcpStream) -> io::Result<usize>) -> io::Result<usize> {
+        if self.is_over() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        let written = write(self.socket.get_ref())?;
+        let sent = &self.traffic.sent;
+        sent.fetch_add(written as u64, Ordering::Relaxed);
+        Ok(written)
     }
 }

@@ -385,7 +385,9 @@ fn rests_are_added_up_as_they_come_and_not_kept() {
                 .contains("something else")
         );
     }
-    let gathered = round.into_gathered();
+    // Their memory is for those that come.
+    assert_eq!([round.memory().len(), round.memory().len()], [3, 3]);
+    let (gathered, _) = round.into_gathered();
     let first = 4_u64.wrapping_add(1 << 63);
     let expected = [1, 2, 3].map(|times| first.wrapping_mul(times));
     assert_eq!(gathered.sum.as_deref(), Some(&expected[..]));
@@ -396,7 +398,7 @@ fn rests_are_added_up_as_they_come_and_not_kept() {
     // The others keep seeds.
     let (mut round, submission) = summing(2, 3);
     round.take(0, submission(0, 5), now).unwrap();
-    let gathered = round.into_gathered();
+    let (gathered, _) = round.into_gathered();
     assert!(gathered.sum.is_none());
     assert!(
         gathered.whole[&0]

@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// Room for the heads and payloads of small messages; longer payloads go where they stay.
 const SMALL: usize = 1 << 12;
 
+/// Bytes that are read at a time: TLS asks for 4 KiB each, less than a system call is worth.
+const AHEAD: usize = 1 << 17;
+
 /// For how long a read looks again before it sleeps. Where parties take turns at small steps the next message is
 /// closer than the time in which a sleeping thread is woken, by ten times on virtual machines.
 const LINGER: Duration = Duration::from_micros(100);
@@ -27,7 +30,7 @@ pub(super) struct Incoming {
 /// A socket from which nothing is read after some instant, however little has come until then: TLS reads on
 /// within a record, and the decoder within a frame, as long as anything comes.
 struct Timed {
-    socket: TcpStream,
+    socket: BufReader<TcpStream>,
     until: Instant,
     /// Whether the last wait was short, so that it pays to linger.
     brisk: bool,
@@ -38,7 +41,7 @@ struct Timed {
 impl Timed {
     fn set_patient(&mut self, patient: bool) -> io::Result<()> {
         if self.patient != patient {
-            self.socket.set_nonblocking(!patient)?;
+            self.socket.get_ref().set_nonblocking(!patient)?;
             self.patient = patient;
         }
         Ok(())
@@ -64,6 +67,9 @@ impl Read for Timed {
         if begun >= self.until {
             return Err(ErrorKind::WouldBlock.into());
         }
+        if !self.socket.buffer().is_empty() {
+            return self.socket.read(into);
+        }
         if self.brisk {
             match self.linger(begun, into) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -80,11 +86,11 @@ impl Read for Timed {
 /// TLS answers here, such as with an alert.
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.write(bytes)
+        self.socket.get_mut().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.socket.flush()
+        self.socket.get_mut().flush()
     }
 }
 
@@ -93,7 +99,7 @@ impl Incoming {
         let tls::Incoming { conn, sock } = stream;
         sock.set_read_timeout(Some(PAUSE))?;
         let socket = Timed {
-            socket: sock,
+            socket: BufReader::with_capacity(AHEAD, sock),
             until: Instant::now(),
             brisk: true,
             patient: true,
@@ -130,6 +136,7 @@ impl Source for Incoming {
 /// What the peer still sends is refused, so that it comes to an end, too.
 impl Drop for Incoming {
     fn drop(&mut self) {
-        drop(self.stream.get_ref().sock.socket.shutdown(Shutdown::Both));
+        let socket = self.stream.get_ref().sock.socket.get_ref();
+        drop(socket.shutdown(Shutdown::Both));
     }
 }
