@@ -1,6 +1,7 @@
 """Pooling in one to three dimensions: values, indices, gradients, and what undoes it."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -8,6 +9,9 @@ import torch
 from torch.nn import functional
 
 import tacit
+from tacit.errors import UnsupportedOperatorError
+from tacit.operators import max_pooling
+from tacit.operators.tournaments import Windows
 
 #: Where the first of equal elements must win.
 IMAGES = torch.tensor([-2.0, 1.0, 1.0, 0.5, 1.0, -1.0]).repeat(40)[: 2 * 2 * 6 * 7].reshape(2, 2, 6, 7)
@@ -107,3 +111,20 @@ def test_unpooling_by_secret_indices(everywhere: Callable[..., Any]) -> None:
         return unpooled(x).reveal()
 
     assert torch.equal(everywhere(program), unpooled(IMAGES))
+
+
+def test_windows_are_taken_as_by_their_indices() -> None:
+    """Of steps that are equally wide they are slices, at the ends too."""
+    sliced = 0
+    for size, kernel, stride, dilation in product(range(1, 10), range(1, 5), range(1, 4), (1, 2)):
+        for padding in range(kernel // 2 + 1):
+            outputs = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+            try:
+                taps = max_pooling._taps(size, max(outputs, 1), kernel, stride, padding, dilation)
+            except UnsupportedOperatorError:
+                continue
+            windows, x = Windows(-1, size, taps), torch.randint(100, (2, 3, size))
+            expected = x.index_select(-1, taps.flatten()).unflatten(-1, taps.shape).movedim(-2, 0)
+            assert windows.taken((x,))[0].equal(expected)
+            sliced += windows._slices is not None and windows._slices.before > 0
+    assert sliced > 20

@@ -47,7 +47,7 @@ def _large(name: str, **options: Any) -> Compiled:
         return module, torch.rand_like(image)
 
     # Masked weights are opened once, in the first: they are not of what an image costs.
-    return Compiled(make, warm_up=1, repetitions=1)
+    return Compiled(make, warm_up=1, repetitions=5)
 
 
 #: By name. The paper does not say which network finds retinopathy; of its time, and since, ResNet-50 does.

@@ -36,14 +36,18 @@ class Windows:
 
     @cached_property
     @aside
-    def _strides(self) -> list[tuple[int, int, int]]:
-        """For each place start, end and step of its indices, if they are equally far from each other."""
+    def _slices(self) -> "_Slices | None":
+        """The same as slices, if the indices of each place are equally far from each other; at the ends the first
+        or last element may stand for what lies beyond."""
         outputs = self.taps.shape[-1]
-        step = int(self.taps[0, 1] - self.taps[0, 0]) if outputs > 1 else 1
-        starts = self.taps[:, :1]
-        if step < 1 or not self.taps.equal(starts + torch.arange(outputs) * step):
-            return []
-        return [(start, start + (outputs - 1) * step + 1, step) for start in starts.flatten().tolist()]
+        step = int((self.taps[:, 1:] - self.taps[:, :-1]).max()) if outputs > 1 else 1
+        middle = outputs // 2
+        starts = self.taps[:, middle : middle + 1] - middle * step
+        places = starts + torch.arange(outputs) * step
+        if step < 1 or not self.taps.equal(places.clamp(0, self.size - 1)):
+            return None
+        before, after = max(0, -int(places.min())), max(0, int(places.max()) - self.size + 1)
+        return _Slices(before, after, (starts.flatten() + before).tolist(), step, (outputs - 1) * step + 1)
 
     def taken(self, parts: Parts) -> Parts:
         """(places, ..., outputs, ...) of components."""
@@ -52,9 +56,8 @@ class Windows:
     def _taken(self, part: torch.Tensor) -> torch.Tensor:
         if self.taps.dim() == 3:
             return torch.stack([part.gather(self.dim, tap) for tap in self.taps])
-        if self._strides:
-            # As index_select does it, in a fraction of the time.
-            return torch.stack([torch.ops.aten.slice(part, self.dim, *stride) for stride in self._strides])
+        if self._slices is not None:
+            return self._slices.taken(part, self.dim)
         places = part.index_select(self.dim, self.taps.flatten())
         return torch.ops.aten.unflatten.int(places, self.dim, self.taps.shape).movedim(self.dim - 1, 0)
 
@@ -72,6 +75,27 @@ class Windows:
             else:
                 back.index_add_(self.dim, tap, given)
         return back
+
+
+@dataclass(frozen=True)
+class _Slices:
+    """Windows whose steps are equally wide, taken as index_select takes them, in a fraction of the time."""
+
+    before: int
+    after: int
+    """How often the first and the last element are repeated."""
+    starts: list[int]
+    """Of each place, among all that there are then."""
+    step: int
+    length: int
+
+    def taken(self, part: torch.Tensor, dim: int) -> torch.Tensor:
+        size = part.shape[dim]
+        if self.before or self.after:
+            first, last = part.narrow(dim, 0, 1), part.narrow(dim, size - 1, 1)
+            part = torch.cat([*[first] * self.before, part, *[last] * self.after], dim)
+        ends = [(start, start + self.length) for start in self.starts]
+        return torch.stack([torch.ops.aten.slice(part, dim, *each, self.step) for each in ends])
 
 
 class Tournament:
