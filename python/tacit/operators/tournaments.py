@@ -37,8 +37,8 @@ class Windows:
     @cached_property
     @aside
     def _slices(self) -> "_Slices | None":
-        """The same as slices, if the indices of each place are equally far from each other; at the ends the first
-        or last element may stand for what lies beyond."""
+        """The same as slices, if the indices of each place are equally far from each other; at the ends the
+        first or last element may stand for what lies beyond."""
         outputs = self.taps.shape[-1]
         step = int((self.taps[:, 1:] - self.taps[:, :-1]).max()) if outputs > 1 else 1
         middle = outputs // 2
