@@ -273,6 +273,19 @@ fn a_client_of_another_federation_is_told_so() {
 }
 
 #[test]
+fn where_a_door_was_closed_another_one_is_opened_at_once() {
+    let (servers, clients) = (SetUp::new(SERVERS), SetUp::new(1));
+    let federation = Federation::new("test", &servers.certificates).unwrap();
+    let mut address = "127.0.0.1:0".to_owned();
+    for _ in 0..20 {
+        let listener = Listener::bind(&address).unwrap();
+        let key = &servers.keys[0];
+        let door = Door::open(listener, &federation, 0, key, &clients.certificates).unwrap();
+        door.address().clone_into(&mut address);
+    }
+}
+
+#[test]
 fn who_is_late_is_told_so() {
     let world = World::new(2);
     world.begin(1, SHORT);

@@ -13,7 +13,7 @@ use crate::tcp::Listener;
 use crate::tcp::tls;
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How often who waits looks whether the user ends it.
@@ -24,6 +24,8 @@ pub struct Door {
     process: Process,
     hall: Arc<Hall>,
     address: String,
+    /// Who holds the listening socket.
+    accepting: Option<JoinHandle<()>>,
 }
 
 impl Door {
@@ -69,13 +71,13 @@ impl Door {
             lock: Mutex::default(),
             changed: Condvar::new(),
         });
-        let accepting = Arc::clone(&hall);
-        thread::Builder::new()
+        let entered = Arc::clone(&hall);
+        let accepting = thread::Builder::new()
             .name("clients' door".to_owned())
             .spawn(move || {
-                while !accepting.state().is_closed {
+                while !entered.state().is_closed {
                     match socket.accept() {
-                        Ok((socket, _)) => admit(&accepting, socket),
+                        Ok((socket, _)) => admit(&entered, socket),
                         // Nobody there, or gone again.
                         Err(_) => thread::sleep(Duration::from_millis(2)),
                     }
@@ -86,6 +88,7 @@ impl Door {
             process: Process::this(),
             hall,
             address,
+            accepting: Some(accepting),
         })
     }
 
@@ -245,6 +248,8 @@ impl Door {
 impl Drop for Door {
     fn drop(&mut self) {
         if !self.process.is_this() {
+            // A forked process has no such thread.
+            std::mem::forget(self.accepting.take());
             return;
         }
         let mut state = self.hall.state();
@@ -255,6 +260,11 @@ impl Drop for Door {
         }
         drop(state);
         self.hall.notify();
+        // Whoever opens the next door may do so at the same address: nobody listens there any more. A thread that
+        // has panicked has let go of it too.
+        if let Some(accepting) = self.accepting.take() {
+            drop(accepting.join());
+        }
     }
 }
 
