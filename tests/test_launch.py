@@ -1,6 +1,6 @@
 """Parties as threads and as processes: results, errors and their causes."""
 
-import importlib
+import contextlib
 import os
 import random
 import re
@@ -18,7 +18,7 @@ import torch
 from torch import fx, nn
 
 import tacit
-from tacit import starting
+from tacit import leaving, starting
 
 #: For tests whose subject is the timeout.
 SHORT = 3.0
@@ -73,14 +73,60 @@ def test_who_is_on_the_way_out_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
         ended.set()
 
     left = [threading.Thread(target=each, daemon=True) for each in (leaves, never.wait)]
-    launch = importlib.import_module("tacit.launch")
-    monkeypatch.setattr(launch, "_left", left)
+    monkeypatch.setattr(leaving, "_left", left)
     for worker in left:
         worker.start()
-    launch._wait_for_left()
+    leaving._wait()
     assert ended.is_set()
     assert left[1].is_alive()
     never.set()
+
+
+def test_who_is_interrupted_need_not_reach_tacit_again() -> None:
+    """So do threads that compute in PyTorch alone, where no operator of tacit would stop them."""
+
+    def goes_on() -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                torch.ones(3) + 1
+
+    workers = [threading.Thread(target=goes_on, daemon=True) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    leaving.interrupt(workers)
+    assert not any(worker.is_alive() for worker in workers)
+
+
+#: A thread is in code of a user, called by PyTorch, when the interpreter ends.
+LEFT = """
+import threading, time, torch
+from tacit import leaving
+leaving.LINGER = 0.3
+
+def sleeps(*_):
+    inside.set()
+    time.sleep(600)
+
+class Sleeps(torch.nn.Module):
+    forward = sleeps
+
+inside = threading.Event()
+worker = threading.Thread(target={target}, daemon=True)
+worker.start()
+inside.wait()
+leaving.leave_behind([worker])
+print("main ends")
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "code"), [("Sleeps()", -signal.SIGINT), ("sleeps", 0)], ids=["PyTorch", "program"]
+)
+def test_no_interpreter_ends_under_who_came_through_pytorch(target: str, code: int) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LEFT.format(target=target)], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (code, "main ends\n", "")
 
 
 def test_processes_that_begin_afresh(monkeypatch: pytest.MonkeyPatch) -> None:

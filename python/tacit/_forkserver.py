@@ -25,6 +25,7 @@ import tacit.operators
 import tacit.sharing  # noqa: F401
 from tacit._entry import begin
 from tacit.starting import EXIT_CODE
+from tacit.warming import import_all
 
 #: Longest name of a module.
 LONGEST = 1024
@@ -118,26 +119,10 @@ def _become(entry: str, ends: list[int], folder: int) -> None:
     begin(entry, receiving, sending)
 
 
-class _Subclass(torch.Tensor):
-    """A tensor that carries its operators out itself, as secret ones do."""
-
-    @classmethod
-    def __torch_dispatch__(  # type: ignore[override]
-        cls, _func: Any, _types: Any, _args: tuple[Any, ...] = (), _kwargs: Any = None
-    ) -> None:
-        return None
-
-
-def _import_all() -> None:
-    """At the first operator of such a tensor PyTorch imports as much again as at its own import."""
-    made = torch.Tensor._make_wrapper_subclass(_Subclass, torch.Size([1]))
-    torch.ops.aten.detach.default(made)
-
-
 def main() -> None:
     """Serves until the parent has gone; in each new process, does its work."""
     server = Server(socket.socket(fileno=int(sys.argv[1])))
-    _import_all()
+    import_all()
     # What is there now is not touched again, and stays shared with the processes to come.
     gc.freeze()
     work = server.serve()

@@ -67,7 +67,7 @@ def _generator() -> torch.Generator:
 @contextmanager
 def own_generator() -> Iterator[None]:
     """Within it, this thread draws from a generator of its own."""
-    _divert()
+    divert()
     generator = torch.Generator()
     generator.seed()
     token = _own.set(generator)
@@ -85,8 +85,9 @@ class _Default:
 
 
 @cache
-def _divert() -> None:
-    """Has PyTorch draw from ``_generator()``; where nobody has one of its own, that changes nothing."""
+def divert() -> None:
+    """Has PyTorch draw from ``_generator()``; where nobody has one of its own, that changes nothing. It
+    registers kernels, which PyTorch bears while no other thread computes: so it comes before they begin."""
     torch.random.default_generator = _Default()  # type: ignore[assignment, attr-defined]
     library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     for operator in _drawing():

@@ -1,7 +1,5 @@
 """All parties on this machine: as threads over in-memory links, or as processes over TCP with TLS."""
 
-import atexit
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,23 +10,17 @@ from typing import Any
 
 import cloudpickle
 
-from tacit import _core, processes
+from tacit import _core, leaving, processes
 from tacit.errors import DesyncError, MisuseError, PeerError, TacitError
-from tacit.generators import own_generator
+from tacit.generators import divert, own_generator
 from tacit.providers import DEFAULT
 from tacit.session import running
 from tacit.trace.page import write
 from tacit.trace.spans import recorded
+from tacit.warming import import_all
 
 #: Longest wait for one message, in seconds.
 TIMEOUT = 60.0
-
-#: How long whoever interrupts waits for the threads of the parties, in seconds; how long the end of the
-#: interpreter then waits for those that are inside tacit for longer; and how long they have to be outside.
-FAREWELL, LINGER, OUTSIDE = 2.0, 60.0, 1.0
-
-#: Threads that whoever interrupted has left behind.
-_left: list[threading.Thread] = []
 
 
 @dataclass
@@ -120,8 +112,10 @@ def _in_threads(
     fn: Callable[..., Any], args: tuple[Any, ...], cores: list[_core.Session], timeout: float
 ) -> list[Outcome]:
     program = cloudpickle.dumps((fn, args))
-    # All copies are made before any party begins: PyTorch traces a graph anew as it is loaded, and while it
-    # does, every thread's modules are traced.
+    # What changes PyTorch for all threads is done before any party begins: kernels are registered, and graphs
+    # are traced anew as they are loaded, for which PyTorch traces every thread's modules.
+    import_all()
+    divert()
     copies = [cloudpickle.loads(program) for _ in cores]
     outcomes = [Outcome() for _ in cores]
 
@@ -150,30 +144,9 @@ def _in_threads(
     except BaseException:
         for core in cores:
             core.abort("whoever launched it was interrupted")
-        until = time.monotonic() + FAREWELL
-        for worker in workers:
-            worker.join(max(0.0, until - time.monotonic()))
-        _left.extend(worker for worker in workers if worker.is_alive())
+        leaving.interrupt(workers)
         raise
     return outcomes
-
-
-@atexit.register
-def _wait_for_left() -> None:
-    """An interpreter that ends under a thread that computes in the core is brought down by it, or that is on
-    its way in or out through PyTorch. What a program does besides, such as sleeping, nobody waits for."""
-    now = time.monotonic()
-    until, inside = now + LINGER, dict.fromkeys(_left, now)
-    while now < until and any(at.is_alive() and now - last < OUTSIDE for at, last in inside.items()):
-        inside.update(dict.fromkeys(filter(_is_inside, _left), now))
-        time.sleep(0.02)
-        now = time.monotonic()
-
-
-def _is_inside(worker: threading.Thread) -> bool:
-    """Whether a thread is in code of tacit, which may have called the core."""
-    frame = sys._current_frames().get(worker.ident or 0)
-    return frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "tacit"
 
 
 def _join(workers: Sequence[threading.Thread], outcomes: Sequence[Outcome], timeout: float) -> None:
@@ -184,6 +157,7 @@ def _join(workers: Sequence[threading.Thread], outcomes: Sequence[Outcome], time
         if deadline is None and any(outcome.error is not None for outcome in outcomes):
             deadline = time.monotonic() + timeout
         if deadline is not None and time.monotonic() > deadline:
+            leaving.leave_behind(workers)
             return
         for worker in workers:
             worker.join(0.01 if deadline is None else 0.05)
