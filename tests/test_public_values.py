@@ -1,5 +1,6 @@
 """Public values that differ between the parties: no wrong value is returned, and the error says where."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -74,7 +75,33 @@ STEPS: dict[str, Callable[[Any, int], Any]] = {
     "a scale": lambda x, me: _scaled(x, me),
     "a width": lambda x, me: _narrow(x, me),
     "a shape": lambda x, me: x[: 1 + me % 2] * x[: 1 + me % 2],
+    # All of one shape and scale: only which of them it is differs.
+    "a row": lambda x, me: x[me % 2],
+    "an order": lambda x, me: torch.cat([x, x * x] if me else [x * x, x]),
+    "a difference": lambda x, me: _ordered(torch.sub, x, x + x, me),
+    "what is revealed": lambda x, me: (x if me else x + x).reveal(),
+    "what is kept": lambda x, me: (x, x + x)[me % 2],
+    "data": lambda x, me: _other_data(x, me),
+    "what is written to": lambda x, me: _written(x, me),
+    "what is shuffled": lambda x, me: tacit.shuffle(x if me else x + x),
 }
+
+
+def _ordered(operator: Callable[[Any, Any], Any], x: Any, y: Any, me: int) -> Any:
+    return operator(x, y) if me else operator(y, x)
+
+
+def _other_data(x: Any, me: int) -> Any:
+    other = x + x
+    if me:
+        x.data = other
+    return x
+
+
+def _written(x: Any, me: int) -> Any:
+    other = x + x
+    (x if me else other).neg_()
+    return x
 
 
 def _scaled(x: Any, me: int) -> Any:
@@ -101,6 +128,18 @@ def test_steps_that_differ_end_the_session(what: str, setting: str) -> None:
     # Where each party waits for a message that nobody sends, only the timeout tells.
     with pytest.raises(tacit.PeerError, match="programs differ"):
         tacit.launch(program, timeout=8, **SETTINGS[setting])
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_copy_at_one_party_alone_is_no_difference(setting: str) -> None:
+    def program() -> torch.Tensor:
+        x = tacit.share(torch.ones(2, 2), owner=0)
+        if tacit.session().party == 0:
+            x, _ = copy.deepcopy(x), copy.deepcopy(x)
+        return ((x + x) * x).reveal()
+
+    for found in tacit.launch(program, **SETTINGS[setting]):
+        torch.testing.assert_close(found, torch.full((2, 2), 2.0))
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

@@ -256,7 +256,7 @@ def _restored(current: Session, file: CheckpointFile) -> dict[str, torch.Tensor]
             for name, piece in zip(names[group], pieces, strict=True):
                 dtype, shape, bits = kinds[name]
                 own = tuple(part.reshape(shape).clone() for part in piece)
-                tensors[name] = SecretTensor(own, Scale(bits), current, DTYPES[dtype])
+                tensors[name] = SecretTensor(own, Scale(bits), current, DTYPES[dtype]).numbered()
     return tensors
 
 

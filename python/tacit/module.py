@@ -213,7 +213,7 @@ def _share(current: Session, owner: int, entries: list[_Entry], words: list[torc
             own = tuple(part.reshape(entry.value.shape).clone() for part in piece)
             current.storages.add(own[0])
             dtype = entry.value.dtype if entry.value.dtype != torch.float64 else torch.get_default_dtype()
-            entry.secret = SecretTensor(own, entry.scale, current, dtype)
+            entry.secret = SecretTensor(own, entry.scale, current, dtype).numbered()
 
 
 def _replace(module: torch.nn.Module, entries: dict[int, _Entry], wanting: set[int]) -> None:

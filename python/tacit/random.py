@@ -75,7 +75,7 @@ def rademacher(shape: Shape, *, dtype: torch.dtype | None = None) -> SecretTenso
     words = sampling.number(current, sampling.bits(current, (1, *sizes)))
     dtype = dtype or torch.get_default_dtype()
     scale = fixed.of_dtype(current.scale, dtype)
-    ones = SecretTensor(tuple(word << scale.bits for word in words), scale, current, dtype)
+    ones = SecretTensor(tuple(word << scale.bits for word in words), scale, current, dtype).numbered()
     return 2 * ones - 1
 
 
@@ -87,7 +87,8 @@ def bernoulli(probability: float | torch.Tensor | SecretTensor, shape: Shape | N
             raise MisuseError("bernoulli() of secret probabilities has their shape: expand() them")
         current, sizes = _begun("bernoulli", probability.shape)
         drawn = distributions.uniform(current, sizes, probability._scale.bits)
-        return SecretTensor(drawn, probability._scale, current, probability.dtype) < probability
+        uniform = SecretTensor(drawn, probability._scale, current, probability.dtype)
+        return uniform.numbered() < probability
     known = torch.as_tensor(probability, dtype=torch.float64)
     current, sizes = _begun("bernoulli", known.shape if shape is None else shape, known)
     if not bool(((known >= 0) & (known <= 1)).all()):
@@ -96,7 +97,7 @@ def bernoulli(probability: float | torch.Tensor | SecretTensor, shape: Shape | N
         known = known.expand(sizes)
     except RuntimeError:
         raise MisuseError(f"probabilities of shape {tuple(known.shape)} for samples of {sizes}") from None
-    return SecretTensor(sampling.happens(current, known, sizes), WHOLE, current, torch.bool)
+    return SecretTensor(sampling.happens(current, known, sizes), WHOLE, current, torch.bool).numbered()
 
 
 def choice(
@@ -121,7 +122,8 @@ def choice(
         raise MisuseError("choice() takes one row of weights, none of them negative, and not all zero")
     if not replacement:
         return _choice_of_different(current, known, sizes)
-    return SecretTensor(distributions.indices(current, known, sizes), WHOLE, current, torch.int64)
+    found = distributions.indices(current, known, sizes)
+    return SecretTensor(found, WHOLE, current, torch.int64).numbered()
 
 
 def _choice_of_different(current: Session, weights: torch.Tensor, sizes: tuple[int, ...]) -> SecretTensor:
@@ -160,7 +162,7 @@ def permutation(n: int) -> SecretTensor:
     """The numbers from 0 to before n in an order that nobody knows; rounds as ``tacit.shuffle``."""
     current, _ = _begun("permutation", n)
     in_order = shares.trivial(current, torch.arange(n))
-    return shuffle(SecretTensor(in_order, WHOLE, current, torch.int64))
+    return shuffle(SecretTensor(in_order, WHOLE, current, torch.int64).numbered())
 
 
 def _begun(what: str, shape: Shape, *public: Any) -> tuple[Session, tuple[int, ...]]:
@@ -188,7 +190,7 @@ def _moved(
     dtype = dtype or torch.get_default_dtype()
     if not dtype.is_floating_point:
         raise MisuseError(f"random fractions of dtype {dtype}: take one of a floating-point dtype")
-    x = SecretTensor(words, current.scale, current, dtype)
+    x = SecretTensor(words, current.scale, current, dtype).numbered()
     if factor != 1:
         x = x * factor
     return x + start if start else x

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
+from itertools import count
 from typing import Any, Protocol
 
 import torch
@@ -63,6 +64,8 @@ class Session:
         self.storages = Storages(core)
         #: Whether values can be looked at: under the reference alone.
         self.is_plain = not PROTOCOLS[core.protocol].is_secret
+        #: Numbers of secret tensors, in the order in which a program makes them: the same in all parties.
+        self.numbers = count(1)
         #: The operator that is carried out, for reports; and what was reported of each in each module.
         self.operator = ""
         self.reported: dict[str, str] = {}

@@ -109,9 +109,10 @@ def _shared(
     fractions: Scale,
 ) -> SecretTensor:
     if dtype == torch.bool:
-        return SecretTensor(shares.share_bits(current, words, owner, shape), fixed.WHOLE, current, dtype)
+        bits = shares.share_bits(current, words, owner, shape)
+        return SecretTensor(bits, fixed.WHOLE, current, dtype).numbered()
     parts = shares.share(current, words, owner, shape)
-    return SecretTensor(parts, fixed.of_dtype(fractions, dtype), current, dtype)
+    return SecretTensor(parts, fixed.of_dtype(fractions, dtype), current, dtype).numbered()
 
 
 def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:

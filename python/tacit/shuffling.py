@@ -64,11 +64,11 @@ def shuffle(
         raise MisuseError(
             "shuffle() takes tensors of one session that have the same size along the dimension"
         )
-    kinds = [(each.shape, each.dtype, each._scale.bits) for each in tensors]
+    kinds = [(each._number, each.shape, each.dtype, each._scale.bits) for each in tensors]
     session.core.note(repr(["tacit.shuffle", dim, kinds]).encode())
     shuffled = _shuffled(session, [tuple(part.movedim(dim, 0) for part in each._parts) for each in tensors])
     found = tuple(
-        each.like(tuple(part.movedim(0, dim) for part in parts), loose=each._loose)
+        each.like(tuple(part.movedim(0, dim) for part in parts), loose=each._loose).numbered()
         for each, parts in zip(tensors, shuffled, strict=True)
     )
     return found if others else found[0]

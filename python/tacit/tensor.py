@@ -64,6 +64,10 @@ class SecretTensor(_Tensor):
     _loose: bool
     _later: Later | None
 
+    #: Which of the session's secret tensors it is, for the comparison of programs: equal numbers are the same
+    #: tensors in all parties. What is made inside of operators has none.
+    _number: int = 0
+
     #: Carries an ATen operator out; the operators enter themselves here.
     dispatcher: ClassVar[Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]]
 
@@ -101,6 +105,11 @@ class SecretTensor(_Tensor):
         if later is None:
             made._parts = parts
         return made
+
+    def numbered(self) -> "SecretTensor":
+        """This tensor, as the next that a program makes or writes to."""
+        self._number = next(self._session.numbers)
+        return self
 
     @property
     def is_computed(self) -> bool:
@@ -169,7 +178,9 @@ class SecretTensor(_Tensor):
         """The same components in a session beside this tensor's, or in the one that this one's is beside."""
         if session is self._session:
             return self
-        return SecretTensor(self._parts, self._scale, session, self.dtype, loose=self._loose)
+        beside = SecretTensor(self._parts, self._scale, session, self.dtype, loose=self._loose)
+        beside._number = self._number
+        return beside
 
     @overload
     def reveal(self, to: None = None) -> torch.Tensor: ...
@@ -187,7 +198,9 @@ class SecretTensor(_Tensor):
             MisuseError: ``to`` is no party's number.
             RangeError: where it would be learnt alone, if a guard of a compiled program failed before.
         """
-        words = shares.reveal(self._session, self._parts, check_party(self._session, to, "receiver"))
+        to = check_party(self._session, to, "receiver")
+        self._session.core.note(f"reveal {self._number}".encode())
+        words = shares.reveal(self._session, self._parts, to)
         if words is None:
             return None
         if self.dtype == torch.bool:
@@ -207,8 +220,10 @@ class SecretTensor(_Tensor):
             )
         if value._session is not self._session:
             raise MisuseError("tensors of two sessions do not meet in one operation")
+        self._session.core.note(f"data of {self._number} is {value._number}".encode())
         torch.Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
         self._parts, self._scale, self._loose = value._parts, value._scale, value._loose
+        self._number = value._number
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         shape, session = tuple(self.shape), self._session
@@ -226,6 +241,7 @@ class SecretTensor(_Tensor):
             copied: SecretTensor = memo[id(self)]
             return copied
         copy = self.like(tuple(part.clone() for part in self._parts), loose=self._loose)
+        copy._number = self._number
         if isinstance(self, torch.nn.Parameter):
             copy = torch.nn.Parameter(copy, self.requires_grad)  # type: ignore[assignment]
         memo[id(self)] = copy

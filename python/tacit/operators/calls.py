@@ -2,6 +2,7 @@
 depends on nothing else, what comes out (``propagation``) on the session's scale besides; both are worked out
 once for each combination."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -39,9 +40,18 @@ class Call:
         self._has_values = bool(values)
         self._expected: Any = _OPEN
 
-    def note(self, session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Notes the operator that is carried out and its arguments; no interaction."""
-        session.core.note(self._parameters)
+    def note(
+        self,
+        session: Session,
+        secrets: Sequence[SecretTensor],
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        """Notes the operator that is carried out and its arguments, the secret ones by their numbers; no
+        interaction."""
+        numbers = [secret._number for secret in secrets]
+        session.core.note(self._parameters + repr(numbers).encode())
         if self._has_values:
             note_values(session, collected(func, args, kwargs)[1])
 

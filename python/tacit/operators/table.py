@@ -123,7 +123,9 @@ def _run(
     call = call_of(operator.name, session, func, args, kwargs)
     if (later := secrets[0]._later) is not None and func in RESHAPING:
         outcome = call.expected(operator.scale, session, func, args, kwargs)
-        return SecretTensor((), secrets[0]._scale, session, outcome.dtype, shape=outcome.shape, later=later)
+        shaped = SecretTensor((), secrets[0]._scale, session, outcome.dtype, shape=outcome.shape, later=later)
+        shaped._number = secrets[0]._number
+        return shaped
     if session.operator:
         # Part of another, which was noted.
         expected = call.expected(operator.scale, session, func, args, kwargs)
@@ -134,12 +136,12 @@ def _run(
         # As torch.no_grad() does, in less time.
         if has_gradients:
             torch._C._set_grad_enabled(False)
-        call.note(session, func, args, kwargs)
+        call.note(session, secrets, func, args, kwargs)
         expected = call.expected(operator.scale, session, func, args, kwargs)
         if not is_tracing():
-            return _carried_out(operator, expected, args, kwargs, secrets)
+            return _numbered(_carried_out(operator, expected, args, kwargs, secrets))
         with with_constants():
-            return _carried_out(operator, expected, args, kwargs, secrets)
+            return _numbered(_carried_out(operator, expected, args, kwargs, secrets))
     finally:
         if has_gradients:
             torch._C._set_grad_enabled(True)
@@ -299,6 +301,14 @@ def _carried_out(
         for one, outcome, is_fresh in zip(result, outcomes, fresh, strict=True)
     )
     return type(result)(finished) if type(result) in (list, tuple) else tuple(finished)
+
+
+def _numbered(result: Any) -> Any:
+    """What an operator of the program gives, or has written to, with numbers of their own."""
+    for one in (result,) if isinstance(result, SecretTensor) else result or ():
+        if isinstance(one, SecretTensor):
+            one.numbered()
+    return result
 
 
 def _finished(

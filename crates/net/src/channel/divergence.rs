@@ -23,7 +23,7 @@ const HEARING: u64 = 8;
 
 /// What may differ in steps of one name.
 const OTHER_PARAMETERS: &str = ", with other parameters in it or in a step before (bits, width, receiver, scale, \
-                                sizes, or which values are public)";
+                                sizes, which tensors, or which values are public)";
 
 impl Channel {
     /// Compares a message's step, parameters and length with this party's.
