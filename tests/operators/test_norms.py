@@ -1,28 +1,69 @@
 """Norms from a few units of fixed point to the end of their domain."""
 
+import warnings
+
 import pytest
 import torch
 
 import tacit
 
 
-@pytest.mark.parametrize("protocol", ["plain", "replicated"])
-def test_euclidean_norms_in_all_of_their_domain(protocol: str) -> None:
+@pytest.mark.parametrize("setting", [("plain", 2, None), ("replicated", 3, None), ("additive", 2, "dealer")])
+def test_euclidean_norms_in_all_of_their_domain(setting: tuple[str, int, str | None]) -> None:
+    protocol, parties, source = setting
     generator = torch.Generator().manual_seed(5)
-    rows = torch.randn(12, 40, generator=generator, dtype=torch.float64)
+    rows = torch.randn(20, 40, generator=generator, dtype=torch.float64)
     rows = rows / rows.norm(dim=1, keepdim=True)
-    norms = 2.0 ** torch.tensor([-8, -6, -3, 0, 3, 6, 6.99, 7.01, 9, 12, 14, 14.99], dtype=torch.float64)
+    powers = [
+        -8,
+        -6,
+        -3,
+        0,
+        3,
+        6,
+        6.99,
+        7.01,
+        9,
+        12,
+        14,
+        14.49,
+        14.51,
+        14.99,
+        16,
+        21.99,
+        22.01,
+        25,
+        29,
+        29.99,
+    ]
+    norms = 2.0 ** torch.tensor(powers, dtype=torch.float64)
     values = ((rows * norms.unsqueeze(1)) * 2.0**16).round() / 2.0**16
 
     def program() -> list[torch.Tensor]:
-        found = [tacit.share(values, owner=0), tacit.share(values, owner=0, scale=20)]
-        return [torch.linalg.vector_norm(x, dim=1).reveal().double() for x in found]
+        x, fine = tacit.share(values, owner=0), tacit.share(values[:16], owner=0, scale=20)
+        found = [torch.linalg.vector_norm(each, dim=1).reveal().double() for each in (x, fine)]
+        return [*found, tacit.share(torch.zeros(3), owner=0).norm().reveal()]
 
-    for found in tacit.launch(program, protocol=protocol)[0]:
-        error = (found - values.norm(dim=1)).abs()
-        assert bool((error < 2.0**-13 * norms + 2 * 2.0**-16).all())
-    zeros = tacit.launch(lambda: tacit.share(torch.zeros(3), owner=0).norm().reveal(), protocol=protocol)[0]
-    assert zeros == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tacit.RangeWarning)
+        *all_found, zero = tacit.launch(program, protocol=protocol, parties=parties, source=source)[0]
+    for found in all_found:
+        wanted = values[: len(found)].norm(dim=1)
+        assert bool(((found - wanted).abs() < 2.0**-13 * wanted + 2 * 2.0**-16).all()), found / wanted
+    assert zero == 0
+
+
+@pytest.mark.parametrize("protocol", ["replicated", "plain"])
+def test_deviations_whose_variances_are_out_of_range(protocol: str) -> None:
+    salaries = torch.tensor([[1e5, 2e5, 1.5e5], [-5e8, 5e8, 1e8]], dtype=torch.float64)
+    found = tacit.launch(lambda: tacit.share(salaries, owner=0).std(1).reveal(), protocol=protocol)[0]
+    torch.testing.assert_close(found, salaries.std(1), rtol=2.0**-13, atol=0)
+
+
+def test_a_trial_run_names_norms_beyond_their_domain() -> None:
+    x = torch.tensor([2.0**29.6, 2.0**29.6])
+    with pytest.warns(tacit.RangeWarning, match="aten.linalg_vector_norm"):
+        tacit.launch(lambda: tacit.share(x, owner=0).norm().reveal(), protocol="plain", parties=2)
 
 
 #: Orders that have no formula of their own, from the least to the greatest that there are.

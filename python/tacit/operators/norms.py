@@ -13,6 +13,8 @@ from tacit.operators.averages import as_fractions, last, reduced
 from tacit.operators.operands import Number, in_full, rescaled
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
+from tacit.session import Session
+from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -25,6 +27,11 @@ LEAST_ORDER = 1 / 16
 
 #: Its exponential is nothing, whatever it meets.
 FAR = 2.0**12
+
+#: Bits that numbers drop before they are squared where the sum of their squares could be beyond a word, and
+#: from which norm on they do: half of where it is, since what is dropped adds to the norm too.
+COARSE = 15
+LARGE = 23_170
 
 #: Bits that a sum of squares drops where it is too large to have its root taken as it is.
 DROPPED = 16
@@ -98,11 +105,13 @@ def _by_logarithms(x: SecretTensor, order: Number, dims: Sequence[int], keepdim:
 
 
 def euclidean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
-    """√Σ x²: the sum keeps all its bits, so that small norms are as exact as others, where it can; a larger
-    one drops ``DROPPED`` bits, by a comparison of which nothing is shown.
+    """√Σ x². Small norms are as exact as others, since their sum keeps all its bits; norms from ``LARGE`` on
+    are those of numbers that drop ``COARSE`` bits, whose sum a word holds. Either sum drops ``DROPPED`` bits
+    more where it is too large to have its root taken as it is. What it is, comparisons say, of which nothing
+    is shown.
 
-    Domain: norms below 2^15. Error: 2^−13 relative and two units of 2^−16. The rounds of a square root and
-    some 14.
+    Domain: norms below 2^30. Error: 2^−13 relative (and from ``LARGE`` on n/2^34, of n numbers) and two units
+    of 2^−16. The rounds of a square root and some 20.
     """
     session = x._session
     if x._scale.bits > MOST_SQUARED.bits:
@@ -110,16 +119,54 @@ def euclidean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTens
     count = math.prod(x.shape[d] for d in dims)
     others = math.prod(reduced(x.shape, dims, False))
     rows = tuple(last(part, dims).reshape(others, 1, count) for part in x._parts)
-    sums = shares.matmul(session, rows, tuple(part.mT for part in rows), 0, in_range=True)
-    sums = tuple(part.reshape(-1) for part in sums)
-    coarse = shares.truncate(session, sums, DROPPED)
-    limit = shares.trivial(session, torch.tensor(1 << (fixed.ENCODED - DROPPED)))
-    fits = shares.sign(session, shares.subtract(coarse, limit), fixed.RANGE + 2 - DROPPED)
-    fitting = shares.bit_multiply(session, fits, shares.subtract(sums, coarse))
-    chosen = x.like(shares.add(coarse, fitting), Scale(2 * x._scale.bits))
+    # The first are wrong where they are not taken.
+    fine = _squared(session, rows, in_range=False)
+    coarse = _squared(session, shares.truncate(session, rows, COARSE), in_range=True)
+    fine_less, coarse_less = _halves(shares.truncate(session, _joined(fine, coarse), DROPPED))
+    least = (LARGE << x._scale.bits) >> COARSE
+    limits = ((fine_less, 1 << fixed.ENCODED), (coarse_less, 1 << fixed.ENCODED), (coarse_less, least**2))
+    below = [
+        shares.subtract(sums, shares.trivial(session, torch.tensor(limit >> DROPPED)))
+        for sums, limit in limits
+    ]
+    # A sum that is wrong has a bit more than others.
+    bits = shares.sign(session, _joined(*below), fixed.RANGE + 3 - DROPPED)
+    fine_fits, coarse_fits, is_small = (
+        tuple(part[at * others : (at + 1) * others] for part in bits) for at in range(len(limits))
+    )
+    changes = shares.and_bits(session, is_small, shares.xor(fine_fits, coarse_fits))
+    fits = shares.xor(coarse_fits, changes)
+    both, both_less = _halves(
+        _chosen(session, _joined(is_small, is_small), _joined(fine, fine_less), _joined(coarse, coarse_less))
+    )
+    chosen = x.like(_chosen(session, fits, both, both_less), Scale(2 * x._scale.bits))
     root = approximation.sqrt(chosen, positive=True)
     # The root of what has dropped bits is small by half as many.
-    grown = tuple(part << (DROPPED // 2) for part in root._parts)
-    change = shares.bit_multiply(session, fits, shares.subtract(root._parts, grown))
+    found = _chosen(session, fits, root._parts, _shifted(root._parts, DROPPED // 2))
+    found = _chosen(session, is_small, found, _shifted(found, COARSE))
     shape = reduced(x.shape, dims, keepdim)
-    return root.like(tuple(part.reshape(shape) for part in shares.add(grown, change)))
+    return root.like(tuple(part.reshape(shape) for part in found))
+
+
+def _squared(session: Session, rows: Parts, *, in_range: bool) -> Parts:
+    """Of each row the sum of squares."""
+    sums = shares.matmul(session, rows, tuple(part.mT for part in rows), 0, in_range=in_range)
+    return tuple(part.reshape(-1) for part in sums)
+
+
+def _chosen(session: Session, bits: Parts, x: Parts, other: Parts) -> Parts:
+    """x where a bit is 1, and else the other."""
+    return shares.add(other, shares.bit_multiply(session, bits, shares.subtract(x, other)))
+
+
+def _shifted(x: Parts, bits: int) -> Parts:
+    return tuple(part << bits for part in x)
+
+
+def _joined(*rows: Parts) -> Parts:
+    return tuple(torch.cat(parts) for parts in zip(*rows, strict=True))
+
+
+def _halves(x: Parts) -> tuple[Parts, Parts]:
+    left, right = zip(*(part.chunk(2) for part in x), strict=True)
+    return left, right
