@@ -98,6 +98,16 @@ def check_limit(
         _report(session, found, "scale the loss down, or clip", operator)
 
 
+def check_argument(
+    session: Session, words: torch.Tensor, scale: Scale, limit: float, what: str, consequence: str
+) -> None:
+    """Reports arguments of a function above a limit, and what the function makes of them."""
+    if session.is_plain and words.numel() and not is_tracing():
+        greatest = float(words.max()) * 2.0**-scale.bits
+        if greatest >= limit:
+            _report(session, f"{what} of {greatest:g}, where {consequence} from {limit:.6g} on")
+
+
 def check_value(session: Session, words: torch.Tensor, scale: Scale) -> None:
     """Reports numbers that are larger than their scale allows."""
     greatest = _greatest(words)

@@ -315,6 +315,16 @@ class SecretTensor(_Tensor):
         """Refused: Python code on each element would see it."""
         refuse("map2_()")
 
+    def storage(self) -> Any:
+        """Refused: it has no memory of its own."""
+        raise MisuseError("storage(): a secret tensor has no memory of its own; clone() gives another one")
+
+    _typed_storage = storage
+
+    def is_shared(self) -> bool:
+        """It is not: a session belongs to one process."""
+        return False
+
     def share_memory_(self) -> Any:
         """Refused: a session belongs to one process."""
         raise MisuseError(

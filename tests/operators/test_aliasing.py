@@ -176,6 +176,7 @@ NEEDS_MEMORY: dict[str, Callable[[Any], Any]] = {
     "from_dlpack": lambda x: torch.from_dlpack(x),
     "untyped_storage": lambda x: x.untyped_storage()[0],
     "storage": lambda x: list(x.storage()),
+    "storage that is shared": lambda x: x.storage().share_memory_(),
     "set_": lambda x: x.set_(torch.ones(4)),
     "resize_": lambda x: x.resize_(100),
     "as_strided": lambda x: x.as_strided((200, 200), (1, 1)),

@@ -3,7 +3,7 @@ Catrina and Saxena 2010; Kelkar and others 2022)."""
 
 import math
 
-from tacit import shares
+from tacit import ranges, shares
 from tacit.fixed import ENCODED, Scale
 from tacit.operators.approximation.fits import fit_of
 from tacit.operators.approximation.normal import number, power_of_two
@@ -40,6 +40,9 @@ def exp(x: SecretTensor, *, base: float = math.e, nonpositive: bool = False) -> 
     lowest = scale.bits + 1
     span = lowest if nonpositive else ENCODED
     raised = _clamped(session, x, lowest / slope, None if nonpositive else (span + 0.98) / slope)
+    if not nonpositive:
+        greatest = (span - lowest + 1) / slope
+        ranges.check_argument(session, x._parts[0], x._scale, greatest, "an exponent", "results saturate")
     digits, rest = _split(session, raised, x._scale.bits, slope, span.bit_length())
     power = power_of_two(session, digits)
     power = plus(session, power, -1.0, 0)

@@ -2,7 +2,7 @@
 
 import math
 
-from tacit import shares
+from tacit import ranges, shares
 from tacit.fixed import Scale
 from tacit.operators.approximation import coefficients
 from tacit.operators.approximation.normal import product
@@ -21,6 +21,9 @@ _FACTOR = 24
 
 #: Fraction bits of the argument at most.
 _MOST = 16
+
+#: From here on nothing is left of where in its turn an angle is.
+_GREATEST = 2.0**20
 
 #: Fraction bits of a series that is multiplied by its argument.
 _SERIES = 20
@@ -43,6 +46,9 @@ def _of_turns(x: SecretTensor, ahead: float) -> SecretTensor:
     x = fraction(x)
     x = rescaled(x, Scale(_MOST)) if x._scale.bits > _MOST else x
     session, bits, scale = x._session, x._scale.bits, x._session.scale
+    ranges.check_argument(
+        session, x._parts[0].abs(), x._scale, _GREATEST, "an angle", "nothing is known of it"
+    )
     turns = tuple(part * round(2.0**_FACTOR / (2.0 * math.pi)) for part in x._parts)
     turns = shares.truncate(session, turns, bits + _FACTOR - _TURN)
     where = shares.low_bits(session, plus(session, turns, ahead, _TURN), _TURN)
