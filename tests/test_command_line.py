@@ -629,6 +629,27 @@ def test_mistakes_are_one_message(arguments: list[str], expected: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["x.py"], ["there is no program x.py", "cannot read missing.toml: there is no such file"]),
+        (
+            ["--report", "none/report.html", __file__],
+            ["cannot write none/report.html: there is no such folder", "cannot read missing.toml"],
+        ),
+        (
+            ["--record", "none/demand.txt", __file__],
+            ["cannot write none/demand.txt", "cannot read missing.toml"],
+        ),
+    ],
+)
+def test_all_that_is_wrong_before_others_are_met_is_said(arguments: list[str], expected: list[str]) -> None:
+    done = tacit("run", "--config", "missing.toml", "--party", "0", *arguments)
+    assert done.returncode == 1
+    assert all(text in done.stderr for text in expected), done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_party_that_is_not_in_the_file(tmp_path: Path) -> None:
     config = example(tmp_path)
     done = tacit("run", "--config", config, "--party", 5, __file__)

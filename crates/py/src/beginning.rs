@@ -142,7 +142,7 @@ impl Session {
 }
 
 /// Tells the other members of a configuration file that this party cannot take part, and why; tries for at
-/// most that many seconds to reach them.
+/// most that many seconds to reach them. Raises what is wrong with the file, too.
 #[pyfunction]
 pub fn refuse(
     py: Python<'_>,
@@ -152,8 +152,8 @@ pub fn refuse(
     timeout: f64,
 ) -> PyResult<()> {
     let most = seconds(timeout).map_err(raise)?;
-    py.detach(|| configured::refuse(Path::new(config_path), Some(party), reason, most));
-    Ok(())
+    py.detach(|| configured::refuse(Path::new(config_path), party, reason, most))
+        .map_err(raise)
 }
 
 /// Deals correlations to the parties of a configuration file until they have finished.

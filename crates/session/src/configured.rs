@@ -162,17 +162,36 @@ pub fn make(
     }
 }
 
-/// Tells the other members that this one, the dealer where `party` is `None`, cannot take part, for a reason
-/// that its program found. Those that are not there are called again and again, for so long.
-pub fn refuse(path: &Path, party: Option<usize>, reason: &str, most: Duration) {
+/// Tells the other members that this party cannot take part, for a reason that its program found. Those that are not
+/// there are called again and again, for so long.
+///
+/// # Errors
+/// `Setup` or `Misuse` for what is wrong in the file too, whom it names having been told as far as it can be read.
+pub fn refuse(path: &Path, party: usize, reason: &str, most: Duration) -> Result<()> {
+    tell(path, Some(party), reason, most);
+    check_number(&Config::read(path)?, party)
+}
+
+/// Tells those of a file that can be made out why this member does not come.
+fn tell(path: &Path, party: Option<usize>, reason: &str, most: Duration) {
     if let Some(others) = Acquaintances::read(path, party, mpc::is_dealt) {
         tcp::refuse(&others, reason, most);
     }
 }
 
+fn check_number(config: &Config, party: usize) -> Result<()> {
+    if party < config.parties() {
+        return Ok(());
+    }
+    let last = config.parties() - 1;
+    Err(Error::misuse(format!(
+        "there is no party {party} in the file; its parties are 0 to {last}"
+    )))
+}
+
 /// What a member does before it meets the others; if it fails, they are told.
 fn telling<T>(path: &Path, party: Option<usize>, prepare: impl FnOnce() -> Result<T>) -> Result<T> {
-    prepare().inspect_err(|error| refuse(path, party, &error.cause(), WHILE_STARTING))
+    prepare().inspect_err(|error| tell(path, party, &error.cause(), WHILE_STARTING))
 }
 
 /// A member that can meet the others: everything of its own has been read and checked.
@@ -189,16 +208,10 @@ impl Ready {
     /// A party, or the dealer where `party` is `None`.
     fn new(config: &Config, party: Option<usize>, options: Options) -> Result<Self> {
         let dealer = options.settings.has_dealer()?;
-        let member = match party {
-            Some(party) if party >= config.parties() => {
-                let last = config.parties() - 1;
-                return Err(Error::misuse(format!(
-                    "there is no party {party} in the file; its parties are 0 to {last}"
-                )));
-            }
-            Some(party) => party,
-            None => config.parties(),
-        };
+        let member = party.unwrap_or(config.parties());
+        if let Some(party) = party {
+            check_number(config, party)?;
+        }
         let addresses = config.addresses(dealer)?;
         let identity = config.identity(member, dealer)?;
         identity.check(member, dealer)?;

@@ -48,7 +48,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.program.endswith(run_program.SUFFIX):
         _run_compiled(parsed)
         return
-    wrong = _wrong_with(Path(parsed.program))
+    wrong = _wrong_with(Path(parsed.program)) or _cannot_write(parsed.record) or _cannot_write(parsed.report)
     if wrong is not None:
         print(f"tacit: {wrong}; telling the other parties ...", file=sys.stderr)
         _core.refuse(parsed.config, parsed.party, wrong, WHILE_STARTING)
@@ -85,6 +85,13 @@ def _wrong_with(program: Path) -> str | None:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
         return f"the program {program}{line} is no Python: {getattr(error, 'msg', error)}"
     return None
+
+
+def _cannot_write(path: Path | None) -> str | None:
+    """What keeps a file from being written when the program has ended."""
+    if path is None or path.absolute().parent.is_dir():
+        return None
+    return f"cannot write {path}: there is no such folder"
 
 
 def _write_demand(path: Path, demand: str | None) -> None:
