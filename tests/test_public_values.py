@@ -68,6 +68,13 @@ def test_the_length_of_what_is_compared_in_private_tells_nothing_of_numbers() ->
     assert _bytes(9) != _bytes(10)
 
 
+def test_all_of_a_tensor_is_compared_however_it_lies() -> None:
+    table = torch.arange(6.0).reshape(2, 3)
+    for value in (table, table.T, table[:, 1:], table[1:], torch.tensor(3.0), torch.tensor(3.0).expand(1)):
+        assert bytes(_bytes(value)) == value.numpy().tobytes()
+    assert not len(_bytes(torch.empty(0, 2)))
+
+
 STEPS: dict[str, Callable[[Any, int], Any]] = {
     "a dimension": lambda x, me: x.sum(me % 2),
     "an operator": lambda x, me: x.relu() if me else x.abs(),

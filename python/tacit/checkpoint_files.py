@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from tacit import fixed
+from tacit.components import bytes_in_order
 from tacit.errors import MisuseError
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
 
@@ -100,8 +101,7 @@ def _make_lasting(folder: Path) -> None:
 
 def _checksum(tensor: torch.Tensor) -> int:
     """Against accidents, not against anybody."""
-    flat = tensor.contiguous().reshape(-1)
-    return zlib.crc32(flat.view(torch.uint8).numpy().data) if flat.numel() else 0
+    return zlib.crc32(bytes_in_order(tensor).data)
 
 
 def read(path: Path, party: int) -> CheckpointFile:

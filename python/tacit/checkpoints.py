@@ -183,7 +183,7 @@ def _kind(tensor: torch.Tensor) -> list[Any]:
 def _own(tensor: torch.Tensor) -> torch.Tensor:
     """What this party holds alone of a secret: the parties' add up to it (or XOR to it, of booleans)."""
     own = tensor._parts[0] if isinstance(tensor, SecretTensor) else tensor.detach()
-    return own.contiguous().clone()
+    return own.clone(memory_format=torch.contiguous_format)
 
 
 # Among the parties ---------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
-"""A component of a sharing and the array that it lies in, between PyTorch and the core, without a copy."""
+"""A component of a sharing and the array that it lies in, between PyTorch and the core, without a copy; and
+the bytes of any plain tensor."""
 
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 
@@ -24,6 +26,13 @@ def array(part: torch.Tensor) -> NDArray[Any]:
         return made_as
     part = part.contiguous()
     return part.numpy() if part.dim() else part.view(1).numpy()
+
+
+def bytes_in_order(tensor: torch.Tensor) -> NDArray[np.uint8]:
+    """The elements of a plain tensor in order, as bytes; copied only where they lie otherwise."""
+    # One element counts as contiguous whatever its stride, which may be 0, as of an expanded gradient.
+    row = tensor.contiguous().as_strided((tensor.numel(),), (1,))
+    return row.view(torch.uint8).numpy() if tensor.numel() else np.empty(0, np.uint8)
 
 
 def is_whole(part: torch.Tensor) -> bool:

@@ -156,3 +156,23 @@ def test_the_last_of_several_is_written_whatever_threads_do(protocol: str) -> No
 
     for found in tacit.launch(program, protocol=protocol):
         assert all(torch.equal(each, wanted) for each in found)
+
+
+#: What has one element, and a stride of 0: PyTorch makes such of the gradient that `backward()` begins with.
+ONE = torch.tensor(1.5).expand(1)
+
+
+def test_a_public_element_that_stands_for_many(everywhere: Callable[..., Any]) -> None:
+    def gradients(x: Any, w: Any) -> list[Any]:
+        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+        ((w * x).sum() + w.tanh().sum()).backward()
+        return [x.grad, w.grad, x.detach() * ONE, x.detach() + ONE.expand(1, 1)]
+
+    values = torch.tensor([0.75]), torch.tensor([-0.5])
+
+    def program() -> list[Any]:
+        x, w = (tacit.share(value, owner=at) for at, value in enumerate(values))
+        return [each.reveal() for each in gradients(x, w)]
+
+    for mine, plain in zip(everywhere(program), gradients(*values), strict=True):
+        assert torch.allclose(mine, plain, atol=1e-3)

@@ -19,6 +19,7 @@ from tacit.compile.allowed import PLACES, by_name, name_of
 from tacit.compile.approximating import Choice, functions_of, looks_at_sides
 from tacit.compile.comparing import COMPARING, DROPPING, RECTIFYING, Guard
 from tacit.compile.draft import KEEPING
+from tacit.components import bytes_in_order
 from tacit.errors import MisuseError
 from tacit.fixed import Scale
 from tacit.operators.approximation.fits import FITS, USUAL
@@ -101,7 +102,7 @@ def shape_of(sizes: Any) -> tuple[int, ...]:
 
 def tensor_text(value: torch.Tensor) -> dict[str, Any]:
     """A public constant."""
-    data = value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b""
+    data = bytes_in_order(value).tobytes()
     return {
         "dtype": dtype_name(value.dtype),
         "shape": list(value.shape),

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from tacit import paths
+from tacit.components import bytes_in_order
 from tacit.modes import aside
 from tacit.session import Session
 from tacit.tensor import SecretTensor
@@ -75,5 +76,4 @@ def _bytes(value: Any) -> Any:
     if isinstance(value, int):
         # Lengths are compared in the open: they must not tell how large a number is.
         return value.to_bytes(16, "little", signed=True)
-    plain = value.detach().cpu().contiguous()
-    return plain.reshape(-1).view(torch.uint8).numpy() if plain.numel() else b""
+    return bytes_in_order(value.detach().cpu())
