@@ -1,6 +1,8 @@
 """What is found out before a run: what is missing, how exact it is, what it costs."""
 
 import json
+import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +177,64 @@ def test_compare_advises_more_bits_where_they_are_missing() -> None:
     assert found.advised_error is not None
     assert found.advised_error < found.layers[-1].normalised / 100
     assert f"fraction_bits({found.advised_scale})" in str(found)
+
+
+class Quotients(nn.Module):
+    """1/0 and 0/0 where x is 0, and 2 of the rest."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([torch.log(x[:1]), x[1:2] / x[1:2], x[2:] * 2])
+
+
+class Wrong(nn.Module):
+    """Another result on secret tensors, in finite numbers."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        off = 1.0 if isinstance(x, tacit.SecretTensor) else 0.0
+        return torch.cat([x[:1] - torch.tensor([math.inf]), x[1:] + off])
+
+
+class Masked(nn.Module):
+    """Infinities on the way, of a mask and of what saturates, and none at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mask, self.large = nn.Identity(), nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        seen = self.mask(x.masked_fill(torch.arange(len(x)) == 1, -math.inf)).softmax(0)
+        return self.large(torch.exp(x + 100.0)).clamp(max=1.0) + seen
+
+
+def test_what_is_infinite_or_no_number_on_plain_tensors_is_found_by_compare() -> None:
+    found = tacit.compare(nn.Sequential(Quotients(), nn.Identity()), torch.tensor([0.0, 0.0, 1.5, 3.0]))
+    assert not found.passed
+    assert found.first_divergence is not None
+    assert found.first_divergence.name == "0"
+    assert [layer.missed for layer in found.layers] == [2, 2, 2]
+    # The other numbers are compared all the same, and match.
+    assert (found.layers[0].low, found.layers[0].high) == (-math.inf, 6.0)
+    assert found.layers[0].error < 1e-3
+    assert "NOT FINITE: 0 has 2 numbers" in str(found)
+    assert found.as_json()["layers"][0]["low"] is None
+
+
+def test_an_infinity_hides_no_error_from_compare() -> None:
+    found = tacit.compare(Wrong(), torch.tensor([1.0, 2.0, 3.0]))
+    assert not found.passed
+    assert found.layers[-1].missed == 0
+    assert found.layers[-1].error == pytest.approx(1.0, abs=1e-3)
+    assert found.layers[-1].normalised == pytest.approx(2 / 13, abs=1e-3)
+
+
+@pytest.mark.parametrize("scale", [12, 16])
+def test_infinities_that_secret_tensors_have_match(scale: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tacit.RangeWarning)
+        found = tacit.compare(Masked(), torch.tensor([1.0, 2.0, 3.0]), scale=scale)
+    assert [layer.missed for layer in found.layers] == [0, 0, 0]
+    assert [layer.low for layer in found.layers][:2] == [-math.inf, math.inf]
+    assert not found.layers[-1].diverges
 
 
 # cost ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,9 @@ from torch.utils import _pytree as pytree
 
 from tacit import fixed
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning, RangeWarning
+from tacit.fixed import Scale
 from tacit.launch import launch
+from tacit.operators.operands import compared
 from tacit.providers import REFERENCE
 from tacit.rehearsal.lenient import shown
 from tacit.rehearsal.subject import Subject, arguments, program_of
@@ -44,11 +46,14 @@ class Layer:
     type: str
     low: float
     high: float
-    """The range of what came out on plain tensors."""
+    """The range of what came out on plain tensors, NaN aside."""
     error: float
-    """The largest difference of what came out on secret ones."""
+    """The largest difference of what came out on secret ones, where plain ones are finite."""
     normalised: float
-    """The squared norm of all differences, by that of what came out on plain ones."""
+    """The squared norm of all these differences, by that of what came out on plain ones."""
+    missed: int
+    """How many numbers are infinite or NaN on plain tensors and something else on secret ones, which have no
+    NaN, and infinities only as numbers beyond all others."""
     headroom: float | None
     """Bits of range that its largest number, or product before it is truncated, left; below 0 it is wrong.
     None where it computes nothing itself."""
@@ -56,7 +61,8 @@ class Layer:
     @property
     def diverges(self) -> bool:
         """Whether its numbers do not match."""
-        return (self.normalised > TOLERANCE and self.error > RESOLUTION) or (self.headroom or 0) < 0
+        is_off = self.normalised > TOLERANCE and self.error > RESOLUTION
+        return is_off or self.missed > 0 or (self.headroom or 0) < 0
 
 
 @dataclass(frozen=True)
@@ -149,6 +155,8 @@ class _Run(NamedTuple):
     headroom: dict[tuple[str, str], float]
     overflows: list[str]
     losses: list[str]
+    #: The number that an infinite public one stands for.
+    infinity: float
 
     def left(self, kind: str) -> float:
         """The least headroom of all modules."""
@@ -189,7 +197,8 @@ def _run(module: torch.nn.Module, example: Any, scale: int) -> _Run:
         with fraction_bits(scale), _recorded(module) as outputs:
             program()
         overflows = [f"{where} has {what}" for where, what in current.reported.items()]
-        return _Run(outputs, current.headroom, overflows, [])
+        infinity = 2.0 ** (fixed.unbounded(compared(current, Scale(scale))) - scale)
+        return _Run(outputs, current.headroom, overflows, [], infinity)
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -202,27 +211,35 @@ def _run(module: torch.nn.Module, example: Any, scale: int) -> _Run:
 
 
 def _layers(plain: list[_Output], run: _Run) -> list[Layer]:
-    return [_layer(expected, found, run.headroom) for expected, found in zip(plain, run.outputs, strict=True)]
+    return [_layer(expected, found, run) for expected, found in zip(plain, run.outputs, strict=True)]
 
 
-def _layer(plain: _Output, found: _Output, headroom: dict[tuple[str, str], float]) -> Layer:
+def _layer(plain: _Output, found: _Output, run: _Run) -> Layer:
     expected, other = (
         torch.cat([torch.zeros(0), *(tensor.to(torch.float64).reshape(-1) for tensor in output.tensors)])
         for output in (plain, found)
     )
-    errors = (other - expected).nan_to_num(math.inf, math.inf, -math.inf)
-    squares, norm = float(errors.square().sum()), float(expected.square().sum())
-    left = [bits for (module, _), bits in headroom.items() if module == plain.name]
-    some = expected.numel() > 0
+    finite = expected.isfinite()
+    errors, norm = (other - expected)[finite], float(expected[finite].square().sum())
+    squares, known = float(errors.square().sum()), expected[~expected.isnan()]
+    left = [bits for (module, _), bits in run.headroom.items() if module == plain.name]
     return Layer(
         plain.name,
         plain.type,
-        float(expected.min()) if some else 0.0,
-        float(expected.max()) if some else 0.0,
-        float(errors.abs().max()) if some else 0.0,
+        float(known.min()) if known.numel() else 0.0,
+        float(known.max()) if known.numel() else 0.0,
+        float(errors.abs().max()) if errors.numel() else 0.0,
         squares / norm if norm else math.inf if squares else 0.0,
+        _missed(expected[~finite], other[~finite], run.infinity),
         min(left, default=None),
     )
+
+
+def _missed(expected: torch.Tensor, other: torch.Tensor, infinity: float) -> int:
+    """How many infinities and NaN are something else. What is half of an infinity at least is one: softmax
+    takes it as that, and functions that saturate do so beyond it."""
+    is_infinite = expected.isinf() & (other * expected.sign() >= infinity / 2)
+    return int((~is_infinite).sum())
 
 
 def _advice(
@@ -269,6 +286,12 @@ def _summary(found: Comparison) -> list[str]:
         *found.losses,
     ]
     first = found.first_divergence
+    lines += [
+        f"NOT FINITE: {layer.name} has {layer.missed} numbers that are infinite or NaN on plain tensors, and "
+        "something else on secret ones"
+        for layer in found.layers
+        if layer.missed
+    ]
     if first is None:
         lines.append("All layers match.")
     else:
