@@ -37,6 +37,31 @@ LOSSES: dict[str, tuple[torch.Tensor, torch.Tensor, Loss]] = {
         lambda x, y: functional.cross_entropy(x, y, label_smoothing=0.2, reduction="sum"),
     ),
     "of classes, weighted": (LOGITS, NUMBERS, lambda x, y: functional.cross_entropy(x, y, WEIGHTS)),
+    "of classes, smoothed and weighted": (
+        LOGITS,
+        NUMBERS,
+        lambda x, y: functional.cross_entropy(x, y, WEIGHTS, label_smoothing=0.2),
+    ),
+    "of classes, smoothed, weighted, some ignored": (
+        LOGITS,
+        IGNORED,
+        lambda x, y: functional.cross_entropy(x, y, WEIGHTS, label_smoothing=0.1),
+    ),
+    "of classes, smoothed, weighted, another ignored": (
+        LOGITS,
+        NUMBERS,
+        lambda x, y: functional.cross_entropy(x, y, WEIGHTS, ignore_index=2, label_smoothing=0.1),
+    ),
+    "of classes of pixels, smoothed and weighted": (
+        IMAGES,
+        torch.tensor([[[0, 1], [2, 0]], [[1, -100], [0, 2]]]),
+        lambda x, y: functional.cross_entropy(x, y, WEIGHTS[1:], label_smoothing=0.1),
+    ),
+    "of a class, smoothed and weighted": (
+        LOGITS[0],
+        NUMBERS[1],
+        lambda x, y: functional.cross_entropy(x, y, WEIGHTS, label_smoothing=0.1),
+    ),
     "of classes, some ignored": (LOGITS, IGNORED, functional.cross_entropy),
     "of classes, another ignored": (
         LOGITS,
@@ -114,6 +139,7 @@ def test_secret_targets_on_shares(protocol: str, parties: int, source: str | Non
     names = [
         "cross entropy of probabilities",
         "of classes, some ignored",
+        "of classes, smoothed, weighted, some ignored",
         "smooth l1",
         "bce with logits",
         "kl",
@@ -121,6 +147,18 @@ def test_secret_targets_on_shares(protocol: str, parties: int, source: str | Non
     found = tacit.launch(secret_step, names, protocol=protocol, parties=parties, source=source)[0]
     for name, results in zip(names, found, strict=True):
         check(name, results)
+
+
+@pytest.mark.parametrize("is_public", [True, False])
+def test_secret_weights_of_classes_that_are_smoothed(is_public: bool) -> None:
+    def loss(x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return functional.cross_entropy(x, y, weight, label_smoothing=0.1)
+
+    def program() -> torch.Tensor:
+        x = LOGITS if is_public else tacit.share(LOGITS, owner=0)
+        return loss(x, tacit.share(IGNORED, owner=1), tacit.share(WEIGHTS, owner=0)).reveal()
+
+    assert torch.allclose(tacit.launch(program)[0], loss(LOGITS, IGNORED, WEIGHTS), atol=1e-3)
 
 
 def test_the_mean_of_many_losses_has_gradients_to_a_unit() -> None:

@@ -1,4 +1,5 @@
-"""Losses that PyTorch has in one operator, and whose own composition would leave the range."""
+"""Losses that PyTorch has in one operator, and whose own composition would leave the range, or select by what
+is secret."""
 
 from typing import Any
 
@@ -96,3 +97,36 @@ def _nll_loss(overload: Any) -> None:
 
 for _overload in (aten.nll_loss_forward.default, aten.nll_loss2d_forward.default):
     _nll_loss(_overload)
+
+
+# Cross entropy, smoothed and weighted ------------------------------------------------------------------
+
+#: What it adds to PyTorch's own operators lasts as long as this does.
+_LIBRARY = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+
+
+def cross_entropy_loss(
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: int = MEAN,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Any:
+    """PyTorch composes it of others above autograd, and for a mean with weights and smoothing selects the
+    targets that count, which secret ones do not bear: these are given weight zero here."""
+    is_selecting = weight is not None and reduction == MEAN and label_smoothing > 0
+    if not (isinstance(target, SecretTensor) and is_selecting) or target.dtype.is_floating_point:
+        return aten.cross_entropy_loss.default.decompose(
+            x, target, weight, reduction, ignore_index, label_smoothing
+        )
+    dim = _dimension(x)
+    ones = classes_of(target, x, ignore_index)
+    weights = times_weights(ones, weight, x)
+    smoothed = times_weights(ones.sum(dim, keepdim=True), weight, x) * (label_smoothing / x.shape[dim])
+    likely = weights * (1.0 - label_smoothing) + smoothed
+    return -(torch.log_softmax(x, dim) * likely).sum() / weights.sum()
+
+
+# For tensors that carry their operators out themselves, before autograd looks at what it is made of.
+_LIBRARY.impl("cross_entropy_loss", cross_entropy_loss, "PythonTLSSnapshot")  # type: ignore[no-untyped-call]
