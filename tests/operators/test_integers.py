@@ -109,6 +109,22 @@ BETWEEN: dict[str, tuple[torch.Tensor, torch.Tensor, Call]] = {
 }
 
 
+#: Distances out of range, and the last within it.
+FAR = torch.tensor([64, 65, -1, -64, 1000, 63, LOWEST, HIGHEST, LOWEST + 63])
+NEAR = torch.tensor([8, 7, -1, 100, -128], dtype=torch.int8)
+BETWEEN |= {
+    f"{name} by {what}": (x, y, shift)
+    for name, shift in (("left", torch.bitwise_left_shift), ("right", torch.bitwise_right_shift))
+    for what, x, y in (
+        ("far distances", WORDS, FAR),
+        ("far distances of the sign alone", WORDS.new_tensor([-5]), FAR),
+        ("small distances", SMALL, NEAR),
+        ("distances without a sign", UNSIGNED, torch.tensor([8, 7, 64, 255, 0], dtype=torch.uint8)),
+        ("distances of another kind", SMALL, FAR[:5].int()),
+    )
+}
+
+
 def test_integers_and_rounding_are_exact(everywhere: Callable[..., Any]) -> None:
     def program() -> list[torch.Tensor]:
         found = [call(tacit.share(x, owner=0)) for x, call in ALONE.values()]

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from tacit import shares
-from tacit.fixed import WHOLE
+from tacit.fixed import WHOLE, WORD
 from tacit.operators import logical
 from tacit.operators.approximation.normal import power_of_two
 from tacit.operators.operands import (
@@ -23,9 +23,6 @@ from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
-
-#: Bits that say how far integers of 64 bits are shifted.
-_DISTANCE = 6
 
 
 def _dtype(x: Any, y: Any) -> torch.dtype:
@@ -115,14 +112,15 @@ def bitwise_not(x: SecretTensor) -> SecretTensor:
     aten.__lshift__.Scalar,
 )
 def left_shift(x: Any, distance: Any) -> SecretTensor:
-    """x·2^distance, modulo 2^64. By public distances no interaction; by secret ones about 15 rounds, and
-    they count modulo 64."""
+    """x·2^distance, modulo 2^64; 0 for a distance that is negative or no less than the bits of the dtype. By
+    public distances no interaction; by secret ones 20 rounds."""
     session, dtype = session_of(x, distance), _dtype(x, distance)
     words = lifted(session, x, WHOLE)
     if isinstance(distance, SecretTensor):
-        places = shares.unstacked(shares.bit_to_ring(session, _distance(distance)))
-        words, power = together(words, power_of_two(session, places))
-        parts = shares.multiply(session, words, power, 0)
+        places, inside = _distance(distance, torch.iinfo(dtype).bits)
+        power = power_of_two(session, shares.unstacked(shares.bit_to_ring(session, places)))
+        words, power, inside = together(words, power, inside)
+        parts = shares.bit_multiply(session, inside, shares.multiply(session, words, power, 0))
     else:
         far = torch.as_tensor(distance, dtype=torch.int64)
         is_out = (far < 0) | (far >= torch.iinfo(dtype).bits)
@@ -138,15 +136,19 @@ def left_shift(x: Any, distance: Any) -> SecretTensor:
     aten.__rshift__.Scalar,
 )
 def right_shift(x: Any, distance: Any) -> SecretTensor:
-    """The floor of x / 2^distance: 10 rounds at most by public distances; by secret ones, which count modulo
-    64, a choice for each of their six bits besides."""
+    """The floor of x / 2^distance; −1 or 0, by the sign, for a distance that is negative or no less than the
+    bits of the dtype. 10 rounds at most by public distances; by secret ones 30, with a choice for each of
+    their six bits."""
     session, dtype = session_of(x, distance), _dtype(x, distance)
     width = torch.iinfo(dtype).bits
     words = lifted(session, x, WHOLE)
     if isinstance(distance, SecretTensor):
-        words, by = together(words, as_words(distance)._parts)
-        bits = shares.binary(session, words, width)
-        bits = _shifted(session, bits, shares.binary(session, by, _DISTANCE), torch.iinfo(dtype).min < 0)
+        places, inside = _distance(distance, width)
+        # Out of range is one place more: all bits but the sign go.
+        outside = zip(places, shares.complement(session, inside), strict=True)
+        by = tuple(torch.cat([part, out.unsqueeze(0)]) for part, out in outside)
+        words, _ = together(words, distance._parts)
+        bits = _shifted(session, shares.binary(session, words, width), by, torch.iinfo(dtype).min < 0)
         return SecretTensor(shares.from_binary(session, bits, _weights(dtype)), WHOLE, session, dtype)
     far = torch.as_tensor(distance, dtype=torch.int64)
     # PyTorch shifts by too much as by all bits but the sign.
@@ -159,8 +161,18 @@ def right_shift(x: Any, distance: Any) -> SecretTensor:
     )
 
 
-def _distance(distance: SecretTensor) -> Parts:
-    return shares.binary(distance._session, as_words(distance)._parts, _DISTANCE)
+def _distance(distance: SecretTensor, width: int) -> tuple[Parts, Parts]:
+    """The bits of distances below the width, which is a power of two; and whether distances are that, without
+    which the bits tell nothing."""
+    session, by = distance._session, as_words(distance)._parts
+    own = 1 if distance.dtype == torch.bool else torch.iinfo(distance.dtype).bits
+    # The difference has a bit more than both; if it wraps around, the distance is far below zero itself.
+    compared = min(WORD, max(own, width.bit_length()) + 2)
+    greatest = shares.trivial(session, torch.tensor(width - 1))
+    differences = tuple(most - part for most, part in zip(greatest, by, strict=True))
+    signs = shares.complement(session, shares.sign(session, shares.stacked(by, differences), compared))
+    inside = shares.and_bits(session, *shares.unstacked(signs))
+    return shares.binary(session, by, width.bit_length() - 1), inside
 
 
 def _shifted(session: Session, bits: Parts, distance: Parts, is_signed: bool) -> Parts:
