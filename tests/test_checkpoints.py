@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,10 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     assert "not taken" in refusal(steps)
 
 
+#: What a manifest says of an optimiser.
+ABOUT: dict[str, Any] = {"class": "SGD", "groups": [], "state": {"items": []}}
+
+
 def test_files_that_are_not_whole_or_not_ours_are_refused(tmp_path: Path) -> None:
     tacit.launch(saved, str(tmp_path))
     path = file_of(tmp_path, 1)
@@ -176,12 +181,14 @@ def test_files_that_are_not_whole_or_not_ours_are_refused(tmp_path: Path) -> Non
     path.write_bytes(len(header).to_bytes(8, "little") + header)
     assert "it has no manifest" in refusal(tmp_path)
     changes: list[tuple[dict[str, Any], str]] = [
-        ({"version": 2}, "it is of version 2, and this is version 1"),
+        ({"version": 1}, "it is of version 1, and this is version 2"),
         ({"format": "other"}, "it is no checkpoint of tacit"),
         ({"step": 4}, "it is of step 4, whatever its name says"),
         ({"tensors": {}, "optimizer": None}, "its tensors are not those of its manifest"),
         ({"tensors": {"x": ["float32", [1 << 60, 1 << 60], 16]}}, "its manifest is not as it should be"),
         ({"optimizer": {"tensor": "none"}}, "its manifest is not as it should be"),
+        ({"optimizer": {**ABOUT, "state": {"tensor": "none"}}}, "its manifest is not as it should be"),
+        ({"optimizer": {**ABOUT, "class": 3}}, "its manifest is not as it should be"),
         ({"checksums": {}}, "was damaged"),
     ]
     for change, message in changes:
@@ -251,3 +258,114 @@ def test_another_architecture_is_refused_and_nothing_of_it_changed(tmp_path: Pat
     tacit.launch(saved, str(tmp_path))
     message = tacit.launch(program)[0]
     assert "is of another architecture: 0.bias has shape [4] there and [3] here" in message
+
+
+def sgd(model: nn.Module, **options: Any) -> torch.optim.Optimizer:
+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, **options)
+
+
+def two_groups(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.SGD([{"params": part.parameters()} for part in (model[0], model[3])], lr=0.1)
+
+
+def backwards(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.SGD(list(model.parameters())[::-1], lr=0.1)
+
+
+def of_another(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.SGD([*model.parameters(), *nn.Linear(2, 2).parameters()], lr=0.1)
+
+
+def adam(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.Adam(model.parameters())
+
+
+Making = Callable[[nn.Module], torch.optim.Optimizer]
+
+#: By which optimiser it was saved, by which it is to be resumed, and what the refusal says.
+OTHER_OPTIMIZERS: dict[str, tuple[Making, Making, str]] = {
+    "class": (adam, sgd, "was saved with the optimizer Adam, and this is SGD"),
+    "class the other way": (sgd, adam, "was saved with the optimizer SGD, and this is Adam"),
+    "number of groups": (two_groups, sgd, "other parameter groups: 2 of them there and 1 here"),
+    "order": (
+        sgd,
+        backwards,
+        "number 0 has 0.weight, 0.bias, 1.weight, 1.bias, 3.weight, 3.bias there and 3.bias",
+    ),
+    "parameters": (sgd, of_another, "3.weight, 3.bias, [2, 2], [2] here"),
+}
+
+
+@pytest.mark.parametrize("is_secret", [True, False])
+@pytest.mark.parametrize("what", OTHER_OPTIMIZERS)
+def test_another_optimizer_is_refused_and_nothing_changed(tmp_path: Path, what: str, is_secret: bool) -> None:
+    saving, resuming, said = OTHER_OPTIMIZERS[what]
+
+    def save() -> None:
+        model = tacit.share_module(network(), owner=0, trainable=True)
+        optimizer = saving(model)
+        train(model, optimizer, 1)
+        tacit.save_checkpoint(str(tmp_path), model, optimizer, step=3)
+
+    def resume() -> str:
+        model = tacit.share_module(network(), owner=0, trainable=True) if is_secret else network()
+        optimizer = resuming(model)
+        parameters, state = list(model.parameters()), optimizer.state_dict()
+        before = tacit.reveal_module(model)
+        with pytest.raises(tacit.MisuseError) as caught:
+            tacit.load_checkpoint(str(tmp_path), model, optimizer)
+        after = tacit.reveal_module(model)
+        assert all(mine is kept for mine, kept in zip(model.parameters(), parameters, strict=True))
+        assert optimizer.state_dict() == state
+        assert before is not None
+        assert after is not None
+        assert all(torch.equal(after[name], before[name]) for name in before)
+        return str(caught.value)
+
+    tacit.launch(save, protocol="plain", parties=2)
+    for found in tacit.launch(resume, protocol="plain", parties=2):
+        assert said in found
+
+
+def test_a_state_that_an_optimizer_has_not_is_refused(tmp_path: Path) -> None:
+    def save() -> None:
+        model, optimizer = make()
+        train(model, optimizer, 1)
+        tacit.save_checkpoint(str(tmp_path), model, optimizer, step=3)
+
+    tacit.launch(save)
+    path = file_of(tmp_path, 0)
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    public = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["manifest"])["public"]
+    state = dict(public["optimizer"]["state"]["items"])
+    (group,) = state["param_groups"]["list"]
+    options = [option for option in group["items"] if option[0] != "momentum"]
+    changes = [
+        [["state", state["state"]]],
+        [["state", {"items": [[77, {"items": []}]]}], ["param_groups", state["param_groups"]]],
+        [["state", state["state"]], ["param_groups", {"list": []}]],
+        [["state", state["state"]], ["param_groups", {"list": [{"items": options}]}]],
+        [["state", state["state"]], ["param_groups", {"list": [3]}]],
+    ]
+    for items in changes:
+        for party in range(3):
+            about = {**public["optimizer"], "state": {"items": items}}
+            rewritten(file_of(tmp_path, party), optimizer=about)
+        assert "has a state that is none of SGD" in refusal(tmp_path)
+
+
+def test_another_dtype_or_what_was_plain_is_refused(tmp_path: Path) -> None:
+    def program(is_double: bool) -> str:
+        model = network().double() if is_double else tacit.share_module(network(), owner=0)
+        with pytest.raises(tacit.MisuseError) as caught:
+            tacit.load_checkpoint(str(tmp_path), model)
+        return str(caught.value)
+
+    def save() -> None:
+        tacit.save_checkpoint(str(tmp_path), network(), step=1)
+
+    tacit.launch(save, protocol="plain", parties=2)
+    found = [tacit.launch(program, is_double, protocol="plain", parties=2)[0] for is_double in (True, False)]
+    assert "0.bias has dtype float32 there and float64 here" in found[0]
+    assert "has a plain 0.weight, which is secret here" in found[1]

@@ -106,7 +106,7 @@ MODULES = [
     ["sampling"],
     ["distributions"],
     ["operators", "riscv", "sharing", "shuffling"],
-    ["checkpoint_files", "module", "random"],
+    ["checkpoint_checks", "checkpoint_files", "module", "random"],
     ["checkpoints", "rehearsal"],
     ["compile"],
     ["__init__", "_forkserver"],

@@ -22,7 +22,7 @@ from tacit.errors import MisuseError
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: Of this format; other ones are refused.
-VERSION = 1
+VERSION = 2
 
 #: Steps whose files stay.
 KEPT = 2
@@ -155,15 +155,23 @@ def _is_public_part(public: Any) -> bool:
             "step": int(step),
             "protocol": str(),
             "parties": int(),
-            "optimizer": tree,
+            "optimizer": about,
             "tensors": dict(kinds),
         }:
             return (
                 0 <= step < 1 << 62
                 and len(public) == 6
                 and all(_is_kind(kind) for kind in kinds.values())
-                and _is_tree(tree, kinds)
+                and (about is None or _is_optimizer(about, kinds))
             )
+    return False
+
+
+def _is_optimizer(about: Any, kinds: Mapping[str, Any]) -> bool:
+    """Whether it has a class, names or shapes of parameters by group, and a state."""
+    match about:
+        case {"class": str(), "groups": [*groups], "state": state} if len(about) == 3:
+            return all(isinstance(group, list) for group in groups) and _is_tree(state, kinds)
     return False
 
 

@@ -11,6 +11,7 @@ import torch
 from torch.optim import Optimizer
 
 from tacit import fixed, shares
+from tacit.checkpoint_checks import check_module, check_optimizer, class_of, groups_of, kind
 from tacit.checkpoint_files import CheckpointFile, Tensors, find, read, remove_older, write
 from tacit.errors import DeviationError, MisuseError
 from tacit.fixed import Scale
@@ -43,15 +44,15 @@ def save_checkpoint(
     current = session()
     if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < 1 << 62:
         raise MisuseError(f"a step is a whole number from 0, not {step!r}")
-    tensors, tree = _collected(current, module, optimizer)
+    tensors, about = _collected(current, module, optimizer)
     identifier = current.core.broadcast(0, os.urandom(IDENTIFIER) if current.party == 0 else None).hex()
     public = {
         "identifier": identifier,
         "step": step,
         "protocol": current.protocol,
         "parties": current.parties,
-        "optimizer": tree,
-        "tensors": {name: _kind(tensor) for name, tensor in sorted(tensors.items())},
+        "optimizer": about,
+        "tensors": {name: kind(tensor) for name, tensor in sorted(tensors.items())},
     }
     _compare(current, public, "saves", "save the same step of the same module in every party")
     file = CheckpointFile(public, current.party, {name: _own(each) for name, each in tensors.items()})
@@ -81,8 +82,8 @@ def load_checkpoint(
 
     Raises:
         MisuseError: a file is missing, cut, of another version, party, protocol or number of parties, the
-            parties' files are of different steps or sessions, or the module has other tensors; nothing of
-            the module was changed.
+            parties' files are of different steps or sessions, the module has other tensors, or the optimiser
+            is of another class or has other parameters in its groups; nothing of both was changed.
     """
     current = session()
     chosen = _choose(current, find(Path(path), current.party), step, path)
@@ -96,13 +97,13 @@ def load_checkpoint(
                 "resume as it was saved"
             )
     _compare(current, public, "has a checkpoint of", "give every party its own file of one and the same")
-    _check_architecture(module, public["tensors"], chosen)
-    if (optimizer is None) != (public["optimizer"] is None):
-        raise MisuseError(f"{chosen} was saved {'without' if optimizer else 'with'} an optimizer")
+    check_module(module, public["tensors"], chosen)
+    saved = public["optimizer"]
+    check_optimizer(optimizer, module, saved, saved and _filled(saved["state"], file.tensors), chosen)
     restored = _restored(current, file)
     _put_into_module(current, module, restored, optimizer)
     if optimizer is not None:
-        optimizer.load_state_dict(_filled(public["optimizer"], restored))
+        optimizer.load_state_dict(_filled(saved["state"], restored))
     return int(public["step"])
 
 
@@ -137,15 +138,17 @@ def reveal_module(module: torch.nn.Module, *, to: int | None = None) -> dict[str
 def _collected(
     current: Session, module: torch.nn.Module, optimizer: Optimizer | None
 ) -> tuple[dict[str, torch.Tensor], Any]:
-    """All tensors by name, and the optimiser's state with names in their places."""
+    """All tensors by name; of the optimiser its class, its parameters, and its state with names in the places
+    of tensors."""
     tensors = {f"module.{name}": tensor for name, tensor in module.state_dict().items()}
-    tree = None
+    about = None
     if optimizer is not None:
-        tree = _named(optimizer.state_dict(), "optimizer", tensors)
+        state = _named(optimizer.state_dict(), "optimizer", tensors)
+        about = {"class": class_of(optimizer), "groups": groups_of(optimizer, module), "state": state}
     for name, tensor in tensors.items():
         if isinstance(tensor, SecretTensor) and tensor._session is not current:
             raise MisuseError(f"{name} belongs to another session than this one")
-    return tensors, tree
+    return tensors, about
 
 
 def _named(value: Any, name: str, tensors: dict[str, torch.Tensor]) -> Any:
@@ -172,12 +175,6 @@ def _filled(tree: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
         case {"list": [*values]}:
             return [_filled(value, tensors) for value in values]
     return tree
-
-
-def _kind(tensor: torch.Tensor) -> list[Any]:
-    """Dtype, shape, and of a secret its fraction bits."""
-    bits = tensor._scale.bits if isinstance(tensor, SecretTensor) else None
-    return [str(tensor.dtype).removeprefix("torch."), list(tensor.shape), bits]
 
 
 def _own(tensor: torch.Tensor) -> torch.Tensor:
@@ -226,17 +223,6 @@ def _choose(current: Session, have: Mapping[int, Path], step: int | None, path: 
         return have[step]
     wanted = "a step that all parties have" if step is None else f"step {step} of all parties"
     raise MisuseError(f"{path} has no checkpoint of {wanted}; party {current.party} has {sorted(have)}")
-
-
-def _check_architecture(module: torch.nn.Module, saved: Mapping[str, Any], file: Path) -> None:
-    mine = {f"module.{name}": list(tensor.shape) for name, tensor in module.state_dict().items()}
-    theirs = {name: kind[1] for name, kind in saved.items() if name.startswith("module.")}
-    if mine != theirs:
-        name = next(name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name))
-        raise MisuseError(
-            f"{file} is of another architecture: {name.removeprefix('module.')[:80]} has shape "
-            f"{theirs.get(name, 'none')} there and {mine.get(name, 'none')} here"
-        )
 
 
 # What is restored ----------------------------------------------------------------------------------
@@ -304,7 +290,5 @@ def _renewed(current: Session, tensor: torch.Tensor, value: torch.Tensor) -> Any
             return tensor
         is_parameter = isinstance(tensor, torch.nn.Parameter)
         return torch.nn.Parameter(value, tensor.requires_grad) if is_parameter else value
-    if isinstance(tensor, SecretTensor):
-        raise MisuseError("the checkpoint has a plain tensor where the module has a secret one")
     with torch.no_grad():
         return tensor.copy_(value) if isinstance(tensor, torch.nn.Parameter) else value.clone()
