@@ -120,7 +120,7 @@ MODULES = [
 #: Inside python/tacit/operators.
 OPERATORS = [
     ["agreement", "network", "operands", "own", "rewrites"],
-    ["order"],
+    ["order", "probabilities"],
     ["approximation", "averages", "optimization", "scales", "tournaments"],
     ["propagation"],
     ["calls"],

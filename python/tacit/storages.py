@@ -74,12 +74,15 @@ class Storages:
         """What was kept of that kind for these tensors in their present state; ``None`` if nothing."""
         return self._derived.get((kind, *map(_view, tensors)))
 
-    def derive(self, kind: Any, tensors: Sequence[torch.Tensor], value: Any) -> None:
-        """Keeps a value that follows from these tensors, until one of them is written to or freed."""
+    def derive(
+        self, kind: Any, tensors: Sequence[torch.Tensor], value: Any, *, of: Sequence[torch.Tensor] = ()
+    ) -> None:
+        """Keeps a value that follows from these tensors, until one of them is written to or freed, or one of
+        those that it is made of."""
         self._drop_freed()
         key = (kind, *map(_view, tensors))
         self._derived[key] = value
-        for tensor in tensors:
+        for tensor in (*tensors, *of):
             self._entry(tensor).derived.add(key)
 
     @contextmanager
@@ -103,16 +106,18 @@ class Storages:
         return self._lasting.setdefault(reference.cdata, _Lasting(reference))
 
     def _forget(self, lasting: _Lasting) -> None:
-        for name in lasting.names.values():
+        for name in list(lasting.names.values()):
             self._core.forget(name)
-        for key in lasting.derived:
+        for key in list(lasting.derived):
             self._derived.pop(key, None)
         lasting.names, lasting.derived = {}, set()
 
     def _drop_freed(self) -> None:
-        freed = [at for at, entry in self._lasting.items() if entry.reference.expired()]  # type: ignore[no-untyped-call]
-        for at in freed:
-            self._forget(self._lasting.pop(at))
+        # Work side by side is done by threads: another one may add an entry, or drop the same.
+        for at, entry in list(self._lasting.items()):
+            if entry.reference.expired():  # type: ignore[no-untyped-call]
+                self._lasting.pop(at, None)
+                self._forget(entry)
 
 
 def _view(tensor: torch.Tensor) -> Geometry:

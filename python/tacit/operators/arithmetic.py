@@ -25,6 +25,7 @@ from tacit.operators.operands import (
     times_public,
     together,
 )
+from tacit.operators.probabilities import left_for_later
 from tacit.operators.scales import (
     of_interpolation,
     of_product,
@@ -114,15 +115,24 @@ def multiply_public(x: SecretTensor, y: torch.Tensor | Number) -> SecretTensor:
 
 @implements(aten.div.Tensor, aten.div.Scalar, scale=of_session)
 def div(x: Any, y: Any) -> SecretTensor:
-    """x / y. For public y a product by 1/y; for secret ones see ``approximation.divide``."""
+    """x / y. For public y a product by 1/y; for secret ones see ``approximation.divide``, and in gradients
+    ``probabilities``."""
     if isinstance(y, SecretTensor):
-        if not isinstance(x, SecretTensor):
-            scale = operand_scale(public(x), y._session.scale)
-            x = SecretTensor(lifted(y._session, x, scale), scale, y._session, public(x).dtype)
-        return divide(x, y)
+        if isinstance(x, torch.Tensor) and x.shape == y.shape:
+            later = left_for_later(y, lambda _: x, lambda y: _divided(x, y))
+            if later is not None:
+                return later
+        return _divided(x, y)
     dtype = result_dtype(x, y)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
     return times_public(x, 1.0 / public(y).to(torch.float64), dtype)
+
+
+def _divided(x: Any, y: SecretTensor) -> SecretTensor:
+    if not isinstance(x, SecretTensor):
+        scale = operand_scale(public(x), y._session.scale)
+        x = SecretTensor(lifted(y._session, x, scale), scale, y._session, public(x).dtype)
+    return divide(x, y)
 
 
 @implements(aten.square.default, scale=of_square)

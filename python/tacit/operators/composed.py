@@ -51,7 +51,6 @@ POLYNOMIAL = (
 #: Of functions that are approximated, at arguments in their domain wherever x is in range.
 APPROXIMATED = (
     aten._weight_norm_interface.default,  # v·(g / |v|)
-    aten.binary_cross_entropy.default,  # logarithms, held above −100
     aten.binary_cross_entropy_with_logits.default,  # by log_sigmoid
     aten.celu.default,  # what is not chosen may be saturated
     aten.glu.default,

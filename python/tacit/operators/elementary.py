@@ -27,6 +27,7 @@ from tacit.operators.operands import (
     session_of,
     together,
 )
+from tacit.operators.probabilities import argument_of, remember, seen_as
 from tacit.operators.scales import of_inverse_root, of_power, of_session
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
@@ -60,8 +61,13 @@ def expm1(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.log.default, scale=of_session)
 def log(x: SecretTensor) -> SecretTensor:
-    """ln x: see ``approximation.log``."""
-    return approximation.log(x)
+    """ln x: see ``approximation.log``. Of what a sigmoid or a softmax gave, by its argument."""
+    known = argument_of(x)
+    if known is None:
+        return approximation.log(x)
+    if known.dim is not None:
+        return seen_as(aten._log_softmax.default(known.x, known.dim, False), x)
+    return neg(approximation.softplus(neg(fraction(seen_as(known.x, x)))))
 
 
 @implements(aten.log2.default, scale=of_session)
@@ -259,7 +265,7 @@ def _inverse_power(x: SecretTensor, exponent: int) -> SecretTensor:
 @implements(aten.sigmoid.default, scale=of_session)
 def sigmoid(x: SecretTensor) -> SecretTensor:
     """1 / (1 + e^−x): see ``approximation.sigmoid``."""
-    return approximation.sigmoid(x)
+    return remember(approximation.sigmoid(x), x, aten.sigmoid.default)
 
 
 @implements(aten.tanh.default, scale=of_session)

@@ -8,7 +8,8 @@ import torch
 from tacit.operators import approximation
 from tacit.operators.arithmetic import mul, neg
 from tacit.operators.composed import as_composed
-from tacit.operators.operands import as_words, in_full, lifted
+from tacit.operators.operands import as_words, fraction, in_full, lifted
+from tacit.operators.probabilities import argument_of, seen_as
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
@@ -33,6 +34,20 @@ def soft_margin_loss(x: Any, target: Any, reduction: int = MEAN) -> SecretTensor
     elif reduction == SUM:
         losses = losses.sum()
     return losses
+
+
+_of_any_chances = as_composed(aten.binary_cross_entropy.default)
+
+
+@implements(aten.binary_cross_entropy.default, scale=of_session)
+def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: int = MEAN) -> Any:
+    """−target·ln x − (1 − target)·ln(1 − x). Of what a sigmoid gave, by its argument, as PyTorch has it with
+    logits; of others by logarithms, which are at least ln 2^−16."""
+    known = argument_of(x)
+    if known is None or known.dim is not None:
+        return _of_any_chances(x, target, weight, reduction)
+    logits = fraction(seen_as(known.x, x))
+    return aten.binary_cross_entropy_with_logits.default(logits, target, weight, None, reduction)
 
 
 def classes_of(target: Any, x: Any, ignored: int) -> Any:

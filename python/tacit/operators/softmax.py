@@ -19,6 +19,7 @@ from tacit.operators.averages import as_fractions
 from tacit.operators.comparison import gt
 from tacit.operators.extremum import amax
 from tacit.operators.operands import compared
+from tacit.operators.probabilities import remember
 from tacit.operators.reduction import sum_dims
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
@@ -71,7 +72,10 @@ def exponentials(x: SecretTensor, dims: Sequence[int]) -> Exponentials:
 def softmax(x: SecretTensor, dim: int, half_to_float: bool = False) -> SecretTensor:  # noqa: ARG001
     """exp(x − m) / Σ exp(x − m), with m the greatest of x: the rounds of a greatest, an exponential and a
     reciprocal, and two. Off by at most 2^−9 for up to 1,000 numbers, their sum by 2^−7."""
-    return exponentials(x, [dim]).normalized() if x.numel() else x
+    if not x.numel():
+        return x
+    result = exponentials(x, [dim]).normalized()
+    return remember(result, x, aten._softmax.default, dim % max(1, x.dim()))
 
 
 @implements(aten._safe_softmax.default, scale=of_session)

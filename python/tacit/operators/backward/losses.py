@@ -9,6 +9,7 @@ from tacit.fixed import Scale
 from tacit.operators.approximation import divide, reciprocal
 from tacit.operators.backward.results import weighted
 from tacit.operators.losses import MEAN, NONE, classes_of, kept_classes, times_weights
+from tacit.operators.probabilities import argument_of, left_for_later
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
@@ -52,11 +53,21 @@ def huber_loss_backward(gradient: Any, x: Any, target: Any, reduction: int, delt
 def binary_cross_entropy_backward(
     gradient: Any, x: Any, target: Any, weight: Any = None, reduction: int = MEAN
 ) -> Any:
-    """weight·(x − target) / (x·(1 − x)); the divisor is at least 2^−16, a unit, where PyTorch has 1e-12."""
-    slope = (x - target) / torch.clamp(x * (1.0 - x), min=LEAST_DIVISOR)
-    if weight is not None:
-        slope = slope * weight
-    return weighted(slope, gradient, _share(reduction, x))
+    """weight·(x − target) / (x·(1 − x)); the divisor is at least 2^−16, a unit, where PyTorch has 1e-12. Of
+    what a sigmoid gave nothing is divided, unless somebody looks at the quotients: see ``probabilities``."""
+
+    def slope(x: Any, divisor: Any) -> Any:
+        found = x - target if divisor is None else (x - target) / divisor
+        found = found if weight is None else found * weight
+        return weighted(found, gradient, _share(reduction, x))
+
+    def quotient(x: Any) -> Any:
+        return slope(x, torch.clamp(x * (1.0 - x), min=LEAST_DIVISOR))
+
+    known = argument_of(x)
+    of_sigmoid = known is not None and known.dim is None
+    later = left_for_later(x, lambda x: slope(x, None), quotient, by_both=True) if of_sigmoid else None
+    return quotient(x) if later is None else later
 
 
 @implements(aten.soft_margin_loss_backward.default, scale=of_session)

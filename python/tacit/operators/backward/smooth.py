@@ -7,6 +7,7 @@ import torch
 
 from tacit.operators.backward.results import dots
 from tacit.operators.operands import Number, beside, in_full, session_of
+from tacit.operators.probabilities import quotient_of
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 
@@ -21,7 +22,11 @@ SATURATED = 12.0
 
 @implements(aten.sigmoid_backward.default, scale=of_session)
 def sigmoid_backward(gradient: Any, y: Any) -> Any:
-    """gradient·y·(1 − y): four rounds."""
+    """gradient·y·(1 − y): four rounds; less where the gradient is a quotient by these (``probabilities``)."""
+    later = quotient_of(gradient, y)
+    if later is not None:
+        numerator = later.numerator.reshape(y.shape)
+        return numerator if later.by_both else numerator * (1.0 - y)
     return gradient * (y * (1.0 - y))
 
 
@@ -97,7 +102,11 @@ def glu_backward(gradient: Any, x: Any, dim: int) -> Any:
 
 @implements(aten._softmax_backward_data.default, scale=of_session)
 def softmax_backward(gradient: Any, y: Any, dim: int, _dtype: torch.dtype) -> Any:
-    """y·(gradient − Σ y·gradient): four rounds."""
+    """y·(gradient − Σ y·gradient): four rounds. Of n/y, as a logarithm has it, n − y·Σ n."""
+    later = quotient_of(gradient, y)
+    if later is not None and y.dim():
+        numerator = later.numerator.reshape(y.shape)
+        return numerator - y * numerator.sum(dim, keepdim=True)
     if not y.dim():
         return gradient * (y - 1.0)
     return y * (gradient - dots(gradient, y, [dim % y.dim()]))
