@@ -11,6 +11,7 @@ from models import Attention, Residual, normalised
 from tacit.compile.draft import Draft, calls, is_call, outputs, plain
 from tacit.compile.importers.exported import of_exported, of_module
 from tacit.compile.passes import PASSES, improve
+from tacit.compile.passes.assign_scales import at_scale
 from tacit.compile.passes.batch_independent import batch_independent
 from tacit.compile.passes.common_subexpressions import common_subexpressions
 from tacit.compile.passes.fold_normalisation import fold_normalisation
@@ -47,9 +48,16 @@ def improved(
     return of(normalised(Function(function)), IMAGES, normalise, *passes)
 
 
-def of(module: nn.Module, x: torch.Tensor, *passes: Callable[[Draft], None]) -> tuple[Counter[str], Draft]:
+def of(
+    module: nn.Module,
+    x: torch.Tensor,
+    *passes: Callable[[Draft], None],
+    promised: tuple[float, float] | None = (-10.0, 10.0),
+) -> tuple[Counter[str], Draft]:
     """The same of a module."""
     draft = of_module(module, (x,), {})
+    if promised is not None:
+        draft.intervals = dict.fromkeys(draft.examples, promised)
     improve(draft, passes)
     (name,) = draft.examples
     with torch.no_grad():
@@ -171,6 +179,49 @@ def test_an_average_goes_into_the_linear_layer_after_it() -> None:
     assert left == {"sum": 1, "reshape": 1, "linear": 1}
     # As many digits as before: 64 places are six bits.
     assert list(draft.weight_scales.values()) == [22]
+
+
+AVERAGED = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
+
+
+@pytest.mark.parametrize("promised", [None, (0.0, 2.0**24)])
+def test_an_average_stays_where_more_digits_might_leave_no_range(
+    promised: tuple[float, float] | None,
+) -> None:
+    x = torch.ones(1, 3, 32, 32)
+    left, _ = of(normalised(AVERAGED), x, normalise, fold_normalisation, promised=promised)
+    assert left["sum"] == 0
+    assert left["mean"] + left["adaptive_avg_pool2d"] == 1
+
+
+@pytest.mark.parametrize(("size", "has_room"), [(2.0**10, True), (2.0**20, False)])
+def test_calibration_data_with_a_distance_are_enough_for_more_digits(size: float, has_room: bool) -> None:
+    draft = of_module(normalised(AVERAGED), (torch.ones(1, 3, 32, 32),), {})
+    draft.calibration = [{name: torch.full((1, 3, 32, 32), size) for name in draft.examples}]
+    improve(draft, (normalise, fold_normalisation))
+    assert bool(list(calls(draft.graph, torch.ops.aten.sum.dim_IntList))) == has_room
+    if has_room:
+        # Beside more fraction bits of all numbers there are fewer more of these.
+        at_most = at_scale(draft, 22).weight_scales
+        assert max(at_most.values()) < max(draft.weight_scales.values()) + 6
+
+
+def test_a_normalisation_stays_before_its_relu_where_more_digits_might_leave_no_range() -> None:
+    module = Function(preactivated)
+    module.third = nn.Conv2d(4, 4, 1)
+    left, _ = of(normalised(module), IMAGES, normalise, fold_normalisation, promised=None)
+    assert left["affine"] == 0
+
+
+def test_factors_take_nothing_from_the_range_that_is_left() -> None:
+    # One channel becomes smaller, and another one does not.
+    module = Channels(nn.Linear(3, 4), (4,))
+    with torch.no_grad():
+        module.factor.copy_(torch.tensor([1.0, 2.0**-8, 0.5, -1.0]))
+    _, draft = of(module.eval(), torch.randn(2, 3), normalise, whole_layers, promised=None)
+    assert set(draft.weight_scales.values()) <= {16}
+    _, draft = improved(lambda m, x: m.conv(x) * 0.3, merge_factors)
+    assert max(draft.weight_scales.values()) == 17
 
 
 def test_an_average_that_something_else_uses_stays() -> None:
@@ -640,11 +691,12 @@ def test_activations_of_integers_stay_integers() -> None:
     assert [node.meta["value"].dtype for node in outputs(draft.graph)] == [torch.float32, torch.int64]
 
 
-@pytest.mark.parametrize("slope", [1 / 255, 1e-4])
-def test_weights_that_become_small_keep_their_digits(slope: float) -> None:
+# As many as take nothing from the range: 2^7 is less than 255.
+@pytest.mark.parametrize(("slope", "expected"), [(1 / 255, 23), (1e-4, 24)])
+def test_weights_that_become_small_keep_their_digits(slope: float, expected: int) -> None:
     _, draft = improved(lambda m, x: m.conv(x) * slope, merge_factors)
     (bits,) = [draft.weight_scales[name] for name in draft.weights if "scaled" in name]
-    assert bits == 24
+    assert bits == expected
 
 
 # What is refused ------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 several of these; nothing that writes, reads files or draws numbers. A program comes from another party, so
 this is also what protects who runs it."""
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import getitem
 from typing import Any
@@ -13,7 +14,7 @@ from tacit.operators import TABLE
 aten = torch.ops.aten
 
 #: Operators that PyTorch composes of those in the table whenever they are called; kept whole, they are easier
-#: to recognise. Some of them would draw numbers in training, in which no program is.
+#: to recognise. Some of them would draw numbers in training, in which no program is (``trains``).
 COMPOSITE = frozenset(
     {
         aten.adaptive_avg_pool1d.default,
@@ -79,6 +80,19 @@ def is_allowed(target: Any) -> bool:
 def is_pure(target: Any) -> bool:
     """Whether it gives the same whenever it is called, and changes nothing."""
     return not target._schema.is_mutable and torch.Tag.nondeterministic_seeded not in target.tags
+
+
+def trains(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether an operator is called as in training: it would draw numbers, or change its statistics. What has
+    no statistics of its own, as a normalisation by those of the batch, does neither."""
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    names = [argument.name for argument in target._schema.arguments]
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    if given.get("dropout_p", 0.0) != 0.0:
+        return True
+    flags = [given.get(name, False) for name in ("train", "training") if name in names]
+    return any(flag is not False for flag in flags) and given.get("running_mean", True) is not None
 
 
 @cache

@@ -14,7 +14,7 @@ from tacit.compile.calibration import Batches, batches, observed, promised
 from tacit.compile.draft import Draft, plain
 from tacit.compile.importers import draft_of
 from tacit.compile.passes import improve
-from tacit.compile.passes.assign_scales import Data, assign_scales
+from tacit.compile.passes.assign_scales import Data, are_classes, assign_scales
 from tacit.compile.passes.assign_widths import assign_widths
 from tacit.compile.passes.choose_approximations import MOST_BUDGET, choose_approximations
 from tacit.compile.passes.drop_low_bits import drop_low_bits
@@ -127,13 +127,14 @@ def compile(  # noqa: A001
     given = None if calibrate is None else batches(draft, calibrate, labels)
     before = draft.copy()
     improve(before, (as_eager,))
+    if given is not None:
+        draft.intervals, draft.calibration = promised(given), given.inputs
     progress("improving the graph")
     improve(draft)
     # As they will be read back.
     draft.weights = {name: value.to(torch.float32).to(torch.float64) for name, value in draft.weights.items()}
     choose = partial(choose_approximations, budget=error_budget, proved=widths != UNIFORM)
     if given is not None:
-        draft.intervals = promised(given)
         progress("choosing scales")
         assign_scales(draft, _data(before, given), choose)
         progress("choosing widths")
@@ -157,11 +158,14 @@ def _first(names: Sequence[str]) -> str:
 
 
 def _data(draft: Draft, given: Batches) -> Data:
-    results = [plain(draft, batch)[0] for batch in given.inputs]
-    together = torch.cat([result.to(torch.float32).reshape(result.shape or (1,)) for result in results])
-    if not all(map(math.isfinite, map(float, together.aminmax()))):
-        raise MisuseError("the plain model gives NaN or infinity on the calibration data")
-    classes = together.shape[1] if together.dim() == 2 else 0
+    results = [plain(draft, batch) for batch in given.inputs]
+    together = [
+        torch.cat([part.reshape(part.shape or (1,)) for part in each]) for each in zip(*results, strict=True)
+    ]
+    for each in together:
+        if each.is_floating_point() and not bool(each.isfinite().all()):
+            raise MisuseError("the plain model gives NaN or infinity on the calibration data")
+    classes = together[0].shape[1] if are_classes(together[0]) else 0
     if given.labels is not None and not bool(((given.labels >= 0) & (given.labels < classes)).all()):
         raise MisuseError(f"labels that are no classes of the model, which has {classes}")
     return Data(given.inputs, together, given.labels)

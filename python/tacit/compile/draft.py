@@ -6,7 +6,7 @@ all other nodes call an operator (``allowed``) or take one of several results. W
 in its ``meta``: see :class:`Value`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from operator import getitem
@@ -58,17 +58,27 @@ class Draft:
     """Fraction bits of weights that have others than the session."""
     intervals: dict[str, Interval] = field(default_factory=dict)
     """Of inputs: what their owners promise."""
+    reaches: dict[str, float] = field(default_factory=dict)
+    """The greatest magnitude that is expected of the layers of weights that have more fraction bits: at no
+    scale they have so many that it would leave the range."""
+    calibration: Sequence[Mapping[str, torch.Tensor]] = field(default=(), repr=False)
+    """Batches of inputs like those to come, by placeholder."""
     names: dict[str, str] = field(default_factory=dict)
     """Of inputs, where their owners call them otherwise than their placeholders."""
     public: list[str] = field(default_factory=list)
     """Numbers of a file that became part of the graph, though they might have been learned."""
 
-    def add_weight(self, hint: str, value: torch.Tensor, bits: int | None = None) -> Node:
-        """A new weight, with fraction bits of its own where it needs more than the session has."""
+    def add_weight(
+        self, hint: str, value: torch.Tensor, bits: int | None = None, reach: float | None = None
+    ) -> Node:
+        """A new weight, with fraction bits of its own where it needs more than the session has, as
+        long as what its layer gives, of that magnitude at most, stays in range."""
         node = self._added(hint, value)
         self.weights[node.name] = value.detach().to(torch.float64)
         if bits is not None:
             self.weight_scales[node.name] = bits
+        if reach is not None:
+            self.reaches[node.name] = reach
         return node
 
     def add_constant(self, hint: str, value: torch.Tensor) -> Node:
@@ -103,7 +113,7 @@ class Draft:
             if node.op == "placeholder" and not node.users and node.name not in self.examples:
                 self.graph.erase_node(node)
         present = {node.name for node in self.graph.nodes}
-        for known in (self.weights, self.constants, self.weight_scales):
+        for known in (self.weights, self.constants, self.weight_scales, self.reaches):
             for name in set(known) - present:
                 del known[name]
 
@@ -120,7 +130,7 @@ class Draft:
         return replace(self, graph=graph, **held)
 
 
-_MAPPINGS = ("examples", "weights", "constants", "weight_scales", "intervals", "names")
+_MAPPINGS = ("examples", "weights", "constants", "weight_scales", "intervals", "reaches", "names")
 
 
 def calls(graph: fx.Graph, *targets: Any) -> Iterator[Node]:

@@ -12,7 +12,9 @@ from torch import fx
 
 from tacit import fixed
 from tacit.compile.draft import Draft, Interval, Node
+from tacit.compile.normalisations import OF_THREE, WHOLE, factors
 from tacit.fixed import Scale
+from tacit.operators.normalization import FACTOR_SCALE
 
 aten = torch.ops.aten
 
@@ -320,6 +322,17 @@ def _weighted(prover: Prover, node: Node) -> Interval | None:
     bias = node.args[2] if len(node.args) > 2 else None
     ends = _of_channels(prover, [node.args[0]], [node.args[1]], bias)
     return ends and prover.rounded(float(ends[0].min()), float(ends[1].max()))
+
+
+@_rule(WHOLE, OF_THREE)
+def _normalised(prover: Prover, node: Node) -> Interval | None:
+    """A factor and an offset for each channel."""
+    x, folded = prover.of(node.args[0]), factors(prover.draft, node)
+    if x is None or folded is None:
+        return None
+    ends = torch.stack([folded[0] * end + folded[1] for end in x])
+    rounding = 2.0**-FACTOR_SCALE.bits * max(map(abs, x))
+    return prover.rounded(float(ends.min()) - rounding, float(ends.max()) + rounding)
 
 
 @_rule(torch.ops.tacit.affine.default)

@@ -9,6 +9,7 @@ import torch
 
 from tacit.compile.draft import walk
 from tacit.compile.execute import revealed, same_kind
+from tacit.compile.passes.assign_scales import normalised_error
 from tacit.compile.program import Program
 from tacit.compile.streams import check, one_of
 from tacit.compile.weights import Weights
@@ -30,9 +31,10 @@ class Run:
     rounds: int
     bytes_sent_per_party: list[int]
     normalised_squared_error: float
-    """Of the result, by that of the plain model."""
+    """Of the result, by that of the plain model; of several the greatest, each by its own norm."""
     argmax_agreement: float | None
-    """The share of rows whose greatest element is the plain model's; of what has no rows, nothing."""
+    """The share of rows whose greatest element is the plain model's, and of whole numbers that are the plain
+    ones; of several results the least, and nothing where there are neither."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ def tried(
         "source": source,
         "transport": transport,
     }
-    plain = torch.cat([_plain(weights, [one_of(x, at, count) for x in inputs]) for at in range(count)])
+    examples = [_plain(weights, [one_of(x, at, count) for x in inputs]) for at in range(count)]
+    plain = [each[0] if count == 1 else torch.cat(each) for each in zip(*examples, strict=True)]
     before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
     runs = []
     for each, own in ((program, weights), (weights.model, before)):
@@ -94,12 +97,11 @@ def tried(
     return Trial(*runs)
 
 
-def _plain(weights: Weights, inputs: list[torch.Tensor]) -> torch.Tensor:
+def _plain(weights: Weights, inputs: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     model = weights.model
     given = dict(zip(model.inputs, inputs, strict=True))
     with torch.no_grad():
-        first: torch.Tensor = walk(model.graph, {**given, **weights.of_model, **model.constants})[0]
-    return first
+        return walk(model.graph, {**given, **weights.of_model, **model.constants})
 
 
 def _run(
@@ -116,23 +118,30 @@ def _run(
         for name, x in zip(program.inputs, inputs, strict=True)
     ]
     results = bound(*given)
-    first = results[0] if isinstance(results, tuple) else results
-    shown = revealed(first, INPUT_OWNER)
+    several = results if isinstance(results, tuple) else (results,)
+    shown = [revealed(each, INPUT_OWNER) for each in several]
     seconds, spent = time.perf_counter() - started, current.meter.total - before
-    return {"result": shown, "seconds": seconds, "rounds": spent.rounds, "bytes": spent.bytes_sent}
+    return {"results": shown, "seconds": seconds, "rounds": spent.rounds, "bytes": spent.bytes_sent}
 
 
-def _held(told: list[dict[str, Any]], plain: torch.Tensor) -> Run:
-    result = next(each["result"] for each in told if each["result"] is not None)
-    norm = float(plain.double().square().sum())
-    squares = float((result.double() - plain.double()).square().sum())
-    agreement = None
-    if plain.dim() > 1:
-        agreement = float((result.argmax(-1) == plain.argmax(-1)).double().mean())
+def _held(told: list[dict[str, Any]], plain: list[torch.Tensor]) -> Run:
+    results = told[INPUT_OWNER]["results"]
+    pairs = list(zip(results, plain, strict=True))
+    agreements = [each for each in (_agreement(*pair) for pair in pairs) if each is not None]
     return Run(
         max(each["seconds"] for each in told),
         max(each["rounds"] for each in told),
         [each["bytes"] for each in told],
-        squares / norm if norm else squares,
-        agreement,
+        max(normalised_error(*pair) for pair in pairs),
+        min(agreements, default=None),
     )
+
+
+def _agreement(result: torch.Tensor, plain: torch.Tensor) -> float | None:
+    if not plain.numel():
+        return None
+    if not plain.is_floating_point():
+        return float((result == plain).double().mean())
+    if plain.dim() < 2 or plain.shape[-1] < 2:
+        return None
+    return float((result.argmax(-1) == plain.argmax(-1)).double().mean())

@@ -7,7 +7,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from tacit.compile.allowed import is_allowed, name_of
+from tacit.compile.allowed import is_allowed, name_of, trains
 from tacit.compile.draft import Draft, Value, outputs
 from tacit.errors import MisuseError
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
@@ -45,6 +45,10 @@ def verify(graph: fx.Graph, given: dict[str, Value]) -> None:
 def _given(node: fx.Node, values: dict[fx.Node, Any]) -> Any:
     if not is_allowed(node.target):
         raise MisuseError(f"{node.name} calls {name_of(node.target)}, which no program may")
+    if trains(node.target, node.args, node.kwargs):
+        raise MisuseError(
+            f"{node.name} calls {name_of(node.target)} in training mode, in which no program is"
+        )
     try:
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: values[of])
         _check_pieces(node, args)

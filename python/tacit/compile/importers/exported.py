@@ -1,5 +1,5 @@
-"""A PyTorch module as a draft, by ``torch.export``: what PyTorch composes of other operators stays whole, the
-shapes are those of the example."""
+"""A PyTorch module as a draft, by ``torch.export``: what PyTorch composes of other operators stays whole
+where the operator table has it so, the shapes are those of the example."""
 
 import copy
 from pathlib import Path
@@ -11,14 +11,12 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
-from tacit.compile.allowed import is_allowed
+from tacit.compile.allowed import is_allowed, trains
 from tacit.compile.draft import Draft
+from tacit.compile.importers.composites import ASSERTIONS, Written, decomposed
 from tacit.compile.passes.normalise import normalise
 from tacit.errors import MisuseError, SetupError, UnsupportedOperatorError
 from tacit.operators.rewrites import rewrite
-
-#: What an export says of its own tensors; the verifier works that out anew.
-ASSERTIONS = (torch.ops.aten._assert_tensor_metadata.default,)
 
 #: What the export of a module leaves out of a report of what is missing.
 OUTSIDE = "the model itself"
@@ -37,7 +35,7 @@ def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
             f"{training[0]} is in training mode, where a model is not what it will be: call model.eval()"
         )
     try:
-        with torch.no_grad():
+        with torch.no_grad(), Written():
             exported = torch.export.export(copy.deepcopy(module), args, kwargs)
     except Exception as error:
         raise MisuseError(_not_exported(error)) from None
@@ -56,16 +54,16 @@ def of_file(path: Path) -> Draft:
 
 def of_exported(exported: ExportedProgram) -> Draft:
     """The draft of what ``torch.export`` gives."""
-    with torch.no_grad():
-        exported = exported.run_decompositions({})
+    _check_training(exported.graph)
+    exported = decomposed(exported)
     for node in reversed(list(exported.graph.nodes)):
         if node.target in ASSERTIONS:
             exported.graph.erase_node(node)
     _check_shapes(exported)
-    _check_missing(exported.graph)
     draft = _Conversion(exported).draft
     # What follows from constants alone may have been made by operators that no program may call.
     normalise(draft)
+    _check_missing(draft.graph)
     return draft
 
 
@@ -171,12 +169,23 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
+def _check_training(graph: fx.Graph) -> None:
+    """Raises for what was exported as it trains, whatever PyTorch would make of it."""
+    for node in graph.nodes:
+        if node.op == "call_function" and trains(node.target, node.args, node.kwargs):
+            raise MisuseError(
+                f"{layer_of(node) or OUTSIDE} calls {node.target} in training mode, where a model draws "
+                "numbers or changes its statistics: call model.eval() before it is exported, and give "
+                "functions training=self.training, and attentions no dropout_p in evaluation"
+            )
+
+
 def _check_missing(graph: fx.Graph) -> None:
     """Raises for all operators that secret tensors lack, with their layers."""
     missing: dict[Any, list[str]] = {}
     for node in graph.nodes:
         if node.op == "call_function" and not is_allowed(node.target) and _meets_data(node):
-            missing.setdefault(node.target, []).append(layer_of(node) or OUTSIDE)
+            missing.setdefault(node.target, []).append(node.meta["layer"] or OUTSIDE)
     if not missing:
         return
     lines = [

@@ -4,22 +4,21 @@ in theirs; any other one is a product and a sum for each channel; an average ove
 linear layer after it. Saves: a product and a truncation for each element, and two rounds each."""
 
 import math
+from collections.abc import Callable
 from operator import getitem
 from typing import Any, NamedTuple
 
 import torch
 
 from tacit.compile.draft import Draft, Node, calls, takes
-from tacit.compile.passes.digits import with_more
+from tacit.compile.normalisations import OF_THREE, WHOLE, factors
+from tacit.compile.passes.digits import Reach, with_more
 from tacit.compile.passes.normalised_behind import into_layers_behind
-from tacit.operators.normalization import FACTOR_SCALE, fold
+from tacit.operators.normalization import FACTOR_SCALE
 
 aten = torch.ops.aten
 
 CONVOLUTIONS = (aten.conv1d.default, aten.conv2d.default, aten.conv3d.default)
-
-#: Batch normalisation, of which the one gives a tensor and the other three.
-WHOLE, OF_THREE = aten.batch_norm.default, aten._native_batch_norm_legit_no_training.default
 
 #: They give the elements of an image in order.
 RESHAPING = (aten.view.default, aten.reshape.default, aten.flatten.using_ints, aten.squeeze.dims)
@@ -28,8 +27,7 @@ RESHAPING = (aten.view.default, aten.reshape.default, aten.flatten.using_ints, a
 def fold_normalisation(draft: Draft) -> None:
     """Carries the pass out."""
     _fold_all(draft, into_layers=True)
-    for node in calls(draft.graph, aten.linear.default):
-        _fold_average(draft, node)
+    _fold_averages(draft)
     draft.drop_dead()
 
 
@@ -41,14 +39,16 @@ def as_eager(draft: Draft) -> None:
 
 
 def _fold_all(draft: Draft, *, into_layers: bool) -> None:
-    found = [_normalised(draft, node, node, 7) for node in calls(draft.graph, WHOLE) if not node.args[5]]
+    found = [_normalised(draft, node, node) for node in calls(draft.graph, WHOLE) if not node.args[5]]
     for node in calls(draft.graph, OF_THREE):
         users = [user for user in node.users if user.target is getitem and user.args[1] == 0]
-        found += [_normalised(draft, user, node, 6) for user in users]
+        found += [_normalised(draft, user, node) for user in users]
     left = [each for each in found if each is not None]
-    # The layer behind one may be the layer before another, into which that goes first.
-    for into in (_into_layer, into_layers_behind) if into_layers else ():
-        left = [each for each in left if not into(draft, each.result, each.node.args[0], *each.folded)]
+    if into_layers:
+        # The layer behind one may be the layer before another, into which that goes first.
+        left = [each for each in left if not _into_layer(draft, each.result, each.node.args[0], *each.folded)]
+        reach = Reach(draft) if left else None
+        left = [each for each in left if not _behind(draft, each, reach)]
     for each in left:
         _as_products(draft, each.result, each.node.args[0], *each.folded)
 
@@ -63,16 +63,14 @@ class _Normalised(NamedTuple):
     """Factor and offset of each channel."""
 
 
-def _normalised(draft: Draft, result: Node, node: Node, epsilon_at: int) -> _Normalised | None:
-    statistics = node.args[1:5]
-    values = [None if each is None else draft.weight(each) for each in statistics]
-    if any(value is None and each is not None for value, each in zip(values, statistics, strict=True)):
-        return None
-    mean, variance = values[2:]
-    if mean is None or variance is None:
-        return None
-    folded = fold(values[0], values[1], mean, variance, float(node.args[epsilon_at]))
-    return _Normalised(result, node, folded)
+def _normalised(draft: Draft, result: Node, node: Node) -> _Normalised | None:
+    folded = factors(draft, node)
+    return None if folded is None else _Normalised(result, node, folded)
+
+
+def _behind(draft: Draft, each: _Normalised, reach: Reach | None) -> bool:
+    assert reach is not None
+    return into_layers_behind(draft, reach, each.result, each.node.args[0], *each.folded)
 
 
 def _into_layer(draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor) -> bool:
@@ -86,8 +84,19 @@ def _into_layer(draft: Draft, result: Node, source: Any, factor: torch.Tensor, o
     return rescaled(draft, result, source, factor, offset)
 
 
-def rescaled(draft: Draft, result: Node, source: Node, factor: torch.Tensor, offset: torch.Tensor) -> bool:
-    """Puts a layer in the place of what makes ``factor · source + offset`` of its channels."""
+def rescaled(
+    draft: Draft,
+    result: Node,
+    source: Node,
+    factor: torch.Tensor,
+    offset: torch.Tensor,
+    digits: Callable[[int, torch.Tensor], int] = with_more,
+) -> bool:
+    """Puts a layer in the place of what makes ``factor · source + offset`` of its channels.
+
+    Args:
+        digits: how many fraction bits the weights have then. By default the range is that of a normalisation.
+    """
     weight = draft.weight(source.args[1])
     bias_node = source.args[2] if len(source.args) > 2 else None
     bias = torch.zeros_like(offset) if bias_node is None else draft.weight(bias_node)
@@ -95,7 +104,7 @@ def rescaled(draft: Draft, result: Node, source: Node, factor: torch.Tensor, off
         return False
     folded = weight * factor.reshape(-1, *(1,) * (weight.dim() - 1))
     name = source.args[1].name
-    bits = with_more(draft.bits_of(source.args[1]), factor)
+    bits = digits(draft.bits_of(source.args[1]), factor)
     new_weight = draft.add_weight(f"{name}_folded", folded, bits)
     new_bias = draft.add_weight(f"{name}_offset", bias * factor + offset)
     with draft.graph.inserting_after(source):
@@ -135,37 +144,74 @@ def _take_place(draft: Draft, old: Node, new: Node, layer: str) -> None:
 # Averages -------------------------------------------------------------------------------------------------
 
 
-def _fold_average(draft: Draft, linear: Node) -> None:
-    """Linear layers whose input is an average over all places: the sum in its place, by smaller weights."""
-    weight = draft.weight(linear.args[1])
+def _fold_averages(draft: Draft) -> None:
+    found = [(node, _average_before(draft, node)) for node in calls(draft.graph, aten.linear.default)]
+    known = [(linear, average) for linear, average in found if average is not None]
+    reach = Reach(draft) if known else None
+    for linear, (average, places) in known:
+        assert reach is not None
+        _fold_average(draft, reach, linear, average, places)
+
+
+def _average_before(draft: Draft, linear: Node) -> tuple[Node, int] | None:
+    """What a linear layer alone takes, if that is an average over all places, and how many these are."""
     average: Node = linear.args[0]
     while takes(average, *RESHAPING):
         average = average.args[0]
     places = _averaged(average)
-    if weight is None or places is None or list(linear.args[0].users) != [linear]:
-        return
+    if draft.weight(linear.args[1]) is None or places is None or list(linear.args[0].users) != [linear]:
+        return None
+    return average, places
+
+
+def _fold_average(draft: Draft, reach: Reach, linear: Node, average: Node, places: int) -> None:
+    """The sum in the average's place, by smaller weights. These need more digits, which take from the range
+    of what the layer gives, as the average's truncation does not."""
     name = linear.args[1].name
+    own = draft.bits_of(linear.args[1])
     # As many digits as before the division.
-    bits = with_more(draft.bits_of(linear.args[1]), torch.tensor(1.0 / places))
-    smaller = draft.add_weight(f"{name}_averaged", weight / places, bits)
+    bits = with_more(own, torch.tensor(1.0 / places))
+    if bits > own and not reach.allows(draft, linear, bits):
+        return
+    weight = draft.weights[name] / places
+    smaller = draft.add_weight(f"{name}_averaged", weight, bits, reach.of(linear))
     source = average.args[0]
+    dims = list(range(2 - len(source.meta["value"].shape), 0))
     with draft.graph.inserting_before(average):
-        total = draft.graph.call_function(aten.sum.dim_IntList, (source, [-2, -1], True))
+        total = draft.graph.call_function(aten.sum.dim_IntList, (source, dims, True))
     _take_place(draft, average, total, average.meta["layer"])
     linear.args = (linear.args[0], smaller, *linear.args[2:])
 
 
+#: What averages images of one, two or three dimensions.
+ADAPTIVE = {
+    aten.adaptive_avg_pool1d.default: 1,
+    aten.adaptive_avg_pool2d.default: 2,
+    aten._adaptive_avg_pool2d.default: 2,
+    aten.adaptive_avg_pool3d.default: 3,
+    aten._adaptive_avg_pool3d.default: 3,
+}
+IN_WINDOWS = {aten.avg_pool1d.default: 1, aten.avg_pool2d.default: 2, aten.avg_pool3d.default: 3}
+
+
 def _averaged(node: Node) -> int | None:
-    """How many places the node averages into one, if it does."""
-    if takes(node, aten.adaptive_avg_pool2d.default, aten._adaptive_avg_pool2d.default):
-        if list(node.args[1]) != [1, 1]:
-            return None
-    elif takes(node, aten.mean.dim):
-        rank = len(node.args[0].meta["value"].shape)
-        if rank < 3 or {dim % rank for dim in node.args[1]} != {rank - 2, rank - 1}:
-            return None
-        if not (len(node.args) > 2 and node.args[2]):
-            return None
-    else:
+    """How many places the node averages into one, if it does so with all places of each channel."""
+    if not takes(node, *ADAPTIVE, *IN_WINDOWS, aten.mean.dim) or node.kwargs:
         return None
-    return math.prod(node.args[0].meta["value"].shape[-2:])
+    shape = node.args[0].meta["value"].shape
+    dims = len(shape) - 2
+    image = tuple(shape[2:])
+    if node.target in ADAPTIVE:
+        is_whole = ADAPTIVE[node.target] == dims and all(size == 1 for size in node.args[1])
+    elif node.target in IN_WINDOWS:
+        # Elements of the frame would count, and a divisor of one's own divides by something else.
+        padding, divisor = (*node.args[3:4], [0])[0], node.args[6:7]
+        windows = tuple(node.args[1]) * (1 if len(node.args[1]) > 1 else dims)
+        is_plain = not any(padding) and not any(divisor)
+        is_whole = IN_WINDOWS[node.target] == dims and is_plain and windows == image
+    else:
+        keeps = len(node.args) > 2 and bool(node.args[2])
+        is_whole = (
+            dims > 0 and keeps and {dim % len(shape) for dim in node.args[1]} == set(range(2, 2 + dims))
+        )
+    return math.prod(image) if is_whole else None

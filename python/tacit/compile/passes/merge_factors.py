@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from tacit.compile.draft import Draft, Node, calls, takes
-from tacit.compile.passes.digits import with_more
+from tacit.compile.passes.digits import with_free
 from tacit.compile.passes.fold_normalisation import CONVOLUTIONS
 
 aten = torch.ops.aten
@@ -70,7 +70,7 @@ def _scale(draft: Draft, layer: Node, number: float) -> bool:
     if weight is None or (bias is not None and value is None):
         return False
     name = layer.args[1].name
-    bits = with_more(draft.bits_of(layer.args[1]), torch.tensor(number))
+    bits = with_free(draft.bits_of(layer.args[1]), torch.tensor(number))
     scaled = draft.add_weight(f"{name}_scaled", weight * number, bits)
     offset = None if value is None else draft.add_weight(f"{name}_offset", value * number)
     layer.args = (layer.args[0], scaled, offset, *layer.args[3:])

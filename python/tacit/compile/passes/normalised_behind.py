@@ -8,7 +8,7 @@ import torch
 
 from tacit.compile.draft import Draft, Node, takes
 from tacit.compile.passes.affine_maps import AffineMap
-from tacit.compile.passes.digits import with_more
+from tacit.compile.passes.digits import Reach, with_more
 
 aten = torch.ops.aten
 
@@ -20,15 +20,17 @@ NONE_LEFT = 2.0**-30
 
 
 def into_layers_behind(
-    draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor
+    draft: Draft, reach: Reach, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor
 ) -> bool:
     """Puts a normalised batch, ``result`` of ``source``, into the weights of what uses its ReLU, if that is
-    convolutions of images alone."""
+    convolutions of images alone, whose results stay in range beside weights of that many digits."""
     relu: Any = next(iter(result.users), None)
     if not takes(result, result.target) or relu.target is not aten.relu.default:
         return False
     maps = [(user, _convolution(draft, user)) for user in relu.users]
     known = [each for _, each in maps if each is not None]
+    if not all(_has_room(draft, reach, user, each, factor) for user, each in maps if each is not None):
+        return False
     idle = factor.abs() < NONE_LEFT
     shift = torch.where(idle, 0.0, offset / torch.where(idle, 1.0, factor))
     if not maps or len(known) < len(maps) or bool((shift.abs() > MOST_OFFSET).any()):
@@ -46,7 +48,7 @@ def into_layers_behind(
     positive.meta = {"layer": relu.meta["layer"], "value": relu.meta["value"]}
     for user, each in maps:
         assert each is not None
-        _take_factor(draft, user, each, positive, shifted, torch.where(idle, 0.0, factor), left)
+        _take_factor(draft, reach, user, each, positive, shifted, torch.where(idle, 0.0, factor), left)
     return True
 
 
@@ -56,8 +58,15 @@ def _convolution(draft: Draft, node: Node) -> AffineMap | None:
     return found if found is not None and found.geometry[-1] == 1 else None
 
 
+def _has_room(draft: Draft, reach: Reach, user: Node, layer: AffineMap, factor: torch.Tensor) -> bool:
+    own = draft.bits_of(*layer.weight)
+    bits = with_more(own, factor)
+    return bits == own or reach.allows(draft, user, bits)
+
+
 def _take_factor(
     draft: Draft,
+    reach: Reach,
     user: Node,
     layer: AffineMap,
     positive: Node,
@@ -69,16 +78,17 @@ def _take_factor(
     (node,) = layer.weight
     weight = draft.weights[node.name]
     scaled = weight * factor.abs().reshape(1, -1, 1, 1)
-    bits = with_more(draft.bits_of(node), factor)
+    bits, most = with_more(draft.bits_of(node), factor), reach.of(user)
     layer.x, layer.geometry = [positive, shifted], layer.geometry * 2
     layer.weight = [
-        draft.add_weight(f"{node.name}_scaled", scaled, bits),
-        draft.add_weight(f"{node.name}_negative", -scaled * (factor < 0).reshape(1, -1, 1, 1), bits),
+        draft.add_weight(f"{node.name}_scaled", scaled, bits, most),
+        draft.add_weight(f"{node.name}_negative", -scaled * (factor < 0).reshape(1, -1, 1, 1), bits, most),
     ]
     more = (weight * left.reshape(1, -1, 1, 1)).sum((1, 2, 3))
     bias = draft.weights[layer.bias[0].name] + more if layer.bias else more
     layer.bias = [draft.add_weight(f"{node.name}_offset", bias)]
     made = layer.call(draft, user, rectified=False)
     made.meta["value"] = user.meta["value"]
+    reach.replace(user, made)
     user.replace_all_uses_with(made)
     draft.graph.erase_node(user)

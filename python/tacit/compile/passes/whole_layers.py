@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from tacit.compile.draft import Draft, Node, calls, takes
+from tacit.compile.passes.digits import with_free
 from tacit.compile.passes.fold_normalisation import CONVOLUTIONS, rescaled
 
 aten = torch.ops.aten
@@ -52,7 +53,7 @@ def _into_layer(draft: Draft, node: Node) -> None:
         return
     zeros, ones = torch.zeros_like(channels), torch.ones_like(channels)
     if node.target in PRODUCTS:
-        rescaled(draft, node, layer, channels, zeros)
+        rescaled(draft, node, layer, channels, zeros, with_free)
     else:
         rescaled(draft, node, layer, ones, -channels if node.target in DIFFERENCES else channels)
 

@@ -1,0 +1,71 @@
+"""Scales that calibration chooses: every output counts, by its own norm, and numbers more strictly than
+classes; no accuracy is lost."""
+
+import pytest
+import torch
+from torch import nn
+
+import tacit
+from tacit.compile.passes.assign_scales import Data, Merit
+from tacit.compile.program import Program
+from tacit.compile.trial import Trial, tried
+from tacit.providers import REFERENCE
+
+X = torch.randn(64, 8, generator=torch.Generator().manual_seed(1))
+
+
+class Several(nn.Module):
+    """The same numbers, and a thousandth of them."""
+
+    def __init__(self, small: float = 1e-3) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.layer, self._small = nn.Linear(8, 4), small
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.layer(x)
+        return y, y * self._small
+
+
+def compiled(module: nn.Module, x: torch.Tensor = X) -> tuple[Program, Trial]:
+    program, weights = tacit.compile(module.eval(), x, calibrate=x)
+    return program, tried(program, weights, [x], parties=2, protocol=REFERENCE, transport="memory")
+
+
+def test_a_small_output_counts_by_its_own_norm() -> None:
+    program, found = compiled(Several())
+    assert program.scale > 10
+    assert found.compiled.normalised_squared_error < 1e-3
+
+
+def test_a_trial_tells_of_the_worst_output() -> None:
+    # What no scale holds, beside what any does.
+    program, weights = tacit.compile(Several(1e-6).eval(), X)
+    found = tried(program, weights, [X], parties=2, protocol=REFERENCE, transport="memory")
+    assert found.compiled.normalised_squared_error > 0.1
+    assert (found.compiled.argmax_agreement or 0.0) < 1.0
+
+
+@pytest.mark.parametrize("module", [nn.Linear(8, 1), nn.Sequential(nn.Linear(8, 6), nn.Unflatten(1, (2, 3)))])
+def test_numbers_that_are_no_classes_keep_a_thousandth(module: nn.Module) -> None:
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(0.02)
+    program, found = compiled(module)
+    assert program.scale > 10
+    assert found.compiled.normalised_squared_error < 2e-6
+
+
+def test_results_are_judged_output_by_output() -> None:
+    classes, numbers, whole = torch.eye(4), torch.arange(4.0).unsqueeze(1), torch.arange(4)
+    data = Data([], [classes, numbers, whole], None)
+    assert data.judge([classes, numbers, whole]) == Merit(0.0, 0.0)
+    assert data.judge([classes, numbers * 1.1, whole]) is None
+    assert data.judge([classes * 0.5, numbers, whole]) is None
+    assert data.judge([classes, numbers, whole.flip(0)]) == Merit(1.0, 0.0)
+    merit = data.judge([classes, numbers * 1.01, whole])
+    assert merit is not None
+    assert not merit.is_enough
+    # Of the first output alone the right classes are known; the plain model has one of them.
+    labelled = Data([], [classes, classes], torch.tensor([0, 0, 0, 0]))
+    assert labelled.judge([classes, classes]) == Merit(0.0, 0.0)
