@@ -94,7 +94,8 @@ def rectified_max_pool(
     ceil_mode: bool = False,
 ) -> SecretTensor:
     """max(x, 0) over windows. Zero takes the place that a tournament of 3, 5, 6, 7, ... leaves free, at no
-    round; after others it is one round of the tournament more."""
+    round. After others it is compared beside the last two, at one round, where windows are half as many as
+    elements at most; else, and where comparisons are guarded, it is one level of the tournament more."""
     x = as_words(x)
     stages = _stages(x, 2, kernel_size, (stride, padding, dilation), ceil_mode)
     comparison = of_difference(x._session, x._scale, x)

@@ -119,11 +119,17 @@ class Tournament:
         self._stages: list[tuple[Windows, list[Parts]]] = []
         for windows in stages:
             places, levels = windows.taken(x), []
-            if with_zero and windows is stages[-1]:
+            is_last = with_zero and windows is stages[-1]
+            # Where zero finds no place free it is compared beside the last two, if that is no dearer than
+            # comparing all that was played for with it.
+            beside = is_last and not comparison.reach and _is_even(places, self.shape)
+            if is_last and not beside:
                 places = tuple(torch.cat([part, torch.zeros_like(part[:1])]) for part in places)
             while places[0].shape[0] > 1:
                 left, right, rest = _neighbours(places)
-                if comparison.reach:
+                if beside and places[0].shape[0] == 2:
+                    won = _greatest(session, left, right, comparison)
+                elif comparison.reach:
                     won = greater(session, left, right, comparison)
                 else:
                     # The left one is the earlier; it loses only when it is less.
@@ -177,6 +183,25 @@ class Tournament:
             everywhere = tuple(part.expand(self.shape) for part in numbers)
             self._positions = self.of_winners(everywhere)
         return self._positions
+
+
+def _is_even(places: Parts, shape: torch.Size) -> bool:
+    """Whether candidates are 2, 4, 8, ..., of at most half as many windows as there are elements."""
+    count = places[0].shape[0]
+    return count > 1 and count & (count - 1) == 0 and 2 * places[0][0].numel() <= shape.numel()
+
+
+def _greatest(session: Session, left: Parts, right: Parts, comparison: Comparison) -> Parts:
+    """The greatest of both and zero: three comparisons side by side, a round more than one of them takes."""
+    zeros = tuple(torch.zeros_like(part) for part in left)
+    signs = less(
+        session, shares.stacked(left, left, right), shares.stacked(right, zeros, zeros), comparison.width
+    )
+    lost, *negative = shares.unstacked(signs)
+    won = shares.stacked(shares.complement(session, lost), lost)
+    taken = shares.and_bits(session, won, shares.complement(session, shares.stacked(*negative)))
+    first, second = shares.unstacked(shares.bit_multiply(session, taken, shares.stacked(left, right)))
+    return shares.add(first, second)
 
 
 def _neighbours(places: Parts) -> tuple[Parts, Parts, Parts]:
