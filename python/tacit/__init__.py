@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import (
+    CostWarning,
     DesyncError,
     EncodingError,
     MisuseError,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from tacit.trace.page import report
 
 __all__ = [
+    "CostWarning",
     "DesyncError",
     "EncodingError",
     "Meter",

@@ -118,5 +118,9 @@ class RangeWarning(UserWarning):
     """A value or product left the range in which results are right; the reference notices."""
 
 
+class CostWarning(UserWarning):
+    """What is done is right, and dearer than it need be."""
+
+
 class PrecisionWarning(UserWarning):
     """A tensor has magnitudes so small that its encoding keeps few of their digits."""

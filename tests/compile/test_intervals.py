@@ -1,6 +1,7 @@
 """Intervals: proved, so nothing that a protocol computes lies outside of them; and the widths that follow."""
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -207,6 +208,35 @@ def test_secrets_of_which_nobody_promised_anything_are_compared_in_full() -> Non
         plain = normalised(Residual())(x)
     for result in (whole, written):
         assert float((result - plain).norm() / plain.norm()) < 1e-2
+
+
+def test_who_shares_otherwise_is_told_once_what_it_costs() -> None:
+    program, weights = compiled()
+
+    def run() -> list[str]:
+        told = []
+        bound = program.share(weights, owner=0)
+        for x in (bound.given(IMAGES, owner=1), IMAGES, *[tacit.share(IMAGES, owner=1)] * 2):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                bound(x)
+            told += [str(each.message) for each in caught if each.category is tacit.CostWarning]
+        return told
+
+    (told,) = tacit.launch(run, transport="tcp")[0]
+    assert told.startswith("nobody has held x against what the program was compiled for")
+    assert "program.share(...).given(x, owner=...)" in told
+
+
+def test_a_program_without_proofs_costs_nobody_more() -> None:
+    program, weights = tacit.compile(normalised(Residual()), IMAGES)
+
+    def run() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", tacit.CostWarning)
+            program.share(weights, owner=0)(tacit.share(IMAGES, owner=1))
+
+    tacit.launch(run, transport="tcp")
 
 
 def test_the_interval_of_a_calibration_reaches_a_quarter_beyond() -> None:

@@ -181,6 +181,69 @@ def test_an_average_goes_into_the_linear_layer_after_it() -> None:
     assert list(draft.weight_scales.values()) == [22]
 
 
+class Gathered(nn.Module):
+    """What an averaging makes of images, and a linear layer of that."""
+
+    def __init__(self, pool: nn.Module) -> None:
+        super().__init__()
+        self.pool, self.linear = pool, nn.Linear(3, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(self.pool(x).flatten(1))
+
+
+@pytest.mark.parametrize(
+    ("pool", "shape"),
+    [
+        (nn.AvgPool2d(8), (2, 3, 8, 8)),
+        (nn.AvgPool2d((4, 8)), (2, 3, 4, 8)),
+        (nn.AvgPool1d(8), (2, 3, 8)),
+        (nn.AvgPool3d(4), (2, 3, 4, 4, 4)),
+        (nn.AdaptiveAvgPool1d(1), (2, 3, 8)),
+        (nn.AdaptiveAvgPool3d(1), (2, 3, 4, 4, 4)),
+    ],
+)
+def test_other_averages_over_all_places_do_too(pool: nn.Module, shape: tuple[int, ...]) -> None:
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(4))
+    left, _ = of(normalised(Gathered(pool)), x, normalise, fold_normalisation)
+    assert left["sum"] == left["linear"] == 1
+    assert sum(left.values()) == 2 + left["reshape"] + left["squeeze"] + left["flatten"]
+
+
+@pytest.mark.parametrize(
+    ("pool", "size"),
+    [
+        (nn.AvgPool2d(8, padding=1), 8),
+        (nn.AvgPool2d(8, divisor_override=3), 8),
+        (nn.AvgPool2d((8, 5)), 9),
+    ],
+)
+def test_averages_over_other_places_stay(pool: nn.Module, size: int) -> None:
+    x = torch.randn(2, 3, 8, size, generator=torch.Generator().manual_seed(4))
+    left, _ = of(normalised(Gathered(pool)), x, normalise, fold_normalisation)
+    assert left["sum"] == 0
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (nn.ConvTranspose2d(3, 4, 3, stride=2, bias=False), (2, 3, 5, 5)),
+        (nn.ConvTranspose2d(6, 4, 3, groups=2, padding=1, output_padding=1, stride=2), (2, 6, 5, 5)),
+        (nn.ConvTranspose1d(3, 4, 3), (2, 3, 5)),
+        (nn.ConvTranspose3d(3, 4, 2), (2, 3, 3, 3, 3)),
+    ],
+)
+def test_a_normalisation_goes_into_the_transposed_layer_before_it(
+    layer: nn.Module, shape: tuple[int, ...]
+) -> None:
+    norm = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)[len(shape) - 3](4)
+    norm.running_var.mul_(0.3)
+    norm.running_mean.copy_(torch.arange(4.0))
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(4))
+    left, _ = of(normalised(nn.Sequential(layer, norm)), x, normalise, fold_normalisation)
+    assert sum(left.values()) == 1
+
+
 AVERAGED = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
 
 

@@ -7,6 +7,9 @@ import torch
 from torch import nn
 
 import tacit
+from tacit.compile.draft import is_call
+from tacit.compile.importers.exported import of_module
+from tacit.compile.passes import improve
 from tacit.compile.trial import Run, tried
 
 X = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
@@ -50,3 +53,37 @@ def test_windows_that_are_as_many_as_elements_take_no_more_bits(setting: dict[st
 def test_signs_and_ties(values: list[float]) -> None:
     x = torch.tensor(values).reshape(1, 1, 2, 2).repeat(1, 1, 1, 4)
     took(nn.ReLU(), nn.MaxPool2d(2), x=x, **SETTINGS[0])
+
+
+SEQUENCES = torch.randn(1, 3, 12, generator=torch.Generator().manual_seed(2))
+VOLUMES = torch.randn(1, 2, 4, 4, 4, generator=torch.Generator().manual_seed(3))
+
+
+@pytest.mark.parametrize(
+    ("pool", "x"),
+    [
+        (nn.MaxPool1d(2), SEQUENCES),
+        (nn.MaxPool1d(3, 2, padding=1, dilation=2, ceil_mode=True), SEQUENCES),
+        (nn.MaxPool1d(2), SEQUENCES[0]),
+        (nn.MaxPool3d(2), VOLUMES),
+        (nn.AdaptiveMaxPool2d(3), X),
+        (nn.AdaptiveMaxPool3d(2), VOLUMES),
+    ],
+)
+@pytest.mark.parametrize("activation", [nn.ReLU, nn.Hardtanh])
+def test_poolings_of_all_dimensions_come_first(
+    activation: type[nn.Module], pool: nn.Module, x: torch.Tensor
+) -> None:
+    compiled, eager = took(activation(), pool, x=x, **SETTINGS[0])
+    assert max(compiled.bytes_sent_per_party) < max(eager.bytes_sent_per_party)
+
+
+def test_a_pooling_whose_indices_count_stays_behind_its_activation() -> None:
+    class Where(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return nn.functional.adaptive_max_pool2d(torch.relu(x), 3, return_indices=True)
+
+    draft = of_module(Where().eval(), (X,), {})
+    improve(draft)
+    order = [str(node.target) for node in draft.graph.nodes if is_call(node)]
+    assert order[:2] == ["aten.relu.default", "aten.adaptive_max_pool2d.default"]

@@ -24,8 +24,9 @@ def add(commands: Any) -> None:
         metavar="NAME,..",
         help="these cases only; without it all but the largest (models): bert_base_128, vit_b16_1, "
         "text_sentiment_32, wav2letter, alexnet_training_32, vgg16_training_32, (compiled), each beside the "
-        "same before compilation: compiled_logistic_regression, _secureml, _minionn, _lenet, _squeezenet, "
-        "_resnet50, _densenet121, _chest_xray, _retinopathy, and (federations): "
+        "same before compilation: compiled_logistic_regression, "
+        "_logistic_regression_argmax, _secureml, _minionn, _lenet, _squeezenet, _resnet50, _densenet121, "
+        "_chest_xray, _retinopathy, and (federations): "
         "federated_mean_vgg11, _vgg11_100ms, _densenet121, _resnet18, _simpledla, _vgg11_bound, "
         "federated_fltrust_vgg11, federated_krum_vgg11, federated_median_1e6, federated_mean_1e6_of_1000",
     )

@@ -41,7 +41,7 @@ DROPPING = (aten.relu.default, torch.ops.tacit.rectified_affine.default)
 
 #: Operators that are nothing but comparisons of their operands with each other, with zero and with public
 #: numbers, and choices.
-COMPARING = (*RECTIFYING, aten.argmax.default)
+COMPARING = (*RECTIFYING, aten.argmax.default, aten.max_pool1d.default, aten.max_pool3d.default)
 
 #: What is sent for each bit of a comparison, as many times what is sent for each that a guard looks at.
 BIT = 6

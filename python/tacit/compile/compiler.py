@@ -137,15 +137,20 @@ def compile(  # noqa: A001
     if given is not None:
         progress("choosing scales")
         assign_scales(draft, _data(before, given), choose)
+        verify_draft(draft)
         progress("choosing widths")
     choose(draft)
+    verify_draft(draft)
     seen = None if given is None else observed(draft, given)
     assign_widths(draft, seen, margin, uniform=widths == UNIFORM)
+    verify_draft(draft)
     if given is not None and widths != UNIFORM:
         merge_truncations(draft)
+        verify_draft(draft)
     progress(f"{truncations(draft.graph)} truncations are left of {truncations(before.graph)}")
     if tolerance is not None:
         dropped = drop_low_bits(draft, tolerance, uniform=widths == UNIFORM)
+        verify_draft(draft)
         progress(f"{sum(map(bool, dropped))} ReLUs drop low bits, of {len(dropped)} that could")
     program = Program.of(draft)
     model_before = Program.of(before)

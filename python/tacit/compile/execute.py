@@ -2,6 +2,7 @@
 tensors have; there is no second runtime."""
 
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
@@ -16,7 +17,7 @@ from tacit.compile.approximating import fits_of
 from tacit.compile.draft import outputs, walk
 from tacit.compile.format import dtype_name
 from tacit.compile.signature import Runnable
-from tacit.errors import DeviationError, EncodingError, MisuseError, SetupError
+from tacit.errors import CostWarning, DeviationError, EncodingError, MisuseError, SetupError
 from tacit.fixed import Scale
 from tacit.module import share_weights_of
 from tacit.session import Session, session
@@ -45,6 +46,7 @@ class Bound:
         self._streams = count
         #: What a run takes of inputs that were given, from its rehearsal, by the session's width.
         self._rehearsed: dict[int, _core.Expectation | None] = {}
+        self._is_told = False
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
         """What the program gives of inputs, secret or public: a tensor, or a tuple of them.
@@ -54,7 +56,7 @@ class Bound:
 
         Widths that were proved hold for numbers within the intervals that ``inspect`` shows. A plain tensor
         is checked against them; of a secret tensor nobody can know, so all comparisons are of 64 bits then,
-        unless it came by ``given``, which checks it at its owner. Where the protocol has guards, and all
+        unless it came by ``given``, which checks it at its owner; a CostWarning says so once. Where the protocol has guards, and all
         inputs came so, widths are those of the guards; one that fails leaves no result: ``reveal`` raises.
 
         Raises:
@@ -70,7 +72,9 @@ class Bound:
         for name, x in given.items():
             if not isinstance(x, SecretTensor):
                 check_interval(program, name, x)
-        is_proved = all(self._is_promised(name, x) for name, x in given.items())
+        unknown = [program.inputs[name].name for name, x in given.items() if not self._is_promised(name, x)]
+        is_proved = not unknown
+        self._tell_of_costs(unknown)
         is_given = is_proved and all(isinstance(x, SecretTensor) for x in given.values())
         # What is public is not guarded, so nothing would follow from guards.
         widths = _Widths(is_proved, is_given and current.core.guards)
@@ -153,6 +157,22 @@ class Bound:
         if not isinstance(x, SecretTensor):
             return True
         return self._session.storages.derived(self._promise(placeholder), [x._parts[0]]) is not None
+
+    def _tell_of_costs(self, unknown: list[str]) -> None:
+        """Says once, of inputs of which nothing is proved, what they cost, and how to share them instead."""
+        chosen = ("width", "guard", "scale", "fits")
+        nodes = self.program.graph.nodes
+        if not unknown or self._is_told or not any(node.meta.get(name) for node in nodes for name in chosen):
+            return
+        self._is_told = True
+        warnings.warn(
+            f"nobody has held {', '.join(unknown)} against what the program was compiled for, so nothing is "
+            "proved: comparisons have 64 bits and no guards, and nothing that was saved by proofs is; share "
+            "inputs by program.share(...).given(x, owner=...), which checks them at their owner, instead of "
+            "tacit.share",
+            CostWarning,
+            stacklevel=3,
+        )
 
     def _promise(self, placeholder: str) -> tuple[str, str, str]:
         return "promised", self.program.digest, placeholder

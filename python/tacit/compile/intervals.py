@@ -32,7 +32,11 @@ MOVES = (
     aten.flatten.using_ints,
     aten.gather.default,
     aten.index_select.default,
+    aten.max_pool1d.default,
     aten.max_pool2d.default,
+    aten.max_pool3d.default,
+    aten.adaptive_max_pool2d.default,
+    aten.adaptive_max_pool3d.default,
     aten.narrow.default,
     aten.permute.default,
     aten.pixel_shuffle.default,
@@ -303,7 +307,12 @@ def _added_up(prover: Prover, node: Node) -> Interval | None:
 
 
 @_rule(
+    aten.avg_pool1d.default,
     aten.avg_pool2d.default,
+    aten.avg_pool3d.default,
+    aten.adaptive_avg_pool1d.default,
+    aten.adaptive_avg_pool3d.default,
+    aten._adaptive_avg_pool3d.default,
     aten.adaptive_avg_pool2d.default,
     aten._adaptive_avg_pool2d.default,
     aten.mean.dim,

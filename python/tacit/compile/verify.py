@@ -1,6 +1,7 @@
 """The one verifier, which runs after each pass and on whatever is loaded: of every value the shape and dtype
 are worked out anew by PyTorch itself, without data, and every operator is one that programs may call."""
 
+import math
 from typing import Any
 
 import torch
@@ -8,8 +9,11 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from tacit.compile.allowed import is_allowed, name_of, trains
-from tacit.compile.draft import Draft, Value, outputs
+from tacit.compile.approximating import looks_at_sides
+from tacit.compile.comparing import COMPARING, DROPPING
+from tacit.compile.draft import KEEPING, Draft, Interval, Value, outputs
 from tacit.errors import MisuseError
+from tacit.fixed import MOST_FRACTION_BITS, WORD
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
 
 
@@ -93,11 +97,54 @@ def _value(leaf: Any) -> Any:
 
 
 def verify_draft(draft: Draft) -> None:
-    """The same of a draft."""
+    """The same of a draft; and what is known of it fits: scales, promises, and what was chosen for its nodes,
+    which either all or none of them have."""
     held = {**draft.examples, **draft.weights, **draft.constants}
     given = {name: Value(tuple(held[name].shape), _dtype(draft, name, held[name])) for name in held}
     draft.graph.lint()
     verify(draft.graph, given)
+    _check_scales(draft)
+    chosen = [node for node in draft.graph.nodes if node.op == "call_function" and "width" in node.meta]
+    for node in chosen:
+        _check_chosen(draft, node)
+    if chosen and len(chosen) < sum(node.op == "call_function" for node in draft.graph.nodes):
+        raise MisuseError("widths were chosen for some nodes and not for all")
+
+
+def _check_scales(draft: Draft) -> None:
+    for known, held in (
+        (draft.weight_scales, draft.weights),
+        (draft.reaches, draft.weights),
+        (draft.intervals, draft.examples),
+    ):
+        if strange := set(known) - set(held):
+            raise MisuseError(f"{min(strange)} has a scale or an interval, and is none of the draft's")
+    for name, bits in {"the session": draft.scale.bits, **draft.weight_scales}.items():
+        if not 1 <= bits <= MOST_FRACTION_BITS:
+            raise MisuseError(f"{name} has {bits} fraction bits, of 1 to {MOST_FRACTION_BITS}")
+    for name, promised in draft.intervals.items():
+        _check_interval(name, promised)
+
+
+def _check_chosen(draft: Draft, node: fx.Node) -> None:
+    """What the passes after the graph's own have left at a node."""
+    if missing := {"interval", "width", "guard"} - node.meta.keys():
+        raise MisuseError(f"{node.name} has a width and no {min(missing)}")
+    _check_interval(node.name, node.meta["interval"])
+    width, kept, dropped = (node.meta.get(name) for name in ("width", "scale", "dropped"))
+    if width is not None and not (0 < width <= WORD and (node.target in COMPARING or looks_at_sides(node))):
+        raise MisuseError(f"{node.name} compares {width} bits")
+    if node.meta["guard"] is not None and node.target not in COMPARING:
+        raise MisuseError(f"{node.name} is guarded, and compares nothing")
+    if kept and not (node.target in KEEPING and draft.scale.bits < kept <= MOST_FRACTION_BITS):
+        raise MisuseError(f"{node.name} keeps {kept} fraction bits")
+    if dropped and node.target not in DROPPING:
+        raise MisuseError(f"{node.name} drops {dropped} low bits")
+
+
+def _check_interval(name: str, interval: Interval | None) -> None:
+    if interval is not None and not (all(map(math.isfinite, interval)) and interval[0] <= interval[1]):
+        raise MisuseError(f"{name} lies between {interval[0]} and {interval[1]}, which is nowhere")
 
 
 def _dtype(draft: Draft, name: str, value: torch.Tensor) -> torch.dtype:

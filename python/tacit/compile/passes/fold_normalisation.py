@@ -20,6 +20,12 @@ aten = torch.ops.aten
 
 CONVOLUTIONS = (aten.conv1d.default, aten.conv2d.default, aten.conv3d.default)
 
+TRANSPOSED = (
+    aten.conv_transpose1d.default,
+    aten.conv_transpose2d.input,
+    aten.conv_transpose3d.input,
+)
+
 #: They give the elements of an image in order.
 RESHAPING = (aten.view.default, aten.reshape.default, aten.flatten.using_ints, aten.squeeze.dims)
 
@@ -75,7 +81,7 @@ def _behind(draft: Draft, each: _Normalised, reach: Reach | None) -> bool:
 
 def _into_layer(draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor) -> bool:
     """Into the weights of the layer before it, if that is one which nobody else uses."""
-    if not takes(source, *CONVOLUTIONS, aten.linear.default):
+    if not takes(source, *CONVOLUTIONS, *TRANSPOSED, aten.linear.default):
         return False
     weight = draft.weight(source.args[1])
     # Channels are the second dimension; they are not of what has more of these, or no batch.
@@ -102,7 +108,7 @@ def rescaled(
     bias = torch.zeros_like(offset) if bias_node is None else draft.weight(bias_node)
     if weight is None or bias is None:
         return False
-    folded = weight * factor.reshape(-1, *(1,) * (weight.dim() - 1))
+    folded = _scaled(source, weight, factor)
     name = source.args[1].name
     bits = digits(draft.bits_of(source.args[1]), factor)
     new_weight = draft.add_weight(f"{name}_folded", folded, bits)
@@ -112,6 +118,17 @@ def rescaled(
         made = draft.graph.call_function(source.target, args)
     _take_place(draft, result, made, source.meta["layer"])
     return True
+
+
+def _scaled(source: Node, weight: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
+    """The weights of a layer, those of each channel of its result by a factor."""
+    places = (1,) * (weight.dim() - 2)
+    if source.target not in TRANSPOSED:
+        return weight * factor.reshape(-1, 1, *places)
+    # They lie by channels of what goes in, and by those of the result in each group.
+    groups = int((*source.args[6:7], 1)[0])
+    apart = weight.reshape(groups, -1, *weight.shape[1:])
+    return (apart * factor.reshape(groups, 1, -1, *places)).reshape(weight.shape)
 
 
 def _as_products(draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor) -> None:
