@@ -56,8 +56,9 @@ class Bound:
 
         Widths that were proved hold for numbers within the intervals that ``inspect`` shows. A plain tensor
         is checked against them; of a secret tensor nobody can know, so all comparisons are of 64 bits then,
-        unless it came by ``given``, which checks it at its owner; a CostWarning says so once. Where the protocol has guards, and all
-        inputs came so, widths are those of the guards; one that fails leaves no result: ``reveal`` raises.
+        unless it came by ``given``, which checks it at its owner; a CostWarning says so once. Where the
+        protocol has guards, and all inputs came so, widths are those of the guards; one that fails leaves no
+        result: ``reveal`` raises.
 
         Raises:
             MisuseError: an input has another shape or dtype, or is outside of its interval.
