@@ -305,9 +305,12 @@ def _carried_out(
 
 def _numbered(result: Any) -> Any:
     """What an operator of the program gives, or has written to, with numbers of their own."""
-    for one in (result,) if isinstance(result, SecretTensor) else result or ():
-        if isinstance(one, SecretTensor):
-            one.numbered()
+    if isinstance(result, SecretTensor):
+        return result.numbered()
+    if isinstance(result, tuple | list):
+        for one in result:
+            if isinstance(one, SecretTensor):
+                one.numbered()
     return result
 
 
