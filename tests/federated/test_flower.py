@@ -190,6 +190,7 @@ def test_a_reply_has_the_metrics_that_are_named_and_nothing_else() -> None:
         ({"partition-id": 0}, {"reply": {"arrays": ArrayRecord()}}, "other names or shapes"),
         ({"partition-id": 0}, {"reply": {}}, "a reply with 0 records of arrays"),
         ({"partition-id": 0}, {"weight": "loss"}, "no metric 'loss', the count of examples"),
+        ({"partition-id": 0}, {}, "an update of weight 3, and the rounds have no greatest_weight"),
     ],
 )
 def test_what_goes_wrong_is_in_a_clients_own_log(
@@ -216,6 +217,27 @@ def test_what_goes_wrong_is_in_a_clients_own_log(
         )
     assert raised.value.__context__ is None
     assert reason in caplog.text
+
+
+def test_a_count_that_counts_for_less_is_in_a_clients_own_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = written(tmp_path, 3, rules="norm = 8.0\ngreatest_weight = 2\ncoordinator = 2\n")
+    servers = Servers(config, lambda server: server.round(torch.zeros(SIZE)))
+
+    def take_part(number: int) -> Message:
+        def answer(msg: Message, _: Context) -> Message:
+            records = {"arrays": flowers.model(), "metrics": MetricRecord({"num-examples": [3, 1][number]})}
+            return Message(RecordDict(records), reply_to=msg)
+
+        node = context(**{"partition-id": number})
+        return secure_mod(asked(MessageType.TRAIN, round_=1), node, answer, federation=config)
+
+    with pytest.warns(UserWarning, match="a weight of 3 counts as 2"), ThreadPoolExecutor(2) as pool:
+        assert all("tacit" in reply.content for reply in pool.map(take_part, range(2)))
+    said = [record.message for record in caplog.records if record.name == "flwr"]
+    assert said == ["num-examples: a weight of 3 counts as 2, the rounds' greatest_weight"]
+    servers.ended()
 
 
 def test_what_an_app_raises_or_replies_stays_with_it(opened: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,7 @@
 It needs no program of the servers' and no session: one connection out to each of them.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -19,11 +20,12 @@ import torch
 from numpy.typing import NDArray
 
 from tacit import _core, fixed
-from tacit.errors import MisuseError, PeerError
+from tacit.errors import MisuseError, PeerError, RefusedError
 from tacit.federated import width
 from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.change import Outgoing
 from tacit.federated.config import Federation
+from tacit.federated.held import RoundError
 from tacit.federated.naming import naming_servers
 from tacit.federated.states import State, change_of
 from tacit.federated.steps import Round, Rounds, Settings
@@ -71,6 +73,8 @@ class Receipt:
     round: int
     #: Stands for what the client signed; the servers' reports name it too.
     digest: str
+    #: The one that counts: what was given, or the rounds' ``greatest_weight`` if that is less.
+    weight: float
 
 
 class Client:
@@ -163,12 +167,14 @@ class Client:
 
         Args:
             state: the trained parameters.
-            weight: the count of examples, where clients weigh unlike.
+            weight: the count of examples, where clients weigh unlike. More than the rounds' greatest_weight
+                counts as that, of which a warning and the receipt tell.
 
         Raises:
             EncodingError: a value is NaN, infinite or too far from the task's model, named with the limit.
             MisuseError: no round was joined, the state has another size than its model or holds what is no
-                dense tensor of real numbers, the weight is none, or this client is the coordinator.
+                dense tensor of real numbers, the weight is none, or above 1 where the rounds have no
+                ``greatest_weight``, or this client is the coordinator.
             RefusedError: a server did not take it: late, or against the round's rules.
             PeerError: a server was not reached; the submission does not count then.
         """
@@ -182,6 +188,10 @@ class Client:
         change = change_of(state, task.model)
         rules = self._rounds(_clients_half(task.settings), None, task.clients)
         sent = rules.sent(Outgoing(change, float(weight)))
+        counts = min(float(weight), task.settings.greatest_weight or 1.0)
+        if counts < weight:
+            # Of what decorates this method there is a frame more.
+            warnings.warn(capped(weight, counts), stacklevel=3)
         scale, bits = fixed.Scale(VECTOR_BITS), task.settings.word_bits
         digest = self._core.submit(
             core,
@@ -192,7 +202,7 @@ class Client:
             weight=int(fixed.encode(torch.tensor(sent.weight, dtype=torch.float64), scale)),
             bits=bits,
         )
-        return Receipt(task.round, digest.hex())
+        return Receipt(task.round, digest.hex(), counts)
 
     @naming_servers("client")
     def result(self, timeout: float = PATIENCE) -> torch.Tensor:
@@ -213,9 +223,19 @@ class Client:
             raise PeerError("the servers tell the result in another way than the round's rules say")
         if not is_sealed:
             return torch.from_numpy(whole)
-        model = _unsealed(parts, task)
+        try:
+            model = _unsealed(parts, task)
+        except RoundError as error:
+            # The servers, who do not see it, go on from this round: it leaves the model as it was.
+            self.take_up(task.model, task.round)
+            raise RefusedError(f"round {task.round} came to nothing: {error}") from None
         self.take_up(model, task.round)
         return model
+
+
+def capped(weight: float, counts: float) -> str:
+    """What is told of a weight that counts for less."""
+    return f"a weight of {weight:g} counts as {counts:g}, the rounds' greatest_weight"
 
 
 def _clients_half(settings: Settings) -> Settings:
@@ -245,6 +265,7 @@ def _unsealed(told: Sequence[_core.Content], task: Task) -> torch.Tensor:
 
     Raises:
         PeerError: the parts are no parts of one vector.
+        RoundError: the weights add up to nothing.
     """
     parts = [torch.from_numpy(_numbers(part, np.int64)) for part in told if len(part) % 8 == 0]
     parts = [part for part in parts if len(part)]

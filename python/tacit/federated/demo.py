@@ -134,7 +134,8 @@ def _round(number: int, clients: Clients, crowd: Crowd, servers: Servers) -> tup
     before = crowd.traffic
     task = crowd.join()
     updates = clients.updates(number, task.model)
-    weights = [float(len(part)) for part in clients.parts]
+    greatest = clients.federation.settings.greatest_weight or 1.0
+    weights = [min(float(len(part)), greatest) for part in clients.parts]
     started = time.perf_counter()
     crowd.submit(task.model, updates, weights)
     model = crowd.result()

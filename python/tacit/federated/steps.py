@@ -14,7 +14,7 @@ that counts.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -56,7 +56,8 @@ class Clip(Step):
     """A client brings its own vector into the bound, in units of it, and its count of examples to 0..1."""
 
     norm: float
-    greatest_weight: float = 1.0
+    #: Where there is none, no weight is above 1.
+    greatest_weight: float | None = None
     #: Whether longer vectors are shortened; if not, the bound is no more than a unit.
     shortens: bool = True
     #: Units that every number is below.
@@ -67,15 +68,22 @@ class Clip(Step):
 
         Raises:
             EncodingError: a value is NaN, infinite or beyond what can be sent.
-            MisuseError: the weight is not positive.
+            MisuseError: the weight is not positive, or above 1 where nobody said which one counts in full.
         """
         found = outgoing.norm
         if not 0 < outgoing.weight < math.inf:
             raise MisuseError(f"an update of weight {outgoing.weight}: weights are positive")
+        if self.greatest_weight is None and outgoing.weight > 1.0:
+            raise MisuseError(
+                f"an update of weight {outgoing.weight:g}, and the rounds have no greatest_weight: in the "
+                "file of all, under [round], greatest_weight = the examples of a client that count at most; or "
+                "leave the weight out, so that all weigh the same"
+            )
         room = 1.0 - math.sqrt(len(outgoing.change)) * 2.0 ** -(VECTOR_BITS + 1)
         sent = outgoing.by(room / max(found, self.norm * room) if self.shortens else 1.0 / self.norm)
         self._check_range(sent)
-        return replace(sent, weight=min(outgoing.weight, self.greatest_weight) / self.greatest_weight)
+        greatest = self.greatest_weight or 1.0
+        return replace(sent, weight=min(outgoing.weight, greatest) / greatest)
 
     def _check_range(self, sent: Outgoing) -> None:
         if sent.greatest >= self.limit:
@@ -247,8 +255,9 @@ class Settings:
     norm: float = 1.0
     #: What the servers do about longer ones: "none", "refuse" or "clip".
     bound: str = "refuse"
-    #: The count of examples beyond which a client does not weigh more.
-    greatest_weight: float = 1.0
+    #: The count of examples beyond which a client does not weigh more. Without it clients weigh 1 or
+    #: less, and more is refused at the client.
+    greatest_weight: float | None = None
     #: Clients below which a round comes to nothing. A result hides a client only among those that count.
     minimum_clients: int = 2
     #: Whether, without noise, a round may reveal the update of a single client.
@@ -344,11 +353,23 @@ class Round:
         assert isinstance(combined, torch.Tensor)
         if isinstance(combined, SecretTensor):
             return Outcome(None, combined, held.clients, held.refused)
-        return Outcome(self.opened(combined, parameters), None, held.clients, held.refused)
+        return Outcome(self.opened(combined, parameters, held.refused), None, held.clients, held.refused)
 
-    def opened(self, revealed: torch.Tensor, parameters: int) -> torch.Tensor:
-        """The combined update, of what was opened, by whoever sees it."""
+    def opened(
+        self, revealed: torch.Tensor, parameters: int, refused: Mapping[int, str] | None = None
+    ) -> torch.Tensor:
+        """The combined update, of what was opened, by whoever sees it.
+
+        Raises:
+            RoundError: the weights add up to nothing, with those who were refused.
+        """
         if len(revealed) > parameters:
+            if not bool(revealed[-1] > 0):
+                raise RoundError(
+                    f"the weights of those who count add up to {float(revealed[-1]):g}, so that there is no "
+                    "mean of theirs",
+                    refused,
+                )
             return Quotient(revealed[:-1], revealed[-1]).divided().mul_(self.unit)
         return revealed * self.unit
 
@@ -363,7 +384,8 @@ def _check(settings: Settings, chosen: Aggregator, account: Account | None) -> N
         raise MisuseError(f"bound = {settings.bound!r}: known are {', '.join(BOUNDS)}")
     if settings.result_to not in ("all", "clients"):
         raise MisuseError(f'result_to = {settings.result_to!r}: known are "all" and "clients"')
-    if not (0 < settings.norm < math.inf and 0 < settings.greatest_weight < math.inf):
+    greatest = 1.0 if settings.greatest_weight is None else settings.greatest_weight
+    if not (0 < settings.norm < math.inf and 0 < greatest < math.inf):
         raise MisuseError("a norm and a greatest weight are positive")
     if chosen.needs_bound and settings.bound == "none":
         raise MisuseError(

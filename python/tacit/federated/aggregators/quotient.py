@@ -15,9 +15,7 @@ class Quotient(NamedTuple):
     denominator: torch.Tensor
 
     def divided(self) -> torch.Tensor:
-        """The vector, once both are plain; zeros where nothing was added up."""
-        if not bool(self.denominator > 0):
-            return torch.zeros_like(self.numerator)
+        """The vector, once both are plain. A round looks first whether there is anything to divide by."""
         return self.numerator / self.denominator
 
     def row(self) -> torch.Tensor:

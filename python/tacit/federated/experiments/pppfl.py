@@ -72,7 +72,8 @@ def cases(data: str) -> list[Case]:
 def federation(case: Case, path: Path, rounds: int, device: str, seed: int) -> Federation:
     """As many rounds as all clients take to see as many examples as the usual number of them does."""
     rounds = max(1, round(rounds * CLIENTS / case.clients))
-    settings = Settings(bound="none", minimum_clients=1, reveals_single=True)
+    # A round is of one batch of each client, all of one size: they weigh the same.
+    settings = Settings(bound="none", greatest_weight=1.0, minimum_clients=1, reveals_single=True)
     is_image = bool(case.network)
     training = Training(
         epochs=1,

@@ -8,7 +8,7 @@ from typing import Any
 from flwr.app import ConfigRecord, Context, Message, MessageType, MetricRecord, RecordDict
 
 from tacit.errors import MisuseError, TacitError
-from tacit.federated.client import Client, Receipt
+from tacit.federated.client import Client, Receipt, capped
 from tacit.federated.config import Federation
 from tacit.federated.flower.records import RECORD, WEIGHT, as_number, only, tensors
 
@@ -90,9 +90,12 @@ def _trained(
     shapes = [{name: each.shape for name, each in tensors.items()} for tensors in (before, after)]
     if shapes[0] != shapes[1]:
         raise MisuseError("the reply's arrays have other names or shapes than those of the message")
-    return content, client.submit(
-        {name: after[name].double() - before[name].double() for name in before}, _weight(content, weighted_by)
-    )
+    weight = _weight(content, weighted_by)
+    learned = {name: after[name].double() - before[name].double() for name in before}
+    receipt = client.submit(learned, weight)
+    if receipt.weight < weight:
+        _log.warning("%s: %s", weighted_by, capped(weight, receipt.weight))
+    return content, receipt
 
 
 def _client(ctxt: Context, federation: str | Path | None) -> tuple[Federation, Client]:

@@ -1,0 +1,145 @@
+"""What clients say that they weigh: none is ignored, none is cut without being told, and no round is of
+nothing."""
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from worlds import LONG, Servers, written
+
+import tacit
+from tacit.errors import MisuseError, RefusedError
+from tacit.federated import Client
+from tacit.federated.account import Account
+from tacit.federated.change import Outgoing
+from tacit.federated.held import RoundError, Step
+from tacit.federated.steps import Round, Rounds, Settings
+
+#: What is learned, and from where.
+START, UPDATES = torch.arange(4.0), torch.tensor([[0.25, 0.0, -0.5, 1.0], [0.5, 0.25, 0.0, -1.0]])
+
+
+class Claims(Step):
+    """A client that does not keep to the rules: its weight is another one in the end."""
+
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+
+    def client(self, outgoing: Outgoing) -> Outgoing:
+        return replace(outgoing, weight=self.weight)
+
+
+def claiming(weight: float) -> Rounds:
+    """Rounds of such a client."""
+
+    def made(settings: Settings, account: Account | None = None, clients: int = 1) -> Round:
+        usual = Round.of(settings, account, clients)
+        return replace(usual, steps=(*usual.steps, Claims(weight)))
+
+    return made
+
+
+def together(work: Callable[[int], object], clients: int = 2) -> list[object]:
+    """What each client does, side by side."""
+    with ThreadPoolExecutor(clients) as pool:
+        return list(pool.map(work, range(clients)))
+
+
+@pytest.mark.parametrize("aggregator", ["fedavg", "median"])
+def test_a_count_is_not_ignored_where_nobody_said_what_counts_in_full(aggregator: str) -> None:
+    round_ = Round.of(Settings(aggregator=aggregator, norm=2.0))
+    said = (
+        "an update of weight 60, and the rounds have no greatest_weight: in the file of all, under [round], "
+        "greatest_weight = the examples of a client that count at most; or leave the weight out, so that all "
+        "weigh the same"
+    )
+    with pytest.raises(MisuseError, match=re.escape(said)):
+        round_.client(UPDATES[0], 60)
+    assert round_.client(UPDATES[0]).weight == 1.0
+    assert round_.client(UPDATES[0], 0.5).weight == 0.5
+
+
+def test_a_client_with_a_count_and_no_greatest_weight_hands_in_nothing(tmp_path: Path) -> None:
+    config = written(tmp_path, 2, rules="norm = 4.0")
+    servers = Servers(config, lambda server: server.round(START))
+
+    def learn(number: int) -> torch.Tensor:
+        client = Client(config, number)
+        task = client.join(LONG)
+        with pytest.raises(MisuseError, match="weight 60, and the rounds have no greatest_weight"):
+            client.submit(task.model + UPDATES[number], weight=60)
+        # Nothing was sent that would be in the way of this.
+        assert client.submit(task.model + UPDATES[number]).weight == 1.0
+        return client.result(LONG)
+
+    for model in together(learn):
+        torch.testing.assert_close(model, START + UPDATES.mean(0), rtol=0, atol=1e-5)
+    assert all(report.refused == [] for report in servers.ended())
+
+
+def test_a_weight_that_counts_for_less_is_told(tmp_path: Path) -> None:
+    config = written(tmp_path, 2, rules="norm = 4.0\ngreatest_weight = 40")
+    servers = Servers(config, lambda server: server.round(START))
+
+    def learn(number: int) -> torch.Tensor:
+        client = Client(config, number)
+        task = client.join(LONG)
+        receipt = client.submit(task.model + UPDATES[number], weight=[60, 20][number])
+        assert receipt.weight == [40, 20][number]
+        return client.result(LONG)
+
+    with pytest.warns(UserWarning, match="a weight of 60 counts as 40, the rounds' greatest_weight") as told:
+        learned = together(learn)
+    (warning,) = told
+    assert Path(warning.filename) == Path(__file__)
+    for model in learned:
+        torch.testing.assert_close(model, START + (2 * UPDATES[0] + UPDATES[1]) / 3, rtol=0, atol=1e-5)
+    servers.ended()
+
+
+@pytest.mark.parametrize("result_to", ["all", "clients"])
+@pytest.mark.parametrize("claimed", [-1.0, -1.5])
+def test_a_round_of_no_weight_comes_to_nothing_and_the_next_one_goes_on(
+    result_to: str, claimed: float, tmp_path: Path
+) -> None:
+    """Where no weight is looked at, a client can make them add up to nothing, or to less."""
+    config = written(tmp_path, 2, rules=f'norm = 4.0\nbound = "none"\nresult_to = "{result_to}"')
+
+    def two(server: tacit.federated.server.Server) -> list[tacit.federated.server.Report]:
+        first = server.round(START)
+        return [first, server.round(first.model)]
+
+    servers = Servers(config, two)
+    reason = f"the weights of those who count add up to {1 + claimed:g}, so that there is no mean of theirs"
+
+    def learn(number: int) -> torch.Tensor:
+        client = Client(config, number, rounds=claiming(claimed) if number else Round.of)
+        client.submit(client.join(LONG).model + UPDATES[number])
+        with pytest.raises(RefusedError, match=re.escape(reason)):
+            client.result(LONG)
+        client._rounds = Round.of
+        task = client.join(LONG)
+        assert torch.equal(task.model, START)
+        client.submit(task.model + UPDATES[number])
+        return client.result(LONG)
+
+    for model in together(learn):
+        torch.testing.assert_close(model, START + UPDATES.mean(0), rtol=0, atol=1e-5)
+    for first, second in servers.ended():
+        # Servers that do not see the sum do not see that there is none.
+        assert first.failure == (reason if result_to == "all" else None)
+        assert torch.equal(first.model, START)
+        assert second.failure is None
+
+
+def test_weights_that_pass_and_add_up_to_nothing() -> None:
+    """A weight of 0 is one that the servers let through."""
+    usual = Round.of(Settings(norm=2.0))
+    vectors, weights = torch.zeros(3, 4, dtype=torch.float64), torch.tensor([0.0, 0.0, 2.0])
+    with pytest.raises(RoundError, match="the weights of those who count add up to 0") as raised:
+        usual.plain((1, 4, 6), vectors, weights)
+    assert raised.value.refused == {6: "norm"}
