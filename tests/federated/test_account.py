@@ -17,7 +17,8 @@ import tacit
 from tacit.errors import MisuseError, SetupError
 from tacit.federated.account import ORDERS, Account, Epsilons, Mechanism, epsilon, epsilons
 from tacit.federated.noise import pairs, rounded_gaussian
-from tacit.federated.steps import Round, Settings
+from tacit.federated.settings import Settings
+from tacit.federated.steps import Round
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
 

@@ -182,7 +182,7 @@ def test_what_is_no_latest_round(tmp_path: Path, text: str) -> None:
 
 
 def test_a_client_holds_servers_to_its_own_configuration(tmp_path: Path) -> None:
-    config = written(tmp_path, 1, seconds=3.0, rules="norm = 1.0")
+    config = written(tmp_path, 2, seconds=3.0, rules="norm = 1.0")
     servers = Servers(config, lambda server: server.round(torch.zeros(3)))
     other = tmp_path / "other.toml"
     other.write_text(config.read_text().replace("norm = 1.0", "norm = 2.0"))
@@ -403,7 +403,7 @@ class NeverReady:
 
 
 def test_a_server_that_is_never_ready_is_named_to_the_clients(tmp_path: Path) -> None:
-    config = written(tmp_path, 1, seconds=1.0)
+    config = written(tmp_path, 2, seconds=1.0)
     config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
 
     def work(server: tacit.federated.server.Server) -> Report:
@@ -488,7 +488,7 @@ def test_servers_that_differ_in_the_last_step_tell_clients_nothing(tmp_path: Pat
 
 
 def test_a_server_may_not_be_far_ahead(tmp_path: Path) -> None:
-    config = written(tmp_path, 1)
+    config = written(tmp_path, 2)
     (tmp_path / "server-1.round").write_text(str(2**21))
     failed = Servers(config, lambda server: server.round(torch.zeros(3))).failed()
     assert any("server 1 announced what is no number of a round" in str(error) for error in failed)
@@ -600,8 +600,84 @@ def test_a_configuration_is_checked(tmp_path: Path) -> None:
         Client(config, 0)
 
 
+NOISE = 'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n'
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ('bound = "maybe"', "bound = 'maybe': known are none, refuse, clip"),
+        ("norm = -1", "norm = -1: it is a finite number above 0"),
+        ("norm = nan", "norm = nan: it is a finite number above 0"),
+        ("greatest_weight = inf", "greatest_weight = inf: it is a finite number above 0"),
+        ('result_to = "nobody"', "result_to = 'nobody': known are all, clients"),
+        ('aggregator = "average"', "no aggregator is called 'average'; known are fedavg, fltrust"),
+        ('aggregator = "krum"\nbound = "none"', "krum takes vectors whose norms are validated"),
+        ('aggregator = "fltrust"', "fltrust needs a root"),
+        ('aggregator = "fltrust"\nroot = 3', "root = 3; the clients are 0 to 2"),
+        ('aggregator = "fltrust"\nroot = -1', "root = -1; the clients are 0 to 2"),
+        (
+            'aggregator = "fltrust"\nroot = 1\ncoordinator = 1',
+            "a root hands in a vector, which the coordinator",
+        ),
+        (
+            "minimum_clients = 4",
+            "minimum_clients = 4, and a round needs 4: 3 of 3 clients hand in vectors that count,",
+        ),
+        (
+            "minimum_clients = 3\ncoordinator = 2",
+            "minimum_clients = 3, and a round needs 3: 2 of 3 clients hand in vectors that count besides the "
+            "coordinator, so every round would come to nothing",
+        ),
+        (
+            'aggregator = "fltrust"\nroot = 1\ncoordinator = 0',
+            "minimum_clients = 2, and a round needs 2: 1 of 3 clients hand in vectors that count besides the "
+            "coordinator and the root",
+        ),
+        ("minimum_clients = -1\nreveals_single = true", "minimum_clients = -1: it is a count of clients"),
+        ("word_bits = 16", "word_bits = 16: numbers travel in 64 or 32 bits"),
+        ('noise = "gauss"\nsigma = 1.0', "noise = 'gauss': known are pairs, joint"),
+        ('noise = "pairs"\nsigma = 1.0', "noise without a divisor: give what the sum is divided by"),
+        (NOISE.replace("2.0", "-2.0"), "divisor = -2.0: it is a finite number above 0"),
+        (NOISE.replace("1.0", "nan"), "sigma = nan: it is a finite number above 0"),
+        (
+            NOISE.replace("1.0", "64.0"),
+            'sigma = 64: noise = "pairs" is drawn of standard deviations from 2.38e-07',
+        ),
+        (NOISE.replace("1.0", "5e-5"), "sigma = 5e-05 cannot be accounted: from 0.0001 to"),
+        (NOISE + 'bound = "none"', "noise hides a client whose norm is validated"),
+        (NOISE + 'aggregator = "median"', "median with noise: by how much one client changes its result"),
+        (NOISE + 'aggregator = "mine.py:combine"', "mine.py:combine with noise: by how much one client"),
+    ],
+)
+def test_rounds_that_can_never_work_are_refused_when_the_file_is_read(
+    rules: str, message: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "federation.toml"
+    config.write_text(written(tmp_path, 3).read_text() + rules)
+    with pytest.raises(SetupError, match=re.escape(f"{config}: [round]: {message}")):
+        Federation.read(config)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "message"),
+    [
+        ("delta = 2.0", "[privacy]: δ = 2.0 cannot be accounted: from 1e-10 to 0.9999999999;"),
+        ("delta = nan", "[privacy]: δ = nan cannot be accounted"),
+        ("budget = 0", "[privacy]: budget = 0; it is an ε above 0, of all rounds together"),
+        ("budget = nan", "[privacy]: budget = nan; it is an ε above 0"),
+    ],
+)
+def test_accounts_that_cannot_be_are_refused_when_the_file_is_read(
+    privacy: str, message: str, tmp_path: Path
+) -> None:
+    config = written(tmp_path, 3, rules=f"{NOISE}[privacy]\n{privacy}")
+    with pytest.raises(SetupError, match=re.escape(f"{config}: {message}")):
+        Federation.read(config)
+
+
 def test_servers_that_are_not_there_are_named(tmp_path: Path) -> None:
-    config = written(tmp_path, 1)
+    config = written(tmp_path, 2)
     with pytest.raises(PeerError, match=r"it is not reached at 127\.0\.0\.1"):
         Client(config, 0).join(0.5)
 

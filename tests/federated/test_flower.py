@@ -32,7 +32,8 @@ from tacit.errors import MisuseError, SetupError, TacitError
 from tacit.federated import Client
 from tacit.federated.config import Federation
 from tacit.federated.flower import SecureAggregation, secure_mod
-from tacit.federated.steps import Round, Settings
+from tacit.federated.settings import Settings
+from tacit.federated.steps import Round
 
 ROUNDS = 2
 NODES = len(flowers.COUNTS)

@@ -11,7 +11,8 @@ from tacit.federated import Client
 from tacit.federated.account import Account
 from tacit.federated.change import Outgoing
 from tacit.federated.held import Held, Step
-from tacit.federated.steps import Round, Settings
+from tacit.federated.settings import Settings
+from tacit.federated.steps import Round
 
 START, STEP = torch.zeros(4), 0.25
 

@@ -14,7 +14,8 @@ from tacit.federated.account import Account, Mechanism
 from tacit.federated.aggregators import Quotient
 from tacit.federated.held import Held, Outcome, RoundError, Step
 from tacit.federated.noise import parts
-from tacit.federated.steps import Clip, Round, Settings
+from tacit.federated.settings import Settings
+from tacit.federated.steps import Clip, Round
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
 
@@ -231,7 +232,7 @@ def test_too_few_clients_end_a_round() -> None:
     [
         (Settings(bound="shorten"), "bound = 'shorten': known are none, refuse, clip"),
         (Settings(result_to="servers"), "result_to = 'servers'"),
-        (Settings(norm=0.0), "a norm and a greatest weight are positive"),
+        (Settings(norm=0.0), "norm = 0.0: it is a finite number above 0"),
         (Settings(aggregator="krum", bound="none"), "krum takes vectors whose norms are validated"),
         (Settings(aggregator="fltrust"), "fltrust needs a root"),
         (Settings(noise="single", sigma=1.0), "noise = 'single': known are pairs, joint"),
@@ -242,7 +243,7 @@ def test_too_few_clients_end_a_round() -> None:
         (Settings(sigma=1.0), "says how it is drawn, sigma how much, in bounds: give both or none"),
         (
             Settings(noise="pairs", sigma=0.0, divisor=1.0),
-            "sigma = 0.0: a standard deviation of noise is pos",
+            "sigma = 0.0: it is a finite number above 0",
         ),
         (Settings(divisor=2.0), "a divisor is of a sum with noise, and there is no noise"),
         (
@@ -257,7 +258,8 @@ def test_too_few_clients_end_a_round() -> None:
             Settings(bound="none", noise="pairs", sigma=1.0, divisor=1.0),
             "noise hides a client whose norm is validated",
         ),
-        (Settings(noise="pairs", sigma=1.0), "noise goes with an account, and a public divisor"),
+        (Settings(noise="pairs", sigma=1.0), "noise without a divisor: give what the sum is divided by"),
+        (Settings(noise="pairs", sigma=1.0, divisor=2.0), "noise goes with an account of what is spent"),
     ],
 )
 def test_settings_that_do_not_go_together(settings: Settings, message: str) -> None:

@@ -17,7 +17,8 @@ from tacit.federated import Client
 from tacit.federated.account import Account
 from tacit.federated.change import Outgoing
 from tacit.federated.held import RoundError, Step
-from tacit.federated.steps import Round, Rounds, Settings
+from tacit.federated.settings import Settings
+from tacit.federated.steps import Round, Rounds
 
 #: What is learned, and from where.
 START, UPDATES = torch.arange(4.0), torch.tensor([[0.25, 0.0, -0.5, 1.0], [0.5, 0.25, 0.0, -1.0]])

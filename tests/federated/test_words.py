@@ -15,8 +15,9 @@ from tacit.federated import Client, width
 from tacit.federated.change import Change, Outgoing
 from tacit.federated.config import Federation
 from tacit.federated.held import Step
+from tacit.federated.settings import Settings
 from tacit.federated.states import State, change_of
-from tacit.federated.steps import Round, Settings
+from tacit.federated.steps import Round
 from tacit.federated.terms import Terms
 from tacit.federated.validation import UNIT
 

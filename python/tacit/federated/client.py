@@ -27,8 +27,9 @@ from tacit.federated.change import Outgoing
 from tacit.federated.config import Federation
 from tacit.federated.held import RoundError
 from tacit.federated.naming import naming_servers
+from tacit.federated.settings import Settings
 from tacit.federated.states import State, change_of
-from tacit.federated.steps import Round, Rounds, Settings
+from tacit.federated.steps import Round, Rounds
 from tacit.federated.terms import Terms
 from tacit.federated.validation import VECTOR_BITS
 

@@ -18,7 +18,7 @@
 
     [round]
     seconds = 60                               # in which clients may submit
-    aggregator = "fedavg"                      # this and all that follows is optional: see ``steps.Settings``
+    aggregator = "fedavg"                      # this and all that follows is optional: see ``settings``
     bound = "refuse"                           # what is longer than the norm: "clip" shortens it
     norm = 3.0
     minimum_clients = 2
@@ -32,6 +32,7 @@ Servers need the certificates of all; a client needs those of the servers and it
 """
 
 import json
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -41,15 +42,19 @@ from typing import Any
 
 from tacit import _core
 from tacit.errors import MisuseError, SetupError
-from tacit.federated import width
-from tacit.federated.aggregators import AGGREGATORS
-from tacit.federated.steps import Settings, check_hides
+from tacit.federated.account import Mechanism
+from tacit.federated.aggregators import described
+from tacit.federated.noise import parts
+from tacit.federated.settings import Settings, check, check_clients
 
 #: Servers of a federation.
 SERVERS = 3
 
 #: What the parameters to begin from are called beside a file that does not name them.
 START = "start.pt"
+
+#: The δ of accounts where a file has none.
+DELTA = 1e-5
 
 #: Clients of a federation at most.
 MOST_CLIENTS = 4096
@@ -267,11 +272,12 @@ class _Reading:
             raise self.wrong('[clients]: certificate holds "{number}", which stands for each client\'s')
         rounds = dict(self.table("[round]", top.get("round", {}), _ROUND))
         privacy = self.table("[privacy]", top.get("privacy", {}), _PRIVACY)
-        self.privacy("privacy" in top, privacy, rounds)
         seconds = rounds.pop("seconds", 60.0)
         self.duration("[round]: seconds", seconds)
         timeout = top.get("timeout", 60.0)
         self.duration("timeout", timeout)
+        settings = self.settings(rounds, clients["count"])
+        self.privacy("privacy" in top, privacy, settings)
         return Federation(
             path=self.path,
             name=top["name"],
@@ -279,35 +285,40 @@ class _Reading:
             servers=servers,
             clients=clients["count"],
             seconds=float(seconds),
-            settings=self.settings(rounds, clients["count"]),
-            delta=privacy.get("delta", 1e-5),
+            settings=settings,
+            delta=privacy.get("delta", DELTA),
             budget=privacy.get("budget"),
             model=self.model(top.get("model")),
             _client=certificate,
         )
 
-    def privacy(self, is_wanted: bool, privacy: dict[str, Any], rounds: dict[str, Any]) -> None:
+    def privacy(self, is_wanted: bool, privacy: dict[str, Any], settings: Settings) -> None:
         """Whether there is what the account needs, and nothing is claimed that nobody does."""
-        if is_wanted and "noise" not in rounds:
+        if is_wanted and settings.noise is None:
             raise self.wrong("[privacy] without noise in [round]: nothing would be hidden by it")
         if privacy.get("sampling", 1.0) != 1.0:
             raise self.wrong(
                 f"[privacy]: sampling = {privacy['sampling']}; no client draws yet whether it takes part, so "
                 "that chance hides nobody: only a simulation has it"
             )
+        budget = privacy.get("budget")
+        if budget is not None and not 0 < budget < math.inf:
+            raise self.wrong(f"[privacy]: budget = {budget}; it is an ε above 0, of all rounds together")
+        if settings.noise is None or settings.sigma is None:
+            return
+        try:
+            mechanism_of(settings, privacy.get("delta", DELTA))
+        except MisuseError as error:
+            where = "[round]" if str(error).startswith("sigma") else "[privacy]"
+            raise self.wrong(f"{where}: {error}") from None
 
     def settings(self, rounds: dict[str, Any], clients: int) -> Settings:
         """What a round does, if that hides clients and can be done for so many."""
         settings = Settings(**rounds)
-        chosen = AGGREGATORS.get(settings.aggregator)
-        coordinator = settings.coordinator
-        if coordinator is not None and not 0 <= coordinator < clients:
-            raise self.wrong(f"[round]: coordinator = {coordinator}; the clients are 0 to {clients - 1}")
         try:
-            if chosen is not None:
-                chosen.check_count(clients - chosen.needs_root - (coordinator is not None))
-                width.check(settings.word_bits, chosen, settings.bound != "none", clients)
-            check_hides(settings)
+            chosen = described(settings.aggregator)
+            check(settings, chosen)
+            check_clients(settings, chosen, clients)
         except MisuseError as error:
             raise self.wrong(f"[round]: {error}") from None
         return settings
@@ -352,6 +363,17 @@ class _Reading:
             raise self.wrong(
                 f"{what} = {seconds}; it is a number of seconds above 0 and at most {LONGEST:.0f}"
             )
+
+
+def mechanism_of(settings: Settings, delta: float) -> Mechanism:
+    """What the servers account for in each round with noise.
+
+    Raises:
+        MisuseError: what cannot be accounted.
+    """
+    assert settings.noise is not None
+    assert settings.sigma is not None
+    return Mechanism.of(settings.sigma, parts(settings.noise, SERVERS), delta=delta)
 
 
 def _text(path: Path, whose: str) -> str:

@@ -21,7 +21,7 @@ from tacit import _core, processes
 from tacit.errors import PeerError, SetupError, TacitError
 from tacit.federated.config import SERVERS, text_of
 from tacit.federated.server import Report
-from tacit.federated.steps import Settings
+from tacit.federated.settings import Settings
 from tacit.launch import first_cause, named
 from tacit.meter import Reading
 from tacit.processes import Child

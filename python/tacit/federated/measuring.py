@@ -24,7 +24,7 @@ from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.client import Client
 from tacit.federated.config import SERVERS, text_of
 from tacit.federated.server import Server
-from tacit.federated.steps import Settings
+from tacit.federated.settings import Settings
 from tacit.providers import CONSUMING
 
 #: Longest wait for one message, and time that a round gives its clients, in seconds.

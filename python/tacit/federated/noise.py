@@ -27,6 +27,7 @@ import torch
 
 from tacit import components, shares
 from tacit.errors import MisuseError
+from tacit.federated import joint as jointly
 from tacit.federated.joint import joint
 from tacit.tensor import SecretTensor
 
@@ -71,6 +72,9 @@ def rounded_gaussian(count: int, deviation: float) -> torch.Tensor:
 
 #: By the setting ``noise``: what adds noise to a sum, of a standard deviation that every server lacks.
 DRAWN: dict[str, Callable[[SecretTensor, float], SecretTensor]] = {"pairs": pairs, "joint": joint}
+
+#: By the same: the powers of two of words that such a deviation is from, and below.
+POWERS = {"pairs": (0, MOST), "joint": (jointly.LEAST, jointly.MOST)}
 
 
 def parts(how: str, parties: int) -> int:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.attacks import Attack
+from tacit.federated.settings import Settings
 from tacit.federated.simulation import Federation
-from tacit.federated.steps import Settings
 from tacit.federated.training import Training
 
 #: The norm that an update may have: about that of an honest one of the first rounds.

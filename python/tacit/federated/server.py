@@ -23,15 +23,15 @@ import torch
 from tacit import _core, components, shares
 from tacit.errors import DeviationError, TacitError
 from tacit.federated import width
-from tacit.federated.account import Account, Epsilons, Mechanism, epsilons
+from tacit.federated.account import Account, Epsilons, epsilons
 from tacit.federated.aggregators import aggregator
-from tacit.federated.config import SERVERS, Federation
+from tacit.federated.config import Federation, mechanism_of
 from tacit.federated.held import Outcome, RoundError
 from tacit.federated.joint import check_values
 from tacit.federated.latest import Latest
 from tacit.federated.naming import naming_servers, of_servers
-from tacit.federated.noise import parts
-from tacit.federated.steps import Round, Rounds, Settings
+from tacit.federated.settings import Settings
+from tacit.federated.steps import Round, Rounds
 from tacit.federated.submission import Submitted
 from tacit.federated.terms import Terms, check_size
 from tacit.meter import Meter
@@ -365,7 +365,7 @@ def _account(federation: Federation, number: int) -> Account | None:
     settings = federation.settings
     if settings.noise is None or settings.sigma is None:
         return None
-    mechanism = Mechanism.of(settings.sigma, parts(settings.noise, SERVERS), delta=federation.delta)
+    mechanism = mechanism_of(settings, federation.delta)
     account = Account(federation.path.parent / f"server-{number}.account", mechanism, federation.budget)
     # What the next round makes of it: that it can be told is known before anybody is met.
     epsilons(mechanism, account.rounds + 1)

@@ -21,7 +21,8 @@ from tacit.federated.data import dataset
 from tacit.federated.held import Outcome
 from tacit.federated.noise import parts
 from tacit.federated.partitions import partition
-from tacit.federated.steps import Round, Settings
+from tacit.federated.settings import Settings
+from tacit.federated.steps import Round
 from tacit.federated.submission import Submitted
 from tacit.federated.training import Training, accuracy, threads, update_of
 from tacit.federated.validation import VECTOR_BITS

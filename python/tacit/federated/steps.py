@@ -27,6 +27,7 @@ from tacit.federated.aggregators import Aggregator, Quotient, aggregator
 from tacit.federated.change import Outgoing, Update
 from tacit.federated.held import Held, Outcome, RoundError, Step
 from tacit.federated.noise import DRAWN
+from tacit.federated.settings import Settings, check
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
 from tacit.session import session
@@ -34,9 +35,6 @@ from tacit.tensor import SecretTensor
 
 #: Why the secret check refuses a client, as reports say it.
 TOO_LONG = "norm"
-
-#: What is done about norms above the bound.
-BOUNDS = ("none", "refuse", "clip")
 
 
 @dataclass(frozen=True)
@@ -76,8 +74,8 @@ class Clip(Step):
         if self.greatest_weight is None and outgoing.weight > 1.0:
             raise MisuseError(
                 f"an update of weight {outgoing.weight:g}, and the rounds have no greatest_weight: in the "
-                "file of all, under [round], greatest_weight = the examples of a client that count at most; or "
-                "leave the weight out, so that all weigh the same"
+                "file of all, under [round], greatest_weight = the examples of a client that count at most; "
+                "or leave the weight out, so that all weigh the same"
             )
         room = 1.0 - math.sqrt(len(outgoing.change)) * 2.0 ** -(VECTOR_BITS + 1)
         sent = outgoing.by(room / max(found, self.norm * room) if self.shortens else 1.0 / self.norm)
@@ -247,38 +245,6 @@ def _joined(held: Held) -> torch.Tensor:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What a round does, as a federation agrees on it."""
-
-    aggregator: str = "fedavg"
-    #: The norm that a client's update may have, a bound.
-    norm: float = 1.0
-    #: What the servers do about longer ones: "none", "refuse" or "clip".
-    bound: str = "refuse"
-    #: The count of examples beyond which a client does not weigh more. Without it clients weigh 1 or
-    #: less, and more is refused at the client.
-    greatest_weight: float | None = None
-    #: Clients below which a round comes to nothing. A result hides a client only among those that count.
-    minimum_clients: int = 2
-    #: Whether, without noise, a round may reveal the update of a single client.
-    reveals_single: bool = False
-    #: The client whose update is the root of FLTrust.
-    root: int | None = None
-    #: How noise is drawn, if any is: "pairs", from the keys of two servers each, or "joint"; see ``noise``.
-    noise: str | None = None
-    #: The noise multiplier: standard deviation, in bounds, of what every server lacks of the noise.
-    sigma: float | None = None
-    #: What a sum with noise is divided by: the expected sum of the weights.
-    divisor: float | None = None
-    result_to: str = "all"
-    #: The client who has the model and hands in nothing, as Flower's server does. Servers have no model then:
-    #: a round is of updates, and its result is what they were combined to.
-    coordinator: int | None = None
-    #: In how many bits numbers travel: 64, or 32 where only a sum counts, see ``width``.
-    word_bits: int = width.WHOLE
-
-
-@dataclass(frozen=True)
 class Round:
     """Steps, and by how much their result is to be multiplied."""
 
@@ -296,7 +262,9 @@ class Round:
             MisuseError: settings that do not go together.
         """
         chosen = aggregator(settings.aggregator)
-        _check(settings, chosen, account)
+        check(settings, chosen)
+        if settings.noise is not None and account is None:
+            raise MisuseError("noise goes with an account of what is spent")
         minimum, has_bound = settings.minimum_clients, settings.bound != "none"
         width.check(settings.word_bits, chosen, has_bound, clients)
         limit = width.limit(settings.word_bits, clients)
@@ -377,60 +345,3 @@ class Round:
 #: What makes a round of settings, an account and the number of clients: ``Round.of``, or what puts steps of
 #: one's own among the usual ones.
 Rounds = Callable[[Settings, Account | None, int], Round]
-
-
-def _check(settings: Settings, chosen: Aggregator, account: Account | None) -> None:
-    if settings.bound not in BOUNDS:
-        raise MisuseError(f"bound = {settings.bound!r}: known are {', '.join(BOUNDS)}")
-    if settings.result_to not in ("all", "clients"):
-        raise MisuseError(f'result_to = {settings.result_to!r}: known are "all" and "clients"')
-    greatest = 1.0 if settings.greatest_weight is None else settings.greatest_weight
-    if not (0 < settings.norm < math.inf and 0 < greatest < math.inf):
-        raise MisuseError("a norm and a greatest weight are positive")
-    if chosen.needs_bound and settings.bound == "none":
-        raise MisuseError(
-            f'{chosen.name} takes vectors whose norms are validated: bound = "refuse" or "clip"'
-        )
-    if chosen.needs_root and settings.root is None:
-        raise MisuseError(f"{chosen.name} needs a root: the number of the client that is trusted")
-    if settings.coordinator is not None and settings.coordinator == settings.root:
-        raise MisuseError("a root hands in a vector, which the coordinator does not")
-    check_hides(settings)
-    if settings.noise is not None:
-        _check_private(settings, chosen, account)
-
-
-def check_hides(settings: Settings) -> None:
-    """Whether a client is hidden in what a round reveals, and how; looked at when a configuration is read,
-    too.
-
-    Raises:
-        MisuseError: it is not, and the settings do not say so.
-    """
-    if settings.noise is not None and settings.noise not in DRAWN:
-        raise MisuseError(f"noise = {settings.noise!r}: known are {', '.join(DRAWN)}")
-    if (settings.noise is None) != (settings.sigma is None):
-        raise MisuseError(
-            'noise = "pairs" or "joint" says how it is drawn, sigma how much, in bounds: give both or none'
-        )
-    if settings.noise is None and settings.divisor is not None:
-        raise MisuseError("a divisor is of a sum with noise, and there is no noise: nothing is hidden by it")
-    if settings.noise is None and settings.minimum_clients < 2 and not settings.reveals_single:
-        raise MisuseError(
-            f"minimum_clients = {settings.minimum_clients} without noise: a round of one client reveals its "
-            "update; take 2 or more, or say reveals_single = true"
-        )
-
-
-def _check_private(settings: Settings, chosen: Aggregator, account: Account | None) -> None:
-    if chosen.sensitivity is None:
-        raise MisuseError(
-            f"{chosen.name} with noise: by how much one client changes its result is not proven, so that no "
-            "noise can be said to hide it; take fedavg"
-        )
-    if settings.bound == "none":
-        raise MisuseError('noise hides a client whose norm is validated: bound = "refuse" or "clip"')
-    if settings.sigma is None or not 0 < settings.sigma < math.inf:
-        raise MisuseError(f"sigma = {settings.sigma}: a standard deviation of noise is positive")
-    if account is None or settings.divisor is None or not 0 < settings.divisor < math.inf:
-        raise MisuseError("noise goes with an account, and a public divisor that is positive")

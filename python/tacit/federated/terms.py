@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit.errors import MisuseError, PeerError
 from tacit.federated import width
-from tacit.federated.steps import Settings
+from tacit.federated.settings import Settings
 
 
 @dataclass(frozen=True)

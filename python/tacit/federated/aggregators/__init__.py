@@ -5,7 +5,7 @@ Vectors are in units of the bound on their norm, see ``steps.Clip``.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -23,6 +23,7 @@ __all__ = [
     "Aggregator",
     "Quotient",
     "aggregator",
+    "described",
     "fltrust",
     "geometric_median",
     "krum",
@@ -93,9 +94,24 @@ def aggregator(name: str) -> Aggregator:
     Raises:
         MisuseError: there is none.
     """
+    known = described(name)
+    return known if name in AGGREGATORS else replace(known, combine=function_of(name))
+
+
+def described(name: str) -> Aggregator:
+    """What a round must know of the aggregator of that name. A function of one's own is not looked for: it
+    need not be where nothing is combined.
+
+    Raises:
+        MisuseError: the name is neither that of an aggregator nor ``FILE:FUNCTION``.
+    """
     if name in AGGREGATORS:
         return AGGREGATORS[name]
     if ":" not in name:
         known = ", ".join(AGGREGATORS)
         raise MisuseError(f"no aggregator is called {name!r}; known are {known}, and FILE:FUNCTION")
-    return Aggregator(name, function_of(name))
+    return Aggregator(name, _elsewhere)
+
+
+def _elsewhere(*_: torch.Tensor) -> torch.Tensor:
+    raise AssertionError("this aggregator was only described")

@@ -17,8 +17,9 @@ from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.measuring import Measured
 from tacit.federated.page import Table, folder, write_page
 from tacit.federated.plots import check_plots, lines
+from tacit.federated.settings import Settings
 from tacit.federated.simulation import HOST, hand_in
-from tacit.federated.steps import Round, Settings
+from tacit.federated.steps import Round
 from tacit.starting import warm_up
 
 #: Numbers of parameters for 16 clients, and of clients for so many parameters.

@@ -18,8 +18,8 @@ from tacit.federated.experiments.both import Learned, both
 from tacit.federated.folders import found
 from tacit.federated.page import Table, folder, write_page
 from tacit.federated.plots import Line, check_plots, lines
+from tacit.federated.settings import Settings
 from tacit.federated.simulation import Federation, Row
-from tacit.federated.steps import Settings
 from tacit.federated.training import Training
 
 #: PPPFL's accuracies in secret and in the clear, in percent (tables 5.21 and 5.22).

@@ -1,0 +1,150 @@
+"""What a round does, as a federation agrees on it, and which of it goes together."""
+
+import math
+from dataclasses import dataclass
+
+from tacit.errors import MisuseError
+from tacit.federated import width
+from tacit.federated.aggregators import Aggregator
+from tacit.federated.noise import DRAWN, POWERS
+from tacit.federated.validation import VECTOR_BITS
+
+#: What is done about norms above the bound.
+BOUNDS = ("none", "refuse", "clip")
+
+#: Who may learn a round's result.
+RECIPIENTS = ("all", "clients")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a round does, as a federation agrees on it."""
+
+    aggregator: str = "fedavg"
+    #: The norm that a client's update may have, a bound.
+    norm: float = 1.0
+    #: What the servers do about longer ones: "none", "refuse" or "clip".
+    bound: str = "refuse"
+    #: The count of examples beyond which a client does not weigh more. Without it clients weigh 1 or
+    #: less, and more is refused at the client.
+    greatest_weight: float | None = None
+    #: Clients below which a round comes to nothing. A result hides a client only among those that count.
+    minimum_clients: int = 2
+    #: Whether, without noise, a round may reveal the update of a single client.
+    reveals_single: bool = False
+    #: The client whose update is the root of FLTrust.
+    root: int | None = None
+    #: How noise is drawn, if any is: "pairs", from the keys of two servers each, or "joint"; see ``noise``.
+    noise: str | None = None
+    #: The noise multiplier: standard deviation, in bounds, of what every server lacks of the noise.
+    sigma: float | None = None
+    #: What a sum with noise is divided by: the expected sum of the weights.
+    divisor: float | None = None
+    result_to: str = "all"
+    #: The client who has the model and hands in nothing, as Flower's server does. Servers have no model then:
+    #: a round is of updates, and its result is what they were combined to.
+    coordinator: int | None = None
+    #: In how many bits numbers travel: 64, or 32 where only a sum counts, see ``width``.
+    word_bits: int = width.WHOLE
+
+
+def check(settings: Settings, chosen: Aggregator) -> None:
+    """Whether settings go together, whoever takes part.
+
+    Raises:
+        MisuseError: they do not, or one is none that can be.
+    """
+    if settings.bound not in BOUNDS:
+        raise MisuseError(f"bound = {settings.bound!r}: known are {', '.join(BOUNDS)}")
+    if settings.result_to not in RECIPIENTS:
+        raise MisuseError(f"result_to = {settings.result_to!r}: known are {', '.join(RECIPIENTS)}")
+    _check_positive(settings, "norm", "greatest_weight")
+    if settings.minimum_clients < 0:
+        raise MisuseError(f"minimum_clients = {settings.minimum_clients}: it is a count of clients")
+    if chosen.needs_bound and settings.bound == "none":
+        raise MisuseError(
+            f'{chosen.name} takes vectors whose norms are validated: bound = "refuse" or "clip"'
+        )
+    if chosen.needs_root and settings.root is None:
+        raise MisuseError(f"{chosen.name} needs a root: the number of the client that is trusted")
+    if settings.coordinator is not None and settings.coordinator == settings.root:
+        raise MisuseError("a root hands in a vector, which the coordinator does not")
+    check_hides(settings)
+    if settings.noise is not None:
+        _check_private(settings, chosen)
+
+
+def check_hides(settings: Settings) -> None:
+    """Whether a client is hidden in what a round reveals, and how.
+
+    Raises:
+        MisuseError: it is not, and the settings do not say so.
+    """
+    if settings.noise is not None and settings.noise not in DRAWN:
+        raise MisuseError(f"noise = {settings.noise!r}: known are {', '.join(DRAWN)}")
+    if (settings.noise is None) != (settings.sigma is None):
+        raise MisuseError(
+            'noise = "pairs" or "joint" says how it is drawn, sigma how much, in bounds: give both or none'
+        )
+    if settings.noise is None and settings.divisor is not None:
+        raise MisuseError("a divisor is of a sum with noise, and there is no noise: nothing is hidden by it")
+    if settings.noise is None and settings.minimum_clients < 2 and not settings.reveals_single:
+        raise MisuseError(
+            f"minimum_clients = {settings.minimum_clients} without noise: a round of one client reveals its "
+            "update; take 2 or more, or say reveals_single = true"
+        )
+
+
+def _check_private(settings: Settings, chosen: Aggregator) -> None:
+    if chosen.sensitivity is None:
+        raise MisuseError(
+            f"{chosen.name} with noise: by how much one client changes its result is not proven, so that no "
+            "noise can be said to hide it; take fedavg"
+        )
+    if settings.bound == "none":
+        raise MisuseError('noise hides a client whose norm is validated: bound = "refuse" or "clip"')
+    if settings.divisor is None:
+        raise MisuseError(
+            "noise without a divisor: give what the sum is divided by, divisor = the sum of the weights that "
+            "is expected, which is public then"
+        )
+    _check_positive(settings, "sigma", "divisor")
+    assert settings.noise is not None
+    assert settings.sigma is not None
+    lowest, highest = (2.0 ** (power - VECTOR_BITS) for power in POWERS[settings.noise])
+    if not lowest <= settings.sigma < highest:
+        raise MisuseError(
+            f'sigma = {settings.sigma:g}: noise = "{settings.noise}" is drawn of standard deviations from '
+            f"{lowest:.3g} to below {highest:g} bounds"
+        )
+
+
+def _check_positive(settings: Settings, *names: str) -> None:
+    """Of those that are given."""
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and not 0 < value < math.inf:
+            raise MisuseError(f"{name} = {value}: it is a finite number above 0")
+
+
+def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
+    """Whether rounds can be of a federation of so many clients.
+
+    Raises:
+        MisuseError: somebody who is named is none of them, or they are too few or too many.
+    """
+    for name in ("coordinator", "root"):
+        number = getattr(settings, name)
+        if number is not None and not 0 <= number < clients:
+            raise MisuseError(f"{name} = {number}; the clients are 0 to {clients - 1}")
+    counting = clients - chosen.needs_root - (settings.coordinator is not None)
+    chosen.check_count(counting)
+    width.check(settings.word_bits, chosen, settings.bound != "none", clients)
+    least = max(1, settings.minimum_clients)
+    if least > counting:
+        others = [name for name in ("coordinator", "root") if getattr(settings, name) is not None]
+        besides = f" besides the {' and the '.join(others)}" if others else ""
+        raise MisuseError(
+            f"minimum_clients = {settings.minimum_clients}, and a round needs {least}: {counting} of "
+            f"{clients} clients hand in vectors that count{besides}, so every round would come to nothing"
+        )
