@@ -10,10 +10,9 @@ from tacit.commands.options import positive
 from tacit.errors import MisuseError, SetupError
 
 if TYPE_CHECKING:
-    import torch
-
     from tacit.federated.config import Federation
     from tacit.federated.server import Report
+    from tacit.federated.states import State
 
 
 def add(commands: Any) -> None:
@@ -36,7 +35,10 @@ def add(commands: Any) -> None:
         "federation.toml names if not given, or start.pt beside it",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write there, after each round, the parameters in a row"
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write there, after each round, the parameters, in a row or as a state_dict() as given",
     )
     parser.add_argument(
         "--threads", type=positive, metavar="N", help="of this process; all cores if not given"
@@ -56,7 +58,10 @@ def run(parsed: argparse.Namespace) -> None:
                 "clients have it"
             )
         _check_folder(parsed.out)
-    model = _model(_start(parsed.model or federation.model, federation))
+    from tacit.federated.states import in_form
+
+    start = _model(_start(parsed.model or federation.model, federation))
+    model: State = start
     print(f"tacit: server {parsed.server} waits for the two others ...", file=sys.stderr, flush=True)
     with Server.open(parsed.config, parsed.server, parsed.threads) as server:
         print(f"tacit: server {server.number}; {server.threat_model}", file=sys.stderr)
@@ -66,7 +71,7 @@ def run(parsed: argparse.Namespace) -> None:
             print(_line(report), flush=True)
             model = report.model
             if parsed.out is not None:
-                _write(parsed.out, model)
+                _write(parsed.out, in_form(report.model, start))
 
 
 def _start(path: Path | None, federation: "Federation") -> Path:
@@ -83,7 +88,7 @@ def _start(path: Path | None, federation: "Federation") -> Path:
     return path
 
 
-def _model(path: Path) -> "torch.Tensor":
+def _model(path: Path) -> "State":
     import torch
 
     from tacit.federated.states import in_a_row
@@ -104,7 +109,9 @@ def _model(path: Path) -> "torch.Tensor":
         raise MisuseError(
             f"{path} holds a {type(loaded).__name__}; it holds a tensor, or a module's state_dict()"
         )
-    return in_a_row(loaded)
+    # What is no number, or none that is learned, is known before anybody is met.
+    in_a_row(loaded)
+    return loaded
 
 
 def _check_folder(path: Path) -> None:
@@ -117,7 +124,7 @@ def _check_folder(path: Path) -> None:
         raise SetupError(f"cannot write {path}: give --out a file in a folder that is there and yours")
 
 
-def _write(path: Path, model: "torch.Tensor") -> None:
+def _write(path: Path, model: "State") -> None:
     import torch
 
     written = path.with_name(path.name + ".new")

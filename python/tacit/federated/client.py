@@ -55,6 +55,8 @@ class Task:
     deadline: float
     #: All of the federation.
     clients: int
+    #: What stands for the names and shapes of the model's tensors, where the servers know them.
+    layout: str = ""
 
     @property
     def norm(self) -> float:
@@ -124,7 +126,7 @@ class Client:
             model = self._known(terms.base) if terms.base else _floats(told.model)
         if told.words != terms.words or len(model) != terms.parameters:
             raise PeerError("the servers told of a model that does not fit its own size")
-        task = Task(told.round, model, terms.settings, told.left, terms.clients)
+        task = Task(told.round, model, terms.settings, told.left, terms.clients, terms.layout)
         self._latest, self._task = told.round, (told, task)
         return task
 
@@ -167,15 +169,17 @@ class Client:
         """Hands in what was trained: its difference from the task's model goes to the servers, in secret.
 
         Args:
-            state: the trained parameters.
+            state: the trained parameters. Where servers know the names and shapes of the model, a module or
+                its state_dict() has the same; a row has none.
             weight: the count of examples, where clients weigh unlike. More than the rounds' greatest_weight
                 counts as that, of which a warning and the receipt tell.
 
         Raises:
             EncodingError: a value is NaN, infinite or too far from the task's model, named with the limit.
-            MisuseError: no round was joined, the state has another size than its model or holds what is no
-                dense tensor of real numbers, the weight is none, or above 1 where the rounds have no
-                ``greatest_weight``, or this client is the coordinator.
+            MisuseError: no round was joined; the state has another size than its model, or other names, order
+                or shapes than the servers know of it (the first is named), or holds what is no dense tensor
+                of real numbers; the weight is none, or above 1 where the rounds have no ``greatest_weight``;
+                or this client is the coordinator.
             RefusedError: a server did not take it: late, or against the round's rules.
             PeerError: a server was not reached; the submission does not count then.
         """
@@ -186,7 +190,7 @@ class Client:
             raise MisuseError(f"client {self.number} is the coordinator, who hands in nothing")
         if not isinstance(weight, Real):
             raise MisuseError(f"weight is of type {type(weight).__name__}; it is a number, such as a count")
-        change = change_of(state, task.model)
+        change = change_of(state, task.model, task.layout)
         rules = self._rounds(_clients_half(task.settings), None, task.clients)
         sent = rules.sent(Outgoing(change, float(weight)))
         counts = min(float(weight), task.settings.greatest_weight or 1.0)

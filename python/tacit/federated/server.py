@@ -31,6 +31,7 @@ from tacit.federated.joint import check_values
 from tacit.federated.latest import Latest
 from tacit.federated.naming import naming_servers, of_servers
 from tacit.federated.settings import Settings
+from tacit.federated.states import State, in_a_row, layout_of
 from tacit.federated.steps import Round, Rounds
 from tacit.federated.submission import Submitted
 from tacit.federated.terms import Terms, check_size
@@ -96,6 +97,8 @@ class Server:
         #: Clients whom the last round took, and who may still ask for its result.
         self._waiting: list[int] = []
         self._rules = rules
+        #: What stands for the names and shapes of the model, and how many values it has.
+        self._layout, self._values = "", 0
         self._alike = _alike(federation, rules)
 
     @staticmethod
@@ -171,12 +174,13 @@ class Server:
         return self._door.address
 
     @naming_servers()
-    def round(self, model: torch.Tensor) -> Report:
+    def round(self, model: State) -> Report:
         """Asks the clients for their vectors and combines them.
 
         Args:
             model: the parameters that clients begin from, the same at all servers; where a coordinator has
-                them, no more than their number counts.
+                them, no more than their number counts. Of a module or a state_dict() clients hear names and
+                shapes, to hand in the same; a row of as many values, as a report has it, keeps them.
 
         Raises:
             MisuseError: the round would overspend the budget, or there is no such model; no client is asked.
@@ -185,16 +189,16 @@ class Server:
         """
         if self._account is not None:
             self._account.check_next()
-        check_size(model.numel())
+        model = self._in_a_row(model)
         if self.federation.settings.noise == "joint":
             check_values(model.numel())
         self._session.core.note(self._alike)
         number, base = self._agree_on_number()
-        model = model.detach().reshape(-1).to(torch.float32)
         is_of_updates = self.federation.settings.coordinator is not None
         if is_of_updates:
             model = torch.zeros_like(model)
-        terms = Terms(self.federation.settings, model.numel(), self.federation.clients, base)
+        layout = "" if is_of_updates else self._layout
+        terms = Terms(self.federation.settings, model.numel(), self.federation.clients, base, layout)
         # What servers are not to know, clients have.
         content = _bytes(model[:0] if base or is_of_updates else model)
         told = terms.to_bytes()
@@ -238,6 +242,15 @@ class Server:
             seconds=time.perf_counter() - started,
             epsilons=None if self._account is None else self._account.spent,
         )
+
+    def _in_a_row(self, model: State) -> torch.Tensor:
+        """The values; what they are called is kept for the rounds to come, of as many."""
+        layout = layout_of(model)
+        row = model.detach().reshape(-1) if isinstance(model, torch.Tensor) else in_a_row(model)
+        check_size(row.numel())
+        if layout or row.numel() != self._values:
+            self._layout, self._values = layout, row.numel()
+        return row.to(torch.float32)
 
     def _tell(self, number: int, model: torch.Tensor, outcome: Outcome | None, failure: str | None) -> None:
         """What a round came to, to its clients. Nothing is told before all servers stand behind it."""

@@ -7,6 +7,7 @@ from typing import Any
 from tacit.errors import MisuseError, PeerError
 from tacit.federated import width
 from tacit.federated.settings import Settings
+from tacit.federated.states import DIGITS
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class Terms:
     clients: int
     #: The round whose result the model is, which only clients have; 0 for a model that servers tell.
     base: int = 0
+    #: What stands for the names and shapes of the model's tensors, see ``states``; nothing where it has none.
+    layout: str = ""
 
     @property
     def numbers(self) -> int:
@@ -53,6 +56,8 @@ class Terms:
         if not all(type(number) is int for number in numbers) or not (
             1 <= terms.parameters < 2**27 and terms.base >= 0 and terms.clients >= 1
         ):
+            raise _unreadable()
+        if not isinstance(terms.layout, str) or len(terms.layout) % DIGITS:
             raise _unreadable()
         return terms
 
