@@ -172,7 +172,7 @@ def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path
         )
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "3 4", "1 1 1", "1.0", "²", "9" * 19])
+@pytest.mark.parametrize("text", ["", "x", "-1", "3 4", "1 1 1 1", "1 0 1000001", "1.0", "²", "9" * 19])
 def test_what_is_no_latest_round(tmp_path: Path, text: str) -> None:
     (tmp_path / "file").write_text(text)
     with pytest.raises(MisuseError, match="holds no number of a round"):
@@ -363,7 +363,7 @@ def test_servers_refuse_the_round_that_would_overspend(tmp_path: Path) -> None:
         for error in failed:
             # One may hear of another's refusal before it refuses itself.
             assert isinstance(error, MisuseError) or "its program raised MisuseError" in str(error)
-    assert (tmp_path / "server-0.round").read_text() == "1\n"
+    assert (tmp_path / "server-0.round").read_text() == "1 0 1\n"
     assert not (again / "server-0.round").exists()
     for number in range(3):
         assert json.loads((again / f"server-{number}.account").read_text())["rounds"] == 1

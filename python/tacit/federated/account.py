@@ -175,9 +175,23 @@ class Account:
             SetupError: the file cannot be written.
         """
         self.check_next()
-        entries = {"mechanism": asdict(self.mechanism), "rounds": self.rounds + 1}
+        self._keep(self.rounds + 1)
+
+    def catch_up(self, rounds: int) -> None:
+        """Has what other accounts of the same rounds have, if that is more: what one has spent is spent.
+
+        Raises:
+            MisuseError: the next round would overspend then.
+            SetupError: the file cannot be written.
+        """
+        if rounds > self.rounds:
+            self._keep(rounds)
+            self.check_next()
+
+    def _keep(self, rounds: int) -> None:
+        entries = {"mechanism": asdict(self.mechanism), "rounds": rounds}
         write(self.path, json.dumps(entries, indent=2) + "\n", "the account")
-        self.rounds += 1
+        self.rounds = rounds
 
     def _check(self, budget: float, after: Epsilons) -> None:
         if not after.to_server <= budget:

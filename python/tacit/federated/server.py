@@ -84,6 +84,7 @@ class Server:
         number: int,
         session: Session,
         door: _core.Door,
+        latest: Latest,
         account: Account | None,
         rules: Round,
     ) -> None:
@@ -92,7 +93,7 @@ class Server:
         self.number = number
         self._session = session
         self._door = door
-        self._latest = Latest(federation.path.parent / f"server-{number}.round")
+        self._latest = latest
         self._account = account
         #: Clients whom the last round took, and who may still ask for its result.
         self._waiting: list[int] = []
@@ -128,6 +129,8 @@ class Server:
         certificates = federation.certificates_of_servers()
         key = _core.read_private_key(str(own.key))
         account = _account(federation, number)
+        latest = Latest(federation.path.parent / f"server-{number}.round")
+        latest.check(account)
         # What cannot be done is known before anybody is met.
         rules = rounds(federation.settings, account, federation.clients)
         for_servers, for_clients = listeners or (
@@ -148,7 +151,7 @@ class Server:
                 threads,
             )
             with running(core) as session:
-                server = Server(federation, number, session, door, account, rules)
+                server = Server(federation, number, session, door, latest, account, rules)
                 yield server
                 door.see_off(server._listening, federation.timeout)
 
@@ -184,8 +187,8 @@ class Server:
 
         Raises:
             MisuseError: the round would overspend the budget, or there is no such model; no client is asked.
-            PeerError: another server failed, has another configuration, or passed on what a client did not
-                sign.
+            PeerError: another server failed, has another configuration or has lost its account, or passed on
+                what a client did not sign.
         """
         if self._account is not None:
             self._account.check_next()
@@ -204,7 +207,7 @@ class Server:
         told = terms.to_bytes()
         self._session.core.note(told)
         self._session.core.note_public("the model of a round", content)
-        self._latest.keep(number, base)
+        self._latest.keep(number, base, self._account)
         self._door.begin(
             self._session.core,
             number,
@@ -223,6 +226,8 @@ class Server:
             # One that told the others unlike lists is found out by the next message.
             self._session.core.note(json.dumps(common).encode())
             outcome, failure = self._combined(submissions, common, terms)
+            if self._account is not None and self._account.rounds > self._latest.known.spent:
+                self._latest.keep(number, base, self._account)
             if outcome is not None and outcome.vector is not None:
                 model = model + outcome.vector.to(torch.float32)
             self._tell(number, model, outcome, failure)
@@ -262,7 +267,7 @@ class Server:
         else:
             if self.federation.settings.coordinator is None:
                 # Before any client has it: see ``latest``.
-                self._latest.keep(number, number)
+                self._latest.keep(number, number, self._account)
             self._door.tell(number, _part(self._session, outcome.sealed), is_part=True)
 
     def _reason(self, failure: str) -> str:
@@ -271,8 +276,13 @@ class Server:
         return failure if self._account is None else UNCOUNTED
 
     def _agree_on_number(self) -> tuple[int, int]:
-        """The round's number, and which round made the model that only clients have; 0 for what all know."""
-        return self._latest.agreed(self._session.told_by_all(self._latest.to_bytes()))
+        """The round's number, and which round made the model that only clients have; 0 for what all know. An
+        account that is one round behind, as of a server that ended within it, catches up."""
+        own = self._latest.to_bytes(self._account)
+        number, base, spent = self._latest.agreed(self._session.told_by_all(own))
+        if self._account is not None:
+            self._account.catch_up(spent)
+        return number, base
 
     def _gathered(self) -> _core.Submissions:
         """What is whole here in the end. The round is closed for clients then, also where a server fails."""

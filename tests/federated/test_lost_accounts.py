@@ -1,0 +1,109 @@
+"""Accounts that are lost, or put back to an earlier state: no server begins again at an ε of 0."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from worlds import LONG, Servers, written
+
+from tacit.errors import MisuseError, PeerError, SetupError
+from tacit.federated import Client
+from tacit.federated.account import Account, Mechanism, epsilons
+from tacit.federated.latest import Known, Latest
+from tacit.federated.server import Report, Server
+
+START = torch.zeros(3)
+RULES = 'noise = "pairs"\nsigma = 2.0\ndivisor = 2.0\n'
+
+
+def spent(config: Path, rounds: int) -> list[list[Report]]:
+    """So many rounds of two clients."""
+    servers = Servers(config, lambda server: [server.round(START) for _ in range(rounds)])
+    clients = [Client(config, number) for number in range(2)]
+    for _ in range(rounds):
+        for client in clients:
+            client.submit(client.join(LONG).model)
+        for client in clients:
+            client.result(LONG)
+    return servers.ended()
+
+
+def rounds_of(folder: Path) -> list[int]:
+    """What each account has."""
+    files = [folder / f"server-{number}.account" for number in range(3)]
+    return [json.loads(file.read_text())["rounds"] if file.exists() else 0 for file in files]
+
+
+def test_servers_whose_accounts_are_gone_do_not_begin_at_nothing(tmp_path: Path) -> None:
+    config = written(tmp_path, 2, rules=RULES)
+    spent(config, 1)
+    assert (tmp_path / "server-1.round").read_text() == "1 0 1\n"
+    (tmp_path / "server-1.account").unlink()
+    said = r"server-1\.account has 0 rounds, and .*server-1\.round says that 1 are spent, which stays so: put"
+    with pytest.raises(SetupError, match=said), Server.open(config, 1):
+        pass
+    # The remedy is one.
+    shutil.copy(tmp_path / "server-0.account", tmp_path / "server-1.account")
+    for (report,) in spent(config, 1):
+        assert report.epsilons == epsilons(Mechanism.of(2.0), 2)
+    assert rounds_of(tmp_path) == [2, 2, 2]
+    assert (tmp_path / "server-1.round").read_text() == "2 0 2\n"
+
+
+def test_an_account_that_was_put_back_is_noticed(tmp_path: Path) -> None:
+    config = written(tmp_path, 2, rules=RULES)
+    spent(config, 1)
+    shutil.copy(tmp_path / "server-2.account", tmp_path / "earlier")
+    spent(config, 1)
+    shutil.copy(tmp_path / "earlier", tmp_path / "server-2.account")
+    said = r"server-2\.account has 1 rounds, and .* says that 2 are spent"
+    with pytest.raises(SetupError, match=said), Server.open(config, 2):
+        pass
+
+
+def test_servers_of_unlike_accounts_refuse_the_round(tmp_path: Path) -> None:
+    """Also where a server has lost both of its files; before any client is asked."""
+    config = written(tmp_path, 2, rules=RULES)
+    spent(config, 2)
+    for file in ("server-1.account", "server-1.round"):
+        (tmp_path / file).unlink()
+    failed = Servers(config, lambda server: server.round(START)).failed()
+    assert all(isinstance(error, PeerError) for error in failed)
+    said = "has an account of 0 rounds, and 2 are spent: put its file server-1.account back, or copy another"
+    assert all("server 1" in str(error) and said in str(error) for error in failed)
+    assert rounds_of(tmp_path) == [2, 0, 2]
+    assert (tmp_path / "server-0.round").read_text() == "2 0 2\n"
+
+
+def test_a_server_that_ended_within_a_round_spends_what_the_others_have(tmp_path: Path) -> None:
+    config = written(tmp_path, 2, rules=RULES)
+    spent(config, 1)
+    # As if it had ended before it wrote.
+    (tmp_path / "server-1.account").unlink()
+    (tmp_path / "server-1.round").write_text("1\n")
+    for (report,) in spent(config, 1):
+        assert report.epsilons == epsilons(Mechanism.of(2.0), 2)
+    assert rounds_of(tmp_path) == [2, 2, 2]
+
+
+def test_what_is_caught_up_is_held_against_the_budget(tmp_path: Path) -> None:
+    mechanism = Mechanism.of(2.0)
+    account = Account(tmp_path / "account", mechanism, 1.2 * epsilons(mechanism, 1).to_server)
+    account.catch_up(0)
+    assert not (tmp_path / "account").exists()
+    with pytest.raises(MisuseError, match="round 2 would spend"):
+        account.catch_up(1)
+    assert Account(tmp_path / "account", mechanism).rounds == 1
+
+
+def test_what_a_server_knows_outlasts_it(tmp_path: Path) -> None:
+    for known, text in ((Known(3), "3\n"), (Known(3, 2), "3 2\n"), (Known(3, 0, 4), "3 0 4\n")):
+        assert known.text() == text
+        (tmp_path / "file").write_text(text)
+        latest = Latest(tmp_path / "file")
+        assert latest.known == known
+        # Rounds without noise do not forget what was spent.
+        latest.keep(4, known.base)
+        assert Latest(tmp_path / "file").known == known._replace(number=4)
