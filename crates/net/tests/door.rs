@@ -3,6 +3,7 @@
 mod links;
 
 use links::SetUp;
+use net::certificates::generate_for_period;
 use net::door::round::Terms;
 use net::door::statement::{Hash, Piece, Statement};
 use net::door::ticket::Tickets;
@@ -25,7 +26,12 @@ struct World {
 
 impl World {
     fn new(clients: usize) -> Self {
-        let (servers, clients) = (SetUp::new(SERVERS), SetUp::new(clients));
+        Self::of(SetUp::new(clients))
+    }
+
+    /// Of these clients.
+    fn of(clients: SetUp) -> Self {
+        let servers = SetUp::new(SERVERS);
         let federation = Federation::new("test", &servers.certificates).unwrap();
         let open = |server| {
             let listener = Listener::bind("127.0.0.1:0").unwrap();
@@ -270,6 +276,54 @@ fn a_client_of_another_federation_is_told_so() {
         "{error}"
     );
     assert!(!world.doors[0].refused().is_empty());
+}
+
+/// A certificate that the servers know does not pass beyond its time, and those of others go on to.
+#[test]
+fn a_client_whose_certificate_is_not_valid_now_is_refused() {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs() as i64;
+    let day = 86_400;
+    let mut clients = SetUp::new(3);
+    for (number, from, to) in [
+        (0, now - 3 * day, now - day),
+        (1, now + day, now + 3 * day),
+        (2, now - day, now + day),
+    ] {
+        let made = generate_for_period(number, from, to).unwrap();
+        (clients.certificates[number], clients.keys[number]) = (made.certificate_pem, made.key_pem);
+    }
+    let world = World::of(clients);
+    world.begin(1, LONG);
+    for number in 0..2 {
+        let error = world.client(number).join(0, SHORT).err().unwrap();
+        let said = error.to_string();
+        assert!(
+            said.contains("it refused this party's certificate"),
+            "{said}"
+        );
+    }
+    let client = world.client(2);
+    let task = client.join(0, LONG).unwrap();
+    client.submit(&task, &pieces(WORDS)).unwrap();
+    assert_eq!(world.whole(), vec![vec![2]; SERVERS]);
+    for door in &world.doors {
+        let reasons: Vec<String> = door
+            .refused()
+            .into_iter()
+            .map(|(it, _)| it.reason)
+            .collect();
+        for said in ["client 0 expired at", "client 1 is valid only from"] {
+            let named = format!("the certificate of {said}");
+            assert!(
+                reasons.iter().any(|it| it.starts_with(&named)),
+                "{reasons:?}"
+            );
+        }
+        assert!(reasons.iter().all(|it| !it.contains("client 2")));
+    }
 }
 
 #[test]
