@@ -17,6 +17,8 @@ class Protocol(NamedTuple):
     consumes: bool
     #: Whether it keeps anything secret.
     is_secret: bool
+    #: Whether it serves federations: their clients' vectors, and noise that no party chooses.
+    serves_federations: bool
 
 
 class Source(NamedTuple):

@@ -583,7 +583,7 @@ def test_a_configuration_is_checked(tmp_path: Path) -> None:
         (
             "seconds = 60.0",
             'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n[privacy]\nsampling = 0.5',
-            r"sampling = 0\.5; no client draws yet whether it takes part",
+            r"\[privacy\] has no 'sampling'; it may have delta, budget",
         ),
         ("seconds = 60.0", "bounds = 1", r"\[round\] has no 'bounds'"),
         ("[[server]]\n", "[[servers]]\n", r"the file has no 'servers'"),
@@ -648,6 +648,9 @@ NOISE = 'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n'
             'sigma = 64: noise = "pairs" is drawn of standard deviations from 2.38e-07',
         ),
         (NOISE.replace("1.0", "5e-5"), "sigma = 5e-05 cannot be accounted: from 0.0001 to"),
+        ("sampling = 0.5", "sampling = 0.5: chance alone hides nobody; it goes with noise and a divisor"),
+        (NOISE + "sampling = 0.0", "sampling = 0.0 cannot be accounted: from 1e-06 to 1;"),
+        (NOISE + "sampling = 1.5", "sampling = 1.5 cannot be accounted: from 1e-06 to 1;"),
         (NOISE + 'bound = "none"', "noise hides a client whose norm is validated"),
         (NOISE + 'aggregator = "median"', "median with noise: by how much one client changes its result"),
         (NOISE + 'aggregator = "mine.py:combine"', "mine.py:combine with noise: by how much one client"),

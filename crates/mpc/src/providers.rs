@@ -28,6 +28,9 @@ pub struct ProtocolProvider {
     pub consumes: bool,
     /// Whether it keeps anything secret; one that does not stays in one process.
     pub secret: bool,
+    /// Whether it serves federations: what is opened has [`crate::Protocol::federated`], noise that no party
+    /// chooses among it.
+    pub serves: bool,
     pub(crate) threat_model: fn(usize, Trust) -> Result<ThreatModel>,
     pub(crate) open: fn(&Environment) -> Result<Box<dyn Protocol>>,
 }
@@ -116,6 +119,7 @@ pub static PROTOCOLS: [ProtocolProvider; 3] = [
         usual_parties: 3,
         consumes: false,
         secret: true,
+        serves: true,
         threat_model: |parties, _| replicated::threat_model(parties),
         open: |environment| Ok(Box::new(Replicated::new(online(environment.mesh)?)?)),
     },
@@ -125,6 +129,7 @@ pub static PROTOCOLS: [ProtocolProvider; 3] = [
         usual_parties: 2,
         consumes: true,
         secret: true,
+        serves: false,
         threat_model: additive::threat_model,
         open: |environment| Ok(Box::new(environment.additive()?)),
     },
@@ -134,6 +139,7 @@ pub static PROTOCOLS: [ProtocolProvider; 3] = [
         usual_parties: 2,
         consumes: false,
         secret: false,
+        serves: false,
         threat_model: |parties, _| Ok(plain::threat_model(parties)),
         open: |environment| Ok(Box::new(Plain::new(online(environment.mesh)?))),
     },

@@ -212,8 +212,8 @@ pub fn threat_model(protocol: &str, parties: usize, source: Option<String>) -> P
     Ok(model.to_string())
 }
 
-/// Name, summary, usual number of parties, whether it consumes correlations, whether it keeps secrets.
-type ProtocolRow = (&'static str, &'static str, usize, bool, bool);
+/// Name, summary, usual number of parties, whether it consumes correlations, keeps secrets, serves federations.
+type ProtocolRow = (&'static str, &'static str, usize, bool, bool, bool);
 
 /// Name, title, summary, what it needs, what it transfers.
 type SourceRow = (
@@ -235,6 +235,7 @@ pub fn protocols() -> Vec<ProtocolRow> {
             it.usual_parties,
             it.consumes,
             it.secret,
+            it.serves,
         )
     })
     .collect()

@@ -168,7 +168,12 @@ fn vector(server: usize, client: usize, submission: Submission) -> Vector {
 }
 
 fn taking(protocol: &mut dyn Protocol) -> Result<&mut dyn Federated> {
-    let none = || Error::misuse("this protocol serves no federation; use \"replicated\"");
+    let none = || {
+        let serving = mpc::PROTOCOLS.iter().filter(|known| known.serves);
+        let names: Vec<_> = serving.map(|known| format!("{:?}", known.name)).collect();
+        let names = names.join(" or ");
+        Error::misuse(format!("this protocol serves no federation; use {names}"))
+    };
     protocol.federated().ok_or_else(none)
 }
 

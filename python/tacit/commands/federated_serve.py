@@ -51,6 +51,11 @@ def run(parsed: argparse.Namespace) -> None:
     from tacit.federated.server import Server
 
     federation = Federation.read(parsed.config)
+    if federation.settings.root == f"server-{parsed.server}":
+        raise MisuseError(
+            f"server {parsed.server} is the root, which trains: it needs a program of its own, that gives "
+            "tacit.federated.server.Server.round(model, root=...) what it trained"
+        )
     if parsed.out is not None:
         if federation.settings.result_to == "clients":
             raise MisuseError(

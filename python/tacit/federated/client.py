@@ -23,6 +23,7 @@ from tacit import _core, fixed
 from tacit.errors import MisuseError, PeerError, RefusedError
 from tacit.federated import width
 from tacit.federated.aggregators import AGGREGATORS
+from tacit.federated.chance import is_drawn, withheld
 from tacit.federated.change import Outgoing
 from tacit.federated.config import Federation
 from tacit.federated.held import RoundError
@@ -108,6 +109,8 @@ class Client:
         self._base = 0
         self._model: torch.Tensor | None = None
         self._task: tuple[_core.Task, Task] | None = None
+        #: Whether this client counts in the joined round, which nobody is told: see ``chance``.
+        self._is_drawn = True
 
     @naming_servers("client")
     def join(self, timeout: float = PATIENCE) -> Task:
@@ -128,6 +131,7 @@ class Client:
             raise PeerError("the servers told of a model that does not fit its own size")
         task = Task(told.round, model, terms.settings, told.left, terms.clients, terms.layout)
         self._latest, self._task = told.round, (told, task)
+        self._is_drawn = is_drawn(terms.settings.sampling)
         return task
 
     @property
@@ -197,6 +201,8 @@ class Client:
         if counts < weight:
             # Of what decorates this method there is a frame more.
             warnings.warn(capped(weight, counts), stacklevel=3)
+        # After all steps, so that none can undo it.
+        sent = sent if self._is_drawn else withheld(sent)
         scale, bits = fixed.Scale(VECTOR_BITS), task.settings.word_bits
         digest = self._core.submit(
             core,
@@ -244,10 +250,10 @@ def capped(weight: float, counts: float) -> str:
 
 
 def _clients_half(settings: Settings) -> Settings:
-    """What makes the steps that a client has a half of. Noise is the servers'; and an aggregator of one's own
-    need not be here, since clients do nothing for it. What hides them was looked at in the client's
-    configuration."""
-    settings = replace(settings, noise=None, sigma=None, divisor=None, reveals_single=True)
+    """What makes the steps that a client has a half of. Noise is the servers', chance comes after all steps;
+    and an aggregator of one's own need not be here, since clients do nothing for it. What hides them was
+    looked at in the client's configuration."""
+    settings = replace(settings, noise=None, sigma=None, divisor=None, sampling=1.0, reveals_single=True)
     if settings.aggregator not in AGGREGATORS:
         settings = replace(settings, aggregator=_NOTHING_TO_DO)
     return settings

@@ -18,7 +18,8 @@
 
     [round]
     seconds = 60                               # in which clients may submit
-    aggregator = "fedavg"                      # this and all that follows is optional: see ``settings``
+    protocol = "replicated"                    # the servers'; this and all else is optional: see ``settings``
+    aggregator = "fedavg"
     bound = "refuse"                           # what is longer than the norm: "clip" shortens it
     norm = 3.0
     minimum_clients = 2
@@ -84,15 +85,16 @@ _SERVER: Kinds = {
     "key": str,
 }
 _CLIENTS: Kinds = {"count": int, "certificate": str}
-_PRIVACY: Kinds = {"delta": _NUMBER, "sampling": _NUMBER, "budget": _NUMBER}
+_PRIVACY: Kinds = {"delta": _NUMBER, "budget": _NUMBER}
 _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
+    "protocol": str,
     "aggregator": str,
     "bound": str,
     "noise": str,
     "result_to": str,
     "minimum_clients": int,
     "reveals_single": bool,
-    "root": int,
+    "root": (int, str),
     "coordinator": int,
     "word_bits": int,
 }
@@ -105,6 +107,7 @@ _NAMES = {
     bool: "true or false",
     int: "a whole number",
     _NUMBER: "a number",
+    (int, str): "a whole number or a text",
     list: "tables",
     dict: "a table",
 }
@@ -296,11 +299,6 @@ class _Reading:
         """Whether there is what the account needs, and nothing is claimed that nobody does."""
         if is_wanted and settings.noise is None:
             raise self.wrong("[privacy] without noise in [round]: nothing would be hidden by it")
-        if privacy.get("sampling", 1.0) != 1.0:
-            raise self.wrong(
-                f"[privacy]: sampling = {privacy['sampling']}; no client draws yet whether it takes part, so "
-                "that chance hides nobody: only a simulation has it"
-            )
         budget = privacy.get("budget")
         if budget is not None and not 0 < budget < math.inf:
             raise self.wrong(f"[privacy]: budget = {budget}; it is an ε above 0, of all rounds together")
@@ -309,7 +307,7 @@ class _Reading:
         try:
             mechanism_of(settings, privacy.get("delta", DELTA))
         except MisuseError as error:
-            where = "[round]" if str(error).startswith("sigma") else "[privacy]"
+            where = "[privacy]" if str(error).startswith("δ") else "[round]"
             raise self.wrong(f"{where}: {error}") from None
 
     def settings(self, rounds: dict[str, Any], clients: int) -> Settings:
@@ -373,7 +371,7 @@ def mechanism_of(settings: Settings, delta: float) -> Mechanism:
     """
     assert settings.noise is not None
     assert settings.sigma is not None
-    return Mechanism.of(settings.sigma, parts(settings.noise, SERVERS), delta=delta)
+    return Mechanism.of(settings.sigma, parts(settings.noise, SERVERS), settings.sampling, delta)
 
 
 def _text(path: Path, whose: str) -> str:

@@ -2,20 +2,22 @@
 
 By pairs: several parts of one variance, of which every server lacks at least one. Jointly: see ``joint``.
 
-Under replicated sharing each part is drawn from the key of two servers: discrete Gaussians, in integers,
-without a message, and nobody chooses them (``crates/mpc/src/replicated/noise.rs``). Under other protocols,
-where federations are only tried out, each party draws a part for itself, by its operating system's entropy,
-and shares it.
+Under protocols that serve federations each part is drawn from the key of two servers, in integers, without a
+message, and nobody chooses it (``crates/mpc/src/replicated/noise.rs``). Parts, and what is drawn jointly, are
+discrete Gaussians on the numbers' lattice, of a variance in whole squared units that is never less than was
+asked for. Discrete Gaussians have no greater Rényi divergences than Gaussians of their variance (C. Canonne,
+G. Kamath, T. Steinke 2020, theorem 4), and with 2^16 units and more no other privacy loss that double
+precision would show: so the account of the Gaussian mechanism holds for them. They are not Gaussians that
+were rounded, which the mechanism would be exactly; a sum of several parts is a discrete Gaussian itself but
+for a factor of 1 ± exp(-π²σ²) or so of its probabilities, σ in units.
 
-Discrete Gaussians have no greater Rényi divergences than Gaussians of their variance (C. Canonne, G. Kamath,
-T. Steinke 2020, theorem 4), and with 2^16 units and more no other privacy loss that double precision would
-show.
-
-A part of the other kind is a Gaussian rounded to the lattice of the numbers that it is added to. Rounding a
-number of the lattice plus a Gaussian is the same as adding the rounded Gaussian, so what is revealed is a
-function of the exact number plus a Gaussian, as the Gaussian mechanism has it. Gaussians are inverses of the
-distribution function at uniform numbers of 63 bits and a sign, in double precision: right to 2^-52 relative,
-up to nine standard deviations.
+Other protocols serve no federation, and ``Settings`` refuse them for one. In sessions where rounds are only
+tried out under them, each party draws a part for itself, by its operating system's entropy, and shares it.
+Such a part is a Gaussian rounded to the lattice of the numbers that it is added to. Rounding a number of the
+lattice plus a Gaussian is the same as adding the rounded Gaussian, so what is revealed is a function of the
+exact number plus a Gaussian, as the Gaussian mechanism has it. Gaussians are inverses of the distribution
+function at uniform numbers of 63 bits and a sign, in double precision: right to 2^-52 relative, up to nine
+standard deviations.
 """
 
 import math
@@ -29,10 +31,8 @@ from tacit import components, shares
 from tacit.errors import MisuseError
 from tacit.federated import joint as jointly
 from tacit.federated.joint import joint
+from tacit.providers import PROTOCOLS
 from tacit.tensor import SecretTensor
-
-#: The protocol whose parties draw noise from the keys that they share.
-BY_KEYS = "replicated"
 
 #: Standard deviations of a part are below this power of two of words.
 MOST = 28
@@ -49,7 +49,7 @@ def pairs(total: SecretTensor, deviation: float) -> SecretTensor:
     if not 1 <= words < 2.0**MOST:
         lowest, highest = (2.0 ** (power - total._scale.bits) for power in (0, MOST))
         raise MisuseError(f"noise of standard deviation {deviation:g}: from {lowest:g} to below {highest:g}")
-    if session.protocol == BY_KEYS:
+    if PROTOCOLS[session.protocol].serves_federations:
         parts = tuple(part.contiguous().clone() for part in total._parts)
         # A variance in whole squared units, never less than was asked for.
         session.core.add_noise(list(map(components.array, parts)), math.ceil(words**2))

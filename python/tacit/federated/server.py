@@ -20,27 +20,26 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tacit import _core, components, shares
-from tacit.errors import DeviationError, TacitError
+from tacit import _core, components, fixed, shares
+from tacit.errors import DeviationError, MisuseError, TacitError
 from tacit.federated import width
 from tacit.federated.account import Account, Epsilons, epsilons
 from tacit.federated.aggregators import aggregator
+from tacit.federated.change import Outgoing, Update
 from tacit.federated.config import Federation, mechanism_of
 from tacit.federated.held import Outcome, RoundError
 from tacit.federated.joint import check_values
 from tacit.federated.latest import Latest
 from tacit.federated.naming import naming_servers, of_servers
-from tacit.federated.settings import Settings
-from tacit.federated.states import State, in_a_row, layout_of
-from tacit.federated.steps import Round, Rounds
+from tacit.federated.settings import ROOTS, Settings
+from tacit.federated.states import State, change_of, in_a_row, layout_of
+from tacit.federated.steps import SERVERS_ROOT, Round, Rounds
 from tacit.federated.submission import Submitted
 from tacit.federated.terms import Terms, check_size
+from tacit.federated.validation import VECTOR_BITS
 from tacit.meter import Meter
 from tacit.session import Session, running
 from tacit.tensor import SecretTensor
-
-#: The servers' protocol.
-PROTOCOL = "replicated"
 
 #: Seconds after which servers that wait for clients tell each other that they still do.
 TOGETHER = 5.0
@@ -146,7 +145,7 @@ class Server:
                 [server.address for server in federation.servers],
                 certificates,
                 key,
-                PROTOCOL,
+                federation.settings.protocol,
                 federation.timeout,
                 threads,
             )
@@ -177,22 +176,26 @@ class Server:
         return self._door.address
 
     @naming_servers()
-    def round(self, model: State) -> Report:
+    def round(self, model: State, root: State | None = None) -> Report:
         """Asks the clients for their vectors and combines them.
 
         Args:
             model: the parameters that clients begin from, the same at all servers; where a coordinator has
                 them, no more than their number counts. Of a module or a state_dict() clients hear names and
                 shapes, to hand in the same; a row of as many values, as a report has it, keeps them.
+            root: at the server that the setting ``root`` names, what it trained from that model on data that
+                are trusted. It is shared in the session, and validated as the vectors of clients are.
 
         Raises:
-            MisuseError: the round would overspend the budget, or there is no such model; no client is asked.
+            MisuseError: the round would overspend the budget, there is no such model, or a root that is not
+                wanted, or none that is; no client is asked.
             PeerError: another server failed, has another configuration or has lost its account, or passed on
                 what a client did not sign.
         """
         if self._account is not None:
             self._account.check_next()
         model = self._in_a_row(model)
+        trusted = self._root(model, root)
         if self.federation.settings.noise == "joint":
             check_values(model.numel())
         self._session.core.note(self._alike)
@@ -225,7 +228,7 @@ class Server:
             common = self._waiting = submissions.agree(self._session.core)
             # One that told the others unlike lists is found out by the next message.
             self._session.core.note(json.dumps(common).encode())
-            outcome, failure = self._combined(submissions, common, terms)
+            outcome, failure = self._combined(submissions, common, terms, trusted)
             if self._account is not None and self._account.rounds > self._latest.known.spent:
                 self._latest.keep(number, base, self._account)
             if outcome is not None and outcome.vector is not None:
@@ -256,6 +259,23 @@ class Server:
         if layout or row.numel() != self._values:
             self._layout, self._values = layout, row.numel()
         return row.to(torch.float32)
+
+    def _root(self, model: torch.Tensor, root: State | None) -> Update | None:
+        """What this server hands in itself, if it is the one that is trusted."""
+        is_wanted = self.federation.settings.root == ROOTS[self.number]
+        if is_wanted and root is None:
+            raise MisuseError(
+                f"server {self.number} is the root of this federation: give round(model, root=...) what it "
+                "trained from the model"
+            )
+        if root is None:
+            return None
+        if not is_wanted:
+            raise MisuseError(
+                f"server {self.number} is not the root of this federation, which is "
+                f"{self.federation.settings.root!r}: leave root out"
+            )
+        return self._rules.sent(Outgoing(change_of(root, model, self._layout), 1.0)).update()
 
     def _tell(self, number: int, model: torch.Tensor, outcome: Outcome | None, failure: str | None) -> None:
         """What a round came to, to its clients. Nothing is told before all servers stand behind it."""
@@ -310,7 +330,7 @@ class Server:
                 raise DeviationError.of(late[0], "was not ready after the deadline of the round", "server")
 
     def _combined(
-        self, submissions: _core.Submissions, clients: list[int], terms: Terms
+        self, submissions: _core.Submissions, clients: list[int], terms: Terms, root: Update | None
     ) -> tuple[Outcome | None, str | None]:
         """What the round's steps make of it, or why there is nothing."""
         minimum = max(1, self.federation.settings.minimum_clients)
@@ -320,7 +340,7 @@ class Server:
                 f"the vectors of {len(clients)} clients are whole at all servers, and {minimum} are needed; "
                 "give clients more seconds, or rounds a smaller minimum_clients",
             )
-        submitted = _taken(self._session, submissions, clients, terms)
+        submitted = _taken(self._session, submissions, clients, terms, root)
         try:
             return self._rules.secret(submitted), None
         except RoundError as failed:
@@ -328,12 +348,16 @@ class Server:
 
     def _refused(self, outcome: Outcome | None) -> list[tuple[int | None, str, int]]:
         found = {} if outcome is None else outcome.refused
-        return self._door.refused() + [(client, reason, 1) for client, reason in found.items()]
+        # That a server's own vector is refused the failure says.
+        own = [(client, reason, 1) for client, reason in found.items() if client != SERVERS_ROOT]
+        return self._door.refused() + own
 
 
-def _taken(session: Session, submissions: _core.Submissions, clients: list[int], terms: Terms) -> Submitted:
-    """The clients' words as secret tensors. One round. Where nothing but their sum counts, that takes the
-    place of all rows, and less is passed on and held."""
+def _taken(
+    session: Session, submissions: _core.Submissions, clients: list[int], terms: Terms, root: Update | None
+) -> Submitted:
+    """The clients' words as secret tensors. One round, and one for a server's own, in the last row. Where
+    nothing but their sum counts, that takes the place of all rows, and less is passed on and held."""
     vectors: shares.Parts
     weights: shares.Parts
     if _is_sum(terms.settings):
@@ -341,14 +365,33 @@ def _taken(session: Session, submissions: _core.Submissions, clients: list[int],
         submissions.sum(session.core, terms.settings.word_bits, out)
         vectors, weights = tuple(row[:, :-1] for row in rows), tuple(row[:, -1] for row in rows)
     else:
-        vectors, out = shares.empty_words(session, (len(clients), terms.parameters))
-        weights, last = shares.empty_words(session, (len(clients),))
-        submissions.vectors(session.core, out, last)
+        has_root = isinstance(terms.settings.root, str)
+        count = len(clients) + has_root
+        vectors, _ = shares.empty_words(session, (count, terms.parameters))
+        weights, _ = shares.empty_words(session, (count,))
+        handed_in = [[components.array(part[: len(clients)]) for part in each] for each in (vectors, weights)]
+        submissions.vectors(session.core, *handed_in)
+        if has_root:
+            _share_root(session, ROOTS.index(terms.settings.root), root, vectors, weights)
+            clients = [*clients, SERVERS_ROOT]
     scale = width.scale(terms.settings.word_bits)
     return Submitted(
         clients,
         *(SecretTensor(each, scale, session, torch.float32) for each in (vectors, weights)),
     )
+
+
+def _share_root(
+    session: Session, owner: int, root: Update | None, vectors: shares.Parts, weights: shares.Parts
+) -> None:
+    """Writes the trusted server's vector and weight into the last rows. One round."""
+    words = None
+    if root is not None:
+        both = torch.cat([root.vector, torch.tensor([root.weight], dtype=torch.float64)])
+        words = fixed.encode(both, fixed.Scale(VECTOR_BITS))
+    shared = shares.share(session, words, owner, (vectors[0].shape[1] + 1,))
+    for part, rows, counts in zip(shared, vectors, weights, strict=True):
+        rows[-1], counts[-1] = part[:-1], part[-1]
 
 
 def _is_sum(settings: Settings) -> bool:

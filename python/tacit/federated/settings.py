@@ -8,9 +8,13 @@ from tacit.federated import width
 from tacit.federated.aggregators import Aggregator
 from tacit.federated.noise import DRAWN, POWERS
 from tacit.federated.validation import VECTOR_BITS
+from tacit.providers import DEFAULT, PROTOCOLS
 
 #: What is done about norms above the bound.
 BOUNDS = ("none", "refuse", "clip")
+
+#: Servers whose update may be the root of FLTrust.
+ROOTS = ("server-0", "server-1", "server-2")
 
 #: Who may learn a round's result.
 RECIPIENTS = ("all", "clients")
@@ -20,6 +24,8 @@ RECIPIENTS = ("all", "clients")
 class Settings:
     """What a round does, as a federation agrees on it."""
 
+    #: Under which the servers compute: one that serves federations, see ``tacit.providers``.
+    protocol: str = DEFAULT
     aggregator: str = "fedavg"
     #: The norm that a client's update may have, a bound.
     norm: float = 1.0
@@ -32,14 +38,16 @@ class Settings:
     minimum_clients: int = 2
     #: Whether, without noise, a round may reveal the update of a single client.
     reveals_single: bool = False
-    #: The client whose update is the root of FLTrust.
-    root: int | None = None
+    #: Whose update is the root of FLTrust: a client's number, or a server as in ``ROOTS``.
+    root: int | str | None = None
     #: How noise is drawn, if any is: "pairs", from the keys of two servers each, or "joint"; see ``noise``.
     noise: str | None = None
     #: The noise multiplier: standard deviation, in bounds, of what every server lacks of the noise.
     sigma: float | None = None
     #: What a sum with noise is divided by: the expected sum of the weights.
     divisor: float | None = None
+    #: The probability with which a client that hands in counts, which only it knows: see ``chance``.
+    sampling: float = 1.0
     result_to: str = "all"
     #: The client who has the model and hands in nothing, as Flower's server does. Servers have no model then:
     #: a round is of updates, and its result is what they were combined to.
@@ -54,6 +62,11 @@ def check(settings: Settings, chosen: Aggregator) -> None:
     Raises:
         MisuseError: they do not, or one is none that can be.
     """
+    serving = [each.name for each in PROTOCOLS.values() if each.serves_federations]
+    if settings.protocol not in serving:
+        raise MisuseError(
+            f"protocol = {settings.protocol!r} serves no federation; known are {', '.join(serving)}"
+        )
     if settings.bound not in BOUNDS:
         raise MisuseError(f"bound = {settings.bound!r}: known are {', '.join(BOUNDS)}")
     if settings.result_to not in RECIPIENTS:
@@ -66,12 +79,29 @@ def check(settings: Settings, chosen: Aggregator) -> None:
             f'{chosen.name} takes vectors whose norms are validated: bound = "refuse" or "clip"'
         )
     if chosen.needs_root and settings.root is None:
-        raise MisuseError(f"{chosen.name} needs a root: the number of the client that is trusted")
+        raise MisuseError(
+            f"{chosen.name} needs a root: the number of the client that is trusted, or the server, one of "
+            f"{', '.join(ROOTS)}"
+        )
+    if isinstance(settings.root, str):
+        _check_servers_root(settings, chosen, settings.root)
     if settings.coordinator is not None and settings.coordinator == settings.root:
         raise MisuseError("a root hands in a vector, which the coordinator does not")
     check_hides(settings)
     if settings.noise is not None:
         _check_private(settings, chosen)
+
+
+def _check_servers_root(settings: Settings, chosen: Aggregator, root: str) -> None:
+    if root not in ROOTS:
+        raise MisuseError(f"root = {root!r}: the number of a client, or one of {', '.join(ROOTS)}")
+    if not chosen.needs_root:
+        raise MisuseError(f"root = {root!r}: {chosen.name} takes no root")
+    if settings.coordinator is not None or settings.result_to == "clients":
+        raise MisuseError(
+            f"root = {root!r}: that server learns from the model of each round, which no server has with a "
+            'coordinator or with result_to = "clients"'
+        )
 
 
 def check_hides(settings: Settings) -> None:
@@ -88,6 +118,10 @@ def check_hides(settings: Settings) -> None:
         )
     if settings.noise is None and settings.divisor is not None:
         raise MisuseError("a divisor is of a sum with noise, and there is no noise: nothing is hidden by it")
+    if settings.noise is None and settings.sampling != 1:
+        raise MisuseError(
+            f"sampling = {settings.sampling}: chance alone hides nobody; it goes with noise and a divisor"
+        )
     if settings.noise is None and settings.minimum_clients < 2 and not settings.reveals_single:
         raise MisuseError(
             f"minimum_clients = {settings.minimum_clients} without noise: a round of one client reveals its "
@@ -135,14 +169,15 @@ def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
     """
     for name in ("coordinator", "root"):
         number = getattr(settings, name)
-        if number is not None and not 0 <= number < clients:
+        if isinstance(number, int) and not 0 <= number < clients:
             raise MisuseError(f"{name} = {number}; the clients are 0 to {clients - 1}")
-    counting = clients - chosen.needs_root - (settings.coordinator is not None)
+    is_clients = chosen.needs_root and isinstance(settings.root, int)
+    counting = clients - is_clients - (settings.coordinator is not None)
     chosen.check_count(counting)
     width.check(settings.word_bits, chosen, settings.bound != "none", clients)
     least = max(1, settings.minimum_clients)
     if least > counting:
-        others = [name for name in ("coordinator", "root") if getattr(settings, name) is not None]
+        others = [name for name in ("coordinator", "root") if isinstance(getattr(settings, name), int)]
         besides = f" besides the {' and the '.join(others)}" if others else ""
         raise MisuseError(
             f"minimum_clients = {settings.minimum_clients}, and a round needs {least}: {counting} of "

@@ -109,7 +109,7 @@ class Clients:
         chance = torch.rand(federation.clients, generator=self._generator(number, 0))
         root = federation.settings.root
         chosen = [client for client in range(federation.clients) if chance[client] < federation.sampling]
-        return chosen if root is None else [*chosen, root]
+        return [*chosen, root] if isinstance(root, int) else chosen
 
     def updates(self, number: int, parameters: torch.Tensor) -> dict[int, torch.Tensor]:
         """What each client that takes part has learned in a round; attackers send what their attack says."""

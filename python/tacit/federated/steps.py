@@ -33,6 +33,9 @@ from tacit.federated.validation import VECTOR_BITS
 from tacit.session import session
 from tacit.tensor import SecretTensor
 
+#: What stands among the clients of a round for a server whose vector is the root.
+SERVERS_ROOT = -1
+
 #: Why the secret check refuses a client, as reports say it.
 TOO_LONG = "norm"
 
@@ -140,8 +143,8 @@ class Combine(Step):
     """An aggregator at work."""
 
     aggregator: Aggregator
-    #: The client whose vector is the root, where the aggregator needs one.
-    root: int | None = None
+    #: Whose vector is the root, where the aggregator needs one: a client's number, or a server.
+    root: int | str | None = None
     #: Clients without the root, of whom there is always one at least.
     minimum: int = 1
 
@@ -166,11 +169,12 @@ class Combine(Step):
     def _root(self, held: Held) -> tuple[list[torch.Tensor], Held]:
         if not self.aggregator.needs_root:
             return [], held
-        if self.root not in held.clients:
+        number = SERVERS_ROOT if isinstance(self.root, str) else self.root
+        if number not in held.clients:
             raise RoundError(
                 f"the vector of {self.root}, who is trusted, does not count in this round", held.refused
             )
-        row = held.clients.index(self.root)
+        row = held.clients.index(number)
         others = [other for other in range(len(held.clients)) if other != row]
         root, held = held.vectors[row], held.only(others)
         held.check_enough(max(1, self.minimum))
