@@ -1,7 +1,13 @@
 """Small models for the tests of the compiler."""
 
+from typing import Any
+
 import torch
 from torch import nn
+
+import tacit
+from tacit.compile.program import Program
+from tacit.compile.weights import Weights
 
 
 def normalised(module: nn.Module, seed: int = 0) -> nn.Module:
@@ -47,3 +53,16 @@ class Attention(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         scores = (self.query(x) / 8**0.5) @ self.key(x).transpose(-1, -2)
         return torch.softmax(scores, -1) @ self.value(x)
+
+
+def spent(program: Program, weights: Weights, x: torch.Tensor, **setting: Any) -> list[int]:
+    """Bytes of payload that each party sends in a run."""
+
+    def run() -> int:
+        current = tacit.session()
+        bound = program.share(weights if current.party == 0 else None, owner=0)
+        before = current.meter.total
+        bound(bound.given(x if current.party == 1 else None, owner=1)).reveal(to=1)
+        return (current.meter.total - before).payload_bytes
+
+    return tacit.launch(run, **setting)

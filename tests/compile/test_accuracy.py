@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 import tacit
+from models import spent
 from tacit.compile.program import Program
 from tacit.compile.trial import tried
 from tacit.compile.weights import Weights
@@ -81,19 +82,6 @@ def classes(program: Program, weights: Weights, x: torch.Tensor, setting: dict[s
     return told
 
 
-def spent(program: Program, weights: Weights, x: torch.Tensor) -> list[int]:
-    """Bytes of payload that each party sends in a run."""
-
-    def run() -> int:
-        current = tacit.session()
-        bound = program.share(weights if current.party == 0 else None, owner=0)
-        before = current.meter.total
-        bound(bound.given(x if current.party == 1 else None, owner=1)).reveal(to=1)
-        return (current.meter.total - before).payload_bytes
-
-    return tacit.launch(run)
-
-
 @pytest.mark.parametrize("is_calibrated", [True, False])
 def test_a_layer_with_its_relu_sends_no_more_payload(is_calibrated: bool) -> None:
     # Not even of so little, where the bytes beside it tell most: frames carry the name of their operation.
@@ -101,7 +89,10 @@ def test_a_layer_with_its_relu_sends_no_more_payload(is_calibrated: bool) -> Non
     x = torch.rand(1, 1, 8, 8)
     program, weights = tacit.compile(module, x, calibrate=x if is_calibrated else None)
     before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
-    compiled, eager = (spent(*each, x) for each in ((program, weights), (weights.model, before)))
+    compiled, eager = (
+        spent(*each, x, protocol="replicated", parties=3)
+        for each in ((program, weights), (weights.model, before))
+    )
     assert all(mine <= its for mine, its in zip(compiled, eager, strict=True))
     found = tried(program, weights, [x], protocol="replicated", parties=3, transport="memory")
     assert found.compiled.rounds < found.eager.rounds

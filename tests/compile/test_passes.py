@@ -90,6 +90,36 @@ def test_attention_becomes_one_product_of_its_input() -> None:
     assert after["div"] == 0
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda m, x: torch.relu(m.norm(m.conv(x)) + m.other(x)),
+        lambda m, x: torch.relu(m.norm(m.conv(x)) + x[:, :1]),
+        lambda m, x: m.norm(m.conv(x)) + m.other(x),
+    ],
+)
+def test_sums_of_unlike_digits_stay_apart_where_more_might_leave_no_range(
+    function: Callable[[Function, torch.Tensor], torch.Tensor],
+) -> None:
+    module = Function(function)
+    normalised(module)
+    with torch.no_grad():
+        module.norm.weight.mul_(2.0**-6)
+    left, draft = of(module, IMAGES, *PASSES, promised=None)
+    assert max(draft.weight_scales.values()) > 16
+    assert left["affine"] == left["rectified_affine"] == 0
+    left, _ = of(module, IMAGES, *PASSES)
+    assert left["affine"] + left["rectified_affine"] == 1 or left["conv2d"] == 1
+
+
+def test_layers_of_unlike_digits_stay_apart_where_more_might_leave_no_range() -> None:
+    x = torch.randn(2, 5, 6, generator=torch.Generator().manual_seed(2))
+    after, draft = of(normalised(Attention()), x, *PASSES, promised=None)
+    # The query has the factor of the scores in it, and a bit more for it; key and value have none.
+    assert after["linear"] == 2
+    assert sorted(draft.weight_scales.values()) == [16, 17]
+
+
 def test_equal_work_is_done_once() -> None:
     left, _ = improved(lambda m, x: torch.relu(m.conv(x)) + torch.relu(m.conv(x)), common_subexpressions)
     assert left == {"conv2d": 1, "relu": 1, "add": 1}

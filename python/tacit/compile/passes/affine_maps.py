@@ -1,6 +1,6 @@
 """Sums of layers as passes see them: what makes one affine map."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ import torch
 from torch import fx
 
 from tacit.compile.draft import Draft, Node, takes
+from tacit.compile.passes.digits import Reach
 from tacit.operators import own  # noqa: F401
 
 aten = torch.ops.aten
@@ -66,6 +67,22 @@ class AffineMap:
             and all(each.meta["value"].shape == channels for each in self.bias)
             and all(map(_is_fraction, self.x))
         )
+
+    def most_bits(self, draft: Draft) -> int:
+        """Fraction bits that what it adds up has besides those of numbers."""
+        return draft.bits_of(*self.weight)
+
+    def is_in_range(self, draft: Draft, reach: Callable[[], Reach], node: Node) -> bool:
+        """Whether what it adds up stays in range at the digits of its most exact layer, as it does apart."""
+        most = self.most_bits(draft)
+        is_alike = not self.addends and all(draft.bits_of(each) == most for each in self.weight)
+        if is_alike or most <= draft.scale.bits:
+            return True
+        if not reach().allows(draft, node, most):
+            return False
+        known = reach().of(node)
+        draft.reaches.update((each.name, known) for each in self.weight if known is not None)
+        return True
 
     def beside(self, other: "AffineMap") -> "AffineMap":
         """The sum of both."""

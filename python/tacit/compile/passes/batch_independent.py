@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from tacit.compile.draft import Draft, Node, calls
+from tacit.compile.passes.digits import Reach
 from tacit.compile.passes.fold_normalisation import CONVOLUTIONS
 
 aten = torch.ops.aten
@@ -34,9 +35,23 @@ def _join_layers(draft: Draft) -> None:
         key = _kind(draft, node)
         if key is not None:
             alike[key].append(node)
+    unlike = [nodes for nodes in alike.values() if len({draft.bits_of(node.args[1]) for node in nodes}) > 1]
+    reach = Reach(draft) if unlike else None
     for nodes in alike.values():
-        if len(nodes) > 1:
-            _join(draft, nodes)
+        for together in _of_alike_digits(draft, nodes, reach):
+            if len(together) > 1:
+                _join(draft, together, reach)
+
+
+def _of_alike_digits(draft: Draft, nodes: list[Node], reach: Reach | None) -> list[list[Node]]:
+    """Those that may be one: all have the digits of the most exact then, which may leave some no range."""
+    most = draft.bits_of(*(node.args[1] for node in nodes))
+    by_bits: dict[int, list[Node]] = defaultdict(list)
+    for node in nodes:
+        own = draft.bits_of(node.args[1])
+        has_room = own < most and reach is not None and reach.allows(draft, node, most)
+        by_bits[most if has_room else own].append(node)
+    return list(by_bits.values())
 
 
 def _kind(draft: Draft, node: Node) -> Any:
@@ -57,13 +72,14 @@ def _kind(draft: Draft, node: Node) -> Any:
     return node.target, node.args[0], tuple(weight.shape[1:]), bias is None, steps
 
 
-def _join(draft: Draft, nodes: list[Node]) -> None:
+def _join(draft: Draft, nodes: list[Node], reach: Reach | None) -> None:
     first, graph = nodes[0], draft.graph
     names = [node.args[1].name for node in nodes]
     weights = [draft.weights[name] for name in names]
-    weight = draft.add_weight(
-        f"{names[0]}_all", torch.cat(weights), draft.bits_of(*(node.args[1] for node in nodes))
-    )
+    known = [draft.reaches[name] for name in names if name in draft.reaches]
+    known += [each for each in (reach.of(node) for node in nodes if reach is not None) if each is not None]
+    bits = draft.bits_of(*(node.args[1] for node in nodes))
+    weight = draft.add_weight(f"{names[0]}_all", torch.cat(weights), bits, max(known, default=None))
     bias = None
     if len(first.args) > 2 and first.args[2] is not None:
         values = [draft.weights[node.args[2].name] for node in nodes]

@@ -2,10 +2,13 @@
 layer, or a sum with one, that a ReLU alone uses is a rectified affine map with it, whatever else is added to
 it (a skip connection). Saves: rounds, as the sign of what is truncated starts beside the truncation."""
 
+from functools import cache
+
 import torch
 
 from tacit.compile.draft import Draft, calls, takes
 from tacit.compile.passes.affine_maps import LAYERS, AffineMap
+from tacit.compile.passes.digits import Reach
 from tacit.compile.passes.merge_factors import MOVES
 
 aten = torch.ops.aten
@@ -13,13 +16,14 @@ aten = torch.ops.aten
 
 def fuse_rectify(draft: Draft) -> None:
     """Carries the pass out."""
+    reach = cache(lambda: Reach(draft))
     for relu in calls(draft.graph, aten.relu.default):
         source = relu.args[0]
         # What moves elements may do so afterwards.
         while takes(source, *MOVES):
             source = source.args[0]
         found = AffineMap.of(draft, source) if takes(source, aten.add.Tensor, *LAYERS) else None
-        if found is None:
+        if found is None or not found.is_in_range(draft, reach, source):
             continue
         made = found.call(draft, source, rectified=True)
         made.meta["value"] = source.meta["value"]
