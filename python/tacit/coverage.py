@@ -11,6 +11,7 @@ WHOLE: tuple[str, ...] = (
     "__rmatmul__",
     "__rmod__",
     "__rmul__",
+    "__rpow__",
     "__rsub__",
     "_chunk_cat",
     "_softmax_backward_data",
@@ -495,7 +496,6 @@ WHOLE: tuple[str, ...] = (
 
 #: Some forms work; the others say this.
 PARTLY: dict[str, str] = {
-    "__rpow__": "a power of a public number that is not positive",
     "_batch_norm_with_update": "writing the statistics of secret data into plain running statistics",
     "_native_batch_norm_legit": "writing the statistics of secret data into plain running statistics",
     "addr": "a value is NaN or infinite",

@@ -442,7 +442,7 @@ WHOLE: tuple[str, ...] = (
 
 #: Some forms work; the others say this.
 PARTLY: dict[str, str] = {
-    "__rpow__": "a power of a public number that is not positive",
+    "__rpow__": "a public factor or divisor makes NaN or infinity (a division by zero?)",
     "_native_batch_norm_legit": "writing the statistics of secret data into plain running statistics",
     "cov": "torch.equal would show the values of a secret tensor",
     "diff": "copying a secret into a plain tensor",

@@ -108,6 +108,12 @@ def check_argument(
             _report(session, f"{what} of {greatest:g}, where {consequence} from {limit:.6g} on")
 
 
+def check_domain(session: Session, outside: torch.Tensor, what: str, remedy: str) -> None:
+    """Reports what a function has no value for, if there is any, with what can be done."""
+    if not is_tracing() and bool(outside.any()):
+        _report(session, what, remedy)
+
+
 def check_value(session: Session, words: torch.Tensor, scale: Scale) -> None:
     """Reports numbers that are larger than their scale allows."""
     greatest = _greatest(words)

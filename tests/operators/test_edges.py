@@ -73,6 +73,14 @@ CALLS: dict[str, tuple[torch.Tensor, Callable[[Any], Any]]] = {
     "powers": (TABLE + 0.5, lambda x: x ** torch.tensor([2.0, -1.0, 0.0, 3.0])),
     "squares": (TABLE, lambda x: x ** torch.tensor(2.0)),
     "powers of integers": (TABLE.long(), lambda x: x ** torch.tensor([[0], [2], [5]])),
+    "powers of all signs by many exponents": (
+        torch.linspace(-3, 3, 13, dtype=torch.float64)[:, None].clamp(min=-3) + 0.125,
+        lambda x: x ** torch.arange(-1.0, 9.0, dtype=torch.float64).clamp(max=5) * 0.01,
+    ),
+    "a whole power beyond all that are squared": (
+        torch.tensor([-1.0, 0.96875, -1.03125, 0.0]),
+        lambda x: torch.stack([x**65, x**66]),
+    ),
     "powers of zero": (TABLE * 0, lambda x: torch.cat([x**2.5, x**0, x ** x.abs()])),
 }
 
@@ -176,3 +184,44 @@ def test_a_public_element_that_stands_for_many(everywhere: Callable[..., Any]) -
 
     for mine, plain in zip(everywhere(program), gradients(*values), strict=True):
         assert torch.allclose(mine, plain, atol=1e-3)
+
+
+BASES = torch.tensor([-2.0, -2.0, -3.0, 2.0, -1.5, 0.0, -2.0, 0.0, 2.0, -7.0, -0.5], dtype=torch.float64)
+EXPONENTS = torch.tensor([3.0, 2.0, -1.0, 3.0, 4.0, 2.0, 0.0, 0.0, -0.5, 5.0, -3.0], dtype=torch.float64)
+WHOLE = EXPONENTS.long()
+
+
+def test_powers_of_all_signs_by_secret_exponents(everywhere: Callable[..., Any]) -> None:
+    def powers(x: Any, y: Any, whole: Any) -> list[Any]:
+        x = x.detach().requires_grad_()
+        found = [x**y, x**whole, torch.pow(-3.0, y[:8]), torch.pow(BASES[:4], whole[:4])]
+        found[0].sum().backward()
+        return [*(each.detach() for each in found), x.grad]
+
+    def program() -> list[Any]:
+        operands = (tacit.share(value, owner=at % 2) for at, value in enumerate((BASES, EXPONENTS, WHOLE)))
+        return [each.reveal() for each in powers(*operands)]
+
+    for mine, plain in zip(everywhere(program), powers(BASES, EXPONENTS, WHOLE), strict=True):
+        assert torch.allclose(mine, plain, rtol=2e-3, atol=2e-3), (mine, plain)
+
+
+def test_a_fractional_power_of_a_negative_base_is_zero_and_a_trial_run_warns() -> None:
+    base, exponents = torch.tensor([-2.0, 4.0]), torch.tensor([0.5, 2.5])
+    many = torch.linspace(0.25, 3.25, 12)[:, None]
+    calls = [
+        lambda x, y: x**y,
+        lambda x, _: x**many,
+        lambda x, _: x**2.5,
+        lambda x, _: x**0.5,
+        lambda _, y: torch.pow(-2.0, y),
+    ]
+
+    def program(at: int) -> torch.Tensor:
+        return calls[at](tacit.share(base, owner=0), tacit.share(exponents, owner=1)).reveal()
+
+    for at, call in enumerate(calls):
+        with pytest.warns(tacit.RangeWarning, match="a negative base of a fractional exponent"):
+            found = tacit.launch(program, at, protocol="plain", parties=2)[0]
+        plain = call(base, exponents)
+        assert torch.allclose(found, plain.nan_to_num(0.0), rtol=2e-3, atol=5e-3), at

@@ -104,8 +104,8 @@ def test_a_trial_run_names_every_operator_that_compares_beyond_its_width() -> No
     assert len(named) >= 130, len(named)
 
 
-#: What is wrong by right with numbers so large, and not named: what docs/accuracy.md says of the first; the
-#: power of a negative base; PyTorch's own product of a reciprocal, where `number / x` is a quotient; where
+#: What is wrong by right with numbers so large, and not named: what docs/accuracy.md says of the first;
+#: powers, whose logarithm is too large; PyTorch's own product of a reciprocal, where `number / x` is a quotient; where
 #: single precision is what rounds.
 BY_RIGHT = {"cos", "sin", "tan", "__rpow__", "__rdiv__", "nn.functional.hinge_embedding_loss"}
 

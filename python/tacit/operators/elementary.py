@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import torch
 
-from tacit import fixed, shares
+from tacit import fixed, ranges, shares
 from tacit.operators import approximation
 from tacit.operators.activation import absolute, clamp
 from tacit.operators.arithmetic import add, mul, multiply_public, neg, power, sub
@@ -17,10 +17,13 @@ from tacit.operators.extremum import maximum, minimum
 from tacit.operators.operands import (
     Number,
     aligned,
+    as_words,
     at_session_scale,
     beside,
+    compared,
     fraction,
     in_full,
+    lifted_bits,
     public,
     rescaled,
     result_dtype,
@@ -30,12 +33,17 @@ from tacit.operators.operands import (
 from tacit.operators.probabilities import argument_of, remember, seen_as
 from tacit.operators.scales import of_inverse_root, of_power, of_session
 from tacit.operators.table import implements, unsupported
+from tacit.session import Session
+from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
 #: Public exponents that are told apart; by more of them all is a power of e.
 FEW_EXPONENTS = 8
+
+#: What is said of powers that are none, and what can be done.
+FRACTIONAL = "a negative base of a fractional exponent", "bases of 0 and more have such powers"
 
 
 # Exponentials and logarithms ---------------------------------------------------------------------------
@@ -191,23 +199,67 @@ def hypot(x: Any, y: Any) -> SecretTensor:
     scale=of_session,
 )
 def power_of_secret(x: Any, exponent: Any) -> SecretTensor:
-    """x^y = e^(y·ln x) for x ≥ 0; a negative base counts as 0, whatever its exponent. By few public exponents
-    as by each of them."""
+    """By few public exponents as by each of them; else as e^(y·ln|x|), with the sign that a whole exponent
+    gives: the rounds of a comparison and of the bits of the exponent. 0 for fractional exponents of a negative
+    base."""
     if isinstance(x, SecretTensor) and not isinstance(exponent, SecretTensor):
         several = public(exponent).unique()  # type: ignore[no-untyped-call]
         if 0 < several.numel() <= FEW_EXPONENTS:
             return _power_by_several(x, public(exponent), several.tolist())
     if not result_dtype(x, exponent).is_floating_point:
         unsupported("a power of integers by secret or many exponents", "make them fractions")
+    session = session_of(x, exponent)
     if isinstance(x, SecretTensor):
-        logarithm: Any = approximation.log(x)
-    else:
-        plain = torch.as_tensor(x, dtype=torch.float64)
-        if not bool((plain > 0).all()):
-            unsupported("a power of a public number that is not positive", "use positive bases")
-        logarithm = torch.log(plain)
-    with in_full(session_of(x, exponent)):
-        return approximation.exp(mul(logarithm, exponent))
+        return _power_by_logarithm(x, exponent)
+    plain = torch.as_tensor(x, dtype=torch.float64)
+    if not bool((plain != 0).all()):
+        unsupported("a power of a public zero by a secret exponent", "use bases other than zero")
+    with in_full(session):
+        size = approximation.exp(mul(torch.log(plain.abs()), exponent))
+    if bool((plain > 0).all()):
+        return size
+    return _signed(size, lifted_bits(session, plain < 0), exponent)
+
+
+def _power_by_logarithm(x: SecretTensor, exponent: Any) -> SecretTensor:
+    """Powers of secret bases of any sign."""
+    x, session = fraction(x), x._session
+    negative = shares.sign(session, x._parts, compared(session, x._scale))
+    less = shares.bit_multiply(session, negative, x._parts)
+    logarithm = approximation.log(x.like(tuple(a - 2 * b for a, b in zip(x._parts, less, strict=True))))
+    with in_full(session):
+        size = approximation.exp(mul(logarithm, exponent))
+    return _signed(size, negative, exponent)
+
+
+def _signed(size: SecretTensor, negative: Parts, exponent: Any) -> SecretTensor:
+    """Powers of magnitudes as powers of what may be negative."""
+    session = size._session
+    odd, whole = _parity(session, exponent)
+    negative, odd, whole, parts = together(negative, odd, whole, size._parts)
+    choices = shares.stacked(shares.and_bits(session, odd, whole), shares.complement(session, whole))
+    bits = shares.and_bits(session, shares.stacked(negative, negative), choices)
+    if session.is_plain:
+        ranges.check_domain(session, bits[0][1], *FRACTIONAL)
+    twice = tuple(2 * part for part in parts)
+    off = shares.unstacked(shares.bit_multiply(session, bits, shares.stacked(twice, parts)))
+    return size.like(shares.subtract(shares.subtract(parts, off[0]), off[1]))
+
+
+def _parity(session: Session, exponent: Any) -> tuple[Parts, Parts]:
+    """Bits: whether the whole part is odd, and whether there is nothing behind the point."""
+    if not isinstance(exponent, SecretTensor):
+        plain = public(exponent).to(torch.float64)
+        return lifted_bits(session, plain.floor() % 2 == 1), lifted_bits(session, plain.floor() == plain)
+    exponent = as_words(exponent)
+    bits = exponent._scale.bits
+    binary = shares.binary(session, exponent._parts, bits + 1)
+    odd = tuple(part[bits] for part in binary)
+    if not bits:
+        return odd, shares.trivial_bits(session, torch.ones(exponent.shape, dtype=torch.uint8))
+    weights = torch.tensor([1 << place for place in range(bits)])
+    after = shares.from_binary(session, tuple(part[:bits] for part in binary), weights)
+    return odd, shares.equal_zero(session, after, bits + 1)
 
 
 def _power_by_several(x: SecretTensor, exponent: torch.Tensor, several: list[Number]) -> SecretTensor:
@@ -227,7 +279,7 @@ def _power_by_several(x: SecretTensor, exponent: torch.Tensor, several: list[Num
 @implements(aten.pow.Tensor_Scalar, aten.float_power.Tensor_Scalar, scale=of_power)
 def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
     """x^n. Whole n from 1 to 64 by squaring, negative ones of the reciprocal; ±1/2 by roots; all else as
-    e^(n·ln x), for which a negative base counts as 0."""
+    e^(n·ln x). With fractional n a negative base counts as 0."""
     if isinstance(exponent, float) and not x.dtype.is_floating_point:
         x = to_copy(x, dtype=result_dtype(x, exponent))
     if exponent == int(exponent) and 1 <= abs(exponent) <= 64:
@@ -237,6 +289,10 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
     if exponent == 0:
         ones = torch.ones(x.shape, dtype=result_dtype(x, exponent))
         return add(mul(x, 0), ones)
+    if exponent == int(exponent):
+        return _power_by_logarithm(x, exponent)
+    if x._session.is_plain:
+        ranges.check_domain(x._session, x._parts[0] < 0, *FRACTIONAL)
     if abs(exponent) == 0.5:
         return approximation.sqrt(x) if exponent > 0 else approximation.rsqrt(x)
     logarithm = approximation.log(x)
