@@ -200,8 +200,8 @@ def hypot(x: Any, y: Any) -> SecretTensor:
 )
 def power_of_secret(x: Any, exponent: Any) -> SecretTensor:
     """By few public exponents as by each of them; else as e^(y·ln|x|), with the sign that a whole exponent
-    gives: the rounds of a comparison and of the bits of the exponent. 0 for fractional exponents of a negative
-    base."""
+    gives: the rounds of a comparison and of the bits of the exponent. 0 for fractional exponents of a
+    negative base."""
     if isinstance(x, SecretTensor) and not isinstance(exponent, SecretTensor):
         several = public(exponent).unique()  # type: ignore[no-untyped-call]
         if 0 < several.numel() <= FEW_EXPONENTS:
