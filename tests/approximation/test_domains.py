@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 
 import tacit
 
@@ -54,7 +55,35 @@ def program() -> dict[str, Any]:
         "sin far": torch.sin(secret(*FAR)),
         "cos far": torch.cos(secret(*FAR)),
     }
-    return {name: value.reveal().double() for name, value in found.items()}
+    return {name: value.reveal().double() for name, value in (found | out_of_range()).items()}
+
+
+def out_of_range() -> dict[str, Any]:
+    """In a party: secret indices, classes, probabilities and weights that are none."""
+    table = double([5.0, 6.0, 7.0])
+    values = double([1.0, 2.0, 3.0, 4.0])
+    secret, index = tacit.share(table, owner=0), tacit.share(torch.tensor([3, -1, -4, 1]), owner=1)
+    losses = tacit.share(double([[-1.0, -2.0, -3.0], [-4.0, -5.0, -6.0]]), owner=0)
+    none = [tacit.share(torch.tensor([1, number]), owner=1) for number in (3, -1)]
+    zeros, one = tacit.share(double([0.0, 0.0, 0.0]), owner=0), tacit.share(double([0.0, 2.0, 0.0]), owner=1)
+    written = secret.clone()
+    written[index] = values
+    return {
+        "gather": torch.gather(secret, 0, index),
+        "index_select": secret.index_select(0, index),
+        "embedding": functional.embedding(index, secret[:, None])[:, 0],
+        "x[i]": secret[index],
+        "take": torch.take(secret, index),
+        "one_hot": functional.one_hot(index, 3),
+        "scatter": secret.scatter(0, index, values),
+        "index_put": written,
+        "nll": torch.stack([functional.nll_loss(losses, each) for each in none]),
+        "cross entropy": torch.stack([functional.cross_entropy(losses, each) for each in none]),
+        "bernoulli": torch.bernoulli(tacit.share(double([1.5, -0.5, 2.0, -3.0]), owner=0)),
+        "multinomial of none": torch.multinomial(zeros, 4, replacement=True),
+        "multinomial of one": torch.multinomial(one, 4, replacement=True),
+        "multinomial without replacement": torch.multinomial(one, 2),
+    }
 
 
 #: Angles beyond those that the error is declared of.
@@ -96,3 +125,17 @@ def test_what_is_said_of_other_numbers(setting: tuple[str, int, str | None]) -> 
     angles = (double(FAR) * 2.0**16).round() * 2.0**-16
     for name, exact in (("sin far", torch.sin(angles)), ("cos far", torch.cos(angles))):
         assert bool(((found[name] - exact).abs() <= angles.abs() * 2.0**-22 + 2.0**-13).all()), name
+
+    for name in ("gather", "index_select", "embedding"):
+        near(name, [0.0, 0.0, 0.0, 6.0])
+    for name in ("x[i]", "take"):
+        near(name, [0.0, 7.0, 0.0, 6.0])
+    assert found["one_hot"].tolist() == [[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 1, 0]]
+    near("scatter", [5.0, 4.0, 7.0])
+    near("index_put", [5.0, 4.0, 2.0])
+    near("nll", [2.0, 2.0])
+    near("cross entropy", [1.4076, 1.4076])
+    assert found["bernoulli"].tolist() == [1, 0, 1, 0]
+    assert found["multinomial of none"].tolist() == [2, 2, 2, 2]
+    assert found["multinomial of one"].tolist() == [1, 1, 1, 1]
+    assert found["multinomial without replacement"].tolist() == [1, 2]
