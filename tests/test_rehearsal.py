@@ -291,6 +291,48 @@ def test_cost_of_correlations_is_counted_where_they_are_made() -> None:
         tacit.cost(network(), torch.rand(1, 1, 8, 8), network="far")
 
 
+# Parametrised weights ------------------------------------------------------------------------------------
+
+
+def parametrised() -> nn.Module:
+    """With weights that are computed of others; an LSTM has a state of its own to be copied."""
+    torch.manual_seed(5)
+
+    class Tagger(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.utils.parametrizations.weight_norm(nn.Linear(4, 6))
+            self.recurrent = nn.utils.parametrizations.weight_norm(nn.LSTM(6, 3), "weight_hh_l0")
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.recurrent(self.first(x))[0]
+
+    return Tagger()
+
+
+def test_parametrised_modules_are_rehearsed() -> None:
+    model, example = parametrised(), torch.rand(2, 1, 4)
+    assert tacit.check(model, example).passed
+    assert tacit.compare(model, example).passed
+    assert tacit.cost(model, example).rounds > 0
+
+
+@pytest.mark.parametrize("transport", ["memory", "tcp"])
+def test_parametrised_modules_reach_every_party(transport: str) -> None:
+    model, x = parametrised(), torch.rand(2, 1, 4)
+
+    def program() -> tuple[torch.Tensor, torch.Tensor, nn.Module]:
+        plain = model(x).detach()
+        secret = tacit.share_module(model, owner=0)
+        return plain, secret(tacit.share(x, owner=1)).reveal(), parametrised()
+
+    for plain, found, returned in tacit.launch(program, transport=transport):
+        assert torch.equal(plain, model(x))
+        assert torch.allclose(found, plain, atol=2e-3)
+        assert torch.equal(returned(x), model(x))
+        assert list(returned.state_dict()) == list(model.state_dict())
+
+
 # Commands ------------------------------------------------------------------------------------------------
 
 MODEL = """

@@ -12,6 +12,7 @@ import cloudpickle
 import torch
 
 from tacit import _core
+from tacit.copying import pickled
 from tacit.session import running
 
 
@@ -52,7 +53,7 @@ def _outcome(
             with running(core):
                 fn, args = cloudpickle.loads(program)
                 value = fn(*args)
-        return True, time.monotonic(), cloudpickle.dumps(value)
+        return True, time.monotonic(), pickled(value)
     except BaseException as error:
         return False, time.monotonic(), portable(error)
 

@@ -11,6 +11,7 @@ from typing import Any
 import cloudpickle
 
 from tacit import _core, leaving, processes
+from tacit.copying import pickled
 from tacit.errors import DesyncError, MisuseError, PeerError, TacitError
 from tacit.generators import divert, own_generator
 from tacit.providers import DEFAULT
@@ -111,7 +112,7 @@ def _values(outcomes: list[Outcome], parties: int) -> list[Any]:
 def _in_threads(
     fn: Callable[..., Any], args: tuple[Any, ...], cores: list[_core.Session], timeout: float
 ) -> list[Outcome]:
-    program = cloudpickle.dumps((fn, args))
+    program = pickled((fn, args))
     # What changes PyTorch for all threads is done before any party begins: kernels are registered, and graphs
     # are traced anew as they are loaded, for which PyTorch traces every thread's modules.
     import_all()

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from multiprocessing.connection import wait
 from typing import Any
 
-import cloudpickle
-
 from tacit import _core, starting
+from tacit.copying import pickled
 from tacit.delay import Delay
 from tacit.errors import MisuseError, PeerError, SetupError
 from tacit.providers import has_dealer
@@ -75,7 +74,7 @@ def run(
         raise MisuseError(f"a session has 2 to 64 parties, not {parties}")
     protocol, source = setting
     _core.threat_model(protocol, parties, source)
-    program = cloudpickle.dumps((fn, args))
+    program = pickled((fn, args))
     threads = threads or max(1, (os.cpu_count() or 1) // parties)
     names = [f"party {party}" for party in range(parties)] + ["the dealer"] * has_dealer(source)
     identities = [_core.generate_certificate(party, 7) for party in range(len(names))]

@@ -1,7 +1,7 @@
 """A module on plain and on secret tensors, side by side: how exact it is, and what room its numbers leave."""
 
-import copy
 import math
+import pickle
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tacit import fixed
+from tacit.copying import pickled
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning, RangeWarning
 from tacit.fixed import Scale
 from tacit.launch import launch
@@ -29,6 +30,9 @@ RESOLUTION = 2.0**-13
 
 #: What comes out of these is what came out of the last module inside.
 CONTAINERS = (torch.nn.Sequential,)
+
+#: Where modules lie that weights are computed by, in no order, whenever somebody asks for a weight.
+PARAMETRISING = "parametrizations"
 
 #: Bits of range that an advised scale leaves for data larger than the example.
 MARGIN = 2
@@ -125,7 +129,8 @@ def compare(module: Subject, example: Any, *, scale: int = fixed.DEFAULT.bits) -
     if not isinstance(module, torch.nn.Module):
         raise MisuseError("compare takes a module and an example of its inputs: a program has no plain twin")
     args, kwargs = arguments(example)
-    twin = copy.deepcopy(module)
+    # PyTorch's deepcopy does not take every module that the parties take.
+    twin = pickle.loads(pickled(module))
     with torch.no_grad(), _recorded(twin) as plain:
         twin(*args, **kwargs)
     run = _run(module, example, scale)
@@ -179,7 +184,7 @@ def _recorded(module: torch.nn.Module) -> Iterator[list[_Output]]:
     handles = [
         part.register_forward_hook(record(name or type(module).__name__))
         for name, part in module.named_modules()
-        if not name or not isinstance(part, CONTAINERS)
+        if not name or not (isinstance(part, CONTAINERS) or PARAMETRISING in name.split("."))
     ]
     try:
         yield outputs
