@@ -163,3 +163,26 @@ def test_what_a_relu_keeps_goes_with_its_result() -> None:
 
     counts = tacit.launch(program)[0]
     assert max(counts) <= 4, counts
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize(("protocol", "parties", "source"), [("plain", 2, None), ("replicated", 3, None)])
+def test_weights_that_are_normalised_are_trained(
+    protocol: str, parties: int, source: str | None, dim: int
+) -> None:
+    torch.manual_seed(6)
+    model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
+    for layer in (model[0], model[2]):
+        torch.nn.utils.parametrizations.weight_norm(layer, dim=dim)
+    x = torch.randn(7, 5)
+
+    def program() -> list[torch.Tensor]:
+        secret = tacit.share_module(model, owner=0, trainable=True)
+        secret(tacit.share(x, owner=1)).square().sum().backward()
+        return [each.grad.reveal() for each in secret.parameters()]
+
+    found = tacit.launch(program, protocol=protocol, parties=parties, source=source)[0]
+    model(x).square().sum().backward()
+    for mine, parameter in zip(found, model.parameters(), strict=True):
+        assert parameter.grad is not None
+        assert torch.allclose(mine, parameter.grad, rtol=5e-3, atol=5e-3), (mine, parameter.grad)

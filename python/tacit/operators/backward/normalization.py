@@ -106,3 +106,13 @@ def batch_norm_backward(
         g = gradient if weight is None else gradient * weight.reshape(shape)
         of_x = _of_input(g, normal, rstd, dims) if training else g * rstd
     return of_x, *_of_parameters(gradient, normal, dims, [-1], wanted)
+
+
+@implements(aten._weight_norm_interface_backward.default, scale=of_session)
+def weight_norm_backward(gradient: Any, v: Any, g: Any, norms: Any, dim: int) -> tuple[Any, Any]:
+    """Of v·(g / |v|), by the direction u = v / |v|: of g it is Σ gradient·u, and of v what is left of the
+    gradient beside u, times g / |v|. The rounds of two divisions and six."""
+    direction = v / norms
+    dims = [at for at in range(v.dim()) if at != dim % v.dim()]
+    along = dots(gradient, direction, dims)
+    return (gradient - direction * along) * (g / norms), along
