@@ -57,7 +57,7 @@ def test_gradients_of_a_step(name: str) -> None:
     assert errors["all gradients"] < 0.02, errors
 
 
-@pytest.mark.parametrize("name", ["logistic regression", "perceptron"])
+@pytest.mark.parametrize("name", MODELS)
 def test_gradients_of_a_step_by_additive_sharing(name: str) -> None:
     torch.manual_seed(11)
     errors = relative_errors(*MODELS[name](), parties=2, protocol="additive", source="dealer")

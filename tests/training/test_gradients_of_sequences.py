@@ -89,8 +89,15 @@ def test_gradients_of_a_step(name: str) -> None:
     assert errors["all gradients"] < 0.02, errors
 
 
+SETTINGS: dict[str, dict[str, Any]] = {
+    "replicated": {},
+    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", ["LSTM", "BERT"])
-def test_gradients_of_a_step_on_shares(name: str) -> None:
+def test_gradients_of_a_step_on_shares(name: str, setting: str) -> None:
     torch.manual_seed(11)
-    errors = relative_errors(*STEPS[name]())
+    errors = relative_errors(*STEPS[name](), **SETTINGS[setting])
     assert errors["all gradients"] < 0.02, errors
