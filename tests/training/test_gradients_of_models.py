@@ -96,10 +96,11 @@ LARGE = {"AlexNet": alexnet, "VGG-16": vgg16}
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("protocol", "parties"), [("plain", 2), ("replicated", 3)])
 @pytest.mark.parametrize("name", LARGE)
-def test_gradients_of_a_step_of_large_models(name: str) -> None:
+def test_gradients_of_a_step_of_large_models(name: str, protocol: str, parties: int) -> None:
     """Of VGG-16 the weights' bits decide: by those of data, noise of a unit in sixteen layers would change so
     often what a ReLU lets through and a pooling takes that gradients were more than 2% off."""
     torch.manual_seed(11)
-    errors = relative_errors(*LARGE[name](), protocol="plain", parties=2)
+    errors = relative_errors(*LARGE[name](), protocol=protocol, parties=parties)
     assert errors["all gradients"] < 0.02, errors
