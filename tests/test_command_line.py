@@ -609,10 +609,16 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     ("arguments", "expected"),
     [
         (["bench", "--only", "nonsense"], "no benchmark is called 'nonsense'"),
-        (["demo", "--parties", "2"], 'protocol "replicated" is for exactly 3 parties, not 2'),
+        (
+            ["demo", "--protocol", "replicated", "--parties", "2"],
+            'protocol "replicated" is for exactly 3 parties, not 2',
+        ),
         (["demo", "--source", "dealer"], 'protocol "replicated" consumes no correlations'),
         (["demo", "--protocol", "additive", "--parties", "1"], "two or more parties"),
-        (["bench", "--parties", "4"], 'protocol "replicated" is for exactly 3 parties, not 4'),
+        (
+            ["bench", "--protocol", "replicated", "--parties", "4"],
+            'protocol "replicated" is for exactly 3 parties, not 4',
+        ),
         (["dealer", "--config", "missing.toml"], "cannot read missing.toml: there is no such file"),
         (["certificates", "--parties", "1", "--out", "unused"], "a session has 2 to 64 parties, not 1"),
         (["certificates", "--out", "unused"], "say for whom: --party I for one party, --dealer"),

@@ -28,8 +28,10 @@ class Setting:
 
     @staticmethod
     def of(protocol: str | None, parties: int | None, source: str | None) -> "Setting":
-        """What is meant where some of it was not said."""
-        protocol = protocol or DEFAULT
+        """What is meant where some of it was not said. The usual protocol is for its number of parties alone:
+        where another number is said, the one for any number is meant."""
+        if protocol is None:
+            protocol = DEFAULT if parties in (None, PROTOCOLS[DEFAULT].usual_parties) else CONSUMING
         parties = parties or PROTOCOLS[protocol].usual_parties
         return Setting(protocol, parties, source or DEFAULT_SOURCE if consumes(protocol) else source)
 

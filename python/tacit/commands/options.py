@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tacit import _core
 from tacit.bench.settings import Setting
 from tacit.errors import SetupError
-from tacit.providers import CONSUMING, LIVE, PROTOCOLS, SOURCES, described
+from tacit.providers import CONSUMING, DEFAULT, LIVE, PROTOCOLS, SOURCES, described
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,13 @@ def add_setting(command: argparse.ArgumentParser) -> None:
         choices=[protocol.name for protocol in secret],
         help=described(secret),
     )
-    command.add_argument("--parties", type=positive, metavar="N", help=f"how many; by default {usual}")
+    command.add_argument(
+        "--parties",
+        type=positive,
+        metavar="N",
+        help=f"how many; by default {usual}. With another number "
+        f"than {PROTOCOLS[DEFAULT].usual_parties}, and no --protocol, it is {CONSUMING} sharing",
+    )
     command.add_argument(
         "--source",
         choices=LIVE,
