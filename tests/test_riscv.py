@@ -15,7 +15,7 @@ import torch
 import tacit
 from commands import Command
 from commands import tacit as command
-from tacit import _core
+from tacit import _core, fixed
 from tacit.errors import DesyncError, MisuseError, SetupError
 from tacit.riscv.compiler import COMPILERS
 from test_command_line import example
@@ -89,6 +89,45 @@ def test_secret_tensors_go_in_and_come_out(setting: str) -> None:
 
     for told in tacit.launch(program, **SETTINGS[setting]):
         assert told == [2264, 3664, 6664]
+
+
+@pytest.mark.parametrize("bits", [12, 16, 20])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_secret_tensors_of_fractions_go_in_and_come_out(setting: str, bits: int) -> None:
+    """At their scale: with fewer or more fraction bits than programs give what one party has."""
+
+    def program() -> Any:
+        here, floats = tacit.session(), tacit.riscv.load(PROGRAMS / "arrays_of_floats.elf")
+        with here.at_scale(fixed.scale_of(bits)):
+            x = tacit.share(torch.tensor(values, dtype=torch.float64) if here.party == 0 else None, owner=0)
+        twice, array = 2 * x, ["x", "len:x"]
+        mean = floats.call("mean", array, secret={"x": twice}, result=("all", "f64"))
+        found = floats.call("scaled", array, secret={"x": twice}, result=None, output={"x": None})
+        assert found.opened == []
+        kept = found.outputs["x"]
+        assert kept.dtype == torch.float64
+        # What comes out goes in again, of a program and of PyTorch.
+        again = floats.call("greatest", array, secret={"x": kept}, result=("all", "f64"))
+        return mean.result, (100 * kept).reveal().tolist(), again.result
+
+    values = [1.5, -2.25, 4.0, 0.75]
+    for mean, kept, greatest in tacit.launch(program, **SETTINGS[setting]):
+        unit = 2.0 ** -min(bits, 16)
+        assert abs(mean - 2) < 4 * unit
+        np.testing.assert_allclose(kept, [37.5, -56.25, 100, 18.75], atol=1000 * unit)
+        assert abs(greatest - 1) < 10 * unit
+
+
+def test_fractions_that_are_too_fine() -> None:
+    def program() -> Any:
+        here = tacit.session()
+        with here.at_scale(fixed.scale_of(31)):
+            x = tacit.share(torch.tensor([1.5]) if here.party == 0 else None, owner=0)
+        floats = tacit.riscv.load(PROGRAMS / "arrays_of_floats.elf")
+        floats.call("mean", ["x", "len:x"], secret={"x": x}, result=("all", "f64"))
+
+    with pytest.raises(MisuseError, match="x has 31 fraction bits, and 30 are the most that programs take"):
+        tacit.launch(program)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -168,43 +207,6 @@ def test_branches_are_opened_where_that_is_asked_for() -> None:
     assert found.tolist() == [9, 0, 4]
     assert (what.startswith("branch at 0x"), to, values) == (True, "all", 6)
     assert what.endswith("in main (psi_loops.c:23)")
-
-
-COSTS = [["--protocol", "replicated"], ["--protocol", "additive", "--source", "dealer"]]
-
-
-@pytest.mark.parametrize("setting", COSTS)
-@pytest.mark.parametrize("name", ["psi", "distance"])
-def test_what_is_predicted_is_what_is_metered(name: str, setting: list[str], tmp_path: Path) -> None:
-    """On zeros, from lengths alone, and on values over TLS."""
-    files = {"psi": ("a", "b", "u64", "common"), "distance": ("x", "y", "u8", "distance")}
-    one, other, kind, output = files[name]
-    (tmp_path / "one.txt").write_text("3 7 9 20 44")
-    (tmp_path / "other.txt").write_text("1 7 20")
-    said = [
-        PROGRAMS / f"{name}.elf",
-        "--output",
-        f"{output}=1:u64",
-        *setting,
-        "--json",
-        tmp_path / "found.json",
-    ]
-
-    def found(command_name: str, first: object, second: object) -> Any:
-        secret = ["--secret", f"{one}=0:{kind}:{first}", "--secret", f"{other}=1:{kind}:{second}"]
-        ended = command("riscv", command_name, *said, *secret)
-        assert ended.returncode == 0, ended.stderr
-        return json.loads((tmp_path / "found.json").read_text())
-
-    predicted = found("cost", 5, 3)
-    metered = found("try", tmp_path / "one.txt", tmp_path / "other.txt")
-    for what in ("instructions", "rounds", "bytes_sent_per_party", "opened"):
-        assert predicted[what] == metered[what], what
-    assert predicted["rounds"] > 5
-    assert predicted["refused"] == []
-    assert (predicted["correlation_bytes"] or 0) > 0 or setting == COSTS[0]
-    if name == "psi":
-        assert metered["outputs"]["common"] == [7, 20, 0]
 
 
 def test_what_is_refused_is_predicted(tmp_path: Path) -> None:

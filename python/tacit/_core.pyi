@@ -168,8 +168,7 @@ class Session:
         function: str,
         arrays: list[Given],
         arguments: list[tuple[str, int]],
-        reveals: bool,
-        to: int | None,
+        result: tuple[int | None, str, int] | None,
         outputs: list[tuple[int, tuple[bool, int | None]]],
         options: tuple[list[str], list[str], int],
     ) -> Told: ...
@@ -178,7 +177,7 @@ class Session:
         program: Program,
         arguments: list[str],
         inputs: list[Given],
-        outputs: list[tuple[str, int, tuple[bool, int | None]]],
+        outputs: list[tuple[str, int, bool, tuple[bool, int | None]]],
         options: tuple[list[str], list[str], int],
     ) -> Told: ...
     def set_label(self, label: str) -> str: ...
@@ -252,13 +251,14 @@ class Given:
         values: list[int] | None,
         public: bytes | None,
         shares: list[list[int]] | None,
+        scale: int,
     ) -> None: ...
 
-#: The result or status, outputs (values or shares), instructions, what was printed, what was opened, for what
-#: messages were waited, in seconds.
+#: The result or status, outputs (values, or shares and their fraction bits), instructions, what was printed,
+#: what was opened, for what messages were waited, in seconds.
 Told = tuple[
     int | None,
-    list[tuple[list[int] | None, list[list[int]] | None]],
+    list[tuple[list[int] | None, list[list[int]] | None, int]],
     int,
     bytes,
     list[tuple[str, int | None, int]],

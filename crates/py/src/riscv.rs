@@ -2,8 +2,9 @@
 
 use crate::errors::raise;
 use crate::session::Session;
+use ::riscv::Signs;
 use ::riscv::arrays::{Array, Content};
-use ::riscv::calls::{Argument, Call, call};
+use ::riscv::calls::{Argument, Call, Kind, Returned, call};
 use ::riscv::execution::{Opened, Options, Waited};
 use ::riscv::runs::{Output, Run, run};
 use ::riscv::secret::evaluation::{Fate, Learned};
@@ -48,7 +49,7 @@ pub fn riscv_measured() -> Vec<(&'static str, &'static [u8])> {
 }
 
 /// An array of a program: one of `public` (its bytes), `shares` (this party's components) or `owner`, whose
-/// values are there at the owner alone.
+/// values are there at the owner alone. Shares of floats have so many fraction bits.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Given {
     inner: Array,
@@ -67,9 +68,11 @@ impl Given {
         values: Option<Vec<u64>>,
         public: Option<Vec<u8>>,
         shares: Option<Vec<Vec<u64>>>,
+        scale: u8,
     ) -> Self {
         let content = match (public, shares, owner) {
             (Some(bytes), _, _) => Content::Public(bytes),
+            (None, Some(parts), _) if floats => Content::Fractions(parts, scale),
             (None, Some(parts), _) => Content::Shared(parts),
             (None, None, owner) => Content::Secret {
                 // Without an owner it is of a party that does not exist.
@@ -95,8 +98,12 @@ type Becomes = (bool, Option<usize>);
 /// What was opened: what it is, to whom, and how many values.
 type Shown = (String, Option<usize>, u64);
 
-/// Of an output: its values, or this party's shares.
-type Had = (Option<Vec<u64>>, Option<Vec<Vec<u64>>>);
+/// Of an output: its values, or this party's shares, and the fraction bits of these.
+type Had = (Option<Vec<u64>>, Option<Vec<Vec<u64>>>, u8);
+
+/// What a function returns: to whom it is opened, whether it is a float ("f") or an integer without sign or with one
+/// ("u", "i"), and its bytes; of an integer that nobody has said anything of the kind is empty.
+type Returns = (Option<usize>, String, u8);
 
 /// What is learned: the result or status, outputs, instructions, what was printed, what was opened, and for what
 /// messages were waited, in seconds.
@@ -111,8 +118,8 @@ type Told = (
 
 #[pymethods]
 impl Session {
-    /// Calls a function of a program. An argument is "address" or "count" with an array's place, or "number" with
-    /// a number. Who learns: None for all, or a party; the result only if `reveals`.
+    /// Calls a function of a program. An argument is "address" or "count" with an array's place, "number" with
+    /// a number, or "float" with what a register holds of one. Who learns: None for all, or a party.
     #[expect(clippy::too_many_arguments, reason = "as Python calls it")]
     fn call(
         &self,
@@ -121,8 +128,7 @@ impl Session {
         function: &str,
         arrays: Vec<Py<Given>>,
         arguments: Vec<(String, u64)>,
-        reveals: bool,
-        to: Option<usize>,
+        result: Option<Returns>,
         outputs: Vec<(usize, Becomes)>,
         options: (Vec<String>, Vec<String>, u64),
     ) -> PyResult<Told> {
@@ -131,14 +137,18 @@ impl Session {
         let computed = py.detach(|| {
             let arguments: mpc::Result<Vec<_>> = arguments.iter().map(argument).collect();
             let arguments = arguments?;
-            let output = |(array, becomes)| Ok((array, fate(session, becomes)?));
+            let output = |(at, becomes)| {
+                let floats = arrays.get(at).filter(|array: &&&Array| array.floats);
+                let floats = floats.map(|array| array.bytes);
+                Ok((at, fate(session, becomes, floats)?))
+            };
             let outputs: mpc::Result<Vec<_>> = outputs.into_iter().map(output).collect();
             let called = Call {
                 program: &program.inner,
                 function,
                 arrays: &arrays,
                 arguments: &arguments,
-                result: reveals.then(|| session.recipient(to)).transpose()?,
+                result: result.map(|result| returned(session, result)).transpose()?,
                 outputs: &outputs?,
                 options: with(&options),
             };
@@ -157,21 +167,21 @@ impl Session {
     }
 
     /// Runs a whole program with its arguments, of which the first is its name. An output has a name, the bytes
-    /// of an element, and what becomes of it.
+    /// of an element, whether these are floats, and what becomes of it.
     fn run_program(
         &self,
         py: Python<'_>,
         program: &Program,
         arguments: Vec<String>,
         inputs: Vec<Py<Given>>,
-        outputs: Vec<(String, u64, Becomes)>,
+        outputs: Vec<(String, u64, bool, Becomes)>,
         options: (Vec<String>, Vec<String>, u64),
     ) -> PyResult<Told> {
         let session = &self.inner;
         let inputs: Vec<&Array> = inputs.iter().map(|array| &array.get().inner).collect();
         let computed = py.detach(|| {
-            let output = |(name, bytes, becomes)| {
-                let fate = fate(session, becomes)?;
+            let output = |(name, bytes, floats, becomes): (_, u64, bool, _)| {
+                let fate = fate(session, becomes, floats.then_some(bytes))?;
                 Ok(Output { name, bytes, fate })
             };
             let outputs: mpc::Result<Vec<_>> = outputs.into_iter().map(output).collect();
@@ -206,18 +216,37 @@ fn with((open_branches, oblivious, limit): &(Vec<String>, Vec<String>, u64)) -> 
     }
 }
 
-fn fate(session: &::session::Session, (is_kept, to): Becomes) -> mpc::Result<Fate> {
-    if is_kept {
-        return Ok(Fate::Shared);
-    }
-    Ok(Fate::Opened(session.recipient(to)?))
+/// What becomes of words; of floats with their bytes.
+fn fate(
+    session: &::session::Session,
+    (is_kept, to): Becomes,
+    floats: Option<u64>,
+) -> mpc::Result<Fate> {
+    Ok(match floats {
+        _ if !is_kept => Fate::Opened(session.recipient(to)?),
+        Some(bytes) => Fate::Fractions(bytes as u8),
+        None => Fate::Shared,
+    })
+}
+
+fn returned(session: &::session::Session, (to, kind, bytes): Returns) -> mpc::Result<Returned> {
+    let kind = match kind.as_str() {
+        "" => Kind::Untold,
+        "u" => Kind::Integer(bytes, Signs::Unsigned),
+        "i" => Kind::Integer(bytes, Signs::Signed),
+        "f" => Kind::Float(bytes),
+        other => return Err(Error::misuse(format!("no result is a {other:?}"))),
+    };
+    let to = session.recipient(to)?;
+    Ok(Returned { to, kind })
 }
 
 fn had(learned: Learned) -> Had {
     match learned {
-        Learned::Nothing => (None, None),
-        Learned::Values(values) => (Some(values), None),
-        Learned::Shares(parts) => (None, Some(parts)),
+        Learned::Nothing => (None, None, 0),
+        Learned::Values(values) => (Some(values), None, 0),
+        Learned::Shares(parts) => (None, Some(parts), 0),
+        Learned::Fractions(parts, scale) => (None, Some(parts), scale),
     }
 }
 
@@ -239,6 +268,7 @@ fn argument((kind, value): &(String, u64)) -> mpc::Result<Argument> {
         "address" => Argument::Address(place()?),
         "count" => Argument::Count(place()?),
         "number" => Argument::Number(*value),
+        "float" => Argument::Float(*value),
         other => return Err(Error::misuse(format!("no argument is a {other:?}"))),
     })
 }

@@ -63,4 +63,25 @@ double weighted(const struct pair *pairs, uint64_t count) {
     return sum;
 }
 
+/* Floats by value, of both lengths. */
+float straight(const float *values, uint64_t count, float factor, double added) {
+    float sum = added;
+    for (uint64_t at = 0; at < count; at++) sum += values[at] * factor;
+    return sum;
+}
+
+/* The ninth float is where integers are. */
+double ninth(double a, double b, double c, double d, double e, double f, double g, double h, double ninth, int64_t times) {
+    return (a + b + c + d + e + f + g + h) * 0 + ninth * times;
+}
+
+/* Shorter than a register, without sign and with one. */
+uint32_t inverted(uint32_t word) {
+    return ~word;
+}
+
+int8_t negated(int8_t word) {
+    return -word;
+}
+
 void _start(void) {}

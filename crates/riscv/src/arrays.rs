@@ -35,7 +35,12 @@ pub enum Content {
     },
     /// Nobody: what this party has of a sharing whose components add up, a column each.
     Shared(Vec<Vec<u64>>),
+    /// The same of floats as words of fixed point, with so many fraction bits.
+    Fractions(Vec<Vec<u64>>, u8),
 }
+
+/// Fraction bits of a sharing at most: with more, products of two from 1 on would leave the range of fixed point.
+pub const FINEST: u8 = 30;
 
 impl Array {
     /// Looks at all that can be wrong with it before anything is sent.
@@ -63,7 +68,12 @@ impl Array {
             {
                 refuse("has another number of values than it says")
             }
-            Content::Shared(parts)
+            Content::Fractions(_, scale) if *scale > FINEST => refuse(&format!(
+                "has {scale} fraction bits, and {FINEST} are the most that programs take"
+            )),
+            Content::Shared(_) if self.floats => refuse("has floats without a scale"),
+            Content::Fractions(..) if !self.floats => refuse("has integers with a scale"),
+            Content::Shared(parts) | Content::Fractions(parts, _)
                 if parts.len() != components
                     || parts.iter().any(|part| part.len() != parts[0].len()) =>
             {
@@ -79,7 +89,9 @@ impl Array {
         match &self.content {
             Content::Public(bytes) => bytes.len() / self.bytes as usize,
             Content::Secret { count, .. } => *count,
-            Content::Shared(parts) => parts.first().map_or(0, Vec::len),
+            Content::Shared(parts) | Content::Fractions(parts, _) => {
+                parts.first().map_or(0, Vec::len)
+            }
         }
     }
 
@@ -90,9 +102,13 @@ impl Array {
     }
 
     fn real(&self) -> Option<Real> {
+        let scale = match self.content {
+            Content::Fractions(_, scale) => scale,
+            _ => SCALE,
+        };
         self.floats.then_some(Real {
             bytes: self.bytes as u8,
-            scale: SCALE,
+            scale,
         })
     }
 
@@ -110,6 +126,7 @@ impl Array {
         })
     }
 
+    /// The words that lie in memory.
     fn decoded(&self, words: Vec<Word>) -> Vec<Word> {
         match self.real() {
             Some(real) => words.iter().map(|word| Secret.float(word, real)).collect(),
@@ -153,7 +170,9 @@ impl Array {
                 return memory.map(place, bytes.clone(), true).map_err(misuse);
             }
             Content::Secret { .. } => self.decoded(shared.expect("it was shared")),
-            Content::Shared(parts) => of_summands(parts),
+            Content::Shared(parts) | Content::Fractions(parts, _) => {
+                self.decoded(of_summands(parts))
+            }
         };
         let room = vec![0; self.size() as usize];
         memory.map(place, room, true).map_err(misuse)?;

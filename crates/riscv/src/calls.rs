@@ -3,18 +3,19 @@
 //! Arrays are given as C has them: an address, and often a count beside it. Each lies in memory of its own, with
 //! nothing mapped around it, so that a program that reads beyond its end is stopped.
 
-use crate::arrays::{Array, share_arrays};
+use crate::arrays::{Array, check_length, share_arrays};
 use crate::execution::{Execution, Left, Opened, Options, Waited, settle};
 use crate::fault::Fault;
-use crate::machine::{RETURNED, register};
+use crate::machine::{Machine, RETURNED, register};
 use crate::memory::MOST;
 use crate::program::Program;
 use crate::secret::evaluation::{Fate, Learned};
-use crate::secret::{Secret, Word};
+use crate::secret::{Secret, Word, opaque};
 use crate::system::System;
+use crate::words::{Signs, Words};
 use mpc::{Error, Protocol, Recipient, Result};
 
-/// That are passed in registers.
+/// That are passed in registers of integers, and in those of floats.
 const ARGUMENTS: usize = 8;
 
 /// Between the memory of two arrays.
@@ -29,6 +30,28 @@ pub enum Argument {
     Count(usize),
     /// A number.
     Number(u64),
+    /// A float of 4 or 8 bytes, as registers hold it.
+    Float(u64),
+}
+
+/// What a function returns, and where it leaves it by the C calling convention.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// What the first integer register holds, of which nobody has said what it is.
+    Untold,
+    /// An integer of so many bytes: the first integer register.
+    Integer(u8, Signs),
+    /// A float of so many bytes: the first float register.
+    Float(u8),
+}
+
+/// What becomes of what a function returns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Returned {
+    /// Who learns it.
+    pub to: Recipient,
+    /// What it is.
+    pub kind: Kind,
 }
 
 /// A call, the same in all parties but for the values of arrays.
@@ -39,10 +62,10 @@ pub struct Call<'a> {
     pub function: &'a str,
     /// What lies in memory.
     pub arrays: &'a [&'a Array],
-    /// In the order of the function's parameters; eight at most.
+    /// In the order of the function's parameters; no more than registers take.
     pub arguments: &'a [Argument],
     /// Who learns the result, if anybody.
-    pub result: Option<Recipient>,
+    pub result: Option<Returned>,
     /// Arrays of which something becomes after the call.
     pub outputs: &'a [(usize, Fate)],
     /// How it is run.
@@ -63,7 +86,7 @@ impl Call<'_> {
         let known = |array: usize| array < self.arrays.len();
         let fits = |argument: &Argument| match *argument {
             Argument::Address(array) | Argument::Count(array) => known(array),
-            Argument::Number(_) => true,
+            Argument::Number(_) | Argument::Float(_) => true,
         };
         if !self.arguments.iter().all(fits) || !self.outputs.iter().all(|(array, _)| known(*array))
         {
@@ -71,13 +94,42 @@ impl Call<'_> {
                 "an argument or an output is of an array that does not exist".to_owned(),
             );
         }
-        if self.arguments.len() > ARGUMENTS {
+        let floats = |argument: &&Argument| matches!(argument, Argument::Float(_));
+        let floats = self.arguments.iter().filter(floats).count();
+        // Floats for which there is no register of their own lie in those of integers.
+        if self.arguments.len() - floats.min(ARGUMENTS) > ARGUMENTS {
             return refuse(format!(
                 "{} arguments: a function takes {ARGUMENTS} in registers; put more into an array",
                 self.arguments.len()
             ));
         }
-        Ok(())
+        check_length_of(self.result)
+    }
+
+    /// The words for the registers of integers, and those for the registers of floats.
+    fn registers(&self, places: &[u64]) -> (Vec<Word>, Vec<Word>) {
+        let (mut integers, mut floats) = (Vec::new(), Vec::new());
+        for argument in self.arguments {
+            let (word, is_float) = match *argument {
+                Argument::Address(array) => (places[array], false),
+                Argument::Count(array) => (self.arrays[array].count() as u64, false),
+                Argument::Number(number) => (number, false),
+                Argument::Float(bits) => (bits, floats.len() < ARGUMENTS),
+            };
+            let to = if is_float { &mut floats } else { &mut integers };
+            to.push(Word::Public(word));
+        }
+        (integers, floats)
+    }
+}
+
+fn check_length_of(result: Option<Returned>) -> Result<()> {
+    match result.map(|result| result.kind) {
+        Some(Kind::Integer(bytes, _)) => check_length(bytes.into(), "the result"),
+        Some(Kind::Float(bytes)) if !matches!(bytes, 4 | 8) => Err(Error::misuse(format!(
+            "the result is a float of {bytes} bytes"
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -125,17 +177,12 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
             machine.mark_oblivious(*place..*place + array.size());
         }
     }
-    let arguments: Vec<Word> = call
-        .arguments
-        .iter()
-        .map(|argument| match *argument {
-            Argument::Address(array) => Word::Public(places[array]),
-            Argument::Count(array) => Word::Public(call.arrays[array].count() as u64),
-            Argument::Number(number) => Word::Public(number),
-        })
-        .collect();
+    let (integers, floats) = call.registers(&places);
     let system = System::new(&mut machine.memory, call.program, Vec::new()).map_err(misuse)?;
-    machine.enter(function, &arguments);
+    machine.enter(function, &integers);
+    for (number, float) in (register::FLOAT_ARGUMENT..).zip(floats) {
+        machine.set_float_register(number, float);
+    }
     let mut execution = Execution::new(call.program, machine, system);
     if let Some(status) = execution.drive(protocol, Some(RETURNED))? {
         let name = call.function;
@@ -143,7 +190,7 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
             "{name} ended the program with status {status} in the place of returning"
         )));
     }
-    let left = left(&mut execution, call, &places).map_err(misuse)?;
+    let left = left(&mut execution, call, &places)?;
     let (mut learned, settled) = settle(protocol, &left)?;
     let mut opened = execution.opened();
     opened.extend(settled);
@@ -159,34 +206,81 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
 }
 
 /// The result, if anybody is to learn it, and the arrays of which something becomes.
-fn left(
-    execution: &mut Execution,
-    call: &Call,
-    places: &[u64],
-) -> std::result::Result<Vec<Left>, Fault> {
-    let machine = &mut execution.machine;
+fn left(execution: &mut Execution, call: &Call, places: &[u64]) -> Result<Vec<Left>> {
     let mut left = Vec::new();
-    if let Some(to) = call.result {
+    if let Some(Returned { to, kind }) = call.result {
+        let word = returned(&mut execution.machine, call, places, kind)
+            .map_err(|why| execution.ended(&format!("{} {why}", call.function)))?;
         left.push(Left {
             what: "result".to_owned(),
             fate: Fate::Opened(to),
-            words: vec![machine.register(register::ARGUMENT).clone()],
+            words: vec![word],
         });
     }
+    let machine = &mut execution.machine;
     for &(array, fate) in call.outputs {
         let (place, array) = (places[array], call.arrays[array]);
         let load = |at| {
             let address = place + array.bytes * at;
             machine.memory.load(&mut Secret, address, array.bytes)
         };
-        let words: std::result::Result<_, _> = (0..array.count() as u64).map(load).collect();
+        let words: std::result::Result<_, Fault> = (0..array.count() as u64).map(load).collect();
         left.push(Left {
             what: array.name.clone(),
             fate,
-            words: words?,
+            words: words.map_err(|fault| Error::misuse(fault.to_string()))?,
         });
     }
     Ok(left)
+}
+
+/// What a function has returned, and nothing more: of an integer the bytes that count, of a float its register.
+fn returned(
+    machine: &mut Machine<Secret>,
+    call: &Call,
+    places: &[u64],
+    kind: Kind,
+) -> std::result::Result<Word, String> {
+    let integer = machine.register(register::ARGUMENT).clone();
+    match kind {
+        Kind::Integer(bytes, signs) if bytes < 8 => {
+            Ok(machine.words.extend(&integer, 8 * u32::from(bytes), signs))
+        }
+        Kind::Integer(..) => Ok(integer),
+        // An address tells nothing: what else the function returns is in another register.
+        Kind::Untold => {
+            let lies = |(place, array): &(&u64, &&Array)| {
+                let within = |word| (**place..=**place + array.size()).contains(&word);
+                machine.words.public(&integer).is_some_and(within)
+            };
+            match places.iter().zip(call.arrays).find(lies) {
+                None => Ok(integer),
+                Some((_, array)) => Err(format!(
+                    "left an address of the array {} where integers are returned: say the result's type, as in \
+                     all:f64 for a float, or all:u64 for the address",
+                    array.name
+                )),
+            }
+        }
+        Kind::Float(bytes) => {
+            let word = machine.float_register(register::FLOAT_ARGUMENT).clone();
+            let is = match opaque::fixed(&word) {
+                Some((_, real)) => real.bytes == bytes,
+                // A float of four bytes has ones above it.
+                None => machine
+                    .words
+                    .public(&word)
+                    .is_some_and(|bits| bytes == 8 || bits >> 32 == 0xffff_ffff),
+            };
+            if is {
+                return Ok(word);
+            }
+            Err(format!(
+                "returned no f{}: say the type that it has in the program",
+                8 * bytes
+            ))
+        }
+    }
 }
 
 /// Where the arrays lie: behind the program, each apart from the one before.

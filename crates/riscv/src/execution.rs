@@ -190,22 +190,31 @@ impl<'a> Execution<'a> {
             return AROUND.to_owned();
         }
         if let Some(label) = place.checked_sub(LABELS) {
-            return self.system.labels()[label as usize].clone();
+            return self.machine.labels()[label as usize].clone();
         }
         let place = self.program.place(place.into());
         let address = || format!("{:#x}", place.address);
         place.function.clone().unwrap_or_else(address)
     }
 
-    /// A program has stopped before its end: where, why, and what it said before.
+    /// A program has stopped before its end: where, why, which files it did not find, of which it may go on by
+    /// what is none, and what it said before.
     #[must_use]
     pub fn stopped(&self, pc: u64, fault: &Fault) -> Error {
         self.ended(&self.program.stopped(pc, fault))
     }
 
-    /// A program has not ended as it was to: why, and what it said before.
+    /// A program has not ended as it was to: why, which files it did not find, and what it said before.
     #[must_use]
     pub fn ended(&self, why: &str) -> Error {
+        let missed = self.system.missed();
+        let why = match missed.join(", ").as_str() {
+            "" => why.to_owned(),
+            names => {
+                let few = names.chars().take(LAST).collect::<String>();
+                format!("{why}; files that it did not find: {few}")
+            }
+        };
         let printed = self.system.printed();
         let last = String::from_utf8_lossy(&printed[printed.len().saturating_sub(LAST)..]);
         match last.trim() {
@@ -237,7 +246,7 @@ pub fn settle(protocol: &mut dyn Protocol, left: &[Left]) -> Result<(Vec<Learned
         .collect();
     let learned = evaluation::settle(protocol, &fates, true)?;
     let opened = left.iter().filter_map(|left| match left.fate {
-        Fate::Shared => None,
+        Fate::Shared | Fate::Fractions(_) => None,
         Fate::Opened(to) => Some(Opened {
             what: left.what.clone(),
             to,

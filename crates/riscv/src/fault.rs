@@ -12,29 +12,63 @@ pub enum Fault {
         "the program is linked at run time, and what it would be linked with is not here: compile it with -static"
     )]
     Dynamic,
-    #[error("the program wants {wanted} bytes of memory, and it may have {most}")]
+    #[error(
+        "the program wants {wanted} bytes of memory, and it may have {most}: declare and ask for less, or give it a \
+         part of its data at a time"
+    )]
     TooLarge { wanted: u64, most: u64 },
+    #[error("{wanted} {what}, and {most} are the most: use fewer at a time")]
+    TooMany {
+        what: &'static str,
+        wanted: u64,
+        most: u64,
+    },
     #[error(
         "{0:#010x} is no instruction of rv64gcv_zicsr_zicond_zba_zbb_zbs: compile for that with -march"
     )]
     Unknown(u32),
-    #[error("there are no instructions at {0:#x}")]
+    #[error(
+        "there are no instructions at {0:#x}: a pointer to a function is none, or a return address was overwritten; \
+         look at what was called last"
+    )]
     NoCode(u64),
-    #[error("{bytes} bytes at {address:#x} are outside of the program's memory")]
+    #[error(
+        "{bytes} bytes at {address:#x} are outside of the program's memory: check pointers that may be NULL, and that \
+         indices and lengths are those of the arrays"
+    )]
     Unmapped { address: u64, bytes: u64 },
-    #[error("{address:#x} is in memory that may only be read")]
+    #[error(
+        "{address:#x} is in memory that may only be read: write to a variable that is not const, and to a copy of a \
+         text in quotes"
+    )]
     ReadOnly { address: u64 },
-    #[error("{bytes} bytes at {address:#x} are not aligned, as atomic instructions want them")]
+    #[error(
+        "{bytes} bytes at {address:#x} are not aligned, as atomic instructions want them: give the variable its \
+         natural alignment, and have it in no packed struct"
+    )]
     Misaligned { address: u64, bytes: u64 },
-    #[error("the stack is full: it has {0} bytes")]
+    #[error(
+        "the stack is full: it has {0} bytes; bound the recursion, and have large arrays static or from malloc"
+    )]
     StackFull(u64),
-    #[error("system call {0} is none that this machine has")]
+    #[error(
+        "system call {0} is none that this machine has: a program reads and writes its files, prints, and asks for \
+         memory; take out what asks for more"
+    )]
     UnknownCall(u64),
-    #[error("control register {0:#x} is none that a program has here")]
+    #[error(
+        "control register {0:#x} is none that a program has here: it has those of floats, of vectors, and counters; \
+         take out what asks for others"
+    )]
     UnknownControl(u32),
-    #[error("{0} instructions were carried out, and more are not allowed")]
+    #[error(
+        "{0} instructions were carried out, and more are not allowed: raise the limit (--limit), the same at all \
+         parties, or look for a loop without an end"
+    )]
     Limit(u64),
-    #[error("a breakpoint, as a failed assertion ends with")]
+    #[error(
+        "a breakpoint, as a failed assertion or undefined behaviour ends with: look at what this line takes for given"
+    )]
     Breakpoint,
     #[error(
         "a branch depends on a secret and its sides do not meet again in the function: bound the loop by a public \
@@ -67,16 +101,21 @@ pub enum Fault {
     )]
     SecretAddress,
     #[error(
-        "memory is read or written at a secret address in an object of {0} places, and {1} are gone over at most"
+        "memory is read or written at a secret address in an object of {0} places, and {1} are gone over at most: use a smaller table, or several"
     )]
     Places(u64, u64),
-    #[error("an argument of a system call is secret")]
+    #[error(
+        "an argument of a system call is secret: pass what is public, such as the most that it can be, or open it by \
+         tacit_reveal"
+    )]
     SecretArgument,
     #[error(
         "vectors have no elements of such a kind: 8 to 64 bits, floats 32 or 64, said by vsetvli before, and after a branch on a secret anew"
     )]
     VectorKind,
-    #[error("a vector has registers behind the last one")]
+    #[error(
+        "a vector has registers behind the last one: use one whose number, with all that its group has, is below 32"
+    )]
     VectorRegisters,
     #[error(
         "how many elements vectors have depends on a secret: bound the loop by a public number"
@@ -84,10 +123,13 @@ pub enum Fault {
     SecretLength,
     #[error("an element of a vector is taken from a secret place: go over all of them, and select")]
     SecretElement,
-    #[error("{0} is no rounding mode: those of floats are 0 to 4")]
+    #[error(
+        "{0} is no rounding mode: those of floats are 0 to 4; set the control register frm to one of these before"
+    )]
     Rounding(u8),
     #[error(
-        "the value for a control register is secret, and it says how everything after it is done"
+        "the value for a control register is secret, and it says how everything after it is done: choose it by \
+         what is public"
     )]
     SecretControl,
     #[error(
@@ -108,11 +150,11 @@ pub enum Fault {
     SecretPrinted,
     #[error("the program ends with a secret status: write it to a file that is an --output")]
     SecretStatus,
-    #[error("tacit_range says that a number is from {0} to {1}, and it is not")]
+    #[error("tacit_range says that a number is from {0} to {1}, and it is not: say a wider range")]
     NotInRange(i64, i64),
-    #[error("the program gave up, as abort and failed assertions do")]
+    #[error("the program gave up, as abort and failed assertions do: what it printed may say why")]
     Aborted,
-    #[error("the program printed more than {0} bytes")]
+    #[error("the program printed more than {0} bytes: write them to a file that is an --output")]
     Printed(usize),
     #[error("there is no function {0} in the program: do not have it inlined or stripped")]
     NoFunction(String),
@@ -121,6 +163,14 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// A part of a program's file cannot be read.
+    #[must_use]
+    pub fn cut(what: &str) -> Self {
+        Self::NoProgram(format!(
+            "{what} cannot be read: it was cut off or damaged; copy or link it anew"
+        ))
+    }
+
     /// The same, met on a side of a branch on a secret; the innermost such branch is named.
     #[must_use]
     pub fn on_side(self, branch: u64) -> Self {
@@ -136,3 +186,117 @@ impl Fault {
 
 /// What a step, or a look into memory, gives.
 pub type Result<T> = std::result::Result<T, Fault>;
+
+#[cfg(test)]
+mod tests {
+    use super::Fault;
+
+    /// One of each cause; the place of a cause that stands in no list here is asked for by the compiler.
+    fn place(fault: &Fault) -> usize {
+        match fault {
+            Fault::NoProgram(_) => 0,
+            Fault::Dynamic => 1,
+            Fault::TooLarge { .. } => 2,
+            Fault::TooMany { .. } => 3,
+            Fault::Unknown(_) => 4,
+            Fault::NoCode(_) => 5,
+            Fault::Unmapped { .. } => 6,
+            Fault::ReadOnly { .. } => 7,
+            Fault::Misaligned { .. } => 8,
+            Fault::StackFull(_) => 9,
+            Fault::UnknownCall(_) => 10,
+            Fault::UnknownControl(_) => 11,
+            Fault::Limit(_) => 12,
+            Fault::Breakpoint => 13,
+            Fault::SecretBranch => 14,
+            Fault::SecretLoop => 15,
+            Fault::Nested(_) => 16,
+            Fault::CallOnSide => 17,
+            Fault::OpeningOnSide => 18,
+            Fault::OnSide { .. } => 19,
+            Fault::SecretJump => 20,
+            Fault::SecretAddress => 21,
+            Fault::Places(..) => 22,
+            Fault::SecretArgument => 23,
+            Fault::VectorKind => 24,
+            Fault::VectorRegisters => 25,
+            Fault::SecretLength => 26,
+            Fault::SecretElement => 27,
+            Fault::Rounding(_) => 28,
+            Fault::SecretControl => 29,
+            Fault::SecretFlags => 30,
+            Fault::SecretBits => 31,
+            Fault::NotFixed => 32,
+            Fault::SecretPrinted => 33,
+            Fault::SecretStatus => 34,
+            Fault::NotInRange(..) => 35,
+            Fault::Aborted => 36,
+            Fault::Printed(_) => 37,
+            Fault::NoFunction(_) => 38,
+            Fault::NoObject(_) => 39,
+        }
+    }
+
+    #[test]
+    fn each_cause_says_its_remedy() {
+        let (address, bytes) = (8, 8);
+        let (wanted, most) = (2, 1);
+        let all = [
+            Fault::Dynamic,
+            Fault::TooLarge { wanted, most },
+            Fault::TooMany {
+                what: "labels",
+                wanted,
+                most,
+            },
+            Fault::Unknown(0),
+            Fault::NoCode(0),
+            Fault::Unmapped { address, bytes },
+            Fault::ReadOnly { address },
+            Fault::Misaligned { address, bytes },
+            Fault::StackFull(8),
+            Fault::UnknownCall(8),
+            Fault::UnknownControl(8),
+            Fault::Limit(8),
+            Fault::Breakpoint,
+            Fault::SecretBranch,
+            Fault::SecretLoop,
+            Fault::Nested(8),
+            Fault::CallOnSide,
+            Fault::OpeningOnSide,
+            Fault::SecretJump,
+            Fault::SecretAddress,
+            Fault::Places(8, 8),
+            Fault::SecretArgument,
+            Fault::VectorKind,
+            Fault::VectorRegisters,
+            Fault::SecretLength,
+            Fault::SecretElement,
+            Fault::Rounding(8),
+            Fault::SecretControl,
+            Fault::SecretFlags,
+            Fault::SecretBits,
+            Fault::NotFixed,
+            Fault::SecretPrinted,
+            Fault::SecretStatus,
+            Fault::NotInRange(8, 8),
+            Fault::Aborted,
+            Fault::Printed(8),
+            Fault::NoFunction("f".to_owned()),
+            Fault::NoObject("f".to_owned()),
+        ];
+        for fault in &all {
+            let said = fault.to_string();
+            let remedy = said.split_once(": ").or_else(|| said.split_once("; "));
+            let (_, remedy) = remedy.unwrap_or_else(|| panic!("no remedy: {said}"));
+            assert!(remedy.contains(' '), "no remedy: {said}");
+        }
+        let mut places: Vec<usize> = all.iter().map(place).collect();
+        // What a file says of itself, and what comes with another cause, say it elsewhere.
+        places.extend([0, 19]);
+        places.sort_unstable();
+        assert_eq!(places, (0..40).collect::<Vec<_>>());
+        let limit = Fault::Limit(8).to_string();
+        assert!(limit.contains("--limit"), "{limit}");
+    }
+}

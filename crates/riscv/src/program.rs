@@ -4,11 +4,17 @@ use crate::fault::{Fault, Result};
 use crate::memory::MOST;
 use crate::symbols::Symbols;
 use object::Endianness;
-use object::elf::{EM_RISCV, ET_EXEC, FileHeader64, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD};
+use object::elf::{
+    ELFCLASS32, ELFMAG, EM_RISCV, ET_DYN, ET_EXEC, FileHeader64, PF_W, PF_X, PT_DYNAMIC, PT_INTERP,
+    PT_LOAD,
+};
 use object::read::elf::{FileHeader, ProgramHeader};
 
 /// Of a program at most.
 const SEGMENTS: usize = 64;
+
+/// Where a file says of how many bits words are.
+const CLASS: usize = 4;
 
 /// The bytes that memory is given in.
 const WHOLE: u64 = 16;
@@ -77,21 +83,40 @@ impl Program {
     /// # Errors
     /// As [`Program::parse`].
     pub(crate) fn read(file: &[u8]) -> Result<Self> {
-        let header = FileHeader64::<Endianness>::parse(file).map_err(wrong)?;
-        let endian = header.endian().map_err(wrong)?;
+        if !file.starts_with(&ELFMAG) {
+            return refused("it is no ELF file: give what a compiler for riscv64 has linked");
+        }
+        if file.get(CLASS) == Some(&ELFCLASS32.0) {
+            return refused("it is for processors of 32 bits: compile it for riscv64");
+        }
+        let header =
+            FileHeader64::<Endianness>::parse(file).map_err(|_| Fault::cut("its header"))?;
+        let endian = header.endian().map_err(|_| Fault::cut("its header"))?;
         if endian != Endianness::Little || header.e_machine(endian) != EM_RISCV {
             return refused("it is not for RISC-V of 64 bits: compile it for riscv64");
         }
-        let headers = header.program_headers(endian, file).map_err(wrong)?;
+        let headers = header.program_headers(endian, file);
+        let headers = headers.map_err(|_| Fault::cut("its program headers"))?;
         let kinds = || headers.iter().map(|segment| segment.p_type(endian));
-        if kinds().any(|kind| kind == PT_INTERP || kind == PT_DYNAMIC) {
+        if kinds().any(|kind| kind == PT_INTERP) {
+            return Err(Fault::Dynamic);
+        }
+        // A program that nobody loads has nothing to link, and yet does not know where it lies.
+        if header.e_type(endian) == ET_DYN {
+            return refused(
+                "it may lie anywhere, as a shared library or what -static-pie makes: link it with -static and -no-pie",
+            );
+        }
+        if kinds().any(|kind| kind == PT_DYNAMIC) {
             return Err(Fault::Dynamic);
         }
         if header.e_type(endian) != ET_EXEC {
-            return refused("it is not linked to run: link it with -static and without -pie");
+            return refused("it is not linked to run, as what -c makes: link it with -static");
         }
         if kinds().filter(|&kind| kind == PT_LOAD).count() > SEGMENTS {
-            return refused("it has more segments than a linker makes");
+            return refused(
+                "it has more segments than a linker makes: link it anew, without a script of its own",
+            );
         }
         let mut wanted = 0_u64;
         let mut segments = Vec::new();
@@ -106,11 +131,15 @@ impl Program {
                 return Err(Fault::TooLarge { wanted, most: MOST });
             }
             let Ok(stored) = segment.data(endian, file) else {
-                return refused("a segment reaches beyond its end");
+                return refused(
+                    "a segment reaches beyond its end: it was cut off or damaged; copy or link it anew",
+                );
             };
             let start = segment.p_vaddr(endian);
             if stored.len() as u64 > size || start.checked_add(size).is_none() || start % 2 == 1 {
-                return refused("a segment has another size than it says");
+                return refused(
+                    "a segment has another size than it says: it was damaged; copy or link it anew",
+                );
             }
             let before = header.e_phoff(endian).checked_sub(segment.p_offset(endian));
             let before = before.filter(|before| *before < stored.len() as u64);
@@ -125,7 +154,8 @@ impl Program {
                 executable,
             });
         }
-        let sections = header.sections(endian, file).map_err(wrong)?;
+        let sections = header.sections(endian, file);
+        let sections = sections.map_err(|_| Fault::cut("its sections"))?;
         let symbols = Symbols::parse(&sections, endian, file)?;
         Ok(Self {
             entry: header.e_entry(endian),
@@ -174,8 +204,4 @@ impl Program {
 
 fn refused<T>(why: &str) -> Result<T> {
     Err(Fault::NoProgram(why.to_owned()))
-}
-
-fn wrong(error: object::Error) -> Fault {
-    Fault::NoProgram(format!("{error}"))
 }

@@ -126,17 +126,12 @@ fn left(execution: &mut Execution, run: &Run, status: u64) -> Result<Vec<Left>> 
     let mut left = Vec::new();
     for output in run.outputs {
         let system = &mut execution.system;
-        let missed = system.missed().join(", ");
         let file = system.file(&output.name).expect("it was made before");
         let (size, bytes) = (file.size(), output.bytes);
         let name = &output.name;
         if !file.was_written {
-            let missed = match missed.as_str() {
-                "" => String::new(),
-                names => format!("; files that it did not find: {names}"),
-            };
             return Err(execution.ended(&format!(
-                "the program ended with status {status} and did not write the output {name}{missed}"
+                "the program ended with status {status} and did not write the output {name}"
             )));
         }
         if size % bytes != 0 {

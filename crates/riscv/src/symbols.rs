@@ -44,7 +44,7 @@ impl Symbols {
     /// # Errors
     /// `NoProgram`.
     pub fn parse(sections: &Sections, endian: Endianness, file: &[u8]) -> Result<Self> {
-        let wrong = |error: object::Error| Fault::NoProgram(format!("{error}"));
+        let wrong = |_| Fault::cut("its symbols");
         let mut all = Self {
             lines: lines(sections, endian, file),
             ..Self::default()
@@ -62,7 +62,9 @@ impl Symbols {
             let name = symbols.symbol_name(endian, symbol).map_err(wrong)?;
             bytes += name.len();
             if bytes > MOST_OF_NAMES {
-                return Err(Fault::NoProgram("its names are too long".to_owned()));
+                return Err(Fault::NoProgram(
+                    "its names are too long: strip it, or shorten them".to_owned(),
+                ));
             }
             let name = String::from_utf8_lossy(name).into_owned();
             let (start, size) = (symbol.st_value(endian), symbol.st_size(endian));

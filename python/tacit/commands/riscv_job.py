@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 #: How options are written.
 SECRET = "--secret NAME=OWNER:TYPE[:PATH]"
 OUTPUT = "--output NAME=all|PARTY[:TYPE]"
+RESULT = "--result all|PARTY|none[:TYPE]"
 
 
 def add_job(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,8 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="ARG",
         help="each argument in turn: of a program any text; of a function a number, NAME (an array's "
-        "address) or len:NAME",
+        "address), len:NAME, or a float as in "
+        "1.5:f64, 1.5:f32 or --arg=-1.5:f64",
     )
     parser.add_argument(
         "--secret",
@@ -61,7 +63,11 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         "it is of that of the secret files",
     )
     parser.add_argument(
-        "--result", default="all", metavar="all|PARTY|none", help="who learns what a function returns (all)"
+        "--result",
+        default="all",
+        metavar="all|PARTY|none[:TYPE]",
+        help="who learns what a function returns (all), and its type, which a float must have; without TYPE "
+        "it is an integer of 64 bits without sign",
     )
     parser.add_argument(
         "--open-branch",
@@ -90,11 +96,11 @@ class Job:
     name: str
     program: bytes
     function: str | None
-    arguments: list[str | int]
+    arguments: "list[str | float | np.floating[Any]]"
     #: By name: who has it, its type, and the values where they are known.
     secret: "dict[str, tuple[int, str, np.ndarray[Any, Any] | None]]" = field(repr=False)
     public: "dict[str, np.ndarray[Any, Any]]" = field(repr=False)
-    result: "Receiver"
+    result: "Receiver | tuple[Receiver, str]"
     output: "dict[str, Any]"
     open_branches: list[str]
     oblivious: list[str]
@@ -204,7 +210,7 @@ def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False)
         arguments=parsed.arg if is_run else [_number(each) for each in parsed.arg],
         secret=secret,
         public=public,
-        result=None if parsed.result == "none" else _receiver(parsed.result),
+        result=_result(parsed.result),
         output=output,
         open_branches=parsed.open_branch,
         oblivious=parsed.oblivious,
@@ -219,11 +225,30 @@ def _split(text: str, by: str, form: str) -> tuple[str, str]:
     return before, after
 
 
-def _number(text: str) -> str | int:
+def _number(text: str) -> "str | float | np.floating[Any]":
+    """A function's argument: an integer, a float of the type behind it, or what names an array."""
+    import numpy as np
+
+    number, _, kind = text.rpartition(":")
     try:
+        if kind in ("f32", "f64") and number != "len":
+            value = float(number)
+            return np.float32(value) if kind == "f32" else value
         return int(text, 0)
     except ValueError:
+        if kind in ("f32", "f64") and number != "len":
+            raise MisuseError(f"--arg {text}: {number!r} is no number") from None
         return text
+
+
+def _result(text: str) -> "Receiver | tuple[Receiver, str]":
+    from tacit.riscv import TYPES
+
+    to, found, kind = text.partition(":")
+    if not to or (found and kind not in TYPES):
+        raise MisuseError(f"{text!r} is not of the form {RESULT}, with a type of {', '.join(TYPES)}")
+    learns = None if to == "none" else _receiver(to)
+    return (learns, kind) if found else learns
 
 
 def _receiver(text: str) -> "Receiver":

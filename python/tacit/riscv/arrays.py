@@ -42,11 +42,13 @@ class Given:
     values: NDArray[Any] | None = field(default=None, repr=False)
     public: NDArray[np.uint8] | None = field(default=None, repr=False)
     shares: tuple[torch.Tensor, ...] | None = field(default=None, repr=False)
+    #: Of shares, how many fraction bits they have.
+    scale: int = 0
 
     @property
-    def described(self) -> tuple[str, str, int, int | None, bool]:
+    def described(self) -> tuple[str, str, int, int | None, bool, int]:
         """What must be the same in all parties."""
-        return self.name, self.type, self.count, self.owner, self.shares is not None
+        return self.name, self.type, self.count, self.owner, self.shares is not None, self.scale
 
     @property
     def for_core(self) -> _core.Given:
@@ -63,6 +65,7 @@ class Given:
             None if self.values is None else _words(self.values),
             None if self.public is None else self.public.tobytes(),
             shares,
+            self.scale,
         )
 
 
@@ -197,13 +200,15 @@ def _public(name: str, values: ArrayLike | bytes) -> Given:
 def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
     """A sharing, as it is."""
     kind = _short(str(tensor.dtype).removeprefix("torch."))
-    if kind is None or kind[0] == "f":
-        raise MisuseError(f"{name} is a secret tensor of {tensor.dtype}; programs take integers")
+    if kind is None:
+        raise MisuseError(
+            f"{name} is a secret tensor of {tensor.dtype}; programs take integers, float32 and float64"
+        )
     if tensor._session is not here:
         raise MisuseError(f"{name} is a secret tensor of another session")
     if tensor.numel() > MOST_ELEMENTS:
         raise MisuseError(f"{name} has {tensor.numel()} elements, and {MOST_ELEMENTS} are the most")
-    return Given(name, kind, tensor.numel(), shares=tensor._parts)
+    return Given(name, kind, tensor.numel(), shares=tensor._parts, scale=tensor._scale.bits)
 
 
 def _own(here: Session, name: str, owner: int, values: ArrayLike | None) -> NDArray[Any] | None:
@@ -229,14 +234,15 @@ def receiver(to: Receiver) -> int | None:
     return None if isinstance(to, str) else to
 
 
-def left(here: Session, kind: str, had: tuple[list[int] | None, list[list[int]] | None]) -> Any:
+def left(here: Session, kind: str, had: tuple[list[int] | None, list[list[int]] | None, int]) -> Any:
     """An output as Python has it: its values where they were opened to this party, or a secret tensor."""
-    values, shares = had
+    values, shares, scale = had
     if shares is not None:
         parts = tuple(torch.from_numpy(np.array(part, np.uint64).view(np.int64)) for part in shares)
         # What has no dtype that can be shared is of the next that can hold it.
         dtype = getattr(torch, {"u16": "int32", "u32": "int64", "u64": "int64"}.get(kind, TYPES[kind]))
-        return SecretTensor(parts, fixed.WHOLE, here, dtype, loose=dtype != torch.int64)
+        loose = kind[0] != "f" and dtype != torch.int64
+        return SecretTensor(parts, fixed.Scale(scale), here, dtype, loose=loose)
     if values is None:
         return None
     words, dtype = np.array(values, np.uint64), np.dtype(TYPES[kind])

@@ -45,9 +45,9 @@ class Opened(NamedTuple):
 class Outcome:
     """What this party learns of a program."""
 
-    #: What the function returned, without sign, or the status that the program ended with; ``None`` where
-    #: others learn it.
-    result: int | None
+    #: What the function returned, of the type that was asked for and else without sign, or the status that
+    #: the program ended with; ``None`` where others learn it.
+    result: int | float | None
     #: By name: an array where this party learns it, a ``SecretTensor`` where nobody does.
     outputs: dict[str, Any]
     #: How many were carried out.
@@ -79,11 +79,11 @@ class Program:
     def call(
         self,
         function: str,
-        arguments: Sequence[str | int] = (),
+        arguments: Sequence[str | float | np.floating[Any]] = (),
         *,
         secret: Mapping[str, Secret] | None = None,
         public: Mapping[str, ArrayLike | bytes] | None = None,
-        result: Receiver = "all",
+        result: Receiver | tuple[Receiver, str] = "all",
         output: Mapping[str, Receiver] | None = None,
         open_branches: Sequence[str] = (),
         oblivious: Sequence[str] = (),
@@ -93,15 +93,18 @@ class Program:
 
         Args:
             function: its name in the program.
-            arguments: for each parameter, eight at most, a number, or the name of an array, which stands for
-                its address, or ``len:NAME`` for how many elements that has.
-            secret: arrays of integers, in one dimension, by name: who has it, and the values there, where the
-                others pass ``None``, and learn type and length; or a ``SecretTensor``, which is opened to
-                nobody.
+            arguments: for each parameter a number, or the name of an array, which stands for its address, or
+                ``len:NAME`` for how many elements that has. A ``float`` is a double, and a ``numpy.float32``
+                a float, in registers of their own; of integers there are eight at most.
+            secret: arrays of integers or floats, in one dimension, by name: who has it, and the values there,
+                where the others pass ``None``, and learn type and length; or a ``SecretTensor``, which is
+                opened to nobody.
             public: arrays that everybody has.
-            result: who learns what the function returns: "all", a party, or None.
+            result: who learns what the function returns: "all", a party, or None. With a type, as in
+                ``("all", "f64")``, it is of that; else an integer of 64 bits without sign. Of a function that
+                returns a float the type must be said.
             output: arrays after the call, and who learns them: "all", or a party; with None nobody does, and
-                each is a ``SecretTensor``.
+                each is a ``SecretTensor``, of the type of the array.
             open_branches: functions whose branches on secrets are opened to all, and counted in ``opened``;
                 in all others both sides are carried out.
             oblivious: arrays, or objects of the program by their names, that may be read and written at
@@ -115,24 +118,25 @@ class Program:
         """
         here, options = session(), (list(open_branches), list(oblivious), limit)
         files = (list(public or {}), owners(secret), dict(output or {}))
-        said = Said.of(self.file, "call", function, list(arguments), result, *files, options)
+        told_so = [each if isinstance(each, str) else _argument(each, ()) for each in arguments]
+        said = Said.of(self.file, "call", function, told_so, result, *files, options)
         arrays = given(here, public, secret, said)
         names = [each.name for each in arrays]
         outputs = [(_known(name, names), becomes(to)) for name, to in (output or {}).items()]
         passed = [_argument(each, names) for each in arguments]
-        note(here, self.file, ("riscv call", function, passed, result, outputs, options), arrays)
+        returns = _returns(result)
+        note(here, self.file, ("riscv call", function, passed, returns, outputs, options), arrays)
         told = here.core.call(
             self._core,
             function,
             [each.for_core for each in arrays],
             passed,
-            result is not None,
-            receiver(result),
+            returns,
             outputs,
             options,
         )
         types = [arrays[place].type for place, _ in outputs]
-        return _outcome(list(output or {}), types, told)
+        return _outcome(list(output or {}), types, told, returns)
 
     def run(
         self,
@@ -152,7 +156,7 @@ class Program:
 
         Args:
             arguments: what ``main`` is told, behind the program's name.
-            secret: files of integers, as arrays by name; see :meth:`call`.
+            secret: files of integers or floats, as arrays by name; see :meth:`call`.
             public: files that everybody has: arrays, or bytes.
             output: files that the program writes, and who learns them: "all", a party, or None for nobody.
                 With a type, as in ``("all", "u32")``, they are of that; else of the type that all secret
@@ -176,7 +180,10 @@ class Program:
             self._core,
             told,
             [each.for_core for each in arrays],
-            [(name, np.dtype(TYPES[kind]).itemsize, becomes(to)) for name, to, kind in outputs],
+            [
+                (name, np.dtype(TYPES[kind]).itemsize, kind[0] == "f", becomes(to))
+                for name, to, kind in outputs
+            ],
             options,
         )
         return _outcome(list(output or {}), [kind for _, _, kind in outputs], found)
@@ -205,14 +212,44 @@ def _known(name: str, names: Sequence[str]) -> int:
     return names.index(name)
 
 
-def _argument(argument: str | int, names: Sequence[str]) -> tuple[str, int]:
-    if isinstance(argument, int):
+def _argument(argument: str | float | np.floating[Any], names: Sequence[str]) -> tuple[str, int]:
+    """As the machine takes it."""
+    if isinstance(argument, np.float32):
+        # A float of four bytes has ones above it.
+        return "float", 0xFFFFFFFF << 32 | int(argument.view(np.uint32))
+    if isinstance(argument, float):
+        return "float", int(np.float64(argument).view(np.uint64))
+    if isinstance(argument, np.floating):
+        raise MisuseError(f"the argument {argument} is a {argument.dtype}; floats are float32 or float64")
+    if isinstance(argument, int | np.integer):
+        argument = int(argument)
         if not -(1 << 63) <= argument < 1 << 64:
             raise MisuseError(f"the argument {argument} has more than 64 bits")
         return "number", argument % (1 << 64)
     if argument.startswith("len:"):
         return "count", _known(argument.removeprefix("len:"), names)
     return "address", _known(argument, names)
+
+
+def _returns(result: Receiver | tuple[Receiver, str]) -> tuple[int | None, str, int] | None:
+    """Who learns a result, and its type, as the machine takes it: "f", "i" or "u", and bytes; nothing where
+    nobody has said it."""
+    to, kind = result if isinstance(result, tuple) else (result, "")
+    if kind and kind not in TYPES:
+        raise MisuseError(f"result: no type is called {kind!r}; known are {', '.join(TYPES)}")
+    if to is None:
+        return None
+    return receiver(to), kind[:1], np.dtype(TYPES[kind]).itemsize if kind else 0
+
+
+def _number(word: int | None, returns: tuple[int | None, str, int] | None) -> int | float | None:
+    """What a result is, of whose register this is what was opened."""
+    _, kind, size = returns or (None, "", 0)
+    if word is None or not kind:
+        return word
+    low = np.array([word], np.uint64).view(np.uint8)[:size]
+    number: int | float = low.view(f"<{kind}{size}").item()
+    return number
 
 
 def _typed(name: str, to: Receiver | tuple[Receiver, str], arrays: list[Given]) -> tuple[Receiver, str]:
@@ -227,9 +264,14 @@ def _typed(name: str, to: Receiver | tuple[Receiver, str], arrays: list[Given]) 
     return to, types.pop() if types else "u8"
 
 
-def _outcome(names: list[str], types: list[str], told: "_core.Told") -> Outcome:
+def _outcome(
+    names: list[str],
+    types: list[str],
+    told: "_core.Told",
+    returns: tuple[int | None, str, int] | None = None,
+) -> Outcome:
     result, had, instructions, printed, opened, waited = told
     here = session()
     outputs = {name: left(here, kind, each) for name, kind, each in zip(names, types, had, strict=True)}
     shown = [Opened(what, "all" if to is None else to, values) for what, to, values in opened]
-    return Outcome(result, outputs, instructions, printed, shown, dict(waited))
+    return Outcome(_number(result, returns), outputs, instructions, printed, shown, dict(waited))

@@ -1,8 +1,10 @@
 //! One hart: registers, memory, and what each instruction does with them.
 //!
-//! Branches on secrets are in [`sides`], loads and stores at secret addresses in [`scans`].
+//! Branches on secrets are in [`sides`], loads and stores at secret addresses in [`scans`], and what programs say of
+//! their own work in `notes`.
 
 mod floats;
+mod notes;
 pub mod scans;
 pub mod sides;
 mod vectors;
@@ -39,6 +41,8 @@ pub mod register {
     pub const STACK: usize = 2;
     /// The first argument and the result.
     pub const ARGUMENT: usize = 10;
+    /// Of floats, the first argument and the result.
+    pub const FLOAT_ARGUMENT: usize = 10;
     /// The number of a system call.
     pub const CALL: usize = 17;
 }
@@ -73,6 +77,8 @@ pub struct Machine<W: Words> {
     oblivious: Vec<Range<u64>>,
     /// By which the program wants to find its work in reports, in the place of functions.
     label: Option<u32>,
+    /// All that it has named.
+    labels: Vec<String>,
 }
 
 /// A place as a number is an instruction's address below this, and from it on a label of the program's.
@@ -158,6 +164,7 @@ impl<W: Words> Machine<W> {
             opened: BTreeMap::new(),
             oblivious: program.symbols.oblivious().to_vec(),
             label: None,
+            labels: Vec::new(),
         })
     }
 
@@ -204,11 +211,6 @@ impl<W: Words> Machine<W> {
     /// How often branches on secrets were opened, by their addresses.
     pub fn opened(&self) -> &BTreeMap<u64, u64> {
         &self.opened
-    }
-
-    /// What the program does from here on is of a label of its own, the one of that number; or of none.
-    pub fn set_label(&mut self, label: Option<u32>) {
-        self.label = label.map(|number| LABELS | number);
     }
 
     /// By what the instruction at pc is found in reports.

@@ -4,7 +4,7 @@
 //!
 //! Which instructions are carried out depends on the program and on public values alone: what a side does is
 //! decided by its own public words, and both sides are gone along whatever the condition. A side that would have to
-//! show which one is taken is refused: one that asks the system, opens something, does not come to the join, or
+//! show which one is taken is refused: one that asks the system for more than `notes`, opens something, does not come to the join, or
 //! comes to its own branch again, as a loop with a secret end does. So is one that meets a fault, since the
 //! program would meet it for one value of the secret: all addresses of loads and stores are public on both sides.
 
@@ -37,7 +37,7 @@ impl<W: Words> Machine<W> {
         let branch = self.pc;
         let join = self.opened_sides(branch)?;
         let before = self.hart.clone();
-        let calls = self.calls;
+        let (calls, label) = (self.calls, self.label);
         self.begin();
         let met = self.side(branch, taken, join)?;
         let if_taken = (
@@ -46,6 +46,7 @@ impl<W: Words> Machine<W> {
             self.vectors.take_back(),
         );
         self.calls = calls;
+        let label_if_taken = mem::replace(&mut self.label, label);
         self.begin();
         let met_too = self.side(branch, next, join)?;
         let changes = self.memory.take_back();
@@ -55,6 +56,10 @@ impl<W: Words> Machine<W> {
             return Err(Fault::SecretBranch.into());
         }
         self.pc = branch;
+        // What the sides call differently is of neither when they have met.
+        if self.label != label_if_taken {
+            self.label = label;
+        }
         self.note_place();
         let choice = Choice {
             condition,
@@ -118,10 +123,14 @@ impl<W: Words> Machine<W> {
 
     fn step_of_side(&mut self) -> Result<()> {
         let instruction = self.fetch()?;
-        if instruction.operation == Operation::EnvironmentCall {
-            return Err(Fault::CallOnSide);
-        }
         let next = self.pc.wrapping_add(instruction.length.into());
+        if instruction.operation == Operation::EnvironmentCall {
+            if !self.noted()? {
+                return Err(Fault::CallOnSide);
+            }
+            self.pc = next;
+            return Ok(());
+        }
         match self.carry_out(instruction, next) {
             Ok(to) => self.pc = to,
             Err(Interruption::Fault(fault)) => return Err(fault),

@@ -21,8 +21,8 @@ use crate::words::Words;
 use region::Region;
 use versions::Journal;
 
-/// All of a program's memory at most.
-pub const MOST: u64 = 1 << 28;
+/// All of a program's memory at most: with what the machine holds besides, a program takes no more than 256 MiB.
+pub const MOST: u64 = (1 << 28) - (1 << 24);
 
 /// Memory with words of that kind.
 pub struct Memory<Word> {
@@ -60,7 +60,9 @@ impl<Word: Clone> Memory<Word> {
             self.regions.iter().all(apart)
         };
         if !end.is_some_and(clear) {
-            return Err(Fault::NoProgram("its segments overlap".to_owned()));
+            return Err(Fault::NoProgram(
+                "its segments overlap each other or the stack: link it as its linker does by itself".to_owned(),
+            ));
         }
         self.regions.push(Region::new(start, bytes, writable));
         Ok(())

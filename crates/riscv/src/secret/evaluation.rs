@@ -1,12 +1,13 @@
 //! Out of a graph: words are computed and opened, or kept as shares.
 
+use super::Secret;
 use super::columns::{columns, rows, slices};
 use super::node::{Components, Facts, Form, Node, Word, low};
 use super::opaque;
 use super::operations::Publics;
 use super::order::{self, Key, Wanted, compute};
 use super::packing::Places;
-use crate::real::Real;
+use crate::real::{Real, SCALE};
 use crate::words::{Plain, Signs, Words};
 use mpc::{Error, Lane, Protocol, Recipient, Result};
 use std::collections::HashMap;
@@ -26,6 +27,8 @@ pub enum Fate {
     Opened(Recipient),
     /// Nobody learns them, and all keep their shares.
     Shared,
+    /// The same of floats of so many bytes, as words of fixed point that have all the same fraction bits.
+    Fractions(u8),
 }
 
 /// What this party has of them then. Deliberately without `Debug`: it may hold what this party alone learns.
@@ -37,6 +40,8 @@ pub enum Learned {
     Values(Vec<u64>),
     /// Components that add up with those of the others, a column each.
     Shares(Vec<Vec<u64>>),
+    /// The same of floats, and the fraction bits of each.
+    Fractions(Vec<Vec<u64>>, u8),
 }
 
 impl Learned {
@@ -45,7 +50,7 @@ impl Learned {
     pub fn values(&self) -> Option<&[u64]> {
         match self {
             Self::Values(values) => Some(values),
-            Self::Nothing | Self::Shares(_) => None,
+            Self::Nothing | Self::Shares(_) | Self::Fractions(..) => None,
         }
     }
 }
@@ -63,7 +68,7 @@ pub fn reveal(
     let mut learned = settle(protocol, &[(words, Fate::Opened(to))], false)?;
     Ok(match learned.swap_remove(0) {
         Learned::Values(values) => Some(values),
-        Learned::Nothing | Learned::Shares(_) => None,
+        Learned::Nothing | Learned::Shares(_) | Learned::Fractions(..) => None,
     })
 }
 
@@ -72,7 +77,8 @@ pub fn reveal(
 /// in that round even if none of the words is: by it each party finds what others run differently.
 ///
 /// # Errors
-/// `Misuse` for bytes of floats that are none, and for floats that are to be kept; what the links meet.
+/// `Misuse` for bytes of floats that are none, and for floats that are to be kept as what they are not; what the links
+/// meet.
 pub fn settle(
     protocol: &mut dyn Protocol,
     left: &[(&[Word], Fate)],
@@ -117,10 +123,15 @@ struct Set {
     forms: Vec<Option<Wanted>>,
     /// What floats they are.
     reals: Vec<Option<Real>>,
+    /// The fraction bits of those that are kept.
+    scale: u8,
 }
 
 impl Set {
     fn of(words: &[Word], fate: Fate) -> Result<Self> {
+        if let Fate::Fractions(bytes) = fate {
+            return Self::fractions(words, bytes);
+        }
         let floats: Vec<_> = words.iter().map(opaque::fixed).collect();
         let fixed = |(word, float): (&Word, &Option<(Word, Real)>)| match (fate, float) {
             (Fate::Opened(_), Some((fixed, _))) => fixed.clone(),
@@ -130,8 +141,8 @@ impl Set {
         if words.iter().any(opaque::is_opaque) {
             return Err(Error::misuse(match fate {
                 Fate::Opened(_) => "some bytes of a secret float are to be opened",
-                Fate::Shared => {
-                    "secret floats are to be kept as shares: open them, or keep integers"
+                Fate::Shared | Fate::Fractions(_) => {
+                    "secret floats are to be kept as shares of integers: say their type, f32 or f64"
                 }
             }));
         }
@@ -144,6 +155,48 @@ impl Set {
             forms: words.iter().map(form).collect(),
             words,
             reals: floats.into_iter().map(|float| Some(float?.1)).collect(),
+            scale: 0,
+        })
+    }
+
+    /// Floats that are kept: all with the fraction bits of the finest one, and with no fewer than the usual ones.
+    fn fractions(words: &[Word], bytes: u8) -> Result<Self> {
+        let floats: Vec<_> = words.iter().map(opaque::fixed).collect();
+        let scales = floats.iter().flatten().map(|(_, real)| real.scale);
+        let scale = scales.chain([SCALE]).max().unwrap_or(SCALE);
+        let refuse = |why: &str| Err(Error::misuse(why));
+        let mut fixed = Vec::with_capacity(words.len());
+        for (word, float) in words.iter().zip(floats) {
+            fixed.push(match (word, float) {
+                (_, Some((word, real))) if real.bytes == bytes => {
+                    Secret.shift_left(&word, &Word::Public((scale - real.scale).into()))
+                }
+                (Word::Public(bits), _) => match (Real { bytes, scale }).encode(*bits) {
+                    Some(word) => Word::Public(word),
+                    None => {
+                        return refuse(
+                            "a public number that is to be kept among secret floats is none that has a fixed point: \
+                             keep it below 2^30",
+                        );
+                    }
+                },
+                _ => {
+                    return refuse(
+                        "what is to be kept as shares of floats has others, or integers: say its type",
+                    );
+                }
+            });
+        }
+        let form = |word: &Word| match word {
+            Word::Secret(node) => Some((node.clone(), Form::Arithmetic)),
+            Word::Public(_) => None,
+        };
+        Ok(Self {
+            fate: Fate::Fractions(bytes),
+            forms: fixed.iter().map(form).collect(),
+            reals: vec![None; fixed.len()],
+            words: fixed,
+            scale,
         })
     }
 
@@ -167,14 +220,18 @@ impl Set {
                 let values = self.words.iter().zip(&self.forms).map(value);
                 Learned::Values(values.zip(&self.reals).map(float).collect())
             }
-            Fate::Shared => {
+            Fate::Shared | Fate::Fractions(_) => {
                 let publics = Publics::of(protocol);
                 let components = |word: &Word| match word {
                     Word::Public(value) => publics.components(*value, Form::Arithmetic),
                     Word::Secret(node) => node.computed(Form::Arithmetic).expect("it was wanted"),
                 };
                 let rows: Vec<Components> = self.words.iter().map(components).collect();
-                Learned::Shares(columns(protocol, &rows))
+                let parts = columns(protocol, &rows);
+                match self.fate {
+                    Fate::Fractions(_) => Learned::Fractions(parts, self.scale),
+                    _ => Learned::Shares(parts),
+                }
             }
         }
     }

@@ -19,7 +19,6 @@ pub mod numbers;
 pub mod start;
 
 use crate::fault::{Fault, Result};
-use crate::lines::shown;
 use crate::machine::{Machine, register};
 use crate::memory::Memory;
 use crate::program::Program;
@@ -40,10 +39,6 @@ const OPENED: u64 = 1 << 20;
 
 /// Of the path of a file, with its end.
 const PATH: u64 = 4096;
-
-/// Bytes of a label, and labels of a program.
-const LABEL: u64 = 64;
-const DIFFERENT: usize = 1024;
 
 /// Stretches of memory that one call reads or writes.
 const VECTOR: u64 = 1024;
@@ -73,7 +68,6 @@ pub struct System<Word> {
     heap: Heap,
     printed: Vec<u8>,
     missed: Vec<String>,
-    labels: Vec<String>,
 }
 
 /// How a program goes on after it has asked.
@@ -129,7 +123,6 @@ impl<Word: Clone> System<Word> {
             heap: Heap::new(memory, program.end())?,
             printed: Vec::new(),
             missed: Vec::new(),
-            labels: Vec::new(),
         })
     }
 
@@ -141,11 +134,6 @@ impl<Word: Clone> System<Word> {
     /// Names that the program wanted to open and could not.
     pub fn missed(&self) -> &[String] {
         &self.missed
-    }
-
-    /// Names that the program has given to what it does, by [`Machine::set_label`].
-    pub fn labels(&self) -> &[String] {
-        &self.labels
     }
 
     /// A file by its name.
@@ -161,7 +149,10 @@ impl<Word: Clone> System<Word> {
         &mut self,
         machine: &mut Machine<W>,
     ) -> Result<Answer<Word>> {
-        let number = argument(machine, register::CALL - register::ARGUMENT)?;
+        if machine.noted()? {
+            return Ok(Answer::Goes);
+        }
+        let number = machine.argument(register::CALL - register::ARGUMENT)?;
         let asked = call(number).ok_or(Fault::UnknownCall(number))?;
         match asked {
             Call::Exit => {
@@ -174,19 +165,11 @@ impl<Word: Clone> System<Word> {
         let mut given = [0; 6];
         let mut opening = None;
         for (at, given) in given.iter_mut().take(arguments(asked)).enumerate() {
-            *given = argument(machine, at)?;
+            *given = machine.argument(at)?;
         }
         let answer = match asked {
             Call::Reveal => {
                 opening = self.wanted(machine, given)?;
-                Ok(0)
-            }
-            Call::Range => {
-                bounded(machine, given[0], (given[1] as i64, given[2] as i64))?;
-                Ok(0)
-            }
-            Call::Label => {
-                self.label(machine, given[0], given[1])?;
                 Ok(0)
             }
             _ => self.work(machine, asked, given)?,
@@ -207,7 +190,8 @@ impl<Word: Clone> System<Word> {
             return Err(Fault::UnknownCall(numbers::REVEAL));
         }
         if count > OPENED {
-            return Err(Fault::TooLarge {
+            return Err(Fault::TooMany {
+                what: "words to open at once",
                 wanted: count,
                 most: OPENED,
             });
@@ -223,37 +207,6 @@ impl<Word: Clone> System<Word> {
             bytes,
             words,
         }))
-    }
-
-    /// What the program does from here on is of a label, or of none where that is empty.
-    fn label<W: Words<Word = Word>>(
-        &mut self,
-        machine: &mut Machine<W>,
-        address: u64,
-        bytes: u64,
-    ) -> Result<()> {
-        if bytes > LABEL {
-            return Err(Fault::TooLarge {
-                wanted: bytes,
-                most: LABEL,
-            });
-        }
-        let text = shown(machine.memory.read(address, bytes)?);
-        let known = self.labels.iter().position(|label| *label == text);
-        if known.is_none() && self.labels.len() == DIFFERENT {
-            return Err(Fault::TooLarge {
-                wanted: DIFFERENT as u64 + 1,
-                most: DIFFERENT as u64,
-            });
-        }
-        machine.set_label((!text.is_empty()).then(|| {
-            let number = known.unwrap_or_else(|| {
-                self.labels.push(text);
-                self.labels.len() - 1
-            });
-            number as u32
-        }));
-        Ok(())
     }
 
     /// A number, or that of an error.
@@ -315,31 +268,9 @@ impl<Word: Clone> System<Word> {
                 Ok(0)
             }
             Call::Always(answer) => Ok(answer),
-            Call::Exit | Call::Abort | Call::Reveal | Call::Range | Call::Label => {
-                unreachable!("answered before")
-            }
+            Call::Exit | Call::Abort | Call::Reveal => unreachable!("answered before"),
         })
     }
-}
-
-/// A word in memory is known to be no less and no more than that, with signs.
-fn bounded<W: Words>(
-    machine: &mut Machine<W>,
-    address: u64,
-    (least, most): (i64, i64),
-) -> Result<()> {
-    let word = machine.memory.load(&mut machine.words, address, 8)?;
-    let is_inside = |value: u64| (least..=most).contains(&(value as i64));
-    if least > most
-        || machine
-            .words
-            .public(&word)
-            .is_some_and(|value| !is_inside(value))
-    {
-        return Err(Fault::NotInRange(least, most));
-    }
-    let known = machine.words.bounded(&word, least, most);
-    machine.memory.store(&machine.words, address, 8, &known)
 }
 
 /// How many arguments a call takes.
@@ -352,15 +283,8 @@ fn arguments(asked: Call) -> usize {
         | Call::FileControl
         | Call::Time
         | Call::Directory
-        | Call::Label
         | Call::Unmap => 2,
         Call::Map => 4,
         _ => 3,
     }
-}
-
-/// An argument of a call.
-fn argument<W: Words>(machine: &Machine<W>, place: usize) -> Result<u64> {
-    let word = machine.register(register::ARGUMENT + place);
-    machine.words.public(word).ok_or(Fault::SecretArgument)
 }

@@ -42,8 +42,6 @@ pub enum Call {
     Exit,
     Abort,
     Reveal,
-    Range,
-    Label,
     /// That is always answered alike.
     Always(u64),
 }
@@ -88,8 +86,6 @@ pub fn call(number: u64) -> Option<Call> {
         216 | 258 | 261 | 278 | 291 | 293 => refused(error::NO_CALL),
         1024 => Call::Open,
         REVEAL => Call::Reveal,
-        RANGE => Call::Range,
-        LABEL => Call::Label,
         _ => return None,
     })
 }
@@ -97,11 +93,3 @@ pub fn call(number: u64) -> Option<Call> {
 /// Opens words in memory to all: their address, how many, and the bytes of each. Elsewhere there is no such call,
 /// and what is in memory is what would be opened.
 pub const REVEAL: u64 = 0x7ac0;
-
-/// Says of a word in memory that it is not below one number and not above another, with their signs: its address, and
-/// the numbers. Elsewhere there is no such call, and nothing is said.
-pub const RANGE: u64 = 0x7ac1;
-
-/// Names what is done from here on, for reports: the address of a text, and its bytes, of which none end it. Elsewhere
-/// there is no such call.
-pub const LABEL: u64 = 0x7ac2;

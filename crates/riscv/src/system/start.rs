@@ -37,7 +37,7 @@ const HEADER: u64 = 56;
 /// Lays the stack out, of which the first argument is the program's name, and goes to the entry.
 ///
 /// # Errors
-/// `TooLarge` where the arguments have more than [`ARGUMENTS`] bytes.
+/// `TooMany` where the arguments have more than [`ARGUMENTS`] bytes.
 pub fn begin<W: Words>(
     machine: &mut Machine<W>,
     program: &Program,
@@ -45,7 +45,8 @@ pub fn begin<W: Words>(
 ) -> Result<()> {
     let texts: usize = arguments.iter().map(|argument| argument.len() + 9).sum();
     if texts > ARGUMENTS {
-        return Err(Fault::TooLarge {
+        return Err(Fault::TooMany {
+            what: "bytes of arguments",
             wanted: texts as u64,
             most: ARGUMENTS as u64,
         });

@@ -2,6 +2,7 @@
 
 use crate::assembly::{Assembler, CODE, DATA};
 use mpc::Recipient;
+use riscv::machine::LABELS;
 use riscv::machine::register::ARGUMENT;
 use riscv::machine::sides::NESTED;
 use riscv::secret::Word;
@@ -15,6 +16,7 @@ const A1: u8 = A0 + 1;
 const A2: u8 = A0 + 2;
 const RA: u8 = 1;
 const SP: u8 = 2;
+const T0: u8 = 5;
 const T1: u8 = 6;
 
 /// Bytes of data.
@@ -207,6 +209,69 @@ fn sides_that_do_not_meet_are_refused() {
     assert_eq!(refused(&code.program()), Fault::SecretBranch);
     let program = on_zero(|code| code.add("addi", RA, RA, 0, 8), |_| {});
     assert_eq!(refused(&program), Fault::SecretJump);
+}
+
+/// What is said of a word and of the work goes on both sides: a bound holds where its side is taken, and what the sides
+/// call differently is called as before once they have met.
+#[test]
+fn bounds_and_labels_are_said_on_sides() {
+    // Where it is 0 the word is bounded to 0 to 3 and doubled; else, of any size, it is what it was.
+    let program = on_zero(
+        |code| code.add("sd", 0, A1, A0, 16),
+        |code| {
+            note(code, 0x7ac1, 8, 3);
+            code.add("ld", A2, T0, 0, 8);
+            code.add("slli", A2, A2, 0, 1);
+            code.add("sd", 0, T0, A2, 16);
+            code.add("sltu", A0, A2, 7, 0);
+        },
+    );
+    for protocol in ["plain", "replicated", "additive_2_dealer"] {
+        for (first, second, left) in [(0, 3, 6), (0, 1, 2), (1, u64::MAX, 1), (9, 1 << 40, 9)] {
+            let values = [first, second, 5, 77];
+            for found in secretly(protocol, &program, &values) {
+                let found = found.expect("it is answered");
+                assert_eq!(found[3], left, "{protocol} {first} {second}");
+                assert_eq!(found[2], second, "{protocol} {first} {second}");
+            }
+        }
+    }
+}
+
+#[test]
+fn labels_of_sides_end_where_they_meet() {
+    let program = on_zero(
+        |code| {
+            note(code, 0x7ac2, 8, 0);
+            code.add("addi", A0, 0, 0, 7);
+        },
+        |code| code.add("addi", A0, 0, 0, 8),
+    );
+    run("plain", usual_parties("plain"), |p| {
+        let own = (p.party() == 0).then_some([5].as_slice());
+        let word = share(p, 0, own, 1)?.swap_remove(0);
+        let mut machine = machine(Secret, &program, &[]);
+        let written = machine.memory.write(DATA + 8, b"hashes");
+        written.expect("it is mapped");
+        let result = machine.call(CODE, &[word, Word::Public(DATA)]);
+        assert_eq!(machine.labels(), ["hashes"]);
+        assert!(machine.whereabouts() < LABELS);
+        let result = result.expect("it comes to its end");
+        assert_eq!(reveal(p, &[result], Recipient::All)?, Some(vec![7]));
+        Ok(())
+    });
+}
+
+/// A call of that number: the address of some of the data, a number, and another one. The data's address is in T0 then.
+fn note(code: &mut Assembler, number: i32, offset: i32, most: i32) {
+    code.add("addi", T0, A1, 0, 0);
+    code.add("addi", A0, A1, 0, offset);
+    // No less than 0; of a label six bytes.
+    code.add("addi", A1, 0, 0, if number == 0x7ac2 { 6 } else { 0 });
+    code.add("addi", A2, 0, 0, most);
+    code.add("lui", 17, 0, 0, 0x8000);
+    code.add("addi", 17, 17, 0, number - 0x8000);
+    code.add("ecall", 0, 0, 0, 0);
 }
 
 /// What the program would meet for one value of the secret stops it for all.

@@ -149,6 +149,16 @@ impl Case {
 
 pub const PROTOCOLS: [&str; 3] = ["plain", "replicated", "additive_2_dealer"];
 
+/// All others that there are.
+pub const OTHERS: [&str; 6] = [
+    "additive_3_dealer",
+    "additive_5_dealer",
+    "additive_2_ot",
+    "additive_2_he",
+    "additive_3_ot",
+    "additive_3_he",
+];
+
 pub fn bytes(text: &[u8]) -> Vec<u64> {
     text.iter().map(|byte| u64::from(*byte)).collect()
 }

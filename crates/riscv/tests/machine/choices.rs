@@ -80,8 +80,8 @@ fn what_stops_a_program_is_said_with_the_branch_that_it_is_on_a_side_of() {
     assert!(!message.contains(&format!("{start:#x}")), "{message}");
 
     let message = stopped("beyond");
-    let unmapped = ": 8 bytes at 0x10800000 are outside of the program's memory; \
-         this is on a side of the branch at 0x";
+    let unmapped = ": 8 bytes at 0x10800000 are outside of the program's memory: check pointers that may be NULL, and that indices and \
+         lengths are those of the arrays; this is on a side of the branch at 0x";
     assert!(message.contains(unmapped), "{message}");
     assert_eq!(message.matches(" in beyond (").count(), 2, "{message}");
     // For the value that the secret has, the program would not have met it.

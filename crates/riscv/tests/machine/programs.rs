@@ -145,6 +145,131 @@ fn files_that_are_no_programs_are_refused() {
     ));
 }
 
+/// What is wrong with a file is said in words of its own, with what to do about it.
+#[test]
+fn what_is_no_program_says_why() {
+    let file = include_bytes!("../../programs/arrays.elf");
+    let with = |changes: &[(usize, &[u8])]| {
+        let mut file = file.to_vec();
+        for (at, bytes) in changes {
+            file[*at..at + bytes.len()].copy_from_slice(bytes);
+        }
+        file
+    };
+    // Of the header: the class, what file it is, for which processor, where the segments are said.
+    let (class, kind, processor, segments) = (4, 16, 18, 64);
+    let [of_loaded, of_dynamic, of_loader] = [1, 2, 3].map(|kind: u32| kind.to_le_bytes());
+    let large = (1_u64 << 40).to_le_bytes();
+    let cases: [(Vec<u8>, &str); 13] = [
+        (
+            b"#!/bin/sh".to_vec(),
+            "it is no ELF file: give what a compiler",
+        ),
+        (Vec::new(), "it is no ELF file"),
+        (
+            with(&[(class, &[1])]),
+            "it is for processors of 32 bits: compile it for riscv64",
+        ),
+        (
+            file[..30].to_vec(),
+            "its header cannot be read: it was cut off or damaged",
+        ),
+        (
+            file[..70].to_vec(),
+            "its program headers cannot be read: it was cut off or damaged",
+        ),
+        (
+            with(&[(processor, &[62])]),
+            "it is not for RISC-V of 64 bits: compile it for riscv64",
+        ),
+        (
+            with(&[(kind, &[1])]),
+            "it is not linked to run, as what -c makes: link it with -static",
+        ),
+        (
+            with(&[(kind, &[3])]),
+            "what -static-pie makes: link it with -static and -no-pie",
+        ),
+        (
+            with(&[(kind, &[3]), (segments, &of_dynamic)]),
+            "link it with -static and -no-pie",
+        ),
+        (
+            with(&[(segments, &of_loader)]),
+            "is not here: compile it with -static",
+        ),
+        (
+            with(&[(segments, &of_loaded), (segments + 40, &large)]),
+            "bytes of memory, and it may have 251658240",
+        ),
+        (
+            with(&[(segments, &of_loaded), (segments + 8, &large)]),
+            "a segment reaches beyond its end",
+        ),
+        (
+            with(&[(segments, &of_loaded), (segments + 16, &[1])]),
+            "a segment has another size than it says",
+        ),
+    ];
+    for (file, message) in cases {
+        let fault = Program::parse(&file).err().expect("it is no program");
+        assert!(
+            fault.to_string().contains(message),
+            "{fault}, and not {message}"
+        );
+    }
+    // As many segments as a header may say, all at one place.
+    let mut many = file[..64].to_vec();
+    many[32..40].copy_from_slice(&64_u64.to_le_bytes());
+    many[40..48].fill(0);
+    many[56..58].copy_from_slice(&65_u16.to_le_bytes());
+    many[58..64].fill(0);
+    for _ in 0..65 {
+        many.extend([1, 0, 0, 0]);
+        many.extend([0; 52]);
+    }
+    let fault = Program::parse(&many).err().expect("it is no program");
+    assert!(
+        fault
+            .to_string()
+            .contains("it has more segments than a linker makes"),
+        "{fault}"
+    );
+}
+
+/// Where there is a word that is no instruction, or none at all.
+#[test]
+fn what_is_no_instruction_stops_a_program() {
+    let code = |word: u32| {
+        Program::new(
+            DATA,
+            vec![Segment {
+                start: DATA,
+                bytes: word.to_le_bytes().to_vec(),
+                size: 4,
+                writable: false,
+                executable: true,
+            }],
+        )
+    };
+    let stops = |word| {
+        let program = code(word);
+        let mut machine = Machine::new(Plain, &program, 10).expect("it fits");
+        machine.run(None).expect_err("it stops")
+    };
+    // All ones; a function of registers that there is none of; 0.
+    for word in [u32::MAX, 0x0800_0033, 0] {
+        let fault = stops(word);
+        assert!(matches!(fault, Fault::Unknown(_)), "{word:#x}: {fault}");
+        assert!(
+            fault.to_string().contains(": compile for that with -march"),
+            "{fault}"
+        );
+    }
+    // One that goes on behind the last.
+    assert_eq!(stops(0x13), Fault::NoCode(DATA + 4));
+}
+
 /// A compiler reads the last of a program's data in whole words, if they are aligned.
 #[test]
 fn the_end_of_data_is_read_in_whole_words() {

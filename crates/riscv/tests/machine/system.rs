@@ -2,6 +2,7 @@
 
 use riscv::fault::Result;
 use riscv::machine::{LABELS, register};
+use riscv::memory::MOST;
 use riscv::secret::Word;
 use riscv::secret::node::Node;
 use riscv::system::files::File;
@@ -125,7 +126,8 @@ fn files_are_opened_read_and_written() {
     let output = asking.open("output", 0o1101) as u64;
     assert_eq!(asking.ask(SEEK, &[output, 3, 0]), Ok(3));
     assert_eq!(asking.ask(WRITE, &[output, DATA, 6]), Ok(6));
-    assert_eq!(asking.ask(SEEK, &[output, 1 << 28, 0]), Ok(1 << 28));
+    assert_eq!(asking.ask(SEEK, &[output, MOST, 0]), Ok(MOST as i64));
+    assert_eq!(asking.ask(SEEK, &[output, MOST + 1, 0]), Ok(INVALID));
     assert_eq!(asking.ask(WRITE, &[output, DATA, 1]), Ok(LARGE_FILE));
     let appending = asking.open("output", 0o2001) as u64;
     assert_eq!(asking.ask(WRITE, &[appending, DATA, 1]), Ok(1));
@@ -228,11 +230,12 @@ fn the_rest_is_answered_alike_for_all_parties() {
         asking.ask(REVEAL, &[DATA, 1, 3]),
         Err(Fault::UnknownCall(REVEAL))
     );
-    let (wanted, most) = (1 << 21, 1 << 20);
-    assert_eq!(
-        asking.ask(REVEAL, &[DATA, wanted, 1]),
-        Err(Fault::TooLarge { wanted, most })
-    );
+    let too_many = Fault::TooMany {
+        what: "words to open at once",
+        wanted: 1 << 21,
+        most: 1 << 20,
+    };
+    assert_eq!(asking.ask(REVEAL, &[DATA, 1 << 21, 1]), Err(too_many));
 }
 
 #[test]
@@ -286,8 +289,9 @@ fn a_program_names_its_work() {
         assert_eq!(asking.ask(LABEL, &[place, bytes]), Ok(0));
         assert_eq!(asking.machine.whereabouts(), expected);
     }
-    assert_eq!(asking.system.labels(), ["sorting", "a?line", "sort"]);
-    let long = Fault::TooLarge {
+    assert_eq!(asking.machine.labels(), ["sorting", "a?line", "sort"]);
+    let long = Fault::TooMany {
+        what: "bytes of a label",
         wanted: 65,
         most: 64,
     };
@@ -301,6 +305,6 @@ fn a_program_names_its_work() {
     let text = asking.put(0, b"more");
     assert!(matches!(
         asking.ask(LABEL, &[text, 4]),
-        Err(Fault::TooLarge { .. })
+        Err(Fault::TooMany { .. })
     ));
 }

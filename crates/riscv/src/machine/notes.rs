@@ -1,0 +1,109 @@
+//! What a program says of its own work, by calls that the machine itself answers: that a secret lies between two
+//! numbers, and what it calls what it does. Nothing is sent or opened and nothing of it is seen outside, so that it
+//! may be said on a side of a branch on a secret too. A bound that is said there is one of the word that the side goes
+//! on with: of the other side's nothing is said, and the choice between them lies within both.
+
+use super::{LABELS, Machine, register};
+use crate::fault::{Fault, Result};
+use crate::lines::shown;
+use crate::words::Words;
+
+/// Says of a word in memory that it is not below one number and not above another, with their signs: its address, and
+/// the numbers. Elsewhere there is no such call, and nothing is said.
+pub const RANGE: u64 = 0x7ac1;
+
+/// Names what is done from here on, for reports: the address of a text, and its bytes, of which none end it. Elsewhere
+/// there is no such call. The machine answers it, on sides of branches too.
+pub const LABEL: u64 = 0x7ac2;
+
+/// Bytes of a label, and labels of a program.
+const LABEL_BYTES: u64 = 64;
+const DIFFERENT: usize = 1024;
+
+impl<W: Words> Machine<W> {
+    /// Answers what the machine itself can of what the program asks; whether it was that.
+    ///
+    /// # Errors
+    /// `SecretArgument`, `NotInRange`, `TooMany`; as memory has them.
+    pub fn noted(&mut self) -> Result<bool> {
+        let asked = self.register(register::CALL);
+        match self.words.public(asked) {
+            Some(RANGE) => {
+                let [address, least, most] = self.arguments()?;
+                self.bound(address, (least as i64, most as i64))?;
+            }
+            Some(LABEL) => {
+                let [address, bytes] = self.arguments()?;
+                self.name(address, bytes)?;
+            }
+            _ => return Ok(false),
+        }
+        let done = self.words.constant(0);
+        self.set_register(register::ARGUMENT, done);
+        Ok(true)
+    }
+
+    /// An argument of a call.
+    ///
+    /// # Errors
+    /// `SecretArgument`.
+    pub fn argument(&self, place: usize) -> Result<u64> {
+        let word = self.register(register::ARGUMENT + place);
+        self.words.public(word).ok_or(Fault::SecretArgument)
+    }
+
+    fn arguments<const N: usize>(&self) -> Result<[u64; N]> {
+        let mut all = [0; N];
+        for (place, one) in all.iter_mut().enumerate() {
+            *one = self.argument(place)?;
+        }
+        Ok(all)
+    }
+
+    /// A word in memory is known to be no less and no more than that, with signs.
+    fn bound(&mut self, address: u64, (least, most): (i64, i64)) -> Result<()> {
+        let word = self.memory.load(&mut self.words, address, 8)?;
+        let is_inside = |value: u64| (least..=most).contains(&(value as i64));
+        let public = self.words.public(&word);
+        if least > most || public.is_some_and(|value| !is_inside(value)) {
+            return Err(Fault::NotInRange(least, most));
+        }
+        let known = self.words.bounded(&word, least, most);
+        self.memory.store(&self.words, address, 8, &known)
+    }
+
+    /// What the program does from here on is of a label, or of none where that is empty.
+    fn name(&mut self, address: u64, bytes: u64) -> Result<()> {
+        if bytes > LABEL_BYTES {
+            return Err(Fault::TooMany {
+                what: "bytes of a label",
+                wanted: bytes,
+                most: LABEL_BYTES,
+            });
+        }
+        let text = shown(self.memory.read(address, bytes)?);
+        if text.is_empty() {
+            self.label = None;
+            return Ok(());
+        }
+        let known = self.labels.iter().position(|label| *label == text);
+        if known.is_none() && self.labels.len() == DIFFERENT {
+            return Err(Fault::TooMany {
+                what: "labels",
+                wanted: DIFFERENT as u64 + 1,
+                most: DIFFERENT as u64,
+            });
+        }
+        let number = known.unwrap_or_else(|| {
+            self.labels.push(text);
+            self.labels.len() - 1
+        });
+        self.label = Some(LABELS | number as u32);
+        Ok(())
+    }
+
+    /// Names that the program has given to what it does.
+    pub fn labels(&self) -> &[String] {
+        &self.labels
+    }
+}

@@ -1,0 +1,107 @@
+"""What programs are said to cost is what they cost."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from commands import tacit as command
+from tacit.riscv import TYPES
+from test_riscv import PROGRAMS, SUMS
+
+
+class Case(NamedTuple):
+    """A program with secrets of so many numbers."""
+
+    #: By name: owner, type, and how many.
+    secret: dict[str, tuple[int, str, int]]
+    #: All other options.
+    options: tuple[object, ...]
+    #: Whether it takes long.
+    long: bool = False
+
+
+def whole(output: str, kind: str, *told: object, long: bool = False, **secret: tuple[int, str, int]) -> Case:
+    """A program that writes a file, which party 1 learns."""
+    arguments = [each for argument in told for each in ("--arg", argument)]
+    return Case(secret, (*arguments, "--output", f"{output}=1:{kind}"), long)
+
+
+def function(name: str, result: str, *told: object, **secret: tuple[int, str, int]) -> Case:
+    """A function, whose result party 0 learns."""
+    arguments = [each for argument in told for each in ("--arg", argument)]
+    return Case(secret, ("--call", name, *arguments, "--result", result))
+
+
+#: Each program that has inputs, and functions of those that are functions alone.
+CASES = {
+    "psi": whole("common", "u64", a=(0, "u64", 5), b=(1, "u64", 3)),
+    "psi_loops": whole("common", "u64", a=(0, "u64", 4), b=(1, "u64", 3)),
+    "distance": whole("distance", "u64", x=(0, "u8", 5), y=(1, "u8", 3)),
+    "sort": whole("sorted", "i32", values=(1, "i32", 9)),
+    "search": whole("places", "u32", table=(0, "u32", 9), wanted=(1, "u32", 4)),
+    "mean": whole("means", "f64", values=(1, "f64", 6)),
+    "net": whole("output", "i32", 6, 4, 3, input=(0, "i32", 6), first=(1, "i32", 28), second=(1, "i32", 15)),
+    "aes": whole("sealed", "u8", key=(0, "u8", 16), blocks=(1, "u8", 16), long=True),
+    "ascon": whole("out", "u8", message=(0, "u8", 5), key=(1, "u8", 16), nonce=(1, "u8", 16)),
+    "sha256": whole("digest", "u8", message=(0, "u8", 3), long=True),
+    "sums": Case(
+        {"x": (0, "u32", 4)}, ("--public", f"data/y={SUMS}", "--output", "sums=all", "--output", "total=0")
+    ),
+    "arrays": function("mean", "0", "a", "len:a", a=(1, "u64", 7)),
+    "arrays_of_floats": function("deviation", "0:f64", "x", "len:x", x=(1, "f64", 5)),
+    "figures": function("products", "none", "x", "y", "x", "len:x", x=(1, "u64", 5), y=(0, "u64", 5)),
+}
+
+SETTINGS = {
+    "replicated": (["--protocol", "replicated"], False),
+    "dealer": (["--protocol", "additive", "--source", "dealer"], True),
+    "ot": (["--protocol", "additive", "--source", "ot"], True),
+}
+
+
+def measured() -> list[Any]:
+    """All pairs; those that take long are marked."""
+    return [
+        pytest.param(name, setting, marks=[pytest.mark.long] * (case.long or setting == "ot"))
+        for name, case in CASES.items()
+        for setting in SETTINGS
+    ]
+
+
+@pytest.mark.parametrize(("name", "setting"), measured())
+def test_what_is_predicted_is_what_is_metered(name: str, setting: str, tmp_path: Path) -> None:
+    """On zeros, from lengths alone, and on values over TLS."""
+    (secret, options, _), (said, consumes) = CASES[name], SETTINGS[setting]
+    rng = np.random.default_rng(7)
+    for file, (_, kind, count) in secret.items():
+        # Lists of intersections are in order.
+        values = np.sort(rng.choice(np.arange(1, 100), count, replace=False)).astype(TYPES[kind])
+        np.save(tmp_path / f"{file}.npy", values)
+
+    def found(what: str, given: dict[str, object]) -> Any:
+        files = [
+            each
+            for file, (owner, kind, _) in secret.items()
+            for each in ("--secret", f"{file}={owner}:{kind}:{given[file]}")
+        ]
+        report = tmp_path / "found.json"
+        ended = command("riscv", what, PROGRAMS / f"{name}.elf", *options, *said, *files, "--json", report)
+        assert ended.returncode == 0, ended.stderr
+        return json.loads(report.read_text())
+
+    predicted = found("cost", {file: count for file, (_, _, count) in secret.items()})
+    metered = found("try", {file: tmp_path / f"{file}.npy" for file in secret})
+    for what in ("instructions", "rounds", "bytes_sent_per_party", "opened"):
+        assert predicted[what] == metered[what], what
+    assert predicted["rounds"] >= 2
+    assert predicted["refused"] == []
+    assert consumes == (predicted["correlation_bytes"] is not None)
+
+
+def test_every_program_is_measured() -> None:
+    """But for those without secrets, and those whose functions the tests of the machine call alone."""
+    others = {"choices", "floats", "tables", "texts", "vectors"}
+    assert set(CASES) | others == {path.stem for path in PROGRAMS.glob("*.elf")}
