@@ -24,6 +24,9 @@ const COUNTERS: [u8; 6] = [18, 19, 20, 21, 22, 23];
 
 const FUNCTIONS: usize = 3;
 
+/// Of so many functions one takes long.
+const LONG: u64 = 16;
+
 const STACK: u8 = 2;
 const LINK: u8 = 1;
 
@@ -122,17 +125,19 @@ impl Generator {
         }
     }
 
-    /// Any function of registers or constants, but for division, which takes long.
+    /// Any function of registers or constants; one of division or of the upper half of a product now and then, since
+    /// they take long.
     fn compute(&mut self) {
-        let usual = |operation: Operation| match operation {
+        let long = self.below(LONG) == 0;
+        let wanted = |operation: Operation| match operation {
             Operation::Registers(Function::Multiplication(function)) => {
-                function == Multiplication::Multiply
+                long != (function == Multiplication::Multiply)
             }
-            Operation::Registers(_) | Operation::Immediate(_) => true,
+            Operation::Registers(_) | Operation::Immediate(_) => !long,
             _ => false,
         };
         let all: Vec<_> = riscv::extensions::encodings()
-            .filter(|encoding| usual(encoding.operation))
+            .filter(|encoding| wanted(encoding.operation))
             .collect();
         let encoding = self.one_of(&all);
         let [rd, rs1, rs2] = [(); 3].map(|()| self.one_of(&POOL));

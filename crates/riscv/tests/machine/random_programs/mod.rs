@@ -3,6 +3,7 @@
 mod generator;
 
 use crate::assembly::{CODE, DATA};
+use crate::cases::{OTHERS, PROTOCOLS};
 use generator::{BASE, POOL, SIZE, program};
 use mpc::{Protocol, Recipient, Result};
 use riscv::secret::Word;
@@ -93,6 +94,7 @@ fn by_two_parties_and_a_dealer() {
 #[test]
 #[ignore = "takes minutes"]
 fn by_each_protocol_many() {
-    check("replicated", 3000..3200);
-    check("additive_2_dealer", 4000..4200);
+    for (at, protocol) in (3..).zip(PROTOCOLS.iter().chain(&OTHERS)) {
+        check(protocol, 1000 * at..1000 * at + 200);
+    }
 }
