@@ -1,8 +1,10 @@
 //! What is computed of secret words is what is computed of plain ones, whatever is public beside them.
 
+use crate::assembly::{self, Assembler};
+use crate::cases::{OTHERS, PROTOCOLS};
 use mpc::Recipient;
 use riscv::extensions::encodings;
-use riscv::operation::{Function, Operation};
+use riscv::operation::{Atomic, AtomicChange, Function, Multiplication, Operation};
 use riscv::secret::Word;
 use riscv::secret::evaluation::reveal;
 use riscv::secret::inputs::share;
@@ -23,24 +25,91 @@ const EDGES: [u64; 10] = [
     0xffff_ffff_ffff_ffff,
 ];
 
-fn functions() -> impl Iterator<Item = (&'static str, Function)> {
+/// What an instruction computes of two words.
+#[derive(Clone, Copy)]
+enum Computes {
+    Function(Function),
+    Atomic(Atomic),
+}
+
+impl Computes {
+    /// What a register has then, and what an atomic instruction leaves in memory.
+    fn compute<W: Words + Clone>(self, words: &mut W, a: &W::Word, b: &W::Word) -> Vec<W::Word> {
+        match self {
+            Self::Function(function) => vec![function.compute(words, a, b)],
+            Self::Atomic(atomic) => atomically(words, atomic, a, b),
+        }
+    }
+}
+
+/// What an atomic instruction reads of memory that has one word, and leaves there by another.
+fn atomically<W: Words + Clone>(
+    words: &mut W,
+    atomic: Atomic,
+    a: &W::Word,
+    b: &W::Word,
+) -> Vec<W::Word> {
+    let mut code = Assembler::default();
+    let encoding = encodings().find(|encoding| encoding.operation == Operation::Atomic(atomic));
+    if atomic.change == AtomicChange::StoreIfReserved {
+        let reserve = if atomic.bytes == 4 { "lr.w" } else { "lr.d" };
+        code.add(reserve, 5, 10, 0, 0);
+    }
+    code.add(encoding.expect("it is one").name, 12, 10, 11, 0);
+    code.add("addi", 10, 12, 0, 0);
+    code.ret();
+    let mut machine = Machine::new(words.clone(), &code.program(), 10).expect("it fits");
+    machine
+        .memory
+        .map(assembly::DATA, vec![0; 8], true)
+        .expect("nothing is there");
+    let memory = &mut machine.memory;
+    memory
+        .store(words, assembly::DATA, 8, a)
+        .expect("it is mapped");
+    let place = words.constant(assembly::DATA);
+    let read = machine
+        .call(assembly::CODE, &[place, b.clone()])
+        .expect("it returns");
+    let left = machine.memory.load(words, assembly::DATA, 8);
+    vec![read, left.expect("it is mapped")]
+}
+
+fn functions() -> impl Iterator<Item = (&'static str, Computes)> {
     encodings().filter_map(|encoding| match encoding.operation {
         Operation::Registers(function) | Operation::Immediate(function) => {
-            Some((encoding.name, function))
+            Some((encoding.name, Computes::Function(function)))
         }
+        Operation::Atomic(atomic) => Some((encoding.name, Computes::Atomic(atomic))),
         _ => None,
     })
 }
 
-/// Every so many of all pairs of edges, and as many others.
-fn pairs(every: usize, others: usize) -> Vec<(u64, u64)> {
+/// As many pairs of words as every instruction is tried on.
+const PAIRS: usize = 256;
+
+/// All pairs of edges, and others.
+fn pairs() -> Vec<(u64, u64)> {
     let edges = EDGES.iter().flat_map(|&a| EDGES.map(|b| (a, b)));
-    let words = Random::new(7).words(2 * others);
-    let others = words.chunks(2).map(|pair| (pair[0], pair[1]));
-    edges.step_by(every).chain(others).collect()
+    let words = Random::new(7).words(2 * PAIRS);
+    // Small ones too, and those that are near each other.
+    let others = words.chunks(2).zip([0, 0, 40, 57].into_iter().cycle());
+    let others = others.map(|(pair, by)| (pair[0] >> by, pair[1] >> by));
+    edges.chain(others).take(PAIRS).collect()
 }
 
-fn check(protocol: &str, pairs: &[(u64, u64)]) {
+/// On all pairs; quotients, which take by far the longest, on those of edges alone where that is said.
+fn check(protocol: &str, few_quotients: bool) {
+    let pairs = &pairs();
+    let count = |computes: Computes| match computes {
+        Computes::Function(Function::Multiplication(
+            Multiplication::Divide(_)
+            | Multiplication::Remainder(_)
+            | Multiplication::DivideHalf(_)
+            | Multiplication::RemainderHalf(_),
+        )) if few_quotients => EDGES.len() * EDGES.len(),
+        _ => pairs.len(),
+    };
     let (left, right): (Vec<u64>, Vec<u64>) = pairs.iter().copied().unzip();
     let results = run(protocol, usual_parties(protocol), |p| {
         let own = |party, values| (p.party() == party).then_some(values);
@@ -52,9 +121,10 @@ fn check(protocol: &str, pairs: &[(u64, u64)]) {
         let mut results = Vec::new();
         for (_, function) in functions() {
             // Both secret, or one of them.
-            let computed: Vec<Word> = (0..3 * left.len())
-                .map(|at| {
-                    let (public, at) = (at / left.len(), at % left.len());
+            let count = count(function);
+            let computed: Vec<Word> = (0..3 * count)
+                .flat_map(|at| {
+                    let (public, at) = (at / count, at % count);
                     let (a, b) = match public {
                         0 => (x[at].clone(), y[at].clone()),
                         1 => (x[at].clone(), Word::Public(right[at])),
@@ -69,8 +139,10 @@ fn check(protocol: &str, pairs: &[(u64, u64)]) {
     });
     for result in &results {
         for ((name, function), got) in functions().zip(result) {
-            for (at, got) in got.iter().enumerate() {
-                let (a, b) = pairs[at % pairs.len()];
+            let count = count(function);
+            let each = got.len() / (3 * count);
+            for (at, got) in got.chunks(each).enumerate() {
+                let (a, b) = pairs[at % count];
                 let expected = function.compute(&mut Plain, &a, &b);
                 assert_eq!(*got, expected, "{name} of {a:#x} and {b:#x}, {at}");
             }
@@ -80,17 +152,25 @@ fn check(protocol: &str, pairs: &[(u64, u64)]) {
 
 #[test]
 fn instructions_in_the_reference() {
-    check("plain", &pairs(3, 6));
+    check("plain", true);
 }
 
 #[test]
 fn instructions_by_replicated_sharing() {
-    check("replicated", &pairs(9, 6));
+    check("replicated", true);
 }
 
 #[test]
 fn instructions_by_two_parties_and_a_dealer() {
-    check("additive_2_dealer", &pairs(9, 6));
+    check("additive_2_dealer", true);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn instructions_by_every_protocol() {
+    for protocol in PROTOCOLS.iter().chain(&OTHERS) {
+        check(protocol, false);
+    }
 }
 
 /// A free place for what functions are given.
