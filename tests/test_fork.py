@@ -125,7 +125,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "seal": lambda: session.seal(words, out[:1]),
         "add_noise": lambda: session.add_noise(words, 1),
         "confirm": session.confirm,
-        "call": lambda: session.call(PROGRAM, "mean", [], [], True, None, [], ([], [], 1)),
+        "call": lambda: session.call(PROGRAM, "mean", [], [], None, [], ([], [], 1)),
         "run_program": lambda: session.run_program(PROGRAM, ["arrays"], [], [], ([], [], 1)),
         "note": lambda: session.note(b"x"),
         "note_public": lambda: session.note_public("x", bits[0]),

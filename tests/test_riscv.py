@@ -91,6 +91,17 @@ def test_secret_tensors_go_in_and_come_out(setting: str) -> None:
         assert told == [2264, 3664, 6664]
 
 
+def test_parties_give_a_program_the_same_secret_tensor() -> None:
+    def program() -> Any:
+        x = tacit.share(torch.tensor([1, 2, 3], dtype=torch.int32), owner=0)
+        given = x if tacit.session().party == 1 else x + x
+        y = np.array([10, 20, 30], np.int32)
+        return tacit.riscv.load(SUMS).run(secret={"x": given}, public={"data/y": y}, output={"sums": "all"})
+
+    with pytest.raises(tacit.DesyncError, match="programs differ"):
+        tacit.launch(program)
+
+
 @pytest.mark.parametrize("bits", [12, 16, 20])
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_secret_tensors_of_fractions_go_in_and_come_out(setting: str, bits: int) -> None:

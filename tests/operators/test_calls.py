@@ -1,5 +1,6 @@
 """What is remembered of calls of operators: nothing that could make one pass for another."""
 
+import re
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any
@@ -20,7 +21,8 @@ class Listening:
         self.noted: list[bytes] = []
 
     def note(self, parameters: bytes) -> None:
-        self.noted.append(parameters)
+        # The numbers of the tensors come last, and no tensor is made twice.
+        self.noted.append(re.sub(rb"(?<=\])\[[0-9, ]+\]$", b"", parameters))
         self.core.note(parameters)
 
     def __getattr__(self, name: str) -> Any:

@@ -52,13 +52,11 @@ POLYNOMIAL = (
 APPROXIMATED = (
     aten._weight_norm_interface.default,  # v·(g / |v|)
     aten.binary_cross_entropy_with_logits.default,  # by log_sigmoid
-    aten.celu.default,  # what is not chosen may be saturated
     aten.glu.default,
     aten.ldexp.Tensor,  # a product by a power of two
     aten.norm.Scalar,
     aten.norm.ScalarOpt_dim,
     aten.norm.ScalarOpt_dim_dtype,
-    aten.renorm.default,
     aten.var_mean.correction,
 )
 

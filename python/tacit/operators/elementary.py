@@ -391,3 +391,9 @@ def elu(x: SecretTensor, alpha: Number = 1, scale: Number = 1, input_scale: Numb
         below = multiply_public(sub(approximation.exp(inner, nonpositive=True), 1.0), float(alpha * scale))
     above = sub(x, negative)
     return add(above if scale == 1 else multiply_public(above, float(scale)), below)
+
+
+@implements(aten.celu.default, scale=of_session)
+def celu(x: SecretTensor, alpha: Number = 1.0) -> SecretTensor:
+    """x from 0 on, else α·(e^(x/α) − 1)."""
+    return elu(x, alpha, 1, 1.0 / alpha)

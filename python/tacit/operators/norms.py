@@ -71,6 +71,15 @@ def vector_norm(
     return result
 
 
+@implements(aten.renorm.default, scale=of_session)
+def renorm(x: SecretTensor, p: Number, dim: int, maxnorm: Number) -> SecretTensor:
+    """Slices along a dimension, those of a greater norm brought to it: divided by their norm first, which
+    leaves small factors all their digits."""
+    dims = [other for other in range(x.dim()) if other != dim % x.dim()]
+    norms = vector_norm(x, p, dims, True)
+    return torch.where(norms > maxnorm, x / norms * maxnorm, x)  # type: ignore[return-value]
+
+
 def check_order(order: Number, *operands: Any) -> None:
     """Refuses an order that there is no norm of, or none of operands that want a gradient."""
     if order in (0, 1, 2) or math.isinf(order):

@@ -42,13 +42,15 @@ class Given:
     values: NDArray[Any] | None = field(default=None, repr=False)
     public: NDArray[np.uint8] | None = field(default=None, repr=False)
     shares: tuple[torch.Tensor, ...] | None = field(default=None, repr=False)
-    #: Of shares, how many fraction bits they have.
+    #: Of shares, how many fraction bits they have, and which tensor of the session they are.
     scale: int = 0
+    number: int = 0
 
     @property
-    def described(self) -> tuple[str, str, int, int | None, bool, int]:
+    def described(self) -> tuple[str, str, int, int | None, bool, int, int]:
         """What must be the same in all parties."""
-        return self.name, self.type, self.count, self.owner, self.shares is not None, self.scale
+        is_shared = self.shares is not None
+        return self.name, self.type, self.count, self.owner, is_shared, self.scale, self.number
 
     @property
     def for_core(self) -> _core.Given:
@@ -208,7 +210,8 @@ def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
         raise MisuseError(f"{name} is a secret tensor of another session")
     if tensor.numel() > MOST_ELEMENTS:
         raise MisuseError(f"{name} has {tensor.numel()} elements, and {MOST_ELEMENTS} are the most")
-    return Given(name, kind, tensor.numel(), shares=tensor._parts, scale=tensor._scale.bits)
+    scale, number = tensor._scale.bits, tensor._number
+    return Given(name, kind, tensor.numel(), shares=tensor._parts, scale=scale, number=number)
 
 
 def _own(here: Session, name: str, owner: int, values: ArrayLike | None) -> NDArray[Any] | None:
@@ -242,7 +245,7 @@ def left(here: Session, kind: str, had: tuple[list[int] | None, list[list[int]] 
         # What has no dtype that can be shared is of the next that can hold it.
         dtype = getattr(torch, {"u16": "int32", "u32": "int64", "u64": "int64"}.get(kind, TYPES[kind]))
         loose = kind[0] != "f" and dtype != torch.int64
-        return SecretTensor(parts, fixed.Scale(scale), here, dtype, loose=loose)
+        return SecretTensor(parts, fixed.Scale(scale), here, dtype, loose=loose).numbered()
     if values is None:
         return None
     words, dtype = np.array(values, np.uint64), np.dtype(TYPES[kind])
