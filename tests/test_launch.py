@@ -115,18 +115,26 @@ worker = threading.Thread(target={target}, daemon=True)
 worker.start()
 inside.wait()
 leaving.leave_behind([worker])
-print("main ends")
+print("main ends", flush=True)
+{last}
 """
 
 
 @pytest.mark.parametrize(
-    ("target", "code"), [("Sleeps()", -signal.SIGINT), ("sleeps", 0)], ids=["PyTorch", "program"]
+    ("target", "last", "code"),
+    [
+        ("Sleeps()", "", -signal.SIGINT),
+        ("Sleeps()", "raise KeyboardInterrupt", -signal.SIGINT),
+        ("Sleeps()", "raise ValueError", 1),
+        ("sleeps", "", 0),
+    ],
+    ids=["PyTorch", "PyTorch, interrupted", "PyTorch, failed", "program"],
 )
-def test_no_interpreter_ends_under_who_came_through_pytorch(target: str, code: int) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", LEFT.format(target=target)], capture_output=True, text=True, check=False
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (code, "main ends\n", "")
+def test_no_interpreter_ends_under_who_came_through_pytorch(target: str, last: str, code: int) -> None:
+    program = LEFT.format(target=target, last=last)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (code, "main ends\n")
+    assert ended.stderr.splitlines()[-1:] == last.removeprefix("raise ").split()
 
 
 def test_processes_that_begin_afresh(monkeypatch: pytest.MonkeyPatch) -> None:

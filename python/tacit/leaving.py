@@ -75,8 +75,10 @@ def is_inside(worker: threading.Thread) -> bool:
 
 
 def _end() -> None:
-    """As a process ends that an interrupt from the keyboard has ended."""
+    """As a process ends that an interrupt from the keyboard has ended, or that has failed."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
+    if getattr(sys, "last_type", KeyboardInterrupt) is not KeyboardInterrupt:
+        os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGINT)
