@@ -94,6 +94,8 @@ def test_who_is_interrupted_need_not_reach_tacit_again() -> None:
     for worker in workers:
         worker.start()
     leaving.interrupt(workers)
+    for worker in workers:
+        worker.join(60)
     assert not any(worker.is_alive() for worker in workers)
 
 
