@@ -476,6 +476,11 @@ def bit_multiply(session: Session, bits: Parts, x: Parts) -> Parts:
     return out
 
 
+def select(session: Session, bits: Parts, x: Parts, other: Parts) -> Parts:
+    """x where a bit is 1, and else the other, of equal shapes; the rounds of ``bit_multiply``."""
+    return add(other, bit_multiply(session, bits, subtract(x, other)))
+
+
 @operation("(Tensor[] bits)")
 def bit_to_ring(session: Session, bits: Parts) -> Parts:
     """Each bit as the ring element 0 or 1."""

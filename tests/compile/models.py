@@ -1,5 +1,6 @@
 """Small models for the tests of the compiler."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,6 +9,17 @@ from torch import nn
 import tacit
 from tacit.compile.program import Program
 from tacit.compile.weights import Weights
+
+
+class Whole(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self._function(x)
 
 
 def normalised(module: nn.Module, seed: int = 0) -> nn.Module:

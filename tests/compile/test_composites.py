@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 import tacit
+from models import Whole
 from tacit.compile.draft import is_call
 from tacit.compile.importers.exported import of_module
 from tacit.errors import UnsupportedOperatorError
@@ -20,17 +21,6 @@ IMAGES = torch.randn(1, 2, 5, 5, generator=torch.Generator().manual_seed(3))
 
 #: Where an image is looked at: public.
 PLACES = functional.affine_grid(torch.tensor([[[1.0, 0.1, 0.0], [0.0, 1.0, 0.1]]]), (1, 2, 4, 4), False)
-
-
-class Whole(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self._function = function
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self._function(x)
 
 
 CASES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], torch.Tensor]] = {

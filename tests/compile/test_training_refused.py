@@ -12,21 +12,13 @@ from torch import nn
 from torch.nn import functional
 
 import tacit
+from models import Whole
 from tacit.compile.format import canonical
 from tacit.compile.importers.exported import of_file, of_module
 from tacit.compile.program import Program
 from tacit.errors import MisuseError
 
 X = torch.randn(1, 4, 8, generator=torch.Generator().manual_seed(1))
-
-
-class Drawing(nn.Module):
-    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self._function = function
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self._function(x)
 
 
 def attention(x: torch.Tensor, probability: float) -> torch.Tensor:
@@ -47,7 +39,7 @@ def test_a_module_that_draws_in_evaluation_is_refused(
     function: Callable[[torch.Tensor], torch.Tensor],
 ) -> None:
     with pytest.raises(MisuseError, match=r"the model itself calls aten\..* in training mode"):
-        of_module(Drawing(function).eval(), (X,), {})
+        of_module(Whole(function).eval(), (X,), {})
 
 
 @pytest.mark.parametrize("layer", [nn.Dropout(0.5), nn.BatchNorm1d(4), nn.RReLU()])
@@ -77,8 +69,8 @@ class Recurrent(nn.Module):
 @pytest.mark.parametrize(
     ("module", "operator", "at", "value"),
     [
-        (Drawing(lambda x: attention(x, 0.0)), "scaled_dot_product_attention", 4, 0.5),
-        (Drawing(lambda x: attention(x, 0.0)), "scaled_dot_product_attention", 4, {"number": "inf"}),
+        (Whole(lambda x: attention(x, 0.0)), "scaled_dot_product_attention", 4, 0.5),
+        (Whole(lambda x: attention(x, 0.0)), "scaled_dot_product_attention", 4, {"number": "inf"}),
         (Recurrent(nn.LSTM), "lstm", 6, True),
         (Recurrent(nn.LSTM), "lstm", 6, 1),
         (Recurrent(nn.GRU), "gru", 6, True),

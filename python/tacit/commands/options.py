@@ -99,6 +99,13 @@ def print_threat_model(console: "Console", setting: Setting) -> None:
     console.print(f"Threat model: {threat_model}; links: TLS 1.3, mutual certificates.")
 
 
+def cannot_write(path: Path | None) -> str | None:
+    """What keeps a file, if it is wanted, from being written when all is done."""
+    if path is None or path.absolute().parent.is_dir():
+        return None
+    return f"cannot write {path}: there is no such folder"
+
+
 def write_json(path: Path | None, content: Any) -> None:
     """Writes a report, if it is wanted."""
     if path is not None:

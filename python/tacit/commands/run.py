@@ -10,7 +10,7 @@ from typing import Any
 import tacit
 from tacit import _core
 from tacit.commands import run_program
-from tacit.commands.options import party, write_text
+from tacit.commands.options import cannot_write, party, write_text
 from tacit.errors import MisuseError
 
 #: Seconds in which the other parties may come up that are to be told why this one does not take part.
@@ -48,7 +48,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.program.endswith(run_program.SUFFIX):
         _run_compiled(parsed)
         return
-    wrong = _wrong_with(Path(parsed.program)) or _cannot_write(parsed.record) or _cannot_write(parsed.report)
+    wrong = _wrong_with(Path(parsed.program)) or cannot_write(parsed.record) or cannot_write(parsed.report)
     if wrong is not None:
         print(f"tacit: {wrong}; telling the other parties ...", file=sys.stderr)
         _core.refuse(parsed.config, parsed.party, wrong, WHILE_STARTING)
@@ -85,13 +85,6 @@ def _wrong_with(program: Path) -> str | None:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
         return f"the program {program}{line} is no Python: {getattr(error, 'msg', error)}"
     return None
-
-
-def _cannot_write(path: Path | None) -> str | None:
-    """What keeps a file from being written when the program has ended."""
-    if path is None or path.absolute().parent.is_dir():
-        return None
-    return f"cannot write {path}: there is no such folder"
 
 
 def _write_demand(path: Path, demand: str | None) -> None:

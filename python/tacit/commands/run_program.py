@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import tacit
 from tacit import _core
-from tacit.commands.options import add_streams
+from tacit.commands.options import add_streams, cannot_write
 from tacit.errors import DeviationError, MisuseError, SetupError
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
     count = same_kind(loaded, inputs)
     if len(outputs(loaded.graph)) > 1:
         raise MisuseError("the program gives several tensors: tacit run writes one; run it from Python")
-    if parsed.output is not None and not parsed.output.absolute().parent.is_dir():
-        raise SetupError(f"cannot write {parsed.output}: there is no such folder")
+    if (wrong := cannot_write(parsed.output)) is not None:
+        raise SetupError(wrong)
     return Part(loaded, weights, inputs, parsed.output, parsed.streams, count)
 
 

@@ -37,8 +37,7 @@ def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
     if not isinstance(condition, SecretTensor):
         return SecretTensor(_by_component(condition, chosen, other), scale, session, dtype)
     condition_parts, chosen, other = together(condition._parts, chosen, other)
-    change = shares.bit_multiply(session, condition_parts, shares.subtract(chosen, other))
-    return SecretTensor(shares.add(other, change), scale, session, dtype)
+    return SecretTensor(shares.select(session, condition_parts, chosen, other), scale, session, dtype)
 
 
 def _by_component(condition: torch.Tensor, chosen: Parts, other: Parts) -> Parts:

@@ -39,7 +39,7 @@ def meeting(x: SecretTensor, reduce: str, include_self: bool) -> Change:
             return table
         made = _made(x, reduce, include_self, table, hot, values)
         hit = tuple(bit.unsqueeze(-1).expand(table[0].shape) for bit in _hit(session, hot))
-        return shares.add(table, shares.bit_multiply(session, hit, shares.subtract(made, table)))
+        return shares.select(session, hit, made, table)
 
     return change
 
@@ -83,7 +83,7 @@ def _beside(session: Session, hot: Parts, values: Parts, otherwise: Parts) -> Pa
     shape = (*hot[0].shape, values[0].shape[-1])
     bits = tuple(bit.unsqueeze(-1).expand(shape) for bit in hot)
     value, other = (tuple(part.unsqueeze(2).expand(shape) for part in each) for each in (values, otherwise))
-    return shares.add(other, shares.bit_multiply(session, bits, shares.subtract(value, other)))
+    return shares.select(session, bits, value, other)
 
 
 def _extremum(

@@ -131,7 +131,7 @@ def euclidean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTens
     # The first are wrong where they are not taken.
     fine = _squared(session, rows, in_range=False)
     coarse = _squared(session, shares.truncate(session, rows, COARSE), in_range=True)
-    fine_less, coarse_less = _halves(shares.truncate(session, _joined(fine, coarse), DROPPED))
+    fine_less, coarse_less = shares.unstacked(shares.truncate(session, shares.stacked(fine, coarse), DROPPED))
     least = (LARGE << x._scale.bits) >> COARSE
     limits = ((fine_less, 1 << fixed.ENCODED), (coarse_less, 1 << fixed.ENCODED), (coarse_less, least**2))
     below = [
@@ -139,20 +139,17 @@ def euclidean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTens
         for sums, limit in limits
     ]
     # A sum that is wrong has a bit more than others.
-    bits = shares.sign(session, _joined(*below), fixed.RANGE + 3 - DROPPED)
-    fine_fits, coarse_fits, is_small = (
-        tuple(part[at * others : (at + 1) * others] for part in bits) for at in range(len(limits))
-    )
+    bits = shares.sign(session, shares.stacked(*below), fixed.RANGE + 3 - DROPPED)
+    fine_fits, coarse_fits, is_small = shares.unstacked(bits)
     changes = shares.and_bits(session, is_small, shares.xor(fine_fits, coarse_fits))
     fits = shares.xor(coarse_fits, changes)
-    both, both_less = _halves(
-        _chosen(session, _joined(is_small, is_small), _joined(fine, fine_less), _joined(coarse, coarse_less))
-    )
-    chosen = x.like(_chosen(session, fits, both, both_less), Scale(2 * x._scale.bits))
+    either = shares.stacked(fine, fine_less), shares.stacked(coarse, coarse_less)
+    whole, less = shares.unstacked(shares.select(session, shares.stacked(is_small, is_small), *either))
+    chosen = x.like(shares.select(session, fits, whole, less), Scale(2 * x._scale.bits))
     root = approximation.sqrt(chosen, positive=True)
     # The root of what has dropped bits is small by half as many.
-    found = _chosen(session, fits, root._parts, _shifted(root._parts, DROPPED // 2))
-    found = _chosen(session, is_small, found, _shifted(found, COARSE))
+    found = shares.select(session, fits, root._parts, _shifted(root._parts, DROPPED // 2))
+    found = shares.select(session, is_small, found, _shifted(found, COARSE))
     shape = reduced(x.shape, dims, keepdim)
     return root.like(tuple(part.reshape(shape) for part in found))
 
@@ -163,19 +160,5 @@ def _squared(session: Session, rows: Parts, *, in_range: bool) -> Parts:
     return tuple(part.reshape(-1) for part in sums)
 
 
-def _chosen(session: Session, bits: Parts, x: Parts, other: Parts) -> Parts:
-    """x where a bit is 1, and else the other."""
-    return shares.add(other, shares.bit_multiply(session, bits, shares.subtract(x, other)))
-
-
 def _shifted(x: Parts, bits: int) -> Parts:
     return tuple(part << bits for part in x)
-
-
-def _joined(*rows: Parts) -> Parts:
-    return tuple(torch.cat(parts) for parts in zip(*rows, strict=True))
-
-
-def _halves(x: Parts) -> tuple[Parts, Parts]:
-    left, right = zip(*(part.chunk(2) for part in x), strict=True)
-    return left, right

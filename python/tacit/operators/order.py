@@ -95,7 +95,7 @@ def greater(session: Session, x: Parts, y: Parts, comparison: Comparison) -> Par
     if comparison.width <= WORD:
         return shares.maximum(session, x, y, comparison)
     lost = less(session, x, y, comparison.width)
-    return shares.add(x, shares.bit_multiply(session, lost, shares.subtract(y, x)))
+    return shares.select(session, lost, y, x)
 
 
 def lesser(session: Session, x: Parts, y: Parts, comparison: Comparison) -> Parts:

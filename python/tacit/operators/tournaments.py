@@ -142,7 +142,7 @@ class Tournament:
         self._positions: Parts = ()
 
     def _chosen(self, lost: Parts, left: Parts, right: Parts) -> Parts:
-        return shares.add(left, shares.bit_multiply(self.session, lost, shares.subtract(right, left)))
+        return shares.select(self.session, lost, right, left)
 
     @property
     def overlaps(self) -> bool:
