@@ -97,6 +97,19 @@ def through_zero(function: Callable[[Values], Values], low: float, high: float, 
     return np.asarray(chebyshev.chebmul(factor, [(low + high) / 2, (high - low) / 2]), np.float64)
 
 
+def root_below_zero(degree: int) -> Values:
+    """p with p² ≈ e^x for x in [−16, 0], p = 0 at −16: by the error of the square, which counts the less the
+    smaller e^x is, down to 2^−21."""
+    x = between(-16.0, 0.0)
+
+    def weight(s: Values) -> Values:
+        allowed = np.maximum(2.0**-15 * np.exp(0.7 * x(s)), 2.0**-21)
+        return (s + 1) * 2 * np.exp(x(s) / 2) / allowed
+
+    factor = fit(lambda s: np.exp(x(s) / 2) / (s + 1), weight, degree - 1)
+    return np.asarray(chebyshev.chebmul(factor, [1.0, 1.0]), np.float64)
+
+
 def erf(x: Values) -> Values:
     """The error function."""
     return np.array([math.erf(value) for value in x])
@@ -121,6 +134,7 @@ def series() -> dict[str, tuple[str, Values]]:
     """Name → what it is, and the series."""
     return {
         "POWER_OF_TWO": ("2^x on [−1/32, 33/32]", of_argument(np.exp2, -1 / 32, 33 / 32, 4, True)),
+        "ROOT_BELOW_ZERO": ("e^(x/2) on [−16, 0]", root_below_zero(9)),
         "RECIPROCAL": ("1/x on [1/2, 1]", of_argument(lambda x: 1 / x, 0.5, 1, 6, True)),
         "INVERSE_ROOT": ("1/√x on [1/4, 1]", of_argument(lambda x: x**-0.5, 0.25, 1, 9, True)),
         "LOGARITHM": ("ln x on [1/2, 1]", of_argument(np.log, 0.5, 1, 6, False)),
@@ -256,10 +270,18 @@ def of_normal(function: Callable[[Values], Values], low: float, high: float, deg
     return [row for row in rows if row[3] < MOST]
 
 
+def of_root_below_zero(degree: int) -> list[Row]:
+    """One by the error of its square."""
+    series, s = root_below_zero(degree), np.linspace(-1, 1, POINTS)
+    errors = np.abs(chebyshev.chebval(s, series) ** 2 - np.exp(between(-16.0, 0.0)(s)))
+    return [(degree, 0.0, False, float(errors.max()), series)]
+
+
 def shorter() -> str:
     """The file of these."""
     found = {name: of_sided(function) for name, function in sided().items()}
     found["exp"] = of_normal(np.exp2, -1 / 32, 33 / 32, [2])
+    found["exp_below_zero"] = of_root_below_zero(6)
     found["reciprocal"] = of_normal(lambda x: 1 / x, 0.5, 1, [2, 4])
     found["rsqrt"] = of_normal(lambda x: x**-0.5, 0.25, 1, [4, 6])
     found["log"] = of_normal(np.log, 0.5, 1, [2, 4])

@@ -69,9 +69,9 @@ FUNCTIONS = [
     Function(
         "exp, not positive",
         "(−2^30, 0]",
-        lambda x: secret.exp(x, nonpositive=True),
+        secret.exp_below_zero,
         torch.exp,
-        torch.cat([line(-16, 0), -FAR]),
+        torch.cat([line(-20, 0), -FAR]),
         2**-13,
     ),
     Function("2^x", "[−16, 29]", lambda x: secret.exp(x, base=2.0), torch.exp2, line(-16, 29), 2**-12, True),

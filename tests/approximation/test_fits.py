@@ -28,6 +28,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[torch.Tensor], torch.
     "silu": (approximation.silu, functional.silu),
     "softplus": (approximation.softplus, functional.softplus),
     "exp": (approximation.exp, torch.exp),
+    "exp_below_zero": (approximation.exp_below_zero, torch.exp),
     "reciprocal": (approximation.reciprocal, torch.reciprocal),
     "rsqrt": (approximation.rsqrt, torch.rsqrt),
     "sqrt": (approximation.sqrt, torch.sqrt),
@@ -41,6 +42,8 @@ def grid(function: str, fit: Fit) -> torch.Tensor:
     """Where a series holds, densely."""
     if function == "exp":
         return declared.encoded(declared.line(-16, 20))
+    if function == "exp_below_zero":
+        return torch.cat([declared.encoded(declared.line(-20, 0)), -declared.FAR])
     if not fit.cutoff:
         x = declared.powers(-12, 24)
         x = declared.both_signs(x) if function == "reciprocal" and fit.is_everywhere else x

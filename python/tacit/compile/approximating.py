@@ -42,7 +42,7 @@ def functions_of(node: fx.Node) -> tuple[str, ...]:
     if node.target is aten.gelu.default:
         return ("gelu_tanh" if node.kwargs.get("approximate") == "tanh" else "gelu",)
     if node.target in _SOFTMAX:
-        return "exp", "reciprocal"
+        return "exp_below_zero", "reciprocal"
     if node.target not in _ALONE or len(node.args) != 1 or node.kwargs:
         return ()
     return (_ALONE[node.target],)

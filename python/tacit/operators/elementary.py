@@ -388,7 +388,7 @@ def elu(x: SecretTensor, alpha: Number = 1, scale: Number = 1, input_scale: Numb
     negative = minimum(x, 0.0)
     inner = negative if input_scale == 1 else multiply_public(negative, input_scale)
     with in_full(x._session) if input_scale != 1 else nullcontext():
-        below = multiply_public(sub(approximation.exp(inner, nonpositive=True), 1.0), float(alpha * scale))
+        below = multiply_public(sub(approximation.exp_below_zero(inner), 1.0), float(alpha * scale))
     above = sub(x, negative)
     return add(above if scale == 1 else multiply_public(above, float(scale)), below)
 

@@ -13,7 +13,7 @@ import torch
 
 from tacit import fixed
 from tacit.fixed import Scale
-from tacit.operators.approximation import exp, log, reciprocal
+from tacit.operators.approximation import exp_below_zero, log, reciprocal
 from tacit.operators.arithmetic import add, mul, sub
 from tacit.operators.averages import as_fractions
 from tacit.operators.comparison import gt
@@ -64,7 +64,7 @@ def exponentials(x: SecretTensor, dims: Sequence[int]) -> Exponentials:
     greatest = amax(x, dims, True)
     below, session = sub(x, greatest), x._session
     with session.at_scale(fixed.of_sum([FINE, session.scale])):
-        numerators = exp(below, nonpositive=True)
+        numerators = exp_below_zero(below)
     return Exponentials(greatest, below, numerators, sum_dims(numerators, dims, True))
 
 

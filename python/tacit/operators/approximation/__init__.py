@@ -1,7 +1,7 @@
 """Functions that are not piecewise linear, on secret numbers: a family to a file. Each says its method and
 paper, domain, largest error and rounds; docs/accuracy.md is measured from them."""
 
-from tacit.operators.approximation.exponential import exp
+from tacit.operators.approximation.exponential import exp, exp_below_zero
 from tacit.operators.approximation.quotients import divide, log, reciprocal, rsqrt, sqrt
 from tacit.operators.approximation.sigmoidal import erf, gelu, mish, sigmoid, silu, softplus, tanh
 from tacit.operators.approximation.trigonometric import arctan, cos, sin
@@ -12,6 +12,7 @@ __all__ = [
     "divide",
     "erf",
     "exp",
+    "exp_below_zero",
     "gelu",
     "log",
     "mish",

@@ -45,6 +45,7 @@ _USUAL = {
     "silu": Fit(coefficients.SILU, 2**-10, 9.25),
     "softplus": Fit(coefficients.SOFTPLUS, 2**-13, 10.0),
     "exp": Fit(coefficients.POWER_OF_TWO, 2**-12),
+    "exp_below_zero": Fit(coefficients.ROOT_BELOW_ZERO, 2**-13),
     "reciprocal": Fit(coefficients.RECIPROCAL, 2**-13),
     "rsqrt": Fit(coefficients.INVERSE_ROOT, 2**-13),
     "sqrt": Fit(coefficients.INVERSE_ROOT, 2**-13),

@@ -20,13 +20,20 @@ RESULT = 57
 _COEFFICIENT = RESULT - 2 * ARGUMENT
 
 
-def evaluate(session: Session, x: Parts, series: Sequence[float]) -> Parts:
+def evaluate(session: Session, x: Parts, series: Sequence[float], *, zero_at_start: bool = False) -> Parts:
     """The series at x in [−1, 1] of ARGUMENT fraction bits; RESULT fraction bits, to be truncated.
 
     The error is a few units of 2^−ARGUMENT, and what is left out of the series. Degree 4: five rounds; 6 and
     9: seven and nine; 12: nine.
+
+    Args:
+        zero_at_start: of x = −1 it is 0, however coefficients are rounded.
     """
-    return shares.series(session, x, ARGUMENT, _divided(tuple(series)))
+    remainders = _divided(tuple(series))
+    if zero_at_start:
+        (first, *others), *rest = remainders
+        remainders = [[first - _at_start(remainders), *others], *rest]
+    return shares.series(session, x, ARGUMENT, remainders)
 
 
 def constant(session: Session, number: float, bits: int) -> Parts:
@@ -52,6 +59,16 @@ def _work(degree: int, block: int) -> tuple[int, int]:
 def _block(degree: int) -> int:
     """The k of the T_k that a series is divided by."""
     return min(range(1, degree + 1), key=lambda block: _work(degree, block))
+
+
+def _at_start(remainders: Sequence[Sequence[int]]) -> int:
+    """What a divided series is at −1, as a word like the first coefficient: T_n is (−1)^n there, and nothing
+    is rounded."""
+    total, turned = 0, (-1) ** (len(remainders[0]) - 1)
+    for first, *others in reversed(remainders):
+        alternating = sum((-1) ** n * word for n, word in enumerate(others, 1))
+        total = turned * total + first + (alternating << ARGUMENT)
+    return total
 
 
 @cache
