@@ -208,6 +208,9 @@ impl Right for RowMajor<'_> {
     }
 }
 
+/// Rows of a panel that are written at once.
+const ROWS_AT_ONCE: usize = 32;
+
 struct ColumnMajor<'a> {
     words: &'a [u64],
     rows: usize,
@@ -220,12 +223,18 @@ impl Right for ColumnMajor<'_> {
         }
     }
 
-    /// Column by column, so that each is read as it lies.
+    /// Column by column, so that each is read as it lies; a few rows of a panel at a time, which the first-level cache
+    /// holds while its columns are written.
     fn pack(&self, rows: Range<usize>, columns: Range<usize>, mut panels: Panels<'_>) {
-        for (at, column) in columns.enumerate() {
-            let words = &self.words[column * self.rows..][rows.clone()];
-            for (place, word) in panels.column(at).zip(words) {
-                *place = *word;
+        let width = panels.width();
+        for first in (0..columns.len()).step_by(width) {
+            for start in rows.clone().step_by(ROWS_AT_ONCE) {
+                let some = start..rows.end.min(start + ROWS_AT_ONCE);
+                for column in first..columns.len().min(first + width) {
+                    let words = &self.words[(columns.start + column) * self.rows..][some.clone()];
+                    let places = panels.column(column, start - rows.start);
+                    places.zip(words).for_each(|(place, word)| *place = *word);
+                }
             }
         }
     }

@@ -23,10 +23,15 @@ impl Panels<'_> {
         }
     }
 
-    /// The places of a column, from the first row on.
-    pub(crate) fn column(&mut self, column: usize) -> impl Iterator<Item = &mut u64> {
+    /// Columns of a panel.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The places of a column, from a row on, counted from the first.
+    pub(crate) fn column(&mut self, column: usize, row: usize) -> impl Iterator<Item = &mut u64> {
         let (panel, column) = (column / self.width, column % self.width);
-        let from = (panel * self.depth + self.start) * self.width + column;
+        let from = (panel * self.depth + self.start + row) * self.width + column;
         self.words[from..].iter_mut().step_by(self.width)
     }
 }
