@@ -4,6 +4,7 @@
 //! g = g_hi ⊕ p_hi g_lo and p = p_hi p_lo. Both products share a factor, which protocols make use of.
 
 use crate::{Bits, Join, Result};
+use std::ops::Range;
 
 /// Multiplies all joins in one round; the products in order.
 pub(crate) type Multiply<'m> = &'m mut dyn FnMut(&[Join]) -> Result<Vec<Bits>>;
@@ -130,11 +131,7 @@ pub(crate) fn prefix_carries(
 pub(crate) fn prefix_conjunctions(bits: &Bits, multiply: Multiply) -> Result<Bits> {
     let width = bits.width();
     let mut all: Vec<Bits> = (0..width).map(|j| bits.planes(j..j + 1)).collect();
-    let mut distance = 1;
-    while distance < width {
-        // The upper half of every block of 2·distance planes is joined to the last plane of the lower half.
-        let uppers = (distance..width).step_by(2 * distance);
-        let uppers = uppers.map(|start| start..(start + distance).min(width));
+    for uppers in upper_halves(width) {
         let joins: Vec<Join> = uppers
             .clone()
             .map(|upper| Join::new(&all[upper.start - 1], all[upper].iter().collect()))
@@ -143,9 +140,26 @@ pub(crate) fn prefix_conjunctions(bits: &Bits, multiply: Multiply) -> Result<Bit
         for (at, product) in uppers.flatten().zip(products) {
             all[at] = product;
         }
-        distance *= 2;
     }
     Ok(Bits::stack(&all.iter().collect::<Vec<_>>()))
+}
+
+/// Of each level of [`prefix_conjunctions`]: the upper half of every block of 2·distance planes, which is joined to the
+/// last plane of the lower half.
+fn upper_halves(width: usize) -> impl Iterator<Item = impl Iterator<Item = Range<usize>> + Clone> {
+    let distances = std::iter::successors(Some(1), |distance| Some(2 * distance));
+    let distances = distances.take_while(move |distance| *distance < width);
+    distances.map(move |distance| {
+        let starts = (distance..width).step_by(2 * distance);
+        starts.map(move |start| start..(start + distance).min(width))
+    })
+}
+
+/// Products of each join of each level of [`prefix_conjunctions`].
+pub(crate) fn prefix_conjunction_levels(
+    width: usize,
+) -> impl Iterator<Item = impl Iterator<Item = u64>> {
+    upper_halves(width).map(|uppers| uppers.map(|upper| upper.len() as u64))
 }
 
 /// Joins of each level of [`prefix_carries`]: those with one product and those with two.

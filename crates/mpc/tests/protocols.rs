@@ -55,6 +55,7 @@ for_every_protocol! {
     integers::{quotients, quotients_by_what_is_known, comparisons},
     series::{values},
     cost::{declared_is_measured},
+    compositions::{declared_is_measured},
     dropping::{bounds, bounds_of_sums, the_bound_is_reached, never_dearer},
     lanes::{results, rounds_are_shared, failures, owned, panics},
 }

@@ -50,13 +50,13 @@ pub struct Number<'a> {
 }
 
 /// The widest that is divided without long division: what truncations take.
-const WIDE: usize = 62;
+pub(super) const WIDE: usize = 62;
 
 /// Bits of a quotient that a stage finds.
 const GAIN: usize = 23;
 
 /// Fraction bits of reciprocals.
-const REST: usize = 29;
+pub(super) const REST: usize = 29;
 
 /// x / y toward zero, for numbers of `bits` bits: unsigned below 2^bits, or signed from −2^(bits−1) on. By zero
 /// all 64 bits are ones; −2^63 / −1 is −2^63. Of the dividend's bits nothing is read where it is unsigned and has at
@@ -263,14 +263,14 @@ impl<'w, 'p> Division<'w, 'p> {
 }
 
 /// The sizes of a stage, named as above.
-struct Stage {
+pub(super) struct Stage {
     most: usize,
-    u: usize,
-    v: usize,
+    pub(super) u: usize,
+    pub(super) v: usize,
 }
 
 impl Stage {
-    fn all(bits: usize) -> Vec<Self> {
+    pub(super) fn all(bits: usize) -> Vec<Self> {
         let each = (0..=bits).rev().step_by(GAIN);
         each.map(|s| {
             let u = s.saturating_sub(REST);

@@ -57,15 +57,9 @@ pub fn divide_by(
         return Ok(());
     }
     protocol.channel().note(&divisor.to_le_bytes());
-    let negated = signed && divisor >> 63 == 1;
-    let size = if negated {
-        divisor.wrapping_neg()
-    } else {
-        divisor
-    };
-    if size >> 59 > 0 {
+    let Some(size) = of_public(divisor, signed) else {
         return divide_as_secret(protocol, x, divisor, signed, out);
-    }
+    };
     let mut work = Work::on(protocol, n);
     let x = Words::of(x);
     let mut quotient = match size {
@@ -73,11 +67,22 @@ pub fn divide_by(
         1 => x,
         _ => divided(&mut work, x, width, size, signed)?,
     };
-    if negated {
+    if size != divisor {
         quotient = quotient.times(u64::MAX);
     }
     quotient.write(out);
     Ok(())
+}
+
+/// The divisor without its sign; `None` where it is so large that it is divided by as secrets are.
+pub(super) fn of_public(divisor: u64, signed: bool) -> Option<u64> {
+    let negated = signed && divisor >> 63 == 1;
+    let size = if negated {
+        divisor.wrapping_neg()
+    } else {
+        divisor
+    };
+    (size >> 59 == 0).then_some(size)
 }
 
 /// The divisor as a sharing.
@@ -111,9 +116,9 @@ fn divide_as_secret(
 
 /// By a divisor from 2 on, below 2^59.
 fn divided(work: &mut Work, x: Words, width: usize, divisor: u64, signed: bool) -> Result<Words> {
-    let rest = MOST.min(width - usize::from(signed));
+    let stages = Stages::of(width, divisor, signed);
     let (mut quotient, mut left) = (work.public(0), x);
-    for (place, bit) in highest(work, &left, width, rest)? {
+    for (place, bit) in highest(work, &left, width, stages.rest)? {
         let worth = 1_i128 << place;
         let is_sign = signed && place + 1 == width;
         let (worth, more) = if is_sign {
@@ -128,17 +133,13 @@ fn divided(work: &mut Work, x: Words, width: usize, divisor: u64, signed: bool) 
         quotient = quotient.plus(&bit.clone().times(of_quotient as u64));
         left = left.plus(&bit.times((of_left - worth) as u64));
     }
-    let length = divisor.ilog2() as usize + 1;
-    let mut s = Some(rest);
-    // 2^(s+1) > d.
-    while let Some(now) = s.filter(|s| s + 1 >= length) {
-        let part = stage(work, left.clone(), now, divisor)?;
+    for stage in stages.each() {
+        let part = stage.divide(work, left.clone(), divisor)?;
         left = left.minus(&part.clone().times(divisor));
         quotient = quotient.plus(&part);
-        s = now.checked_sub(GAIN);
     }
     let beyond = [1, 2, 3].map(|times| left.clone().minus(&work.public(times * divisor)));
-    let less = work.negative(&beyond.each_ref(), length + 3)?;
+    let less = work.negative(&beyond.each_ref(), stages.length + 3)?;
     let less: Vec<&Bits> = less.iter().collect();
     let counted = work.as_words(&Bits::stack(&less))?;
     quotient = work.plus(quotient, 3);
@@ -164,21 +165,57 @@ fn highest(work: &mut Work, x: &Words, width: usize, rest: usize) -> Result<Vec<
     Ok((rest..width).zip(words).collect())
 }
 
-/// Some of r / d, never more.
-fn stage(work: &mut Work, left: Words, s: usize, divisor: u64) -> Result<Words> {
-    let length = divisor.ilog2() as usize + 1;
-    let u = s.saturating_sub(FACTOR);
-    let dropped = (FACTOR + length).saturating_sub(u);
-    let factor = ((1_u128 << (u + dropped)) / u128::from(divisor)) as u64;
-    let less = 1_u64.wrapping_neg();
-    let mut part = work.truncated(left, u as u32)?;
-    if u > 0 {
-        part = work.plus(part, less);
+/// What is divided by stages.
+pub(super) struct Stages {
+    /// So many bits of the dividend.
+    pub(super) rest: usize,
+    /// k, the bits of the divisor.
+    pub(super) length: usize,
+}
+
+impl Stages {
+    /// By a divisor from 2 on, below 2^59.
+    pub(super) fn of(width: usize, divisor: u64, signed: bool) -> Self {
+        Self {
+            rest: MOST.min(width - usize::from(signed)),
+            length: divisor.ilog2() as usize + 1,
+        }
     }
-    part = part.times(factor);
-    if dropped > 0 {
-        part = work.truncated(part, dropped as u32)?;
-        part = work.plus(part, less);
+
+    /// While 2^(s+1) > d.
+    pub(super) fn each(&self) -> impl Iterator<Item = Stage> {
+        let all = std::iter::successors(Some(self.rest), |s| s.checked_sub(GAIN));
+        let all = all.take_while(|s| s + 1 >= self.length);
+        all.map(|s| {
+            let u = s.saturating_sub(FACTOR);
+            Stage {
+                u,
+                dropped: (FACTOR + self.length).saturating_sub(u),
+            }
+        })
     }
-    Ok(part)
+}
+
+/// The sizes of a stage: u and V as above.
+pub(super) struct Stage {
+    pub(super) u: usize,
+    pub(super) dropped: usize,
+}
+
+impl Stage {
+    /// Some of r / d, never more.
+    fn divide(&self, work: &mut Work, left: Words, divisor: u64) -> Result<Words> {
+        let factor = ((1_u128 << (self.u + self.dropped)) / u128::from(divisor)) as u64;
+        let less = 1_u64.wrapping_neg();
+        let mut part = work.truncated(left, self.u as u32)?;
+        if self.u > 0 {
+            part = work.plus(part, less);
+        }
+        part = part.times(factor);
+        if self.dropped > 0 {
+            part = work.truncated(part, self.dropped as u32)?;
+            part = work.plus(part, less);
+        }
+        Ok(part)
+    }
 }

@@ -1,19 +1,23 @@
 //! Exact operations on integers of up to 64 bits, made of what every protocol does.
 //!
-//! | function | of what | rounds beside what its parts cost |
+//! | function | of what | how |
 //! | --- | --- | --- |
 //! | [`less`] | two binary sharings | one AND and a tree of carries |
 //! | [`is_zero`] | a binary sharing | a tree of ANDs |
 //! | [`divide`] | two ring sharings, with their bits | see there |
 //! | [`divide_by`] | a ring sharing, and a public divisor | see there |
 //!
+//! [`cost`] declares what each costs, of what its operations do.
+//!
 //! Each is a composition of the protocol's operations, whose order and sizes are public; so what a party sees is
 //! simulated by the simulators of these, one after another. Nothing is opened.
 
+mod cost;
 mod division;
 mod known;
 mod words;
 
+pub use cost::{Composition, cost};
 pub use division::{Number, divide};
 pub use known::divide_by;
 

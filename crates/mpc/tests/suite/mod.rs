@@ -3,6 +3,7 @@
 pub mod affine;
 pub mod binary;
 pub mod comparison;
+pub mod compositions;
 pub mod cost;
 pub mod dropping;
 pub mod functions;

@@ -9,7 +9,7 @@ use super::order::{self, Key, Wanted, compute};
 use super::packing::Places;
 use crate::real::{Real, SCALE};
 use crate::words::{Plain, Signs, Words};
-use mpc::{Error, Lane, Protocol, Recipient, Result};
+use mpc::{Cost, Error, Lane, Operation, Protocol, Recipient, Result};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
@@ -237,11 +237,29 @@ impl Set {
     }
 }
 
-/// Rounds of the longest chain of steps that opening words waits for, without the opening.
+/// What [`reveal`] of words costs, as it is declared: the rounds of the longest chain of steps that it waits for and of
+/// the opening, and the bits of all.
 #[must_use]
-pub fn longest(protocol: &dyn Protocol, words: &[Word]) -> u64 {
-    let wanted: Vec<Wanted> = words.iter().filter_map(wanted).collect();
-    order::longest(protocol, &wanted)
+pub fn cost(protocol: &dyn Protocol, words: &[Word], to: Recipient) -> Cost {
+    let mut wanted: Vec<Wanted> = words.iter().filter_map(wanted).collect();
+    let steps = order::cost(protocol, &wanted);
+    let bits = |(node, _): &Wanted| u64::from(opened(node.facts).count_ones());
+    let is_number = |(_, form): &Wanted| *form == Form::Arithmetic;
+    let (numbers, planes): (Vec<Wanted>, Vec<Wanted>) = wanted.drain(..).partition(is_number);
+    let doors = [
+        (!numbers.is_empty()).then_some(Operation::Reveal {
+            n: numbers.len() as u64,
+            to,
+        }),
+        (!planes.is_empty()).then(|| Operation::RevealBits {
+            n: planes.iter().map(bits).sum(),
+            width: 1,
+            to,
+        }),
+    ];
+    let doors = doors.into_iter().flatten();
+    let opening = doors.map(|door| protocol.cost(door));
+    steps + opening.fold(Cost::default(), Cost::beside)
 }
 
 /// What is opened of a secret word: in the form that is nearer.
@@ -302,6 +320,11 @@ fn confirm(protocol: &mut dyn Protocol) -> Result<()> {
     Ok(())
 }
 
+/// The bits that are opened of a word in binary form: the low ones that may be one say all.
+fn opened(facts: Facts) -> u64 {
+    facts.ones & low(facts.width)
+}
+
 /// Words of one form that are to be opened. Deliberately without `Debug`: it holds shares.
 struct Closed {
     form: Form,
@@ -325,10 +348,7 @@ impl Closed {
             let parts = columns(protocol, &self.components);
             return protocol.reveal(&slices(&parts), to);
         }
-        // The low bits that may be one say all.
-        let masks = self.facts.iter();
-        let masks = masks.map(|facts| facts.ones & low(facts.width));
-        let places = Places::of(masks.collect());
+        let places = Places::of(self.facts.iter().copied().map(opened).collect());
         let bits = places.pack_shares(protocol, &self.components);
         let opened = protocol.reveal_bits(&bits, to)?;
         Ok(opened.map(|plane| {

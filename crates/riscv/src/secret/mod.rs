@@ -8,6 +8,7 @@
 //! | [`arithmetic`], [`bitwise`], [`comparison`], [`quotient`], [`shift`] | how words are made, by what is known of others |
 //! | [`steps`] | what computes a form of a word, and what it needs |
 //! | [`order`], [`trees`], [`sums`] | in which order steps are done, and what many are together |
+//! | [`costs`] | what they cost, as the protocol declares |
 //! | [`operations`], [`products`], [`packing`], [`columns`] | the protocol's operations on many at once |
 //! | [`inputs`] | words that parties have are shared |
 //! | [`evaluation`] | words are computed and opened |
@@ -21,6 +22,7 @@ mod arithmetic;
 mod bitwise;
 mod columns;
 mod comparison;
+mod costs;
 pub mod evaluation;
 pub mod inputs;
 pub mod node;

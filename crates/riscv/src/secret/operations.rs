@@ -1,13 +1,14 @@
 //! Many steps of a kind as one operation of the protocol.
 
 use super::columns::{columns, rows, slices, written};
+use super::costs;
 use super::node::{Components, Form, Word};
 use super::packing::Places;
 use super::products::{Placed, Products};
 use super::steps::{Joint, Local, Step, Work};
 use crate::words::Signs;
 use mpc::integers::{self, Number};
-use mpc::{Bits, Protocol, Result, Shift};
+use mpc::{Bits, Cost, Protocol, Result, Shift};
 
 /// The components of public words, without a protocol at hand.
 pub struct Publics {
@@ -59,6 +60,23 @@ pub fn operands(publics: &Publics, step: &Step) -> Vec<Components> {
         .iter()
         .map(|need| publics.operand(need))
         .collect()
+}
+
+/// What steps of one kind cost together.
+pub fn cost(protocol: &dyn Protocol, steps: &[&Step]) -> Cost {
+    let joint = |step: &Step| match step.work {
+        Work::Joint(joint) => joint,
+        Work::Local(_) => unreachable!("local work has no kind"),
+    };
+    let works: Vec<Joint> = steps.iter().map(|step| joint(step)).collect();
+    if works[0] != Joint::Multiply {
+        return costs::of_steps(protocol, &works);
+    }
+    let placed: Vec<Placed> = steps.iter().copied().enumerate().collect();
+    // Which matrices there are depends on the operands, and not on their shares.
+    let products = Products::of(&placed, &|_| Components::default()).into_iter();
+    let costs = products.map(|(_, products)| products.cost(protocol));
+    costs.fold(Cost::default(), Cost::beside)
 }
 
 /// Steps of a kind, as one operation. Deliberately without `Debug`: it holds shares.

@@ -3,13 +3,14 @@
 //! steps. Long chains are done as [`super::trees`], sums of
 //! products as [`super::sums`].
 
+use super::costs;
 use super::node::{Components, Form, Node, Word, set_place};
-use super::operations::{Batch, Publics, operands};
+use super::operations::{self, Batch, Publics, operands};
 use super::steps::{Joint, Kind, Local, Step, Work};
 use super::steps::{local, product_of, same, step, sum_of_products};
 use super::sums::{self, Sum, Summand, Terms};
 use super::trees::{self, Join};
-use mpc::{Lane, Protocol, Result};
+use mpc::{Cost, Lane, Protocol, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::mpsc::channel;
@@ -88,10 +89,25 @@ fn compute_all(protocol: &mut dyn Protocol, wanted: &[Wanted]) -> Result<()> {
     })
 }
 
-/// Rounds of the longest chain of steps that words wait for.
-pub fn longest(protocol: &dyn Protocol, wanted: &[Wanted]) -> u64 {
-    let depths = plan(protocol, wanted).into_iter().map(|task| task.depth);
-    depths.max().unwrap_or(0)
+/// What computing forms of words costs, as it is declared: the rounds of the longest chain of steps that they wait for,
+/// and the bits of all, each of which begins as soon as what it waits for is there, together with others of its kind.
+pub fn cost(protocol: &dyn Protocol, wanted: &[Wanted]) -> Cost {
+    let tasks = plan(protocol, wanted);
+    let mut together: BTreeMap<(u64, Kind, u64), Vec<&Step>> = BTreeMap::new();
+    for task in &tasks {
+        if let Work::Joint(joint) = task.step.work {
+            let began = task.depth - task.rounds;
+            let kind = (began, joint.kind(), task.rounds);
+            together.entry(kind).or_default().push(&task.step);
+        }
+    }
+    let mut cost = Cost::default();
+    for steps in together.values() {
+        cost = cost.beside(operations::cost(protocol, steps));
+    }
+    let depths = tasks.iter().map(|task| task.depth);
+    cost.rounds = depths.max().unwrap_or(0);
+    cost
 }
 
 /// What is to be done, and what of it can be.
@@ -252,7 +268,7 @@ impl Tasks<'_> {
                 depth = depth.max(self.all[before].depth);
             }
         }
-        let rounds = step.rounds(self.protocol);
+        let rounds = costs::rounds(self.protocol, &step);
         depth += rounds;
         self.known.insert(key(&target), Some(at));
         self.all.push(Task {

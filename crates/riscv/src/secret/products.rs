@@ -4,9 +4,10 @@
 //! Which factors are the same, and so which matrices there are, follows from the program and from what is public.
 
 use super::columns::{columns, slices, written};
+use super::costs;
 use super::node::{Components, Form, Word};
 use super::steps::{Local, Step};
-use mpc::{Bilinear, Operand, Protocol, Result};
+use mpc::{Bilinear, Cost, Operand, Protocol, Result};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
@@ -126,6 +127,12 @@ impl Products {
             operations.push((alone.iter().map(|at| steps[*at].0).collect(), operation));
         }
         operations
+    }
+
+    /// What they cost.
+    #[must_use]
+    pub fn cost(&self, protocol: &dyn Protocol) -> Cost {
+        costs::of_products(protocol, &self.map)
     }
 
     /// The components of what each step computes.

@@ -2,7 +2,6 @@
 
 use super::node::{Components, Facts, Form, Node, Origin, Word, low};
 use crate::words::{Plain, Signs, Words};
-use mpc::{Opening, Operation, Protocol, Shift};
 
 /// What a form of a word takes.
 pub struct Step {
@@ -85,17 +84,6 @@ pub enum Worth {
 /// Steps that one operation carries out; by these numbers, the same in all parties.
 pub type Kind = (u8, u32, u64);
 
-impl Step {
-    /// How many rounds it takes.
-    #[must_use]
-    pub fn rounds(&self, protocol: &dyn Protocol) -> u64 {
-        match self.work {
-            Work::Local(_) => 0,
-            Work::Joint(joint) => joint.rounds(protocol),
-        }
-    }
-}
-
 impl Joint {
     /// With which others it is carried out that take as many rounds. Widths of one kind may differ: the greatest is
     /// taken for all.
@@ -115,47 +103,6 @@ impl Joint {
             Self::DivideBy(width, divisor, Signs::Unsigned) => (10, width, divisor),
             Self::DivideBy(width, divisor, Signs::Signed) => (11, width, divisor),
             Self::Truncate(bits) => (12, bits, 0),
-        }
-    }
-
-    /// How many rounds it takes; of quotients about as many.
-    #[must_use]
-    pub fn rounds(self, protocol: &dyn Protocol) -> u64 {
-        let of = |operation| protocol.cost(operation).rounds;
-        let (n, width, once) = (1, u64::from(self.width().max(2)), Opening::New(1));
-        let levels = u64::from(width.next_power_of_two().ilog2());
-        let and = |levels| {
-            levels
-                * of(Operation::And {
-                    n,
-                    width: 1,
-                    rights: 1,
-                })
-        };
-        match self {
-            Self::Multiply => of(Operation::Bilinear {
-                left: once,
-                right: once,
-                n,
-                truncate: None,
-            }),
-            Self::And(..) => and(1),
-            Self::Choose => of(Operation::BitMultiply { n }),
-            Self::Sign(_) => of(Operation::Sign { n, width }),
-            Self::IsZero(_) => of(Operation::EqualZero { n, width }),
-            Self::NoOnes(_) => and(levels),
-            Self::Less(_) => and(1 + levels),
-            Self::ToBinary(width, _) => of(Operation::ToBinary {
-                n,
-                width: width.into(),
-            }),
-            Self::ToArithmetic(_) => of(Operation::BitToRing { n }),
-            Self::Truncate(bits) => {
-                let shift = Shift::new(bits).expect("1 to 61 bits are dropped");
-                of(Operation::Truncate { n, shift })
-            }
-            Self::DivideBy(..) => 15,
-            Self::Divide(..) => 60,
         }
     }
 

@@ -1,13 +1,15 @@
 //! Programs, and what they are told and given: run on plain files, and on secret ones.
 
-use mpc::Recipient;
+use mpc::{Protocol, Recipient};
 use riscv::arrays::{Array, Content};
 use riscv::execution::Options;
 use riscv::runs::{Output, Run, run as run_program};
+use riscv::secret::Word;
 use riscv::secret::evaluation::Fate;
+use riscv::secret::node::{Components, Facts, Node};
 use riscv::system::files::File;
 use riscv::system::{Answer, System, start};
-use riscv::{Machine, Memory, Plain, Program, Stop};
+use riscv::{Machine, Memory, Plain, Program, Stop, Words};
 use testkit::{run, usual_parties};
 
 const LIMIT: u64 = 1 << 26;
@@ -48,16 +50,24 @@ impl Case {
 
     /// What it writes on plain files.
     pub fn plain(&self) -> Vec<u64> {
+        let words = self.inputs.iter().map(|(_, _, values)| values.clone());
+        self.written(Plain, &words.collect::<Vec<_>>())
+    }
+
+    /// What it writes on files of these words, of which none is opened on its way.
+    pub fn written<W: Words>(&self, words: W, given: &[Vec<W::Word>]) -> Vec<W::Word> {
         let program = self.program();
-        let mut machine = Machine::new(Plain, &program, LIMIT).expect("it fits");
-        let mut files: Vec<File<u64>> = Vec::new();
-        for (name, bytes, values) in &self.inputs {
-            let all: Vec<u8> = values
-                .iter()
-                .flat_map(|value| value.to_le_bytes()[..*bytes as usize].to_vec())
-                .collect();
-            let (size, mut content) = (all.len() as u64, Memory::new());
-            content.map(0, all, true).expect("it fits");
+        let mut machine = Machine::new(words, &program, LIMIT).expect("it fits");
+        let mut files: Vec<File<W::Word>> = Vec::new();
+        for ((name, bytes, values), given) in self.inputs.iter().zip(given) {
+            let (size, mut content) = (bytes * values.len() as u64, Memory::new());
+            content
+                .map(0, vec![0; size as usize], true)
+                .expect("it fits");
+            for (at, word) in (0..).step_by(*bytes as usize).zip(given) {
+                let stored = content.store(&machine.words, at, *bytes, word);
+                stored.expect("it is mapped");
+            }
             files.push(File::input(name, content, size));
         }
         files.push(File::output(self.output.0).expect("it is empty"));
@@ -71,11 +81,11 @@ impl Case {
                     assert_eq!(status, 0);
                     break;
                 }
-                Answer::Opens(_) => panic!("nothing is secret"),
+                Answer::Opens(_) => panic!("nothing is opened"),
             }
         }
         let written = system.file(self.output.0).expect("it was made");
-        let elements = written.elements(&mut Plain, self.output.1);
+        let elements = written.elements(&mut machine.words, self.output.1);
         elements.expect("it was mapped")
     }
 
@@ -166,4 +176,30 @@ pub fn bytes(text: &[u8]) -> Vec<u64> {
 pub fn hexadecimal(text: &str) -> Vec<u64> {
     let byte = |at| u64::from_str_radix(&text[at..at + 2], 16).expect("two digits");
     (0..text.len()).step_by(2).map(byte).collect()
+}
+
+/// Words as secret ones that nobody has sent: so a session begins with all parties at the same round.
+pub fn unsent(p: &dyn Protocol, values: &[u64], bytes: u64) -> Vec<Word> {
+    let facts = match bytes {
+        1 | 2 => Facts::below(8 * bytes as u32),
+        4 => Facts::signed(32),
+        _ => Facts::NONE,
+    };
+    let mut one = vec![[0]; p.parts()];
+    let mut out: Vec<&mut [u64]> = one.iter_mut().map(|part| part.as_mut_slice()).collect();
+    p.trivial(&[1], &mut out);
+    let ones = p.trivial_bits(&[u64::MAX], 1, 64);
+    let word = |value: &u64| {
+        let value = match bytes {
+            4 => *value as i32 as u64,
+            _ => *value,
+        };
+        let (mut arithmetic, mut binary) = (Components::default(), Components::default());
+        for (part, (one, ones)) in one.iter().zip(ones.parts()).enumerate() {
+            arithmetic[part] = one[0].wrapping_mul(value);
+            binary[part] = ones[0] & value;
+        }
+        Node::shared(facts, arithmetic, binary)
+    };
+    values.iter().map(word).collect()
 }

@@ -7,6 +7,7 @@ mod branches;
 mod cases;
 mod choices;
 mod compiled_tables;
+mod costs;
 mod figures;
 mod floats;
 mod obliviousness;

@@ -4,7 +4,7 @@
 use crate::cases::Case;
 use mpc::Recipient;
 use riscv::secret::Word;
-use riscv::secret::evaluation::{longest, reveal};
+use riscv::secret::evaluation::{cost, reveal};
 use riscv::secret::inputs::share;
 use riscv::{Plain, Secret, Words};
 use testkit::{Random, run, usual_parties};
@@ -285,10 +285,11 @@ fn sums_of_fractions_are_rounded_once() {
         run(protocol, usual_parties(protocol), |p| {
             let own = (p.party() == 0).then_some(&values[..]);
             let words: Vec<Word> = share(p, 0, own, values.len())?;
-            let one = longest(p, &[added(&mut Secret, &words[..2], false)]);
+            let one = [added(&mut Secret, &words[..2], false)];
+            let one = cost(p, &one, Recipient::All).rounds;
             for fused in [false, true] {
                 let sum = [added(&mut Secret, &words, fused)];
-                assert_eq!(longest(p, &sum), one, "{protocol}");
+                assert_eq!(cost(p, &sum, Recipient::All).rounds, one, "{protocol}");
                 let opened = reveal(p, &sum, Recipient::All)?.expect("all learn it");
                 let error = (opened[0] as i64 as f64 - exact).abs();
                 assert!(error < 1.0 + 1e-9, "{protocol}: {error} units");

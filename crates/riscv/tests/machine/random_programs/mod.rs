@@ -15,6 +15,9 @@ use testkit::{Random, run, usual_parties};
 /// Instructions at most, of which programs carry out fewer.
 const LIMIT: u64 = 1 << 20;
 
+/// How long programs are.
+const STATEMENTS: u64 = 40;
+
 /// Carries a program out on words: one for each register and each eight bytes of data. What it leaves there.
 fn carried_out<W: Words>(words: W, program: &Program, given: &[W::Word]) -> Vec<W::Word> {
     let mut machine = Machine::new(words, program, LIMIT).expect("it fits");
@@ -53,8 +56,13 @@ fn given(seed: u64) -> Vec<u64> {
     words.iter().enumerate().map(small).collect()
 }
 
-fn compare(protocol: &mut dyn Protocol, seed: u64, statements: u64) -> Result<()> {
-    let (program, values) = (program(seed, statements), given(seed));
+/// What a random program leaves on these words.
+pub fn left<W: Words>(words: W, seed: u64, share: impl Fn(&[u64]) -> Vec<W::Word>) -> Vec<W::Word> {
+    carried_out(words, &program(seed, STATEMENTS), &share(&given(seed)))
+}
+
+fn compare(protocol: &mut dyn Protocol, seed: u64) -> Result<()> {
+    let (program, values) = (program(seed, STATEMENTS), given(seed));
     let expected = carried_out(Plain, &program, &values);
     let own = (protocol.party() == 0).then_some(values.as_slice());
     let mut words = share(protocol, 0, own, values.len())?;
@@ -72,7 +80,7 @@ fn compare(protocol: &mut dyn Protocol, seed: u64, statements: u64) -> Result<()
 
 fn check(protocol: &str, seeds: std::ops::Range<u64>) {
     run(protocol, usual_parties(protocol), |p| {
-        seeds.clone().try_for_each(|seed| compare(p, seed, 40))
+        seeds.clone().try_for_each(|seed| compare(p, seed))
     });
 }
 

@@ -1,0 +1,372 @@
+//! What operations on secret words and whole programs cost, as the protocols declare it, against the meter: the bits of
+//! all messages, and the rounds of the longest chain.
+
+use crate::cases::{Case, Input, OTHERS, PROTOCOLS, unsent};
+use crate::random_programs;
+use mpc::{Cost, Protocol, Recipient, Result};
+use riscv::secret::Word;
+use riscv::secret::evaluation::{cost, reveal};
+use riscv::{Plain, Secret, Signs, Words};
+use testkit::{Random, run, usual_parties};
+
+/// What is computed of two words.
+type Work<W> = fn(&mut W, &<W as Words>::Word, &<W as Words>::Word) -> Vec<<W as Words>::Word>;
+
+/// Work on secret words and on plain ones, how long the words are, and a public second operand.
+type Composition = (&'static str, u64, Option<u64>, Work<Secret>, Work<Plain>);
+
+macro_rules! composition {
+    ($name:literal, $bytes:literal, $public:expr, |$w:ident, $x:ident, $y:ident| $work:expr) => {
+        (
+            $name,
+            $bytes,
+            $public,
+            (|$w, $x, $y| vec![$work]) as Work<Secret>,
+            (|$w, $x, $y| vec![$work]) as Work<Plain>,
+        )
+    };
+}
+
+fn compositions() -> Vec<Composition> {
+    use Signs::{Signed, Unsigned};
+    let thousand = Some(1000);
+    vec![
+        composition!("sum, bit by bit", 8, None, |w, x, y| {
+            let sum = w.add(x, y);
+            w.xor(&sum, x)
+        }),
+        composition!("less", 8, None, |w, x, y| w.less(x, y, Unsigned)),
+        composition!("less, signed", 8, None, |w, x, y| w.less(x, y, Signed)),
+        composition!("less, 32 bits", 4, None, |w, x, y| w.less(x, y, Signed)),
+        composition!("less, bit by bit", 8, None, |w, x, y| {
+            let differ = w.xor(x, y);
+            w.less(&differ, y, Signed)
+        }),
+        composition!("equal", 8, None, |w, x, y| {
+            let differ = w.subtract(x, y);
+            w.is_zero(&differ)
+        }),
+        composition!("equal, bit by bit", 8, None, |w, x, y| {
+            let differ = w.xor(x, y);
+            w.is_zero(&differ)
+        }),
+        composition!("the lesser", 8, None, |w, x, y| {
+            let less = w.less(x, y, Signed);
+            w.select(&less, x, y)
+        }),
+        composition!("MULHU", 8, None, |w, x, y| w.multiply_high(
+            x,
+            y,
+            (Unsigned, Unsigned)
+        )),
+        composition!("MULH", 8, None, |w, x, y| w.multiply_high(
+            x,
+            y,
+            (Signed, Signed)
+        )),
+        composition!("MULHSU", 8, None, |w, x, y| w.multiply_high(
+            x,
+            y,
+            (Signed, Unsigned)
+        )),
+        composition!("DIVU", 8, None, |w, x, y| w.divide(x, y, Unsigned)),
+        composition!("DIV", 8, None, |w, x, y| w.divide(x, y, Signed)),
+        composition!("DIVW", 4, None, |w, x, y| w.divide(x, y, Signed)),
+        composition!("REMU", 2, None, |w, x, y| w.remainder(x, y, Unsigned)),
+        composition!("DIV by 1000", 8, thousand, |w, x, y| w.divide(x, y, Signed)),
+        composition!("REMU by 1000", 8, thousand, |w, x, y| w
+            .remainder(x, y, Unsigned)),
+        composition!("SLL", 8, None, |w, x, y| w.shift_left(x, y)),
+        composition!("SLL of a sum", 8, None, |w, x, y| {
+            let sum = w.add(x, y);
+            w.shift_left(&sum, y)
+        }),
+        composition!("SRL", 8, None, |w, x, y| w.shift_right(x, y, Unsigned)),
+        composition!("SRA", 8, None, |w, x, y| w.shift_right(x, y, Signed)),
+        composition!("SRA by 7 of a sum", 8, Some(7), |w, x, y| {
+            let sum = w.multiply(x, x);
+            w.shift_right(&sum, y, Signed)
+        }),
+        composition!("CLZ", 8, None, |w, x, _y| w.leading_zeros(x)),
+        composition!("CTZ", 8, None, |w, x, _y| {
+            // The lowest one and all below it.
+            let one = w.constant(1);
+            let below = w.subtract(x, &one);
+            let others = w.xor(x, &below);
+            let lowest = w.and(&others, &below);
+            w.population(&lowest)
+        }),
+        composition!("CPOP", 8, None, |w, x, _y| w.population(x)),
+        composition!("an inner product", 8, None, |w, x, y| {
+            let (of_x, of_both) = (w.multiply(x, x), w.multiply(x, y));
+            w.add(&of_x, &of_both)
+        }),
+    ]
+}
+
+/// What opening words is declared to cost, what it costs this party, and in how many messages.
+fn measured(p: &mut dyn Protocol, words: &[Word], expected: &[u64]) -> Result<(Cost, Cost, u64)> {
+    let declared = cost(p, words, Recipient::All);
+    let before = p.channel().meter().totals();
+    let opened = reveal(p, words, Recipient::All)?;
+    let after = p.channel().meter().totals();
+    assert_eq!(opened.as_deref(), Some(expected));
+    let spent = Cost {
+        rounds: after.rounds - before.rounds,
+        bits: 8 * (after.payload_bytes - before.payload_bytes),
+    };
+    Ok((declared, spent, after.frames - before.frames))
+}
+
+/// The same of all parties.
+fn of_all(told: &[(Cost, Cost, u64)]) -> (Cost, Cost, u64) {
+    let most = told.iter().map(|(_, spent, _)| spent.rounds).max();
+    let spent = Cost {
+        rounds: most.expect("a party"),
+        bits: told.iter().map(|(_, spent, _)| spent.bits).sum(),
+    };
+    let messages = told.iter().map(|(_, _, messages)| messages).sum();
+    (told[0].0, spent, messages)
+}
+
+/// Of so many pairs at once.
+fn check(protocol: &str, n: usize, (name, bytes, public, work, plainly): Composition) {
+    let low = u64::MAX >> (64 - 8 * bytes);
+    let mut values = Random::new(31).words(2 * n);
+    values.iter_mut().for_each(|value| *value &= low);
+    let extended = |value: u64| match bytes {
+        4 => value as i32 as u64,
+        _ => value,
+    };
+    let expected: Vec<u64> = values
+        .chunks(2)
+        .flat_map(|pair| {
+            let second = public.unwrap_or(extended(pair[1]));
+            plainly(&mut Plain, &extended(pair[0]), &second)
+        })
+        .collect();
+    let told = run(protocol, usual_parties(protocol), |p| {
+        let words = unsent(p, &values, bytes);
+        let pairs = words.chunks(2);
+        let results: Vec<Word> = pairs
+            .flat_map(|pair| {
+                let second = public.map_or_else(|| pair[1].clone(), Word::Public);
+                work(&mut Secret, &pair[0], &second)
+            })
+            .collect();
+        measured(p, &results, &expected)
+    });
+    let (declared, spent, _) = of_all(&told);
+    assert_eq!(spent, declared, "{name} of {n} by {protocol}");
+}
+
+/// Exactly, of as many pairs as are whole words in every message.
+fn check_all(protocol: &str) {
+    // As many that roles are turned: where they are not, some chains are shorter by one.
+    let n = if protocol == "replicated" { 1536 } else { 192 };
+    for composition in compositions() {
+        check(protocol, n, composition);
+    }
+}
+
+#[test]
+fn compositions_cost_what_is_declared() {
+    PROTOCOLS.into_iter().for_each(check_all);
+}
+
+#[test]
+fn compositions_cost_what_is_declared_between_two() {
+    for protocol in ["additive_2_ot", "additive_2_he"] {
+        check_all(protocol);
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn compositions_cost_what_is_declared_by_each_protocol() {
+    for protocol in OTHERS {
+        check_all(protocol);
+    }
+}
+
+/// Random programs, in order.
+fn random_programs_take_the_rounds_of_their_graphs(protocol: &str, seeds: std::ops::Range<u64>) {
+    for seed in seeds {
+        let of_plain = random_programs::left(Plain, seed, |values| values.to_vec());
+        let told = run(protocol, usual_parties(protocol), |p| {
+            let left = random_programs::left(Secret, seed, |values| unsent(p, values, 8));
+            measured(p, &left, &of_plain)
+        });
+        are_rounds_of_the_graph(&format!("program {seed}"), protocol, &told);
+    }
+}
+
+/// The programs that are measured, on numbers of so many bits and less.
+fn programs(large: bool) -> Vec<(&'static str, Case)> {
+    let size = |large_size: usize, small: usize| if large { large_size } else { small };
+    let mut random = Random::new(37);
+    let mut input = |name, bytes, bits, count| -> Input {
+        let words = random.words(count).into_iter();
+        (name, bytes, words.map(|word| word >> (64 - bits)).collect())
+    };
+    let list = |name, count: u64, step: u64| -> Input {
+        (name, 8, (1..=count).map(|at| at * step).collect())
+    };
+    let count = size(1000, 12) as u64;
+    let of_loops = size(100, 12) as u64;
+    let blocks = size(799, 79);
+    let mut all = vec![
+        (
+            "psi",
+            Case {
+                file: include_bytes!("../../programs/psi.elf"),
+                told: &[],
+                inputs: vec![list("a", count, 2), list("b", count, 3)],
+                output: ("common", 8),
+            },
+        ),
+        (
+            "psi_loops",
+            Case {
+                file: include_bytes!("../../programs/psi_loops.elf"),
+                told: &[],
+                inputs: vec![list("a", of_loops, 2), list("b", of_loops, 3)],
+                output: ("common", 8),
+            },
+        ),
+        (
+            "ascon_hash",
+            Case {
+                file: include_bytes!("../../programs/ascon.elf"),
+                told: &["hash"],
+                inputs: vec![input("message", 1, 8, blocks)],
+                output: ("out", 1),
+            },
+        ),
+        (
+            "ascon",
+            Case {
+                file: include_bytes!("../../programs/ascon.elf"),
+                told: &[],
+                inputs: vec![
+                    input("message", 1, 8, blocks),
+                    input("key", 1, 8, 16),
+                    input("nonce", 1, 8, 16),
+                ],
+                output: ("out", 1),
+            },
+        ),
+        (
+            "aes",
+            Case {
+                file: include_bytes!("../../programs/aes.elf"),
+                told: &[],
+                inputs: vec![input("key", 1, 8, 16), input("blocks", 1, 8, 16)],
+                output: ("sealed", 1),
+            },
+        ),
+        (
+            "sort",
+            Case {
+                file: include_bytes!("../../programs/sort.elf"),
+                told: &[],
+                inputs: vec![input("values", 4, 32, size(200, 30))],
+                output: ("sorted", 4),
+            },
+        ),
+        (
+            "distance",
+            Case {
+                file: include_bytes!("../../programs/distance.elf"),
+                told: &[],
+                inputs: vec![input("x", 1, 3, 9), input("y", 1, 3, 7)],
+                output: ("distance", 8),
+            },
+        ),
+        (
+            "sha256",
+            Case {
+                file: include_bytes!("../../programs/sha256.elf"),
+                told: &[],
+                inputs: vec![input("message", 1, 8, 5)],
+                output: ("digest", 1),
+            },
+        ),
+    ];
+    let mut net = |told: &'static [&'static str], [of, inner, out]: [usize; 3]| Case {
+        file: include_bytes!("../../programs/net.elf"),
+        told,
+        inputs: vec![
+            input("input", 4, 12, of),
+            input("first", 4, 12, (of + 1) * inner),
+            input("second", 4, 12, (inner + 1) * out),
+        ],
+        output: ("output", 4),
+    };
+    all.push(if large {
+        ("net", net(&["784", "128", "10"], [784, 128, 10]))
+    } else {
+        ("net", net(&["20", "8", "4"], [20, 8, 4]))
+    });
+    all
+}
+
+/// The rounds of the graph that a program makes, whatever is done together, and the bits of what it sends.
+fn programs_take_the_rounds_of_their_graphs(protocol: &str, large: bool) {
+    for (name, case) in programs(large) {
+        let expected = case.plain();
+        let told = run(protocol, usual_parties(protocol), |p| {
+            let inputs = case.inputs.iter();
+            let given: Vec<Vec<Word>> = inputs
+                .map(|(_, bytes, values)| unsent(p, values, *bytes))
+                .collect();
+            let left = case.written(Secret, &given);
+            measured(p, &left, &expected)
+        });
+        are_rounds_of_the_graph(name, protocol, &told);
+    }
+}
+
+/// As many as the longest chain takes; and bits of messages that are whole words.
+fn are_rounds_of_the_graph(name: &str, protocol: &str, told: &[(Cost, Cost, u64)]) {
+    let (declared, spent, messages) = of_all(told);
+    println!("{name} by {protocol}: {declared:?}, and {spent:?} in {messages} messages");
+    // By three, some chains are shorter where roles are not turned.
+    let is_so = match protocol {
+        "replicated" => spent.rounds <= declared.rounds,
+        _ => spent.rounds == declared.rounds,
+    };
+    assert!(is_so, "{name} by {protocol}: {spent:?} for {declared:?}");
+    let most = declared.bits + 63 * messages;
+    let fits = (declared.bits..=most).contains(&spent.bits);
+    assert!(fits, "{name} by {protocol}: {spent:?} for {declared:?}");
+}
+
+#[test]
+fn rounds_of_programs_are_those_of_their_graphs() {
+    for protocol in ["replicated", "additive_2_dealer", "additive_3_dealer"] {
+        programs_take_the_rounds_of_their_graphs(protocol, false);
+    }
+}
+
+#[test]
+fn rounds_of_random_programs_are_those_of_their_graphs() {
+    random_programs_take_the_rounds_of_their_graphs("replicated", 3000..3012);
+    random_programs_take_the_rounds_of_their_graphs("additive_2_dealer", 3012..3024);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn rounds_of_random_programs_are_those_of_their_graphs_many() {
+    for protocol in PROTOCOLS.iter().chain(&OTHERS) {
+        random_programs_take_the_rounds_of_their_graphs(protocol, 4000..4100);
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn rounds_of_programs_are_those_of_their_graphs_as_measured() {
+    for protocol in ["replicated", "additive_2_dealer", "additive_2_ot"] {
+        programs_take_the_rounds_of_their_graphs(protocol, true);
+    }
+}
