@@ -17,29 +17,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 
-from tacit import _core, components, fixed, shares
+from tacit import _core
 from tacit.errors import DeviationError, MisuseError, TacitError
-from tacit.federated import width
-from tacit.federated.account import Account, Epsilons, epsilons
-from tacit.federated.aggregators import aggregator
+from tacit.federated.account import Account, Epsilons
 from tacit.federated.change import Outgoing, Update
-from tacit.federated.config import Federation, mechanism_of
+from tacit.federated.config import Federation
+from tacit.federated.exchange import content_of, is_sum, part_of, taken
 from tacit.federated.held import Outcome, RoundError
 from tacit.federated.joint import check_values
 from tacit.federated.latest import Latest
 from tacit.federated.naming import naming_servers, of_servers
-from tacit.federated.settings import ROOTS, Settings
+from tacit.federated.opening import account_of, alike
+from tacit.federated.settings import ROOTS
 from tacit.federated.states import State, change_of, in_a_row, layout_of
 from tacit.federated.steps import SERVERS_ROOT, Round, Rounds
-from tacit.federated.submission import Submitted
 from tacit.federated.terms import Terms, check_size
-from tacit.federated.validation import VECTOR_BITS
 from tacit.meter import Meter
 from tacit.session import Session, running
-from tacit.tensor import SecretTensor
 
 #: Seconds after which servers that wait for clients tell each other that they still do.
 TOGETHER = 5.0
@@ -99,7 +95,7 @@ class Server:
         self._rules = rules
         #: What stands for the names and shapes of the model, and how many values it has.
         self._layout, self._values = "", 0
-        self._alike = _alike(federation, rules)
+        self._alike = alike(federation, rules)
 
     @staticmethod
     @contextmanager
@@ -127,7 +123,7 @@ class Server:
         own = federation.server(number)
         certificates = federation.certificates_of_servers()
         key = _core.read_private_key(str(own.key))
-        account = _account(federation, number)
+        account = account_of(federation, number)
         latest = Latest(federation.path.parent / f"server-{number}.round")
         latest.check(account)
         # What cannot be done is known before anybody is met.
@@ -206,7 +202,7 @@ class Server:
         layout = "" if is_of_updates else self._layout
         terms = Terms(self.federation.settings, model.numel(), self.federation.clients, base, layout)
         # What servers are not to know, clients have.
-        content = _bytes(model[:0] if base or is_of_updates else model)
+        content = content_of(model[:0] if base or is_of_updates else model)
         told = terms.to_bytes()
         self._session.core.note(told)
         self._session.core.note_public("the model of a round", content)
@@ -216,7 +212,7 @@ class Server:
             number,
             terms.numbers,
             terms.settings.word_bits,
-            _is_sum(terms.settings),
+            is_sum(terms.settings),
             told,
             content,
             self.federation.seconds,
@@ -283,12 +279,12 @@ class Server:
         if outcome is None or failure is not None:
             self._door.tell(number, None, self._reason(failure or ""))
         elif outcome.sealed is None:
-            self._door.tell(number, _bytes(model))
+            self._door.tell(number, content_of(model))
         else:
             if self.federation.settings.coordinator is None:
                 # Before any client has it: see ``latest``.
                 self._latest.keep(number, number, self._account)
-            self._door.tell(number, _part(self._session, outcome.sealed), is_part=True)
+            self._door.tell(number, part_of(self._session, outcome.sealed), is_part=True)
 
     def _reason(self, failure: str) -> str:
         """Why a round came to nothing, as clients hear it: where there is noise, no count of clients is
@@ -340,7 +336,7 @@ class Server:
                 f"the vectors of {len(clients)} clients are whole at all servers, and {minimum} are needed; "
                 "give clients more seconds, or rounds a smaller minimum_clients",
             )
-        submitted = _taken(self._session, submissions, clients, terms, root)
+        submitted = taken(self._session, submissions, clients, terms, root)
         try:
             return self._rules.secret(submitted), None
         except RoundError as failed:
@@ -351,88 +347,3 @@ class Server:
         # That a server's own vector is refused the failure says.
         own = [(client, reason, 1) for client, reason in found.items() if client != SERVERS_ROOT]
         return self._door.refused() + own
-
-
-def _taken(
-    session: Session, submissions: _core.Submissions, clients: list[int], terms: Terms, root: Update | None
-) -> Submitted:
-    """The clients' words as secret tensors. One round, and one for a server's own, in the last row. Where
-    nothing but their sum counts, that takes the place of all rows, and less is passed on and held."""
-    vectors: shares.Parts
-    weights: shares.Parts
-    if _is_sum(terms.settings):
-        rows, out = shares.empty_words(session, (1, terms.numbers))
-        submissions.sum(session.core, terms.settings.word_bits, out)
-        vectors, weights = tuple(row[:, :-1] for row in rows), tuple(row[:, -1] for row in rows)
-    else:
-        has_root = isinstance(terms.settings.root, str)
-        count = len(clients) + has_root
-        vectors, _ = shares.empty_words(session, (count, terms.parameters))
-        weights, _ = shares.empty_words(session, (count,))
-        handed_in = [[components.array(part[: len(clients)]) for part in each] for each in (vectors, weights)]
-        submissions.vectors(session.core, *handed_in)
-        if has_root:
-            _share_root(session, ROOTS.index(terms.settings.root), root, vectors, weights)
-            clients = [*clients, SERVERS_ROOT]
-    scale = width.scale(terms.settings.word_bits)
-    return Submitted(
-        clients,
-        *(SecretTensor(each, scale, session, torch.float32) for each in (vectors, weights)),
-    )
-
-
-def _share_root(
-    session: Session, owner: int, root: Update | None, vectors: shares.Parts, weights: shares.Parts
-) -> None:
-    """Writes the trusted server's vector and weight into the last rows. One round."""
-    words = None
-    if root is not None:
-        both = torch.cat([root.vector, torch.tensor([root.weight], dtype=torch.float64)])
-        words = fixed.encode(both, fixed.Scale(VECTOR_BITS))
-    shared = shares.share(session, words, owner, (vectors[0].shape[1] + 1,))
-    for part, rows, counts in zip(shared, vectors, weights, strict=True):
-        rows[-1], counts[-1] = part[:-1], part[-1]
-
-
-def _is_sum(settings: Settings) -> bool:
-    """Whether nothing but the sum of the vectors counts, so that they are added up as they come."""
-    return settings.bound == "none" and aggregator(settings.aggregator).is_sum
-
-
-def _part(session: Session, sealed: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """What this server tells clients of what no server is to see."""
-    assert isinstance(sealed, SecretTensor)
-    words = np.empty(sealed.numel(), np.int64)
-    tells = session.core.seal([components.array(part) for part in sealed._parts], [words])
-    return (words if tells else words[:0]).view(np.uint8)
-
-
-def _bytes(model: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    return model.contiguous().numpy().view(np.uint8)
-
-
-def _alike(federation: Federation, rules: Round) -> bytes:
-    """What servers must have alike and no terms say; messages carry its hash. Line ends of
-    certificates do not count."""
-    entries = {
-        "name": federation.name,
-        "steps": [type(step).__qualname__ for step in rules.steps],
-        "seconds": federation.seconds,
-        "clients": federation.clients,
-        "certificates": [each.split() for each in federation.certificates_of_clients()],
-        "delta": federation.delta,
-        "budget": federation.budget,
-    }
-    return json.dumps(entries, sort_keys=True).encode()
-
-
-def _account(federation: Federation, number: int) -> Account | None:
-    """What is spent, where there is noise; beside the configuration."""
-    settings = federation.settings
-    if settings.noise is None or settings.sigma is None:
-        return None
-    mechanism = mechanism_of(settings, federation.delta)
-    account = Account(federation.path.parent / f"server-{number}.account", mechanism, federation.budget)
-    # What the next round makes of it: that it can be told is known before anybody is met.
-    epsilons(mechanism, account.rounds + 1)
-    return account
