@@ -53,6 +53,8 @@ def test_the_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ("options", "message"),
     [
         (("--attack", "nothing:1"), "'nothing:1' is no attack"),
+        (("--attack", "fang:0.4"), "--attack fang:0.4: that part of 2 clients is nobody; from 1/2 on"),
+        (("--delta", "1e-6"), "--delta goes with --noise"),
         (("--aggregator", "average"), "no aggregator is called 'average'"),
         (
             ("--aggregator", "median", "--noise", "1"),

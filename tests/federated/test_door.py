@@ -555,6 +555,8 @@ def test_certificates_are_made_by_a_command(tmp_path: Path) -> None:
     for wrong, message in (
         (["--servers", 2], "a federation has 3 servers, not 2"),
         (["--server", 3], "the servers are 0 to 2, not 3"),
+        (["--server", 1, "--servers", 3], "--server is for this one alone, --servers for all: give one"),
+        (["--client", 1, "--clients", 3], "--client is for this one alone, --clients for all: give one"),
         ([], "say for whom"),
     ):
         refused = command("federated", "certificates", *wrong, "--out", tmp_path)
@@ -619,6 +621,9 @@ NOISE = 'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n'
         ('aggregator = "fltrust"', "fltrust needs a root"),
         ('aggregator = "fltrust"\nroot = 3', "root = 3; the clients are 0 to 2"),
         ('aggregator = "fltrust"\nroot = -1', "root = -1; the clients are 0 to 2"),
+        ("root = 1", "root = 1: fedavg takes no root"),
+        ('aggregator = "krum"\nroot = 1', "root = 1: krum takes no root"),
+        ('aggregator = "mine.py:combine"\nroot = 1', "root = 1: mine.py:combine takes no root"),
         (
             'aggregator = "fltrust"\nroot = 1\ncoordinator = 1',
             "a root hands in a vector, which the coordinator",

@@ -37,7 +37,7 @@ def beyond_the_bound(client: Client) -> None:
     """Hands in what no honest client would."""
     assert client._task is not None
     told, task = client._task
-    unbounded = replace(task.settings, aggregator="fedavg", bound="none")
+    unbounded = replace(task.settings, aggregator="fedavg", bound="none", root=None)
     client._task = told, replace(task, settings=unbounded)
     client.submit(task.model + 10 * task.norm)
     client._task = told, task

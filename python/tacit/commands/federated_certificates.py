@@ -35,6 +35,9 @@ def run(parsed: argparse.Namespace) -> None:
         raise MisuseError(f"clients are 0 to {MOST_CLIENTS - 1}, not {parsed.client}")
     if parsed.clients is not None and parsed.clients > MOST_CLIENTS:
         raise MisuseError(f"a federation has at most {MOST_CLIENTS} clients, not {parsed.clients}")
+    for one, all_ in (("server", "servers"), ("client", "clients")):
+        if getattr(parsed, one) is not None and getattr(parsed, all_) is not None:
+            raise MisuseError(f"--{one} is for this one alone, --{all_} for all: give one of them")
     servers = [parsed.server] if parsed.server is not None else range(parsed.servers or 0)
     clients = [parsed.client] if parsed.client is not None else range(parsed.clients or 0)
     names = [f"server-{number}" for number in servers] + [f"client-{number}" for number in clients]

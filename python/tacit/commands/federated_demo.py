@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.commands.options import positive, write_json
+from tacit.errors import MisuseError
 
 
 def add(commands: Any) -> None:
@@ -25,7 +26,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--noise", type=float, metavar="SIGMA", help="noise, as a multiple of the bound")
     parser.add_argument(
-        "--delta", type=float, default=1e-5, metavar="D", help="δ of the privacy account (1e-5)"
+        "--delta", type=float, metavar="D", help="δ of the privacy account (1e-5), with --noise"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcome there as JSON")
     parser.set_defaults(command=run)
@@ -37,6 +38,8 @@ def add_federation(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
+    if parsed.delta is not None and parsed.noise is None:
+        raise MisuseError("--delta goes with --noise: without noise nothing is accounted")
     from tacit.starting import warm_up
 
     # While this process imports the rest.
@@ -45,6 +48,7 @@ def run(parsed: argparse.Namespace) -> None:
     from rich.console import Console
 
     from tacit.federated.attacks import Attack
+    from tacit.federated.config import DELTA
     from tacit.federated.demo import demonstrate
     from tacit.federated.presets import federation
     from tacit.federated.report import print_report, write_report
@@ -55,7 +59,7 @@ def run(parsed: argparse.Namespace) -> None:
         aggregator=parsed.aggregator,
         attack=None if parsed.attack is None else Attack.of(parsed.attack),
         sigma=parsed.noise,
-        delta=parsed.delta,
+        delta=DELTA if parsed.delta is None else parsed.delta,
     )
     console = Console()
     outcome = demonstrate(console, chosen)

@@ -15,6 +15,7 @@ from statistics import median
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tacit.errors import MisuseError
 from tacit.federated.aggregators import aggregator
 from tacit.federated.config import SERVERS
 from tacit.federated.crowd import Crowd
@@ -106,6 +107,12 @@ def demonstrate(console: Console, federation: Federation) -> Outcome:
 
 def _check(federation: Federation) -> None:
     """Whether such rounds can be, before anything takes long."""
+    attack, clients = federation.attack, federation.clients
+    if attack is not None and attack.fraction and not attack.attackers(clients):
+        raise MisuseError(
+            f"--attack {attack.text}: that part of {clients} clients is nobody; from 1/{clients} on "
+            "somebody attacks"
+        )
     Round.of(federation.settings, account_of(federation, Path("account-of-nobody"), SERVERS))
     aggregator(federation.settings.aggregator).check_count(federation.clients)
 

@@ -83,8 +83,8 @@ def check(settings: Settings, chosen: Aggregator) -> None:
             f"{chosen.name} needs a root: the number of the client that is trusted, or the server, one of "
             f"{', '.join(ROOTS)}"
         )
-    if isinstance(settings.root, str):
-        _check_servers_root(settings, chosen, settings.root)
+    if settings.root is not None:
+        _check_root(settings, chosen, settings.root)
     if settings.coordinator is not None and settings.coordinator == settings.root:
         raise MisuseError("a root hands in a vector, which the coordinator does not")
     check_hides(settings)
@@ -92,12 +92,13 @@ def check(settings: Settings, chosen: Aggregator) -> None:
         _check_private(settings, chosen)
 
 
-def _check_servers_root(settings: Settings, chosen: Aggregator, root: str) -> None:
-    if root not in ROOTS:
+def _check_root(settings: Settings, chosen: Aggregator, root: int | str) -> None:
+    if isinstance(root, str) and root not in ROOTS:
         raise MisuseError(f"root = {root!r}: the number of a client, or one of {', '.join(ROOTS)}")
     if not chosen.needs_root:
         raise MisuseError(f"root = {root!r}: {chosen.name} takes no root")
-    if settings.coordinator is not None or settings.result_to == "clients":
+    is_servers = isinstance(root, str)
+    if is_servers and (settings.coordinator is not None or settings.result_to == "clients"):
         raise MisuseError(
             f"root = {root!r}: that server learns from the model of each round, which no server has with a "
             'coordinator or with result_to = "clients"'
