@@ -28,6 +28,9 @@ def test_data_can_be_learned_from(name: str) -> None:
     assert len(found.inputs) == len(found.labels)
     assert len(found.test_inputs) == len(found.test_labels) > 100
     assert set(found.test_labels.tolist()) == set(range(found.classes))
+    # What is public says half at most.
+    assert (found.before is not None) == name.endswith("last-layer")
+    assert found.before is None or 0.4 < found.before < 0.5
 
 
 @pytest.mark.parametrize(
@@ -155,7 +158,8 @@ def test_noise_hides_and_is_accounted(tmp_path: Path) -> None:
 
 def test_experiments_write_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     console = Console(quiet=True)
-    monkeypatch.setattr(accuracy, "CASES", (("digits", "skew:0.9", 4, "fedavg"),))
+    whole, last_layer = ("digits", "skew:0.9", 4, "fedavg"), ("digits-last-layer", "skew:0.9", 16, "fedavg")
+    monkeypatch.setattr(accuracy, "CASES", (whole, last_layer))
     monkeypatch.setattr(attacks, "KINDS", ("backdoor", "fang"))
     monkeypatch.setattr(privacy, "SIGMAS", (2.0,))
     monkeypatch.setattr(privacy, "CLIENTS", 8)
@@ -180,8 +184,10 @@ def test_experiments_write_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ]
     tables = [page.read_text().count("<tr>") for page in pages]
     # Headings and rows.
-    assert tables == [1 + 1, 2 * (1 + 1), 1 + 4, (1 + 2) + (1 + 4) + (1 + 2)]
-    assert [page.read_text().count("data:image/png") for page in pages] == [1, 3, 1, 3]
+    assert tables == [1 + 2, 2 * (1 + 1), 1 + 4, (1 + 2) + (1 + 4) + (1 + 2)]
+    assert [page.read_text().count("data:image/png") for page in pages] == [2, 3, 1, 3]
+    before = data.dataset("digits-last-layer").before
+    assert f"which by itself is right of {before:.1%}" in pages[2].read_text()
 
 
 @pytest.mark.long

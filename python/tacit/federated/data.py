@@ -14,7 +14,7 @@ from torch.nn.utils import parameters_to_vector
 from tacit.errors import MisuseError, SetupError
 from tacit.federated.folders import split
 from tacit.federated.networks import NETWORKS
-from tacit.federated.training import Training, one_thread, update_of
+from tacit.federated.training import Training, accuracy, one_thread, update_of
 
 #: The part of all examples that clients train on; the rest is held out.
 TRAINED = 0.7
@@ -36,6 +36,9 @@ class Dataset:
     hidden: int
     #: Of images: the name of the network that they are for.
     network: str | None = None
+    #: Where a last layer alone is trained: the part of what is held out that the public model itself says
+    #: rightly.
+    before: float | None = None
 
     def model(self) -> nn.Sequential:
         """Two layers, one where nothing is hidden, or the network; PyTorch's generator decides how they
@@ -59,7 +62,9 @@ PUBLIC = 0.3
 @lru_cache(maxsize=2)
 def dataset(name: str, folder: str | None = None) -> Dataset:
     """Data by name: "digits" or "cancer" of scikit-learn, or "mnist1d", which is generated; with
-    "-last-layer" what all layers but the last make of them, in a model that was trained on a public part.
+    "-last-layer" what all layers but the last make of them, in a model that was trained on public examples
+    whose labels do not tell a class from the next one: as PPPFL's transformer (Akhtar 2024, 4.6.1) it knows
+    images, but not what clients learn.
 
     Or data of a folder: "cifar-10/NETWORK", "cifar-100/NETWORK" with a network of ``NETWORKS``, or "uci-har".
     The last two are kept, since one federation after the other asks for the same; nobody writes to them.
@@ -103,8 +108,12 @@ def _last_layer(data: Dataset) -> Dataset:
         torch.manual_seed(0)
         model = data.model()
         start = parameters_to_vector(model.parameters()).detach()
-        examples = data.inputs[public], data.labels[public]
-        update_of(model, start, examples, Training(epochs=30), torch.Generator().manual_seed(0))
+        # Of two classes each the lesser.
+        examples = data.inputs[public], data.labels[public] // 2 * 2
+        trained = start + update_of(
+            model, start, examples, Training(epochs=30), torch.Generator().manual_seed(0)
+        )
+        before = accuracy(model, trained, data.test_inputs, data.test_labels)
     with torch.no_grad():
         inside, held_out = (model[:-1](inputs) for inputs in (data.inputs[private], data.test_inputs))
     return replace(
@@ -114,6 +123,7 @@ def _last_layer(data: Dataset) -> Dataset:
         labels=data.labels[private],
         test_inputs=held_out,
         hidden=0,
+        before=before,
     )
 
 

@@ -19,10 +19,9 @@ Case = tuple[str, str, int, str]
 CASES: Sequence[Case] = (
     *(("digits", f"skew:{skew}", 16, "fedavg") for skew in (0.5, 0.7, 0.9)),
     ("digits", "shards:2", 16, "fedavg"),
-    ("digits", "dirichlet:0.1", 16, "fedavg"),
-    ("digits", "dirichlet:1", 16, "fedavg"),
-    ("digits", "skew:0.9", 8, "fedavg"),
-    ("digits", "skew:0.9", 64, "fedavg"),
+    *(("digits", f"dirichlet:{alpha}", 16, "fedavg") for alpha in (0.1, 0.3, 1)),
+    *(("digits", "skew:0.9", clients, "fedavg") for clients in (8, 32, 64)),
+    ("digits-last-layer", "skew:0.9", 16, "fedavg"),
     *(("digits", "skew:0.9", 16, name) for name in ("fltrust", "multi-krum", "geometric-median", "median")),
     ("cancer", "skew:0.9", 8, "fedavg"),
     ("mnist1d", "skew:0.9", 16, "fedavg"),
@@ -40,7 +39,12 @@ PLOTS: Sequence[tuple[str, str, Callable[[Case], bool]]] = (
         "Digits in secret, skew 0.9 (seed 0)",
         lambda case: case[0] == "digits" and case[1:3] == ("skew:0.9", 16),
     ),
-    ("data", "Other data in secret (seed 0)", lambda case: case[0] != "digits"),
+    (
+        "last-layer",
+        "All layers and the last one, skew 0.9 (seed 0)",
+        lambda case: case[0].startswith("digits") and case[1:] == ("skew:0.9", 16, "fedavg"),
+    ),
+    ("data", "Other data in secret (seed 0)", lambda case: not case[0].startswith("digits")),
 )
 
 ROUNDS = 20
@@ -116,6 +120,7 @@ def _plot(
     for case, each in found.items():
         if belongs(case):
             rows = each.secret[0]
-            label = ", ".join([case[1], f"{case[2]} clients", case[3]]) if name != "data" else case[0]
+            is_by_data = name in ("last-layer", "data")
+            label = case[0] if is_by_data else ", ".join([case[1], f"{case[2]} clients", case[3]])
             drawn[label] = [row.number + 1 for row in rows], [100 * row.accuracy for row in rows]
     return lines(path / f"{name}.png", title, ("round", "% of held-out examples"), drawn)

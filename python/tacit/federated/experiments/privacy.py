@@ -10,6 +10,7 @@ from rich.console import Console
 
 import tacit
 from tacit.federated.account import Epsilons
+from tacit.federated.data import dataset
 from tacit.federated.experiments.both import TIMEOUT, learned
 from tacit.federated.page import Table, folder, write_page
 from tacit.federated.plots import check_plots, lines
@@ -77,6 +78,7 @@ def run(console: Console, path: Path, *, rounds: int = 10, seeds: int = 3) -> Pa
     rows = [
         [
             name,
+            str(sum(values.numel() for values in dataset(name).model().parameters())),
             f"{each.sigma:g}",
             *(["∞"] * 2 if each.spent is None else [f"{part:.2f}" for part in astuple(each.spent)]),
             f"{each.accuracy:.1%}",
@@ -84,7 +86,7 @@ def run(console: Console, path: Path, *, rounds: int = 10, seeds: int = 3) -> Pa
         for name, tried in found.items()
         for each in tried
     ]
-    headings = ("data", "σ", "ε against a server", "ε against those who see models", "accuracy")
+    headings = ("data", "values", "σ", "ε against a server", "ε against those who see models", "accuracy")
     drawn = {
         f"{name}, against {whom}": (
             [getattr(each.spent, field) for each in tried if each.spent is not None],
@@ -97,7 +99,13 @@ def run(console: Console, path: Path, *, rounds: int = 10, seeds: int = 3) -> Pa
     words = [
         f"{CLIENTS} clients, each in a round with probability {SAMPLING:g}, {rounds} rounds, δ = {DELTA:g}, "
         f"means over seeds ({seeds}); the unit is a client. σ is the part of the noise that every server "
-        "lacks, in bounds. digits-last-layer: the last layer of a model that was trained on public data."
+        "lacks, in bounds."
+    ]
+    words += [
+        f"{name}: a new last layer of a model that was trained on public examples, whose labels tell 0 and "
+        f"1, 2 and 3, and so on as one, and which by itself is right of {dataset(name).before:.1%}."
+        for name in DATA
+        if dataset(name).before is not None
     ]
     return write_page(
         path / "report.html", "Accuracy and privacy", words, [Table("", headings, rows)], [plot]
