@@ -1,6 +1,7 @@
 """What is said of privacy, and what is kept of it."""
 
 import json
+import logging
 import math
 import random
 from dataclasses import asdict
@@ -15,7 +16,7 @@ from views import watch
 
 import tacit
 from tacit.errors import MisuseError, SetupError
-from tacit.federated.account import ORDERS, Account, Epsilons, Mechanism, epsilon, epsilons
+from tacit.federated.account import GREATEST, ORDERS, Account, Epsilons, Mechanism, epsilon, epsilons
 from tacit.federated.noise import pairs, rounded_gaussian
 from tacit.federated.settings import Settings
 from tacit.federated.steps import Round
@@ -110,6 +111,15 @@ def test_a_server_sees_more_than_those_who_see_models() -> None:
     assert found.to_others == epsilon(2.0 * math.sqrt(3), 0.25, 4, DELTA)
     assert found.to_others < found.to_server
     assert epsilons(mechanism, 0) == Epsilons(0.0, 0.0)
+
+
+def test_orders_that_are_left_out_are_nobodys_trouble(caplog: pytest.LogCaptureFixture) -> None:
+    """Little noise on a sample: dp-accounting warns of each."""
+    epsilon.cache_clear()
+    assert 0 < epsilon(0.866025, 0.5, 1, 1e-5) < GREATEST
+    assert not caplog.records
+    logging.getLogger("absl").warning("of something else")
+    assert len(caplog.records) == 1
 
 
 def test_mechanisms_that_cannot_be() -> None:

@@ -11,7 +11,7 @@ import torch
 import tacit
 from tacit.errors import EncodingError, MisuseError
 from tacit.federated.account import Account, Mechanism
-from tacit.federated.aggregators import Quotient
+from tacit.federated.aggregators import AGGREGATORS, Quotient
 from tacit.federated.held import Held, Outcome, RoundError, Step
 from tacit.federated.noise import parts
 from tacit.federated.settings import Settings
@@ -215,6 +215,36 @@ def test_what_a_client_cannot_send() -> None:
     for weight in (0, -1, math.nan, math.inf):
         with pytest.raises(MisuseError, match="weights are positive"):
             round_.client(torch.zeros(4), weight)
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_a_round_whose_clients_are_all_refused_comes_to_nothing(least: int, tmp_path: Path) -> None:
+    """Whatever is to be made of them: without noise there is nothing to tell."""
+    settings = [
+        Settings(aggregator=name, minimum_clients=least, reveals_single=True)
+        for name in AGGREGATORS
+        if not AGGREGATORS[name].needs_root
+    ]
+    long, weights = torch.full((4, 12), 5.0, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
+
+    def program() -> list[str]:
+        found = []
+        for each in settings:
+            with pytest.raises(RoundError) as failed:
+                Round.of(each).secret(submitted(long, weights))
+            assert failed.value.refused == dict.fromkeys(CLIENTS, "norm")
+            found.append(str(failed.value))
+        return found
+
+    assert set(tacit.launch(program)[0]) == {"the vectors of 0 clients count, and a round needs 1"}
+    for each in settings:
+        with pytest.raises(RoundError, match="the vectors of 0 clients count"):
+            Round.of(each).plain(CLIENTS, long, weights)
+    # Noise hides it.
+    noisy = Settings(noise="pairs", sigma=0.01, divisor=4.0, minimum_clients=0)
+    secret, plain = both(noisy, long, weights, tmp_path)
+    assert secret.accepted == plain.accepted == ()
+    assert float(plain.vector.abs().max()) == 0 < float(secret.vector.abs().max()) < 0.1
 
 
 def test_too_few_clients_end_a_round() -> None:

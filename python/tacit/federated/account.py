@@ -15,8 +15,10 @@ would overspend is refused.
 """
 
 import json
+import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -117,7 +119,8 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float) -> float:
     else:
         # Many Gaussians are one: on the sum of what they tell.
         event, rounds = dp_accounting.GaussianDpEvent(noise / math.sqrt(rounds)), 1
-    by_renyi = float(rdp.RdpAccountant(ORDERS).compose(event, rounds).get_epsilon(delta))
+    with _quietly():
+        by_renyi = float(rdp.RdpAccountant(ORDERS).compose(event, rounds).get_epsilon(delta))
     if by_renyi > GREATEST:
         return by_renyi
     grid = GRID * max(by_renyi / rounds, min(1.0, max(by_renyi, LEAST)))
@@ -126,6 +129,22 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float) -> float:
     if not by_losses <= by_renyi * TOLERANCE + GRID:
         raise SetupError(f"two ways to account contradict each other: ε of {by_losses} and {by_renyi}")
     return by_losses
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without dp-accounting's warnings of orders whose series do not converge, which it leaves out: of those
+    that are left the bound is right, if greater."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return "Excluding this order" not in record.getMessage()
+
+    logger = logging.getLogger("absl")
+    logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_other)
 
 
 def _check(values: Mapping[str, float]) -> None:

@@ -269,7 +269,9 @@ class Round:
         check(settings, chosen)
         if settings.noise is not None and account is None:
             raise MisuseError("noise goes with an account of what is spent")
-        minimum, has_bound = settings.minimum_clients, settings.bound != "none"
+        # Noise alone is a result, and tells nobody that no client counted; else there is none of no vectors.
+        minimum = max(settings.minimum_clients, 1 if settings.noise is None else 0)
+        has_bound = settings.bound != "none"
         width.check(settings.word_bits, chosen, has_bound, clients)
         limit = width.limit(settings.word_bits, clients)
         steps: list[Step] = [
