@@ -1,8 +1,12 @@
 """A program: measures every approximation and writes docs/accuracy.md. Nothing is written if one is off by
 more than is declared of it."""
 
+import inspect
 import math
+import re
 import sys
+import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ import declared
 import torch
 
 import tacit
+from tacit.operators import approximation
 
 TARGET = Path(__file__).resolve().parents[2] / "docs/accuracy.md"
 
@@ -19,17 +24,25 @@ HEAD = """# How exact functions are
 Measured on dense grids against double precision, at the default scale of 16 fraction bits, on replicated
 shares; written by `tests/approximation/survey.py`, and every declared error is a test. An error is absolute,
 or relative where it says so: what is then off by less than 2^−13, eight units of the scale, is not counted.
-Rounds are those of about 2,000 numbers and more; a few hundred take somewhat fewer.
+The largest absolute error is that over the whole domain, where results may be as large as 2^30.
+Rounds and bits are the meter's for {count} numbers; bits are summed up over all links, for each number. Of
+a few hundred numbers rounds are somewhat fewer.
 
-| function | domain | declared | measured | rounds | bytes a number and party |
-| --- | --- | --- | --- | --- | --- |
+| function | domain | declared | measured | largest absolute | rounds | bits |
+| --- | --- | --- | --- | --- | --- | --- |
+""".replace("{count}", f"{declared.DIVIDED:,}")
+
+METHODS = """
+How they are computed; the docstrings in `python/tacit/operators/approximation` say the same. Series are
+Chebyshev's, evaluated as in Paterson and Stockmeyer 1973, and fitted as in Lawson 1961.
+
 """
 
 QUOTIENTS = """
 Whole quotients are exact. Those by a public number take a truncation or two for each 14 bits that the
 quotient may have, and a comparison.
 
-| ⌊x / y⌋ | rounds | bytes a number and party |
+| ⌊x / y⌋ | rounds | bits |
 | --- | --- | --- |
 """
 
@@ -49,6 +62,18 @@ at 2^17; from 2^20 on they tell nothing.
 Norms of orders other than 0, 1, 2 and infinity, from 1/16 to 16 and negative ones alike, go by logarithms:
 order p is off by (2 + 1/|p|)·2^−13 relative and two units of 2^−16, and has no gradient.
 
+Powers by secret exponents, by more than eight public ones at once, and by whole numbers beyond ±64, go by
+the logarithm of the base's magnitude, with the sign that a whole exponent gives it. A negative base has no
+power of a fractional exponent: by a secret one it is 0, by a public one that of the smallest number, where
+PyTorch has NaN; a run under `protocol="plain"` warns of it.
+
+Indices that are secret are not looked at, where PyTorch raises an error. What is read at one that is out of
+range is 0 (of `one_hot`, no class), and nothing is written there. `x[i]`, `take` and `index_put` count −1
+and less from the end; for `gather`, `index_select`, `embedding` and `scatter` these are out of range. In
+`nll_loss` and `cross_entropy` a secret class number that is no class counts as ignored. `bernoulli` takes
+probabilities beyond 0 and 1 as these. `multinomial` draws the last index where all weights are 0, and
+without replacement, where no others are left, again.
+
 None of these functions wraps around. Sums and products do: what leaves the range of fractions is wrong, and
 so is `1000.0**4`, since whole powers are products; a run under `protocol="plain"` warns of both.
 """
@@ -56,25 +81,36 @@ so is `1000.0**4`, since whole powers are products; a run under `protocol="plain
 
 @dataclass(frozen=True)
 class Cost:
-    """Rounds of something, and bytes of one party for each number."""
+    """Rounds of something, and bits over all links for each number."""
 
     rounds: int
-    payload: float
+    bits: float
 
 
-def measured(x: list[torch.Tensor]) -> list[tuple[torch.Tensor, Any, Any]]:
-    """In a party: what each function gives, and what its meter says before and after."""
+def results(x: list[torch.Tensor]) -> list[torch.Tensor]:
+    """In a party: what each function gives."""
+    return [
+        function.approximate(tacit.share(grid, owner=0)).reveal()
+        for function, grid in zip(declared.FUNCTIONS, x, strict=True)
+    ]
+
+
+Readings = list[tuple[dict[str, Any], dict[str, Any]]]
+
+
+def counted(*computations: Callable[[tacit.SecretTensor], Any]) -> Readings:
+    """In a party: what its meter says before and after each, of so many numbers around 1."""
     found = []
     totals = tacit.session().core.totals
-    for function, grid in zip(declared.FUNCTIONS, x, strict=True):
-        argument = tacit.share(grid, owner=0)
+    x = tacit.share(torch.rand(declared.DIVIDED) + 0.5, owner=0)
+    for compute in computations:
         before = totals()
-        result = function.approximate(argument)
-        found.append((before, totals(), result))
-    return [(result.reveal(), before, after) for before, after, result in found]
+        compute(x)
+        found.append((before, totals()))
+    return found
 
 
-def divided() -> list[tuple[None, Any, Any]]:
+def divided() -> Readings:
     """In a party: what its meter says before and after ⌊x / y⌋ of each kind."""
     found = []
     totals = tacit.session().core.totals
@@ -84,55 +120,73 @@ def divided() -> list[tuple[None, Any, Any]]:
         y: Any = tacit.share(numbers.flip(0).to(dtype), owner=0) if divisor is None else divisor
         before = totals()
         x // y
-        found.append((None, before, totals()))
+        found.append((before, totals()))
     return found
 
 
-def costs(parties: list[list[tuple[Any, Any, Any]]], sizes: list[int]) -> list[Cost]:
-    """Of all that was measured in all parties: rounds are by how much the longest chain of messages grew,
-    whoever it ends at; bytes are those of party 0."""
+def costs(parties: list[Readings]) -> list[Cost]:
+    """Of all that was counted in all parties: rounds are by how much the longest chain of messages grew,
+    whoever it ends at."""
     found = []
-    for readings, size in zip(zip(*parties, strict=True), sizes, strict=True):
-        before, after = (max(each[at]["rounds"] for each in readings) for at in (1, 2))
-        payload = readings[0][2]["payload_bytes"] - readings[0][1]["payload_bytes"]
-        found.append(Cost(int(after - before), payload / size))
+    for readings in zip(*parties, strict=True):
+        before, after = (max(each[at]["rounds"] for each in readings) for at in (0, 1))
+        payload = sum(each[1]["payload_bytes"] - each[0]["payload_bytes"] for each in readings)
+        found.append(Cost(int(after - before), 8 * payload / declared.DIVIDED))
     return found
 
 
-def of_functions() -> tuple[list[torch.Tensor], list[Cost]]:
-    """What each function gives on its grid, and its cost."""
-    grids = [function.grid for function in declared.FUNCTIONS]
-    parties = tacit.launch(measured, grids)
-    return [found for found, _, _ in parties[0]], costs(parties, [grid.numel() for grid in grids])
+def of_functions() -> list[Cost]:
+    """The costs of all functions."""
+    return costs(tacit.launch(counted, *(function.approximate for function in declared.FUNCTIONS)))
 
 
 def of_quotients() -> list[Cost]:
     """The costs of all quotients."""
-    return costs(tacit.launch(divided), [declared.DIVIDED] * len(declared.QUOTIENTS))
+    return costs(tacit.launch(divided))
 
 
 def power(error: float) -> str:
     """An error as a power of two."""
-    return f"2^{math.log2(error):.1f}".replace("-", "−") if error else "0"
+    return f"2^{math.log2(error):.1f}".replace("-", "−").removesuffix(".0") if error else "0"
+
+
+def sections(function: Callable[..., Any]) -> dict[str, str]:
+    """What a docstring says, by the words that its lines begin with: Method, Domain, Error, Cost."""
+    text = inspect.cleandoc(function.__doc__ or "")
+    found = re.findall(r"^(\w+): (.*?)(?=^\w+:|^$|\Z)", text, re.MULTILINE | re.DOTALL)
+    return {name: " ".join(said.split()) for name, said in found}
+
+
+def methods() -> str:
+    """Of each function, as its docstring says it."""
+    said = (f"`{name}`: {sections(getattr(approximation, name))['Method']}" for name in approximation.__all__)
+    said = (each.replace("``", "`") for each in said)
+    return "".join(
+        textwrap.fill(each, 110, initial_indent="- ", subsequent_indent="  ") + "\n" for each in said
+    )
 
 
 def main() -> None:
     """Measures and writes."""
     rows = []
-    for function, found, cost in zip(declared.FUNCTIONS, *of_functions(), strict=True):
+    grids = [function.grid for function in declared.FUNCTIONS]
+    for function, found, cost in zip(
+        declared.FUNCTIONS, tacit.launch(results, grids)[0], of_functions(), strict=True
+    ):
         off = function.off(found)
         if off > function.error:
             sys.exit(f"{function.name} is off by {off:g}, declared {function.error:g}: nothing is written")
         kind = " relative" if function.relative else ""
         rows.append(
             f"| {function.name} | {function.domain} | {power(function.error)}{kind} | {power(off)} "
-            f"| {cost.rounds} | {cost.payload:.0f} |\n"
+            f"| {power(function.off_absolutely(found))} | {cost.rounds} | {cost.bits:.0f} |\n"
         )
     whole = [
-        f"| {name} | {cost.rounds} | {cost.payload:.0f} |\n"
+        f"| {name} | {cost.rounds} | {cost.bits:.0f} |\n"
         for name, cost in zip(declared.QUOTIENTS, of_quotients(), strict=True)
     ]
-    TARGET.write_text(HEAD + "".join(rows) + QUOTIENTS + "".join(whole) + FOOT)
+    parts = HEAD, "".join(rows), METHODS, methods(), QUOTIENTS, "".join(whole), FOOT
+    TARGET.write_text("".join(parts))
 
 
 if __name__ == "__main__":

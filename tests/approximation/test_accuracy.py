@@ -1,5 +1,7 @@
 """Approximations are as exact as is declared of them, and stay in range outside of their domains."""
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +13,18 @@ import torch
 import tacit
 from tacit.fixed import Scale
 from tacit.operators import approximation
+from tacit.operators.approximation import division
 
 FUNCTIONS = declared.FUNCTIONS
 
 NAMES = [function.name for function in FUNCTIONS]
 
 
-def everything(grids: list[torch.Tensor]) -> list[torch.Tensor]:
-    """In a party: what each function gives."""
-    return [
-        function.approximate(tacit.share(grid, owner=0)).reveal()
-        for function, grid in zip(FUNCTIONS, grids, strict=True)
-    ]
-
-
 @pytest.fixture(scope="module")
 def on_the_reference() -> dict[str, torch.Tensor]:
     """What each function gives on its whole grid; nothing may leave its range."""
     grids = [function.grid for function in FUNCTIONS]
-    return dict(zip(NAMES, tacit.launch(everything, grids, parties=2, protocol="plain")[0], strict=True))
+    return dict(zip(NAMES, tacit.launch(survey.results, grids, parties=2, protocol="plain")[0], strict=True))
 
 
 @pytest.mark.filterwarnings("error::tacit.RangeWarning")
@@ -47,7 +42,7 @@ def test_error_on_shares(setting: tuple[str, int, str | None]) -> None:
     protocol, parties, source = setting
     # Every hundredth point, always others than the rest.
     grids = [function.grid[at % 100 :: 100] for at, function in enumerate(FUNCTIONS)]
-    found = tacit.launch(everything, grids, parties=parties, protocol=protocol, source=source)[0]
+    found = tacit.launch(survey.results, grids, parties=parties, protocol=protocol, source=source)[0]
     for function, grid, values in zip(FUNCTIONS, grids, found, strict=True):
         plain = function.exact(declared.encoded(grid))
         errors = (values.double() - plain).abs()
@@ -141,44 +136,74 @@ def test_a_result_may_have_another_scale() -> None:
     assert found == pytest.approx(1 / 3000, rel=2.0**-12)
 
 
-def test_the_page_has_a_row_for_each() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs/accuracy.md").read_text()
-    rows = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")]
+PAGE = (Path(__file__).resolve().parents[2] / "docs/accuracy.md").read_text()
+
+
+def test_the_page_is_what_the_survey_writes_but_for_what_it_measures() -> None:
+    rows = [line.split("|")[1].strip() for line in PAGE.splitlines() if line.startswith("| ")]
     heads = ["function", "---"], ["⌊x / y⌋", "---"]
     assert rows == [*heads[0], *NAMES, *heads[1], *declared.QUOTIENTS]
+    parts = survey.HEAD, survey.METHODS, survey.methods(), survey.QUOTIENTS, survey.FOOT
+    said, written = (
+        [line for line in text.splitlines() if not line.startswith("| ")] for text in (PAGE, "".join(parts))
+    )
+    assert said == written
 
 
-def test_rounds_and_bytes_on_the_page_and_in_docstrings_are_what_the_meter_counts() -> None:
-    counted = [*survey.of_functions()[1], *survey.of_quotients()]
-    page = (Path(__file__).resolve().parents[2] / "docs/accuracy.md").read_text()
+#: Ways to call a function that docstrings have costs of: known to be so, by their arguments.
+KNOWN: dict[str, dict[str, Any]] = {
+    "reciprocal": {"positive": True},
+    "rsqrt": {"positive": True},
+    "sqrt": {"positive": True},
+    "log": {"positive": True},
+    "divide": {"bounded": True},
+}
+
+
+def known(name: str) -> Callable[[Any], Any]:
+    """A function as it is called of what is known."""
+    function = getattr(approximation, name)
+    return lambda x: function(*[x] * (2 if name == "divide" else 1), **KNOWN[name])
+
+
+def in_words(cost: survey.Cost) -> str:
+    """As docstrings have it."""
+    return f"{cost.rounds} rounds, {cost.bits:.0f} bits"
+
+
+def test_rounds_and_bits_on_the_page_and_in_docstrings_are_what_the_meter_counts() -> None:
+    of_functions, of_quotients = survey.of_functions(), survey.of_quotients()
+    counted = dict(zip([*NAMES, *declared.QUOTIENTS], [*of_functions, *of_quotients], strict=True))
+    # Bits are as exact as rounds: there is nothing to be rounded.
+    assert all(cost.bits == int(cost.bits) for cost in counted.values())
     cells = [
-        [cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line[:1] == "|"
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if line[:1] == "|"
     ]
-    stated = {name: (rounds, payload) for name, *_, rounds, payload in cells}
-    for name, cost in zip([*NAMES, *declared.QUOTIENTS], counted, strict=True):
-        assert stated[name] == (str(cost.rounds), f"{cost.payload:.0f}"), name
-    for function, cost in zip(FUNCTIONS, counted, strict=False):
-        if documented := getattr(approximation, function.name, None):
-            text = " ".join(documented.__doc__.split())
-            assert f"{cost.rounds} rounds" in text, (function.name, cost)
+    stated = {name: (rounds, bits) for name, *_, rounds, bits in cells}
+    for name, cost in counted.items():
+        assert stated[name] == (str(cost.rounds), f"{cost.bits:.0f}"), name
+    of_known = survey.costs(tacit.launch(survey.counted, *map(known, KNOWN)))
+    for name in approximation.__all__:
+        said = in_words(counted[name])
+        if name in KNOWN:
+            (argument,) = KNOWN[name]
+            said += f"; {in_words(of_known[list(KNOWN).index(name)])} with ``{argument}``"
+        if name == "log":
+            said += f"; {in_words(counted['log2'])} for other bases"
+        assert survey.sections(getattr(approximation, name))["Cost"] == said + "."
+    text = " ".join((division.by_secret.__doc__ or "").split())
+    for name, cost in zip(declared.QUOTIENTS, of_quotients, strict=True):
+        if name.endswith(" by a secret"):
+            assert f"{in_words(cost)} of {name.removesuffix(' by a secret')}" in text
 
 
-def test_rounds_of_what_is_known_to_be_positive_are_what_the_docstrings_say() -> None:
-    names = ["reciprocal", "rsqrt", "sqrt", "log", "divide"]
-
-    def program() -> list[tuple[None, Any, Any]]:
-        x, found = tacit.share(torch.rand(declared.DIVIDED) + 0.5, owner=0), []
-        totals = tacit.session().core.totals
-        for name in names:
-            before = totals()
-            if name == "divide":
-                approximation.divide(x, x, bounded=True)
-            else:
-                getattr(approximation, name)(x, positive=True)
-            found.append((None, before, totals()))
-        return found
-
-    for name, cost in zip(names, survey.costs(tacit.launch(program), [declared.DIVIDED] * 5), strict=True):
-        text = " ".join(getattr(approximation, name).__doc__.split())
-        known = "bounded" if name == "divide" else "positive"
-        assert f", {cost.rounds} with ``{known}``" in text, (name, cost)
+@pytest.mark.parametrize("name", approximation.__all__)
+def test_docstrings_say_method_paper_domain_and_the_error_that_is_tested(name: str) -> None:
+    said = survey.sections(getattr(approximation, name))
+    assert list(said) == ["Method", "Domain", "Error", "Cost"]
+    assert re.search(r"\([^()]*[A-Z]\w+[^()]* (19|20)\d\d[^()]*\)", said["Method"])
+    function = FUNCTIONS[NAMES.index(name)]
+    kind = f"relative, or {survey.power(declared.ALLOWED)} absolute where that is more"
+    assert said["Error"].startswith(
+        f"{survey.power(function.error)} {kind if function.relative else 'absolute'}"
+    )

@@ -58,8 +58,11 @@ def flipped(session: Session, bit: Parts, x: Parts) -> Parts:
 def reciprocal(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None) -> SecretTensor:
     """1 / x with that scale, else the session's.
 
+    Method: |x| brought to [1/2, 1] by its leading zeros (Catrina and Saxena 2010), and there a series of
+    degree 6.
     Domain: all encodable numbers; 1/0 is 2^(fraction bits of x), 65536 by default.
-    Error: 2^−13 relative and two units of the result's scale. 40 rounds, 30 with ``positive``.
+    Error: 2^−13 relative, or 2^−13 absolute where that is more.
+    Cost: 40 rounds, 5753 bits; 30 rounds, 4868 bits with ``positive``.
 
     Args:
         positive: no x is negative.
@@ -86,10 +89,13 @@ def inverted(session: Session, x: SecretTensor, width: int, positive: bool, fit:
 def divide(x: SecretTensor, y: SecretTensor, *, bounded: bool = False) -> SecretTensor:
     """x / y with the session's scale.
 
+    Method: the divisor's reciprocal by its leading zeros (Catrina and Saxena 2010), times x before the power
+    of two is put back.
     Domain: all encodable numbers. 0 counts as the smallest number of its scale, so that 0/0 is 0; quotients
     beyond ±2^30 become that.
-    Error: 2^−13 relative and two units of 2^−16, or of the session's scale with ``bounded``. 59 rounds,
-    39 with ``bounded``.
+    Error: 2^−12 relative, or 2^−13 absolute where that is more. Quotients have the session's scale with
+    ``bounded``, else 16 fraction bits before that.
+    Cost: 59 rounds, 9433 bits; 39 rounds, 6714 bits with ``bounded``.
 
     Args:
         bounded: the quotient is known to be encodable, and y to be positive.
@@ -146,9 +152,12 @@ def _spread(parts: Parts, shape: torch.Size) -> Parts:
 def rsqrt(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None) -> SecretTensor:
     """1 / √x with that scale, else the session's.
 
+    Method: x brought to [1/4, 1] by an even number of leading zeros (Catrina and Saxena 2010; even ones as in
+    Liedel 2012), and there a series of degree 9.
     Domain: all encodable numbers from 0; 1/√0 is 2^(half the fraction bits of x), 256 by default, and so are
     those of negative ones.
-    Error: 2^−14 relative and a unit of the result's scale. 41 rounds, 33 with ``positive``.
+    Error: 2^−13 relative, or 2^−13 absolute where that is more.
+    Cost: 41 rounds, 5701 bits; 33 rounds, 5072 bits with ``positive``.
 
     Args:
         positive: no x is negative.
@@ -160,10 +169,12 @@ def rsqrt(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None
 
 
 def sqrt(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None) -> SecretTensor:
-    """√x with that scale, else the session's: x / √x.
+    """√x with that scale, else the session's.
 
-    Domain: all encodable numbers; √x is 0 for negative ones. Error: as ``rsqrt``. 43 rounds, 35 with
-    ``positive``.
+    Method: x / √x, as ``rsqrt`` (Catrina and Saxena 2010).
+    Domain: all encodable numbers; √x is 0 for negative ones.
+    Error: 2^−13 relative, or 2^−13 absolute where that is more.
+    Cost: 43 rounds, 5941 bits; 35 rounds, 5312 bits with ``positive``.
     """
     fit = fit_of(x._session, "sqrt")
     x = _not_negative(fraction(x), positive, fit)
@@ -196,8 +207,11 @@ def _inverse_root(session: Session, x: Parts, scale: Scale, bits: int, fit: Fit)
 def log(x: SecretTensor, *, base: float = math.e, positive: bool = False) -> SecretTensor:
     """The logarithm with the session's scale.
 
+    Method: x brought to [1/2, 1] by its leading zeros (Catrina and Saxena 2010; Aly and Smart 2019), there a
+    series of degree 6, and as much more as the zeros say.
     Domain: all encodable numbers above 0; 0 counts as the smallest number of its scale, negative ones as 0.
-    Error: 2^−16 / ln base and two units. 36 rounds, 28 with ``positive``; two more for other bases.
+    Error: 2^−14 absolute, for bases from 2.
+    Cost: 36 rounds, 5215 bits; 28 rounds, 4586 bits with ``positive``; 38 rounds, 5339 bits for other bases.
     """
     fit = fit_of(x._session, "log")
     x = _not_negative(fraction(x), positive, fit)

@@ -30,13 +30,25 @@ _SERIES = 20
 
 
 def sin(x: SecretTensor) -> SecretTensor:
-    """sin x. Domain: |x| < 2^20, where x itself is known to 2^−16. Error: 2^−12 for |x| ≤ 64, and |x|·2^−22
-    more beyond. 22 rounds."""
+    """sin x.
+
+    Method: where in its turn x is by the low bits of x/2π, and there x·q(x²) with a series of degree 6
+    (ranges reduced by whole turns as in Aly and Smart 2019).
+    Domain: |x| < 2^20, where x itself is known to 2^−16.
+    Error: 2^−13 absolute for |x| ≤ 64, and |x|·2^−22 more beyond.
+    Cost: 22 rounds, 5168 bits.
+    """
     return _of_turns(x, 0.0)
 
 
 def cos(x: SecretTensor) -> SecretTensor:
-    """cos x, as ``sin``. 22 rounds."""
+    """cos x.
+
+    Method: as ``sin``, a quarter of a turn ahead (Aly and Smart 2019).
+    Domain: as ``sin``.
+    Error: 2^−13 absolute for |x| ≤ 64, and |x|·2^−22 more beyond.
+    Cost: 22 rounds, 5168 bits.
+    """
     return _of_turns(x, 0.25)
 
 
@@ -68,10 +80,14 @@ def _odd(session: Session, x: Parts, bits: int, series: tuple[float, ...], scale
 
 
 def arctan(x: SecretTensor) -> SecretTensor:
-    """arctan x. Domain: all encodable numbers. Error: 2^−12. 76 rounds.
+    """arctan x.
 
-    Of |x| and 1 the smaller is divided by the greater; where |x| is the greater, the angle is what is left to
-    a right one.
+    Method: of |x| and 1 the smaller is divided by the greater, and of the quotient a series of degree 6
+    taken; where |x| is the greater, the angle is what is left to a right one (ranges reduced so in Aly and
+    Smart 2019).
+    Domain: all encodable numbers.
+    Error: 2^−13 absolute.
+    Cost: 76 rounds, 10208 bits.
     """
     x = fraction(x)
     session, scale = x._session, x._session.scale
