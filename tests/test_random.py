@@ -13,11 +13,14 @@ from torch import nn
 import tacit
 from tacit import sampling
 
-SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {
-    "plain": (100_000, {"parties": 2, "protocol": "plain"}),
-    "replicated": (10_000, {}),
-    "additive": (10_000, {"parties": 2, "protocol": "additive", "source": "dealer"}),
+SETTINGS: dict[str, dict[str, Any]] = {
+    "plain": {"parties": 2, "protocol": "plain"},
+    "replicated": {},
+    "additive": {"parties": 2, "protocol": "additive", "source": "dealer"},
 }
+
+#: Samples by which distributions are judged.
+SAMPLES = 100_000
 
 #: By degrees of freedom, what chi-square passes with probability 10^-8.
 CHI_SQUARE = {1: 32.84, 3: 40.13, 9: 55.44, 11: 59.83, 23: 83.08}
@@ -82,7 +85,7 @@ def test_no_more_is_drawn_without_replacement_than_there_is() -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_distributions(setting: str) -> None:
-    size, options = SETTINGS[setting]
+    size, options = SAMPLES, SETTINGS[setting]
 
     def program() -> dict[str, torch.Tensor]:
         ways = [*CONTINUOUS.items(), *DISCRETE.items()]
@@ -103,7 +106,7 @@ def test_distributions(setting: str) -> None:
 
 @pytest.mark.parametrize("setting", ["replicated", "additive"])
 def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    size, options = SETTINGS[setting]
+    size, options = SAMPLES // 10, SETTINGS[setting]
     urandom = sampling.os.urandom
 
     def program() -> list[torch.Tensor]:
@@ -123,9 +126,8 @@ def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.M
 def test_orders_and_draws_without_replacement(setting: str) -> None:
     """Every order of four is as likely as any other; of two drawn one after the other the second has the
     probability that is left to it."""
-    size, options = SETTINGS[setting]
-    times = min(size // 20, 1000)
-    rows = WEIGHTS.repeat(size // 2, 1)
+    options, times = SETTINGS[setting], 1000
+    rows = WEIGHTS.repeat(SAMPLES // 2, 1)
 
     def program() -> tuple[torch.Tensor, ...]:
         orders = torch.stack([tacit.random.permutation(4) for _ in range(times)])
@@ -211,7 +213,7 @@ def test_mistakes_are_named() -> None:
             with pytest.raises(tacit.MisuseError, match=says):
                 wrong()
 
-    tacit.launch(program, **SETTINGS["plain"][1])
+    tacit.launch(program, **SETTINGS["plain"])
 
 
 def test_parties_that_draw_differently_are_told() -> None:
@@ -246,9 +248,9 @@ def test_samples_like_a_secret_tensor(setting: str) -> None:
         found += [each.reveal() if isinstance(each, tacit.SecretTensor) else each for each in public]
         return found
 
-    for found in zip(*tacit.launch(program, **SETTINGS[setting][1]), strict=True):
+    for found in zip(*tacit.launch(program, **SETTINGS[setting]), strict=True):
         assert all(torch.equal(found[0], other) for other in found)
-    for at, found in enumerate(tacit.launch(program, **SETTINGS[setting][1])[0]):
+    for at, found in enumerate(tacit.launch(program, **SETTINGS[setting])[0]):
         assert distance(found.flatten(), list(DRAWS.values())[at % len(DRAWS)][1]) < 1
 
 
@@ -268,7 +270,7 @@ def test_multinomial(setting: str) -> None:
             torch.bernoulli((weights > 1).float()).reveal(),
         ]
 
-    *found, one, different, sure = tacit.launch(program, **SETTINGS[setting][1])[0]
+    *found, one, different, sure = tacit.launch(program, **SETTINGS[setting])[0]
     assert one.shape == (2, 1)
     # All that have a weight.
     assert different.sort().values.tolist() == [[0, 2, 3, 4], [0, 1, 2, 4]]
@@ -303,7 +305,7 @@ def test_dropout(setting: str) -> None:
             found.append((y.reveal(), x.grad.reveal(), public.reveal()))
         return found
 
-    for y, gradient, public in tacit.launch(program, **SETTINGS[setting][1])[0]:
+    for y, gradient, public in tacit.launch(program, **SETTINGS[setting])[0]:
         for kept in (y, public):
             share = kept != 0
             assert torch.allclose(kept[share], values[share] / 0.75, rtol=1e-4)

@@ -61,14 +61,15 @@ def test_slices_stay_whole_and_together(setting: str) -> None:
     assert all(torch.equal(mine, order * 1_000_003) for _, mine, *_ in others)
 
 
-def test_orders_are_uniform() -> None:
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_orders_are_uniform(setting: str) -> None:
     # Of 10^5 elements how many go from each tenth to each: the margins are known, so 81 degrees of freedom.
     size, tenths = 100_000, 10
 
     def program() -> torch.Tensor:
-        return tacit.shuffle(tacit.share(torch.arange(size), owner=0)).reveal()
+        return tacit.random.permutation(size).reveal()
 
-    order = tacit.launch(program, **SETTINGS["plain"])[0]
+    order = tacit.launch(program, **SETTINGS[setting])[0]
     part = size // tenths
     counts = torch.bincount(order // part * tenths + torch.arange(size) // part, minlength=tenths**2)
     expected = size / tenths**2
