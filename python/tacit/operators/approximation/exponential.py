@@ -59,8 +59,9 @@ def exp(x: SecretTensor, *, base: float = math.e) -> SecretTensor:
 def exp_below_zero(x: SecretTensor) -> SecretTensor:
     """e^x of numbers that are not positive, with the session's scale.
 
-    Method: from −16 on the square of a series of e^(x/2) of degree 9, which is exactly 0 at −16, as is what is
-    below (Paterson and Stockmeyer 1973; most of e^x comes from squaring as in CrypTen, Knott and others 2021).
+    Method: from −16 on the square of a series of e^(x/2) of degree 9, which is exactly 0 at −16, as is what
+    is below (Paterson and Stockmeyer 1973; most of e^x comes from squaring as in CrypTen, Knott and others
+    2021).
     Domain: numbers that are not positive.
     Error: 2^−13 absolute.
     Cost: 19 rounds, 2034 bits.
