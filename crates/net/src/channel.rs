@@ -7,7 +7,7 @@ mod turns;
 use crate::agreement::{Agreement, TURNS};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Kind, MOST_WORDS};
-use crate::history::History;
+use crate::history::{Begun, History};
 use crate::inbox::{Arrival, End};
 use crate::mesh::{FINISHED, Mesh, Shared, step_name};
 use crate::meter::Meter;
@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 pub use turns::{Turned, Watch};
+
+/// After what time a party that waits for a message says so, and where it stands.
+const LONG: Duration = Duration::from_secs(1);
 
 /// Sees, and may change, each payload that arrives: sender, step, words. For tests.
 pub type Tap = Box<dyn FnMut(usize, &str, &mut Vec<u64>) + Send>;
@@ -223,16 +226,20 @@ impl Channel {
         parameters
             .iter()
             .for_each(|word| self.parameters.fold(*word));
-        self.set_begun();
+        self.set_begun(Arc::clone(&self.step));
         if let Some(agreement) = self.agreement.as_mut().filter(|_| !self.turns) {
             agreement.begin(self.sequence, comparing);
         }
     }
 
     /// What messages carry from here on.
-    fn set_begun(&mut self) {
+    fn set_begun(&mut self, name: Arc<str>) {
         self.begun = self.parameters;
-        self.history.begin(self.sequence, self.begun.value());
+        self.history.begin(Begun {
+            sequence: self.sequence,
+            name,
+            parameters: self.begun.value(),
+        });
     }
 
     /// A step's name with the label in front.
@@ -482,11 +489,12 @@ impl Channel {
         self.agree(false)
     }
 
-    /// Waits in quarters of the timeout; after each, the peers are told who is waited for, so that the
-    /// party to blame can be found.
-    fn wait(&self, from: usize, words: usize, started: Instant) -> Result<Frame> {
+    /// Waits in quarters of the timeout; after each, and soon for the first time, the peers are told who is waited for
+    /// and where this party stands, so that programs that differ show, and the party to blame can be found.
+    fn wait(&mut self, from: usize, words: usize, started: Instant) -> Result<Frame> {
         let timeout = self.shared.timeout;
         let (mut since, mut quarter, mut ended) = (started, 1, None);
+        let mut is_told = false;
         let over = || Error::misuse("this work is wanted no more");
         if self.patience.as_ref().is_some_and(Patience::is_over) {
             return Err(over());
@@ -505,11 +513,16 @@ impl Channel {
                     return Err(over());
                 }
                 if !patience.is_needed() {
-                    (since, quarter, ended) = (Instant::now(), 1, None);
+                    (since, quarter, ended, is_told) = (Instant::now(), 1, None, false);
                     continue;
                 }
             }
+            self.compare_places()?;
             self.compare_with_followed(from, &mut ended)?;
+            if !is_told && Instant::now() >= since + LONG.min(timeout / 8) {
+                self.shared.tell_waiting(from);
+                is_told = true;
+            }
             if Instant::now() >= since + timeout * quarter / 4 {
                 if quarter < 4 {
                     self.shared.tell_waiting(from);
@@ -526,22 +539,13 @@ impl Channel {
                      or it computes for longer than that; look at its own output, or raise the timeout"
                 ),
             ),
-            Err(party) => match self.odd_of_all() {
-                Some(odd) => (
-                    odd,
-                    format!(
-                        "its program is not that of the others, and parties wait for each other for {seconds} s; \
-                         run the same program in every party"
-                    ),
+            Err(party) => (
+                party,
+                format!(
+                    "it waits for another party, and that one for it, for {seconds} s: the programs differ; \
+                     run the same program in every party"
                 ),
-                None => (
-                    party,
-                    format!(
-                        "it waits for another party, and that one for it, for {seconds} s: the programs differ; \
-                         run the same program in every party"
-                    ),
-                ),
-            },
+            ),
         };
         Err(self
             .shared

@@ -3,7 +3,7 @@
 //! | bytes | field |
 //! | --- | --- |
 //! | 0..2 | magic `tc` |
-//! | 2 | version, 3 |
+//! | 2 | version, 4 |
 //! | 3 | kind |
 //! | 4..6 | channel |
 //! | 6 | length of the name, at most 96 |
@@ -40,14 +40,15 @@ const MOST_CONTROL_WORDS: usize = 2 + LONGEST_REASON / 8;
 pub(crate) const LONGEST_REASON: usize = 1024;
 
 const MAGIC: [u8; 2] = *b"tc";
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 /// What a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A message of a protocol.
     Data,
-    /// The sender still lives and waits for the party in the payload.
+    /// The sender still lives and waits for the party in the payload; the step's number and name and the running hash
+    /// are those of the step that began last on this channel.
     Waiting,
     /// The sender ends; the payload holds the party to blame and the reason.
     Abort,

@@ -1,43 +1,50 @@
 //! What a channel's running hash was at its last steps, for whichever thread is asked for it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Steps that are remembered.
-const STEPS: u64 = 64;
+const STEPS: usize = 256;
 
-/// The running hashes of one channel.
-pub(crate) struct History {
-    /// The number of the step that began last.
-    last: AtomicU64,
-    /// Each at its step's number modulo their count.
-    hashes: [AtomicU64; STEPS as usize],
-}
+/// The last steps of one channel, in order.
+#[derive(Default)]
+pub(crate) struct History(Mutex<VecDeque<Begun>>);
 
-impl Default for History {
-    fn default() -> Self {
-        Self {
-            last: AtomicU64::new(0),
-            hashes: std::array::from_fn(|_| AtomicU64::new(0)),
-        }
-    }
+/// A step that has begun.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Begun {
+    pub sequence: u64,
+    pub name: Arc<str>,
+    /// The running hash, with this step.
+    pub parameters: u64,
 }
 
 impl History {
-    /// A step has begun; by the channel's own thread alone.
-    pub fn begin(&self, step: u64, hash: u64) {
-        self.hashes[(step % STEPS) as usize].store(hash, Ordering::Release);
-        self.last.store(step, Ordering::Release);
+    /// The next step has begun; by the channel's own thread alone.
+    pub fn begin(&self, step: Begun) {
+        let mut steps = self.lock();
+        if steps.len() == STEPS {
+            steps.pop_front();
+        }
+        steps.push_back(step);
     }
 
-    /// The hash at a step, unless that is to come, or long ago.
-    pub fn at(&self, step: u64) -> Option<u64> {
-        let is_known = || {
-            let ago = self.last.load(Ordering::Acquire).checked_sub(step);
-            // The oldest may just be written over.
-            ago.is_some_and(|ago| ago < STEPS - 1)
-        };
-        let hash = is_known().then(|| self.hashes[(step % STEPS) as usize].load(Ordering::Acquire));
-        hash.filter(|_| is_known())
+    /// A step, unless that is to come, or long ago.
+    pub fn at(&self, sequence: u64) -> Option<Begun> {
+        let steps = self.lock();
+        let first = steps.front()?.sequence;
+        let place = usize::try_from(sequence.checked_sub(first)?).ok()?;
+        let step = steps.get(place)?;
+        (step.sequence == sequence).then(|| step.clone())
+    }
+
+    /// The step that began last.
+    pub fn last(&self) -> Option<Begun> {
+        self.lock().back().cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Begun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -48,15 +55,21 @@ mod tests {
     #[test]
     fn the_last_steps_are_known() {
         let history = History::default();
-        for step in 1..=3 * STEPS {
-            history.begin(step, 10 * step);
-            assert_eq!(history.at(step), Some(10 * step));
-            assert_eq!(history.at(step + 1), None);
+        assert_eq!((history.at(0), history.last()), (None, None));
+        let all = 3 * STEPS as u64;
+        let step = |sequence| Begun {
+            sequence,
+            name: format!("step {sequence}").into(),
+            parameters: 10 * sequence,
+        };
+        for sequence in 1..=all {
+            history.begin(step(sequence));
+            assert_eq!(history.at(sequence), Some(step(sequence)));
+            assert_eq!(history.last(), Some(step(sequence)));
+            assert_eq!(history.at(sequence + 1), None);
         }
-        assert_eq!(
-            history.at(3 * STEPS - (STEPS - 2)),
-            Some(10 * (2 * STEPS + 2))
-        );
-        assert_eq!(history.at(2 * STEPS), None);
+        let oldest = all - STEPS as u64 + 1;
+        assert_eq!(history.at(oldest), Some(step(oldest)));
+        assert_eq!(history.at(oldest - 1), None);
     }
 }

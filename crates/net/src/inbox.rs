@@ -44,6 +44,8 @@ struct Peer {
     queued: usize,
     end: Option<End>,
     waits_for: Option<(usize, Instant)>,
+    /// Of each channel on which it has begun a step, its own word of the last one when it had waited for long.
+    places: HashMap<u16, Frame>,
     standing: Option<Standing>,
     /// Whether this party has not yet said its own.
     unanswered: bool,
@@ -216,6 +218,11 @@ impl Inbox {
         self.lock().peers[from].waits_for
     }
 
+    /// Where a peer stood when it had waited for long, by its own word, on each of its channels.
+    pub(crate) fn places(&self, from: usize) -> Vec<Frame> {
+        self.lock().peers[from].places.values().cloned().collect()
+    }
+
     /// Where a peer's program ended, if its word of that lies here.
     pub(crate) fn ending(&self, from: usize) -> Option<Frame> {
         let state = self.lock();
@@ -270,7 +277,12 @@ impl State {
                     .first()
                     .map_or(MOST_PARTIES, |party| *party as usize);
                 if target < self.peers.len() {
-                    self.peers[from].waits_for = Some((target, Instant::now()));
+                    let peer = &mut self.peers[from];
+                    peer.waits_for = Some((target, Instant::now()));
+                    let is_known = peer.places.contains_key(&frame.channel);
+                    if is_known || peer.places.len() < MOST_CHANNELS {
+                        peer.places.insert(frame.channel, frame);
+                    }
                 }
             }
             Kind::Abort => {

@@ -3,7 +3,7 @@
 use crate::bytes;
 use crate::error::{DEALER, Error, Result, SAME_VALUES, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
-use crate::history::History;
+use crate::history::{Begun, History};
 use crate::inbox::{Arrival, End, Inbox, Standing};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     pub(crate) opened: Mutex<HashSet<u16>>,
     /// The step of the first public value that was not compared with party 0 yet: for a channel that compares none.
     uncompared: Mutex<Option<String>>,
-    /// What the running hashes of all channels were.
+    /// The last steps of all channels.
     histories: Mutex<HashMap<u16, Arc<History>>>,
     /// What this party said last of its own.
     stood: Mutex<Option<Standing>>,
@@ -283,35 +283,51 @@ impl Shared {
         self.inbox.failure().unwrap_or(error)
     }
 
-    /// Tells all peers that this one waits, and for whom.
+    /// Tells all peers that this one waits, for whom, and which step began last on each of its channels.
     pub(crate) fn tell_waiting(&self, target: usize) {
+        let histories = self.histories();
+        let last = |(channel, history): (&u16, &Arc<History>)| {
+            (*channel, history.last().unwrap_or_default())
+        };
+        let channels: Vec<(u16, Begun)> = histories.iter().map(last).collect();
+        drop(histories);
         for link in self.links.iter().flatten() {
-            // A broken link shows itself where it is used.
-            drop(link.send(control(Kind::Waiting, "", vec![target as u64])));
+            for (channel, last) in &channels {
+                let frame = Frame {
+                    channel: *channel,
+                    sequence: last.sequence,
+                    parameters: last.parameters,
+                    name: Arc::clone(&last.name),
+                    ..control(Kind::Waiting, "", vec![target as u64])
+                };
+                // A broken link shows itself where it is used.
+                drop(link.send(frame));
+            }
         }
     }
 
-    /// Has what a channel's running hash was known to whoever is asked for it.
+    /// Has the last steps of a channel known to whoever is asked for them.
     pub(crate) fn remember(&self, channel: u16, history: &Arc<History>) {
-        let mut histories = self
-            .histories
+        self.histories().insert(channel, Arc::clone(history));
+    }
+
+    /// What this party began on a channel as the step of that number, if it has and remembers it.
+    pub(crate) fn begun(&self, channel: u16, sequence: u64) -> Option<Begun> {
+        self.histories().get(&channel)?.at(sequence)
+    }
+
+    fn histories(&self) -> MutexGuard<'_, HashMap<u16, Arc<History>>> {
+        self.histories
             .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        histories.insert(channel, Arc::clone(history));
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says what this party's running hashes are, where a peer wants to know one.
     pub(crate) fn answer(&self) {
         while let Some(asked) = self.inbox.asked() {
-            let histories = self
-                .histories
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            let history = histories.get(&asked.channel).map(Arc::clone);
-            drop(histories);
-            if let Some(parameters) = history.and_then(|history| history.at(asked.sequence)) {
+            if let Some(begun) = self.begun(asked.channel, asked.sequence) {
                 self.tell_standing(Standing {
-                    parameters,
+                    parameters: begun.parameters,
                     ..asked
                 });
             }

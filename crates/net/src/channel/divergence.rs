@@ -5,6 +5,19 @@
 //! answers with its own. Whom nobody agrees with is the odd one; but where steps follow from what parties told each
 //! other, a third that told two things may be the cause, and nobody is called so ([`Channel::set_hearsay`]).
 //!
+//! A difference need not show in any message: who takes another party for the recipient waits for what nobody sends. So
+//! a party that has waited for a second, and again after each quarter of the timeout, tells all others on each of its
+//! channels which step began last there: number, name and running hash. Who waits compares that with what it began under
+//! that number itself. Of two parties that wait, the one that has come less far tells of a step that the other has begun;
+//! the hash has all steps before in it, so any difference up to there shows, and both steps are named. A party that is
+//! slow goes through the same steps as the others, and one that is yet to begin a step says nothing of it: neither is
+//! ended. Nothing is sent while nobody waits for so long, and nothing waits for an answer.
+//!
+//! What is told are the fields of the header that every message of that step carries: names and public parameters of
+//! steps, which are to be equal in all parties. Values are not in them: those that are taken for public are compared
+//! by [`Agreement`] alone. A party that would deviate may tell of any step, and ends the session by it, which it can
+//! anyway.
+//!
 //! A party that took another value for public than a peer goes on until it has compared with all others, for some
 //! steps at most, and opens nothing meanwhile: then it knows whose values no other party has.
 
@@ -88,6 +101,42 @@ impl Channel {
             (Place::Ended(ours), Place::At(theirs))
         };
         Err(self.differ(from, frame, ours, theirs))
+    }
+
+    /// Compares where each peer stood that has waited for long, on all of its channels, with this party's own step of
+    /// that number; one that this party is yet to begin counts for nothing.
+    ///
+    /// # Errors
+    /// As [`Channel::compare_steps`].
+    pub(super) fn compare_places(&mut self) -> Result<()> {
+        let me = self.party();
+        for peer in (0..self.parties()).filter(|peer| *peer != me) {
+            for place in self.shared.inbox.places(peer) {
+                self.compare_place(peer, &place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_place(&mut self, peer: usize, place: &Frame) -> Result<()> {
+        let has_ended = self.ended && place.channel == self.id;
+        let ours = match self.shared.begun(place.channel, place.sequence) {
+            Some(ours) if ours.parameters == place.parameters => return Ok(()),
+            Some(ours) => ours,
+            None if has_ended && place.sequence > self.sequence => {
+                return self.compare_ends(peer, place);
+            }
+            None => return Ok(()),
+        };
+        if has_ended && place.sequence == self.sequence {
+            return self.compare_ends(peer, place);
+        }
+        let ours = numbered(ours.sequence, &ours.name);
+        let mut theirs = numbered(place.sequence, &place.name);
+        if ours == theirs {
+            theirs += OTHER_PARAMETERS;
+        }
+        Err(self.differ(peer, place, Place::At(ours), Place::At(theirs)))
     }
 
     /// Finds out that what a dealer is to send was never asked of it: it waits for the party whose steps it follows,
@@ -179,8 +228,12 @@ impl Channel {
     fn odd_one(&self, from: usize, frame: &Frame) -> Option<usize> {
         let inbox = &self.shared.inbox;
         let parties = 0..self.parties();
-        // The dealer follows the others.
-        if self.hearsay || !parties.contains(&from) || !parties.contains(&self.party()) {
+        // The dealer follows the others, and of another channel this one knows too little.
+        if frame.channel != self.id
+            || self.hearsay
+            || !parties.contains(&from)
+            || !parties.contains(&self.party())
+        {
             return None;
         }
         let others: Vec<usize> = parties
@@ -188,7 +241,8 @@ impl Channel {
             .collect();
         // At the earlier of both, which more of the others have come to.
         let earlier = self.sequence.min(frame.sequence);
-        let ours = self.history.at(earlier).unwrap_or(self.begun.value());
+        let ours = self.history.at(earlier);
+        let ours = ours.map_or(self.begun.value(), |ours| ours.parameters);
         let ours = self.standing(earlier, ours);
         let theirs = self.standing(frame.sequence, frame.parameters);
         if others.is_empty() || ours == theirs {
@@ -216,41 +270,6 @@ impl Channel {
             };
             if others.iter().all(with_them) {
                 return Some(self.party());
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        None
-    }
-
-    /// Which of three or more parties has another running hash at this party's step than all others, by what they
-    /// say of it.
-    pub(super) fn odd_of_all(&self) -> Option<usize> {
-        let (inbox, me) = (&self.shared.inbox, self.party());
-        let ours = self.standing(self.sequence, self.begun.value());
-        if self.hearsay || self.parties() < 3 || me >= self.parties() {
-            return None;
-        }
-        self.shared.tell_standing(ours);
-        let until = Instant::now() + VERDICT.min(self.shared.timeout);
-        while inbox.failure().is_none() && Instant::now() < until {
-            self.shared.answer();
-            let said = |party: usize| {
-                let all = [inbox.standing(party), inbox.first(party, self.id)];
-                let mut all = all.into_iter().flatten();
-                all.find(|said| (said.channel, said.sequence) == (self.id, self.sequence))
-            };
-            let hash = |party| {
-                let standing = if party == me { Some(ours) } else { said(party) };
-                standing.map(|standing| standing.parameters)
-            };
-            let all: Option<Vec<u64>> = (0..self.parties()).map(hash).collect();
-            if let Some(all) = all {
-                let is_odd = |party: &usize| {
-                    let mut others = (0..all.len()).filter(|other| other != party);
-                    let first = all[others.next().expect("three or more")];
-                    first != all[*party] && others.all(|other| all[other] == first)
-                };
-                return (0..all.len()).find(is_odd);
             }
             std::thread::sleep(Duration::from_millis(2));
         }

@@ -32,7 +32,7 @@ impl Channel {
         self.parameters = self.begun;
         self.parameters.fold_bytes(b"end");
         self.number();
-        self.set_begun();
+        self.set_begun("the end".into());
         let others: Vec<usize> = (0..self.parties())
             .filter(|peer| *peer != self.party())
             .collect();
@@ -76,6 +76,7 @@ impl Channel {
                 }
                 Arrival::Nothing => self.shared.answer(),
             }
+            self.compare_places()?;
             let waits = || self.shared.inbox.is_waiting(peer, self.shared.timeout / 2);
             if Instant::now() >= until && !waits() {
                 return Ok(());

@@ -137,6 +137,28 @@ fn a_full_inbox_is_read_no_further_until_there_is_room() {
 }
 
 #[test]
+fn where_a_peer_stands_is_kept_once_for_each_of_a_bounded_number_of_channels() {
+    with_feed(1 << 10, |inbox, _, _| {
+        for sequence in 0..2 {
+            for channel in 0..u16::MAX {
+                let place = Frame {
+                    sequence,
+                    payload: vec![0],
+                    ..frame(Kind::Waiting, channel, 1)
+                };
+                inbox.deliver(1, place);
+            }
+        }
+        let places = inbox.places(1);
+        assert_eq!(places.len(), MOST_CHANNELS);
+        assert!(places.iter().all(|place| place.sequence == 1));
+        assert_eq!(inbox.waits_for(1).map(|(party, _)| party), Some(0));
+        inbox.deliver(1, frame(Kind::Waiting, 0, 0));
+        assert_eq!(inbox.places(1).len(), MOST_CHANNELS);
+    });
+}
+
+#[test]
 fn an_end_and_an_abort_reach_who_waits_and_who_does_not() {
     with_feed(1 << 20, |inbox, feed, _| {
         drop(feed);
