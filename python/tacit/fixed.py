@@ -132,6 +132,36 @@ def of_product(left: Scale, right: Scale, session: Scale) -> tuple[int, Scale]:
     return total - session.bits, session
 
 
+def of_products(factors: Sequence[tuple[Scale, Scale]], session: Scale) -> tuple[int, list[Scale]]:
+    """The bits that a sum of products drops to land at the session's scale, below 1 if they have no more; and
+    what left factors are brought to before, so that all products have the scale of the greatest."""
+    total = max(left.bits + right.bits for left, right in factors)
+    return total - session.bits, [Scale(total - right.bits) for _, right in factors]
+
+
+def of_square(scale: Scale, most: Scale) -> tuple[int, Scale]:
+    """The bits that a square drops, and its scale then: as many bits as it has, up to those of ``most``."""
+    bits = min(most.bits, 2 * scale.bits)
+    return 2 * scale.bits - bits, Scale(bits)
+
+
+def before_square(session: Scale) -> Scale:
+    """What numbers are brought to whose squares are in range wherever these are at the session's scale:
+    squares have twice the bits before they are truncated."""
+    return Scale(min(session.bits, (RANGE - ENCODED + session.bits) // 2))
+
+
+def of_inverse_root(session: Scale) -> Scale:
+    """Of 1 / √x, which is small where x is large: eight bits more than the session's, up to 24."""
+    return Scale(max(session.bits, min(session.bits + 8, 24)))
+
+
+def beside_root(scale: Scale) -> int:
+    """The most bits of 1 / √x with which its product by the largest x of a scale is in range:
+    √2^(46 − the scale's)·2^(the scale's + these) < 2^61."""
+    return RANGE - 1 - (ENCODED + scale.bits + 1) // 2
+
+
 def width(bits: int, scale: Scale) -> int:
     """The width of a comparison of numbers of a scale, from that of numbers of the default scale: as many
     bits before the point. Integers have the width itself."""

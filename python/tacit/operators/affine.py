@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from tacit import shares
-from tacit.fixed import Scale
+from tacit import fixed, shares
 from tacit.operators import own
 from tacit.operators.convolution import geometry_of
 from tacit.operators.operands import as_factors, lifted, operand_scale, rectified_to_zero, rescaled
@@ -54,13 +53,13 @@ def _fused(
         return None
     session = x[0]._session
     factors = [as_factors(*each) for each in zip(x, weight, strict=True)]
-    total, scale = max(a._scale.bits + b._scale.bits for a, b in factors), session.scale
-    drop = total - scale.bits
+    scale = session.scale
+    drop, brought = fixed.of_products([(a._scale, b._scale) for a, b in factors], scale)
     more = [each for each in (bias, *addends) if each is not None]
     if drop <= 0 or any(operand_scale(each, scale).bits > scale.bits for each in more):
         return None
-    # Products are added up at one scale, the greatest: an input is brought to it for nothing.
-    factors = [(rescaled(a, Scale(total - b._scale.bits)), b) for a, b in factors]
+    # Products are added up at one scale: an input is brought to it for nothing.
+    factors = [(rescaled(a, finer), b) for (a, b), finer in zip(factors, brought, strict=True)]
     product = _Layers(factors) if weight[0].dim() == 2 else _Convolutions(factors, geometry)
     addend: Parts | None = None
     for each in more:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tacit import ranges, shares
+from tacit import fixed, ranges, shares
 from tacit.fixed import Scale
 from tacit.operators.approximation import rsqrt
 from tacit.operators.arithmetic import add, any_product, sub
@@ -50,13 +50,12 @@ def variance(deviations: SecretTensor) -> SecretTensor:
     """The mean of the squares in each row, with 24 fraction bits where they have as many: at most six
     rounds."""
     session, count = deviations._session, deviations.shape[1]
-    bits = min(VARIANCE_SCALE.bits, 2 * deviations._scale.bits)
     # The sum of so many is shifted down at once, and stays in range wherever their mean is.
     shift = math.floor(math.log2(count))
-    drop = 2 * deviations._scale.bits - bits + shift
+    drop, scale = fixed.of_square(deviations._scale, VARIANCE_SCALE)
     rows = tuple(part.unsqueeze(1) for part in deviations._parts)
-    sums = shares.matmul(session, rows, tuple(part.mT for part in rows), drop)
-    found = deviations.like(tuple(part.reshape(-1, 1) for part in sums), Scale(bits))
+    sums = shares.matmul(session, rows, tuple(part.mT for part in rows), drop + shift)
+    found = deviations.like(tuple(part.reshape(-1, 1) for part in sums), scale)
     if session.is_plain:
         ranges.check_value(session, found._parts[0], found._scale)
     with session.at_scale(found._scale):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import torch
 
 from tacit import fixed, ranges, shares
-from tacit.fixed import Scale
 from tacit.operators.arithmetic import sub
 from tacit.operators.averages import last, mean, reduced
 from tacit.operators.conversion import to_copy
@@ -131,13 +130,11 @@ def mean_of_squares(
     """Σ (deviation / √count)² along dimensions, in range wherever it is of the session's scale. At most six
     rounds."""
     session = deviations._session
-    # Squares have twice the bits, before they are truncated.
-    most = (fixed.RANGE - fixed.ENCODED + session.scale.bits) // 2
     elements = math.prod(deviations.shape[d] for d in dims)
     # A deviation may have a bit more than a value.
     root = torch.tensor(1.0 / math.sqrt(count), dtype=torch.float64)
     whole = deviations.shape
-    with session.at_scale(Scale(min(session.scale.bits, most))):
+    with session.at_scale(fixed.before_square(session.scale)):
         deviations = times_public(deviations, root, deviations.dtype, gain=2.0)
     rows = tuple(last(part, dims).reshape(-1, 1, elements) for part in deviations._parts)
     squares = bmm(deviations.like(rows), deviations.like(tuple(part.mT for part in rows)))

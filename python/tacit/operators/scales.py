@@ -32,8 +32,8 @@ def of_session(session: Scale, *_: Scale, **__: Scale) -> Scale:
 
 
 def of_inverse_root(session: Scale, _x: Scale) -> Scale:
-    """Of 1 / √x, which is small where x is large: eight bits more than the session's, up to 24."""
-    return Scale(max(session.bits, min(session.bits + 8, 24)))
+    """Of 1 / √x."""
+    return fixed.of_inverse_root(session)
 
 
 def of_product(session: Scale, x: Scale, y: Scale) -> Scale:

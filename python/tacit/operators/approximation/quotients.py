@@ -179,8 +179,7 @@ def sqrt(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None)
     fit = fit_of(x._session, "sqrt")
     x = _not_negative(fraction(x), positive, fit)
     session, scale = x._session, scale or x._session.scale
-    # As many bits as leave the product of the largest x in range: √2^(46 − bits)·2^(bits + these) < 2^61.
-    bits = fixed.RANGE - 1 - (fixed.ENCODED + x._scale.bits + 1) // 2
+    bits = fixed.beside_root(x._scale)
     root = _inverse_root(session, x._parts, x._scale, bits, fit)
     parts = shares.multiply(session, x._parts, root, x._scale.bits + bits - scale.bits)
     return as_result(x, parts, scale)
