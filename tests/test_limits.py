@@ -306,6 +306,30 @@ def test_integers_are_all_of_their_dtype(on_shares: OnShares, x: list[int], y: l
     ]
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
+@settings(at_the_limit, max_examples=2)
+@given(x=several(whole), y=several(whole))
+def test_integers_of_fewer_bits_wrap_around(
+    on_shares: OnShares, dtype: torch.dtype, x: list[int], y: list[int]
+) -> None:
+    """As PyTorch's do, with their ends, before they are compared and divided too."""
+    ends = [torch.iinfo(dtype).min, torch.iinfo(dtype).max, 1]
+    left = torch.cat([torch.tensor(x).to(dtype), torch.tensor(ends + ends, dtype=dtype)])
+    right = torch.cat([torch.tensor(y).to(dtype), torch.tensor([*ends, 1, 1, ends[0]], dtype=dtype)])
+
+    def computed(a: Any, b: Any) -> list[Any]:
+        results = [a + b, a * b, a - b, a + b < a, a - b == b, torch.maximum(a * 3, b), a * b > 3]
+        return [*results, (a + b) // 3, (a * b) % 5]
+
+    def program() -> Any:
+        results = computed(tacit.share(left, owner=0), tacit.share(right, owner=1))
+        return [result.reveal() for result in results]
+
+    for found, plain in zip(on_shares(program), computed(left, right), strict=True):
+        assert found.dtype == plain.dtype
+        assert found.tolist() == plain.tolist()
+
+
 @settings(at_the_limit, max_examples=2)
 @given(x=several(whole, 4), y=several(whole.filter(bool), 4), divisor=whole.filter(bool))
 def test_integers_are_divided_exactly(on_shares: OnShares, x: list[int], y: list[int], divisor: int) -> None:
@@ -378,6 +402,72 @@ def test_comparisons_of_a_narrow_width(on_shares: OnShares, x: list[float], scal
             assert torch.equal(found, plain)
         else:
             assert torch.allclose(found, plain, atol=2.0**-10), (found, plain)
+
+
+@pytest.mark.parametrize("bits", [8, 64])
+@at_the_limit
+@given(less=several(st.integers(1, 6)), sign=several(st.sampled_from([1, -1])))
+def test_comparisons_at_both_ends_of_widths(
+    on_shares: OnShares, bits: int, less: list[int], sign: list[int]
+) -> None:
+    """Fractions and integers whose words need all of the bits, as far as fractions have them."""
+    limit = 1 << (bits - 1)
+    whole = torch.tensor([one * (limit - each) for each, one in zip(less, sign, strict=True)])
+    words = [one * (min(limit, 1 << 46) - each) for each, one in zip(less, sign, strict=True)]
+    fractions = double(words) * UNIT
+
+    def compared(a: Any, half: Any) -> list[Any]:
+        return [a > 0, a < half, a == a, a == half, torch.relu(a), a.abs(), torch.maximum(a, half)]
+
+    def program() -> Any:
+        with tacit.comparison_width(bits):
+            results = []
+            for numbers in (whole, fractions):
+                a = tacit.share(numbers, owner=0)
+                half = tacit.share(numbers // 2 if numbers is whole else numbers / 2, owner=1)
+                results += [result.reveal() for result in compared(a, half)]
+            return results
+
+    halves = (fractions / UNIT / 2).round() * UNIT
+    wanted = compared(whole, whole // 2) + compared(fractions, halves)
+    for found, plain in zip(on_shares(program), wanted, strict=True):
+        assert torch.equal(found, plain), (found, plain)
+
+
+def test_a_comparison_width_beyond_its_ends_is_refused() -> None:
+    def program() -> None:
+        for bits in (7, 65):
+            with pytest.raises(tacit.MisuseError, match="8 to 64 bits"), tacit.comparison_width(bits):
+                pass
+
+    tacit.launch(program)
+
+
+# Elements --------------------------------------------------------------------------------------------------
+
+
+def test_a_tensor_of_more_elements_than_the_limit_is_refused() -> None:
+    def program() -> None:
+        with pytest.raises(tacit.MisuseError, match="at most 134217728 elements are shared at once"):
+            tacit.share(torch.zeros(1).expand((1 << 27) + 1), owner=tacit.session().party)
+
+    tacit.launch(program, parties=2, protocol="plain")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("protocol", ["plain", "additive"])
+def test_a_tensor_of_as_many_elements_as_the_limit(protocol: str) -> None:
+    """Shared, computed on without interaction, and given to its owner. Long, since shares take gigabytes."""
+
+    def program() -> bool:
+        numbers = torch.arange(1 << 27) if tacit.session().party == 0 else None
+        secret = tacit.share(numbers, owner=0)
+        assert secret.shape == (1 << 27,)
+        found = (secret + 1).reveal(to=0)
+        return found is None or torch.equal(found, torch.arange(1, (1 << 27) + 1))
+
+    source = "dealer" if protocol == "additive" else None
+    assert all(tacit.launch(program, parties=2, protocol=protocol, source=source, timeout=600.0))
 
 
 # Weights that are trained ----------------------------------------------------------------------------------
