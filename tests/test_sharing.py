@@ -318,3 +318,13 @@ def test_small_tensors_are_grouped_into_messages() -> None:
     sizes = [GROUP, 1, 0, GROUP - 1, 2 * GROUP, 3]
     assert [sizes[group] for group in grouped(sizes)] == [[GROUP], [1, 0, GROUP - 1], [2 * GROUP], [3]]
     assert list(grouped([])) == []
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr], ids=str)
+def test_sparse_tensors_are_refused(layout: torch.layout) -> None:
+    with pytest.raises(tacit.MisuseError, match=r"party 0: a sparse tensor .* to_dense\(\)"):
+        everywhere(
+            lambda: tacit.share(
+                torch.eye(3).to_sparse(layout=layout) if tacit.session().party == 0 else None, owner=0
+            )
+        )

@@ -138,6 +138,7 @@ OPERATORS = [
         "norms",
         "ordering",
         "recurrent",
+        "sequences",
         "rounding",
     ],
     [

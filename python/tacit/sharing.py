@@ -122,6 +122,8 @@ def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:
         )
     if tensor.dtype not in DTYPES.values():
         raise MisuseError(f"tensors of dtype {tensor.dtype} cannot be shared; these can: {', '.join(DTYPES)}")
+    if tensor.layout != torch.strided:
+        raise MisuseError("a sparse tensor shows where its values are; share what to_dense() makes of it")
     if not _is_small(tensor.shape):
         raise MisuseError(
             f"a tensor of shape {tuple(tensor.shape)}; at most {MOST_ELEMENTS} elements are shared at once"

@@ -50,7 +50,8 @@ def operators() -> list[tuple[str, str]]:
 def samples(name: str, variant: str) -> list[Sample]:
     """Calls with the input alone secret, then with all fractions secret; no gradient is wanted of others."""
     torch.manual_seed(7)
-    found = []
+    found: list[Sample] = []
+    empty: list[Sample] = []
     for at, sample in enumerate(
         harness.find(name, variant).sample_inputs("cpu", torch.float32, requires_grad=True)
     ):
@@ -61,12 +62,13 @@ def samples(name: str, variant: str) -> list[Sample]:
         ):
             continue
         whole = name, variant, at, sample.input, sample.args, sample.kwargs
-        found.append(Sample(*whole, False, sample.output_process_fn_grad))
+        which = found if all(leaf.numel() for leaf in first + others) else empty
+        which.append(Sample(*whole, False, sample.output_process_fn_grad))
         if any(leaf.is_floating_point() for leaf in others):
-            found.append(Sample(*whole, True, sample.output_process_fn_grad))
+            which.append(Sample(*whole, True, sample.output_process_fn_grad))
         if len(found) >= SAMPLES:
             break
-    return [sample for sample in found if _has_gradient(sample)]
+    return [sample for sample in harness.with_few(empty, found, SAMPLES) if _has_gradient(sample)]
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
@@ -125,7 +127,13 @@ def _gradients(sample: Sample, secretly: bool, shift: float = 0.0) -> list[torch
     outputs = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     outputs = [output for output in outputs if output.requires_grad]
     generator = torch.Generator().manual_seed(3)
-    weights = [torch.randn(output.shape, generator=generator, dtype=output.dtype) for output in outputs]
+    weights: list[Any] = [
+        torch.randn(output.shape, generator=generator, dtype=output.dtype) for output in outputs
+    ]
+    if secretly:
+        # As in training, where what is added up in the end was computed of secrets: plain weights would make
+        # the gradients of all that is linear plain.
+        weights = [tacit.share(weight, owner=0) for weight in weights]
     return list(torch.autograd.grad(outputs, leaves, weights, allow_unused=True, materialize_grads=True))
 
 

@@ -35,6 +35,7 @@ EXACT = (
 
 #: Sums of products by public numbers and of secrets, chosen by comparisons; means.
 POLYNOMIAL = (
+    aten.affine_grid_generator.default,
     aten.deg2rad.default,
     aten.grid_sampler_2d.default,  # weights follow from the grid, which is public or has few products itself
     aten.hardshrink.default,

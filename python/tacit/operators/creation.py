@@ -13,15 +13,29 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
+def _is_written(overload: Any, memory_format: torch.memory_format | None) -> bool:
+    """Whether PyTorch itself makes these zeros to write into them: in a backward pass ``new_zeros`` are what
+    gradients are added up in, and ``gumbel_softmax(hard=True)`` alone asks for the legacy format."""
+    if overload is aten.new_zeros.default:
+        return torch._C._current_graph_task_id() >= 0
+    return overload is aten.zeros_like.default and memory_format == torch.legacy_contiguous_format
+
+
 def _as_public_shape(overload: Any) -> None:
     @implements(overload, scale=of_session)
-    def make(x: SecretTensor, *args: Any, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
+    def make(
+        x: SecretTensor,
+        *args: Any,
+        dtype: torch.dtype | None = None,
+        memory_format: torch.memory_format | None = None,
+        **_: Any,
+    ) -> torch.Tensor:
         plain = torch.empty(x.shape, dtype=dtype or x.dtype)
         made: torch.Tensor = overload(plain, *args)
         session = x._session
-        if not session.is_optimizing or made.dtype == torch.bool:
+        if made.dtype == torch.bool or not (session.is_optimizing or _is_written(overload, memory_format)):
             return made
-        # A state, which secrets will be written into.
+        # What secrets will be written into, such as a state.
         scale = fixed.of_dtype(session.scale, made.dtype)
         return SecretTensor(shares.trivial(session, fixed.encode(made, scale)), scale, session, made.dtype)
 

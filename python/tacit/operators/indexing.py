@@ -125,7 +125,8 @@ def _check_target(x: Any, accumulate: bool) -> None:
 def _put(parts: Parts, indices: Sequence[torch.Tensor | None], values: Parts, accumulate: bool) -> None:
     if accumulate or not _repeat(indices, parts[0].shape):
         for part, new in zip(parts, values, strict=True):
-            part.index_put_(tuple(indices), new, accumulate)
+            # Unlike the method, the operator takes what is None: all of a dimension.
+            aten.index_put_.default(part, list(indices), new, accumulate)
         return
     # PyTorch's threads may write one value in one component, and another in the next.
     shape = parts[0].shape
@@ -186,8 +187,9 @@ def masked_scatter(x: Any, mask: torch.Tensor, source: Any) -> SecretTensor:
     if isinstance(mask, SecretTensor):
         unsupported("masked_scatter by a secret mask", "choose by torch.where")
     shape = torch.broadcast_shapes(x.shape, mask.shape)  # type: ignore[no-untyped-call]
-    places = mask.expand(shape).nonzero(as_tuple=True)
-    return index_put(x.expand(shape), list(places), source.reshape(-1)[: len(places[0])])
+    (places,) = mask.expand(shape).reshape(-1).nonzero(as_tuple=True)
+    written = index_put(x.expand(shape).reshape(-1), [places], source.reshape(-1)[: len(places)])
+    return written.like(tuple(part.reshape(shape) for part in written._parts), loose=written._loose)
 
 
 def _copied(x: SecretTensor) -> Parts:

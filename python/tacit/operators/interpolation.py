@@ -33,7 +33,8 @@ def _weights(
     return made.reshape(size, result).t().contiguous()
 
 
-def _along(x: SecretTensor, dim: int, weights: torch.Tensor) -> SecretTensor:
+def along(x: SecretTensor, dim: int, weights: torch.Tensor) -> SecretTensor:
+    """The product of a public matrix and x along a dimension."""
     moved = tuple(part.movedim(dim, 0) for part in x._parts)
     rows = x.like(tuple(part.reshape(part.shape[0], -1) for part in moved))
     product = mm(weights, rows)
@@ -54,7 +55,7 @@ def _enter(overload: Any, dims: int) -> None:
             size = x.shape[2 + at]
             weights = _weights(overload, at, dims, size, output_size[at], align_corners, *places)
             if not (size == output_size[at] and weights.equal(torch.eye(size, dtype=torch.float64))):
-                result = _along(result, 2 + at, weights)
+                result = along(result, 2 + at, weights)
         return result
 
 

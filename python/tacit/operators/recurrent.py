@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.nn.functional import linear
 from torch.nn.modules import module as hooks
+from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import enable_reentrant_dispatch
 
 from tacit.operators.operands import at_session_scale, is_secret
@@ -97,7 +98,8 @@ def _begin(module: torch.nn.Module, args: Any) -> Any:
     if not isinstance(module, torch.nn.RNNBase | torch.nn.RNNCellBase) or not args:
         return None
     x, given = args[0], args[1] if len(args) > 1 else None
-    if not isinstance(x, SecretTensor) or is_secret(*module.parameters()):
+    data = x.data if isinstance(x, PackedSequence) else x
+    if not isinstance(data, SecretTensor) or is_secret(*module.parameters()):
         return None
     is_lstm = isinstance(module, torch.nn.LSTM | torch.nn.LSTMCell)
     state, memory = given if is_lstm and given is not None else (given, None)
@@ -106,17 +108,20 @@ def _begin(module: torch.nn.Module, args: Any) -> Any:
     return x, (state, _secret_state(module, x, module.hidden_size, memory)) if is_lstm else state
 
 
-def _secret_state(module: Any, x: SecretTensor, size: int, given: Any) -> torch.Tensor:
+def _secret_state(module: Any, x: Any, size: int, given: Any) -> torch.Tensor:
     """A state that is given, or zeros, as a secret tensor; no interaction."""
     if isinstance(given, SecretTensor):
         return given
     if isinstance(module, torch.nn.RNNCellBase):
         shape = [*x.shape[:-1], size]
     else:
-        batch = [x.shape[0 if module.batch_first else 1]] if x.dim() == 3 else []
+        if isinstance(x, PackedSequence):
+            batch = [int(x.batch_sizes[0])]
+        else:
+            batch = [x.shape[0 if module.batch_first else 1]] if x.dim() == 3 else []
         shape = [module.num_layers * (1 + module.bidirectional), *batch, size]
     # Secret tensors that are to be written into begin with zeros.
-    state = x.new_empty(shape)
+    state: torch.Tensor = (x.data if isinstance(x, PackedSequence) else x).new_empty(shape)
     return state if given is None else state.copy_(given)
 
 

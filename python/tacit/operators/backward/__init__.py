@@ -1,5 +1,5 @@
 """Gradients: the operators that PyTorch's autograd calls and nobody else does."""
 
-from tacit.operators.backward import losses, movement, normalization, piecewise, resampling, smooth
+from tacit.operators.backward import composed, losses, movement, normalization, piecewise, resampling, smooth
 
-__all__ = ["losses", "movement", "normalization", "piecewise", "resampling", "smooth"]
+__all__ = ["composed", "losses", "movement", "normalization", "piecewise", "resampling", "smooth"]

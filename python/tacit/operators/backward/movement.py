@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.nn import functional
 
-from tacit.operators.table import implements
+from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -44,6 +45,33 @@ for _overload, _forward in (
     (aten.unfold_backward.default, aten.unfold.default),
 ):
     _of_view(_overload, _forward)
+
+
+@implements(aten.masked_scatter_backward.default)
+def masked_scatter_backward(gradient: Any, mask: torch.Tensor, sizes: Sequence[int]) -> Any:
+    """The gradient of the values: one for each place that was written, and zeros for those left over."""
+    if not isinstance(gradient, SecretTensor) or isinstance(mask, SecretTensor):
+        unsupported("the gradient of values scattered by a secret mask", "torch.where chooses by it")
+    wanted = torch.Size(sizes).numel()
+    rows = (part.masked_select(mask.expand(part.shape)) for part in gradient._parts)
+    padded = (functional.pad(row, (0, wanted - row.numel())).reshape(list(sizes)) for row in rows)
+    return gradient.like(tuple(padded))
+
+
+@implements(aten.col2im.default)
+def col2im(
+    x: SecretTensor,
+    size: Sequence[int],
+    kernel: Sequence[int],
+    *geometry: Sequence[int],
+) -> SecretTensor:
+    """Windows added up where they overlap: the gradient of ``im2col``, and ``nn.Fold``."""
+    shape = [*x.shape[:-2], x.shape[-2] // (kernel[0] * kernel[1]), *size]
+    # Numbers from 1: zeros are padding.
+    numbers = (numbered(shape) + 1).to(torch.float64)
+    came_from = aten.im2col(numbers, kernel, *geometry).to(torch.int64)
+    summed = spread(x, [numbers.numel() + 1], came_from)
+    return summed.like(tuple(part[1:].reshape(shape) for part in summed._parts))
 
 
 def _of_padding(overload: Any, forward: Any) -> None:

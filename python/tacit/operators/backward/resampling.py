@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tacit.modes import aside
+from tacit.operators.interpolation import along
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 
@@ -25,6 +26,16 @@ def _cubic(rows: torch.Tensor, size: int, corners: bool, scale: float | None) ->
     return aten.upsample_bicubic2d(rows.unsqueeze(2), [1, size], corners, None, scale).squeeze(2)
 
 
+def _smoothed(interpolate: Any) -> Form:
+    def smoothed(rows: torch.Tensor, size: int, corners: bool, scale: float | None) -> torch.Tensor:
+        # PyTorch's antialiased operators are wrong where a dimension is 1.
+        images = rows.unsqueeze(2).expand(-1, -1, 2, -1).contiguous()
+        found: torch.Tensor = interpolate(images, [2, size], corners, None, scale)
+        return found[:, :, 0]
+
+    return smoothed
+
+
 def _nearest(rows: torch.Tensor, size: int, _: bool, scale: float | None) -> torch.Tensor:
     return aten.upsample_nearest1d(rows, [size], scale)
 
@@ -36,9 +47,9 @@ def _exact(rows: torch.Tensor, size: int, _: bool, scale: float | None) -> torch
 @aside
 @cache
 def _matrix(form: Form, have: int, size: int, corners: bool, scale: float | None) -> torch.Tensor:
-    """(size, have): what each output takes of each input; whole numbers are integers, which cost nothing."""
+    """(have, size): what each input gives to each output; whole numbers are integers, which cost nothing."""
     eye = torch.eye(have, dtype=torch.float64).unsqueeze(1)
-    matrix = form(eye, size, corners, scale).squeeze(1).T.contiguous()
+    matrix = form(eye, size, corners, scale).squeeze(1)
     return matrix.to(torch.int64) if bool((matrix == matrix.round()).all()) else matrix
 
 
@@ -50,8 +61,7 @@ def _enter(overload: Any, form: Form, has_corners: bool) -> None:
         scales = [*given, *[None] * (len(sizes) - len(given))]
         for at, (size, scale) in enumerate(zip(sizes, scales, strict=True)):
             dim = at + 2
-            matrix = _matrix(form, shape[dim], size, corners, scale)
-            gradient = (gradient.movedim(dim, -1) @ matrix).movedim(-1, dim)
+            gradient = along(gradient, dim, _matrix(form, shape[dim], size, corners, scale))
         return gradient
 
 
@@ -60,3 +70,6 @@ for _dimensions, _smooth in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3
     _enter(getattr(aten, f"upsample_nearest{_dimensions}d_backward").default, _nearest, False)
     _enter(getattr(aten, f"_upsample_nearest_exact{_dimensions}d_backward").default, _exact, False)
 _enter(aten.upsample_bicubic2d_backward.default, _cubic, True)
+for _smooth in ("bilinear2d", "bicubic2d"):
+    _smoothing = _smoothed(getattr(aten, f"_upsample_{_smooth}_aa").default)
+    _enter(getattr(aten, f"_upsample_{_smooth}_aa_backward").default, _smoothing, True)
