@@ -247,6 +247,40 @@ def test_a_round_whose_clients_are_all_refused_comes_to_nothing(least: int, tmp_
     assert float(plain.vector.abs().max()) == 0 < float(secret.vector.abs().max()) < 0.1
 
 
+#: Results of aggregators of one's own that are none, and what is said of them.
+NO_RESULTS = [
+    (
+        "vectors.mean()",
+        r"mine.py:combine returned a tensor of shape \[\]; a tensor of shape \[12\] is wanted",
+    ),
+    ("vectors.mean(0)[:1]", r"returned a tensor of shape \[1\]; a tensor of shape \[12\] is wanted"),
+    ("torch.cat([vectors.mean(0), weights[:1]])", r"returned a tensor of shape \[13\]; a tensor of shape"),
+    ("None", r"mine.py:combine returned a NoneType; a tensor of shape \[12\] is wanted"),
+]
+
+
+def test_an_aggregator_that_returns_something_else_is_refused(tmp_path: Path) -> None:
+    """What is one value longer would be taken for a quotient, and a single value for all of them."""
+    vectors, weights = updates() / 4, torch.ones(4, dtype=torch.float64)
+    results = [*NO_RESULTS, ("torch.zeros(12)", "mine.py:combine returned what is not secret")]
+    rounds = []
+    for number, (result, _) in enumerate(results):
+        file = tmp_path / str(number) / "mine.py"
+        file.parent.mkdir()
+        file.write_text(f"import torch\n\n\ndef combine(vectors, weights):\n    return {result}\n")
+        rounds.append(Round.of(Settings(aggregator=f"{file}:combine")))
+
+    def program() -> None:
+        for each, (_, said) in zip(rounds, results, strict=True):
+            with pytest.raises(MisuseError, match=said):
+                each.secret(submitted(vectors, weights))
+
+    tacit.launch(program)
+    for each, (_, said) in zip(rounds, NO_RESULTS, strict=False):
+        with pytest.raises(MisuseError, match=said):
+            each.plain(CLIENTS, vectors, weights)
+
+
 def test_too_few_clients_end_a_round() -> None:
     settings = Settings(minimum_clients=3)
     with pytest.raises(RoundError, match="the vectors of 2 clients count, and a round needs 3"):

@@ -158,7 +158,7 @@ class Combine(Step):
             held = self._shortened(held, held.factors)
         root, held = self._root(held)
         self.aggregator.check_count(len(held.clients))
-        return replace(held, combined=self.aggregator.combine(held.vectors, held.weights, *root))
+        return replace(held, combined=self.aggregator.of(held.vectors, held.weights, *root))
 
     def _shortened(self, held: Held, factors: torch.Tensor) -> Held:
         """Where only the sum counts, one product gives it; otherwise each vector is multiplied."""

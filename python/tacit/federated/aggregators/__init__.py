@@ -17,6 +17,7 @@ from tacit.federated.aggregators.mean import mean, norm_clipping
 from tacit.federated.aggregators.quotient import Quotient
 from tacit.federated.aggregators.trust import fltrust
 from tacit.rehearsal.subject import function_of
+from tacit.tensor import SecretTensor
 
 __all__ = [
     "AGGREGATORS",
@@ -55,6 +56,27 @@ class Aggregator:
     sensitivity: float | None = None
     #: Of how many vectors at most its numbers stay in their range, a root aside; ``None`` for any number.
     most_clients: int | None = None
+
+    def of(
+        self, vectors: torch.Tensor, weights: torch.Tensor, *root: torch.Tensor
+    ) -> torch.Tensor | Quotient:
+        """What it makes of vectors and weights.
+
+        Raises:
+            MisuseError: it is one's own, and that is no vector of their size, or not secret where they are.
+        """
+        combined, size = self.combine(vectors, weights, *root), vectors.shape[1]
+        found: object = combined.numerator if isinstance(combined, Quotient) else combined
+        wanted = f"a tensor of shape [{size}] is wanted"
+        if not isinstance(found, torch.Tensor):
+            raise MisuseError(f"{self.name} returned a {type(found).__name__}; {wanted}")
+        if tuple(found.shape) != (size,):
+            raise MisuseError(f"{self.name} returned a tensor of shape {list(found.shape)}; {wanted}")
+        if isinstance(vectors, SecretTensor) and not isinstance(found, SecretTensor):
+            raise MisuseError(
+                f"{self.name} returned what is not secret: a round reveals its result itself, last of all"
+            )
+        return combined
 
     def check_count(self, clients: int) -> None:
         """Whether it can combine so many vectors.
