@@ -15,6 +15,7 @@ from tacit.compile.passes.assign_scales import at_scale
 from tacit.compile.passes.batch_independent import batch_independent
 from tacit.compile.passes.common_subexpressions import common_subexpressions
 from tacit.compile.passes.fold_normalisation import fold_normalisation
+from tacit.compile.passes.fuse_rectify import fuse_rectify
 from tacit.compile.passes.fuse_sums import fuse_sums
 from tacit.compile.passes.merge_factors import merge_factors
 from tacit.compile.passes.merge_truncations import truncations
@@ -707,14 +708,23 @@ def test_layers_on_one_input_are_one() -> None:
     assert left["conv2d"] == 1
 
 
-def test_independent_activations_share_their_rounds() -> None:
-    left, _ = improved(lambda m, x: torch.relu(m.conv(x)) * torch.relu(m.other(x + 1)), batch_independent)
-    assert left["relu"] == 1
+def test_activations_behind_layers_that_are_one_are_one() -> None:
+    def both(m: Function, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(m.conv(x)) * torch.relu(m.other(x))
+
+    left, _ = improved(both, batch_independent)
+    assert (left["conv2d"], left["relu"]) == (1, 1)
+    left, _ = improved(both, batch_independent, fuse_rectify)
+    assert (left["conv2d"], left["relu"], left["rectified_affine"]) == (0, 0, 1)
 
 
-def test_activations_that_follow_from_one_another_stay_apart() -> None:
-    left, _ = improved(lambda m, x: torch.relu(m.other(torch.relu(x))), batch_independent)
-    assert left["relu"] == 2
+def test_a_layer_that_something_else_uses_keeps_its_activation_to_itself() -> None:
+    def both(m: Function, x: torch.Tensor) -> torch.Tensor:
+        left, right = m.conv(x), m.other(x)
+        return torch.relu(left) * torch.relu(right) + right
+
+    left, _ = improved(both, batch_independent)
+    assert (left["conv2d"], left["relu"]) == (1, 2)
 
 
 # What lies otherwise than usual -------------------------------------------------------------------------

@@ -175,35 +175,48 @@ def walk(
         around: a context for each operator.
         seen: is shown what each node gives.
     """
-    last = _last_uses(graph)
-    values: dict[fx.Node, Any] = {}
+    values = Values(graph, given)
     for node in graph.nodes:
-        if node.op == "output":
-            break
-        if node.op == "placeholder":
-            values[node] = given[node.name]
-        else:
+        if node.op == "call_function":
             with around(node):
-                args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: values[of])
-                values[node] = node.target(*args, **kwargs)
-        if seen is not None:
-            seen(node, values[node])
-        for done in last.get(node, ()):
-            del values[done]
-    return tuple(values[node] for node in outputs(graph))
+                result = values.carry_out(node)
+            if seen is not None:
+                seen(node, result)
+        elif node.op == "placeholder" and seen is not None:
+            seen(node, given[node.name])
+    return values.results()
 
 
-def _last_uses(graph: fx.Graph) -> dict[fx.Node, list[fx.Node]]:
-    """For each node those that nobody uses after it."""
-    order = {node: at for at, node in enumerate(graph.nodes)}
-    last: dict[fx.Node, list[fx.Node]] = {}
-    for node in graph.nodes:
-        if node.op == "output":
-            continue
-        final = max((*node.users, node), key=order.__getitem__)
-        if final.op != "output":
-            last.setdefault(final, []).append(node)
-    return last
+class Values:
+    """What the nodes of a graph gave, each as long as somebody is still to use it; in any order in which
+    nodes stand behind those that they use."""
+
+    def __init__(self, graph: fx.Graph, given: Mapping[str, Any]) -> None:
+        """With what is given, by placeholder."""
+        self._graph = graph
+        self._values: dict[fx.Node, Any] = {}
+        #: Those who are still to use each. The output never has.
+        self._left: dict[fx.Node, int] = {}
+        for node in graph.nodes:
+            self._left[node] = len(node.users)
+            if node.op == "placeholder" and node.users:
+                self._values[node] = given[node.name]
+
+    def carry_out(self, node: Node, taken: Callable[[Any], Any] = lambda value: value) -> Any:
+        """What a node gives of what others gave, each as it is ``taken``."""
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: taken(self._values[of]))
+        result = node.target(*args, **kwargs)
+        for source in node.all_input_nodes:
+            self._left[source] -= 1
+            if not self._left[source]:
+                del self._values[source]
+        if node.users:
+            self._values[node] = result
+        return result
+
+    def results(self) -> tuple[Any, ...]:
+        """What the graph gives, once all its nodes have."""
+        return tuple(self._values[node] for node in outputs(self._graph))
 
 
 def is_call(node: Any) -> bool:

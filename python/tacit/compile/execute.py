@@ -4,7 +4,7 @@ tensors have; there is no second runtime."""
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,9 +14,10 @@ from torch import fx
 from tacit import _core, paths
 from tacit.compile import streams
 from tacit.compile.approximating import fits_of
-from tacit.compile.draft import outputs, walk
+from tacit.compile.draft import Values, outputs
 from tacit.compile.format import dtype_name
 from tacit.compile.signature import Runnable
+from tacit.compile.stages import stages
 from tacit.errors import CostWarning, DeviationError, EncodingError, MisuseError, SetupError
 from tacit.fixed import Scale
 from tacit.module import share_weights_of
@@ -44,8 +45,10 @@ class Bound:
         self._session = current
         self._weights = weights
         self._streams = count
-        #: What a run takes of inputs that were given, from its rehearsal, by the session's width.
-        self._rehearsed: dict[int, _core.Expectation | None] = {}
+        self._stages = stages(program.graph)
+        #: What a run takes of inputs that were given, from its rehearsal, by the session's width and by how
+        #: many examples are side by side.
+        self._rehearsed: dict[tuple[int, int], _core.Expectation | None] = {}
         self._is_told = False
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
@@ -79,22 +82,39 @@ class Bound:
         is_given = is_proved and all(isinstance(x, SecretTensor) for x in given.values())
         # What is public is not guarded, so nothing would follow from guards.
         widths = _Widths(is_proved, is_given and current.core.guards)
+        results = []
+        with torch.no_grad(), current.at_scale(Scale(program.scale)):
+            for first in range(0, count, self._streams):
+                together = range(first, min(count, first + self._streams))
+                examples = [
+                    {name: streams.one_of(x, at, count) for name, x in given.items()} for at in together
+                ]
+                results += self._together(examples, widths, is_given)
+            parts = tuple(streams.joined(each, current) for each in zip(*results, strict=True))
+        return parts[0] if len(parts) == 1 else parts
 
-        def run(own: Session, at: int) -> tuple[torch.Tensor, ...]:
-            values = {name: streams.beside(x, own) for name, x in {**given, **self._weights}.items()}
-            values.update((name, streams.one_of(values[name], at, count)) for name in given)
-            with torch.no_grad(), own.at_scale(Scale(program.scale)):
-                values.update(program.constants)
-                around = partial(_around, own, widths=widths)
-                once = partial(walk, program.graph, values, around=around)
-                # What streams take together has another order than what one takes by itself.
-                with self._expected(own, once, is_given) if own is current else nullcontext():
-                    return once()
+    def _together(
+        self, examples: list[dict[str, torch.Tensor]], widths: "_Widths", is_given: bool
+    ) -> list[tuple[Any, ...]]:
+        """What the program gives of these examples, which are computed side by side."""
+        current, program = self._session, self.program
+        lasting = {**self._weights, **program.constants}
 
-        runs = streams.pipelined(current, self._streams, count, run)
-        with torch.no_grad():
-            results = tuple(streams.joined(each, current) for each in zip(*runs, strict=True))
-        return results[0] if len(results) == 1 else results
+        def run(go: streams.Way) -> list[tuple[Any, ...]]:
+            under_way = [Values(program.graph, {**example, **lasting}) for example in examples]
+            for stage in self._stages:
+                go(
+                    current,
+                    [
+                        [partial(_carry_out, values, node, widths) for node in lane]
+                        for values in under_way
+                        for lane in stage
+                    ],
+                )
+            return [values.results() for values in under_way]
+
+        with self._expected(current, partial(run, streams.by_turns), len(examples) if is_given else 0):
+            return run(streams.side_by_side)
 
     def given(
         self, tensor: torch.Tensor | None, *, owner: int, name: str | None = None, count: int = 1
@@ -130,15 +150,19 @@ class Bound:
         return made
 
     @contextmanager
-    def _expected(self, current: Session, run: Callable[[], Any], is_given: bool) -> Iterator[None]:
+    def _expected(self, current: Session, run: Callable[[], Any], given: int) -> Iterator[None]:
         """Within it the source of correlations knows what will be taken of it, and makes that a layer ahead
         and nothing else. It follows from shapes: ``run`` is gone through before, without numbers or messages.
 
-        Inputs that were ``given`` have one shape, one scale and no names. With the weights' masks kept, only
-        the session's width is left that what is taken could depend on, so it is found out once for each.
+        Inputs that were ``given``, of so many examples, have one shape, one scale and no names. With the
+        weights' masks kept, only the session's width is left that what is taken could depend on, so it is
+        found out once for each.
+
+        Where steps go side by side they take by turns, in another order than when it is gone through: at most
+        what a few of them take is then made earlier than it had to be.
         """
         core, trace = current.core, current.trace
-        known = self._rehearsed.get(current.width) if is_given else None
+        known = self._rehearsed.get((current.width, given))
         try:
             if (known is None or not core.expect_again(known)) and core.rehearse():
                 current.trace = None
@@ -146,8 +170,8 @@ class Bound:
                     run()
                 current.trace = trace
                 found = core.expect()
-                if is_given:
-                    self._rehearsed[current.width] = found
+                if given:
+                    self._rehearsed[current.width, given] = found
             yield
         finally:
             current.trace = trace
@@ -257,6 +281,12 @@ class _Widths(NamedTuple):
 
     proved: bool
     guarded: bool
+
+
+def _carry_out(values: Values, node: fx.Node, widths: _Widths, own: Session) -> None:
+    """A step of an example, in the session of its lane."""
+    with _around(own, node, widths):
+        values.carry_out(node, partial(streams.beside, current=own))
 
 
 @contextmanager

@@ -1,40 +1,45 @@
-"""A batch through a program, several examples side by side: while the messages of one are on their way,
-another one is computed.
+"""What goes side by side in a program: examples of a batch, and steps of each that do not use one another
+(``stages.py``). While the messages of one are on their way, another one is computed.
 
-An *example* is what the program was compiled for, one row or several; a *stream* is a lane of the core
-(crates/mpc/src/lanes.rs), on a thread of its own, that takes one example after another. Only one goes on at
-a time: it has all that the party has (links, masks, and whatever Python works on) until it has sent what it
-can and needs an answer; then the next one has it.
+An *example* is what the program was compiled for, one row or several. With k *streams* k examples go through
+each stage together. A *lane* (crates/mpc/src/lanes.rs) is the steps of one example that use one another, on a
+thread of its own. Only one goes on at a time: it has all that the party has (links, masks, and whatever
+Python works on) until it has sent what it can and needs an answer; then the next one has it.
 
-Why that is as right and as secret as one example after another:
+Why that is as right and as secret as one step after another:
 
 - **Order.** Whose turn it is follows from how many streams and examples there are, and from the program's
   steps; these are the same in every party. So draws and messages have one order, on the links that are there
   anyway: no mask, triple or record number is used twice. What all parties must have alike is compared.
-- **State.** What an example is in the middle of (layer, widths, series) is in a session object of its own
+- **State.** What a lane is in the middle of (layer, widths, series) is in a session object of its own
   (``Session.beside``). What belongs to all (weights, the names of operands) changes within a turn alone.
-- **Openings.** Inputs are shared before, results revealed after all: in a stream nothing is.
-- **Failures.** The first one ends the session with its cause, in all streams and parties.
+- **Openings.** Inputs are shared before, results revealed after all: in a lane nothing is.
+- **Failures.** The first one ends the session with its cause, in all lanes and parties.
 
-Rounds are those of the longest chain of messages, so streams that run side by side take the rounds of one.
-Bytes are those of one example after another. Of what is computed on the way there are at most as many
-examples in memory as streams, besides all inputs and results."""
+Rounds are those of the longest lane of each stage. Bytes are those of one step after another. Of what is
+computed on the way there are as many examples in memory as streams, besides all inputs and results."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
-from typing import TypeVar
+from itertools import zip_longest
 
 import torch
 
+from tacit import paths
 from tacit.compile.signature import Input
 from tacit.errors import MisuseError, told
+from tacit.modes import is_tracing
 from tacit.session import Session
 from tacit.sharing import MOST_ELEMENTS
 from tacit.tensor import SecretTensor
 
-Result = TypeVar("Result")
+#: What is done one after another, each with the session that it is done in.
+Lane = Sequence[Callable[[Session], None]]
+
+#: How lanes are carried out.
+Way = Callable[[Session, Sequence[Lane]], None]
 
 #: Streams at most: each is a thread in every party.
 MOST = 64
@@ -129,30 +134,40 @@ def joined(parts: Sequence[torch.Tensor], current: Session) -> torch.Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def pipelined(
-    current: Session, streams: int, count: int, run: Callable[[Session, int], Result]
-) -> list[Result]:
-    """``run`` of each example, with the session that it runs in.
+def side_by_side(current: Session, lanes: Sequence[Lane]) -> None:
+    """Carries lanes out, sharing rounds; each step is called with the session of its lane.
 
     Raises:
-        Exception: the first that a stream raises; it ends the session.
+        Exception: the first that a step raises; where there are several lanes it ends the session.
     """
-    # Under the reference nothing is on its way.
-    if min(streams, count) == 1 or current.is_plain:
-        return [run(current, at) for at in range(count)]
-    results: dict[int, Result] = {}
+    # Under the reference nothing is on its way. A tracer takes one thing after another down.
+    if len(lanes) == 1 or current.is_plain or is_tracing():
+        by_turns(current, lanes)
+        return
 
-    def stream(first: int) -> None:
+    def carry_out(lane: Lane) -> None:
         try:
-            with current.beside() as own:
-                for at in range(first, count, streams):
-                    results[at] = run(own, at)
+            # Whether there are gradients, each thread says for itself.
+            with current.beside() as own, torch.no_grad():
+                for step in lane:
+                    step(own)
         except BaseException as error:
-            # Other streams wait for messages that this one would have sent.
+            # Other lanes wait for messages that this one would have sent.
             current.core.abort(*told(error, current.party))
             raise
 
-    current.core.side_by_side(
-        [partial(copy_context().run, stream, first) for first in range(min(streams, count))]
-    )
-    return [results[at] for at in range(count)]
+    _in_threads(current, [partial(copy_context().run, carry_out, lane) for lane in lanes])
+
+
+# A trace does not look into lanes: their spans would mix.
+@paths.step("side by side")
+def _in_threads(current: Session, works: list[Callable[[], None]]) -> None:
+    current.core.side_by_side(works)
+
+
+def by_turns(current: Session, lanes: Sequence[Lane]) -> None:
+    """The same in one thread: a step of each lane after the other, as they would begin side by side."""
+    for steps in zip_longest(*lanes):
+        for step in steps:
+            if step is not None:
+                step(current)

@@ -51,7 +51,8 @@ def argument_of(y: Any) -> Argument | None:
     if not isinstance(y, SecretTensor) or y.dtype == torch.bool or is_tracing():
         return None
     kept: Argument | None = y._session.storages.derived(_ARGUMENT, [_row(y._parts[0])])
-    return kept
+    # Work side by side with this may have computed it.
+    return kept and kept._replace(x=kept.x.beside(y._session))
 
 
 def seen_as(whole: SecretTensor, y: SecretTensor) -> SecretTensor:

@@ -1,13 +1,13 @@
 """Requires: normalised; after the passes that change weights. Ensures: layers of one kind on one input are
-one with their filters one below the other (query, key and value of an attention, branches of an Inception),
-and ReLUs that do not follow from one another, and stand equally deep, are one. Saves: all their rounds but
-those of one."""
+one with their filters one below the other (query, key and value of an attention, branches of an Inception).
+Saves: all their rounds but those of one, which steps of unlike kinds save too as they go side by side
+(``stages.py``), and operations: the input is opened and multiplied once."""
 
-import math
 from collections import defaultdict
 from typing import Any
 
 import torch
+from torch import fx
 
 from tacit.compile.draft import Draft, Node, calls
 from tacit.compile.passes.digits import Reach
@@ -22,11 +22,7 @@ OUTPUTS = {aten.linear.default: -1, **dict.fromkeys(CONVOLUTIONS, 1)}
 def batch_independent(draft: Draft) -> None:
     """Carries the pass out."""
     _join_layers(draft)
-    _join_rectified(draft)
     draft.drop_dead()
-
-
-# Layers on one input --------------------------------------------------------------------------------------
 
 
 def _join_layers(draft: Draft) -> None:
@@ -87,6 +83,12 @@ def _join(draft: Draft, nodes: list[Node], reach: Reach | None) -> None:
     with graph.inserting_after(first):
         made = graph.call_function(first.target, (first.args[0], weight, bias, *first.args[3:]))
     made.meta = {"layer": first.meta["layer"]}
+    if all(_is_rectified(node) for node in nodes):
+        # One ReLU of all, which becomes one with the layer.
+        with graph.inserting_after(made):
+            made = graph.call_function(aten.relu.default, (made,))
+        made.meta = {"layer": first.meta["layer"]}
+        nodes = [_without_relu(graph, node) for node in nodes]
     start, after = 0, made
     for node, rows in zip(nodes, map(len, weights), strict=True):
         with graph.inserting_after(after):
@@ -97,60 +99,14 @@ def _join(draft: Draft, nodes: list[Node], reach: Reach | None) -> None:
         start += rows
 
 
-# ReLUs ------------------------------------------------------------------------------------------------------
+def _is_rectified(node: Node) -> bool:
+    """Whether a ReLU alone uses it."""
+    return len(node.users) == 1 and next(iter(node.users)).target is aten.relu.default
 
 
-def _join_rectified(draft: Draft) -> None:
-    by_depth: dict[Any, list[Node]] = defaultdict(list)
-    depth: dict[Node, int] = {}
-    for node in draft.graph.nodes:
-        below = max((depth[source] for source in node.all_input_nodes), default=0)
-        depth[node] = below + (node.target in COSTLY)
-        if node.target is aten.relu.default:
-            by_depth[depth[node], node.meta["value"].dtype].append(node)
-    for nodes in by_depth.values():
-        if len(nodes) > 1:
-            _join_flat(draft, nodes)
-
-
-#: What takes rounds, among what ReLUs stand behind: they are counted to tell how deep one stands.
-COSTLY = frozenset(
-    {
-        *OUTPUTS,
-        aten.relu.default,
-        aten.max_pool2d.default,
-        torch.ops.tacit.affine.default,
-        torch.ops.tacit.rectified_max_pool2d.default,
-    }
-)
-
-
-def _join_flat(draft: Draft, nodes: list[Node]) -> None:
-    """One ReLU of all elements, in the place of the last; what uses the others must stand behind it."""
-    graph = draft.graph
-    order = {node: at for at, node in enumerate(graph.nodes)}
-    last = max(nodes, key=order.__getitem__)
-    users = [user for node in nodes for user in node.users]
-    if any(order[user] < order[last] for user in users):
-        return
-    with graph.inserting_after(last):
-        joined = graph.create_node("call_function", aten.relu.default, ())
-    with graph.inserting_before(joined):
-        flat = [graph.call_function(aten.reshape.default, (node.args[0], [-1])) for node in nodes]
-        together = graph.call_function(aten.cat.default, (flat,))
-    joined.args = (together,)
-    for node in (*flat, together, joined):
-        node.meta = {"layer": nodes[0].meta["layer"]}
-    start, after = 0, joined
-    for node in nodes:
-        shape = node.meta["value"].shape
-        size = math.prod(shape)
-        with graph.inserting_after(after):
-            piece = graph.call_function(aten.slice.Tensor, (joined, 0, start, start + size))
-        with graph.inserting_after(piece):
-            after = graph.call_function(aten.reshape.default, (piece, list(shape)))
-        piece.meta = {"layer": node.meta["layer"]}
-        after.meta = {"layer": node.meta["layer"], "value": node.meta["value"]}
-        node.replace_all_uses_with(after)
-        graph.erase_node(node)
-        start += size
+def _without_relu(graph: fx.Graph, node: Node) -> Node:
+    """The node in the place of its ReLU, for what else stands there then."""
+    (relu,) = node.users
+    relu.replace_all_uses_with(node)
+    graph.erase_node(relu)
+    return node
