@@ -67,14 +67,19 @@ class Attention(nn.Module):
         return torch.softmax(scores, -1) @ self.value(x)
 
 
+#: Bytes before each message's name.
+HEADER = 32
+
+
 def spent(program: Program, weights: Weights, x: torch.Tensor, **setting: Any) -> list[int]:
-    """Bytes of payload that each party sends in a run."""
+    """Bytes that each party sends in a run, but for the names of operations in the headers of messages."""
 
     def run() -> int:
         current = tacit.session()
         bound = program.share(weights if current.party == 0 else None, owner=0)
         before = current.meter.total
         bound(bound.given(x if current.party == 1 else None, owner=1)).reveal(to=1)
-        return (current.meter.total - before).payload_bytes
+        spent = current.meter.total - before
+        return spent.payload_bytes + HEADER * spent.frames
 
     return tacit.launch(run, **setting)

@@ -81,11 +81,12 @@ def test_a_program_is_right_and_no_dearer(seed: int, is_calibrated: bool) -> Non
     assert found.compiled.normalised_squared_error < (2e-3 if is_calibrated else 1e-5), program
     assert found.compiled.rounds <= found.eager.rounds + ROUNDS_OF_GUARDS * is_calibrated
     if max(found.compiled.bytes_sent_per_party) > max(found.eager.bytes_sent_per_party):
-        # Frames carry the name of their operation, which is longer where a layer and its ReLU are one.
+        # Frames carry the name of their operation, which is longer where a layer and its ReLU are one: all
+        # else is compared, payload and the rest of the headers.
         before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
-        payload = {"protocol": protocol, "parties": parties, "source": source}
-        assert max(spent(program, weights, images[:2], **payload)) <= max(
-            spent(weights.model, before, images[:2], **payload)
+        setup = {"protocol": protocol, "parties": parties, "source": source}
+        assert max(spent(program, weights, images[:2], **setup)) <= max(
+            spent(weights.model, before, images[:2], **setup)
         )
 
 

@@ -74,7 +74,7 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
     parsed = parser.parse_args(arguments)
     from tacit.commands.arrays import read
     from tacit.compile.draft import outputs
-    from tacit.compile.execute import check_interval, placeholder_of, same_kind
+    from tacit.compile.given import check_interval, placeholder_of, same_kind
     from tacit.compile.program import load_program
     from tacit.compile.streams import check
     from tacit.compile.weights import load_weights

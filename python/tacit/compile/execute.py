@@ -14,11 +14,11 @@ from torch import fx
 from tacit import _core, paths
 from tacit.compile import streams
 from tacit.compile.approximating import fits_of
-from tacit.compile.draft import Values, outputs
-from tacit.compile.format import dtype_name
+from tacit.compile.draft import Values
+from tacit.compile.given import check_interval, placeholder_of, same_kind
 from tacit.compile.signature import Runnable
 from tacit.compile.stages import stages
-from tacit.errors import CostWarning, DeviationError, EncodingError, MisuseError, SetupError
+from tacit.errors import CostWarning, DeviationError, MisuseError, SetupError
 from tacit.fixed import Scale
 from tacit.module import share_weights_of
 from tacit.session import Session, session
@@ -326,72 +326,3 @@ def _layer(current: Session, label: str) -> Iterator[None]:
         current.core.set_label(current.modules.labels[-1] if current.modules.labels else "")
         if current.trace is not None:
             current.trace.leave()
-
-
-def placeholder_of(program: Runnable, name: str | None) -> str:
-    """The placeholder of an input, by its name or as the only one.
-
-    Raises:
-        MisuseError: there is no such input, or there are several.
-    """
-    if name is None:
-        if len(program.inputs) == 1:
-            return next(iter(program.inputs))
-        names = ", ".join(each.name for each in program.inputs.values())
-        raise MisuseError(f"the program takes several inputs: say which of {names}")
-    for placeholder, each in program.inputs.items():
-        if name in (placeholder, each.name):
-            return placeholder
-    raise MisuseError(f"the program has no input {name!r}")
-
-
-def same_kind(program: Runnable, inputs: Mapping[str, torch.Tensor]) -> int:
-    """Holds what is given to a program against what it takes; how many examples it is.
-
-    Raises:
-        MisuseError: an input has another shape or dtype, or cannot be a batch.
-    """
-    count = streams.examples(program.inputs, {name: tuple(x.shape) for name, x in inputs.items()})
-    if count > 1:
-        results = (node.meta["value"] for node in outputs(program.graph))
-        streams.check_batch(program.inputs, [tuple(each.shape) for each in results])
-    for name, given in inputs.items():
-        wanted = program.inputs[name]
-        if tuple(given.shape) != streams.batch(wanted, count):
-            raise MisuseError(
-                f"the input {wanted.name} has shape {tuple(given.shape)}, the program was compiled for "
-                f"{wanted.shape}: give it that, or compile it for this one"
-            )
-        if _kind(given.dtype) != _kind(wanted.dtype):
-            raise MisuseError(
-                f"the input {wanted.name} is {dtype_name(given.dtype)}, the program takes "
-                f"{dtype_name(wanted.dtype)}: convert it, and scale it as the calibration data were"
-            )
-    return count
-
-
-def _kind(dtype: torch.dtype) -> str:
-    if dtype == torch.bool or dtype.is_complex:
-        return dtype_name(dtype)
-    return "fraction" if dtype.is_floating_point else "integer"
-
-
-def check_interval(program: Runnable, placeholder: str, values: torch.Tensor) -> None:
-    """Holds numbers against what their owner promised when the program was compiled.
-
-    Raises:
-        EncodingError: they are NaN.
-        MisuseError: some are outside.
-    """
-    given = program.inputs[placeholder]
-    if not values.numel() or not values.is_floating_point():
-        return
-    low, high = map(float, values.detach().aminmax())
-    if low != low or high != high:
-        raise EncodingError(f"the input {given.name} holds NaN, which has no fixed-point encoding")
-    if given.interval is not None and not given.interval[0] <= low <= high <= given.interval[1]:
-        raise MisuseError(
-            f"the input {given.name} has numbers outside of {given.interval[0]:g} to {given.interval[1]:g}, "
-            "for which the program was compiled: scale them as its calibration data were, or compile "
-            "it for them"
-        )

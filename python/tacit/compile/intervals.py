@@ -1,27 +1,21 @@
 """Between which numbers each value lies, proved operator by operator from what the owners of inputs promise
 and from the weights as they are encoded: no calibration enters, but by guards, behind which intervals begin
-anew. What is not proved has no interval."""
+anew. What is not proved has no interval. Here are the rules of what moves, adds, compares and approximates;
+``layer_intervals.py`` has those of layers."""
 
 import math
-from collections.abc import Callable, Sequence
 from operator import getitem
 from typing import Any
 
 import torch
-from torch import fx
 
-from tacit import fixed
+from tacit.compile import layer_intervals  # noqa: F401
 from tacit.compile.draft import Draft, Interval, Node
-from tacit.compile.normalisations import OF_THREE, WHOLE, factors
-from tacit.fixed import Scale
-from tacit.operators.normalization import FACTOR_SCALE
+from tacit.compile.prover import Prover, hull, rule
+
+__all__ = ["MOVES", "SATURATED", "Prover", "bounds", "intervals"]
 
 aten = torch.ops.aten
-
-#: Of a node from those of its arguments.
-Rule = Callable[["Prover", Node], Interval | None]
-
-RULES: dict[Any, Rule] = {}
 
 #: They give elements of their first argument, wherever these lie.
 MOVES = (
@@ -63,122 +57,24 @@ def intervals(draft: Draft) -> dict[Node, Interval]:
     return prover.known
 
 
-class Prover:
-    """Goes through a graph once."""
-
-    def __init__(self, draft: Draft, like: "Prover | None" = None) -> None:
-        """Of a draft; another one of the same weights has worked out of them what there is to know."""
-        self.draft = draft
-        self._signed: dict[Node, tuple[torch.Tensor, torch.Tensor] | None] = (
-            {} if like is None else like._signed
-        )
-        self.known: dict[Node, Interval] = {}
-        #: Of nodes whose comparisons are guarded the magnitude that what is compared has at most, or else the
-        #: guard fails.
-        self.guarded: dict[Node, float] = {}
-        #: What an operator's rounding may add: its last digit, and one of a bias that is added to it.
-        self.unit = 4 * 2.0**-draft.scale.bits
-
-    def enter(self, node: Node) -> None:
-        """Works out the interval of a node, of which those before it are entered."""
-        found = self._prove(node)
-        if found is not None and all(map(math.isfinite, found)):
-            self.known[node] = found
-
-    def _prove(self, node: Node) -> Interval | None:
-        """The interval of a node, if there is a rule and its arguments have theirs."""
-        if node.op == "placeholder":
-            return self._given(node)
-        if node.op != "call_function" or node.target not in RULES:
-            return None
-        return RULES[node.target](self, node)
-
-    def of(self, argument: Any) -> Interval | None:
-        """Of an argument: a node, or a number."""
-        if isinstance(argument, fx.Node):
-            return self.known.get(argument)
-        return (float(argument), float(argument)) if isinstance(argument, int | float) else None
-
-    def encoded(self, node: Any) -> torch.Tensor | None:
-        """A weight as the parties will have it; the numbers of a constant."""
-        value = self.draft.weight(node)
-        if value is None:
-            return self.draft.constants[node.name].to(torch.float64) if self.draft.is_constant(node) else None
-        scale = Scale(self.draft.weight_scales.get(node.name, self.draft.scale.bits))
-        return fixed.decode(fixed.encode(value, scale), scale, torch.float64)
-
-    def signed(self, node: Node) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """Of each row of a weight the sum of what is positive in it, and of what is negative."""
-        if node not in self._signed:
-            weight = self.encoded(node)
-            rows = None if weight is None else weight.flatten(1)
-            self._signed[node] = (
-                None if rows is None else (rows.clamp_min(0).sum(1), rows.clamp_max(0).sum(1))
-            )
-        return self._signed[node]
-
-    def rounded(self, low: float, high: float) -> Interval:
-        """With room for the rounding of the result, and of the float64 in which it is worked out."""
-        margin = self.unit + 1e-9 * max(abs(low), abs(high))
-        return low - margin, high + margin
-
-    def compared(self, node: Node) -> Interval | None:
-        """Between which numbers that lies which a node compares with itself, with zero or with bounds."""
-        if node.target is torch.ops.tacit.rectified_affine.default:
-            return _mapped(self, node)
-        return hull(*map(self.of, node.all_input_nodes))
-
-    def against_zero(self, node: Node) -> Interval | None:
-        """The same of a node that compares with zero alone, as its guard leaves it."""
-        x, most = self.compared(node), self.guarded.get(node)
-        if most is None:
-            return x
-        return (-most, most) if x is None else (max(x[0], -most), min(x[1], most))
-
-    def _given(self, node: Node) -> Interval | None:
-        if node.name in self.draft.examples:
-            promised = self.draft.intervals.get(node.name)
-            return promised and self.rounded(*promised)
-        values = self.encoded(node)
-        if values is None or not values.numel():
-            return None
-        return float(values.min()), float(values.max())
-
-
-def hull(*parts: Interval | None) -> Interval | None:
-    """The least interval with all of these in it."""
-    if not parts or any(part is None for part in parts):
-        return None
-    known = [part for part in parts if part is not None]
-    return min(low for low, _ in known), max(high for _, high in known)
-
-
-def _rule(*targets: Any) -> Callable[[Rule], Rule]:
-    def enter(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(targets, rule))
-        return rule
-
-    return enter
-
-
-@_rule(*MOVES)
+@rule(*MOVES)
 def _moved(prover: Prover, node: Node) -> Interval | None:
     return prover.of(node.args[0])
 
 
-@_rule(aten.relu.default, torch.ops.tacit.rectified_affine.default)
+@rule(aten.relu.default, torch.ops.tacit.rectified_affine.default)
 def _rectified(prover: Prover, node: Node) -> Interval | None:
     x = prover.against_zero(node)
     return x and (max(x[0], 0.0), max(x[1], 0.0))
 
 
-@_rule(aten.abs.default)
+@rule(aten.abs.default)
 def _magnitude(prover: Prover, node: Node) -> Interval | None:
     x = prover.against_zero(node)
     return x and (max(x[0], -x[1], 0.0), max(-x[0], x[1]))
 
 
-@_rule(aten.leaky_relu.default)
+@rule(aten.leaky_relu.default)
 def _bent(prover: Prover, node: Node) -> Interval | None:
     x, slope = prover.against_zero(node), float(node.args[1]) if len(node.args) > 1 else 0.01
     if x is None or slope < 0:
@@ -186,7 +82,7 @@ def _bent(prover: Prover, node: Node) -> Interval | None:
     return prover.rounded(*(end if end > 0 else slope * end for end in x))
 
 
-@_rule(torch.ops.tacit.rectified_max_pool2d.default)
+@rule(torch.ops.tacit.rectified_max_pool2d.default)
 def _rectified_pool(prover: Prover, node: Node) -> Interval | None:
     x, most = prover.of(node.args[0]), prover.guarded.get(node)
     if most is not None:
@@ -197,7 +93,7 @@ def _rectified_pool(prover: Prover, node: Node) -> Interval | None:
     return x and (max(x[0], 0.0), max(x[1], 0.0))
 
 
-@_rule(aten.hardtanh.default, aten.relu6.default, aten.clamp.default, aten.clamp_min.default)
+@rule(aten.hardtanh.default, aten.relu6.default, aten.clamp.default, aten.clamp_min.default)
 def _clamped(prover: Prover, node: Node) -> Interval | None:
     x = prover.of(node.args[0])
     low, high = bounds(node)
@@ -222,12 +118,12 @@ def bounds(node: Node) -> tuple[float | None, float | None]:
     return low, high
 
 
-@_rule(aten.sigmoid.default, aten.softmax.int, aten._softmax.default, aten.hardsigmoid.default)
+@rule(aten.sigmoid.default, aten.softmax.int, aten._softmax.default, aten.hardsigmoid.default)
 def _between_zero_and_one(_: Prover, __: Node) -> Interval | None:
     return -SATURATED, 1.0 + SATURATED
 
 
-@_rule(aten.tanh.default, aten.erf.default)
+@rule(aten.tanh.default, aten.erf.default)
 def _between_ones(_: Prover, __: Node) -> Interval | None:
     return -1.0 - SATURATED, 1.0 + SATURATED
 
@@ -237,7 +133,7 @@ def _between_ones(_: Prover, __: Node) -> Interval | None:
 SATURATED = 2.0**-6
 
 
-@_rule(aten.gelu.default, aten.silu.default)
+@rule(aten.gelu.default, aten.silu.default)
 def _gated(prover: Prover, node: Node) -> Interval | None:
     """x times a number from 0 to 1, and from its least on."""
     x = prover.of(node.args[0])
@@ -248,7 +144,7 @@ def _gated(prover: Prover, node: Node) -> Interval | None:
 _LEAST_GATED = -0.279
 
 
-@_rule(aten.softplus.default)
+@rule(aten.softplus.default)
 def _soft(prover: Prover, node: Node) -> Interval | None:
     """At most ln 2 above what is rectified."""
     x = prover.of(node.args[0])
@@ -257,18 +153,18 @@ def _soft(prover: Prover, node: Node) -> Interval | None:
     return -SATURATED, max(x[1], 0.0) * (1.0 + SATURATED) + math.log(2.0) + SATURATED
 
 
-@_rule(aten.cat.default)
+@rule(aten.cat.default)
 def _joined(prover: Prover, node: Node) -> Interval | None:
     return hull(*map(prover.of, node.args[0]))
 
 
-@_rule(aten.neg.default)
+@rule(aten.neg.default)
 def _negated(prover: Prover, node: Node) -> Interval | None:
     x = prover.of(node.args[0])
     return x and (-x[1], -x[0])
 
 
-@_rule(aten.add.Tensor, aten.sub.Tensor)
+@rule(aten.add.Tensor, aten.sub.Tensor)
 def _summed(prover: Prover, node: Node) -> Interval | None:
     x, y = map(prover.of, node.args[:2])
     if x is None or y is None or node.kwargs.get("alpha", 1) != 1:
@@ -278,7 +174,7 @@ def _summed(prover: Prover, node: Node) -> Interval | None:
     return prover.rounded(x[0] + y[0], x[1] + y[1])
 
 
-@_rule(aten.mul.Tensor)
+@rule(aten.mul.Tensor)
 def _multiplied(prover: Prover, node: Node) -> Interval | None:
     x, y = map(prover.of, node.args[:2])
     if x is None or y is None:
@@ -287,7 +183,7 @@ def _multiplied(prover: Prover, node: Node) -> Interval | None:
     return prover.rounded(min(corners), max(corners))
 
 
-@_rule(aten.div.Tensor)
+@rule(aten.div.Tensor)
 def _divided(prover: Prover, node: Node) -> Interval | None:
     x, divisor = prover.of(node.args[0]), node.args[1]
     if x is None or not isinstance(divisor, int | float) or not divisor:
@@ -296,7 +192,7 @@ def _divided(prover: Prover, node: Node) -> Interval | None:
     return prover.rounded(ends[0], ends[1])
 
 
-@_rule(aten.sum.dim_IntList)
+@rule(aten.sum.dim_IntList)
 def _added_up(prover: Prover, node: Node) -> Interval | None:
     x = prover.of(node.args[0])
     if x is None:
@@ -306,7 +202,7 @@ def _added_up(prover: Prover, node: Node) -> Interval | None:
     return prover.rounded(count * x[0], count * x[1])
 
 
-@_rule(
+@rule(
     aten.avg_pool1d.default,
     aten.avg_pool2d.default,
     aten.avg_pool3d.default,
@@ -323,56 +219,3 @@ def _averaged(prover: Prover, node: Node) -> Interval | None:
     if x is None or len(node.args) > 6:
         return None
     return prover.rounded(min(x[0], 0.0), max(x[1], 0.0))
-
-
-@_rule(aten.conv1d.default, aten.conv2d.default, aten.conv3d.default, aten.linear.default)
-def _weighted(prover: Prover, node: Node) -> Interval | None:
-    """Σ w·x for each channel, with x at whichever end makes it greatest, and zeros in the padding."""
-    bias = node.args[2] if len(node.args) > 2 else None
-    ends = _of_channels(prover, [node.args[0]], [node.args[1]], bias)
-    return ends and prover.rounded(float(ends[0].min()), float(ends[1].max()))
-
-
-@_rule(WHOLE, OF_THREE)
-def _normalised(prover: Prover, node: Node) -> Interval | None:
-    """A factor and an offset for each channel."""
-    x, folded = prover.of(node.args[0]), factors(prover.draft, node)
-    if x is None or folded is None:
-        return None
-    ends = torch.stack([folded[0] * end + folded[1] for end in x])
-    rounding = 2.0**-FACTOR_SCALE.bits * max(map(abs, x))
-    return prover.rounded(float(ends.min()) - rounding, float(ends.max()) + rounding)
-
-
-@_rule(torch.ops.tacit.affine.default)
-def _mapped(prover: Prover, node: Node) -> Interval | None:
-    """The same of several layers, and of what is added to them."""
-    x, weight, bias, addends, _ = node.args
-    ends = _of_channels(prover, x, weight, bias)
-    more = [prover.of(each) for each in addends]
-    if ends is None or None in more:
-        return None
-    low = float(ends[0].min()) + sum(each[0] for each in more if each is not None)
-    high = float(ends[1].max()) + sum(each[1] for each in more if each is not None)
-    return prover.rounded(low, high)
-
-
-def _of_channels(
-    prover: Prover, x: Sequence[Node], weight: Sequence[Node], bias: Node | None
-) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Least and greatest of each channel."""
-    offset = torch.zeros((), dtype=torch.float64) if bias is None else prover.encoded(bias)
-    if offset is None:
-        return None
-    low = high = offset
-    for each, factor in zip(map(prover.of, x), weight, strict=True):
-        signed = prover.signed(factor)
-        if each is None or signed is None:
-            return None
-        # Padding is zeros.
-        is_linear = len(factor.meta["value"].shape) == 2
-        ends = each if is_linear else (min(each[0], 0.0), max(each[1], 0.0))
-        positive, negative = signed
-        low = low + positive * ends[0] + negative * ends[1]
-        high = high + positive * ends[1] + negative * ends[0]
-    return low, high

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from tacit.compile.draft import walk
-from tacit.compile.execute import revealed, same_kind
+from tacit.compile.execute import revealed
+from tacit.compile.given import same_kind
 from tacit.compile.passes.assign_scales import normalised_error
 from tacit.compile.program import Program
 from tacit.compile.streams import check, one_of
