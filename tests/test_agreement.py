@@ -220,7 +220,7 @@ def test_others_are_told_what_tacit_says_and_not_what_a_program_says(
         tacit.session().core.broadcast(1, None)
 
     for program, expected in (
-        (of_tacit, "cannot write the latest round to .*: No such file or directory"),
+        (of_tacit, "cannot write the latest round to .*: there is no such file or folder"),
         (of_the_program, "its program raised SetupError; see its own output"),
     ):
         with pytest.raises(tacit.SetupError):

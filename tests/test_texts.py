@@ -98,14 +98,14 @@ def test_a_line_of_a_configuration_that_is_wrong(
 def test_files_of_a_configuration_that_are_not_there_or_another_s(tmp_path: Path) -> None:
     remedy = "check the path, and that the file is yours"
     text = refused(tmp_path / "none.toml")
-    assert text == f"setup: cannot read {tmp_path / 'none.toml'}: there is no such file; {remedy}"
+    assert text == f"setup: cannot read {tmp_path / 'none.toml'}: there is no such file or folder; {remedy}"
     assert "it is a folder" in refused(tmp_path)
     config = example(tmp_path)
     certificate, key = tmp_path / "party-1.pem", tmp_path / "party-0.key"
     kept = certificate.read_text()
     certificate.unlink()
     text = refused(config)
-    assert f"cannot read {certificate}: there is no such file; {remedy}" in text
+    assert f"cannot read {certificate}: there is no such file or folder; {remedy}" in text
     certificate.write_text("nothing")
     assert "the certificate of party 1 is not a certificate in PEM; give its .pem file" in refused(config)
     certificate.write_text((tmp_path / "party-0.pem").read_text())

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from tacit import _core
 from tacit._core import (
     DesyncError,
     MisuseError,
@@ -28,11 +29,17 @@ __all__ = [
     "SetupError",
     "TacitError",
     "UnsupportedOperatorError",
+    "cause",
 ]
 
 
 #: Whoever raises an error, as it calls itself.
 _THIS = re.compile(r"\bthis (party|server)\b")
+
+
+def cause(error: OSError) -> str:
+    """Why the operating system did not do what it was asked for, in the native part's words for it."""
+    return _core.cause(error.errno) if error.errno else str(error)
 
 
 class DeviationError(PeerError):

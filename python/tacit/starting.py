@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
-from tacit.errors import SetupError
+from tacit.errors import SetupError, cause
 
 #: macOS: the system's frameworks, which PyTorch uses, do not outlive a fork; every process begins afresh.
 FORKS = sys.platform == "linux"
@@ -170,7 +170,7 @@ class _Server:
             socket.send_fds(self._control, [entry.encode()], [*ends, folder, there.fileno()])
         except OSError as error:
             here.close()
-            raise SetupError(f"cannot start a process on this machine ({error.strerror})") from None
+            raise SetupError(f"cannot start a process on this machine ({cause(error)})") from None
         finally:
             os.close(folder)
             there.close()

@@ -152,7 +152,7 @@ def test_it_leaves_no_result(program: str, how: str, stand_in: Callable[..., str
 
 def test_it_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversion, "INTERPRETER", str(tmp_path / "none"))
-    with pytest.raises(SetupError, match=r"cannot start .*/none to convert .*/saved: No such file"):
+    with pytest.raises(SetupError, match=r"cannot start .*/none to convert .*/saved: there is no such file"):
         tacit.compile(saved(tmp_path))
 
 

@@ -531,8 +531,8 @@ def test_where_servers_find_the_model_to_begin_from(tmp_path: Path) -> None:
     serve = ["federated", "serve", "--config", config, "--server", 0]
     assert Federation.read(config).model == tmp_path / "parameters.pt"
     for words, message in (
-        ((), f"cannot read {tmp_path / 'parameters.pt'}: No such file or directory"),
-        (("--model", tmp_path / "other.pt"), f"cannot read {tmp_path / 'other.pt'}: No such file"),
+        ((), f"cannot read {tmp_path / 'parameters.pt'}: there is no such file or folder"),
+        (("--model", tmp_path / "other.pt"), f"cannot read {tmp_path / 'other.pt'}: there is no such file"),
         (("--out", tmp_path / "out.pt"), "no server learns the model that --out would write"),
     ):
         refused = command(*serve, *words)

@@ -259,7 +259,7 @@ impl Error {
 #[must_use]
 pub fn cause(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
         io::ErrorKind::PermissionDenied => "this user may not".to_owned(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it was silent".to_owned(),
         io::ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),

@@ -3,8 +3,15 @@
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
+use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
+
+/// Why the operating system did not do what it was asked for, in plain words, by its error's number.
+#[pyfunction]
+pub fn cause(number: i32) -> String {
+    net::cause(&io::Error::from_raw_os_error(number))
+}
 
 create_exception!(
     tacit._core,

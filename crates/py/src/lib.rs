@@ -38,6 +38,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::in_main_thread();
     net::interruption::ask_by(errors::is_interrupted);
     errors::register(module)?;
+    module.add_function(wrap_pyfunction!(errors::cause, module)?)?;
     module.add_class::<session::Session>()?;
     module.add_class::<session::Expectation>()?;
     module.add_class::<beginning::Listener>()?;

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, SetupError, cause
 
 
 def read(path: Path) -> torch.Tensor:
@@ -18,7 +18,9 @@ def read(path: Path) -> torch.Tensor:
     try:
         array = np.load(path, allow_pickle=False)
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {error.strerror or 'it is no .npy file'}") from None
+        raise SetupError(
+            f"cannot read {path}: {cause(error) if error.errno else 'it is no .npy file'}"
+        ) from None
     except (ValueError, EOFError):
         raise MisuseError(f"{path} holds no array: numpy.save writes one") from None
     try:
@@ -38,4 +40,4 @@ def write(path: Path, values: torch.Tensor) -> None:
         with path.open("wb") as file:
             np.save(file, values.numpy(), allow_pickle=False)
     except OSError as error:
-        raise SetupError(f"cannot write {path}: {error.strerror}") from None
+        raise SetupError(f"cannot write {path}: {cause(error)}") from None

@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit import _core
 from tacit.commands.options import add_streams, party, positive
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, SetupError, cause
 from tacit.providers import LIVE
 
 
@@ -85,7 +85,7 @@ def _recorded(parsed: argparse.Namespace) -> str:
     try:
         return str(parsed.demand.read_text())
     except OSError as error:
-        raise SetupError(f"cannot read {parsed.demand}: {error.strerror}") from None
+        raise SetupError(f"cannot read {parsed.demand}: {cause(error)}") from None
 
 
 def _of_program(parsed: argparse.Namespace) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.commands.options import positive
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, SetupError, cause
 
 if TYPE_CHECKING:
     from tacit.federated.config import Federation
@@ -102,7 +102,7 @@ def _model(path: Path) -> "State":
         loaded = torch.load(path, weights_only=True)
     except OSError as error:
         raise SetupError(
-            f"cannot read {path}: {error.strerror}; it is to hold what torch.save wrote of the parameters to "
+            f"cannot read {path}: {cause(error)}; it is to hold what torch.save wrote of the parameters to "
             "begin from"
         ) from None
     except Exception as error:
@@ -137,7 +137,7 @@ def _write(path: Path, model: "State") -> None:
         torch.save(model, written)
         written.replace(path)
     except OSError as error:
-        raise SetupError(f"cannot write {path}: {error.strerror}") from None
+        raise SetupError(f"cannot write {path}: {cause(error)}") from None
 
 
 def _line(report: "Report") -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit import _core
 from tacit.bench.settings import Setting
-from tacit.errors import SetupError
+from tacit.errors import SetupError, cause
 from tacit.providers import CONSUMING, DEFAULT, LIVE, PROTOCOLS, SOURCES, described
 
 if TYPE_CHECKING:
@@ -117,4 +117,4 @@ def write_text(path: Path, text: str) -> None:
     try:
         path.write_text(text)
     except OSError as error:
-        raise SetupError(f"cannot write {path}: {error.strerror}") from None
+        raise SetupError(f"cannot write {path}: {cause(error)}") from None

@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, SetupError, cause
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +20,7 @@ def bytes_of(path: Path, option: str) -> bytes:
             raise MisuseError(f"{option}: {path} has more than {LARGEST >> 20} MiB")
         return path.read_bytes()
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {error.strerror}") from None
+        raise SetupError(f"cannot read {path}: {cause(error)}") from None
 
 
 def zeros(short: str, count: int, option: str) -> "np.ndarray[Any, Any]":

@@ -11,7 +11,7 @@ import tacit
 from tacit import _core
 from tacit.commands import run_program
 from tacit.commands.options import cannot_write, party, write_text
-from tacit.errors import MisuseError
+from tacit.errors import MisuseError, cause
 
 #: Seconds in which the other parties may come up that are to be told why this one does not take part.
 WHILE_STARTING = 20.0
@@ -80,7 +80,7 @@ def _wrong_with(program: Path) -> str | None:
     except FileNotFoundError:
         return f"there is no program {program}"
     except OSError as error:
-        return f"cannot read the program {program}: {error.strerror}"
+        return f"cannot read the program {program}: {cause(error)}"
     except (SyntaxError, ValueError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
         return f"the program {program}{line} is no Python: {getattr(error, 'msg', error)}"

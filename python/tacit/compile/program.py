@@ -29,7 +29,7 @@ from tacit.compile.format import (
 )
 from tacit.compile.signature import Input, Owned, Weight
 from tacit.compile.verify import verify
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, SetupError, cause
 from tacit.fixed import Scale
 
 #: The greatest scale of a session's numbers, by ``tacit.fraction_bits``.
@@ -110,7 +110,7 @@ class Program:
         try:
             Path(path).write_bytes(self.text)
         except OSError as error:
-            raise SetupError(f"cannot write {path}: {error.strerror}") from None
+            raise SetupError(f"cannot write {path}: {cause(error)}") from None
 
     @staticmethod
     def parsed(text: bytes, what: str) -> "Program":
@@ -165,7 +165,7 @@ def load_program(path: str | Path) -> Program:
             # One more than a program has, to see whether there are.
             text = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {error.strerror}") from None
+        raise SetupError(f"cannot read {path}: {cause(error)}") from None
     return Program.parsed(text, str(path))
 
 

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from tacit.compile.draft import Draft
 from tacit.compile.program import Program
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, SetupError, cause
 
 #: Names of the weights of the model as it was.
 BEFORE = "before/"
@@ -44,7 +44,9 @@ class Weights:
         try:
             safetensors.torch.save_file({**own, **before}, path, metadata)
         except (OSError, SafetensorError) as error:
-            raise SetupError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
+            raise SetupError(
+                f"cannot write {path}: {cause(error) if isinstance(error, OSError) else error}"
+            ) from None
 
     def check(self, program: Program) -> None:
         """Holds them against the program that they are to be used with.

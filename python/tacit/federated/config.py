@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import _core
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, SetupError, cause
 from tacit.federated.account import Mechanism
 from tacit.federated.aggregators import described
 from tacit.federated.noise import parts
@@ -154,7 +154,7 @@ class Federation:
             document = tomllib.loads(path.read_text())
         except OSError as error:
             raise SetupError(
-                f"cannot read {path}: {error.strerror}; give the path of the federation's file"
+                f"cannot read {path}: {cause(error)}; give the path of the federation's file"
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SetupError(f"{path}: {_in_words(error)}") from None
@@ -378,7 +378,7 @@ def _text(path: Path, whose: str) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = cause(error) if isinstance(error, OSError) else "it is no text"
         raise SetupError(
             f"cannot read {path}, the certificate of {whose}: {reason}; ask for it, or make one by `tacit "
             "federated certificates`"

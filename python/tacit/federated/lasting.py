@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tacit.errors import SetupError
+from tacit.errors import SetupError, cause
 
 
 def write(path: Path, text: str, what: str) -> None:
@@ -25,4 +25,4 @@ def write(path: Path, text: str, what: str) -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        raise SetupError(f"cannot write {what} {path}: {error.strerror}") from None
+        raise SetupError(f"cannot write {what} {path}: {cause(error)}") from None

@@ -18,7 +18,7 @@ from typing import Any, Self
 import torch
 
 from tacit import _core, processes
-from tacit.errors import PeerError, SetupError, TacitError
+from tacit.errors import PeerError, SetupError, TacitError, cause
 from tacit.federated.config import SERVERS, text_of
 from tacit.federated.server import Report
 from tacit.federated.settings import Settings
@@ -133,7 +133,7 @@ class Servers:
         try:
             self.config.write_text(text)
         except OSError as error:
-            raise SetupError(f"cannot write {self.config}: {error.strerror}") from None
+            raise SetupError(f"cannot write {self.config}: {cause(error)}") from None
 
     def _hear(self, child: Child) -> None:
         """Waits for what it tells next."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.errors import SetupError
+from tacit.errors import SetupError, cause
 
 STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }
 table { border-collapse: collapse; margin: 1em 0; }
@@ -41,7 +41,7 @@ def write_page(
         body = "\n".join(parts)
         path.write_text(f"<!doctype html><html lang=en><head>{head}</head>\n<body>{body}</body></html>\n")
     except OSError as error:
-        raise SetupError(f"cannot write {path}: {error.strerror}") from None
+        raise SetupError(f"cannot write {path}: {cause(error)}") from None
     return path
 
 
@@ -61,5 +61,5 @@ def folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SetupError(f"cannot make {path}: {error.strerror}") from None
+        raise SetupError(f"cannot make {path}: {cause(error)}") from None
     return path

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tacit.errors import SetupError
+from tacit.errors import SetupError, cause
 
 #: A line of a plot: places and heights.
 Line = tuple[Sequence[float], Sequence[float]]
@@ -60,7 +60,7 @@ def lines(
     try:
         figure.savefig(path, dpi=120)
     except OSError as error:
-        raise SetupError(f"cannot write {path}: {error.strerror}") from None
+        raise SetupError(f"cannot write {path}: {cause(error)}") from None
     finally:
         pyplot.close(figure)
     return path

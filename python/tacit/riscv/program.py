@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit import _core
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, SetupError, cause
 from tacit.riscv.arrays import (
     TYPES,
     Given,
@@ -200,7 +200,7 @@ def load(path: str | Path) -> Program:
         with open(path, "rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {error.strerror}") from None
+        raise SetupError(f"cannot read {path}: {cause(error)}") from None
     if len(content) > LARGEST:
         raise MisuseError(f"{path} has more than {LARGEST >> 20} MiB")
     return Program(content, Path(path).name)

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import SetupError
+from tacit.errors import SetupError, cause
 from tacit.trace.spans import recording
 
 
@@ -28,7 +28,7 @@ def write(path: str | Path, traces: Sequence[dict[str, Any]]) -> None:
     try:
         Path(path).write_text(page(traces), encoding="utf-8")
     except OSError as error:
-        raise SetupError(f"cannot write {path}: {error.strerror}") from None
+        raise SetupError(f"cannot write {path}: {cause(error)}") from None
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from tacit.compile.importers.onnx import tensors
 from tacit.compile.importers.onnx.inputs import Inputs, Like, alike, fix, inputs, static
 from tacit.compile.importers.onnx.problems import NotImportedError, Problems, printable, quoted
 from tacit.compile.importers.onnx.table import OPERATORS
-from tacit.errors import SetupError
+from tacit.errors import SetupError, cause
 
 #: The oldest operators that are imported: from here on their parameters come as inputs.
 OLDEST = 13
@@ -93,7 +93,7 @@ def _parsed(path: Path) -> Any:
             )
         model = ModelProto.FromString(path.read_bytes())
     except OSError as error:
-        raise SetupError(f"{path} cannot be read: {error.strerror}") from None
+        raise SetupError(f"{path} cannot be read: {cause(error)}") from None
     except Exception as error:
         # Protobuf's own error, without its module, which has no types.
         if not isinstance(error, ValueError) and type(error).__name__ != "DecodeError":

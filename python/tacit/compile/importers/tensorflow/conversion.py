@@ -10,7 +10,7 @@ from pathlib import Path
 from tacit.compile.importers.onnx.problems import printable
 from tacit.compile.importers.tensorflow import worker
 from tacit.compile.importers.tensorflow.formats import Format
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, SetupError, cause
 
 #: Whose TensorFlow it is.
 INTERPRETER = sys.executable
@@ -57,7 +57,7 @@ def convert(path: Path, kind: Format, folder: Path) -> Path:
             f"{path} was not converted to ONNX within {LONGEST:g} s: {_elsewhere(path, kind)}"
         ) from None
     except OSError as error:
-        raise SetupError(f"cannot start {INTERPRETER} to convert {path}: {error.strerror}") from None
+        raise SetupError(f"cannot start {INTERPRETER} to convert {path}: {cause(error)}") from None
     result = _result(folder / "result.json")
     if result is None:
         how = f"was killed by signal {-ended}" if ended < 0 else f"ended with exit code {ended}"

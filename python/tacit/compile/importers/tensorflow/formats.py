@@ -4,7 +4,7 @@ import zipfile
 from enum import Enum
 from pathlib import Path
 
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, SetupError, cause
 
 
 class Format(Enum):
@@ -41,7 +41,7 @@ def format_of(path: Path) -> Format | None:
     try:
         return _by_content(path)
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {error.strerror}") from None
+        raise SetupError(f"cannot read {path}: {cause(error)}") from None
 
 
 def _by_content(path: Path) -> Format:
