@@ -42,7 +42,7 @@ impl Code {
     ///
     /// # Errors
     /// `NoCode`, `Unknown`.
-    #[inline]
+    #[inline(always)]
     pub fn at(&mut self, address: u64) -> Result<Instruction> {
         let place = self.place(address)?;
         match self.stretches[self.last].decoded[place] {
@@ -66,7 +66,7 @@ impl Code {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn place(&mut self, address: u64) -> Result<usize> {
         let within =
             |stretch: &Stretch| address.wrapping_sub(stretch.start) < stretch.bytes.len() as u64;

@@ -174,6 +174,7 @@ impl<W: Words> Machine<W> {
     }
 
     /// Writes a register; the first is always 0.
+    #[inline(always)]
     pub fn set_register(&mut self, number: usize, word: W::Word) {
         if number != 0 {
             self.hart.registers[number] = word;
@@ -282,7 +283,7 @@ impl<W: Words> Machine<W> {
     }
 
     /// The instruction at pc, which is counted.
-    #[inline]
+    #[inline(always)]
     fn fetch(&mut self) -> Result<Instruction> {
         let instruction = self.code.at(self.pc)?;
         if self.carried_out == self.limit {
@@ -293,7 +294,7 @@ impl<W: Words> Machine<W> {
     }
 
     /// Does what an instruction says; the address of the one after it.
-    #[inline]
+    #[inline(always)]
     fn carry_out(
         &mut self,
         instruction: Instruction,
@@ -374,6 +375,25 @@ impl<W: Words> Machine<W> {
                 self.set_public(rd, next);
                 return Ok(to.wrapping_add_signed(offset) & !1);
             }
+            _ => self.carry_out_other(instruction)?,
+        }
+        Ok(next)
+    }
+
+    /// What programs do more seldom, and what takes longer than to get there.
+    #[inline(never)]
+    fn carry_out_other(
+        &mut self,
+        instruction: Instruction,
+    ) -> std::result::Result<(), Interruption> {
+        let Operands {
+            rd,
+            rs1,
+            rs2,
+            immediate,
+        } = instruction.operands;
+        let (rd, rs1, rs2) = (usize::from(rd), usize::from(rs1), usize::from(rs2));
+        match instruction.operation {
             Operation::Fence => {}
             Operation::FenceInstructions => self.code.renew(&mut self.memory)?,
             Operation::EnvironmentCall => unreachable!("a run stops there"),
@@ -397,8 +417,9 @@ impl<W: Words> Machine<W> {
             Operation::StoreFloat(precision) => {
                 self.store_float(precision, &instruction.operands)?
             }
+            _ => unreachable!("it is carried out where it is fetched"),
         }
-        Ok(next)
+        Ok(())
     }
 
     /// Where a branch goes on whose condition nobody knows.
