@@ -247,7 +247,8 @@ def test_bench_of_programs(tmp_path: Path) -> None:
 
 
 def test_bench_knows_the_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    lists = [f"{program}_{count}" for program in ("psi", "psi_loops") for count in (10, 100, 1000)]
+    kinds = ("psi", "psi_loops", "psi_merge")
+    lists = [f"{program}_{count}" for program in kinds for count in (10, 100, 1000)]
     others = ["ascon_hash_100", "ascon_hash_100_of_64", "ascon_sealed_100", "aes_block", "products_1e4"]
     others += [
         "vector_products_1e4",

@@ -220,6 +220,23 @@ def test_branches_are_opened_where_that_is_asked_for() -> None:
     assert what.endswith("in main (psi_loops.c:23)")
 
 
+def test_lists_are_merged_as_in_the_clear_where_branches_are_opened() -> None:
+    a, b = np.array([2, 3, 5, 8, 9], np.uint64), np.array([1, 3, 8, 10], np.uint64)
+
+    def program() -> Any:
+        party, merge = tacit.session().party, tacit.riscv.load(PROGRAMS / "psi_merge.elf")
+        secret = {"a": (0, a if party == 0 else None), "b": (1, b if party == 1 else None)}
+        with pytest.raises(MisuseError, match=r"secret .* in merge \(psi_merge.c:2\d\)"):
+            merge.run(secret=secret, output={"common": 1})
+        found = merge.run(secret=secret, output={"common": 1}, open_branches=["merge"])
+        return found.outputs["common"], sum(each[2] for each in found.opened if each[1] == "all")
+
+    for protocol in ("replicated", "additive"):
+        found = tacit.launch(program, protocol=protocol, parties=3 if protocol == "replicated" else 2)
+        # Six pairs of fronts: all are compared for equality, and the four that differ for which is less.
+        assert (found[1][0].tolist(), found[1][1]) == ([3, 8], 6 + 4)
+
+
 def test_what_is_refused_is_predicted(tmp_path: Path) -> None:
     found = tmp_path / "found.json"
     told = ["--secret", "x=0:u32:4", "--public", f"data/y={SUMS}", "--output", "sums=all"]

@@ -15,4 +15,5 @@ pub const PROGRAMS: &[(&str, &[u8])] = programs![
     "net",
     "psi",
     "psi_loops",
+    "psi_merge",
 ];

@@ -28,10 +28,12 @@ def _own(party: int, values: NDArray[np.generic]) -> tuple[int, NDArray[np.gener
     return party, values if tacit.session().party == party else None
 
 
-def _intersection(name: str, count: int) -> Work:
+def _intersection(name: str, count: int, open_branches: tuple[str, ...] = ()) -> Work:
     program = _program(name)
     a, b = (np.arange(1, count + 1, dtype=np.uint64) * np.uint64(step) for step in (2, 3))
-    return lambda: program.run(secret={"a": _own(0, a), "b": _own(1, b)}, output={"common": 1})
+    return lambda: program.run(
+        secret={"a": _own(0, a), "b": _own(1, b)}, output={"common": 1}, open_branches=open_branches
+    )
 
 
 def _hash(messages: int = 1) -> Work:
@@ -89,6 +91,11 @@ PROGRAMS: dict[str, Case] = {
     # Each of the one list with each of the other: a thousand each takes minutes.
     **{
         f"psi_loops_{count}": _case(partial(_intersection, "psi_loops", count), 3, count == max(LISTS))
+        for count in LISTS
+    },
+    # As in the clear: what is compared is opened, so that a round follows from the one before.
+    **{
+        f"psi_merge_{count}": _case(partial(_intersection, "psi_merge", count, ("merge",)), 3)
         for count in LISTS
     },
     "ascon_hash_100": _case(_hash, 3),
