@@ -100,6 +100,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
             x,
             case.warm_up,
             case.repetitions,
+            kind == "eager",
             parties=setting.parties,
             protocol=setting.protocol,
             source=setting.source,
@@ -132,11 +133,13 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
 
 
 def _party(
-    program: Program, weights: Weights, x: torch.Tensor, warm_up: int, repetitions: int
+    program: Program, weights: Weights, x: torch.Tensor, warm_up: int, repetitions: int, is_eager: bool
 ) -> dict[str, Any]:
     """One party's part: inferences, from sharing what goes in to its owner's result."""
     current = tacit.session()
     bound = program.share(weights if current.party == WEIGHTS_OWNER else None, owner=WEIGHTS_OWNER)
+    if is_eager:
+        bound.one_by_one()
 
     def once() -> None:
         revealed(

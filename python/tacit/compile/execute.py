@@ -51,6 +51,11 @@ class Bound:
         self._rehearsed: dict[tuple[int, int], _core.Expectation | None] = {}
         self._is_told = False
 
+    def one_by_one(self) -> None:
+        """Has steps go one after another from here on, as those of a module do that is called as it stands.
+        All parties do so."""
+        self._stages = [[[node for node in self.program.graph.nodes if node.op == "call_function"]]]
+
     def __call__(self, *inputs: torch.Tensor) -> Any:
         """What the program gives of inputs, secret or public: a tensor, or a tuple of them.
 

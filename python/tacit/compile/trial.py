@@ -92,8 +92,8 @@ def tried(
     plain = [each[0] if count == 1 else torch.cat(each) for each in zip(*examples, strict=True)]
     before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
     runs = []
-    for each, own in ((program, weights), (weights.model, before)):
-        told = launch(_run, each, own, inputs, count, streams, timeout=TIMEOUT, **setting)
+    for each, own, is_eager in ((program, weights, False), (weights.model, before, True)):
+        told = launch(_run, each, own, inputs, count, streams, is_eager, timeout=TIMEOUT, **setting)
         runs.append(_held(told, plain))
     return Trial(*runs)
 
@@ -106,12 +106,14 @@ def _plain(weights: Weights, inputs: list[torch.Tensor]) -> tuple[torch.Tensor, 
 
 
 def _run(
-    program: Program, weights: Weights, inputs: list[torch.Tensor], count: int, streams: int
+    program: Program, weights: Weights, inputs: list[torch.Tensor], count: int, streams: int, is_eager: bool
 ) -> dict[str, Any]:
     """One party's part; what it has of the result and of the meter."""
     current = session()
     own = weights if current.party == WEIGHTS_OWNER else None
     bound = program.share(own, owner=WEIGHTS_OWNER, streams=streams)
+    if is_eager:
+        bound.one_by_one()
     before, started = current.meter.total, time.perf_counter()
     owns = current.party == INPUT_OWNER
     given = [
