@@ -18,7 +18,7 @@ from tacit.federated.validation import VECTOR_BITS
 #: How far a secret result may be from its reference, in bounds; those with roots of small norms may be
 #: farther.
 UNITS = 2.0**-18
-CLOSE = dict.fromkeys(("fltrust", "norm-clipping", "geometric-median"), 2.0**-10)
+CLOSE = {"fltrust": 2.0**-10, "norm-clipping": 2.0**-10, "geometric-median": 2.0**-15}
 
 #: Sums of distances that differ by less may be taken for each other: n·2^-28.
 TIE = 2.0**-22
@@ -228,8 +228,8 @@ def check_all(cases: Sequence[torch.Tensor], protocol: str) -> None:
 
 
 def test_random_cases() -> None:
-    """A share of the ten thousand."""
-    check_all([drawn(seed) for seed in range(6)], "replicated")
+    """A share of the ten thousand; the last one is of numbers among which many are equal."""
+    check_all([drawn(seed) for seed in (*range(5), 1189)], "replicated")
 
 
 #: Random cases on shares, of each aggregator.

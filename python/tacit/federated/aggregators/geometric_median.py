@@ -18,10 +18,10 @@ def geometric_median(vectors: torch.Tensor, weights: torch.Tensor) -> torch.Tens
     It never leaves the space of the vectors, so it works on their squared distances alone: for factors c that
     add up to 1, |x - Σ c y|^2 = (Dc) - ½ c'Dc. Only the last step has the length of a vector.
 
-    Reveals nothing but its result. About 85 rounds a step, of which there are eight; the products are n²·d,
+    Reveals nothing but its result. About 87 rounds a step, of which there are eight; the products are n²·d,
     and one of [1, n] by [n, d].
 
-    Domain: norms up to 1. Distances below 2^-8 count as that. Error: 2^-10 of the largest norm, in the
+    Domain: norms up to 1. Distances below 2^-8 count as that. Error: 2^-15 of the largest norm, in the
     direction of the vectors.
     """
     count = vectors.shape[0]
@@ -34,4 +34,6 @@ def geometric_median(vectors: torch.Tensor, weights: torch.Tensor) -> torch.Tens
             squares = spread - 0.5 * (factors * spread).sum()
             inverse = torch.rsqrt(squares.clamp(min=SMOOTHING**2 / 4)) * (SMOOTHING / 2)
             factors = inverse * torch.reciprocal(inverse.sum())
+            # Of factors whose sum is off by what a reciprocal is off by, small distances would be off by far more.
+            factors = factors * (2 - factors.sum())
     return (factors.unsqueeze(0) @ vectors).squeeze(0)
