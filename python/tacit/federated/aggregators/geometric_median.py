@@ -34,6 +34,6 @@ def geometric_median(vectors: torch.Tensor, weights: torch.Tensor) -> torch.Tens
             squares = spread - 0.5 * (factors * spread).sum()
             inverse = torch.rsqrt(squares.clamp(min=SMOOTHING**2 / 4)) * (SMOOTHING / 2)
             factors = inverse * torch.reciprocal(inverse.sum())
-            # Of factors whose sum is off by what a reciprocal is off by, small distances would be off by far more.
+            # Of factors whose sum is off as a reciprocal is, small distances would be off by far more.
             factors = factors * (2 - factors.sum())
     return (factors.unsqueeze(0) @ vectors).squeeze(0)
