@@ -14,6 +14,7 @@ import tacit
 from tacit.fixed import Scale
 from tacit.operators import approximation
 from tacit.operators.approximation import division
+from tacit.operators.approximation.fits import FITS, USUAL
 
 FUNCTIONS = declared.FUNCTIONS
 
@@ -49,6 +50,27 @@ def test_error_on_shares(setting: tuple[str, int, str | None]) -> None:
         if function.relative:
             errors = torch.where(errors < declared.ALLOWED, torch.zeros(()), errors / plain.abs())
         assert float(errors.max()) <= function.error, function.name
+
+
+@pytest.mark.parametrize("key", list(FITS["exp_below_zero"]))
+@pytest.mark.parametrize(
+    "setting", [("replicated", 3, None), ("additive", 3, "dealer"), ("additive", 2, "dealer")], ids=str
+)
+def test_exponentials_far_below_zero_are_exactly_zero(setting: tuple[str, int, str | None], key: str) -> None:
+    """However often, at every scale: what a mask hides counts for nothing."""
+    protocol, parties, source = setting
+    x = torch.tensor([-16.0, -16.5, -100.0, -(2.0**29)]).repeat(2000)
+
+    def program() -> list[torch.Tensor]:
+        secret, found = tacit.share(x, owner=0), []
+        with tacit.session().fitted({} if key == USUAL else {"exp_below_zero": key}):
+            for bits in (10, 16, 24, 28):
+                with tacit.fraction_bits(bits):
+                    found.append(approximation.exp_below_zero(secret).reveal())
+        return found
+
+    for values in tacit.launch(program, parties=parties, protocol=protocol, source=source)[0]:
+        assert values.count_nonzero() == 0
 
 
 def outside(x: torch.Tensor) -> dict[str, Any]:
