@@ -228,7 +228,7 @@ def test_a_crash_leaves_the_old_account_or_the_new_one(
         account = Account(path, mechanism)
         with monkeypatch.context() as patched:
             patched.setattr(name, fails)
-            with pytest.raises(SetupError, match="No space left"):
+            with pytest.raises(SetupError, match="the disk is full"):
                 account.spend()
         assert Account(path, mechanism).rounds == 1
 

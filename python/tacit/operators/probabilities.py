@@ -48,11 +48,17 @@ def remember(result: SecretTensor, x: SecretTensor, operator: Any, dim: int | No
 
 def argument_of(y: Any) -> Argument | None:
     """What this, or what it is a view of, was computed of, if it was and has not been written to."""
+    kept = _kept(y)
+    # Work side by side with this may have computed it.
+    return kept and kept._replace(x=kept.x.beside(y._session))
+
+
+def _kept(y: Any) -> Argument | None:
+    """The same, as it is remembered: one object, however often it is asked for."""
     if not isinstance(y, SecretTensor) or y.dtype == torch.bool or is_tracing():
         return None
     kept: Argument | None = y._session.storages.derived(_ARGUMENT, [_row(y._parts[0])])
-    # Work side by side with this may have computed it.
-    return kept and kept._replace(x=kept.x.beside(y._session))
+    return kept
 
 
 def seen_as(whole: SecretTensor, y: SecretTensor) -> SecretTensor:
@@ -97,7 +103,7 @@ def left_for_later(
 ) -> SecretTensor | None:
     """In a backward pass a quotient by what remembers its argument, y, or by y·(1 − y); ``None`` for all
     else."""
-    known = argument_of(y) if torch._C._current_graph_task_id() >= 0 else None
+    known = _kept(y) if torch._C._current_graph_task_id() >= 0 else None
     if known is None or not _is_whole(y._parts[0]):
         return None
     # Nobody writes to these.
@@ -113,7 +119,7 @@ def quotient_of(gradient: Any, y: Any) -> Quotient | None:
     if not isinstance(later, Quotient) or later.computed or not _is_whole(y._parts[0]):
         return None
     # Only views that keep the order leave anything for later.
-    return later if later.known is argument_of(y) else None
+    return later if later.known is _kept(y) else None
 
 
 def _row(part: torch.Tensor) -> torch.Tensor:
