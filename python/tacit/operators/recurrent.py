@@ -11,7 +11,6 @@ import torch
 from torch.nn.functional import linear
 from torch.nn.modules import module as hooks
 from torch.nn.utils.rnn import PackedSequence
-from torch.overrides import enable_reentrant_dispatch
 
 from tacit.operators.operands import at_session_scale, is_secret
 from tacit.operators.scales import of_session
@@ -57,38 +56,19 @@ def lstm_layer(
 def fused_layer(*arguments: Any) -> tuple[Any, ...]:
     """``nn.LSTM``'s layers; nothing is kept for the gradient."""
     operands, (reverse, batch_sizes, mode, _, _, has_biases, *_) = arguments[:OPERANDS], arguments[OPERANDS:]
-    _check(mode, batch_sizes)
-    found = _layer(operands, reverse, has_biases)
+    check_fused(mode, batch_sizes)
+    found = fused(operands, reverse, has_biases)
     return *map(at_session_scale, found), torch.empty(0, dtype=torch.uint8)
 
 
-@implements(aten.mkldnn_rnn_layer_backward.default, scale=of_session)
-def fused_layer_backward(*arguments: Any) -> tuple[Any, ...]:
-    """The gradients of all operands: the layer is computed once more, and PyTorch goes back through its
-    steps."""
-    # What came out, of which nothing is needed, stands before its gradients.
-    operands, gradients = arguments[:OPERANDS], arguments[OPERANDS + 3 : OPERANDS + 6]
-    reverse, mode, _, _, has_biases, *_, batch_sizes, _, _ = arguments[OPERANDS + 6 :]
-    _check(mode, batch_sizes)
-    with enable_reentrant_dispatch(), torch.enable_grad():
-        leaves = [operand.detach().requires_grad_() for operand in operands]
-        found = _layer(leaves, reverse, has_biases)
-        known = [pair for pair in zip(found, gradients, strict=True) if pair[1] is not None]
-        outputs, given = zip(*known, strict=True)
-        made = torch.autograd.grad(outputs, leaves, given, allow_unused=True)
-    return tuple(
-        torch.zeros_like(operand) if one is None else at_session_scale(one)
-        for one, operand in zip(made, operands, strict=True)
-    )
-
-
-def _layer(operands: Sequence[Any], reverse: bool, has_biases: bool) -> tuple[Any, Any, Any]:
-    """Of a fused layer's operands."""
+def fused(operands: Sequence[Any], reverse: bool, has_biases: bool) -> tuple[Any, Any, Any]:
+    """The same of a fused layer's operands."""
     x, *weights, state, memory = operands
     return lstm_layer(x, weights if has_biases else weights[:2], state, memory, reverse)
 
 
-def _check(mode: int, batch_sizes: Sequence[int]) -> None:
+def check_fused(mode: int, batch_sizes: Sequence[int]) -> None:
+    """Whether a fused layer is one that is composed here; any other is refused by name."""
     if mode != LSTM or len(batch_sizes):
         unsupported("a fused layer of packed sequences", "pad them, and mask what is beyond their ends")
 
@@ -116,12 +96,12 @@ def _secret_state(module: Any, x: Any, size: int, given: Any) -> torch.Tensor:
         shape = [*x.shape[:-1], size]
     else:
         if isinstance(x, PackedSequence):
-            batch = [int(x.batch_sizes[0])]
+            x, batch = x.data, [int(x.batch_sizes[0])]
         else:
             batch = [x.shape[0 if module.batch_first else 1]] if x.dim() == 3 else []
         shape = [module.num_layers * (1 + module.bidirectional), *batch, size]
     # Secret tensors that are to be written into begin with zeros.
-    state: torch.Tensor = (x.data if isinstance(x, PackedSequence) else x).new_empty(shape)
+    state: torch.Tensor = x.new_empty(shape)
     return state if given is None else state.copy_(given)
 
 

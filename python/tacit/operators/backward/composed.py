@@ -8,17 +8,24 @@ import torch
 from torch._decomp import decomposition_table
 from torch.overrides import enable_reentrant_dispatch
 
+from tacit.operators.operands import at_session_scale
+from tacit.operators.recurrent import OPERANDS, check_fused, fused
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 
 aten = torch.ops.aten
 
 
-def through(compute: Callable[..., Any], operands: Sequence[Any], gradient: Any) -> list[Any]:
-    """The gradients of a result's operands; zeros of those that it does not depend on."""
+def _through(
+    compute: Callable[..., Sequence[Any]], operands: Sequence[Any], gradients: Sequence[Any]
+) -> list[Any]:
+    """The gradients of operands, given those of the results that have one; zeros where nothing depends on an
+    operand."""
     with enable_reentrant_dispatch(), torch.enable_grad():
         leaves = [operand.detach().requires_grad_() for operand in operands]
-        found = torch.autograd.grad(compute(*leaves), leaves, gradient, allow_unused=True)
+        known = [pair for pair in zip(compute(*leaves), gradients, strict=True) if pair[1] is not None]
+        results, given = zip(*known, strict=True)
+        found = torch.autograd.grad(results, leaves, given, allow_unused=True)
     return [
         torch.zeros_like(operand) if one is None else one
         for one, operand in zip(found, operands, strict=True)
@@ -32,10 +39,21 @@ def grid_sampler_2d_backward(
     """Of ``grid_sample``: of the images, and of where they are looked at."""
     operands = [one for one, is_wanted in zip((images, grid), wanted, strict=True) if is_wanted]
 
-    def sampled(*leaves: Any) -> Any:
+    def sampled(*leaves: Any) -> tuple[Any]:
         left = iter(leaves)
         both = [next(left) if asked else one for one, asked in zip((images, grid), wanted, strict=True)]
-        return decomposition_table[aten.grid_sampler_2d.default](*both, mode, padding, corners)
+        return (decomposition_table[aten.grid_sampler_2d.default](*both, mode, padding, corners),)
 
-    found = iter(through(sampled, operands, gradient))
+    found = iter(_through(sampled, operands, [gradient]))
     return tuple(next(found) if is_wanted else None for is_wanted in wanted)  # type: ignore[return-value]
+
+
+@implements(aten.mkldnn_rnn_layer_backward.default, scale=of_session)
+def fused_layer_backward(*arguments: Any) -> tuple[Any, ...]:
+    """Of ``nn.LSTM``'s layers: of all operands."""
+    # What came out, of which nothing is needed, stands before its gradients.
+    operands, gradients = arguments[:OPERANDS], arguments[OPERANDS + 3 : OPERANDS + 6]
+    reverse, mode, _, _, has_biases, *_, batch_sizes, _, _ = arguments[OPERANDS + 6 :]
+    check_fused(mode, batch_sizes)
+    found = _through(lambda *leaves: fused(leaves, reverse, has_biases), operands, gradients)
+    return tuple(map(at_session_scale, found))
