@@ -90,6 +90,14 @@ pub struct Operands {
     pub immediate: i32,
 }
 
+impl Operands {
+    /// The places of rd, rs1 and rs2 among the registers.
+    #[inline(always)]
+    pub(crate) fn registers(&self) -> [usize; 3] {
+        [self.rd, self.rs1, self.rs2].map(usize::from)
+    }
+}
+
 /// The names of the registers by their part in calls.
 const REGISTERS: [&str; 32] = [
     "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", "a0", "a1", "a2", "a3", "a4",
