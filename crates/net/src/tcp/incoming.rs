@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 /// Room for the heads and payloads of small messages; longer payloads go where they stay.
 const SMALL: usize = 1 << 12;
 
-/// Bytes that are read at a time: TLS asks for 4 KiB each, less than a system call is worth.
-const AHEAD: usize = 1 << 17;
+/// Bytes that are read at a time, as many as are written: TLS asks for 4 KiB each, less than a system call is worth.
+const AHEAD: usize = 1 << 18;
 
 /// For how long a read looks again before it sleeps. Where parties take turns at small steps the next message is
 /// closer than the time in which a sleeping thread is woken, by ten times on virtual machines.

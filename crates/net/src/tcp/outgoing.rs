@@ -26,6 +26,10 @@ const SLOWEST: u64 = 1 << 20;
 /// Longest message in bytes that the computing thread writes itself: one TLS record.
 const SMALL: usize = 1 << 14;
 
+/// Bytes that are sealed before they are written. Each write may wake the reader, which costs more than to seal a
+/// record; more than this leaves the second-level cache before it is written.
+const AT_ONCE: usize = 1 << 18;
+
 pub(super) struct Outgoing {
     shared: Arc<Shared>,
     /// For cutting the connections, out and in, under the threads that use them.
@@ -57,7 +61,7 @@ impl Outgoing {
     pub(super) fn start(
         party: usize,
         peer: usize,
-        stream: tls::Outgoing,
+        mut stream: tls::Outgoing,
         reading: TcpStream,
         timeout: Duration,
         spare: Arc<Spare>,
@@ -65,6 +69,7 @@ impl Outgoing {
         stream.sock.set_write_timeout(Some(timeout))?;
         // Nothing ever comes this way, but TLS looks for alerts where it cannot write.
         stream.sock.set_read_timeout(Some(timeout))?;
+        stream.conn.set_buffer_limit(Some(AT_ONCE));
         let sockets = Mutex::new(Some([stream.sock.try_clone()?, reading]));
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
