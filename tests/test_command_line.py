@@ -55,6 +55,7 @@ BENCH_KEYS = {
     "threads",
     "warm_up",
     "repetitions",
+    "runs_in_each",
     "seconds_median",
     "seconds_min",
     "seconds_waiting_for_correlations_median",
@@ -170,11 +171,13 @@ def test_bench_of_additive_sharing(parties: int, source: str, tmp_path: Path) ->
 
 
 def test_bench_runs_once_what_is_costly_by_transfer(capsys: pytest.CaptureFixture[str]) -> None:
-    once = [name for name, case in CASES.items() if case.runs("ot") == (0, 1)]
+    once = [name for name, case in CASES.items() if case.runs("ot") == (0, 1, 1)]
     layers = ["matmul_512", "conv_64x56x56", "transformer_block"]
     large = [name for name, case in CASES.items() if case.only_by_name]
     assert once == [*layers, "lenet_128", "lenet_training_128", "resnet18_1", *large]
-    assert all(case.runs("dealer") == case.runs(None) == (1, case.repetitions) for case in CASES.values())
+    for case in CASES.values():
+        assert case.runs("dealer") == case.runs(None) == (case.at_once, case.repetitions, case.at_once)
+    assert {name: case.at_once for name, case in CASES.items() if case.at_once > 1} == {"mul_1e6": 10}
     small = [name for name, case in FEDERATIONS.items() if not case.only_by_name]
     large_federations = [name for name in FEDERATIONS if name not in small]
     assert chosen([]) == [name for name in CASES if name not in large] + small

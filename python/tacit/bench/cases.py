@@ -20,6 +20,9 @@ class Case:
 
     prepare: Callable[[], Work]
     repetitions: int = 5
+    at_once: int = 1
+    """How often it runs in one measurement, which is divided by that: parties that share cores come and go
+    within milliseconds, and the slowest one's clock counts."""
     costly_by_transfer: bool = False
     """Whether its matrix products or convolutions take gigabytes of oblivious transfers."""
     only_by_name: bool = False
@@ -27,11 +30,11 @@ class Case:
     delay: float = 0.0
     """Seconds that each message takes longer than on this machine."""
 
-    def runs(self, source: str | None) -> tuple[int, int]:
-        """How often it is run to warm up, and how often to be measured."""
-        if transfers_matrices(source) and self.costly_by_transfer:
-            return 0, 1
-        return 1, self.repetitions
+    def runs(self, source: str | None) -> tuple[int, int, int]:
+        """How often it runs to warm up, how often it is measured, and how often it runs in each of these."""
+        if transfers_matrices(source):
+            return (0, 1, 1) if self.costly_by_transfer else (1, self.repetitions, 1)
+        return self.at_once, self.repetitions, self.at_once
 
 
 def _secret(*shape: int) -> tacit.SecretTensor:
@@ -145,7 +148,7 @@ def _large(prepare: Callable[[], Work]) -> Case:
 
 
 CASES: dict[str, Case] = {
-    "mul_1e6": Case(_mul),
+    "mul_1e6": Case(_mul, at_once=10),
     "matmul_512": Case(_matmul, costly_by_transfer=True),
     "conv_64x56x56": Case(
         lambda: _module(nn.Conv2d(64, 64, 3, padding=1), 1, 64, 56, 56), costly_by_transfer=True

@@ -68,12 +68,13 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     if name in COMPILED:
         return compiled.measure(name, setting, threads)
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
-    warm_up, repetitions = _case(name).runs(setting.source)
+    warm_up, repetitions, at_once = _case(name).runs(setting.source)
     results = tacit.launch(
         _party,
         name,
         warm_up,
         repetitions,
+        at_once,
         parties=setting.parties,
         protocol=setting.protocol,
         source=setting.source,
@@ -94,6 +95,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         "threads": threads,
         "warm_up": warm_up,
         "repetitions": repetitions,
+        "runs_in_each": at_once,
         "seconds_median": statistics.median(seconds),
         "seconds_min": min(seconds),
         "seconds_waiting_for_correlations_median": statistics.median(waited for _, waited in slowest),
@@ -113,7 +115,7 @@ def _case(name: str) -> Case:
     return PROGRAMS[name] if name in PROGRAMS else CASES[name]
 
 
-def _party(name: str, warm_up: int, repetitions: int) -> dict[str, Any]:
+def _party(name: str, warm_up: int, repetitions: int, at_once: int) -> dict[str, Any]:
     meter = tacit.session().meter
     work, left = _case(name).prepare(), None
     for _ in range(warm_up):
@@ -122,16 +124,19 @@ def _party(name: str, warm_up: int, repetitions: int) -> dict[str, Any]:
     before, made_before = meter.total, meter.correlations
     for _ in range(repetitions):
         started, waited = time.perf_counter(), meter.waited_for_correlations
-        left = work()
-        times.append((time.perf_counter() - started, meter.waited_for_correlations - waited))
+        for _ in range(at_once):
+            left = work()
+        spent = time.perf_counter() - started, meter.waited_for_correlations - waited
+        times.append(tuple(seconds / at_once for seconds in spent))
+    runs = repetitions * at_once
     cost, made = meter.total - before, meter.correlations - made_before
     unit = 1 if sys.platform == "darwin" else 1024
     return {
         "times": times,
-        "bytes_sent": cost.bytes_sent // repetitions,
-        "correlation_bytes_sent": made.bytes_sent // repetitions,
-        "correlation_bytes_received": made.bytes_received // repetitions,
-        "rounds": cost.rounds // repetitions,
+        "bytes_sent": cost.bytes_sent // runs,
+        "correlation_bytes_sent": made.bytes_sent // runs,
+        "correlation_bytes_received": made.bytes_received // runs,
+        "rounds": cost.rounds // runs,
         "instructions": left.instructions if isinstance(left, Outcome) else None,
         "memory": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }
