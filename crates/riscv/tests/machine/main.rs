@@ -7,6 +7,7 @@ mod branches;
 mod cases;
 mod choices;
 mod compiled_tables;
+mod composition_costs;
 mod costs;
 mod figures;
 mod floats;
