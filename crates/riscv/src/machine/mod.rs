@@ -30,6 +30,9 @@ pub const STACK: u64 = 1 << 23;
 /// Behind the stack, which grows downward.
 pub const STACK_END: u64 = 0x7fff_ffff_f000;
 
+/// Bytes that one function may ask of the stack in vain and be told that it is full.
+const LARGEST_FRAME: u64 = 1 << 32;
+
 /// Where a function that was called from outside returns to: there are no instructions.
 pub const RETURNED: u64 = 0;
 
@@ -459,10 +462,10 @@ impl<W: Words> Machine<W> {
     }
 }
 
-/// What is missed right below the stack, the stack had no room for.
+/// What is missed below the stack, the stack had no room for: a single frame may be much larger than all of it.
 fn in_stack(fault: Fault, address: u64) -> Fault {
     let below = (STACK_END - STACK).wrapping_sub(address);
-    if matches!(fault, Fault::Unmapped { .. }) && below <= STACK {
+    if matches!(fault, Fault::Unmapped { .. }) && below <= LARGEST_FRAME {
         return Fault::StackFull(STACK);
     }
     fault

@@ -129,6 +129,19 @@ fn stacks_end() {
     let function = program.function("fibonacci").expect("it is there");
     let full = machine.call(function, &[1 << 40]);
     assert_eq!(full, Err(Fault::StackFull(riscv::machine::STACK)));
+
+    // One function whose variables alone are larger than all of it, by far; what is farther away is no stack.
+    for (below, is_stack) in [(1 << 26, true), (1 << 32, true), (1 << 40, false)] {
+        let mut machine = Machine::new(Plain, &program, 1 << 24).expect("it fits");
+        machine.set_register(register::STACK, riscv::machine::STACK_END - below);
+        let missed = machine.call(function, &[30]);
+        assert_eq!(
+            missed == Err(Fault::StackFull(riscv::machine::STACK)),
+            is_stack,
+            "{below} bytes: {missed:?}"
+        );
+        assert!(is_stack || matches!(missed, Err(Fault::Unmapped { .. })));
+    }
 }
 
 #[test]
