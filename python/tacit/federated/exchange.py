@@ -7,6 +7,7 @@ from tacit import _core, components, fixed, shares
 from tacit.federated import width
 from tacit.federated.aggregators import aggregator
 from tacit.federated.change import Update
+from tacit.federated.memory import Memory
 from tacit.federated.settings import ROOTS, Settings
 from tacit.federated.steps import SERVERS_ROOT
 from tacit.federated.submission import Submitted
@@ -17,20 +18,26 @@ from tacit.tensor import SecretTensor
 
 
 def taken(
-    session: Session, submissions: _core.Submissions, clients: list[int], terms: Terms, root: Update | None
+    session: Session,
+    submissions: _core.Submissions,
+    clients: list[int],
+    terms: Terms,
+    root: Update | None,
+    memory: Memory,
 ) -> Submitted:
-    """The clients' words as secret tensors. One round, and one for a server's own, in the last row. Where
-    nothing but their sum counts, that takes the place of all rows, and less is passed on and held."""
+    """The clients' words as secret tensors, in that memory. One round, and one for a server's own, in the
+    last row. Where nothing but their sum counts, that takes the place of all rows, and less is passed on and
+    held."""
     vectors: shares.Parts
     weights: shares.Parts
     if is_sum(terms.settings):
-        rows, out = shares.empty_words(session, (1, terms.numbers))
-        submissions.sum(session.core, terms.settings.word_bits, out)
+        rows = memory.take(session, (1, terms.numbers))
+        submissions.sum(session.core, terms.settings.word_bits, [components.array(row) for row in rows])
         vectors, weights = tuple(row[:, :-1] for row in rows), tuple(row[:, -1] for row in rows)
     else:
         has_root = isinstance(terms.settings.root, str)
         count = len(clients) + has_root
-        vectors, _ = shares.empty_words(session, (count, terms.parameters))
+        vectors = memory.take(session, (count, terms.parameters))
         weights, _ = shares.empty_words(session, (count,))
         handed_in = [[components.array(part[: len(clients)]) for part in each] for each in (vectors, weights)]
         submissions.vectors(session.core, *handed_in)

@@ -28,6 +28,7 @@ from tacit.federated.exchange import content_of, is_sum, part_of, taken
 from tacit.federated.held import Outcome, RoundError
 from tacit.federated.joint import check_values
 from tacit.federated.latest import Latest
+from tacit.federated.memory import Memory
 from tacit.federated.naming import naming_servers, of_servers
 from tacit.federated.opening import account_of, alike
 from tacit.federated.settings import ROOTS
@@ -93,6 +94,7 @@ class Server:
         #: Clients whom the last round took, and who may still ask for its result.
         self._waiting: list[int] = []
         self._rules = rules
+        self._memory = Memory()
         #: What stands for the names and shapes of the model, and how many values it has.
         self._layout, self._values = "", 0
         self._alike = alike(federation, rules)
@@ -336,7 +338,7 @@ class Server:
                 f"the vectors of {len(clients)} clients are whole at all servers, and {minimum} are needed; "
                 "give clients more seconds, or rounds a smaller minimum_clients",
             )
-        submitted = taken(self._session, submissions, clients, terms, root)
+        submitted = taken(self._session, submissions, clients, terms, root, self._memory)
         try:
             return self._rules.secret(submitted), None
         except RoundError as failed:
