@@ -174,13 +174,19 @@ def test_means_and_variances(on_shares: OnShares, x: list[float], deviations: li
             spread.var(correction=0),
             (spread / 2).reshape(2, 3).var(1),
             spread.std(correction=0),
+            numbers.nanmean(),
+            numbers.reshape(2, 4).nanmean(1),
+            torch.cov((spread / 2).reshape(2, 3)),
+            torch.cov(spread, correction=0),
         ]
 
     def program() -> Any:
         return [result.reveal() for result in statistics(*shared(x, deviations))]
 
     # A mean has 22 significant bits; so a standard deviation is right but for those of the mean.
-    allowed = [LIMIT * 2.0**-22] * 2 + [4 * UNIT] * 2 + [4 * UNIT + NARROW * 2.0**-22]
+    mean, covariance = LIMIT * 2.0**-22, NARROW**2 * 2.0**-20
+    allowed = [mean] * 2 + [4 * UNIT] * 2 + [4 * UNIT + NARROW * 2.0**-22]
+    allowed += [mean] * 2 + [covariance] * 2
     wanted = statistics(double(x), double(deviations))
     for found, plain, atol in zip(on_shares(program), wanted, allowed, strict=True):
         assert torch.allclose(found, plain, rtol=2.0**-12, atol=atol), (found, plain)

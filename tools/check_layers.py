@@ -156,6 +156,7 @@ OPERATORS = [
         "addressing",
         "circular",
         "convolution",
+        "covariances",
         "drawing",
         "elementary",
         "integers",

@@ -500,7 +500,7 @@ PARTLY: dict[str, str] = {
     "_native_batch_norm_legit": "writing the statistics of secret data into plain running statistics",
     "addr": "a value is NaN or infinite",
     "as_strided/partial_views": "strides beyond what was shared",
-    "cov": "torch.equal would show the values of a secret tensor",
+    "cov": "a covariance by secret weights",
     "diff": "copying a secret into a plain tensor",
     "histogram": "a histogram with density=True",
     "linalg.matrix_norm": "aten._linalg_svd",

@@ -446,7 +446,7 @@ WHOLE: tuple[str, ...] = (
 PARTLY: dict[str, str] = {
     "__rpow__": "a public factor or divisor makes NaN or infinity (a division by zero?)",
     "_native_batch_norm_legit": "writing the statistics of secret data into plain running statistics",
-    "cov": "torch.equal would show the values of a secret tensor",
+    "cov": "a covariance by secret weights",
     "diff": "copying a secret into a plain tensor",
     "dist": "the gradient of the norm of order 4",
     "linalg.det": "an LU factorisation with pivots, as in the gradient of a determinant,",

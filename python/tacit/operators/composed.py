@@ -14,6 +14,7 @@ from torch._decomp import decomposition_table
 from tacit.operators.operands import in_full, session_of
 from tacit.operators.scales import kept, of_session
 from tacit.operators.table import implements
+from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
@@ -78,3 +79,26 @@ for _overload in EXACT:
     implements(_overload, scale=kept)(decomposition_table[_overload])
 for _overload in (*POLYNOMIAL, *APPROXIMATED):
     implements(_overload, scale=of_session)(as_composed(_overload))
+
+
+# Composed above autograd -------------------------------------------------------------------------------
+
+#: What it adds to PyTorch's own operators lasts as long as this does.
+_LIBRARY = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+
+
+def composes(overload: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """What secret arguments have in the place of PyTorch's own composition, before autograd looks at what
+    that is made of; plain ones keep that, and so do those for which ``NotImplemented`` is returned."""
+
+    def register(compose: Callable[..., Any]) -> Callable[..., Any]:
+        def composed(*args: Any, **kwargs: Any) -> Any:
+            is_secret = any(isinstance(each, SecretTensor) for each in args)
+            result = compose(*args, **kwargs) if is_secret else NotImplemented
+            return overload.decompose(*args, **kwargs) if result is NotImplemented else result
+
+        # For tensors that carry their operators out themselves.
+        _LIBRARY.impl(overload, composed, "PythonTLSSnapshot")  # type: ignore[no-untyped-call]
+        return compose
+
+    return register

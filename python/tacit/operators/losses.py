@@ -7,7 +7,7 @@ import torch
 
 from tacit.operators import approximation
 from tacit.operators.arithmetic import mul, neg
-from tacit.operators.composed import as_composed
+from tacit.operators.composed import as_composed, composes
 from tacit.operators.operands import as_words, fraction, in_full, lifted
 from tacit.operators.probabilities import argument_of, seen_as
 from tacit.operators.scales import of_session
@@ -116,10 +116,8 @@ for _overload in (aten.nll_loss_forward.default, aten.nll_loss2d_forward.default
 
 # Cross entropy, smoothed and weighted ------------------------------------------------------------------
 
-#: What it adds to PyTorch's own operators lasts as long as this does.
-_LIBRARY = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
 
-
+@composes(aten.cross_entropy_loss.default)
 def cross_entropy_loss(
     x: Any,
     target: Any,
@@ -132,16 +130,10 @@ def cross_entropy_loss(
     targets that count, which secret ones do not bear: these are given weight zero here."""
     is_selecting = weight is not None and reduction == MEAN and label_smoothing > 0
     if not (isinstance(target, SecretTensor) and is_selecting) or target.dtype.is_floating_point:
-        return aten.cross_entropy_loss.default.decompose(
-            x, target, weight, reduction, ignore_index, label_smoothing
-        )
+        return NotImplemented
     dim = _dimension(x)
     ones = classes_of(target, x, ignore_index)
     weights = times_weights(ones, weight, x)
     smoothed = times_weights(ones.sum(dim, keepdim=True), weight, x) * (label_smoothing / x.shape[dim])
     likely = weights * (1.0 - label_smoothing) + smoothed
     return -(torch.log_softmax(x, dim) * likely).sum() / weights.sum()
-
-
-# For tensors that carry their operators out themselves, before autograd looks at what it is made of.
-_LIBRARY.impl("cross_entropy_loss", cross_entropy_loss, "PythonTLSSnapshot")  # type: ignore[no-untyped-call]
