@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tacit
 from models import Residual, normalised
+from tacit.commands.run_program import parsed_part
 from tacit.compile.format import canonical
 from tacit.compile.program import Program
 from tacit.compile.weights import Weights
@@ -42,6 +43,18 @@ def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
     assert again.digest == program.digest
     values.check(again)
     assert all(values.values[name].equal(value) for name, value in weights.values.items())
+
+
+def test_a_party_reads_no_weights_of_the_model_as_it_was(tmp_path: Path) -> None:
+    program, weights = COMPILED
+    program.save(tmp_path / "model.tacit")
+    weights.save(tmp_path / "model.weights")
+    file = str(tmp_path / "model.weights")
+    read = parsed_part(tmp_path / "model.tacit", ["--weights", file]).weights
+    assert read is not None
+    assert not read.of_model
+    assert all(read.values[name].equal(value) for name, value in weights.values.items())
+    assert tacit.load_weights(file).of_model.keys() == weights.of_model.keys()
 
 
 def test_compiling_again_gives_the_same_program() -> None:

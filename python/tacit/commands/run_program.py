@@ -81,7 +81,7 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
 
     check(parsed.streams)
     loaded = load_program(program)
-    weights = None if parsed.weights is None else load_weights(parsed.weights)
+    weights = None if parsed.weights is None else load_weights(parsed.weights, with_model=False)
     if weights is not None:
         weights.check(loaded)
     inputs = {}

@@ -30,7 +30,7 @@ class Weights:
     model: Program = field(repr=False)
     """The model before all passes, as a program."""
     of_model: Mapping[str, torch.Tensor] = field(repr=False)
-    """Its weights."""
+    """Its weights; none where they were not read."""
 
     def save(self, path: str | Path) -> None:
         """Writes the file.
@@ -67,8 +67,12 @@ def of_draft(draft: Draft) -> dict[str, torch.Tensor]:
     return {name: value.to(torch.float32) for name, value in draft.weights.items()}
 
 
-def load_weights(path: str | Path) -> Weights:
+def load_weights(path: str | Path, *, with_model: bool = True) -> Weights:
     """Reads weights.
+
+    Args:
+        with_model: also those of the model as it was, which are as large again; who runs the program alone
+            needs no memory for them.
 
     Raises:
         SetupError: the file cannot be read.
@@ -79,7 +83,8 @@ def load_weights(path: str | Path) -> Weights:
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
-            values = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            names = [name for name in file.keys() if with_model or not name.startswith(BEFORE)]  # noqa: SIM118
+            values = {name: file.get_tensor(name) for name in names}
     except (OSError, SafetensorError, json.JSONDecodeError) as error:
         raise MisuseError(f"{path} holds no weights of a program: {error}") from None
     if not {"program", "model"} <= metadata.keys():
@@ -87,7 +92,8 @@ def load_weights(path: str | Path) -> Weights:
     model = Program.parsed(metadata["model"].encode(), f"{path}, the model before compilation")
     before = {name.removeprefix(BEFORE): value for name, value in values.items() if name.startswith(BEFORE)}
     own = {name: value for name, value in values.items() if not name.startswith(BEFORE)}
-    _check_shapes(model, before)
+    if with_model:
+        _check_shapes(model, before)
     return Weights(own, metadata["program"], model, before)
 
 
