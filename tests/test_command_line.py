@@ -176,8 +176,12 @@ def test_bench_runs_once_what_is_costly_by_transfer(capsys: pytest.CaptureFixtur
     large = [name for name, case in CASES.items() if case.only_by_name]
     assert once == [*layers, "lenet_128", "lenet_training_128", "resnet18_1", *large]
     for case in CASES.values():
-        assert case.runs("dealer") == case.runs(None) == (case.at_once, case.repetitions, case.at_once)
-    assert {name: case.at_once for name, case in CASES.items() if case.at_once > 1} == {"mul_1e6": 10}
+        assert (
+            case.runs("dealer") == case.runs(None) == (case.runs_in_each, case.repetitions, case.runs_in_each)
+        )
+    assert {name: case.runs_in_each for name, case in CASES.items() if case.runs_in_each > 1} == {
+        "mul_1e6": 10
+    }
     small = [name for name, case in FEDERATIONS.items() if not case.only_by_name]
     large_federations = [name for name in FEDERATIONS if name not in small]
     assert chosen([]) == [name for name in CASES if name not in large] + small

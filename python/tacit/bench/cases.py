@@ -20,7 +20,7 @@ class Case:
 
     prepare: Callable[[], Work]
     repetitions: int = 5
-    at_once: int = 1
+    runs_in_each: int = 1
     """How often it runs in one measurement, which is divided by that: parties that share cores come and go
     within milliseconds, and the slowest one's clock counts."""
     costly_by_transfer: bool = False
@@ -34,7 +34,7 @@ class Case:
         """How often it runs to warm up, how often it is measured, and how often it runs in each of these."""
         if transfers_matrices(source):
             return (0, 1, 1) if self.costly_by_transfer else (1, self.repetitions, 1)
-        return self.at_once, self.repetitions, self.at_once
+        return self.runs_in_each, self.repetitions, self.runs_in_each
 
 
 def _secret(*shape: int) -> tacit.SecretTensor:
@@ -148,7 +148,7 @@ def _large(prepare: Callable[[], Work]) -> Case:
 
 
 CASES: dict[str, Case] = {
-    "mul_1e6": Case(_mul, at_once=10),
+    "mul_1e6": Case(_mul, runs_in_each=10),
     "matmul_512": Case(_matmul, costly_by_transfer=True),
     "conv_64x56x56": Case(
         lambda: _module(nn.Conv2d(64, 64, 3, padding=1), 1, 64, 56, 56), costly_by_transfer=True

@@ -68,13 +68,13 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     if name in COMPILED:
         return compiled.measure(name, setting, threads)
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
-    warm_up, repetitions, at_once = _case(name).runs(setting.source)
+    warm_up, repetitions, runs_in_each = _case(name).runs(setting.source)
     results = tacit.launch(
         _party,
         name,
         warm_up,
         repetitions,
-        at_once,
+        runs_in_each,
         parties=setting.parties,
         protocol=setting.protocol,
         source=setting.source,
@@ -95,7 +95,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         "threads": threads,
         "warm_up": warm_up,
         "repetitions": repetitions,
-        "runs_in_each": at_once,
+        "runs_in_each": runs_in_each,
         "seconds_median": statistics.median(seconds),
         "seconds_min": min(seconds),
         "seconds_waiting_for_correlations_median": statistics.median(waited for _, waited in slowest),
@@ -115,7 +115,7 @@ def _case(name: str) -> Case:
     return PROGRAMS[name] if name in PROGRAMS else CASES[name]
 
 
-def _party(name: str, warm_up: int, repetitions: int, at_once: int) -> dict[str, Any]:
+def _party(name: str, warm_up: int, repetitions: int, runs_in_each: int) -> dict[str, Any]:
     meter = tacit.session().meter
     work, left = _case(name).prepare(), None
     for _ in range(warm_up):
@@ -124,11 +124,11 @@ def _party(name: str, warm_up: int, repetitions: int, at_once: int) -> dict[str,
     before, made_before = meter.total, meter.correlations
     for _ in range(repetitions):
         started, waited = time.perf_counter(), meter.waited_for_correlations
-        for _ in range(at_once):
+        for _ in range(runs_in_each):
             left = work()
         spent = time.perf_counter() - started, meter.waited_for_correlations - waited
-        times.append(tuple(seconds / at_once for seconds in spent))
-    runs = repetitions * at_once
+        times.append(tuple(seconds / runs_in_each for seconds in spent))
+    runs = repetitions * runs_in_each
     cost, made = meter.total - before, meter.correlations - made_before
     unit = 1 if sys.platform == "darwin" else 1024
     return {

@@ -3,6 +3,8 @@
 Not every decomposition is sound in fixed point: one may take the exponential of what is large, or add
 numbers that are lost among larger ones. So each stands here by name, once its composition was looked at and
 its samples in PyTorch's database came out right; all others are refused. Rounds are those of its parts.
+
+What PyTorch composes above autograd no operator of the table replaces; ``composes`` does.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,6 @@
 //! The receiving half of a link: opens and decodes what a peer sends.
 
+use super::outgoing::AT_ONCE;
 use super::tls;
 use crate::error::cause;
 use crate::frame::{Decoder, Frame};
@@ -14,9 +15,6 @@ use std::time::{Duration, Instant};
 
 /// Room for the heads and payloads of small messages; longer payloads go where they stay.
 const SMALL: usize = 1 << 12;
-
-/// Bytes that are read at a time, as many as are written: TLS asks for 4 KiB each, less than a system call is worth.
-const AHEAD: usize = 1 << 18;
 
 /// For how long a read looks again before it sleeps. Where parties take turns at small steps the next message is
 /// closer than the time in which a sleeping thread is woken, by ten times on virtual machines.
@@ -99,7 +97,8 @@ impl Incoming {
         let tls::Incoming { conn, sock } = stream;
         sock.set_read_timeout(Some(PAUSE))?;
         let socket = Timed {
-            socket: BufReader::with_capacity(AHEAD, sock),
+            // TLS asks for 4 KiB each, less than a system call is worth.
+            socket: BufReader::with_capacity(AT_ONCE, sock),
             until: Instant::now(),
             brisk: true,
             patient: true,

@@ -26,9 +26,9 @@ const SLOWEST: u64 = 1 << 20;
 /// Longest message in bytes that the computing thread writes itself: one TLS record.
 const SMALL: usize = 1 << 14;
 
-/// Bytes that are sealed before they are written. Each write may wake the reader, which costs more than to seal a
-/// record; more than this leaves the second-level cache before it is written.
-const AT_ONCE: usize = 1 << 18;
+/// Bytes that are sealed before they are written, and read at a time. Each write may wake the reader, which costs more
+/// than to seal a record; more than this leaves the second-level cache before it is written.
+pub(super) const AT_ONCE: usize = 1 << 18;
 
 pub(super) struct Outgoing {
     shared: Arc<Shared>,
