@@ -253,14 +253,17 @@ fn returned(
                 let within = |word| (**place..=**place + array.size()).contains(&word);
                 machine.words.public(&integer).is_some_and(within)
             };
-            match places.iter().zip(call.arrays).find(lies) {
-                None => Ok(integer),
-                Some((_, array)) => Err(format!(
-                    "left an address of the array {} where integers are returned: say the result's type, as in \
-                     all:f64 for a float, or all:u64 for the address",
-                    array.name
-                )),
-            }
+            let found = match places.iter().zip(call.arrays).find(lies) {
+                Some((_, array)) => format!("an address of the array {}", array.name),
+                None if leaves_a_float(machine, call, places) => {
+                    "a public number, and a float beside it,".to_owned()
+                }
+                None => return Ok(integer),
+            };
+            Err(format!(
+                "left {found} where integers are returned: say the result's type, as in all:f64 for a float, or \
+                 all:u64 for what it left there"
+            ))
         }
         Kind::Float(bytes) => {
             let word = machine.float_register(register::FLOAT_ARGUMENT).clone();
@@ -280,6 +283,17 @@ fn returned(
                 8 * bytes
             ))
         }
+    }
+}
+
+/// Whether a function has most likely returned a float: it has made one, and no integer.
+fn leaves_a_float(machine: &Machine<Secret>, call: &Call, places: &[u64]) -> bool {
+    let (integers, floats) = call.registers(places);
+    let given = |words: &[Word]| words.first().map_or(Some(0), |word| Secret.public(word));
+    let left = Secret.public(machine.register(register::ARGUMENT));
+    match Secret.public(machine.float_register(register::FLOAT_ARGUMENT)) {
+        None => left.is_some(),
+        float => left == given(&integers) && float != given(&floats),
     }
 }
 

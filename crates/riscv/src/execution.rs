@@ -2,6 +2,7 @@
 
 use crate::fault::Fault;
 use crate::machine::{LABELS, Machine, Stop};
+use crate::memory::MOST;
 use crate::program::Program;
 use crate::secret::evaluation::{self, Fate, Learned, reveal};
 use crate::secret::{Secret, Word};
@@ -197,24 +198,27 @@ impl<'a> Execution<'a> {
         place.function.clone().unwrap_or_else(address)
     }
 
-    /// A program has stopped before its end: where, why, which files it did not find, of which it may go on by
-    /// what is none, and what it said before.
+    /// A program has stopped before its end: where, why, which files and memory it did not get, of which it may go
+    /// on by what is none, and what it said before.
     #[must_use]
     pub fn stopped(&self, pc: u64, fault: &Fault) -> Error {
         self.ended(&self.program.stopped(pc, fault))
     }
 
-    /// A program has not ended as it was to: why, which files it did not find, and what it said before.
+    /// A program has not ended as it was to: why, which files and memory it did not get, and what it said before.
     #[must_use]
     pub fn ended(&self, why: &str) -> Error {
-        let missed = self.system.missed();
-        let why = match missed.join(", ").as_str() {
-            "" => why.to_owned(),
-            names => {
-                let few = names.chars().take(LAST).collect::<String>();
-                format!("{why}; files that it did not find: {few}")
-            }
-        };
+        let mut why = why.to_owned();
+        let missed = self.system.missed().join(", ");
+        if !missed.is_empty() {
+            let few: String = missed.chars().take(LAST).collect();
+            why += &format!("; files that it did not find: {few}");
+        }
+        if self.system.memory_was_refused() {
+            why += &format!(
+                "; it asked for more memory than the {MOST} bytes that it may have in all, and got none"
+            );
+        }
         let printed = self.system.printed();
         let last = String::from_utf8_lossy(&printed[printed.len().saturating_sub(LAST)..]);
         match last.trim() {

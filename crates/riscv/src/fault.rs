@@ -156,6 +156,15 @@ pub enum Fault {
     Aborted,
     #[error("the program printed more than {0} bytes: write them to a file that is an --output")]
     Printed(usize),
+    #[error(
+        "it ended with status {status} and did not write the output {name}: have it open and write a file of this name, \
+         or ask for no such output"
+    )]
+    NotWritten { name: String, status: u64 },
+    #[error(
+        "the output {name} has {size} bytes, no multiple of {bytes}: say its type, as in {name}=all:u8"
+    )]
+    Unwhole { name: String, size: u64, bytes: u64 },
     #[error("there is no function {0} in the program: do not have it inlined or stripped")]
     NoFunction(String),
     #[error("there is no object {0} in the program: make it global, and do not have it stripped")]
@@ -232,8 +241,10 @@ mod tests {
             Fault::NotInRange(..) => 35,
             Fault::Aborted => 36,
             Fault::Printed(_) => 37,
-            Fault::NoFunction(_) => 38,
-            Fault::NoObject(_) => 39,
+            Fault::NotWritten { .. } => 38,
+            Fault::Unwhole { .. } => 39,
+            Fault::NoFunction(_) => 40,
+            Fault::NoObject(_) => 41,
         }
     }
 
@@ -282,6 +293,15 @@ mod tests {
             Fault::NotInRange(8, 8),
             Fault::Aborted,
             Fault::Printed(8),
+            Fault::NotWritten {
+                name: "f".to_owned(),
+                status: 0,
+            },
+            Fault::Unwhole {
+                name: "f".to_owned(),
+                size: 9,
+                bytes: 8,
+            },
             Fault::NoFunction("f".to_owned()),
             Fault::NoObject("f".to_owned()),
         ];
@@ -295,7 +315,7 @@ mod tests {
         // What a file says of itself, and what comes with another cause, say it elsewhere.
         places.extend([0, 19]);
         places.sort_unstable();
-        assert_eq!(places, (0..40).collect::<Vec<_>>());
+        assert_eq!(places, (0..42).collect::<Vec<_>>());
         let limit = Fault::Limit(8).to_string();
         assert!(limit.contains("--limit"), "{limit}");
     }

@@ -124,20 +124,19 @@ fn files(protocol: &mut dyn Protocol, run: &Run) -> Result<Vec<File<Word>>> {
 /// The elements of all outputs.
 fn left(execution: &mut Execution, run: &Run, status: u64) -> Result<Vec<Left>> {
     let mut left = Vec::new();
+    let end = execution.machine.pc().wrapping_sub(4);
     for output in run.outputs {
         let system = &mut execution.system;
         let file = system.file(&output.name).expect("it was made before");
         let (size, bytes) = (file.size(), output.bytes);
         let name = &output.name;
         if !file.was_written {
-            return Err(execution.ended(&format!(
-                "the program ended with status {status} and did not write the output {name}"
-            )));
+            let name = name.clone();
+            return Err(execution.stopped(end, &Fault::NotWritten { name, status }));
         }
         if size % bytes != 0 {
-            return Err(execution.ended(&format!(
-                "the output {name} has {size} bytes, no multiple of {bytes}: say its type"
-            )));
+            let name = name.clone();
+            return Err(execution.stopped(end, &Fault::Unwhole { name, size, bytes }));
         }
         let elements = file.elements(&mut execution.machine.words, bytes);
         left.push(Left {

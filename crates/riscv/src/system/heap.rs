@@ -16,6 +16,8 @@ pub struct Heap {
     end: u64,
     next: u64,
     regions: usize,
+    /// Whether there was no room once.
+    pub refused: bool,
 }
 
 /// The next multiple of a page.
@@ -36,14 +38,18 @@ impl Heap {
             end: start,
             next: REGIONS,
             regions: 0,
+            refused: false,
         })
     }
 
     /// Moves the end of the data, where there is room; where it is then.
     pub fn move_end<Word: Clone>(&mut self, memory: &mut Memory<Word>, end: u64) -> u64 {
-        let size = end.checked_sub(self.start);
-        if size.is_some_and(|size| memory.resize(self.start, size).is_ok()) {
-            self.end = end;
+        // What lies before the data asks where their end is.
+        if let Some(size) = end.checked_sub(self.start) {
+            match memory.resize(self.start, size) {
+                Ok(()) => self.end = end,
+                Err(_) => self.refused = true,
+            }
         }
         self.end
     }
@@ -51,11 +57,15 @@ impl Heap {
     /// A region of its own of whole pages, all 0; `None` where there is no room.
     pub fn map<Word: Clone>(&mut self, memory: &mut Memory<Word>, bytes: u64) -> Option<u64> {
         let size = whole_pages(bytes);
-        if size == 0 || size > MOST || self.regions == MOST_REGIONS {
+        if size == 0 {
             return None;
         }
         let start = self.next;
-        memory.map(start, vec![0; size as usize], true).ok()?;
+        let fits = size <= MOST && self.regions < MOST_REGIONS;
+        if !fits || memory.map(start, vec![0; size as usize], true).is_err() {
+            self.refused = true;
+            return None;
+        }
         // What reads beyond the end of one does not meet the next.
         self.next = start.saturating_add(size + PAGE);
         self.regions += 1;

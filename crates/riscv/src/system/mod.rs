@@ -136,6 +136,11 @@ impl<Word: Clone> System<Word> {
         &self.missed
     }
 
+    /// Whether the program wanted more memory than it may have.
+    pub fn memory_was_refused(&self) -> bool {
+        self.heap.refused
+    }
+
     /// A file by its name.
     pub fn file(&mut self, name: &str) -> Option<&mut File<Word>> {
         self.files.iter_mut().find(|file| file.name == name)

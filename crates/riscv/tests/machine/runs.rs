@@ -148,7 +148,13 @@ fn a_program_opens_what_it_says() {
     for outcome in secret("replicated", &["reveal"], &wanted) {
         let message = outcome.err().expect("five values of four bytes");
         assert!(
-            message.contains("the output sums has 20 bytes, no multiple of 8: say its type"),
+            message.contains(
+                "the output sums has 20 bytes, no multiple of 8: say its type, as in sums=all:u8"
+            ),
+            "{message}"
+        );
+        assert!(
+            message.starts_with("the program stopped at 0x") && message.contains(" in _Exit ("),
             "{message}"
         );
     }
@@ -196,8 +202,9 @@ fn what_ends_in_another_way_says_why() {
         let found = outcome
             .err()
             .expect("there is an output that it does not know");
-        let message = "the program ended with status 0 and did not write the output more; files that it \
-                       did not find: total; it had printed: 5 sums";
+        let message = "it ended with status 0 and did not write the output more: have it open and write a file \
+                       of this name, or ask for no such output; files that it did not find: total; it had \
+                       printed: 5 sums";
         assert!(found.contains(message), "{found}");
     }
 }

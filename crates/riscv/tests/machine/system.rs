@@ -1,5 +1,7 @@
 //! What programs ask the system, at the limits of each call.
 
+use crate::assembly::Assembler;
+use riscv::execution::Execution;
 use riscv::fault::Result;
 use riscv::machine::{LABELS, register};
 use riscv::memory::MOST;
@@ -8,6 +10,7 @@ use riscv::secret::node::Node;
 use riscv::system::files::File;
 use riscv::system::{Answer, PRINTED, System};
 use riscv::{Fault, Machine, Memory, Plain, Program, Secret, Words};
+use testkit::run;
 
 /// A free place for what calls are given.
 const DATA: u64 = 0x2000_0000;
@@ -188,9 +191,11 @@ fn memory_is_given_and_taken_back() {
         Ok([0].as_slice())
     );
     assert_eq!(asking.ask(BREAK, &[start as u64 + 10]), Ok(start + 10));
+    assert!(!asking.system.memory_was_refused());
     let gone = asking.machine.memory.read(address, bytes);
     assert_eq!(gone, Err(Fault::Unmapped { address, bytes }));
     assert_eq!(asking.ask(BREAK, &[u64::MAX]), Ok(start + 10));
+    assert!(asking.system.memory_was_refused());
     assert_eq!(asking.ask(BREAK, &[DATA + 1]), Ok(start + 10));
     let region = asking
         .ask(MAP, &[0, 5000, 3, 0x22, 0, 0])
@@ -204,6 +209,39 @@ fn memory_is_given_and_taken_back() {
         Ok(NO_MEMORY)
     );
     assert_eq!(asking.ask(MAP, &[0, 4096, 3, 2, 0, 0]), Ok(NO_DEVICE));
+}
+
+/// A program that goes on without the memory that it asked for stops elsewhere.
+#[test]
+fn a_program_that_had_no_memory_is_told_so() {
+    for (call, bytes) in [(MAP, MOST), (BREAK, u64::MAX)] {
+        let mut code = Assembler::default();
+        code.add("addi", 17, 0, 0, call as i32);
+        let (to, size) = if call == MAP {
+            (11, bytes)
+        } else {
+            (10, bytes)
+        };
+        code.add("lui", to, 0, 0, if call == MAP { size as i32 } else { 0 });
+        code.add("addi", to, to, 0, if call == MAP { 0 } else { -1 });
+        code.add("addi", 13, 0, 0, 0x22);
+        code.add("ecall", 0, 0, 0, 0);
+        code.add("ebreak", 0, 0, 0, 0);
+        let program = code.program();
+        let errors = run("plain", 1, |p| {
+            let mut machine = Machine::new(Secret, &program, 1 << 20).expect("it fits");
+            let system = System::new(&mut machine.memory, &program, Vec::new()).expect("it fits");
+            let ended = Execution::new(&program, machine, system).drive(p, None);
+            Ok(ended.expect_err("it is a breakpoint").to_string())
+        });
+        let asked = "it asked for more memory than the 251658240 bytes that it may have in all, and got none";
+        assert!(
+            errors[0].starts_with("the program stopped at 0x10014: a breakpoint, "),
+            "{}",
+            errors[0]
+        );
+        assert!(errors[0].ends_with(asked), "{}", errors[0]);
+    }
 }
 
 #[test]
