@@ -9,6 +9,7 @@ use crate::model::tree::Join;
 use crate::model::{Holders, Shared, Slot, Value, World, holders};
 
 mod chains;
+mod guarded;
 
 pub use chains::chains;
 

@@ -326,11 +326,37 @@ pub fn to_binary<const N: usize>(w: &mut World, x: Shared<N>, width: u32) -> Vec
 
 /// `selection.rs`: b·x = v·x + (1 − 2v)(e·β + βa).
 pub fn bit_multiply<const N: usize>(w: &mut World, bit: Shared<N>, x: Shared<N>) -> Shared<N> {
-    let [mask, a, beta, chosen] = correlations::selection(w);
+    let selection = correlations::selection(w);
+    select(w, selection, bit, x).0
+}
+
+/// The product, and e.
+fn select<const N: usize>(
+    w: &mut World,
+    [mask, a, beta, chosen]: [Shared<N>; 4],
+    bit: Shared<N>,
+    x: Shared<N>,
+) -> (Shared<N>, Value) {
     let opened = open(w, &mut [subtract(bit, mask), subtract(x, a)]);
     let (v, e) = (opened[0].widen(w.word), opened[1]);
     let masked = super::add(times(beta, e), chosen);
-    super::add(times(x, v), times(masked, w.public(1) - v - v))
+    let product = super::add(times(x, v), times(masked, w.public(1) - v - v));
+    (product, e)
+}
+
+/// `guard.rs`: the product; shares of h(h + 1) modulo 2^reach; and e, which is what it tells.
+pub fn guarded_bit_multiply<const N: usize>(
+    w: &mut World,
+    bit: Shared<N>,
+    x: Shared<N>,
+    [below, reach]: [u32; 2],
+) -> (Shared<N>, Shared<N>, Value) {
+    let (selection, [c, both]) = correlations::guarded_selection(w, [below, reach]);
+    let (product, e) = select(w, selection, bit, x);
+    let k = ((e + w.public(1 << (below - 1))) >> below).low(reach);
+    let known = k * (k + Value::public(1, reach));
+    let outside = plus(super::add(times(c, k + k), both), known);
+    (product, outside, e)
 }
 
 /// `selection.rs`, For the bit alone: b = v + (1 − 2v)β.

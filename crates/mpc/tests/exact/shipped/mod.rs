@@ -84,6 +84,8 @@ fn additive_sharing_is_the_model() {
         is_same((name, operation, two), 128, additive);
         is_same((name, operation, three), 192, additive);
     }
+    is_same(operations::guarded_relu::<2>(), 128, additive);
+    is_same(operations::guarded_relu::<3>(), 192, additive);
 }
 
 /// Outputs and messages of another truncation, and those of a product under the masks of another order.

@@ -253,6 +253,24 @@ pub const OPERATIONS: [Entry; 25] = [
     ),
 ];
 
+/// Of additive sharing: ReLU, guarded.
+pub fn guarded_relu<const N: usize>() -> (&'static str, Operation, Model<N>) {
+    (
+        "ReLU of 20 bits, guarded",
+        |p, mine| {
+            let compared = Compared::guarded(20, 9)?;
+            made(p, mine, |p, out| {
+                p.rectify(&slices(&mine.x), compared, out).map(drop)
+            })
+        },
+        |w, on| {
+            let negative = additive::sign(w, on.x, 20);
+            let (part, ..) = additive::guarded_bit_multiply(w, negative, on.x, [18, 9]);
+            vec![crate::model::subtract(on.x, part)]
+        },
+    )
+}
+
 /// Of replicated sharing: by 20 bits, by 5, and by the upper 5 of 20, each with a name.
 pub fn rectified_products() -> [(&'static str, Operation, Model<3>); 3] {
     [
