@@ -1,5 +1,6 @@
 //! The selection after a guarded comparison: of words of 3 bits, all of which a comparison would take, so that the
-//! guard looks at the upper 2. Whether all that it finds is zero is looked at by a test for zero, which is checked apart.
+//! guard looks at the upper 2. The number is 0, 3 or 6, and one random choice stands for the coalition's shares and its
+//! random values.
 
 use super::{coalitions, everybody, experiment, fresh_sharing, operand, secret};
 use crate::check::{Experiment, Failure};

@@ -93,11 +93,37 @@ fn from_masks<const N: usize>(
 
 /// `products.rs`: a product of two operands.
 pub fn product<const N: usize>(w: &mut World, x: Shared<N>, y: Shared<N>) -> Shared<N> {
-    let [a, b, ab] = correlations::triple(w);
-    let opened = open(w, &mut [subtract(x, a), subtract(y, b)]);
-    let [left, right] =
-        [(a, opened[0]), (b, opened[1])].map(|(mask, opened)| Masked { mask, opened });
-    from_masks(x, left, right, ab)
+    products(w, &[[x, y]])
+}
+
+/// `products.rs`, Sums: all operands are opened together.
+fn products<const N: usize>(w: &mut World, terms: &[[Shared<N>; 2]]) -> Shared<N> {
+    let triples: Vec<_> = terms.iter().map(|_| correlations::triple(w)).collect();
+    let all = terms.iter().zip(&triples);
+    let masked = all
+        .clone()
+        .flat_map(|([x, y], [a, b, _])| [subtract(*x, *a), subtract(*y, *b)]);
+    let opened = open(w, &mut masked.collect::<Vec<_>>());
+    let products = all
+        .zip(opened.chunks(2))
+        .map(|(([x, _], [a, b, ab]), opened)| {
+            let [left, right] =
+                [(*a, opened[0]), (*b, opened[1])].map(|(mask, opened)| Masked { mask, opened });
+            from_masks(*x, left, right, *ab)
+        });
+    products.reduce(super::add).expect("at least one product")
+}
+
+/// `rectify.rs`, Beside the truncation by f bits of what two parties have split uniformly: truncated; and whether it is
+/// negative, of so many bits of the shifted shares.
+pub fn begun_sum<const N: usize>(
+    w: &mut World,
+    z: Shared<N>,
+    f: u32,
+    [width, shifted]: [u32; 2],
+) -> [Shared<N>; 2] {
+    let truncated = truncate_between_two(w, z, f);
+    [truncated, sign_without(w, z, width + shifted, shifted)]
 }
 
 /// `products.rs`, Operands that are used again: x is masked where no mask is kept of it.

@@ -71,10 +71,14 @@ fn turned_roles_are_the_model() {
 /// A rectified product, guarded: with a tree, and with roles turned.
 #[test]
 fn rectified_products_are_the_model() {
-    let [of_20_bits, of_5_bits, of_upper_bits] = operations::rectified_products();
-    is_same(of_20_bits, 128, replicated);
-    is_same(of_5_bits, 1536, replicated);
-    is_same(of_upper_bits, 1536, replicated);
+    let sizes = [128, 1536, 1536];
+    for ((name, operation, of_roles, two), n) in
+        operations::rectified_products().into_iter().zip(sizes)
+    {
+        is_same((name, operation, of_roles), n, replicated);
+        is_same((name, operation, two), 128, additive);
+    }
+    is_same(operations::rectified_by_all_bits(), 128, additive);
 }
 
 /// With a word of bits for each party, so that the dealer corrects each of them as often in products as in batches.

@@ -271,18 +271,20 @@ pub fn guarded_relu<const N: usize>() -> (&'static str, Operation, Model<N>) {
     )
 }
 
-/// Of replicated sharing: by 20 bits, by 5, and by the upper 5 of 20, each with a name.
-pub fn rectified_products() -> [(&'static str, Operation, Model<3>); 3] {
+/// By 20 bits, by 5, and by the upper 5 of 20: of replicated sharing, and of additive sharing between two.
+pub fn rectified_products() -> [(&'static str, Operation, Model<3>, Model<2>); 3] {
     [
         (
             "rectified product",
             |p, mine| rectified_product(p, mine, Compared::guarded(20, 9)?),
             |w, on| vec![replicated::rectified_product(w, on.x, on.y, 16, [20, 9, 0])],
+            |w, on| between_two(w, on, [20, 16], Some([18, 9])),
         ),
         (
             "rectified product of 5 bits",
             |p, mine| rectified_product(p, mine, Compared::guarded(5, 40)?),
             |w, on| vec![replicated::rectified_product(w, on.x, on.y, 16, [5, 40, 0])],
+            |w, on| between_two(w, on, [5, 16], Some([3, 40])),
         ),
         (
             "rectified product of 20 bits without 15",
@@ -296,8 +298,33 @@ pub fn rectified_products() -> [(&'static str, Operation, Model<3>); 3] {
                     [20, 9, 15],
                 )]
             },
+            |w, on| between_two(w, on, [5, 31], Some([18, 9])),
         ),
     ]
+}
+
+/// Of additive sharing: more bits than are left beside the truncation, so all are compared.
+pub fn rectified_by_all_bits() -> (&'static str, Operation, Model<2>) {
+    (
+        "rectified product of 60 bits",
+        |p, mine| rectified_product(p, mine, Compared::guarded(60, 4)?),
+        |w, on| between_two(w, on, [64, 0], None),
+    )
+}
+
+fn between_two(
+    w: &mut World,
+    on: &Operands<2>,
+    compared: [u32; 2],
+    guard: Option<[u32; 2]>,
+) -> Vec<Shared<2>> {
+    let product = additive::product(w, on.x, on.y);
+    let [x, negative] = additive::begun_sum(w, product, 16, compared);
+    let part = match guard {
+        Some(guard) => additive::guarded_bit_multiply(w, negative, x, guard).0,
+        None => additive::bit_multiply(w, negative, x),
+    };
+    vec![crate::model::subtract(x, part)]
 }
 
 fn rectified_product(
