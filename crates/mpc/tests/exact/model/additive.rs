@@ -114,6 +114,16 @@ fn products<const N: usize>(w: &mut World, terms: &[[Shared<N>; 2]]) -> Shared<N
     products.reduce(super::add).expect("at least one product")
 }
 
+/// `products.rs`: what is truncated of an affine map.
+pub fn summed<const N: usize>(
+    w: &mut World,
+    terms: &[[Shared<N>; 2]],
+    addend: Shared<N>,
+    f: u32,
+) -> Shared<N> {
+    super::add(products(w, terms), addend.map(|addend| addend << f))
+}
+
 /// `rectify.rs`, Beside the truncation by f bits of what two parties have split uniformly: truncated; and whether it is
 /// negative, of so many bits of the shifted shares.
 pub fn begun_sum<const N: usize>(

@@ -53,6 +53,7 @@ fn turned_roles_are_the_model() {
     let without_tree = [
         "truncated product",
         "truncated product by 40",
+        "two products and an addend, truncated",
         "truncate",
         "truncate by 40",
         "sign of 5 bits",

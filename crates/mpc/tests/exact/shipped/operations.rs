@@ -41,7 +41,7 @@ macro_rules! in_each_family {
     };
 }
 
-pub const OPERATIONS: [Entry; 25] = [
+pub const OPERATIONS: [Entry; 26] = [
     in_each_family!(
         "share",
         |p, mine| made(p, mine, |p, out| {
@@ -104,6 +104,35 @@ pub const OPERATIONS: [Entry; 25] = [
         |p, mine| multiply(p, mine, Shift::new(40)),
         |w, on| vec![replicated::truncated_product(w, on.x, on.y, 40).0],
         |w, on| truncated_product(w, on, 40)
+    ),
+    in_each_family!(
+        "two products and an addend, truncated",
+        |p, mine| made(p, mine, |p, out| {
+            let (map, x, y) = (
+                Bilinear::Elementwise { n: mine.n },
+                slices(&mine.x),
+                slices(&mine.y),
+            );
+            let terms = [(&x, &y), (&y, &x)].map(|(x, y)| Term {
+                map,
+                x: Operand::once(x),
+                y: Operand::once(y),
+            });
+            let sum = Affine {
+                terms: &terms,
+                addend: Some(&x),
+                shift: Shift::new(16).expect("1 to 61 bits"),
+            };
+            p.affine(&sum, out)
+        }),
+        |w, on| {
+            let terms = [[on.x, on.y], [on.y, on.x]];
+            vec![replicated::truncated_affine(w, &terms, on.x, 16).0]
+        },
+        |w, on| {
+            let sum = additive::summed(w, &[[on.x, on.y], [on.y, on.x]], on.x, 16);
+            vec![truncated_afresh(w, sum, 16)]
+        }
     ),
     (
         "two products with a named operand",
@@ -415,11 +444,16 @@ fn two_products<const N: usize>(w: &mut World, on: &Operands<N>) -> Vec<Shared<N
 
 fn truncated_product<const N: usize>(w: &mut World, on: &Operands<N>, f: u32) -> Vec<Shared<N>> {
     let product = additive::product(w, on.x, on.y);
-    vec![if N == 2 {
-        additive::truncate_between_two(w, product, f)
+    vec![truncated_afresh(w, product, f)]
+}
+
+/// Of what is freshly shared.
+fn truncated_afresh<const N: usize>(w: &mut World, x: Shared<N>, f: u32) -> Shared<N> {
+    if N == 2 {
+        additive::truncate_between_two(w, x, f)
     } else {
-        additive::truncate_with_pair(w, product, f).0
-    }]
+        additive::truncate_with_pair(w, x, f).0
+    }
 }
 
 fn reveal<const N: usize>(w: &mut World, x: Shared<N>, slot: Slot) -> Vec<Shared<N>> {
