@@ -9,6 +9,8 @@ use crate::model::tree::Join;
 use crate::model::{Holders, Shared, Slot, Value, World, holders};
 
 mod chains;
+mod guarded;
+mod sums;
 
 pub use chains::chains;
 
@@ -59,6 +61,9 @@ pub fn experiments<const N: usize>() -> Vec<(&'static str, Experiment)> {
     all.extend(products::<N>());
     all.extend(truncations::<N>());
     all.extend(bits::<N>());
+    if N == 2 {
+        all.extend(sums::rectified());
+    }
     all
 }
 

@@ -93,11 +93,47 @@ fn from_masks<const N: usize>(
 
 /// `products.rs`: a product of two operands.
 pub fn product<const N: usize>(w: &mut World, x: Shared<N>, y: Shared<N>) -> Shared<N> {
-    let [a, b, ab] = correlations::triple(w);
-    let opened = open(w, &mut [subtract(x, a), subtract(y, b)]);
-    let [left, right] =
-        [(a, opened[0]), (b, opened[1])].map(|(mask, opened)| Masked { mask, opened });
-    from_masks(x, left, right, ab)
+    products(w, &[[x, y]])
+}
+
+/// `products.rs`, Sums: all operands are opened together.
+fn products<const N: usize>(w: &mut World, terms: &[[Shared<N>; 2]]) -> Shared<N> {
+    let triples: Vec<_> = terms.iter().map(|_| correlations::triple(w)).collect();
+    let all = terms.iter().zip(&triples);
+    let masked = all
+        .clone()
+        .flat_map(|([x, y], [a, b, _])| [subtract(*x, *a), subtract(*y, *b)]);
+    let opened = open(w, &mut masked.collect::<Vec<_>>());
+    let products = all
+        .zip(opened.chunks(2))
+        .map(|(([x, _], [a, b, ab]), opened)| {
+            let [left, right] =
+                [(*a, opened[0]), (*b, opened[1])].map(|(mask, opened)| Masked { mask, opened });
+            from_masks(*x, left, right, *ab)
+        });
+    products.reduce(super::add).expect("at least one product")
+}
+
+/// `products.rs`: what is truncated of an affine map.
+pub fn summed<const N: usize>(
+    w: &mut World,
+    terms: &[[Shared<N>; 2]],
+    addend: Shared<N>,
+    f: u32,
+) -> Shared<N> {
+    super::add(products(w, terms), addend.map(|addend| addend << f))
+}
+
+/// `rectify.rs`, Beside the truncation by f bits of what two parties have split uniformly: truncated; and whether it is
+/// negative, of so many bits of the shifted shares.
+pub fn begun_sum<const N: usize>(
+    w: &mut World,
+    z: Shared<N>,
+    f: u32,
+    [width, shifted]: [u32; 2],
+) -> [Shared<N>; 2] {
+    let truncated = truncate_between_two(w, z, f);
+    [truncated, sign_without(w, z, width + shifted, shifted)]
 }
 
 /// `products.rs`, Operands that are used again: x is masked where no mask is kept of it.
@@ -326,11 +362,37 @@ pub fn to_binary<const N: usize>(w: &mut World, x: Shared<N>, width: u32) -> Vec
 
 /// `selection.rs`: b·x = v·x + (1 − 2v)(e·β + βa).
 pub fn bit_multiply<const N: usize>(w: &mut World, bit: Shared<N>, x: Shared<N>) -> Shared<N> {
-    let [mask, a, beta, chosen] = correlations::selection(w);
+    let selection = correlations::selection(w);
+    select(w, selection, bit, x).0
+}
+
+/// The product, and e.
+fn select<const N: usize>(
+    w: &mut World,
+    [mask, a, beta, chosen]: [Shared<N>; 4],
+    bit: Shared<N>,
+    x: Shared<N>,
+) -> (Shared<N>, Value) {
     let opened = open(w, &mut [subtract(bit, mask), subtract(x, a)]);
     let (v, e) = (opened[0].widen(w.word), opened[1]);
     let masked = super::add(times(beta, e), chosen);
-    super::add(times(x, v), times(masked, w.public(1) - v - v))
+    let product = super::add(times(x, v), times(masked, w.public(1) - v - v));
+    (product, e)
+}
+
+/// `guard.rs`: the product; shares of h(h + 1) modulo 2^reach; and e, which is what it tells.
+pub fn guarded_bit_multiply<const N: usize>(
+    w: &mut World,
+    bit: Shared<N>,
+    x: Shared<N>,
+    [below, reach]: [u32; 2],
+) -> (Shared<N>, Shared<N>, Value) {
+    let (selection, [c, both]) = correlations::guarded_selection(w, [below, reach]);
+    let (product, e) = select(w, selection, bit, x);
+    let k = ((e + w.public(1 << (below - 1))) >> below).low(reach);
+    let known = k * (k + Value::public(1, reach));
+    let outside = plus(super::add(times(c, k + k), both), known);
+    (product, outside, e)
 }
 
 /// `selection.rs`, For the bit alone: b = v + (1 − 2v)β.

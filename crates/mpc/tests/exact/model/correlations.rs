@@ -171,3 +171,17 @@ pub fn selection<const N: usize>(w: &mut World) -> [Shared<N>; 4] {
     let shared = word(w, beta);
     [bit, a, shared, word(w, beta * sum(a))]
 }
+
+/// The same; of `reach` bits, c = a >> below and c(c + 1).
+pub fn guarded_selection<const N: usize>(
+    w: &mut World,
+    [below, reach]: [u32; 2],
+) -> ([Shared<N>; 4], [Shared<N>; 2]) {
+    let selection = selection(w);
+    let c = (sum(selection[1]) >> below).low(reach);
+    let upper = word(w, c);
+    (
+        selection,
+        [upper, word(w, c * (c + Value::public(1, reach)))],
+    )
+}

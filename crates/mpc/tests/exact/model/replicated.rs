@@ -87,18 +87,34 @@ pub fn truncated_product(
     y: Shared<3>,
     f: u32,
 ) -> (Shared<3>, [Value; 2]) {
-    let (s, t) = fused_split(w, x, y);
+    let (s, t) = fused_split(w, &[[x, y]]);
     (truncate_split(w, s, t, f), [s, t])
 }
 
-/// The product as s at role 0 and t at roles 1 and 2: z1 masked by k01, z2 by k20, both taken off s.
-fn fused_split(w: &mut World, x: Shared<3>, y: Shared<3>) -> (Value, Value) {
+/// The same of several products and an addend: its components 0 and 1 are added to s, 2 to t.
+pub fn truncated_affine(
+    w: &mut World,
+    terms: &[[Shared<3>; 2]],
+    addend: Shared<3>,
+    f: u32,
+) -> (Shared<3>, [Value; 2]) {
+    let (s, t) = fused_split(w, terms);
+    let (s, t) = (s + ((addend[0] + addend[1]) << f), t + (addend[2] << f));
+    (truncate_split(w, s, t, f), [s, t])
+}
+
+/// The sum of products as s at role 0 and t at roles 1 and 2: z1 masked by k01, z2 by k20, both taken off s.
+fn fused_split(w: &mut World, terms: &[[Shared<3>; 2]]) -> (Value, Value) {
     let [k01, _, k20] = ranges(w, Extent::Runs);
     let [to_2, to_1] = [k01, k20].map(|key| w.coin(key, Slot::word(0), w.word));
-    let s = summand(x, y, 0) - to_2 - to_1;
-    let mut z1 = [summand(x, y, 1) + to_2];
+    let z = |i: usize| {
+        let summands = terms.iter().map(|[x, y]| summand(*x, *y, i));
+        summands.reduce(|a, b| a + b).expect("at least one product")
+    };
+    let s = z(0) - to_2 - to_1;
+    let mut z1 = [z(1) + to_2];
     w.send(1, 2, &mut z1);
-    let mut z2 = [summand(x, y, 2) + to_1];
+    let mut z2 = [z(2) + to_1];
     w.send(2, 1, &mut z2);
     (s, z1[0] + z2[0])
 }
@@ -250,7 +266,7 @@ pub fn begun_product(
     let of_leaves = ranges(w, Extent::Runs);
     let of_guard = ranges(w, Extent::Runs);
     w.range(Key::Common, Extent::Whole);
-    let (s, t) = fused_split(w, x, y);
+    let (s, t) = fused_split(w, &[[x, y]]);
     let truncated = truncate_split(w, s, t, f);
     let (u, v) = (s >> (f + dropped), t >> (f + dropped));
     let width = width - dropped;

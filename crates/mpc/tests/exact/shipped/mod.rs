@@ -53,6 +53,7 @@ fn turned_roles_are_the_model() {
     let without_tree = [
         "truncated product",
         "truncated product by 40",
+        "two products and an addend, truncated",
         "truncate",
         "truncate by 40",
         "sign of 5 bits",
@@ -71,10 +72,14 @@ fn turned_roles_are_the_model() {
 /// A rectified product, guarded: with a tree, and with roles turned.
 #[test]
 fn rectified_products_are_the_model() {
-    let [of_20_bits, of_5_bits, of_upper_bits] = operations::rectified_products();
-    is_same(of_20_bits, 128, replicated);
-    is_same(of_5_bits, 1536, replicated);
-    is_same(of_upper_bits, 1536, replicated);
+    let sizes = [128, 1536, 1536];
+    for ((name, operation, of_roles, two), n) in
+        operations::rectified_products().into_iter().zip(sizes)
+    {
+        is_same((name, operation, of_roles), n, replicated);
+        is_same((name, operation, two), 128, additive);
+    }
+    is_same(operations::rectified_by_all_bits(), 128, additive);
 }
 
 /// With a word of bits for each party, so that the dealer corrects each of them as often in products as in batches.
@@ -84,6 +89,8 @@ fn additive_sharing_is_the_model() {
         is_same((name, operation, two), 128, additive);
         is_same((name, operation, three), 192, additive);
     }
+    is_same(operations::guarded_relu::<2>(), 128, additive);
+    is_same(operations::guarded_relu::<3>(), 192, additive);
 }
 
 /// Outputs and messages of another truncation, and those of a product under the masks of another order.

@@ -41,7 +41,7 @@ macro_rules! in_each_family {
     };
 }
 
-pub const OPERATIONS: [Entry; 25] = [
+pub const OPERATIONS: [Entry; 26] = [
     in_each_family!(
         "share",
         |p, mine| made(p, mine, |p, out| {
@@ -104,6 +104,35 @@ pub const OPERATIONS: [Entry; 25] = [
         |p, mine| multiply(p, mine, Shift::new(40)),
         |w, on| vec![replicated::truncated_product(w, on.x, on.y, 40).0],
         |w, on| truncated_product(w, on, 40)
+    ),
+    in_each_family!(
+        "two products and an addend, truncated",
+        |p, mine| made(p, mine, |p, out| {
+            let (map, x, y) = (
+                Bilinear::Elementwise { n: mine.n },
+                slices(&mine.x),
+                slices(&mine.y),
+            );
+            let terms = [(&x, &y), (&y, &x)].map(|(x, y)| Term {
+                map,
+                x: Operand::once(x),
+                y: Operand::once(y),
+            });
+            let sum = Affine {
+                terms: &terms,
+                addend: Some(&x),
+                shift: Shift::new(16).expect("1 to 61 bits"),
+            };
+            p.affine(&sum, out)
+        }),
+        |w, on| {
+            let terms = [[on.x, on.y], [on.y, on.x]];
+            vec![replicated::truncated_affine(w, &terms, on.x, 16).0]
+        },
+        |w, on| {
+            let sum = additive::summed(w, &[[on.x, on.y], [on.y, on.x]], on.x, 16);
+            vec![truncated_afresh(w, sum, 16)]
+        }
     ),
     (
         "two products with a named operand",
@@ -253,18 +282,38 @@ pub const OPERATIONS: [Entry; 25] = [
     ),
 ];
 
-/// Of replicated sharing: by 20 bits, by 5, and by the upper 5 of 20, each with a name.
-pub fn rectified_products() -> [(&'static str, Operation, Model<3>); 3] {
+/// Of additive sharing: ReLU, guarded.
+pub fn guarded_relu<const N: usize>() -> (&'static str, Operation, Model<N>) {
+    (
+        "ReLU of 20 bits, guarded",
+        |p, mine| {
+            let compared = Compared::guarded(20, 9)?;
+            made(p, mine, |p, out| {
+                p.rectify(&slices(&mine.x), compared, out).map(drop)
+            })
+        },
+        |w, on| {
+            let negative = additive::sign(w, on.x, 20);
+            let (part, ..) = additive::guarded_bit_multiply(w, negative, on.x, [18, 9]);
+            vec![crate::model::subtract(on.x, part)]
+        },
+    )
+}
+
+/// By 20 bits, by 5, and by the upper 5 of 20: of replicated sharing, and of additive sharing between two.
+pub fn rectified_products() -> [(&'static str, Operation, Model<3>, Model<2>); 3] {
     [
         (
             "rectified product",
             |p, mine| rectified_product(p, mine, Compared::guarded(20, 9)?),
             |w, on| vec![replicated::rectified_product(w, on.x, on.y, 16, [20, 9, 0])],
+            |w, on| between_two(w, on, [20, 16], Some([18, 9])),
         ),
         (
             "rectified product of 5 bits",
             |p, mine| rectified_product(p, mine, Compared::guarded(5, 40)?),
             |w, on| vec![replicated::rectified_product(w, on.x, on.y, 16, [5, 40, 0])],
+            |w, on| between_two(w, on, [5, 16], Some([3, 40])),
         ),
         (
             "rectified product of 20 bits without 15",
@@ -278,8 +327,33 @@ pub fn rectified_products() -> [(&'static str, Operation, Model<3>); 3] {
                     [20, 9, 15],
                 )]
             },
+            |w, on| between_two(w, on, [5, 31], Some([18, 9])),
         ),
     ]
+}
+
+/// Of additive sharing: more bits than are left beside the truncation, so all are compared.
+pub fn rectified_by_all_bits() -> (&'static str, Operation, Model<2>) {
+    (
+        "rectified product of 60 bits",
+        |p, mine| rectified_product(p, mine, Compared::guarded(60, 4)?),
+        |w, on| between_two(w, on, [64, 0], None),
+    )
+}
+
+fn between_two(
+    w: &mut World,
+    on: &Operands<2>,
+    compared: [u32; 2],
+    guard: Option<[u32; 2]>,
+) -> Vec<Shared<2>> {
+    let product = additive::product(w, on.x, on.y);
+    let [x, negative] = additive::begun_sum(w, product, 16, compared);
+    let part = match guard {
+        Some(guard) => additive::guarded_bit_multiply(w, negative, x, guard).0,
+        None => additive::bit_multiply(w, negative, x),
+    };
+    vec![crate::model::subtract(x, part)]
 }
 
 fn rectified_product(
@@ -370,11 +444,16 @@ fn two_products<const N: usize>(w: &mut World, on: &Operands<N>) -> Vec<Shared<N
 
 fn truncated_product<const N: usize>(w: &mut World, on: &Operands<N>, f: u32) -> Vec<Shared<N>> {
     let product = additive::product(w, on.x, on.y);
-    vec![if N == 2 {
-        additive::truncate_between_two(w, product, f)
+    vec![truncated_afresh(w, product, f)]
+}
+
+/// Of what is freshly shared.
+fn truncated_afresh<const N: usize>(w: &mut World, x: Shared<N>, f: u32) -> Shared<N> {
+    if N == 2 {
+        additive::truncate_between_two(w, x, f)
     } else {
-        additive::truncate_with_pair(w, product, f).0
-    }]
+        additive::truncate_with_pair(w, x, f).0
+    }
 }
 
 fn reveal<const N: usize>(w: &mut World, x: Shared<N>, slot: Slot) -> Vec<Shared<N>> {

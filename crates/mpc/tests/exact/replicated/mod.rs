@@ -156,6 +156,14 @@ fn truncated_split<const F: u32>(w: &mut World, s: Value, t: Value) {
     w.give(ALL.map(|i| shares[i].given(of_component(i))));
 }
 
+/// Truncation of a sum of products by one bit. It tells s and t.
+fn truncated_sum(w: &mut World, sum: Value) {
+    let t = ideal::coin(w, w.word);
+    let s = sum - t;
+    truncated_split::<1>(w, s, t);
+    w.give([s.given(holders([0])), t.given(holders([1, 2]))]);
+}
+
 /// What role 0 knows of a value that was split anew, and what the others know.
 fn split_anew(x: &[Value], coin: Value) -> (Value, Value) {
     (x[0] + x[1] + coin, x[2] - coin)
@@ -197,15 +205,29 @@ fn truncations() -> Vec<(&'static str, Experiment)> {
                     w.give(z);
                     w.give(split);
                 },
-                |w, x| {
-                    let t = ideal::coin(w, w.word);
-                    let s = secret(x, 0) * secret(x, 1) - t;
-                    truncated_split::<1>(w, s, t);
-                    w.give([s.given(holders([0])), t.given(holders([1, 2]))]);
-                },
+                |w, x| truncated_sum(w, secret(x, 0) * secret(x, 1)),
             )
             .admits(|x| in_range(x[0] * x[1]))
             .choices(2),
+        ),
+        (
+            "two products and an addend, truncated",
+            experiment(
+                [3, 4],
+                &[3, 3, 3],
+                |w, x| {
+                    let [x, y, u] = [0, 1, 2].map(|at| operand(x, at));
+                    let (z, split) = protocol::truncated_affine(w, &[[x, y], [y, u]], u, 1);
+                    w.give(z);
+                    w.give(split);
+                },
+                |w, x| {
+                    let [x, y, u] = [0, 1, 2].map(|at| secret(x, at));
+                    truncated_sum(w, x * y + y * u + (u << 1));
+                },
+            )
+            .admits(|x| in_range(x[0] * x[1] + x[1] * x[2] + (x[2] << 1)) && x[1].bits() % 5 == 1)
+            .choosing(2),
         ),
     ]
 }
