@@ -24,6 +24,13 @@ INSTEAD = (
 )
 
 
+#: What is said where somebody wants the memory that a secret tensor lacks.
+NO_MEMORY = "a secret tensor has no memory of its own; clone() gives another one, and reveal() a plain one"
+
+#: Has whoever reads or writes a storage be told so. Earlier builds of PyTorch without CUDA have it not: there
+#: writing alone is refused.
+_CLOSE = getattr(torch._C, "_set_storage_data_ptr_access_error_msg", None)
+
 #: The attributes of a secret tensor that are its components, as many as its session's sharings have.
 COMPONENTS = ("_first", "_second")
 
@@ -240,12 +247,20 @@ class SecretTensor(_Tensor):
         if id(self) in memo:
             copied: SecretTensor = memo[id(self)]
             return copied
-        copy = self.like(tuple(part.clone() for part in self._parts), loose=self._loose)
-        copy._number = self._number
-        if isinstance(self, torch.nn.Parameter):
-            copy = torch.nn.Parameter(copy, self.requires_grad)  # type: ignore[assignment]
-        memo[id(self)] = copy
+        memo[id(self)] = copy = self._copied(tuple(part.clone() for part in self._parts))
         return copy
+
+    def __copy__(self) -> "SecretTensor":
+        """Another one of the same components, as of plain tensors: what is written to one is in both."""
+        return self._copied(self._parts)
+
+    def _copied(self, parts: Parts) -> "SecretTensor":
+        """The same secret in these components, outside the graph."""
+        copied = self.like(parts, loose=self._loose)
+        copied._number = self._number
+        if isinstance(self, torch.nn.Parameter):
+            return torch.nn.Parameter(copied, self.requires_grad)  # type: ignore[return-value]
+        return copied.requires_grad_(self.requires_grad)  # type: ignore[return-value]
 
     def __rtruediv__(self, other: Any) -> Any:
         """A number divided by this: a quotient, where it is beyond ±1. PyTorch multiplies its reciprocal
@@ -317,7 +332,7 @@ class SecretTensor(_Tensor):
 
     def storage(self) -> Any:
         """Refused: it has no memory of its own."""
-        raise MisuseError("storage(): a secret tensor has no memory of its own; clone() gives another one")
+        raise MisuseError(f"storage(): {NO_MEMORY}")
 
     _typed_storage = storage
 
@@ -335,7 +350,7 @@ class SecretTensor(_Tensor):
 
 def _wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -> Any:
     """The outer tensor: strides and offset are those of the components, so that PyTorch itself knows what
-    can be viewed. It has no memory, and whoever asks for its address is told so."""
+    can be viewed. It has no memory, and whoever would read or write there is told so, by whatever way."""
     part = parts[0] if parts else None
     if part is None or (part.is_contiguous() and not part.storage_offset()):
         made = torch.Tensor._make_wrapper_subclass(cls, shape if part is None else part.shape, dtype=dtype)
@@ -343,7 +358,10 @@ def _wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -
         made = torch.Tensor._make_wrapper_subclass(
             cls, part.shape, strides=part.stride(), storage_offset=part.storage_offset(), dtype=dtype
         )
-    torch._C._set_throw_on_mutable_data_ptr(made)
+    if _CLOSE is None:
+        torch._C._set_throw_on_mutable_data_ptr(made)
+    else:
+        _CLOSE(made.untyped_storage()._cdata, NO_MEMORY)
     return made
 
 
