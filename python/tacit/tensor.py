@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, overload
 
 import torch
 
-from tacit import fixed, paths, shares
+from tacit import fixed, lines, paths, shares
 from tacit.errors import MisuseError
 from tacit.fixed import Scale
 from tacit.session import Session
@@ -23,6 +23,12 @@ INSTEAD = (
     "call reveal() where they may be known, or stay with tensors: torch.where chooses by a secret condition"
 )
 
+#: The same where Hugging Face's models look whether a mask leaves anything out.
+INSTEAD_OF_A_LOOK_AT_A_MASK = (
+    "give the mask with four dimensions, which is taken as it is, not with two: mask.bool()[:, None, None, :]"
+    ".expand(-1, 1, n, -1) for n words; of a model in which words see those before them alone that & "
+    "torch.ones(n, n).bool().tril()"
+)
 
 #: What is said where somebody wants the memory that a secret tensor lacks.
 NO_MEMORY = "a secret tensor has no memory of its own; clone() gives another one, and reveal() a plain one"
@@ -366,8 +372,16 @@ def _wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -
 
 
 def refuse(what: str) -> NoReturn:
-    """What would show a value does not, and says how to."""
-    raise MisuseError(f"{what} would show the values of a secret tensor; {INSTEAD}")
+    """What would show a value does not, and says where that is and how to."""
+    line = lines.line()
+    where = f" (in {line})" if line else ""
+    raise MisuseError(f"{what} would show the values of a secret tensor{where}; {instead()}")
+
+
+def instead() -> str:
+    """What can be done instead of showing values, where the program is."""
+    package, _, module = lines.module().partition(".")
+    return INSTEAD_OF_A_LOOK_AT_A_MASK if package == "transformers" and "mask" in module else INSTEAD
 
 
 def check_party(session: Session, party: int | None, what: str) -> int | None:
