@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import torch
 
@@ -156,6 +156,13 @@ class Session:
         """What was asked of the source of correlations so far, where the session records it: the text that
         ``tacit correlations make`` reads."""
         return self.core.demand()
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        raise MisuseError(
+            "a session is not copied, as it holds keys and connections: leave it out of what is. Where "
+            "torch.compile asks for a copy, leave that out: secret tensors run without it, and tacit.compile "
+            "compiles a model"
+        )
 
     def __repr__(self) -> str:
         return f"Session(party {self.party} of {self.parties}, {self.protocol}, {self.transport})"

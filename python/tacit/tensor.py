@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, overload
 
 import torch
 
-from tacit import fixed, paths, shares
+from tacit import fixed, lines, paths, shares
 from tacit.errors import MisuseError
 from tacit.fixed import Scale
 from tacit.session import Session
@@ -23,6 +23,19 @@ INSTEAD = (
     "call reveal() where they may be known, or stay with tensors: torch.where chooses by a secret condition"
 )
 
+#: The same where Hugging Face's models look whether a mask leaves anything out.
+INSTEAD_OF_A_LOOK_AT_A_MASK = (
+    "give the mask with four dimensions, which is taken as it is, not with two: mask.bool()[:, None, None, :]"
+    ".expand(-1, 1, n, -1) for n words; of a model in which words see those before them alone that & "
+    "torch.ones(n, n).bool().tril()"
+)
+
+#: What is said where somebody wants the memory that a secret tensor lacks.
+NO_MEMORY = "a secret tensor has no memory of its own; clone() gives another one, and reveal() a plain one"
+
+#: Has whoever reads or writes a storage be told so. Earlier builds of PyTorch without CUDA have it not: there
+#: writing alone is refused.
+_CLOSE = getattr(torch._C, "_set_storage_data_ptr_access_error_msg", None)
 
 #: The attributes of a secret tensor that are its components, as many as its session's sharings have.
 COMPONENTS = ("_first", "_second")
@@ -240,12 +253,20 @@ class SecretTensor(_Tensor):
         if id(self) in memo:
             copied: SecretTensor = memo[id(self)]
             return copied
-        copy = self.like(tuple(part.clone() for part in self._parts), loose=self._loose)
-        copy._number = self._number
-        if isinstance(self, torch.nn.Parameter):
-            copy = torch.nn.Parameter(copy, self.requires_grad)  # type: ignore[assignment]
-        memo[id(self)] = copy
+        memo[id(self)] = copy = self._copied(tuple(part.clone() for part in self._parts))
         return copy
+
+    def __copy__(self) -> "SecretTensor":
+        """Another one of the same components, as of plain tensors: what is written to one is in both."""
+        return self._copied(self._parts)
+
+    def _copied(self, parts: Parts) -> "SecretTensor":
+        """The same secret in these components, outside the graph."""
+        copied = self.like(parts, loose=self._loose)
+        copied._number = self._number
+        if isinstance(self, torch.nn.Parameter):
+            return torch.nn.Parameter(copied, self.requires_grad)  # type: ignore[return-value]
+        return copied.requires_grad_(self.requires_grad)  # type: ignore[return-value]
 
     def __rtruediv__(self, other: Any) -> Any:
         """A number divided by this: a quotient, where it is beyond ±1. PyTorch multiplies its reciprocal
@@ -317,7 +338,7 @@ class SecretTensor(_Tensor):
 
     def storage(self) -> Any:
         """Refused: it has no memory of its own."""
-        raise MisuseError("storage(): a secret tensor has no memory of its own; clone() gives another one")
+        raise MisuseError(f"storage(): {NO_MEMORY}")
 
     _typed_storage = storage
 
@@ -335,7 +356,7 @@ class SecretTensor(_Tensor):
 
 def _wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -> Any:
     """The outer tensor: strides and offset are those of the components, so that PyTorch itself knows what
-    can be viewed. It has no memory, and whoever asks for its address is told so."""
+    can be viewed. It has no memory, and whoever would read or write there is told so, by whatever way."""
     part = parts[0] if parts else None
     if part is None or (part.is_contiguous() and not part.storage_offset()):
         made = torch.Tensor._make_wrapper_subclass(cls, shape if part is None else part.shape, dtype=dtype)
@@ -343,13 +364,24 @@ def _wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -
         made = torch.Tensor._make_wrapper_subclass(
             cls, part.shape, strides=part.stride(), storage_offset=part.storage_offset(), dtype=dtype
         )
-    torch._C._set_throw_on_mutable_data_ptr(made)
+    if _CLOSE is None:
+        torch._C._set_throw_on_mutable_data_ptr(made)
+    else:
+        _CLOSE(made.untyped_storage()._cdata, NO_MEMORY)
     return made
 
 
 def refuse(what: str) -> NoReturn:
-    """What would show a value does not, and says how to."""
-    raise MisuseError(f"{what} would show the values of a secret tensor; {INSTEAD}")
+    """What would show a value does not, and says where that is and how to."""
+    line = lines.line()
+    where = f" (in {line})" if line else ""
+    raise MisuseError(f"{what} would show the values of a secret tensor{where}; {instead()}")
+
+
+def instead() -> str:
+    """What can be done instead of showing values, where the program is."""
+    package, _, module = lines.module().partition(".")
+    return INSTEAD_OF_A_LOOK_AT_A_MASK if package == "transformers" and "mask" in module else INSTEAD
 
 
 def check_party(session: Session, party: int | None, what: str) -> int | None:

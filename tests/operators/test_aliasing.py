@@ -2,6 +2,7 @@
 else. Integers of few bits wrap around. What would need the memory that a secret tensor lacks is refused."""
 
 from collections.abc import Callable
+from copy import copy, deepcopy
 from typing import Any
 
 import pytest
@@ -194,3 +195,79 @@ def test_what_needs_memory_is_refused_and_does_no_harm(how: str) -> None:
         return (x + 1).reveal()
 
     assert torch.allclose(everywhere(program), torch.arange(4.0) + 1, atol=1e-4)
+
+
+def data_of_a_plain_one(x: Any) -> torch.Tensor:
+    """PyTorch asks nobody whether a plain tensor may have these data; who then uses it is told."""
+    plain = torch.zeros(4)
+    plain.data = x
+    return plain
+
+
+#: What PyTorch reads of a storage by itself.
+NEEDS_STORAGE: dict[str, Callable[[Any], Any]] = {
+    "shared": lambda x: x.untyped_storage().share_memory_(),
+    "shared, of the class": lambda x: torch.Tensor.untyped_storage(x).share_memory_(),
+    "under a file's name": lambda x: x.untyped_storage()._share_filename_cpu_(),
+    "under a file's number": lambda x: x.untyped_storage()._share_fd_cpu_(),
+    "of another dtype": lambda x: x.untyped_storage().float(),
+    "as bytes": lambda x: bytes(x.untyped_storage().tolist()),
+    "under a type": lambda x: torch.storage.TypedStorage(
+        wrap_storage=x.untyped_storage(), dtype=torch.float32, _internal=True
+    )[0],
+    "in a plain tensor": lambda x: torch.empty(0).set_(x.untyped_storage()).sum(),
+    "in a queue": lambda x: torch.multiprocessing.reductions.reduce_storage(x.untyped_storage()),
+    "of a view": lambda x: x.view(2, 2).t().untyped_storage().share_memory_(),
+    "of a copy": lambda x: copy(x).untyped_storage().share_memory_(),
+    "address": lambda x: x.data_ptr(),
+    "data": lambda x: data_of_a_plain_one(x) + 1,
+    "data that are summed": lambda x: data_of_a_plain_one(x).sum(),
+    "data beside secrets": lambda x: data_of_a_plain_one(x) + x,
+    "data shown": lambda x: repr(data_of_a_plain_one(x)),
+    "data as numbers": lambda x: data_of_a_plain_one(x).tolist(),
+}
+
+
+def test_what_reads_a_storage_is_refused_in_words() -> None:
+    """In processes of their own, which else would take this one with them."""
+
+    def program() -> tuple[dict[str, str], torch.Tensor]:
+        x, found = tacit.share(torch.arange(4.0), owner=0), {}
+        for name, read in NEEDS_STORAGE.items():
+            try:
+                found[name] = f"gave {type(read(x))}"
+            except (tacit.MisuseError, RuntimeError) as error:
+                found[name] = str(error)
+        return found, (x + 1).reveal()
+
+    found, after = tacit.launch(program, parties=2, protocol="additive", source="dealer", transport="tcp")[0]
+    assert {name: said for name, said in found.items() if "has no memory of its own" not in said} == {}
+    assert torch.allclose(after, torch.arange(4.0) + 1, atol=1e-4)
+
+
+def test_a_shallow_copy_shares_its_memory_and_a_deep_one_does_not() -> None:
+    def steps(x: Any) -> list[Any]:
+        parameter = nn.Parameter(x.clone())
+        shallow, deep, weight = copy(x), deepcopy(x), copy(parameter)
+        shallow.add_(1.0)
+        assert isinstance(weight, nn.Parameter)
+        assert not shallow.requires_grad
+        assert [make(x.clone().requires_grad_()).requires_grad for make in (copy, deepcopy)] == [True, True]
+        weight.data.mul_(2.0)
+        return [shown(value) for value in (x, shallow, deep, parameter.detach(), weight.detach())]
+
+    start = torch.arange(4.0)
+    found = everywhere(lambda: steps(tacit.share(start, owner=0)))
+    for mine, plain in zip(found, steps(start.clone()), strict=True):
+        assert torch.allclose(mine, plain, atol=1e-4)
+
+
+def test_what_would_leave_its_process_or_be_copied_with_its_session_is_refused() -> None:
+    def program() -> None:
+        x = tacit.share(torch.arange(4.0), owner=0)
+        with pytest.raises(tacit.MisuseError, match="is not pickled; reveal"):
+            torch.multiprocessing.get_context("fork").SimpleQueue().put(x)
+        with pytest.raises(tacit.MisuseError, match=r"torch\.compile asks for a copy, leave that out"):
+            deepcopy(tacit.session())
+
+    everywhere(program)

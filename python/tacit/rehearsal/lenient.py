@@ -2,32 +2,21 @@
 its place: so a run goes on, and finds all there is. Under the reference alone, where values can be looked
 at."""
 
-import os
-import sys
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tacit import fixed, shares
+from tacit import fixed, lines, shares
 from tacit.errors import EncodingError, MisuseError, NetworkError, PeerError, UnsupportedOperatorError
 from tacit.fixed import WHOLE
 from tacit.operators.rewrites import OTHERWISE, rewrite
 from tacit.operators.table import REVEALING, assign
 from tacit.session import Session
-from tacit.tensor import INSTEAD, SecretTensor
-
-#: Whose lines are nobody's model: tacit's own, PyTorch's, and those with which a party's thread begins.
-OURS = (
-    *(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(torch.__file__).parent)),
-    threading.__file__,
-)
+from tacit.tensor import SecretTensor, instead
 
 
 @dataclass(frozen=True)
@@ -68,7 +57,7 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.operators.add(str(func))
         if func in REVEALING:
             remedy = rewrite(func)
-            self._note(REVEALING[func], INSTEAD if remedy == OTHERWISE else remedy)
+            self._note(REVEALING[func], instead() if remedy == OTHERWISE else remedy)
             return func(*pytree.tree_map(shown, args), **pytree.tree_map(shown, kwargs))
         try:
             # An operator that is made of others lacks what these lack.
@@ -87,7 +76,7 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def withheld(self, what: str, show: Callable[[torch.Tensor], Any], secret: torch.Tensor) -> Any:
         """What ``show`` gives of the plain tensor."""
-        self._note(what, INSTEAD)
+        self._note(what, instead())
         return show(shown(secret))
 
     def _note_error(self, func: Any, error: Exception) -> None:
@@ -100,7 +89,7 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _note(self, what: str, remedy: str) -> None:
         labels = self._session.modules.labels
-        gap = Gap(what, labels[-1] if labels else "", _line(sys._getframe()), remedy)
+        gap = Gap(what, labels[-1] if labels else "", lines.line(), remedy)
         self.gaps[gap] = self.gaps.get(gap, 0) + 1
 
     def _substituted(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -147,19 +136,3 @@ def hidden(session: Session, value: torch.Tensor) -> SecretTensor:
         value = torch.nan_to_num(value).clamp(-most, most)
     words = fixed.encode(value, scale) if value.is_floating_point() else value.to(torch.int64)
     return SecretTensor(shares.trivial(session, words), scale, session, value.dtype)
-
-
-def _line(frame: FrameType | None) -> str:
-    """Where the program is, that is the innermost frame that is neither PyTorch's nor tacit's; empty
-    if there is none."""
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if not path.startswith(OURS) and Path(path).is_file():
-            return f"{_short(path)}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
-
-
-def _short(path: str) -> str:
-    file = Path(path)
-    return str(file.relative_to(Path.cwd())) if file.is_relative_to(Path.cwd()) else path

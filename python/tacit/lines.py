@@ -1,0 +1,43 @@
+"""Where a program is: for errors, and for what is found before a run."""
+
+import os
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+import torch
+
+#: Whose lines are nobody's model: tacit's own, PyTorch's, and those with which a party's thread begins.
+OURS = (
+    *(f"{folder}{os.sep}" for folder in (Path(__file__).parent, Path(torch.__file__).parent)),
+    threading.__file__,
+)
+
+
+def innermost() -> FrameType | None:
+    """The innermost frame that is neither PyTorch's nor tacit's, if there is one."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith(OURS) and Path(path).is_file():
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def line() -> str:
+    """Its file and line; empty if there is none."""
+    frame = innermost()
+    return f"{_short(frame.f_code.co_filename)}:{frame.f_lineno}" if frame is not None else ""
+
+
+def module() -> str:
+    """The name of its module; empty if there is none."""
+    frame = innermost()
+    return str(frame.f_globals.get("__name__", "")) if frame is not None else ""
+
+
+def _short(path: str) -> str:
+    file = Path(path)
+    return str(file.relative_to(Path.cwd())) if file.is_relative_to(Path.cwd()) else path
