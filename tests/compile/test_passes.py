@@ -810,10 +810,13 @@ def test_a_model_in_training_is_refused() -> None:
         of_module(nn.Sequential(nn.Linear(2, 2)), (torch.ones(1, 2),), {})
 
 
-def test_decisions_by_values_are_refused() -> None:
-    module = Function(lambda _, x: x if x.sum() > 0 else -x).eval()
-    with pytest.raises(MisuseError, match="decides by values"):
+def test_decisions_by_values_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    module = nn.Sequential(nn.Identity(), Function(lambda _, x: x if x.sum() > 0 else -x)).eval()
+    message = r"^1 \(test_passes\.py, line \d+: module = .*\) decides by values.*torch\.where"
+    with pytest.raises(MisuseError, match=message):
         of_module(module, (IMAGES,), {})
+    # PyTorch would print its graph beside the message.
+    assert capfd.readouterr() == ("", "")
 
 
 def test_dynamic_shapes_are_refused() -> None:

@@ -55,6 +55,10 @@ def test_a_party_reads_no_weights_of_the_model_as_it_was(tmp_path: Path) -> None
     assert not read.of_model
     assert all(read.values[name].equal(value) for name, value in weights.values.items())
     assert tacit.load_weights(file).of_model.keys() == weights.of_model.keys()
+    # Nobody could read the file.
+    with pytest.raises(MisuseError, match=r"read without those of the model.*load_weights\(path\)"):
+        read.save(tmp_path / "again.weights")
+    assert not (tmp_path / "again.weights").exists()
 
 
 def test_compiling_again_gives_the_same_program() -> None:

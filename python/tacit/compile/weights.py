@@ -37,7 +37,13 @@ class Weights:
 
         Raises:
             SetupError: it cannot be written.
+            MisuseError: the weights of the model as it was are not there, without which no file is read.
         """
+        if self.of_model.keys() != self.model.weights.keys():
+            raise MisuseError(
+                "these weights were read without those of the model as it was, which their file holds too: "
+                "read them by load_weights(path) and save these, or copy the file"
+            )
         own = {name: value.contiguous() for name, value in self.values.items()}
         before = {BEFORE + name: value.contiguous() for name, value in self.of_model.items()}
         metadata = {"program": self.program, "model": self.model.text.decode("ascii")}

@@ -2,6 +2,13 @@
 where the operator table has it so, the shapes are those of the example."""
 
 import copy
+import io
+import linecache
+import logging
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +28,12 @@ from tacit.operators.rewrites import rewrite
 #: What the export of a module leaves out of a report of what is missing.
 OUTSIDE = "the model itself"
 
+#: Whose lines are not the model's.
+NOT_THE_MODEL = tuple(f"{package.__path__[0]}/" for package in (torch, sys.modules["tacit"]))
+
+#: Where PyTorch tells that it cannot say which line decides by values.
+DECISIONS = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+
 
 def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Draft:
     """The draft of a module in evaluation, for inputs like the example.
@@ -34,11 +47,12 @@ def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
         raise MisuseError(
             f"{training[0]} is in training mode, where a model is not what it will be: call model.eval()"
         )
+    copied = copy.deepcopy(module)
     try:
-        with torch.no_grad(), Written():
-            exported = torch.export.export(copy.deepcopy(module), args, kwargs)
+        with torch.no_grad(), Written(), _quiet():
+            exported = torch.export.export(copied, args, kwargs)
     except Exception as error:
-        raise MisuseError(_not_exported(error)) from None
+        raise MisuseError(_not_exported(error, copied)) from None
     return of_exported(exported)
 
 
@@ -219,14 +233,50 @@ def _meets_data(node: fx.Node) -> bool:
     return False
 
 
-def _not_exported(error: BaseException) -> str:
-    text = _first_line(error)
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Within it an export that fails prints nothing: PyTorch would print its graph beside our message."""
+    told = io.StringIO()
+    DECISIONS.addFilter(_is_no_warning)
+    try:
+        with redirect_stderr(told):
+            yield
+    finally:
+        DECISIONS.removeFilter(_is_no_warning)
+    sys.stderr.write(told.getvalue())
+
+
+def _is_no_warning(record: logging.LogRecord) -> bool:
+    return record.levelno != logging.WARNING
+
+
+def _not_exported(error: BaseException, module: torch.nn.Module) -> str:
+    where = _where(error, module)
     if "data-dependent" in str(error) or "GuardOnDataDependent" in type(error).__name__:
         return (
-            f"the model decides by values of its inputs, which nobody will see: {text}; "
-            "torch.where chooses by a secret condition"
+            f"{where} decides by values of its inputs, which nobody will see: torch.where chooses by a "
+            "secret condition, and sizes and numbers of steps must follow from shapes alone"
         )
-    return f"torch.export does not take this model with this example: {type(error).__name__}: {text}"
+    return (
+        f"torch.export does not take this model with this example; {where} raises {type(error).__name__}: "
+        f"{_first_line(error)}"
+    )
+
+
+def _where(error: BaseException, module: torch.nn.Module) -> str:
+    """The innermost module in which it was raised, and the innermost line that is neither PyTorch's nor
+    tacit's."""
+    names = {id(part): name for name, part in module.named_modules()}
+    layer, line = "", ""
+    raised = [error, error.__context__] if error.__context__ else [error]
+    for frame, number in (step for each in raised for step in traceback.walk_tb(each.__traceback__)):
+        layer = names.get(id(frame.f_locals.get("self")), layer)
+        file = frame.f_code.co_filename
+        # What has no file, such as <string>, is PyTorch's as well.
+        if not file.startswith((*NOT_THE_MODEL, "<")):
+            text = linecache.getline(file, number).strip()
+            line = f" ({Path(file).name}, line {number}: {text})"
+    return f"{layer or OUTSIDE}{line}"
 
 
 def _first_line(error: BaseException) -> str:
