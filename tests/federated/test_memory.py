@@ -1,13 +1,20 @@
 """Memory of clients' vectors that the next round's lie in."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
+from worlds import LONG, Servers, written
 
 import tacit
+from tacit.federated import Client
 from tacit.federated import memory as of_vectors
 from tacit.federated.memory import Memory
+from tacit.federated.server import Report, Server
 from tacit.session import Session
 
 LEAST = 1000
@@ -76,3 +83,36 @@ def test_memory_that_does_not_fit_goes() -> None:
         assert [part.numel() for part in small] == [5] * session.core.parts
 
     _in_a_session(work)
+
+
+def test_validated_rounds_of_clients_lie_where_the_last_one_did(tmp_path: Path) -> None:
+    rounds, clients, parameters = 4, 2, 3 * LEAST
+    config = written(tmp_path, clients, rules='norm = 4.0\nbound = "refuse"')
+    start = torch.zeros(parameters)
+    updates = torch.randn(rounds, clients, parameters, generator=torch.Generator().manual_seed(1)) / 50
+
+    def learn(number: int) -> None:
+        client = Client(config, number)
+        for update in updates:
+            task = client.join(LONG)
+            client.submit(task.model + update[number])
+            client.result(LONG)
+
+    def several(server: Server) -> tuple[list[Report], list[list[NDArray[np.int64]]]]:
+        reports, kept = [], []
+        for _ in range(rounds):
+            reports.append(server.round(start))
+            # Held here, none of them makes room for another one at its place.
+            kept.append(server._memory._arrays)
+        return reports, kept
+
+    servers = Servers(config, several)
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(learn, range(clients)))
+    servers.ended()
+    for reports, kept in servers.found:
+        assert [array.size for array in kept[0]] == [clients * parameters] * 2
+        assert all(arrays is kept[0] for arrays in kept)
+        for report, update in zip(reports, updates, strict=True):
+            assert report.accepted == [0, 1]
+            assert torch.allclose(report.model, update.mean(0), atol=1e-5)
