@@ -1,6 +1,6 @@
-//! The selection after a guarded comparison: of words of 3 bits, all of which a comparison would take, so that the
-//! guard looks at the upper 2. The number is 0, 3 or 6. And what is looked at of the guards. One random choice, or two,
-//! stands for the coalition's shares and its random values.
+//! The selection after a guarded comparison, by itself and behind this: of words of 3 bits, all of which a comparison
+//! would take, so that the guard looks at the upper 2. The number is 0, 3 or 6. And what is looked at of the guards. One
+//! random choice, or two, stands for the coalition's shares and its random values.
 
 use super::{coalitions, everybody, experiment, fresh_sharing, operand, secret};
 use crate::check::{Experiment, Failure};
@@ -8,7 +8,7 @@ use crate::enumeration::Mutation;
 use crate::ideal;
 use crate::inputs::sum;
 use crate::model::additive as protocol;
-use crate::model::{Key, Shared, Value, World};
+use crate::model::{Key, Shared, Value, World, subtract};
 
 const BELOW: u32 = 1;
 const REACH: u32 = 2;
@@ -30,12 +30,39 @@ fn selected<const N: usize>(w: &mut World, x: &[Value]) {
 
 fn of_selection<const N: usize>(w: &mut World, x: &[Value]) {
     let (bit, x) = (secret::<N>(x, 0), secret::<N>(x, 1));
+    fresh_sharing::<N>(w, bit.widen(w.word) * x);
+    of_guard::<N>(w, x);
+}
+
+fn of_guard<const N: usize>(w: &mut World, x: Value) {
     let e = ideal::coin(w, w.word);
     let (u, v) = (e + w.public(1 << (BELOW - 1)), x - e);
     let h = ((u >> BELOW) + (v >> BELOW)).low(REACH);
-    fresh_sharing::<N>(w, bit.widen(w.word) * x);
     fresh_sharing::<N>(w, h * (h + Value::public(1, REACH)));
     w.give([e.given(everybody::<N>())]);
+}
+
+/// The comparison before it too, without the lowest bit.
+fn rectified<const N: usize>() -> (&'static str, Experiment) {
+    let all = experiment::<N>([3, 4], &[3], compared::<N>, of_compared::<N>);
+    let some = all.admits(|x| x[0].bits() % 3 == 0);
+    ("guarded comparison, then bit product", some.choosing(1))
+}
+
+fn compared<const N: usize>(w: &mut World, x: &[Value]) {
+    let x = operand::<N>(x, 0);
+    let negative = protocol::sign_without(w, x, 3, 1);
+    let (part, outside, e) = protocol::guarded_bit_multiply(w, negative, x, [BELOW, REACH]);
+    w.give(subtract(x, part));
+    w.give(outside);
+    w.give([e]);
+}
+
+fn of_compared<const N: usize>(w: &mut World, shares: &[Value]) {
+    let positive = Value::public(1, 1) - ideal::sign_without(shares, 3, 1);
+    let x = secret::<N>(shares, 0);
+    fresh_sharing::<N>(w, positive.widen(w.word) * x);
+    of_guard::<N>(w, x);
 }
 
 /// One tally of two sums; two of one, of which the upper bit is looked at; and one of one, with a tree.
@@ -125,27 +152,34 @@ fn a_guarded_selection_is_simulated() {
     crate::mutations::all_hold(&[selection::<3>()], &coalitions::<3>());
 }
 
+#[test]
+fn a_guarded_comparison_and_its_selection_are_simulated() {
+    crate::mutations::all_hold(&[rectified::<2>()], &coalitions::<2>());
+    crate::mutations::all_hold(&[rectified::<3>()], &coalitions::<3>());
+}
+
 /// Without party 1's share of c or of c(c + 1) as a mask, party 0, whom the source corrects, learns the number's upper
 /// bits. The lowest bit of c(c + 1) is always zero and needs none.
 #[test]
 fn each_mask_of_a_guard_is_needed() {
-    let (_, experiment) = selection::<2>();
-    let coins = experiment.shape().coins;
-    let [c, both] = [coins.len() - 2, coins.len() - 1];
-    assert!(
-        [c, both]
-            .iter()
-            .all(|coin| coins[*coin] == (Key::Dealer(1), REACH))
-    );
-    for mutation in [
-        Mutation::Dropped(c),
-        Mutation::Biased(c),
-        Mutation::Dropped(both),
-    ] {
-        assert_eq!(
-            experiment.check(1, mutation),
-            Err(Failure::View(1)),
-            "{mutation:?}"
+    for (name, experiment) in [selection::<2>(), rectified::<2>()] {
+        let coins = experiment.shape().coins;
+        let [c, both] = [coins.len() - 2, coins.len() - 1];
+        assert!(
+            [c, both]
+                .iter()
+                .all(|coin| coins[*coin] == (Key::Dealer(1), REACH))
         );
+        for mutation in [
+            Mutation::Dropped(c),
+            Mutation::Biased(c),
+            Mutation::Dropped(both),
+        ] {
+            assert_eq!(
+                experiment.check(1, mutation),
+                Err(Failure::View(1)),
+                "{name}: {mutation:?}"
+            );
+        }
     }
 }

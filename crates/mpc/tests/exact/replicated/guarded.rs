@@ -1,4 +1,4 @@
-//! Guarded comparisons, by themselves and of a product, and what is looked at of their guards.
+//! Guarded comparisons, by themselves and of a product, what follows them, and what is looked at of their guards.
 
 use super::{
     ALL, COALITIONS, experiment, fresh_sharing, in_range, of_component, operand, secret,
@@ -9,7 +9,7 @@ use crate::enumeration::Mutation;
 use crate::ideal;
 use crate::inputs::sum;
 use crate::model::replicated as protocol;
-use crate::model::{Key, Shared, Value, World, holders};
+use crate::model::{Key, Shared, Value, World, holders, subtract};
 
 /// Bits that are compared.
 const WIDTH: u32 = 3;
@@ -70,6 +70,82 @@ fn of_guard(w: &mut World, [s, t]: [Value; 2]) {
     let all = [a * (a + one), of_1, twice(rho) * c];
     w.give([rho.given(holders([0, 2])), masked.given(holders([0, 1]))]);
     w.give(ALL.map(|role| all[role].given(holders([role]))));
+}
+
+/// What is compared, then multiplied by the sign: 3 bits, guarded; and (x·y + y·u + 2u) / 2 of 3 bits.
+fn chains() -> [(&'static str, Experiment); 2] {
+    let guarded = experiment(
+        [3, 4],
+        &[3],
+        |w, x| {
+            let x = operand(x, 0);
+            let (negative, guard) = protocol::guarded_sign(w, x, [WIDTH, REACH, 0]);
+            let part = protocol::bit_multiply(w, negative, x);
+            w.give(subtract(x, part));
+            w.give(guard);
+        },
+        |w, x| {
+            fresh_sharing(w, w.public(secret(x, 0).signed().max(0) as u64));
+            of_guard(w, [x[0] + x[1], x[2]]);
+        },
+    );
+    let affine = experiment(
+        [3, 4],
+        &[3; 3],
+        |w, x| {
+            let [x, y, u] = [0, 1, 2].map(|at| operand(x, at));
+            let (z, split) = protocol::truncated_affine(w, &[[x, y], [y, u]], u, 1);
+            let negative = protocol::sign(w, z, 2);
+            let part = protocol::bit_multiply(w, negative, z);
+            w.give(subtract(z, part));
+            w.give(split);
+        },
+        |w, x| {
+            let [x, y, u] = [0, 1, 2].map(|at| secret(x, at));
+            let t = ideal::coin(w, w.word);
+            let s = x * y + y * u + (u << 1) - t;
+            let truncated = ideal::truncated(s, t, 1);
+            fresh_sharing(w, w.public(truncated.signed().max(0) as u64));
+            w.give([s.given(holders([0])), t.given(holders([1, 2]))]);
+        },
+    );
+    // Minus one and one, before the truncation.
+    let affine =
+        affine.admits(|x| [4, 6].contains(&x[0].bits()) && x[1].bits() == 1 && x[2].bits() == 1);
+    [
+        ("guarded sign, bit product", guarded.choosing(1)),
+        (
+            "affine map, truncated, sign, bit product",
+            affine.choosing(1),
+        ),
+    ]
+}
+
+#[test]
+fn what_is_rectified_is_simulated() {
+    crate::mutations::all_hold(&chains(), &COALITIONS);
+}
+
+/// Without a mask of the bit product, or with one of the step before: of the truncation where there is one.
+#[test]
+fn each_step_of_a_chain_has_masks_of_its_own() {
+    for (name, experiment) in chains() {
+        let coins = experiment.shape().coins;
+        let words: Vec<usize> = (0..coins.len())
+            .filter(|at| coins[*at] == (Key::pair(2, 0), 3))
+            .collect();
+        let [before @ .., product, _, _] = &words[..] else {
+            panic!("{name}: the masks of a bit product")
+        };
+        let again = before.last().map(|of| Mutation::Reused {
+            coin: *product,
+            of: *of,
+        });
+        for mutation in again.into_iter().chain([Mutation::Dropped(*product)]) {
+            let failure = experiment.check(2, mutation);
+            assert_eq!(failure, Err(Failure::View(2)), "{name}: {mutation:?}");
+        }
+    }
 }
 
 /// Two tallies of one sum, a bit, by one parity; and one of one sum by two.
