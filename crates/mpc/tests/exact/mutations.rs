@@ -137,8 +137,9 @@ fn maskless(family: &Family) -> Vec<String> {
 const NONE: [&str; 0] = [];
 
 /// Where a span has one position, E2 is ρ itself: under q' = ρ role 1 would receive zero. In the AND of
-/// s with t, of which role 0 holds nothing, its summand is zero and needs no mask.
-const HARMLESS_IN_REPLICATED_SHARING: [&str; 12] = [
+/// s with t, of which role 0 holds nothing, its summand is zero and needs no mask. A guard that looks at two bits sends
+/// one of s, which is sent among the monomials too: under one mask it is the same message twice.
+const HARMLESS_IN_REPLICATED_SHARING: [&str; 13] = [
     "equal to zero: Reused { coin: 2, of: 0 }",
     "equal to zero: Reused { coin: 3, of: 1 }",
     "equal to zero, 3 bits: Reused { coin: 4, of: 0 }",
@@ -151,6 +152,7 @@ const HARMLESS_IN_REPLICATED_SHARING: [&str; 12] = [
     "to binary, 3 bits: Reused { coin: 6, of: 3 }",
     "to binary, 2 bits of 3: Dropped(2)",
     "to binary, 2 bits of 3: Biased(2)",
+    "guarded sign: Reused { coin: 6, of: 1 }",
 ];
 
 /// The summands of role 0 that are zero; and what is revealed to role 0 of a truncated value, of which it knows all

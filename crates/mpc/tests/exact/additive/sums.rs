@@ -4,8 +4,9 @@
 use super::{coalitions, experiment, fresh_sharing, in_range, operand, secret, truncated_split};
 use crate::check::{Experiment, Failure};
 use crate::enumeration::Mutation;
+use crate::ideal;
 use crate::model::additive as protocol;
-use crate::model::{Key, Value, World, Wrong};
+use crate::model::{Key, Value, World, Wrong, subtract};
 
 /// Numbers of 4 bits of which 3 are compared, shifted; and of 3 bits, all of which are compared. They tell nothing.
 pub fn rectified() -> Vec<(&'static str, Experiment)> {
@@ -70,6 +71,46 @@ fn each_product_of_a_sum_has_masks_of_its_own() {
     for (coin, of) in [(other_a, a), (other_b, b)] {
         let failure = experiment.check(1, Mutation::Reused { coin, of });
         assert_eq!(failure, Err(Failure::View(1)), "{coin} for {of}");
+    }
+}
+
+/// Numbers of 3 bits, rectified: of the shifted shares 2 bits are compared.
+fn selected() -> (&'static str, Experiment) {
+    let all = experiment::<2>(
+        [3, 4],
+        &[3],
+        |w, x| {
+            let [truncated, negative] = protocol::begun_sum(w, operand::<2>(x, 0), 1, [2, 1]);
+            let part = protocol::bit_multiply(w, negative, truncated);
+            w.give(subtract(truncated, part));
+        },
+        |w, x| {
+            let truncated = ideal::truncated(x[0], x[1], 1);
+            let negative = ((x[0] >> 1) + (x[1] >> 1)).low(2).high();
+            let positive = Value::public(1, 1) - negative;
+            fresh_sharing::<2>(w, positive.widen(w.word) * truncated);
+        },
+    );
+    ("rectified sum", all.admits(|x| in_range(x[0])).choosing(2))
+}
+
+#[test]
+fn a_rectified_sum_is_simulated() {
+    crate::mutations::all_hold(&[selected()], &coalitions::<2>());
+}
+
+/// Without party 1's share of the number's mask, of the bit's mask as a word, or of both's product, party 0, whom the
+/// source corrects, learns of it.
+#[test]
+fn each_mask_of_the_selection_is_needed() {
+    let (_, experiment) = selected();
+    let coins = experiment.shape().coins;
+    let is_word = |at: &usize| coins[*at] == (Key::Dealer(1), 3);
+    let words: Vec<usize> = (0..coins.len()).filter(is_word).collect();
+    assert_eq!(words.len(), 3, "a mask, and two derived columns");
+    for coin in words {
+        let failure = experiment.check(1, Mutation::Dropped(coin));
+        assert_eq!(failure, Err(Failure::View(1)), "{coin}");
     }
 }
 

@@ -395,6 +395,45 @@ pub fn guarded_bit_multiply<const N: usize>(
     (product, outside, e)
 }
 
+/// `guard.rs`, Looking, at sums modulo a power of two: which of them each public coin adds up; and a bit for each tally,
+/// and one for the random sums of all.
+pub fn tallies_in_range<const N: usize>(
+    w: &mut World,
+    tallies: &[&[Shared<N>]],
+) -> (Vec<Value>, Vec<Shared<N>>) {
+    let common = w.range(Key::Common, Extent::Whole);
+    let (k, count) = (w.word, tallies[0].len());
+    let mut all = vec![trivial(w.public(0)); count];
+    let (mut factors, mut rows) = (Vec::new(), Vec::new());
+    for tally in tallies {
+        let shifted = tally
+            .iter()
+            .map(|sum| sum.map(|sum| sum.widen(k) << (k - sum.width())));
+        let shifted: Vec<Shared<N>> = shifted.collect();
+        for sum in &shifted {
+            let factor = w.coin(common, Slot::word(factors.len()), count as u32);
+            for (all, at) in all.iter_mut().zip(0..) {
+                *all = super::add(*all, times(*sum, factor.bit(at).widen(k)));
+            }
+            factors.push(factor);
+        }
+        rows.push(shifted);
+    }
+    rows.push(all);
+    let shape = Leaves::new(Wanted::Propagate, k, w.span);
+    let bits = rows.into_iter().map(|row| {
+        let spans: Vec<_> = row
+            .into_iter()
+            .map(|sum| leaves(w, &shape, sum, 1))
+            .collect();
+        let by_span =
+            (0..shape.spans.len()).flat_map(|span| spans.iter().map(move |bits| bits[span]));
+        conjunction(by_span.collect(), &mut |joins| join(w, joins))
+    });
+    let bits = bits.collect();
+    (factors, bits)
+}
+
 /// `selection.rs`, For the bit alone: b = v + (1 − 2v)β.
 pub fn bit_to_ring<const N: usize>(w: &mut World, bit: Shared<N>) -> Shared<N> {
     let [mask, beta] = correlations::ring_bit(w);

@@ -48,12 +48,22 @@ pub fn products(
     pairs: &[(Shared<3>, Shared<3>)],
     slot: impl Fn(usize) -> Slot,
 ) -> Vec<Shared<3>> {
+    let parts = pairs
+        .iter()
+        .map(|(x, y)| [0, 1, 2].map(|i| summand(*x, *y, i)));
+    shared(w, parts.collect(), slot)
+}
+
+/// Sharings of what the parties' summands add up to, masked by a sharing of zero.
+fn shared(
+    w: &mut World,
+    mut parts: Vec<Shared<3>>,
+    slot: impl Fn(usize) -> Slot,
+) -> Vec<Shared<3>> {
     let keys = ranges(w, Extent::Whole);
-    let mut parts = Vec::with_capacity(pairs.len());
-    for (at, (x, y)) in pairs.iter().enumerate() {
-        let masks = keys.map(|key| w.coin(key, slot(at), x[0].width()));
-        let part = |i: usize| summand(*x, *y, i) + masks[i] - masks[(i + 2) % 3];
-        parts.push([part(0), part(1), part(2)]);
+    for (at, part) in parts.iter_mut().enumerate() {
+        let masks = keys.map(|key| w.coin(key, slot(at), part[0].width()));
+        *part = [0, 1, 2].map(|i| part[i] + masks[i] - masks[(i + 2) % 3]);
     }
     for i in 0..3 {
         let mut frame: Vec<Value> = parts.iter().map(|part| part[i]).collect();
@@ -245,6 +255,91 @@ fn guard(
     [rho, masked[0], a * (a + one), of_1, twice(rho) * c]
 }
 
+/// `sign.rs` and `guard.rs`: the sign, guarded, and what the guard tells.
+pub fn guarded_sign(
+    w: &mut World,
+    x: Shared<3>,
+    [width, reach, dropped]: [u32; 3],
+) -> (Bit, [Value; 5]) {
+    let keys = keys_of_guarded(w);
+    let split = [x[0] + x[1], x[2]].map(|summand| summand >> dropped);
+    compared(w, keys, split, [width - dropped, reach])
+}
+
+/// Those of the leaves, and of the guard.
+fn keys_of_guarded(w: &mut World) -> [[Range; 3]; 2] {
+    let keys = [(); 2].map(|()| ranges(w, Extent::Runs));
+    w.range(Key::Common, Extent::Whole);
+    keys
+}
+
+fn compared(
+    w: &mut World,
+    [of_leaves, of_guard]: [[Range; 3]; 2],
+    [s, t]: [Value; 2],
+    [width, reach]: [u32; 2],
+) -> (Bit, [Value; 5]) {
+    let shape = Leaves::new(Wanted::Carry, width - 1, w.span);
+    let bits = leaves_by(w, of_leaves, &shape, s.low(width), t.low(width));
+    let guard = guard(w, of_guard, [s, t], width, reach);
+    let (generates, propagates) = shape.halves(&bits);
+    let negative = top_carry(generates, propagates, &mut |joins| join(w, joins));
+    (negative, guard)
+}
+
+/// `guard.rs`, Looking, at summands of sums: sharings of the sums; the public coins of all parities; and a bit for each
+/// tally, and one for them all together.
+pub fn tallies_in_range(
+    w: &mut World,
+    tallies: &[&[Shared<3>]],
+    parities: u32,
+) -> (Vec<Shared<3>>, Vec<Value>, Vec<Bit>) {
+    let sums = shared(w, tallies.concat(), Slot::word);
+    let common = w.range(Key::Common, Extent::Whole);
+    let zero = Value::public(0, 1);
+    let mut coins = Vec::new();
+    // Parities of s and of −t: of each tally, and of all.
+    let mut rows: Vec<Vec<[Value; 2]>> = Vec::new();
+    let mut all = vec![[zero; 2]; parities as usize];
+    for tally in sums.chunks(tallies[0].len()) {
+        let mut row = Vec::new();
+        for all in &mut all {
+            let mut odd = [zero; 2];
+            for sum in tally {
+                let reach = sum[0].width();
+                let coin = w.coin(common, Slot::word(coins.len()), reach);
+                let known = [sum[0] + sum[1], Value::public(0, reach) - sum[2]];
+                for (odd, known) in odd.iter_mut().zip(known) {
+                    *odd = (0..reach).fold(*odd, |odd, at| odd + known.bit(at) * coin.bit(at));
+                }
+                coins.push(coin);
+            }
+            *all = [0, 1].map(|i| all[i] + odd[i]);
+            row.push(odd);
+        }
+        rows.push(row);
+    }
+    rows.push(all);
+    let shape = Leaves::new(Wanted::Propagate, parities, w.span);
+    let word = |bits: &[Value]| {
+        let bits = bits
+            .iter()
+            .zip(0..)
+            .map(|(bit, at)| bit.widen(parities) << at);
+        bits.reduce(|word, bit| word + bit)
+            .expect("at least one parity")
+    };
+    let bits = rows.into_iter().map(|row| {
+        let s: Vec<Value> = row.iter().map(|odd| odd[0]).collect();
+        // Propagate bits are one where the bits differ.
+        let t: Vec<Value> = row.iter().map(|odd| odd[1] + Value::public(1, 1)).collect();
+        let bits = leaves(w, &shape, word(&s), word(&t));
+        conjunction(bits, &mut |joins| join(w, joins))
+    });
+    let bits = bits.collect();
+    (sums, coins, bits)
+}
+
 /// A rectified product before its last step.
 pub struct Begun {
     pub truncated: Shared<3>,
@@ -263,20 +358,14 @@ pub fn begun_product(
     f: u32,
     [width, reach, dropped]: [u32; 3],
 ) -> Begun {
-    let of_leaves = ranges(w, Extent::Runs);
-    let of_guard = ranges(w, Extent::Runs);
-    w.range(Key::Common, Extent::Whole);
+    let keys = keys_of_guarded(w);
     let (s, t) = fused_split(w, &[[x, y]]);
     let truncated = truncate_split(w, s, t, f);
-    let (u, v) = (s >> (f + dropped), t >> (f + dropped));
-    let width = width - dropped;
-    let shape = Leaves::new(Wanted::Carry, width - 1, w.span);
-    let bits = leaves_by(w, of_leaves, &shape, u.low(width), v.low(width));
-    let guard = guard(w, of_guard, [u, v], width, reach);
-    let (generates, propagates) = shape.halves(&bits);
+    let shifted = [s, t].map(|summand| summand >> (f + dropped));
+    let (negative, guard) = compared(w, keys, shifted, [width - dropped, reach]);
     Begun {
         truncated,
-        negative: top_carry(generates, propagates, &mut |joins| join(w, joins)),
+        negative,
         split: [s, t],
         guard,
     }

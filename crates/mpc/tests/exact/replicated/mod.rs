@@ -7,6 +7,8 @@ use crate::model::replicated::{self as protocol, of_component};
 use crate::model::tree::Join;
 use crate::model::{Holders, Shared, Slot, Value, World, add, holders, subtract};
 
+mod guarded;
+
 const ALL: [usize; 3] = [0, 1, 2];
 
 /// Each of them alone.
@@ -48,7 +50,7 @@ pub fn experiments() -> Vec<(&'static str, Experiment)> {
     all.extend(products());
     all.extend(truncations());
     all.extend(bits());
-    all.push(rectified());
+    all.extend(guarded::comparisons());
     all
 }
 
@@ -157,11 +159,12 @@ fn truncated_split<const F: u32>(w: &mut World, s: Value, t: Value) {
 }
 
 /// Truncation of a sum of products by one bit. It tells s and t.
-fn truncated_sum(w: &mut World, sum: Value) {
+fn truncated_sum(w: &mut World, sum: Value) -> [Value; 2] {
     let t = ideal::coin(w, w.word);
     let s = sum - t;
     truncated_split::<1>(w, s, t);
     w.give([s.given(holders([0])), t.given(holders([1, 2]))]);
+    [s, t]
 }
 
 /// What role 0 knows of a value that was split anew, and what the others know.
@@ -205,7 +208,9 @@ fn truncations() -> Vec<(&'static str, Experiment)> {
                     w.give(z);
                     w.give(split);
                 },
-                |w, x| truncated_sum(w, secret(x, 0) * secret(x, 1)),
+                |w, x| {
+                    truncated_sum(w, secret(x, 0) * secret(x, 1));
+                },
             )
             .admits(|x| in_range(x[0] * x[1]))
             .choices(2),
@@ -230,48 +235,6 @@ fn truncations() -> Vec<(&'static str, Experiment)> {
             .choosing(2),
         ),
     ]
-}
-
-/// x·y / 2 of 4 bits, of which 3 are compared, before the bit product that follows: truncated; whether it is negative,
-/// or found so as the dropped bits of its split carry. It tells s and t, as a truncated product does, and of the
-/// guard ρ to roles 0 and 2, a − ρ to roles 0 and 1, and leaves each role a summand of h(h + 1).
-fn rectified() -> (&'static str, Experiment) {
-    const WIDTH: u32 = 3;
-    const REACH: u32 = 2;
-    let experiment = experiment(
-        [4, 4],
-        &[4, 4],
-        |w, x| {
-            let begun =
-                protocol::begun_product(w, operand(x, 0), operand(x, 1), 1, [WIDTH, REACH, 0]);
-            w.give(begun.truncated);
-            w.give(begun.split);
-            w.give(begun.negative);
-            w.give(begun.guard);
-        },
-        |w, x| {
-            let t = ideal::coin(w, w.word);
-            let s = secret(x, 0) * secret(x, 1) - t;
-            truncated_split::<1>(w, s, t);
-            w.give([s.given(holders([0])), t.given(holders([1, 2]))]);
-            fresh_sharing(w, ((s >> 1) + (t >> 1)).low(WIDTH).high());
-            let (one, b) = (Value::public(1, REACH), WIDTH - 2);
-            let a = (s >> (1 + b)).low(REACH);
-            let c = ((t >> 1) + w.public(1 << (b - 1))) >> b;
-            let (c, rho) = (c.low(REACH), ideal::coin(w, REACH - 1));
-            let twice = |x: Value| x.widen(REACH) << 1;
-            let masked = a.low(REACH - 1) - rho;
-            let of_1 = c * (c + one) + twice(masked) * c;
-            let all = [a * (a + one), of_1, twice(rho) * c];
-            w.give([rho.given(holders([0, 2])), masked.given(holders([0, 1]))]);
-            w.give(ALL.map(|role| all[role].given(holders([role]))));
-        },
-    );
-    let admitted = experiment.admits(|x| in_range(x[0] * x[1]));
-    (
-        "rectified product, before its last step",
-        admitted.choosing(1),
-    )
 }
 
 fn sign<const WIDTH: u32>(w: &mut World, x: &[Value]) {

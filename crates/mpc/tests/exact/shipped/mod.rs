@@ -89,8 +89,14 @@ fn additive_sharing_is_the_model() {
         is_same((name, operation, two), 128, additive);
         is_same((name, operation, three), 192, additive);
     }
-    is_same(operations::guarded_relu::<2>(), 128, additive);
-    is_same(operations::guarded_relu::<3>(), 192, additive);
+}
+
+#[test]
+fn guarded_comparisons_are_the_model() {
+    let (name, operation, of_roles, two, three) = operations::guarded_relu();
+    is_same((name, operation, of_roles), 128, replicated);
+    is_same((name, operation, two), 128, additive);
+    is_same((name, operation, three), 192, additive);
 }
 
 /// Outputs and messages of another truncation, and those of a product under the masks of another order.

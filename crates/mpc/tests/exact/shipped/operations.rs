@@ -282,8 +282,13 @@ pub const OPERATIONS: [Entry; 26] = [
     ),
 ];
 
-/// Of additive sharing: ReLU, guarded.
-pub fn guarded_relu<const N: usize>() -> (&'static str, Operation, Model<N>) {
+/// ReLU, guarded: of replicated sharing, and of additive sharing among two and three.
+pub fn guarded_relu() -> (&'static str, Operation, Model<3>, Model<2>, Model<3>) {
+    fn of_shares<const N: usize>(w: &mut World, on: &Operands<N>) -> Vec<Shared<N>> {
+        let negative = additive::sign(w, on.x, 20);
+        let (part, ..) = additive::guarded_bit_multiply(w, negative, on.x, [18, 9]);
+        vec![crate::model::subtract(on.x, part)]
+    }
     (
         "ReLU of 20 bits, guarded",
         |p, mine| {
@@ -293,10 +298,12 @@ pub fn guarded_relu<const N: usize>() -> (&'static str, Operation, Model<N>) {
             })
         },
         |w, on| {
-            let negative = additive::sign(w, on.x, 20);
-            let (part, ..) = additive::guarded_bit_multiply(w, negative, on.x, [18, 9]);
+            let (negative, _) = replicated::guarded_sign(w, on.x, [20, 9, 0]);
+            let part = replicated::bit_multiply(w, negative, on.x);
             vec![crate::model::subtract(on.x, part)]
         },
+        of_shares,
+        of_shares,
     )
 }
 
