@@ -96,12 +96,10 @@ def share_weights_of(
         for name, _, factor, offset in normalizations
     ]
     everything = [*entries.values(), *(entry for pair in folded for entry in pair)]
-    words = None
     if current.party == owner:
-        words = _encoded(everything)
-        _warn_of_small(list(entries.values()), words, remedy)
+        _check(everything, len(entries), remedy)
     _compare(current, owner, everything)
-    _share(current, owner, everything, words)
+    _share(current, owner, everything)
     _replace(module, entries, wanting)
     for (_, part, _, _), (factor, offset) in zip(normalizations, folded, strict=True):
         statistics = (part.weight, part.bias, part.running_mean, part.running_var)
@@ -137,15 +135,18 @@ def _by_kind(current: Session, tensor: torch.Tensor, is_trained: bool) -> Scale:
     return fixed.of_gradients(current.scale) if is_trained and tensor.dim() > 1 else current.scale
 
 
-def _warn_of_small(entries: list[_Entry], words: list[torch.Tensor], remedy: str) -> None:
-    """Tells the owner, whose process this is, of weights that are too small for their scale."""
-    # What is added, such as a bias, is exact enough wherever results are.
-    losses = {
-        entry.name: fixed.lost(entry.value.reshape(-1), encoded, entry.scale)
-        for entry, encoded in zip(entries, words, strict=False)
-        if entry.value.dim() > 1
-    }
-    small = [f"{name} ({loss:.1%})" for name, loss in losses.items() if loss > MUCH]
+def _check(entries: list[_Entry], count: int, remedy: str) -> None:
+    """Raises where a tensor cannot be encoded, before anything is sent; and tells the owner, whose process
+    this is, which of the first ``count`` are too small for their scale. Words are let go one tensor after
+    another: those of all are twice as large as the model."""
+    small = []
+    for at, entry in enumerate(entries):
+        words = _encoded(entry)
+        # What is added, such as a bias, is exact enough wherever results are.
+        if at < count and entry.value.dim() > 1:
+            loss = fixed.lost(entry.value.reshape(-1), words, entry.scale)
+            if loss > MUCH:
+                small.append(f"{entry.name} ({loss:.1%})")
     if small:
         warnings.warn(
             f"some weights are so small that encoding them changes them noticeably: {', '.join(small)}; "
@@ -168,14 +169,11 @@ def _normalizations(module: torch.nn.Module) -> Iterator[tuple[str, _BatchNorm, 
             yield name, part, *fold(part.weight, part.bias, part.running_mean, part.running_var, part.eps)
 
 
-def _encoded(entries: list[_Entry]) -> list[torch.Tensor]:
-    words = []
-    for entry in entries:
-        try:
-            words.append(fixed.encode(entry.value, entry.scale).reshape(-1))
-        except EncodingError as error:
-            raise EncodingError(f"{entry.name}: {error}") from None
-    return words
+def _encoded(entry: _Entry) -> torch.Tensor:
+    try:
+        return fixed.encode(entry.value, entry.scale).reshape(-1)
+    except EncodingError as error:
+        raise EncodingError(f"{entry.name}: {error}") from None
 
 
 def _compare(current: Session, owner: int, entries: list[_Entry]) -> None:
@@ -201,12 +199,12 @@ def _described(entry: Any) -> str:
     return "something else"
 
 
-def _share(current: Session, owner: int, entries: list[_Entry], words: list[torch.Tensor] | None) -> None:
+def _share(current: Session, owner: int, entries: list[_Entry]) -> None:
     """Shares all tensors, small ones together; each has a storage of its own then, so that a write to one
     makes nothing of another forgotten."""
     sizes = [entry.value.numel() for entry in entries]
     for group in grouped(sizes):
-        plain = torch.cat(words[group]) if words is not None else None
+        plain = torch.cat([_encoded(each) for each in entries[group]]) if current.party == owner else None
         parts = shares.share(current, plain, owner, (sum(sizes[group]),))
         pieces = zip(*(torch.split(part, sizes[group]) for part in parts), strict=True)
         for entry, piece in zip(entries[group], pieces, strict=True):

@@ -6,6 +6,7 @@ from torch import nn
 
 import tacit
 from models import Attention, Residual, normalised
+from tacit.compile.inspect import inspect
 from tacit.compile.trial import tried
 from tacit.errors import MisuseError, SetupError
 from tacit.providers import REFERENCE
@@ -159,10 +160,10 @@ def test_inputs_of_other_shapes_are_refused() -> None:
 @pytest.mark.parametrize(
     ("calibrate", "labels", "message"),
     [
-        (torch.zeros(0, 3, 8, 8), None, "0 rows"),
+        (torch.zeros(0, 3, 8, 8), None, "0 rows.*: give as many or more"),
         (torch.zeros(4, 3, 8, 9), None, "as many rows as there are"),
-        (torch.full((4, 3, 8, 8), float("nan")), None, "NaN or infinity"),
-        ((IMAGES, IMAGES), None, "2 inputs"),
+        (torch.full((4, 3, 8, 8), float("nan")), None, "NaN or infinity: leave those rows out"),
+        ((IMAGES, IMAGES), None, "2 inputs, the model takes 1: give one tensor"),
         (IMAGES, torch.zeros(3, dtype=torch.int64), "a class for each"),
         (IMAGES, torch.zeros(2), "a class for each"),
         (IMAGES, torch.tensor([0, 5]), "no classes of the model, which has 5"),
@@ -184,8 +185,36 @@ def test_a_model_that_no_scale_holds_is_refused() -> None:
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.mul_(2.0**28)
-    with pytest.raises(MisuseError, match="at no scale"):
+    with pytest.raises(
+        MisuseError,
+        match=r"at no scale.*with 10: .* in module '1' has a product .*; "
+        r"with 22: p_0_weight, a weight of layer 0: .*; scale down the data",
+    ):
         tacit.compile(module, torch.ones(1, 4), calibrate=torch.ones(2, 4))
+
+
+def test_without_calibration_weights_beyond_the_scale_are_refused_with_their_layer() -> None:
+    module = normalised(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)))
+    with torch.no_grad():
+        module[1].weight.mul_(2.0**40)
+    with pytest.raises(tacit.EncodingError, match=r"p_1_weight, a weight of layer 1: .*too large"):
+        tacit.compile(module, torch.ones(1, 4))
+
+
+def test_without_calibration_it_is_told_that_nothing_shows_the_range() -> None:
+    said: list[str] = []
+    module = normalised(nn.Sequential(nn.Linear(4, 4), nn.Sigmoid()))
+    program, _ = tacit.compile(module, torch.ones(1, 4), progress=said.append)
+    assert any("nothing has shown" in each and "--calibrate" in each for each in said)
+    found = inspect(program, [])
+    assert found.in_range == {"steps": 1, "below": 2.0**30}
+    assert "range: 1 of 2 steps are shown to give numbers below 1.07374e+09" in str(found)
+    said.clear()
+    program, _ = tacit.compile(module, torch.ones(1, 4), calibrate=torch.rand(4, 4), progress=said.append)
+    assert not any("nothing has shown" in each for each in said)
+    found = inspect(program, [])
+    assert found.in_range["steps"] == len(found.steps)
+    assert "range:" not in str(found)
 
 
 def test_what_the_owner_of_weights_that_are_too_small_can_do() -> None:

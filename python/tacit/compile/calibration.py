@@ -42,7 +42,10 @@ def batches(draft: Draft, calibrate: Any, labels: Any) -> Batches:
     if not all(isinstance(values, torch.Tensor) for values in tensors):
         raise MisuseError("calibration data are tensors; torch.as_tensor makes them")
     if len(tensors) != len(draft.examples):
-        raise MisuseError(f"calibration data of {len(tensors)} inputs, the model takes {len(draft.examples)}")
+        raise MisuseError(
+            f"calibration data of {len(tensors)} inputs, the model takes {len(draft.examples)}: give one "
+            "tensor or --calibrate FILE for each, in order"
+        )
     given = dict(zip(draft.examples, tensors, strict=True))
     count = min(_count(draft, name, values) for name, values in given.items())
     sizes = sum(example.numel() for example in draft.examples.values())
@@ -76,7 +79,8 @@ def _count(draft: Draft, name: str, values: torch.Tensor) -> int:
         )
     if len(values) < example.shape[0]:
         raise MisuseError(
-            f"calibration data of {len(values)} rows; the model takes {example.shape[0]} at once"
+            f"calibration data of {len(values)} rows; the model takes {example.shape[0]} at once: give "
+            "as many or more"
         )
     if values.is_floating_point() != example.is_floating_point():
         raise MisuseError(
@@ -84,7 +88,9 @@ def _count(draft: Draft, name: str, values: torch.Tensor) -> int:
             "convert them as what will be given to the program"
         )
     if values.is_floating_point() and not bool(values.isfinite().all()):
-        raise MisuseError(f"the calibration data of the input {shown} hold NaN or infinity")
+        raise MisuseError(
+            f"the calibration data of the input {shown} hold NaN or infinity: leave those rows out"
+        )
     return len(values) // max(1, example.shape[0])
 
 

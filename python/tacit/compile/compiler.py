@@ -152,6 +152,11 @@ def compile(  # noqa: A001
         dropped = drop_low_bits(draft, tolerance, uniform=widths == UNIFORM)
         verify_draft(draft)
         progress(f"{sum(map(bool, dropped))} ReLUs drop low bits, of {len(dropped)} that could")
+    if given is None:
+        progress(
+            f"nothing has shown that the model's numbers stay below {draft.scale.limit:g}, where products "
+            "are right: calibration data (--calibrate) show it of themselves"
+        )
     program = Program.of(draft)
     model_before = Program.of(before)
     return program, Weights(of_draft(draft), program.digest, model_before, of_draft(before))

@@ -94,7 +94,10 @@ def shape_of(sizes: Any) -> tuple[int, ...]:
     """A shape that can be."""
     is_shape = isinstance(sizes, list) and len(sizes) <= MOST_DIMENSIONS
     if not is_shape or not all(type(size) is int and 0 <= size <= MOST_ELEMENTS for size in sizes):
-        raise MisuseError("a shape is a list of sizes")
+        raise MisuseError(
+            f"a shape is a list of at most {MOST_DIMENSIONS} whole sizes, each up to {MOST_ELEMENTS}; "
+            "compile the model for the shapes that it will run on"
+        )
     if math.prod(max(size, 1) for size in sizes) > MOST_ELEMENTS:
         raise MisuseError(f"a tensor has {MOST_ELEMENTS} elements at most")
     return tuple(sizes)
@@ -281,7 +284,7 @@ def interval_of(entry: Any) -> tuple[float, float] | None:
     match entry:
         case [int() | float() as low, int() | float() as high] if -MOST_NUMBER <= low <= high <= MOST_NUMBER:
             return float(low), float(high)
-    raise MisuseError("an interval has a low and a high end")
+    raise MisuseError("an interval is a low and a high end, the low one first, of magnitude 2^64 at most")
 
 
 def _argument(entry: Any, nodes: dict[str, fx.Node], depth: int = 0) -> Any:

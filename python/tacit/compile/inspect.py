@@ -14,6 +14,7 @@ from tacit.compile.comparing import COMPARING, Guard
 from tacit.compile.draft import Value, is_call
 from tacit.compile.passes.merge_truncations import truncations
 from tacit.compile.program import Program
+from tacit.fixed import Scale
 
 #: What anybody learns who has the file.
 PUBLIC = (
@@ -76,6 +77,8 @@ class Inspection:
     """Fraction bits of each tensor of weights."""
     truncations: dict[str, int]
     """Steps that bring a product back to the scale: "before" they were merged, and "after"."""
+    in_range: dict[str, float]
+    """In how many "steps" all numbers are shown to be "below" what products are right below."""
     steps: list[Step]
     costs: list[Cost]
     public: str = PUBLIC
@@ -99,7 +102,13 @@ def inspect(program: Program, costs: list[Cost]) -> Inspection:
     scales = {name: weight.bits for name, weight in program.weights.items()}
     before, after = (truncations(program.graph, merged=merged) for merged in (False, True))
     merged = {"before": before, "after": after}
-    return Inspection(program.digest, program.scale, inputs, weights, scales, merged, steps, costs)
+    in_range = _in_range(steps, Scale(program.scale).limit)
+    return Inspection(program.digest, program.scale, inputs, weights, scales, merged, in_range, steps, costs)
+
+
+def _in_range(steps: list[Step], limit: float) -> dict[str, float]:
+    shown = [step for step in steps if step.interval and max(map(abs, step.interval)) < limit]
+    return {"steps": len(shown), "below": limit}
 
 
 def _step(node: fx.Node, scale: int) -> Step:
@@ -186,6 +195,12 @@ def _lines(found: Inspection) -> list[str]:
     lines.append(f"{found.weights} weights; numbers have {found.scale} fraction bits")
     count = found.truncations
     lines.append(f"truncations: {count['after']} steps, {count['before']} before they were merged")
+    shown, limit = found.in_range["steps"], found.in_range["below"]
+    if shown < len(found.steps):
+        lines.append(
+            f"range: {shown} of {len(found.steps)} steps are shown to give numbers below {limit:g}, where "
+            "products are right; of the others calibration data alone can tell (tacit compile --calibrate)"
+        )
     for bits in sorted(set(found.weight_scales.values())):
         names = ", ".join(name for name, own in found.weight_scales.items() if own == bits)
         lines.append(f"weights with {bits} fraction bits: {names}")

@@ -10,6 +10,7 @@ from torch import fx
 
 from tacit import fixed
 from tacit.compile.draft import Draft, Interval, Node
+from tacit.errors import EncodingError
 from tacit.fixed import Scale
 
 #: Of a node from those of its arguments.
@@ -55,12 +56,20 @@ class Prover:
         return (float(argument), float(argument)) if isinstance(argument, int | float) else None
 
     def encoded(self, node: Any) -> torch.Tensor | None:
-        """A weight as the parties will have it; the numbers of a constant."""
+        """A weight as the parties will have it; the numbers of a constant.
+
+        Raises:
+            EncodingError: the weight's scale leaves it no range; its layer is named.
+        """
         value = self.draft.weight(node)
         if value is None:
             return self.draft.constants[node.name].to(torch.float64) if self.draft.is_constant(node) else None
         scale = Scale(self.draft.weight_scales.get(node.name, self.draft.scale.bits))
-        return fixed.decode(fixed.encode(value, scale), scale, torch.float64)
+        try:
+            return fixed.decode(fixed.encode(value, scale), scale, torch.float64)
+        except EncodingError as error:
+            layers = sorted({user.meta.get("layer") or user.name for user in node.users})
+            raise EncodingError(f"{node.name}, a weight of layer {' and '.join(layers)}: {error}") from None
 
     def signed(self, node: Node) -> tuple[torch.Tensor, torch.Tensor] | None:
         """Of each row of a weight the sum of what is positive in it, and of what is negative."""

@@ -139,7 +139,10 @@ class _Conversion:
         # Masks are public, and may be infinite.
         wrong = value.isnan() if spec.kind == InputKind.CONSTANT_TENSOR else ~value.isfinite()
         if value.is_floating_point() and bool(wrong.any()):
-            raise MisuseError(f"{spec.target} holds NaN or infinity, which has no fixed-point encoding")
+            raise MisuseError(
+                f"{spec.target} holds NaN or infinity, which has no fixed-point encoding: train the model "
+                "again, or in masks use -1e4 for -∞"
+            )
         return value
 
     def _placed(self, node: fx.Node) -> str:

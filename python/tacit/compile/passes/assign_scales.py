@@ -34,6 +34,9 @@ TOLERANCE = 1e-3
 #: The same of numbers that are no classes, where it can be had.
 OF_NUMBERS = 1e-6
 
+#: Why a scale is none where nothing leaves its range.
+TOO_FAR = f"results are off by more than {TOLERANCE:g} of what they are, squared"
+
 
 class Data(NamedTuple):
     """What scales are tried on."""
@@ -94,11 +97,13 @@ def assign_scales(draft: Draft, data: Data, choose: Callable[[Draft], None] = la
     """
     chosen: Draft | None = None
     best = Merit(math.inf, math.inf)
+    reasons: dict[int, str] = {}
     for bits in SCALES:
         tried = at_scale(draft, bits)
         results = _results(tried, data, choose)
-        merit = None if results is None else data.judge(results)
+        merit = None if isinstance(results, str) else data.judge(results)
         if merit is None:
+            reasons[bits] = results if isinstance(results, str) else TOO_FAR
             continue
         if merit.lost == best.lost <= 0.0 and merit.error > best.error / 2:
             break
@@ -109,8 +114,9 @@ def assign_scales(draft: Draft, data: Data, choose: Callable[[Draft], None] = la
     if chosen is None:
         raise MisuseError(
             f"at no scale from {SCALES[0]} to {SCALES[-1]} fraction bits is the model right on its "
-            "calibration data: numbers leave their range, are too small, or an error budget is too large for "
-            "it; tacit compare names the layers"
+            f"calibration data; with {SCALES[0]}: {reasons[SCALES[0]]}; with {SCALES[-1]}: "
+            f"{reasons[SCALES[-1]]}; scale down the data or the weights of what leaves its range, scale up "
+            "what is too small, or give a smaller error budget"
         )
     draft.scale, draft.weight_scales = chosen.scale, chosen.weight_scales
 
@@ -129,9 +135,9 @@ def at_scale(draft: Draft, bits: int) -> Draft:
     return made
 
 
-def _results(draft: Draft, data: Data, choose: Callable[[Draft], None]) -> list[torch.Tensor] | None:
-    """What it gives under the reference, in the integers of the parties; nothing if numbers leave their
-    range."""
+def _results(draft: Draft, data: Data, choose: Callable[[Draft], None]) -> list[torch.Tensor] | str:
+    """What it gives under the reference, in the integers of the parties; if numbers leave their range, where
+    first, and which."""
     try:
         choose(draft)
         program = Program.of(draft)
@@ -140,15 +146,15 @@ def _results(draft: Draft, data: Data, choose: Callable[[Draft], None]) -> list[
             # It is tried whether it matters.
             warnings.simplefilter("ignore", PrecisionWarning)
             told = launch(_reference, program, of_draft(draft), data.inputs, parties=2, protocol=REFERENCE)
-    except EncodingError:
-        return None
+    except EncodingError as error:
+        return str(error)
     results, overflows = told[0]
-    return None if overflows else results
+    return next((f"{where} has {what}" for where, what in overflows.items()), results)
 
 
 def _reference(
     program: Program, weights: dict[str, torch.Tensor], batches: Sequence[dict[str, torch.Tensor]]
-) -> tuple[list[torch.Tensor], bool]:
+) -> tuple[list[torch.Tensor], dict[str, str]]:
     bound = share_weights(program, weights, 0)
     results: list[list[torch.Tensor]] = []
     for batch in batches:
@@ -157,7 +163,7 @@ def _reference(
         several = returned if isinstance(returned, tuple) else (returned,)
         shown = [(each.shape, revealed(each)) for each in several]
         results.append([value.reshape(shape or (1,)) for shape, value in shown if value is not None])
-    return [torch.cat(each) for each in zip(*results, strict=True)], bool(session().reported)
+    return [torch.cat(each) for each in zip(*results, strict=True)], session().reported
 
 
 def normalised_error(results: torch.Tensor, plain: torch.Tensor) -> float:
