@@ -15,12 +15,16 @@ OURS = (
 )
 
 
+def is_ours(path: str) -> bool:
+    """Whether it is nobody's model: what has no file, such as <string>, is PyTorch's as well."""
+    return path.startswith(OURS) or not Path(path).is_file()
+
+
 def innermost() -> FrameType | None:
     """The innermost frame that is neither PyTorch's nor tacit's, if there is one."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        path = frame.f_code.co_filename
-        if not path.startswith(OURS) and Path(path).is_file():
+        if not is_ours(frame.f_code.co_filename):
             return frame
         frame = frame.f_back
     return None

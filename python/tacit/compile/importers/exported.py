@@ -18,6 +18,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
+from tacit import lines
 from tacit.compile.allowed import is_allowed, trains
 from tacit.compile.draft import Draft
 from tacit.compile.importers.composites import ASSERTIONS, Written, decomposed
@@ -27,9 +28,6 @@ from tacit.operators.rewrites import rewrite
 
 #: What the export of a module leaves out of a report of what is missing.
 OUTSIDE = "the model itself"
-
-#: Whose lines are not the model's.
-NOT_THE_MODEL = tuple(f"{package.__path__[0]}/" for package in (torch, sys.modules["tacit"]))
 
 #: Where PyTorch tells that it cannot say which line decides by values.
 DECISIONS = logging.getLogger("torch.fx.experimental.symbolic_shapes")
@@ -275,13 +273,12 @@ def _where(error: BaseException, module: torch.nn.Module) -> str:
     for frame, number in (step for each in raised for step in traceback.walk_tb(each.__traceback__)):
         layer = names.get(id(frame.f_locals.get("self")), layer)
         file = frame.f_code.co_filename
-        # What has no file, such as <string>, is PyTorch's as well.
-        if not file.startswith((*NOT_THE_MODEL, "<")):
+        if not lines.is_ours(file):
             text = linecache.getline(file, number).strip()
             line = f" ({Path(file).name}, line {number}: {text})"
     return f"{layer or OUTSIDE}{line}"
 
 
 def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    told = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return told[0] if told else type(error).__name__
