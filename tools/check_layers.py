@@ -152,6 +152,7 @@ OPERATORS = [
         "max_pooling",
         "selection",
     ],
+    ["integer_powers"],
     [
         "addressing",
         "circular",

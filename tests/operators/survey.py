@@ -60,7 +60,7 @@ class Verdict:
 def _reason(refusal: str) -> str:
     if named := re.match(r"the operator ([\w.:]+) is not supported", refusal):
         return named[1].removesuffix(".default")
-    return re.split(r" is not supported| is not computed|, which|; |: ", refusal)[0][:70]
+    return re.split(r" is not supported| is not computed|, which|; |: | \(in ", refusal)[0][:70]
 
 
 def survey(keys: list[str]) -> tuple[dict[str, Verdict], list[str]]:

@@ -108,6 +108,37 @@ BETWEEN: dict[str, tuple[torch.Tensor, torch.Tensor, Call]] = {
     "remainder of fractions": (FRACTIONS, FRACTIONS.flip(0) + 3.25, torch.remainder),
 }
 
+#: Powers: what wraps around, inverses, and exponents of all 64 bits.
+BASES = torch.tensor([2, 3, -4, 0, 1, -1, HIGHEST, LOWEST, 5, -1, 1, 7, -2, 0, 3, -5])
+EXPONENTS = torch.tensor([5, 2, 3, 0, -5, -4, 3, 1, 41, HIGHEST, LOWEST, -2, 63, -1, 64, 2**62 + 1])
+FEW, SMALL_BASES = torch.tensor([3, 5, -3, 1, 0], dtype=torch.int8), SMALL[[1, 3, 0, 4, 2]]
+ALONE |= {
+    "power of two": (EXPONENTS, lambda n: 2**n),
+    "power of a negative number": (EXPONENTS, lambda n: (-3) ** n),
+    "powers of one, minus one and zero": (EXPONENTS, lambda n: torch.stack([1**n, (-1) ** n, 0**n])),
+    "powers of several": (EXPONENTS, lambda n: BASES**n),
+    "small powers of several": (FEW, lambda n: SMALL_BASES**n),
+    "powers of small ones": (UNSIGNED, lambda n: 3**n),
+    "many public powers": (BASES, lambda x: x[:, None] ** torch.arange(20)),
+    "all public powers": (BASES, lambda x: x**EXPONENTS),
+    "a negative public power": (BASES, lambda x: x ** torch.tensor(-3)),
+    "great public powers": (BASES, lambda x: torch.stack([x**63, x**65, x**HIGHEST])),
+    "public powers in place": (BASES, lambda x: x.clone().pow_(torch.arange(16))),
+    "no powers": (BASES[:0], lambda x: x ** EXPONENTS[:0]),
+}
+BETWEEN |= {
+    "powers": (BASES, EXPONENTS, torch.pow),
+    "powers by pairs": (BASES[:3], EXPONENTS[:4], lambda x, n: x[:, None] ** n),
+    "powers of one by several": (BASES[:3], EXPONENTS[:12], lambda x, n: x[1] ** n.reshape(4, 3)),
+    "small powers": (SMALL_BASES, FEW, torch.pow),
+    "powers without a sign": (UNSIGNED, UNSIGNED.flip(0), torch.pow),
+    "great powers of small ones": (SMALL, EXPONENTS[:5], torch.pow),
+    "small powers by a number": (SMALL_BASES, torch.tensor(259), torch.pow),
+    "small powers by a negative number": (SMALL_BASES, torch.tensor(-3), torch.pow),
+    "small powers of a number": (torch.tensor(257), FEW, torch.pow),
+    "powers by a bit": (BASES, EXPONENTS > 3, torch.pow),
+    "powers of a bit": (BASES > 1, EXPONENTS, torch.pow),
+}
 
 #: Distances out of range, and the last within it.
 FAR = torch.tensor([64, 65, -1, -64, 1000, 63, LOWEST, HIGHEST, LOWEST + 63])
@@ -137,6 +168,35 @@ def test_integers_and_rounding_are_exact(everywhere: Callable[..., Any]) -> None
         assert mine.dtype == theirs.dtype, name
         tolerance = 2e-5 * (theirs.dtype.is_floating_point)
         assert torch.allclose(mine, theirs, rtol=0, atol=tolerance), (name, mine, theirs)
+
+
+#: Kinds of base and exponent, public if there is none; rounds, and bits for each result.
+POWERS: dict[str, tuple[torch.dtype | None, torch.dtype | None, int, int]] = {
+    "int64 by int64": (torch.int64, torch.int64, 93, 42655),
+    "public by int64": (None, torch.int64, 17, 29919),
+    "int8 by int8": (torch.int8, torch.int8, 27, 5149),
+    "uint8 by uint8": (torch.uint8, torch.uint8, 17, 4801),
+    "int64 by 0 to 15": (torch.int64, None, 5, 1152),
+}
+
+
+def test_powers_of_integers_cost_what_is_declared() -> None:
+    numbers = torch.arange(192)
+
+    def program(of: torch.dtype | None, by: torch.dtype | None) -> Any:
+        x = 2 if of is None else tacit.share((numbers % 7).to(of), owner=0)
+        n = numbers % 16 if by is None else tacit.share((numbers % 5).to(by), owner=1)
+        before = tacit.session().meter.total
+        _ = x**n
+        return before, tacit.session().meter.total
+
+    found = {}
+    for name, (of, by, *_) in POWERS.items():
+        readings = tacit.launch(program, of, by)
+        begun, ended = (max(each[at].rounds for each in readings) for at in (0, 1))
+        sent = sum(after.payload_bytes - before.payload_bytes for before, after in readings)
+        found[name] = (of, by, ended - begun, sent * 8 / len(numbers))
+    assert found == POWERS
 
 
 def test_true_quotients_of_integers_up_to_the_limit_of_fractions(everywhere: Callable[..., Any]) -> None:

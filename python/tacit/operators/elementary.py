@@ -14,6 +14,7 @@ from tacit.operators.choice import where
 from tacit.operators.comparison import gt
 from tacit.operators.conversion import to_copy
 from tacit.operators.extremum import maximum, minimum
+from tacit.operators.integer_powers import integer_power
 from tacit.operators.operands import (
     Number,
     aligned,
@@ -201,13 +202,14 @@ def hypot(x: Any, y: Any) -> SecretTensor:
 def power_of_secret(x: Any, exponent: Any) -> SecretTensor:
     """By few public exponents as by each of them; else as e^(y·ln|x|), with the sign that a whole exponent
     gives: the rounds of a comparison and of the bits of the exponent. 0 for fractional exponents of a
-    negative base."""
+    negative base. Of integers: see ``integer_powers``."""
     if isinstance(x, SecretTensor) and not isinstance(exponent, SecretTensor):
         several = public(exponent).unique()  # type: ignore[no-untyped-call]
-        if 0 < several.numel() <= FEW_EXPONENTS:
+        is_whole = not result_dtype(x, exponent).is_floating_point
+        if 0 < several.numel() <= FEW_EXPONENTS and not (is_whole and several.min() < 0):
             return _power_by_several(x, public(exponent), several.tolist())
     if not result_dtype(x, exponent).is_floating_point:
-        unsupported("a power of integers by secret or many exponents", "make them fractions")
+        return integer_power(x, exponent)
     session = session_of(x, exponent)
     if isinstance(x, SecretTensor):
         return _power_by_logarithm(x, exponent)
@@ -265,8 +267,6 @@ def _parity(session: Session, exponent: Any) -> tuple[Parts, Parts]:
 def _power_by_several(x: SecretTensor, exponent: torch.Tensor, several: list[Number]) -> SecretTensor:
     """Powers by public exponents that have few values."""
     dtype = result_dtype(x, exponent)
-    if not dtype.is_floating_point and min(several) < 0:
-        unsupported("a negative power of integers", "make them fractions")
     x = x if dtype == x.dtype else to_copy(x, dtype=dtype)
     found: Any = 1
     for each in several:
@@ -278,10 +278,12 @@ def _power_by_several(x: SecretTensor, exponent: torch.Tensor, several: list[Num
 
 @implements(aten.pow.Tensor_Scalar, aten.float_power.Tensor_Scalar, scale=of_power)
 def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
-    """x^n. Whole n from 1 to 64 by squaring, negative ones of the reciprocal; ±1/2 by roots; all else as
-    e^(n·ln x). With fractional n a negative base counts as 0."""
+    """x^n. Whole n from 1 to 64 by squaring, of integers all, negative ones of the reciprocal; ±1/2 by roots;
+    all else as e^(n·ln x). With fractional n a negative base counts as 0."""
     if isinstance(exponent, float) and not x.dtype.is_floating_point:
         x = to_copy(x, dtype=result_dtype(x, exponent))
+    if exponent < 0 and not x.dtype.is_floating_point:
+        unsupported("a negative power of integers", "make them fractions")
     if exponent == int(exponent) and 1 <= abs(exponent) <= 64:
         if exponent > 0:
             return power(x, int(exponent))
@@ -290,6 +292,8 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
         ones = torch.ones(x.shape, dtype=result_dtype(x, exponent))
         return add(mul(x, 0), ones)
     if exponent == int(exponent):
+        if not x.dtype.is_floating_point:
+            return integer_power(x, exponent)
         return _power_by_logarithm(x, exponent)
     if x._session.is_plain:
         ranges.check_domain(x._session, x._parts[0] < 0, *FRACTIONAL)

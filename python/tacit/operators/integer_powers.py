@@ -1,0 +1,105 @@
+"""Powers of integers, exact modulo 2^64: of the squares x, x², x⁴, ... those are multiplied that the bits of
+the exponent choose."""
+
+from typing import Any
+
+import torch
+
+from tacit import shares
+from tacit.fixed import WHOLE, WORD
+from tacit.operators.choice import where
+from tacit.operators.comparison import eq
+from tacit.operators.logical import logical_and, logical_not, logical_or
+from tacit.operators.operands import as_words, is_loose, moved, public, result_dtype, session_of
+from tacit.operators.table import unsupported
+from tacit.session import Session
+from tacit.shares import Parts
+from tacit.tensor import SecretTensor
+
+
+def integer_power(x: Any, exponent: Any) -> SecretTensor:
+    """x^n of integers, of which one may be public, modulo the dtype's 2^bits for every n: 0 for negative ones
+    unless x is ±1, as in PyTorch.
+
+    A secret n is taken apart into the b bits of its dtype; one round chooses, log2(b) multiply, and b − 1
+    square a secret x before, one after another. Where n may be negative, a comparison asks for ±1. A public n
+    has the bits of its greatest, or 64 where one is negative. By replicated sharing, for each result: of
+    int64 that are both secret 93 rounds and 42,655 bits, of int8 27 and 5,149; of a public x by a secret
+    int64 17 and 29,919.
+    """
+    session, dtype = session_of(x, exponent), result_dtype(x, exponent)
+    if dtype == torch.bool:
+        unsupported("a power of booleans", "make them integers")
+    base, exponent = _as(dtype, x), _as(dtype, exponent)
+    base = as_words(base) if isinstance(base, SecretTensor) else base
+    bits, negative = _taken_apart(exponent)
+    dims = max(base.dim(), bits.dim() - 1)
+    squares = [base]
+    while len(squares) < bits.shape[0]:
+        squares.append(_square(squares[-1]))
+    chosen = where(_of_dims(bits, dims), _of_dims(_stacked(squares), dims), 1)
+    power: Any = chosen.like(_product(session, chosen._parts))
+    if negative is not None:
+        power = where(logical_and(negative, _has_no_inverse(base)), 0, power)
+    return SecretTensor(power._parts, WHOLE, session, dtype, loose=is_loose(dtype))
+
+
+def _as(dtype: torch.dtype, x: Any) -> Any:
+    """An operand within the dtype of the result: that of a number without dimensions may be wider."""
+    if not isinstance(x, SecretTensor):
+        return public(x).to(dtype).to(torch.int64)
+    if x.dtype == torch.bool or torch.iinfo(x.dtype).bits <= torch.iinfo(dtype).bits:
+        return x
+    return as_words(x.like(x._parts, dtype=dtype, loose=is_loose(dtype)))
+
+
+def _taken_apart(exponent: Any) -> tuple[Any, Any]:
+    """The bits of an exponent along a new first dimension, lowest first; and whether it is negative, ``None``
+    where it never is."""
+    if isinstance(exponent, SecretTensor):
+        if exponent.dtype == torch.bool:
+            return moved(exponent, lambda part: part.unsqueeze(0)), None
+        exponent, limits = as_words(exponent), torch.iinfo(exponent.dtype)
+        parts = shares.binary(exponent._session, exponent._parts, limits.bits)
+        bits = SecretTensor(parts, WHOLE, exponent._session, torch.bool)
+        return bits, moved(bits, lambda part: part[-1]) if limits.min < 0 else None
+    exponent = public(exponent).to(torch.int64)
+    lowest, highest = (int(bound) for bound in exponent.aminmax()) if exponent.numel() else (0, 0)
+    width = WORD if lowest < 0 else max(1, highest.bit_length())
+    places = torch.stack([exponent >> place & 1 for place in range(width)])
+    return places.to(torch.bool), exponent < 0 if lowest < 0 else None
+
+
+def _square(x: Any) -> Any:
+    if not isinstance(x, SecretTensor):
+        return x * x
+    return x.like(shares.multiply(x._session, x._parts, x._parts, 0), dtype=torch.int64)
+
+
+def _stacked(squares: list[Any]) -> Any:
+    if not isinstance(squares[0], SecretTensor):
+        return torch.stack(squares)
+    return squares[-1].like(shares.stacked(*(square._parts for square in squares)), dtype=torch.int64)
+
+
+def _of_dims(x: Any, dims: int) -> Any:
+    """With so many dimensions behind the first, as PyTorch makes operands alike."""
+    return moved(x, lambda part: part.reshape(len(part), *(1,) * (dims - part.dim() + 1), *part.shape[1:]))
+
+
+def _product(session: Session, factors: Parts) -> Parts:
+    """Of what lies along the first dimension, by a tree."""
+    while (size := len(factors[0])) > 1:
+        half = size // 2
+        left, right = (tuple(part[at : at + half] for part in factors) for at in (0, half))
+        products = shares.multiply(session, left, right, 0)
+        odd = tuple(part[2 * half :] for part in factors)
+        factors = tuple(map(torch.cat, zip(products, odd, strict=True)))
+    return tuple(part[0] for part in factors)
+
+
+def _has_no_inverse(x: Any) -> Any:
+    """Whether a number is not ±1."""
+    if not isinstance(x, SecretTensor):
+        return x.abs() != 1
+    return logical_not(logical_or(eq(x, 1), eq(x, -1)))
