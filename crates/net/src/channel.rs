@@ -330,8 +330,18 @@ impl Channel {
     /// Memory for a message, with anything in it: whoever takes it writes all of it.
     #[must_use]
     pub fn memory(&self, words: usize) -> Vec<u64> {
-        let spare = self.shared.inbox.spare.take(words);
-        spare.unwrap_or_else(|| vec![0; words])
+        self.spare_memory(words).unwrap_or_else(|| vec![0; words])
+    }
+
+    /// The same where some lies ready.
+    #[must_use]
+    pub fn spare_memory(&self, words: usize) -> Option<Vec<u64>> {
+        self.shared.inbox.spare.take(words)
+    }
+
+    /// From here on memory of so many words of messages, sent or worked off, stays besides what always does.
+    pub fn keep_memory(&self, words: usize) {
+        self.shared.inbox.spare.keep(words);
     }
 
     /// Gives back the memory of a message that was worked off.

@@ -3,17 +3,37 @@
 //!
 //! What lies in it is what was sent or received before. Whoever takes some writes all of it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Fewest words of a message whose memory is worth keeping.
 const LEAST: usize = 1 << 12;
 
-/// Words kept at most: 128 MiB, which is a federation's vector of 16 million words. They are freed with the mesh.
+/// Words kept at most, unless there is to be room for more: 128 MiB. They are freed with the mesh.
 const MOST: usize = 1 << 24;
 
 /// Memory that nobody uses, of one mesh.
 #[derive(Default)]
-pub(crate) struct Spare(Mutex<Vec<Vec<u64>>>);
+pub(crate) struct Spare(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    memory: Vec<Vec<u64>>,
+    /// Words that may be kept besides [`MOST`].
+    besides: usize,
+}
+
+impl Kept {
+    fn most(&self) -> usize {
+        MOST + self.besides
+    }
+
+    /// What has waited for longest goes where there is too much.
+    fn shrink(&mut self) {
+        while self.memory.iter().map(Vec::capacity).sum::<usize>() > self.most() {
+            self.memory.remove(0);
+        }
+    }
+}
 
 impl Spare {
     /// So many words, with anything in them, where that much lies ready and not far more.
@@ -24,28 +44,33 @@ impl Spare {
         let mut kept = self.lock();
         let fit = |memory: &Vec<u64>| (words..=2 * words).contains(&memory.len());
         let (at, _) = kept
+            .memory
             .iter()
             .enumerate()
             .filter(|(_, memory)| fit(memory))
             .min_by_key(|(_, memory)| memory.len())?;
-        let mut memory = kept.swap_remove(at);
+        let mut memory = kept.memory.swap_remove(at);
         memory.truncate(words);
         Some(memory)
     }
 
     /// Keeps memory; what has waited for longest goes where there is too much.
     pub(crate) fn give(&self, memory: Vec<u64>) {
-        if !(LEAST..=MOST).contains(&memory.capacity()) {
-            return;
-        }
         let mut kept = self.lock();
-        kept.push(memory);
-        while kept.iter().map(Vec::capacity).sum::<usize>() > MOST {
-            kept.remove(0);
+        if (LEAST..=kept.most()).contains(&memory.capacity()) {
+            kept.memory.push(memory);
+            kept.shrink();
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u64>>> {
+    /// From here on so many words are kept besides, in the place of what was said before.
+    pub(crate) fn keep(&self, besides: usize) {
+        let mut kept = self.lock();
+        kept.besides = besides;
+        kept.shrink();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,5 +109,20 @@ mod tests {
         let kept: Vec<_> = std::iter::from_fn(|| spare.take(MOST / 8)).collect();
         assert_eq!(kept.len(), 8);
         assert!(kept.iter().all(|memory| memory[0] >= 12), "the newest");
+    }
+
+    #[test]
+    fn more_is_kept_while_there_is_room_for_more() {
+        let spare = Spare::default();
+        spare.keep(MOST);
+        for each in 0..20 {
+            spare.give(vec![each; MOST / 8]);
+        }
+        spare.keep(MOST / 4);
+        let kept: Vec<_> = std::iter::from_fn(|| spare.take(MOST / 8)).collect();
+        assert_eq!(kept.len(), 10);
+        assert!(kept.iter().all(|memory| memory[0] >= 10), "the newest");
+        spare.give(vec![7; MOST + 1]);
+        assert!(spare.take(MOST + 1).is_some(), "longer than without room");
     }
 }

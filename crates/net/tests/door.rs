@@ -427,6 +427,49 @@ fn rests_are_added_up_where_only_their_sum_counts() {
 }
 
 #[test]
+fn vectors_lie_where_those_lay_whose_memory_was_lent() {
+    let world = World::new(2);
+    let keeper = &world.doors[KEEPER];
+    let hand_in = |round: u64, lacking: usize| {
+        assert_eq!(keeper.lacks(), lacking);
+        world.begin(round, LONG);
+        for number in 0..2 {
+            let client = world.client(number);
+            let task = client.join(round - 1, LONG).unwrap();
+            client.submit(&task, &pieces(WORDS)).unwrap();
+        }
+        let rest = HELD[KEEPER].iter().position(|piece| *piece == REST);
+        let gathered = keeper.end().unwrap().whole.into_values();
+        let held =
+            gathered.map(|mut submission| submission.pieces.swap_remove(rest.unwrap()).words);
+        let held: Vec<Vec<u64>> = held.collect();
+        assert!(held.iter().all(|words| *words == pieces(WORDS)[REST].words));
+        assert!(world.doors.iter().all(|door| door.refused().is_empty()));
+        held
+    };
+    let first = hand_in(1, 0);
+    // Whatever lies there, and no more of it than the round gave out.
+    let mut lent = vec![vec![u64::MAX; WORDS as usize]; 5];
+    let places: Vec<_> = lent[..2].iter().map(|words| words.as_ptr()).collect();
+    lent.extend(first);
+    keeper.lend(lent);
+    let second = hand_in(2, 0);
+    assert!(second.iter().all(|words| places.contains(&words.as_ptr())));
+    // What is too short or too long for them is not taken.
+    keeper.lend(vec![
+        vec![1; WORDS as usize - 1],
+        vec![1; WORDS as usize + 1],
+    ]);
+    hand_in(3, 0);
+    assert_eq!(
+        [0, 1, 2].map(|server| world.doors[server].lacks()),
+        [0, 2, 0]
+    );
+    keeper.lend(Vec::new());
+    assert_eq!(keeper.lacks(), 0);
+}
+
+#[test]
 fn who_waits_for_a_server_that_has_gone_hears_why_from_the_others() {
     let mut world = World::new(1);
     world.begin(1, LONG);

@@ -91,6 +91,9 @@ impl Door {
         };
         let begin = || {
             let tickets = submissions::tickets(&session.inner)?;
+            let words = width.words(numbers);
+            let memory = submissions::memory(&session.inner, words, self.inner.lacks())?;
+            self.inner.lend(memory);
             self.inner.begin(terms, tickets)
         };
         py.detach(begin).map_err(raise)?;

@@ -225,6 +225,21 @@ pub fn tickets(session: &Session) -> Result<Tickets> {
     Ok(Tickets::new(session.party(), secrets))
 }
 
+/// Memory of vectors that this server passed on in the last round, of so many words, for that many of the round
+/// that begins. What else was kept for these goes.
+///
+/// # Errors
+/// As any work of a session.
+pub fn memory(session: &Session, words: usize, vectors: usize) -> Result<Vec<Vec<u64>>> {
+    session.work(|protocol| {
+        let channel = protocol.channel();
+        let memory = (0..vectors).map_while(|_| channel.spare_memory(words));
+        let memory = memory.collect();
+        channel.keep_memory(0);
+        Ok(memory)
+    })
+}
+
 /// How a server adds rests up.
 #[must_use]
 pub fn add(width: Width) -> Add {

@@ -130,6 +130,10 @@ impl Federated for Replicated {
         let clients = vectors.iter().map(|vector| vector.client);
         self.begin_submissions("take vectors", clients, n);
         let salts = self.pass_on_salts(&vectors)?;
+        // The next round's vectors may lie where those lay that are passed on.
+        let components = vectors.iter().flat_map(|vector| &vector.components);
+        let passed_on = components.filter(|component| matches!(component, Component::Words(_)));
+        self.channel.keep_memory(passed_on.count() * (n + 1));
         let [first, second] = pair_mut(out).map(|out| out.chunks_exact_mut(n));
         let [first_last, second_last] = pair_mut(last).map(|last| last.iter_mut());
         let rows = (first.zip(first_last)).zip(second.zip(second_last));

@@ -57,6 +57,8 @@ pub(super) struct State {
     pub(super) refused: BTreeMap<Refused, u64>,
     /// Memory of vectors of the latest round that ended, for those of the next: see [`Round::memory`].
     pub(super) spare: Vec<Vec<u64>>,
+    /// Vectors that the latest round gave out, whose memory whoever takes them may lend for the next.
+    pub(super) given_out: usize,
     pub(super) sockets: HashMap<u64, TcpStream>,
     /// On which of them clients send their pieces.
     uploading: HashMap<usize, u64>,

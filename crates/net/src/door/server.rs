@@ -4,7 +4,7 @@ use super::hall::{Content, Hall, Refused, State};
 use super::round::{Gathered, Round, Terms};
 use super::serving::serve;
 use super::ticket::Tickets;
-use super::{Federation, MOST_CLIENTS, SERVERS, certificates};
+use super::{Federation, KEEPER, MOST_CLIENTS, SERVERS, certificates};
 use crate::certificates::Identity;
 use crate::error::{Error, Result, cause, no_thread};
 use crate::interruption::is_interrupted;
@@ -165,7 +165,22 @@ impl Door {
         state.missing = round.missing();
         let (gathered, spare) = round.into_gathered();
         state.spare = spare;
+        let keeps = self.hall.server == KEEPER && gathered.sum.is_none();
+        state.given_out = if keeps { gathered.whole.len() } else { 0 };
         Ok(gathered)
+    }
+
+    /// How many vectors the latest round gave out: the memory of so many may be lent for the next.
+    #[must_use]
+    pub fn lacks(&self) -> usize {
+        self.hall.state().given_out
+    }
+
+    /// Memory for vectors of the next round, of no more than [`Door::lacks`] says, so that what is kept does not grow.
+    pub fn lend(&self, memory: Vec<Vec<u64>>) {
+        let mut state = self.hall.state();
+        let lacking = std::mem::take(&mut state.given_out);
+        state.spare.extend(memory.into_iter().take(lacking));
     }
 
     /// Who was told of the round that ended last, and was not here whole.
