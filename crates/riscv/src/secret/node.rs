@@ -7,7 +7,6 @@
 use crate::real::Real;
 use crate::words::Signs;
 use std::cell::{Cell, RefCell};
-use std::mem;
 use std::rc::Rc;
 
 /// Components of one word that this party holds; one that the protocol has not is 0.
@@ -41,6 +40,8 @@ pub struct Node {
     pub native: Native,
     /// Where in a program it was made.
     pub place: u32,
+    /// Where its steps are in the plan that last had some, of each form: a plan looks there, and sees whose they are.
+    steps: Cell<[u32; 2]>,
     state: RefCell<State>,
 }
 
@@ -289,6 +290,7 @@ impl Node {
             facts,
             native,
             place: PLACE.get(),
+            steps: Cell::default(),
             state: RefCell::new(state),
         }))
     }
@@ -305,6 +307,7 @@ impl Node {
             facts,
             native: Native::Both,
             place: PLACE.get(),
+            steps: Cell::default(),
             state: RefCell::new(state),
         }))
     }
@@ -320,6 +323,7 @@ impl Node {
             facts: Facts::NONE,
             native: Native::One(Form::Arithmetic),
             place: PLACE.get(),
+            steps: Cell::default(),
             state: RefCell::new(state),
         }))
     }
@@ -331,6 +335,7 @@ impl Node {
             facts: Facts::NONE,
             native: Native::One(Form::Arithmetic),
             place: PLACE.get(),
+            steps: Cell::default(),
             state: RefCell::default(),
         })
     }
@@ -355,6 +360,18 @@ impl Node {
         let origin = state.origin.take();
         drop(state);
         release(origin);
+    }
+
+    /// Where the step of a form is in a plan, if that has one.
+    pub(super) fn step(&self, form: Form) -> usize {
+        self.steps.get()[form as usize] as usize
+    }
+
+    /// Says where the step of a form is.
+    pub(super) fn set_step(&self, form: Form, at: usize) {
+        let mut steps = self.steps.get();
+        steps[form as usize] = at.try_into().expect("a plan has fewer than 2^32 steps");
+        self.steps.set(steps);
     }
 
     /// Looks at what it is computed from, while it is not.
@@ -395,18 +412,17 @@ impl Origin {
 /// Lets go of words one after another: each may be the last to hold a long chain of others, which as nested
 /// drops would fill the stack.
 fn release(origin: Option<Origin>) {
-    let mut left: Vec<Origin> = origin.into_iter().collect();
-    while let Some(origin) = left.pop() {
+    let (mut next, mut left) = (origin, Vec::new());
+    while let Some(origin) = next {
         let words = origin.words().map(Option::<&Word>::cloned);
         drop(origin);
         for word in words.into_iter().flatten() {
-            if let Word::Secret(node) = word {
-                left.extend(
-                    Rc::into_inner(node)
-                        .and_then(|node| mem::take(&mut *node.state.borrow_mut()).origin),
-                );
+            if let Word::Secret(mut node) = word {
+                let last = Rc::get_mut(&mut node);
+                left.extend(last.and_then(|node| node.state.get_mut().origin.take()));
             }
         }
+        next = left.pop();
     }
 }
 

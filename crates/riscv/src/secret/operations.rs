@@ -44,6 +44,16 @@ impl Publics {
         }
     }
 
+    /// The components of the operands of local work, of which there are at most two.
+    #[must_use]
+    pub fn two(&self, step: &Step) -> [Components; 2] {
+        let mut operands = [Components::default(); 2];
+        for (components, need) in operands.iter_mut().zip(&step.needs) {
+            *components = self.operand(need);
+        }
+        operands
+    }
+
     /// The components of an operand.
     fn operand(&self, (word, form): &(Word, Form)) -> Components {
         match word {
@@ -51,15 +61,6 @@ impl Publics {
             Word::Public(value) => self.components(*value, *form),
         }
     }
-}
-
-/// The components of a step's operands.
-#[must_use]
-pub fn operands(publics: &Publics, step: &Step) -> Vec<Components> {
-    step.needs
-        .iter()
-        .map(|need| publics.operand(need))
-        .collect()
 }
 
 /// What steps of one kind cost together.
@@ -96,7 +97,7 @@ impl Batch {
                 .map(|(steps, products)| (steps, Self::Products(products)))
                 .collect();
         }
-        let batch = Steps::of(publics, steps.iter().map(|(_, step)| *step));
+        let batch = Steps::of(publics, steps);
         vec![(
             steps.iter().map(|(at, _)| *at).collect(),
             Self::Steps(batch),
@@ -118,6 +119,7 @@ impl Batch {
 /// What steps do, and their operands. Deliberately without `Debug`: it holds shares.
 pub struct Steps {
     works: Vec<Joint>,
+    /// By place, one for each step.
     operands: Vec<Vec<Components>>,
 }
 
@@ -126,13 +128,19 @@ impl Steps {
     ///
     /// # Panics
     /// For local work, which has no kind.
-    fn of<'s>(publics: &Publics, steps: impl Iterator<Item = &'s Step>) -> Self {
-        let of = |step: &Step| match step.work {
-            Work::Joint(joint) => (joint, operands(publics, step)),
+    fn of(publics: &Publics, steps: &[Placed]) -> Self {
+        let joint = |(_, step): &Placed| match step.work {
+            Work::Joint(joint) => joint,
             Work::Local(_) => unreachable!("local work has no kind"),
         };
-        let (works, operands) = steps.map(of).unzip();
-        Self { works, operands }
+        let operand = |place: usize| {
+            let needs = steps.iter().map(|(_, step)| &step.needs[place]);
+            needs.map(|need| publics.operand(need)).collect()
+        };
+        Self {
+            works: steps.iter().map(joint).collect(),
+            operands: (0..steps[0].1.needs.len()).map(operand).collect(),
+        }
     }
 }
 
@@ -186,13 +194,13 @@ impl Carrying<'_> {
         }
     }
 
-    fn operand(&self, place: usize) -> Vec<Components> {
-        self.batch.operands.iter().map(|of| of[place]).collect()
+    fn operand(&self, place: usize) -> &[Components] {
+        &self.batch.operands[place]
     }
 
     /// An operand of all in arithmetic form, by component.
     fn arithmetic(&self, place: usize) -> Vec<Vec<u64>> {
-        columns(self.protocol, &self.operand(place))
+        columns(self.protocol, self.operand(place))
     }
 
     /// So many low bits of an operand of all in binary form, as planes.
@@ -228,7 +236,7 @@ impl Carrying<'_> {
         };
         let (masks, widths): (Vec<u64>, Vec<u32>) = self.batch.works.iter().map(of).unzip();
         let places = Places::of(masks);
-        let [x, y] = [0, 1].map(|place| places.pack_shares(self.protocol, &self.operand(place)));
+        let [x, y] = [0, 1].map(|place| places.pack_shares(self.protocol, self.operand(place)));
         let product = self.protocol.and(&x, &y)?;
         let words = places.unpack(&product).into_iter().zip(widths);
         Ok(words
@@ -238,7 +246,7 @@ impl Carrying<'_> {
 
     fn choose(self) -> Result<Vec<Components>> {
         let n = self.batch.works.len();
-        let bits = Places::of(vec![1; n]).pack_shares(self.protocol, &self.operand(0));
+        let bits = Places::of(vec![1; n]).pack_shares(self.protocol, self.operand(0));
         let x = self.arithmetic(1);
         written(self.protocol, n, |protocol, out| {
             protocol.bit_multiply(&bits, &slices(&x), out)
@@ -266,7 +274,7 @@ impl Carrying<'_> {
         };
         let worths: Vec<_> = self.batch.works.iter().map(worth).collect();
         let places = Places::of(worths.iter().map(|worth| worth.mask()).collect());
-        let bits = places.pack_shares(self.protocol, &self.operand(0));
+        let bits = places.pack_shares(self.protocol, self.operand(0));
         let counted = written(self.protocol, places.bits(), |protocol, out| {
             protocol.bit_to_ring(&bits, out)
         })?;
@@ -281,7 +289,7 @@ impl Carrying<'_> {
     fn divide(self, width: usize, signs: Signs) -> Result<Vec<Components>> {
         let [x, y] = [0, 1].map(|place| self.arithmetic(place));
         let y_bits = self.binary(2, width);
-        let x_bits = (self.batch.operands[0].len() > 3).then(|| self.binary(3, width));
+        let x_bits = (self.batch.operands.len() > 3).then(|| self.binary(3, width));
         written(self.protocol, self.batch.works.len(), |protocol, out| {
             let x = Number {
                 words: &slices(&x),

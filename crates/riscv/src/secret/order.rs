@@ -5,7 +5,7 @@
 
 use super::costs;
 use super::node::{Components, Form, Node, Word, set_place};
-use super::operations::{self, Batch, Publics, operands};
+use super::operations::{self, Batch, Publics};
 use super::steps::{Joint, Kind, Local, Step, Work};
 use super::steps::{local, product_of, same, step, sum_of_products};
 use super::sums::{self, Sum, Summand, Terms};
@@ -29,13 +29,23 @@ struct Task {
     step: Step,
     /// How many others it waits for.
     waits: usize,
-    /// Which others wait for it.
-    after: Vec<usize>,
+    /// The last of [`Tasks::waiting`] that waits for it.
+    after: usize,
     /// Rounds that it takes.
     rounds: u64,
     /// Rounds until it is done.
     depth: u64,
 }
+
+/// A step that waits for another.
+struct Waiting {
+    step: usize,
+    /// The one before that waits for the same.
+    before: usize,
+}
+
+/// Before the first that waits.
+const NONE: usize = usize::MAX;
 
 /// What a form of a word takes, before what that needs was looked at.
 enum Plan {
@@ -52,8 +62,8 @@ struct Tasks<'p> {
     /// Whose rounds they take.
     protocol: &'p dyn Protocol,
     all: Vec<Task>,
-    /// Where the step of a word is, if it needs one.
-    known: HashMap<Key, Option<usize>>,
+    /// What waits for them: one list for all, since most steps have few.
+    waiting: Vec<Waiting>,
 }
 
 /// Computes forms of words, and what they depend on.
@@ -92,7 +102,7 @@ fn compute_all(protocol: &mut dyn Protocol, wanted: &[Wanted]) -> Result<()> {
 /// What computing forms of words costs, as it is declared: the rounds of the longest chain of steps that they wait for,
 /// and the bits of all, each of which begins as soon as what it waits for is there, together with others of its kind.
 pub fn cost(protocol: &dyn Protocol, wanted: &[Wanted]) -> Cost {
-    let tasks = plan(protocol, wanted);
+    let tasks = plan(protocol, wanted).all;
     let mut together: BTreeMap<(u64, Kind, u64), Vec<&Step>> = BTreeMap::new();
     for task in &tasks {
         if let Work::Joint(joint) = task.step.work {
@@ -114,18 +124,25 @@ pub fn cost(protocol: &dyn Protocol, wanted: &[Wanted]) -> Cost {
 struct Schedule {
     publics: Publics,
     tasks: Vec<Task>,
+    waiting: Vec<Waiting>,
     /// Steps that wait for nothing, by kind and rounds: a narrow comparison does not wait for a wide one.
     ready: BTreeMap<(Kind, u64), Vec<usize>>,
 }
 
 impl Schedule {
-    fn new(publics: Publics, tasks: Vec<Task>) -> Self {
+    fn new(publics: Publics, planned: Tasks) -> Self {
+        let Tasks {
+            all: tasks,
+            waiting,
+            ..
+        } = planned;
         let first: Vec<usize> = (0..tasks.len())
             .filter(|at| tasks[*at].waits == 0)
             .collect();
         let mut schedule = Self {
             publics,
             tasks,
+            waiting,
             ready: BTreeMap::new(),
         };
         let mut done = Vec::new();
@@ -172,10 +189,12 @@ impl Schedule {
     /// What waits for steps that are done.
     fn follow(&mut self, mut done: Vec<usize>) {
         while let Some(at) = done.pop() {
-            for next in std::mem::take(&mut self.tasks[at].after) {
-                self.tasks[next].waits -= 1;
-                if self.tasks[next].waits == 0 {
-                    self.begin(next, &mut done);
+            let mut last = self.tasks[at].after;
+            while let Some(&Waiting { step, before }) = self.waiting.get(last) {
+                last = before;
+                self.tasks[step].waits -= 1;
+                if self.tasks[step].waits == 0 {
+                    self.begin(step, &mut done);
                 }
             }
         }
@@ -196,7 +215,7 @@ impl Schedule {
             }
             Work::Local(local) => {
                 let (node, form) = target;
-                node.keep(*form, local.on(&operands(&self.publics, step)));
+                node.keep(*form, local.on(&self.publics.two(step)));
                 done.push(at);
             }
         }
@@ -204,16 +223,16 @@ impl Schedule {
 }
 
 /// All steps that are needed, each after those that it needs.
-fn plan(protocol: &dyn Protocol, wanted: &[Wanted]) -> Vec<Task> {
+fn plan<'p>(protocol: &'p dyn Protocol, wanted: &[Wanted]) -> Tasks<'p> {
     let mut tasks = Tasks {
         protocol,
         all: Vec::new(),
-        known: HashMap::new(),
+        waiting: Vec::new(),
     };
     let place = set_place(0);
     tasks.reach(wanted);
     set_place(place);
-    tasks.all
+    tasks
 }
 
 impl Tasks<'_> {
@@ -226,22 +245,21 @@ impl Tasks<'_> {
             .map(|wanted| (wanted.clone(), None))
             .collect();
         while let Some((target, ready)) = left.pop() {
-            let key = key(&target);
-            if self.known.contains_key(&key) {
-                continue;
-            }
-            if target.0.computed(target.1).is_some() {
-                self.known.insert(key, None);
+            if self.has(&target.0, target.1) {
                 continue;
             }
             // What is made for it is of its place.
             set_place(target.0.place);
             match ready {
                 None => {
-                    let plan = Plan::of(&target);
-                    let needs: Vec<_> = plan.secrets().map(|needed| (needed, None)).collect();
-                    left.push((target, Some(plan)));
-                    left.extend(needs);
+                    let (at, plan) = (left.len(), Plan::of(&target));
+                    left.push((target, None));
+                    plan.secrets(|node, form| {
+                        if !self.has(node, form) {
+                            left.push(((node.clone(), form), None));
+                        }
+                    });
+                    left[at].1 = Some(plan);
                 }
                 Some(Plan::Step(step)) => {
                     self.add(target, step);
@@ -252,30 +270,48 @@ impl Tasks<'_> {
         }
     }
 
+    /// Where the step of a form of a word is, if it has one here. The word says where to look; what it says of another
+    /// plan is not believed (the sparse sets of Briggs and Torczon, 1993).
+    fn step_of(&self, node: &Rc<Node>, form: Form) -> Option<usize> {
+        let at = node.step(form);
+        let (target, of) = &self.all.get(at)?.target;
+        (Rc::ptr_eq(target, node) && *of == form).then_some(at)
+    }
+
+    /// Whether a form of a word is there, or has its step.
+    fn has(&self, node: &Rc<Node>, form: Form) -> bool {
+        self.step_of(node, form).is_some() || node.computed(form).is_some()
+    }
+
     /// After how many rounds a form of a word is there.
-    fn depth(&self, wanted: &Wanted) -> u64 {
-        self.known[&key(wanted)].map_or(0, |before| self.all[before].depth)
+    fn depth(&self, (node, form): &Wanted) -> u64 {
+        debug_assert!(self.has(node, *form), "what is needed was reached");
+        self.step_of(node, *form)
+            .map_or(0, |before| self.all[before].depth)
     }
 
     /// A step after those that it needs; after how many rounds it is done.
     fn add(&mut self, target: Wanted, step: Step) -> u64 {
         let at = self.all.len();
         let (mut waits, mut depth) = (0, 0);
-        for needed in secrets(&step) {
-            if let Some(before) = self.known[&key(&needed)] {
-                self.all[before].after.push(at);
+        for (node, form) in secrets(&step) {
+            debug_assert!(self.has(node, form), "what is needed was reached");
+            if let Some(needed) = self.step_of(node, form) {
+                let needed = &mut self.all[needed];
+                let before = std::mem::replace(&mut needed.after, self.waiting.len());
+                self.waiting.push(Waiting { step: at, before });
                 waits += 1;
-                depth = depth.max(self.all[before].depth);
+                depth = depth.max(needed.depth);
             }
         }
         let rounds = costs::rounds(self.protocol, &step);
         depth += rounds;
-        self.known.insert(key(&target), Some(at));
+        target.0.set_step(target.1, at);
         self.all.push(Task {
             target,
             step,
             waits,
-            after: Vec::new(),
+            after: NONE,
             rounds,
             depth,
         });
@@ -375,29 +411,20 @@ impl Plan {
     }
 
     /// What is needed first.
-    fn secrets(&self) -> Box<dyn Iterator<Item = Wanted> + '_> {
+    fn secrets(&self, mut each: impl FnMut(&Rc<Node>, Form)) {
+        let mut secret = |word: &Word, form| {
+            if let Word::Secret(node) = word {
+                each(node, form);
+            }
+        };
         match self {
-            Self::Step(step) => Box::new(secrets(step)),
-            Self::Chain(join, members) => {
-                let secret = |word: &Word| match word {
-                    Word::Public(_) => None,
-                    Word::Secret(node) => Some((node.clone(), join.form(word))),
-                };
-                Box::new(members.iter().filter_map(secret))
-            }
-            Self::Sum(sum) => {
-                let secret = |word: &Word| match word {
-                    Word::Public(_) => None,
-                    Word::Secret(node) => Some((node.clone(), Form::Arithmetic)),
-                };
-                Box::new(sum.words().filter_map(secret))
-            }
+            Self::Step(step) => secrets(step).for_each(|(node, form)| each(node, form)),
+            Self::Chain(join, members) => members
+                .iter()
+                .for_each(|word| secret(word, join.form(word))),
+            Self::Sum(sum) => sum.words().for_each(|word| secret(word, Form::Arithmetic)),
         }
     }
-}
-
-fn key((node, form): &Wanted) -> Key {
-    (Rc::as_ptr(node), *form)
 }
 
 /// The step of a form; a conversion takes the word itself in its other form.
@@ -413,9 +440,9 @@ fn with_other_form(node: &Rc<Node>, form: Form) -> Step {
     step
 }
 
-fn secrets(step: &Step) -> impl Iterator<Item = Wanted> {
+fn secrets(step: &Step) -> impl Iterator<Item = (&Rc<Node>, Form)> {
     step.needs.iter().filter_map(|(word, form)| match word {
         Word::Public(_) => None,
-        Word::Secret(node) => Some((node.clone(), *form)),
+        Word::Secret(node) => Some((node, *form)),
     })
 }
