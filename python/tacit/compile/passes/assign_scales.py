@@ -35,7 +35,7 @@ TOLERANCE = 1e-3
 OF_NUMBERS = 1e-6
 
 #: Why a scale is none where nothing leaves its range.
-TOO_FAR = f"results are off by more than {TOLERANCE:g} of what they are, squared"
+TOO_FAR = f"results have a normalised squared error above {TOLERANCE:g}"
 
 
 class Data(NamedTuple):
