@@ -90,7 +90,7 @@ def test_a_program_is_as_near_as_declared_and_no_dearer(seed: int, budget: float
     x = torch.rand(8, FEATURES, generator=torch.Generator().manual_seed(seed)) * 2 - 1
     # Promised intervals without calibrated scales: a quarter of their span beyond is within them too.
     if (seed, budget) == TOO_MUCH:
-        with pytest.raises(MisuseError, match="squared error above .* or give a smaller error budget"):
+        with pytest.raises(MisuseError, match=r"squared error above .* or give a smaller error budget"):
             tacit.compile(module, x, calibrate=x, error_budget=budget)
         return
     program, weights = tacit.compile(module, x, calibrate=x, error_budget=budget)
