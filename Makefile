@@ -12,7 +12,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-long check format bench bench-models riscv-programs clean
+.PHONY: help setup demo docs test test-rust test-python test-long check format bench bench-models riscv-programs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,8 +31,15 @@ bench: setup ## measure the protocols between processes
 bench-models: setup ## measure the largest models
 	$(BIN)/tacit bench --only models
 
+# Both at once: parties that wait for each other, and for timeouts, leave a processor idle. Rust tells when it ended.
 test: setup ## all tests but the long ones
-	cargo test --workspace --exclude tacit-core --quiet
+	$(MAKE) --jobs=2 test-rust test-python
+
+test-rust: setup
+	@cargo test --workspace --exclude tacit-core --quiet > target/rust-tests.txt 2>&1; \
+	status=$$?; cat target/rust-tests.txt; exit $$status
+
+test-python: setup
 	$(BIN)/pytest -q $(SIDE_BY_SIDE)
 
 test-long: setup ## all tests
