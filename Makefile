@@ -36,6 +36,7 @@ test: setup ## all tests but the long ones
 	$(MAKE) --jobs=2 test-rust test-python
 
 test-rust: setup
+	@echo "cargo test: told of when it has ended"
 	@cargo test --workspace --exclude tacit-core --quiet > target/rust-tests.txt 2>&1; \
 	status=$$?; cat target/rust-tests.txt; exit $$status
 
