@@ -2,6 +2,7 @@
 
 import copy
 
+import pytest
 import torch
 
 import tacit
@@ -48,3 +49,26 @@ def test_a_product_sees_what_was_written_to_its_operand() -> None:
         assert (product * product).reveal().tolist() == [[0, 0], [0, 0]]
 
     tacit.launch(program, protocol="plain", parties=2)
+
+
+@pytest.mark.parametrize("n", range(1, 10))
+def test_a_tree_of_products_takes_every_factor_once_in_a_round_a_level(n: int) -> None:
+    """Words, numbers of the session's scale and of another, and powers of two by their places: one tree."""
+    factors = torch.arange(2, 2 + n)
+    fractions = 1 + factors / 256.0
+
+    def program() -> tuple[int, int]:
+        words = tacit.share(factors, owner=0)
+        before, product, after = rounds(), words.prod(), rounds()
+        assert product.reveal() == factors.prod()
+        for scale in (12, 16, 20):
+            product = tacit.share(fractions, owner=0, scale=scale).prod(0).reveal()
+            assert torch.isclose(product, fractions.prod(), atol=2.0 ** (3 - min(scale, 16))), scale
+        assert (2 ** tacit.share(factors, owner=0)).reveal().tolist() == (2**factors).tolist()
+        return before, after
+
+    def rounds() -> int:
+        return tacit.session().meter.total.rounds
+
+    begun, ended = (max(of_party) for of_party in zip(*tacit.launch(program), strict=True))
+    assert ended - begun == (n - 1).bit_length()

@@ -5,7 +5,7 @@ bits (0 or 1) that XOR to it. What only adds or moves data is torch's own operat
 what is here needs the protocol.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -548,6 +548,27 @@ def stacked(*sharings: Parts) -> Parts:
 def unstacked(x: Parts) -> list[Parts]:
     """What lies along the first dimension, as views."""
     return list(zip(*x, strict=True))
+
+
+def joined(*sharings: Parts) -> Parts:
+    """Sharings one after another along their first dimension; of one alone it is that one."""
+    some = [sharing for sharing in sharings if len(sharing[0])]
+    return some[0] if len(some) == 1 else tuple(map(torch.cat, zip(*sharings, strict=True)))
+
+
+def tree(x: Parts, join: Callable[[Parts, Parts, Parts], Parts]) -> Parts:
+    """What lies along the first dimension as one, in ⌈log2(n)⌉ levels: each joins the first half with the
+    second, and has the last one beside them where their number is odd."""
+    while (size := len(x[0])) > 1:
+        half = size // 2
+        cuts = (0, half), (half, 2 * half), (2 * half, size)
+        x = join(*(tuple(part[start:end] for part in x) for start, end in cuts))
+    return tuple(part[0] for part in x)
+
+
+def product(session: Session, x: Parts) -> Parts:
+    """Of the words along the first dimension, exact modulo 2^64: a round for each level of a tree."""
+    return tree(x, lambda left, right, odd: joined(multiply(session, left, right, 0), odd))
 
 
 def add(x: Parts, y: Parts) -> Parts:

@@ -79,13 +79,7 @@ def power_of_two(session: Session, places: Sequence[Parts]) -> Parts:
         tuple(part * ((1 << (1 << place)) - 1) + unit for part, unit in zip(bit, one, strict=True))
         for place, bit in enumerate(places)
     ]
-    while len(factors) > 1:
-        pairs = len(factors) // 2
-        left = shares.stacked(*factors[: 2 * pairs : 2])
-        right = shares.stacked(*factors[1 : 2 * pairs : 2])
-        products = shares.multiply(session, left, right, 0)
-        factors = shares.unstacked(products) + factors[2 * pairs :]
-    return factors[0]
+    return shares.product(session, shares.stacked(*factors))
 
 
 def number(places: Sequence[Parts]) -> Parts:
