@@ -1,12 +1,13 @@
 """Components, and the arrays that the core takes in their place."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
 
 import tacit
-from tacit import components
+from tacit import components, shares
 
 
 def test_an_array_is_the_memory_of_its_component_in_every_state() -> None:
@@ -72,3 +73,31 @@ def test_a_tree_of_products_takes_every_factor_once_in_a_round_a_level(n: int) -
 
     begun, ended = (max(of_party) for of_party in zip(*tacit.launch(program), strict=True))
     assert ended - begun == (n - 1).bit_length()
+
+
+def test_bits_of_many_elements_are_words_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = torch.tensor([[-(2**31), 2**31 - 1, 12], [5, 0, -1]], dtype=torch.int32)
+    most, of_bits = [], shares.bit_to_ring
+
+    def watched(session: tacit.Session, bits: Any) -> Any:
+        most.append(bits[0].numel())
+        return of_bits(session, bits)
+
+    def program() -> tuple[Any, int]:
+        x, y = tacit.share(values, owner=0), tacit.share(values.flip(0), owner=1)
+        before = tacit.session().meter.total.payload_bytes
+        found = x & y, x ^ 77, x >> 3
+        sent = tacit.session().meter.total.payload_bytes - before
+        return [one.reveal().tolist() for one in found], sent
+
+    expected = [one.tolist() for one in (values & values.flip(0), values ^ 77, values >> 3)]
+    monkeypatch.setattr(shares, "bit_to_ring", watched)
+    whole = tacit.launch(program)
+    greatest, most[:] = max(most), []
+    monkeypatch.setattr(shares, "MOST_WORDS", 32)
+    pieces = tacit.launch(program)
+    assert greatest == 32 * values.numel() > 32 >= max(most)
+    assert all(found == expected for found, _ in whole + pieces)
+    # A message is padded to words, so that pieces of few bits send a little more.
+    sent, in_pieces = (sum(sent for _, sent in of_all) for of_all in (whole, pieces))
+    assert sent <= in_pieces < sent + 3 * 3 * 8 * len(most)

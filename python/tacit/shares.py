@@ -5,9 +5,10 @@ bits (0 or 1) that XOR to it. What only adds or moves data is torch's own operat
 what is here needs the protocol.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ from tacit.tracing import local, operation
 Parts = tuple[torch.Tensor, ...]
 
 Pair = tuple[int, int]
+
+#: Bits that are words at once, where these are many.
+MOST_WORDS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -510,11 +514,15 @@ def binary(session: Session, x: Parts, width: int) -> Parts:
 
 def from_binary(session: Session, bits: Parts, weights: torch.Tensor) -> Parts:
     """Words of bits along the first dimension: the sum of what these are worth, which may differ between
-    elements. At most two rounds."""
-    places = bit_to_ring(session, bits)
-    ones = (1,) * (places[0].dim() - weights.dim())
-    weights = weights.reshape(len(weights), *ones, *weights.shape[1:])
-    return tuple((part * weights).sum(0) for part in places)
+    elements. At most two rounds; of many elements two for every few bits, each of which is a word then."""
+    (width, *shape), elements = bits[0].shape, math.prod(bits[0].shape[1:])
+    at_once = max(1, MOST_WORDS // max(1, elements))
+    weights = weights.reshape(width, *(1,) * (len(shape) + 1 - weights.dim()), *weights.shape[1:])
+    sums = []
+    for first in range(0, max(1, width), at_once):
+        places = bit_to_ring(session, tuple(part[first : first + at_once] for part in bits))
+        sums.append(tuple((part * weights[first : first + at_once]).sum(0) for part in places))
+    return reduce(add, sums)
 
 
 def leading_zeros(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
