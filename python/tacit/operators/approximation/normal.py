@@ -49,7 +49,7 @@ def argument(session: Session, word: Parts, width: int, low: float) -> Parts:
 
 def _steeper(x: Parts, low: float) -> Parts:
     # x ↦ (2x − 1 − low) / (1 − low), which for low = 1/2 and 1/4 are 4x − 3 and (8x − 5)/3.
-    return tuple(part * round(2.0 / (1.0 - low) * 2.0**_SLOPE) for part in x)
+    return tuple(part * fixed.word(2.0 / (1.0 - low), _SLOPE) for part in x)
 
 
 def _lower(session: Session, x: Parts, low: float) -> Parts:
