@@ -2,8 +2,10 @@
 reported of what leaves it. Limits as properties: test_limits.py."""
 
 import math
+import re
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +33,18 @@ LIMIT = 2.0**30
 def on_shares(request: pytest.FixtureRequest) -> OnShares:
     """Runs a program in all parties: what party 0 finds."""
     return lambda fn, *args: tacit.launch(fn, *args, **SETTINGS[request.param])[0]
+
+
+def test_what_a_constant_is_as_a_word_stands_in_one_place() -> None:
+    """In an operator, a rounded power of two by a number would be a second rule."""
+    numbers = torch.randn(1000, dtype=torch.float64) * 10
+    for bits in (1, 16, 39):
+        words = torch.tensor([fixed.word(number, bits) for number in numbers.tolist()])
+        assert torch.equal(words, fixed.encode(numbers, fixed.Scale(bits)))
+    operators = Path(tacit.__file__).parent / "operators"
+    scaled = re.compile(r"\bround\(.*(\*\*|<<)")
+    found = [path.name for path in operators.rglob("*.py") if scaled.search(path.read_text())]
+    assert not found, "use fixed.word"
 
 
 def test_many_numbers_are_decoded_as_few_are() -> None:

@@ -32,6 +32,7 @@ MISTAKES: dict[str, tuple[Callable[[Any, int], Any], str]] = {
     "a mask": (lambda x, me: x.masked_fill(of(me) > 1.5, 0.0), "aten.masked_fill"),
     "indices": (lambda x, me: x[torch.tensor([me % 2, 0])], "aten.index.Tensor"),
     "what is written": (lambda x, me: x.copy_(of(me)), "aten.copy_"),
+    "what goes into a secret": (lambda x, me: torch.add(of(me), 1.0, out=x), "aten.add.out"),
     "a layer of one's own": (lambda x, me: _layer(me)(x), "aten.addmm.default in module 'Linear'"),
     # Of which fewer bits are dropped than of others.
     "weights of many bits": (lambda x, me: _layer(me, 1.1)(x), "aten.addmm.default in module 'Linear'"),

@@ -1,11 +1,13 @@
 """Components, and the arrays that the core takes in their place."""
 
 import copy
+from typing import Any
 
+import pytest
 import torch
 
 import tacit
-from tacit import components
+from tacit import components, shares
 
 
 def test_an_array_is_the_memory_of_its_component_in_every_state() -> None:
@@ -48,3 +50,54 @@ def test_a_product_sees_what_was_written_to_its_operand() -> None:
         assert (product * product).reveal().tolist() == [[0, 0], [0, 0]]
 
     tacit.launch(program, protocol="plain", parties=2)
+
+
+@pytest.mark.parametrize("n", range(1, 10))
+def test_a_tree_of_products_takes_every_factor_once_in_a_round_a_level(n: int) -> None:
+    """Words, numbers of the session's scale and of another, and powers of two by their places: one tree."""
+    factors = torch.arange(2, 2 + n)
+    fractions = 1 + factors / 256.0
+
+    def program() -> tuple[int, int]:
+        words = tacit.share(factors, owner=0)
+        before, product, after = rounds(), words.prod(), rounds()
+        assert product.reveal() == factors.prod()
+        for scale in (12, 16, 20):
+            product = tacit.share(fractions, owner=0, scale=scale).prod(0).reveal()
+            assert torch.isclose(product, fractions.prod(), atol=2.0 ** (3 - min(scale, 16))), scale
+        assert (2 ** tacit.share(factors, owner=0)).reveal().tolist() == (2**factors).tolist()
+        return before, after
+
+    def rounds() -> int:
+        return tacit.session().meter.total.rounds
+
+    begun, ended = (max(of_party) for of_party in zip(*tacit.launch(program), strict=True))
+    assert ended - begun == (n - 1).bit_length()
+
+
+def test_bits_of_many_elements_are_words_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = torch.tensor([[-(2**31), 2**31 - 1, 12], [5, 0, -1]], dtype=torch.int32)
+    most, of_bits = [], shares.bit_to_ring
+
+    def watched(session: tacit.Session, bits: Any) -> Any:
+        most.append(bits[0].numel())
+        return of_bits(session, bits)
+
+    def program() -> tuple[Any, int]:
+        x, y = tacit.share(values, owner=0), tacit.share(values.flip(0), owner=1)
+        before = tacit.session().meter.total.payload_bytes
+        found = x & y, x ^ 77, x >> 3
+        sent = tacit.session().meter.total.payload_bytes - before
+        return [one.reveal().tolist() for one in found], sent
+
+    expected = [one.tolist() for one in (values & values.flip(0), values ^ 77, values >> 3)]
+    monkeypatch.setattr(shares, "bit_to_ring", watched)
+    whole = tacit.launch(program)
+    greatest, most[:] = max(most), []
+    monkeypatch.setattr(shares, "MOST_WORDS", 32)
+    pieces = tacit.launch(program)
+    assert greatest == 32 * values.numel() > 32 >= max(most)
+    assert all(found == expected for found, _ in whole + pieces)
+    # A message is padded to words, so that pieces of few bits send a little more.
+    sent, in_pieces = (sum(sent for _, sent in of_all) for of_all in (whole, pieces))
+    assert sent <= in_pieces < sent + 3 * 3 * 8 * len(most)

@@ -65,7 +65,7 @@ def _number(session: Session, cells: Parts, below: int, *, signed: bool) -> Part
     shape = cells[0].shape[1:]
     if below > 0:
         lower = sampling.bits(session, (below, *shape))
-        cells = tuple(torch.cat(pair) for pair in zip(lower, cells, strict=True))
+        cells = shares.joined(lower, cells)
     cells = tuple(part[max(0, -below) :] for part in cells)
     if signed:
         sign = sampling.bits(session, (1, *shape))

@@ -206,6 +206,12 @@ def encode(values: torch.Tensor, scale: Scale) -> torch.Tensor:
     return (wide * 2.0**scale.bits).round_().to(torch.int64)
 
 
+def word(number: float, bits: int) -> int:
+    """The word of a constant with so many fraction bits, rounded as ``encode`` does. Algorithms have these at
+    bits of their own, which are no scale of any tensor."""
+    return round(number * 2.0**bits)
+
+
 def unbounded(width: int) -> int:
     """The bits of the word that an infinite number stands for, where comparisons have that width."""
     return min(UNBOUNDED, width - 4)

@@ -5,9 +5,10 @@ bits (0 or 1) that XOR to it. What only adds or moves data is torch's own operat
 what is here needs the protocol.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ from tacit.tracing import local, operation
 Parts = tuple[torch.Tensor, ...]
 
 Pair = tuple[int, int]
+
+#: Bits that are words at once, where these are many.
+MOST_WORDS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -510,11 +514,15 @@ def binary(session: Session, x: Parts, width: int) -> Parts:
 
 def from_binary(session: Session, bits: Parts, weights: torch.Tensor) -> Parts:
     """Words of bits along the first dimension: the sum of what these are worth, which may differ between
-    elements. At most two rounds."""
-    places = bit_to_ring(session, bits)
-    ones = (1,) * (places[0].dim() - weights.dim())
-    weights = weights.reshape(len(weights), *ones, *weights.shape[1:])
-    return tuple((part * weights).sum(0) for part in places)
+    elements. At most two rounds; of many elements two for every few bits, each of which is a word then."""
+    (width, *shape), elements = bits[0].shape, math.prod(bits[0].shape[1:])
+    at_once = max(1, MOST_WORDS // max(1, elements))
+    weights = weights.reshape(width, *(1,) * (len(shape) + 1 - weights.dim()), *weights.shape[1:])
+    sums = []
+    for first in range(0, max(1, width), at_once):
+        places = bit_to_ring(session, tuple(part[first : first + at_once] for part in bits))
+        sums.append(tuple((part * weights[first : first + at_once]).sum(0) for part in places))
+    return reduce(add, sums)
 
 
 def leading_zeros(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
@@ -548,6 +556,27 @@ def stacked(*sharings: Parts) -> Parts:
 def unstacked(x: Parts) -> list[Parts]:
     """What lies along the first dimension, as views."""
     return list(zip(*x, strict=True))
+
+
+def joined(*sharings: Parts) -> Parts:
+    """Sharings one after another along their first dimension; of one alone it is that one."""
+    some = [sharing for sharing in sharings if len(sharing[0])]
+    return some[0] if len(some) == 1 else tuple(map(torch.cat, zip(*sharings, strict=True)))
+
+
+def tree(x: Parts, join: Callable[[Parts, Parts, Parts], Parts]) -> Parts:
+    """What lies along the first dimension as one, in ⌈log2(n)⌉ levels: each joins the first half with the
+    second, and has the last one beside them where their number is odd."""
+    while (size := len(x[0])) > 1:
+        half = size // 2
+        cuts = (0, half), (half, 2 * half), (2 * half, size)
+        x = join(*(tuple(part[start:end] for part in x) for start, end in cuts))
+    return tuple(part[0] for part in x)
+
+
+def product(session: Session, x: Parts) -> Parts:
+    """Of the words along the first dimension, exact modulo 2^64: a round for each level of a tree."""
+    return tree(x, lambda left, right, odd: joined(multiply(session, left, right, 0), odd))
 
 
 def add(x: Parts, y: Parts) -> Parts:

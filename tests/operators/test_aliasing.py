@@ -271,3 +271,63 @@ def test_what_would_leave_its_process_or_be_copied_with_its_session_is_refused()
             deepcopy(tacit.session())
 
     everywhere(program)
+
+
+#: Operators of plain tensors or of secret ones, whose results go into a secret one of shape (2, 2).
+INTO: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda x, out: torch.add(x, x, out=out),
+    "mul": lambda x, out: torch.mul(x, 0.5, out=out),
+    "mm": lambda x, out: torch.mm(x, x, out=out),
+    "bmm": lambda x, out: torch.bmm(x.unsqueeze(0), x.unsqueeze(0), out=out.unsqueeze(0)),
+    "addmm": lambda x, out: torch.addmm(x, x, x, out=out),
+    "exp": lambda x, out: torch.exp(x, out=out),
+    "cumsum": lambda x, out: torch.cumsum(x, 0, out=out),
+    "cat": lambda x, out: torch.cat([x[:1], x[1:]], out=out),
+    "stack": lambda x, out: torch.stack([x[0], x[1]], out=out),
+    "where": lambda x, out: torch.where(x > 0.5, x, -x, out=out),
+    "sum along a dimension": lambda x, out: torch.sum(x, 0, out=out[0]),
+    "mean along a dimension": lambda x, out: torch.mean(x, 1, out=out[1]),
+    "amax": lambda x, out: torch.amax(x, 0, out=out[0]),
+    "index_select": lambda x, out: torch.index_select(x, 0, torch.tensor([1, 0]), out=out),
+    "gather": lambda x, out: torch.gather(x, 0, torch.tensor([[1, 0], [0, 0]]), out=out),
+    "dot": lambda x, out: torch.dot(x[0], x[1], out=out[0, 0]),
+    "histc": lambda x, out: torch.histc(x, 4, out=out.view(4)),
+}
+
+
+@pytest.mark.parametrize("what", INTO)
+def test_results_go_into_secret_targets(what: str) -> None:
+    values, into = torch.tensor([[0.25, 1.5], [-0.5, 0.75]]), INTO[what]
+    expected = torch.full((2, 2), 7.0)
+    into(values, expected)
+
+    def program() -> None:
+        for x in (values, tacit.share(values, owner=0)):
+            target = tacit.share(torch.full((2, 2), 7.0), owner=1)
+            same = target
+            into(x, target)
+            assert torch.allclose(target.reveal(), expected, atol=2.0**-12), type(x)
+            assert target is same
+
+    tacit.launch(program)
+
+
+def test_targets_that_do_not_fit_are_refused_in_our_words() -> None:
+    values = torch.ones(3)
+
+    def program() -> None:
+        x, target = tacit.share(values, owner=0), tacit.share(values, owner=0)
+        refused: dict[str, Callable[[], Any]] = {
+            "out= that is plain": lambda: torch.add(x, x, out=torch.ones(3)),
+            "out= of another shape": lambda: torch.add(values[:2], values[:2], out=target),
+            "filling a plain tensor with a secret": lambda: torch.ones(3).fill_(x[0]),
+            # What each party draws for itself.
+            "aten.normal.Tensor_float_out": lambda: torch.normal(values, 1.0, out=target),
+            "aten.bernoulli.out": lambda: torch.bernoulli(values, out=target),
+        }
+        for what, wrong in refused.items():
+            with pytest.raises(tacit.UnsupportedOperatorError, match=what):
+                wrong()
+        assert torch.equal(target.reveal(), values)
+
+    tacit.launch(program, protocol="plain", parties=2)

@@ -32,13 +32,26 @@ pub fn truncate(
     Ok(())
 }
 
+/// Bits that are ring elements at once, at most: 128 MiB of each component.
+const MOST_AT_ONCE: usize = 1 << 24;
+
 /// The low `width` bits of each ring element, as a ring element 0 ≤ x < 2^width; width 1 to 64.
+///
+/// On its way to a ring element each bit takes a word, so where there are many numbers they are taken piece by piece,
+/// one after another: what a piece sends takes longer than its rounds.
 ///
 /// # Errors
 /// What the links meet.
 pub fn low_bits(protocol: &mut dyn Protocol, x: Parts, width: usize, out: PartsMut) -> Result<()> {
-    let bits = protocol.to_binary(x, width)?;
-    binary_to_additive(protocol, &bits, out)
+    let (n, piece) = (x[0].len(), MOST_AT_ONCE / width);
+    for start in (0..n).step_by(piece) {
+        let range = start..n.min(start + piece);
+        let x: Vec<&[u64]> = x.iter().map(|part| &part[range.clone()]).collect();
+        let out = out.iter_mut().map(|part| &mut part[range.clone()]);
+        let bits = protocol.to_binary(&x, width)?;
+        binary_to_additive(protocol, &bits, &mut out.collect::<Vec<_>>())?;
+    }
+    Ok(())
 }
 
 /// How far each x is from filling `width` bits, for 0 ≤ x < 2^width: first the bits of its leading zeros

@@ -1,12 +1,20 @@
-//! What making correlations holds at once, whatever the sizes.
+//! What making correlations, and taking numbers apart, holds at once, whatever the sizes.
 
-use mpc::{Bilinear, Protocol, Result};
+use mpc::{Bilinear, Protocol, Result, functions};
 use ring::convolution::Convolution;
 use ring::memory::{Watched, most};
+use std::sync::{Mutex, PoisonError};
 use testkit::{Shared, run};
 
 #[global_allocator]
 static MEMORY: Watched = Watched;
+
+/// What is held is all that the process holds, so one test measures at a time.
+fn alone<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    most(work)
+}
 
 /// Images that take a thousand times as much unfolded, or nearly: of two at once 0.27 GB for 64 × 64 weights.
 fn map(side: usize) -> Bilinear {
@@ -31,7 +39,7 @@ fn held(protocol: &str, side: usize) -> usize {
         let (x, y) = (Shared::zeros(p, left), Shared::zeros(p, right));
         x.bilinear(p, &map, &y, None)?.open(p).map(drop)
     };
-    let (held, _) = most(|| run(protocol, 2, multiply));
+    let (held, _) = alone(|| run(protocol, 2, multiply));
     println!("{protocol}: {} MB held at once", held / 1_000_000);
     held
 }
@@ -44,4 +52,29 @@ fn images_of_a_batch_are_never_unfolded_at_once() {
     assert!(encrypted < 400_000_000, "{encrypted} bytes");
     let transferred = held("additive_2_ot", 32);
     assert!(transferred < 130_000_000, "{transferred} bytes");
+}
+
+/// Bytes that one party holds at once at most, beside operand and result.
+fn held_by_low_bits(n: usize) -> usize {
+    let number = |i: u64| i << 31 | i;
+    let (held, found) = alone(|| {
+        let numbers: Vec<u64> = (0..n as u64).map(number).collect();
+        run("plain", 1, |p| {
+            let mut out = vec![0; n];
+            functions::low_bits(p, &[&numbers], 32, &mut [&mut out])?;
+            Ok(out)
+        })
+    });
+    let expected = (0..n as u64).map(|i| number(i) & u64::from(u32::MAX));
+    assert!(found[0].iter().copied().eq(expected), "low bits of {n}");
+    held - 16 * n
+}
+
+/// A word for each bit would be 0.8 GB.
+#[test]
+fn bits_of_many_numbers_are_not_all_words_at_once() {
+    let n = 3_200_001;
+    let held = held_by_low_bits(n);
+    println!("low bits of {n}: {} MB held at once", held / 1_000_000);
+    assert!(held < 250_000_000, "{held} bytes");
 }

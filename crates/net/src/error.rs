@@ -17,6 +17,10 @@ fn alone(odd: Option<usize>) -> String {
     })
 }
 
+/// What to do where programs differ.
+pub(crate) const SAME_PROGRAM: &str =
+    "run the same program with the same shapes and options in every party";
+
 /// What a member of the mesh is called.
 #[must_use]
 pub fn called(party: usize) -> String {
@@ -141,7 +145,7 @@ pub enum Error {
     },
     /// Two parties run different programs, or the same program on different shapes.
     #[error(
-        "the parties' programs differ: {}; run the same program with the same shapes and options in every party",
+        "the parties' programs differ: {}; {SAME_PROGRAM}",
         .difference.between("this party", &called(*.party))
     )]
     Desync {

@@ -3,7 +3,7 @@
 //! | bytes | field |
 //! | --- | --- |
 //! | 0..2 | magic `tc` |
-//! | 2 | version, 4 |
+//! | 2 | version, 5 |
 //! | 3 | kind |
 //! | 4..6 | channel |
 //! | 6 | length of the name, at most 96 |
@@ -40,15 +40,16 @@ const MOST_CONTROL_WORDS: usize = 2 + LONGEST_REASON / 8;
 pub(crate) const LONGEST_REASON: usize = 1024;
 
 const MAGIC: [u8; 2] = *b"tc";
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 /// What a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A message of a protocol.
     Data,
-    /// The sender still lives and waits for the party in the payload; the step's number and name and the running hash
-    /// are those of the step that began last on this channel.
+    /// The sender still lives and waits for the party in the payload, or for the ends of programs if there is none; the
+    /// step's number and name and the running hash are those of the step that began last on this channel, or of the one
+    /// before the end.
     Waiting,
     /// The sender ends; the payload holds the party to blame and the reason.
     Abort,
@@ -60,6 +61,8 @@ pub enum Kind {
     /// The sender's program has ended: the step's number is one more than that of its last step, whose name it
     /// has, and the running hash is that of all steps and their end.
     End,
+    /// The answer to one that waits at a step which was another here: number, name and running hash are the sender's.
+    Place,
 }
 
 /// One message between two parties.
@@ -285,6 +288,7 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
         3 => Kind::Goodbye,
         4 => Kind::Standing,
         5 => Kind::End,
+        6 => Kind::Place,
         _ => return Err(FrameError::Header),
     };
     let rider = usize::from(bytes[7]);

@@ -12,11 +12,14 @@ use crate::{MOST_PARTIES, bytes};
 use reading::Reading;
 pub(crate) use reading::{PAUSE, Source};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Channels that one peer may use.
 const MOST_CHANNELS: usize = 64;
+
+/// Answers a peer that waits, and says at which step: called by whichever thread took that in.
+type Answer = Box<dyn Fn(usize, &Frame) + Send + Sync>;
 
 /// Arrivals of one party.
 pub(crate) struct Inbox {
@@ -28,6 +31,7 @@ pub(crate) struct Inbox {
     changed: Condvar,
     /// For the links' own threads.
     unattended: Condvar,
+    answer: OnceLock<Answer>,
     /// Bytes that may lie waiting from one peer before its link is read no further.
     room: usize,
 }
@@ -44,8 +48,11 @@ struct Peer {
     queued: usize,
     end: Option<End>,
     waits_for: Option<(usize, Instant)>,
-    /// Of each channel on which it has begun a step, its own word of the last one when it had waited for long.
+    /// Of each channel on which it has begun a step, its own word of the last one when it had waited for long, or of
+    /// one at which this party had.
     places: HashMap<u16, Frame>,
+    /// Where it waits, by its own word that is not answered yet.
+    asks: Vec<Frame>,
     standing: Option<Standing>,
     /// Whether this party has not yet said its own.
     unanswered: bool,
@@ -89,7 +96,20 @@ impl Inbox {
             }),
             changed: Condvar::new(),
             unattended: Condvar::new(),
+            answer: OnceLock::new(),
             room,
+        }
+    }
+
+    /// What answers peers that wait; set once.
+    pub(crate) fn answer_by(&self, answer: impl Fn(usize, &Frame) + Send + Sync + 'static) {
+        drop(self.answer.set(Box::new(answer)));
+    }
+
+    /// Answers those that wait, whatever this party's program does meanwhile. It may compute alone, and for long.
+    fn answer(&self, from: usize, asks: &[Frame]) {
+        if let Some(answer) = self.answer.get() {
+            asks.iter().for_each(|ask| answer(from, ask));
         }
     }
 
@@ -99,8 +119,12 @@ impl Inbox {
 
     /// Takes in what `from` sent, for a link without a source. Once the mesh has ended nothing is kept.
     pub(crate) fn deliver(&self, from: usize, frame: Frame) {
-        self.lock().accept(from, frame, self.roster);
+        let mut state = self.lock();
+        state.accept(from, frame, self.roster);
+        let asks = std::mem::take(&mut state.peers[from].asks);
+        drop(state);
         self.changed.notify_all();
+        self.answer(from, &asks);
     }
 
     /// Nothing more comes from this peer.
@@ -255,6 +279,16 @@ impl Inbox {
     }
 }
 
+impl Peer {
+    /// Keeps its own word of a step.
+    fn stands(&mut self, place: Frame) {
+        let is_known = self.places.contains_key(&place.channel);
+        if is_known || self.places.len() < MOST_CHANNELS {
+            self.places.insert(place.channel, place);
+        }
+    }
+}
+
 impl State {
     fn accept(&mut self, from: usize, frame: Frame, roster: Roster) {
         match frame.kind {
@@ -276,15 +310,17 @@ impl State {
                     .payload
                     .first()
                     .map_or(MOST_PARTIES, |party| *party as usize);
-                if target < self.peers.len() {
-                    let peer = &mut self.peers[from];
+                let is_member = target < self.peers.len();
+                let peer = &mut self.peers[from];
+                if peer.asks.len() < MOST_CHANNELS {
+                    peer.asks.push(frame.clone());
+                }
+                if is_member {
                     peer.waits_for = Some((target, Instant::now()));
-                    let is_known = peer.places.contains_key(&frame.channel);
-                    if is_known || peer.places.len() < MOST_CHANNELS {
-                        peer.places.insert(frame.channel, frame);
-                    }
+                    peer.stands(frame);
                 }
             }
+            Kind::Place => self.peers[from].stands(frame),
             Kind::Abort => {
                 let failure = aborted(from, &frame, roster);
                 self.end(|state| {

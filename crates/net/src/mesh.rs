@@ -1,7 +1,7 @@
 //! One party's end of all links.
 
 use crate::bytes;
-use crate::error::{DEALER, Error, Result, SAME_VALUES, called};
+use crate::error::{DEALER, Error, Result, SAME_PROGRAM, SAME_VALUES, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
 use crate::history::{Begun, History};
 use crate::inbox::{Arrival, End, Inbox, Standing};
@@ -79,9 +79,14 @@ impl Mesh {
             stood: Mutex::default(),
             closed: AtomicBool::new(false),
         };
-        Self {
-            shared: Arc::new(shared),
-        }
+        let shared = Arc::new(shared);
+        let answering = Arc::downgrade(&shared);
+        shared.inbox.answer_by(move |peer, place| {
+            if let Some(shared) = answering.upgrade() {
+                shared.answer_place(peer, place);
+            }
+        });
+        Self { shared }
     }
 
     /// Which party this is; the dealer counts after the others.
@@ -260,7 +265,7 @@ impl Shared {
                 } => {
                     let this = called(self.roster().name(self.party));
                     let reason = format!(
-                        "the parties' programs differ: {}",
+                        "the parties' programs differ: {}; {SAME_PROGRAM}",
                         difference.between(&this, &called(*party))
                     );
                     (difference.odd.unwrap_or(*party), step.clone(), reason)
@@ -291,18 +296,28 @@ impl Shared {
         };
         let channels: Vec<(u16, Begun)> = histories.iter().map(last).collect();
         drop(histories);
+        for (channel, last) in &channels {
+            self.tell_place(*channel, last, Some(target));
+        }
+    }
+
+    /// Tells all peers that this one waits, and a step that it began on a channel.
+    pub(crate) fn tell_place(&self, channel: u16, step: &Begun, target: Option<usize>) {
         for link in self.links.iter().flatten() {
-            for (channel, last) in &channels {
-                let frame = Frame {
-                    channel: *channel,
-                    sequence: last.sequence,
-                    parameters: last.parameters,
-                    name: Arc::clone(&last.name),
-                    ..control(Kind::Waiting, "", vec![target as u64])
-                };
-                // A broken link shows itself where it is used.
-                drop(link.send(frame));
-            }
+            let payload = target.iter().map(|target| *target as u64).collect();
+            // A broken link shows itself where it is used.
+            drop(link.send(place(Kind::Waiting, channel, step, payload)));
+        }
+    }
+
+    /// Answers a peer that waits at a step, where this party's step of that number was another, whatever it does now.
+    fn answer_place(&self, peer: usize, asked: &Frame) {
+        let ours = self.begun(asked.channel, asked.sequence);
+        let ours = ours.filter(|ours| ours.parameters != asked.parameters);
+        let link = self.links.get(peer).and_then(Option::as_ref);
+        if let (Some(ours), Some(link)) = (ours, link) {
+            // As above.
+            drop(link.send(place(Kind::Place, asked.channel, &ours, Vec::new())));
         }
     }
 
@@ -381,6 +396,16 @@ impl Drop for Shared {
     fn drop(&mut self) {
         self.inbox.close();
         self.cut();
+    }
+}
+
+fn place(kind: Kind, channel: u16, step: &Begun, payload: Vec<u64>) -> Frame {
+    Frame {
+        channel,
+        sequence: step.sequence,
+        parameters: step.parameters,
+        name: Arc::clone(&step.name),
+        ..control(kind, "", payload)
     }
 }
 

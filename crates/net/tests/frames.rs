@@ -19,6 +19,7 @@ fn frames() -> impl Strategy<Value = Frame> {
         Kind::Goodbye,
         Kind::Standing,
         Kind::End,
+        Kind::Place,
     ]);
     let name = "[a-zA-Z0-9 .:é]{0,40}";
     let payload = prop::collection::vec(any::<u64>(), 0..130);

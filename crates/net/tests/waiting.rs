@@ -5,9 +5,11 @@ mod links;
 
 use links::{Kind, parties, text};
 use net::{Channel, Error, Mesh, Result};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const KINDS: [Kind; 2] = [Kind::Memory, Kind::Tcp];
+const SAME_PROGRAM: &str = "run the same program with the same shapes and options in every party";
 const LONG: Duration = Duration::from_secs(3600);
 
 /// The errors of all parties, whose programs begin with a step that they have in common.
@@ -90,7 +92,74 @@ fn who_has_ended_shows_where_the_others_wait_for_each_other() {
             channel.begin("reveal");
             channel.receive(1 - me, 1).map(drop)
         });
-        names(&errors[2], &["1 \"share\"", "\"reveal\""]);
+        // The last step of the others, or their first of which it has none.
+        names(&errors[2], &["1 \"share\"", SAME_PROGRAM]);
+        let theirs = ["3 \"reveal\"", "2 \"truncate\""];
+        let message = text(&errors[2]);
+        assert!(
+            theirs.iter().any(|step| message.contains(step)),
+            "{message}"
+        );
+    }
+}
+
+/// It waits for nothing, and sends nothing, until the others have ended.
+#[test]
+fn who_computes_alone_after_another_step_shows() {
+    for kind in KINDS {
+        for n in [2, 3] {
+            let ended = AtomicUsize::new(0);
+            let errors = differing(kind, n, |_, channel| {
+                let (me, last) = (channel.party(), n - 1);
+                if me == last {
+                    channel.begin("truncate");
+                    while ended.load(Ordering::Relaxed) < last {
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                    return channel.send(0, vec![1]);
+                }
+                channel.begin("reveal");
+                let received = channel.receive(last, 1);
+                ended.fetch_add(1, Ordering::Relaxed);
+                received.map(drop)
+            });
+            for error in &errors {
+                names(error, &["2 \"reveal\"", "2 \"truncate\"", SAME_PROGRAM]);
+            }
+            let alone = "the program of party 2 is not that of the others";
+            let named = errors.iter().all(|error| text(error).contains(alone));
+            assert_eq!(named, n == 3, "{errors:?}");
+        }
+    }
+}
+
+/// The others have ended, and do not take what they have for agreed; it has begun another last step, or one more.
+#[test]
+fn who_computes_alone_shows_to_those_that_have_ended() {
+    for kind in KINDS {
+        for more in [false, true] {
+            let ended = AtomicUsize::new(0);
+            let errors = differing(kind, 3, |_, channel| {
+                if channel.party() < 2 {
+                    if !more {
+                        channel.begin("reveal");
+                    }
+                    let closed = channel.close();
+                    ended.fetch_add(1, Ordering::Relaxed);
+                    return closed;
+                }
+                channel.begin("truncate");
+                while ended.load(Ordering::Relaxed) < 2 {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                channel.send(0, vec![1])
+            });
+            let theirs = if more { "1 \"share\"" } else { "2 \"reveal\"" };
+            for error in &errors {
+                let alone = "the program of party 2 is not that of the others";
+                names(error, &[theirs, "2 \"truncate\"", alone, SAME_PROGRAM]);
+            }
+        }
     }
 }
 

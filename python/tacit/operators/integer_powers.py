@@ -12,8 +12,6 @@ from tacit.operators.comparison import eq
 from tacit.operators.logical import logical_and, logical_not, logical_or
 from tacit.operators.operands import as_words, is_loose, moved, public, result_dtype, session_of
 from tacit.operators.table import unsupported
-from tacit.session import Session
-from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
 
@@ -38,7 +36,7 @@ def integer_power(x: Any, exponent: Any) -> SecretTensor:
     while len(squares) < bits.shape[0]:
         squares.append(_square(squares[-1]))
     chosen = where(_of_dims(bits, dims), _of_dims(_stacked(squares), dims), 1)
-    power: Any = chosen.like(_product(session, chosen._parts))
+    power: Any = chosen.like(shares.product(session, chosen._parts))
     if negative is not None:
         power = where(logical_and(negative, _has_no_inverse(base)), 0, power)
     return SecretTensor(power._parts, WHOLE, session, dtype, loose=is_loose(dtype))
@@ -85,17 +83,6 @@ def _stacked(squares: list[Any]) -> Any:
 def _of_dims(x: Any, dims: int) -> Any:
     """With so many dimensions behind the first, as PyTorch makes operands alike."""
     return moved(x, lambda part: part.reshape(len(part), *(1,) * (dims - part.dim() + 1), *part.shape[1:]))
-
-
-def _product(session: Session, factors: Parts) -> Parts:
-    """Of what lies along the first dimension, by a tree."""
-    while (size := len(factors[0])) > 1:
-        half = size // 2
-        left, right = (tuple(part[at : at + half] for part in factors) for at in (0, half))
-        products = shares.multiply(session, left, right, 0)
-        odd = tuple(part[2 * half :] for part in factors)
-        factors = tuple(map(torch.cat, zip(products, odd, strict=True)))
-    return tuple(part[0] for part in factors)
 
 
 def _has_no_inverse(x: Any) -> Any:

@@ -16,6 +16,7 @@ from tacit.operators.operands import as_words, is_loose, moved, rescaled
 from tacit.operators.reduction import sum_dims
 from tacit.operators.scales import of_power, of_session
 from tacit.operators.table import implements
+from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -39,15 +40,17 @@ def product(x: SecretTensor) -> SecretTensor:
     if not x.shape[0]:
         ones = shares.trivial(session, torch.ones(x.shape[1:], dtype=torch.int64) << scale.bits)
         return x.like(ones, scale)
-    while (size := x.shape[0]) > 1:
-        half = size // 2
-        left, right, odd = (
-            _slice(x, start, end) for start, end in ((0, half), (half, 2 * half), (2 * half, size))
-        )
-        joined = rescaled(mul(left, right), scale), rescaled(odd, scale)
-        parts = zip(*(one._parts for one in joined), strict=True)
-        x = x.like(tuple(torch.cat(pair) for pair in parts), scale, loose=is_loose(x.dtype))
-    return rescaled(moved(x, lambda part: part[0]), scale)
+
+    def join(left: Parts, right: Parts, odd: Parts) -> Parts:
+        nonlocal x
+        factors = [x.like(half, loose=x._loose) for half in (left, right, odd)]
+        both, rest = rescaled(mul(*factors[:2]), scale), rescaled(factors[2], scale)
+        x = x.like(shares.joined(both._parts, rest._parts), scale, loose=is_loose(x.dtype))
+        return x._parts
+
+    # Its scale and whether it is loose are those of the level that was joined last.
+    whole = shares.tree(x._parts, join)
+    return rescaled(x.like(whole, loose=x._loose), scale)
 
 
 def _slice(x: SecretTensor, start: int, end: int) -> SecretTensor:
@@ -81,9 +84,8 @@ def cumprod(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> S
     x, distance = moved(x, lambda part: part.movedim(dim, 0)), 1
     while distance < x.shape[0]:
         earlier, later = _slice(x, 0, len(x) - distance), _slice(x, distance, len(x))
-        pairs = zip(x._parts, mul(earlier, later)._parts, strict=True)
-        parts = tuple(torch.cat([part[:distance], more]) for part, more in pairs)
-        x = x.like(parts, loose=is_loose(x.dtype))
+        first = tuple(part[:distance] for part in x._parts)
+        x = x.like(shares.joined(first, mul(earlier, later)._parts), loose=is_loose(x.dtype))
         distance *= 2
     return moved(x, lambda part: part.movedim(0, dim))
 

@@ -13,6 +13,7 @@ from tacit import components, paths, ranges
 from tacit.errors import MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
 from tacit.modes import is_tracing, with_constants
+from tacit.operators.agreement import note_values
 from tacit.operators.calls import call_of
 from tacit.operators.operands import as_kind_of, rescaled
 from tacit.operators.propagation import Outcome
@@ -209,8 +210,8 @@ def _operator(func: Any) -> Operator | None:
 def _writing(func: Any) -> Entry | None:
     """An in-place operator made of the one that returns a new tensor (or a view)."""
     name = func._schema.name.removeprefix("aten::")
-    if func._overloadname == "out":
-        return _into(getattr(torch.ops.aten, name, None))
+    if any(argument.is_out for argument in func._schema.arguments):
+        return _into(func, getattr(torch.ops.aten, name, None))
     if not func._schema.is_mutable or not name.endswith("_") or name.endswith("__"):
         return None
     overload = _functional(func, getattr(torch.ops.aten, name[:-1], None))
@@ -238,32 +239,46 @@ def _functional(func: Any, packet: Any) -> Any:
     ``transpose_`` goes with ``transpose.int``."""
     if hasattr(packet, func._overloadname):
         return getattr(packet, func._overloadname)
+    return _form(packet, _takes(func))
+
+
+def _form(packet: Any, takes: list[tuple[str, str]]) -> Any:
+    """Of an operator's forms the one of these arguments, if there is one."""
     forms = [getattr(packet, overload) for overload in packet.overloads()] if packet else []
-    return next((form for form in forms if _takes(form) == _takes(func)), None)
+    return next((form for form in forms if _takes(form) == takes), None)
 
 
 def _takes(func: Any) -> list[tuple[str, str]]:
     return [(argument.name, str(argument.type)) for argument in func._schema.arguments]
 
 
-def _into(packet: Any) -> Entry | None:
-    """The form ``out=`` of an operator, for a target of the result's shape."""
-    forms = (getattr(packet, form, None) for form in ("default", "Tensor"))
-    functional = next((TABLE[form].implementation for form in forms if form in TABLE), None)
-    if functional is None:
+def _into(func: Any, packet: Any) -> Entry | None:
+    """A form ``out=`` of an operator with one result, for a target of the result's shape; not of what draws,
+    since each party would write what it draws for itself."""
+    outs = [argument.name for argument in func._schema.arguments if argument.is_out]
+    takes = [argument for argument in _takes(func) if argument[0] not in outs]
+    functional = _form(packet, takes)
+    if functional is None or len(outs) != 1 or torch.Tag.nondeterministic_seeded in func.tags:
         return None
+    (name,) = outs
 
-    def write(*args: Any, out: torch.Tensor, **kwargs: Any) -> torch.Tensor:
-        result = functional(*args, **kwargs)
-        if not isinstance(out, SecretTensor) or out.shape != result.shape:
-            unsupported("out= of another shape, or that is plain", "use the form that returns a new tensor")
+    def write(*args: Any, **kwargs: Any) -> torch.Tensor:
+        out = kwargs.pop(name)
+        if not isinstance(out, SecretTensor):
+            unsupported("out= that is plain", "use the form that returns a new tensor")
+        with at_scale_of(out):
+            result = functional(*args, **kwargs)
+        if not isinstance(result, SecretTensor):
+            # Worked out by each party for itself.
+            note_values(out._session, [result])
+        if out.shape != result.shape:
+            unsupported("out= of another shape", "use the form that returns a new tensor")
         return assign(out, result)
 
-    return Entry(write, _of_out)
+    def of_out(_session: Scale, *_: Scale, **named: Scale) -> Scale:
+        return named[name]
 
-
-def _of_out(_session: Scale, *_: Scale, out: Scale, **__: Scale) -> Scale:
-    return out
+    return Entry(write, of_out)
 
 
 def _reshaping(func: Any, functional: Callable[..., Any]) -> Callable[..., Any]:

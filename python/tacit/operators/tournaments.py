@@ -135,7 +135,7 @@ class Tournament:
                     # The left one is the earlier; it loses only when it is less.
                     levels.append(less(session, left, right, comparison.width))
                     won = self._chosen(levels[-1], left, right)
-                places = _joined(won, rest)
+                places = shares.joined(won, rest)
             x = tuple(part[0] for part in places)
             self._stages.append((windows, levels))
         self.winners = x
@@ -155,7 +155,7 @@ class Tournament:
             places = windows.taken(values)
             for lost in levels:
                 left, right, rest = _neighbours(places)
-                places = _joined(self._chosen(lost, left, right), rest)
+                places = shares.joined(self._chosen(lost, left, right), rest)
             values = tuple(part[0] for part in places)
         return values
 
@@ -171,7 +171,7 @@ class Tournament:
                 right = shares.bit_multiply(self.session, lost, won)
                 left = shares.subtract(won, right)
                 pairs = zip(left, right, strict=True)
-                places = _joined(tuple(torch.stack(pair, 1).flatten(0, 1) for pair in pairs), rest)
+                places = shares.joined(tuple(torch.stack(pair, 1).flatten(0, 1) for pair in pairs), rest)
             values = windows.given_back(places)
         return values
 
@@ -209,9 +209,3 @@ def _neighbours(places: Parts) -> tuple[Parts, Parts, Parts]:
     even = places[0].shape[0] // 2 * 2
     left, right = (tuple(part[side:even:2] for part in places) for side in (0, 1))
     return left, right, tuple(part[even:] for part in places)
-
-
-def _joined(first: Parts, rest: Parts) -> Parts:
-    if not len(rest[0]):
-        return first
-    return tuple(torch.cat(pair) for pair in zip(first, rest, strict=True))

@@ -22,8 +22,10 @@ def copy_(target: torch.Tensor, value: Any, non_blocking: bool = False) -> torch
 
 
 @implements(aten.fill_.Scalar, aten.fill_.Tensor, scale=of_target)
-def fill_(target: SecretTensor, value: Any) -> SecretTensor:
+def fill_(target: torch.Tensor, value: Any) -> SecretTensor:
     """Writes one value everywhere."""
+    if not isinstance(target, SecretTensor):
+        unsupported("filling a plain tensor with a secret", "share the target first")
     return assign(target, value)
 
 

@@ -121,6 +121,12 @@ impl Additive {
         &mut self.pairs
     }
 
+    /// The public coins, to be known.
+    #[cfg(feature = "mutation")]
+    pub fn coins(&mut self) -> &mut Stream {
+        &mut self.coins
+    }
+
     /// Lets a test see what is opened behind masks.
     #[cfg(feature = "mutation")]
     pub fn watch(&mut self, watcher: Watcher) {

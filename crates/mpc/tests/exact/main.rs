@@ -9,8 +9,7 @@
 //! - it does for every mutation: a mask that is dropped, biased or used twice, a bit that is sent without
 //!   one, a step of truncation done wrongly ([`mutations`], which names the few that are harmless, and why);
 //! - the model is what is shipped: with words of 64 bits and the streams that the parties use, every message
-//!   and every output is the same, bit for bit ([`shipped`]); but looks at guards, which mix many elements, are not
-//!   compared so.
+//!   and every output is the same, bit for bit ([`shipped`]).
 //!
 //! Where enumerating everything is too much, the coalition's own shares are drawn at random, with all those of the
 //! others, and in the largest experiments its random values too: what holds is said in [`check`].

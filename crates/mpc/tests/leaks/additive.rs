@@ -14,10 +14,10 @@
 //! column masks the corrections that the dealer sends to the others. What it takes of its stream where it is corrected
 //! itself goes into nothing.
 
-use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS};
+use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS, side_by_side};
 use mpc::additive::Additive;
 use mpc::correlations::dealer::Dealer;
-use mpc::{Bits, Protocol, Recipient, Result};
+use mpc::{Bits, Protocol, Recipient, Result, SUMS};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use testkit::{Leak, REPETITIONS, Recorder, Shared, Transcript, run_opened};
@@ -175,23 +175,41 @@ fn observe(operation: Operation, n: usize, honest: Honest, secret: u64, muted: M
     }
 }
 
-fn every_view(mut check: impl FnMut(&str, Operation, Honest)) {
-    for (name, operation) in OPERATIONS {
-        for parties in PARTIES {
-            for party in 0..parties {
-                check(name, operation, Honest { party, parties });
-            }
-        }
+/// Every operation with every honest party.
+fn views() -> Vec<(&'static str, Operation, Honest)> {
+    let honest = |parties| (0..parties).map(move |party| Honest { party, parties });
+    let all = PARTIES.into_iter().flat_map(honest);
+    let of = |(name, operation)| all.clone().map(move |honest| (name, operation, honest));
+    OPERATIONS.into_iter().flat_map(of).collect()
+}
+
+/// Elements of which every party has a word corrected in each column.
+fn enough(parties: usize) -> usize {
+    64 * parties
+}
+
+/// Elements by which dropping a range is seen. A look at guards is long, and its columns have more bits than it has
+/// rows, all but the last: as many words of rows as give the column of this range a word for each party.
+fn elements(name: &str, range: usize, parties: usize) -> usize {
+    if name != "look at guards" {
+        return enough(parties);
     }
+    // The mask and its monomials, then three columns for each level of the tree.
+    let level = range.saturating_sub(2) / 3;
+    let mut planes = 16 * SUMS;
+    for _ in 0..level {
+        planes = planes.div_ceil(2);
+    }
+    enough(parties).div_ceil(planes / 2).next_multiple_of(64)
 }
 
 #[test]
 fn what_all_but_one_see_is_uniform() {
-    let mut words = 0;
-    every_view(|name, operation, honest| {
-        for n in [64 * honest.parties, 320] {
+    let words = AtomicUsize::new(0);
+    side_by_side(&views(), |(name, operation, honest)| {
+        for n in [enough(honest.parties), 320] {
             for secret in SECRETS {
-                let found = observe(operation, n, honest, secret, None);
+                let found = observe(*operation, n, *honest, secret, None);
                 let shown = format!("{name} of {n} shows {secret:#x} of {honest:?}");
                 assert_eq!(found.heard.leak(), None, "{shown}: shares");
                 assert_eq!(found.seen.leak(), None, "{shown}");
@@ -204,34 +222,37 @@ fn what_all_but_one_see_is_uniform() {
                 let (free, derived) = ranges(name, honest.parties);
                 assert_eq!(dealt > 0, derived > 0, "{name}: corrections");
                 assert_eq!(found.ranges, free + derived, "{name} of {honest:?}");
-                words += found.seen.words();
+                words.fetch_add(found.seen.words(), Ordering::Relaxed);
             }
         }
     });
+    let words = words.into_inner();
     assert!(words > 100_000, "only {words} words were looked at");
 }
 
 #[test]
 fn without_any_one_range_the_test_fails() {
-    let mut mutants = 0;
-    every_view(|name, operation, honest| {
-        let (free, derived) = ranges(name, honest.parties);
-        let period = free + derived;
-        for at in 0..period {
-            // Which secret gives it away depends on the operation: one must.
-            let seen = SECRETS.iter().any(|secret| {
-                // So that some of what is derived is corrected at each party.
-                let n = 64 * honest.parties;
-                let found = observe(operation, n, honest, *secret, Some((at, period)));
-                found.seen.leak().is_some()
-            });
-            assert!(
-                seen,
-                "{name} of {honest:?}: nothing is seen although range {at} is zero"
-            );
-            mutants += 1;
-        }
+    let mutants: Vec<_> = views()
+        .into_iter()
+        .flat_map(|view @ (name, _, honest)| {
+            let (free, derived) = ranges(name, honest.parties);
+            (0..free + derived).map(move |at| (view, (at, free + derived)))
+        })
+        .collect();
+    side_by_side(&mutants, |((name, operation, honest), muted)| {
+        let n = elements(name, muted.0, honest.parties);
+        // Which secret gives it away depends on the operation: one must.
+        let seen = SECRETS.iter().any(|secret| {
+            let found = observe(*operation, n, *honest, *secret, Some(*muted));
+            found.seen.leak().is_some()
+        });
+        assert!(
+            seen,
+            "{name} of {honest:?}: nothing is seen although range {} is zero",
+            muted.0
+        );
     });
+    let mutants = mutants.len();
     assert!(mutants > 100, "only {mutants} masks were dropped");
 }
 

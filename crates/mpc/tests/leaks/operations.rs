@@ -5,9 +5,26 @@ use mpc::{
     Term, functions,
 };
 use ring::convolution::Convolution;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::Shared;
 
 pub const SECRETS: [u64; 3] = [0, u64::MAX, 0x0123_4567_89ab_cdef >> 2];
+
+/// What is checked of each, in as many threads as there are processors and as many again, since parties wait for each
+/// other most of the time.
+pub fn side_by_side<T: Sync>(all: &[T], check: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            check(one);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..2 * std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+}
 
 pub type Operation = fn(&mut dyn Protocol, &Inputs) -> Result<()>;
 
@@ -23,7 +40,7 @@ impl Inputs {
     pub fn share(p: &mut dyn Protocol, owner: usize, secret: u64, n: usize) -> Result<Self> {
         let secret = vec![secret; n];
         let x = Shared::input(p, owner, &secret)?;
-        let mine = (p.party() == owner).then_some(&secret[..n / 64]);
+        let mine = (p.party() == owner).then_some(&secret[..n.div_ceil(64)]);
         let bit = p.share_bits(owner, mine, 1, n)?;
         Ok(Self {
             owner,
@@ -185,15 +202,15 @@ fn affine(
     })
 }
 
-/// Tallies of numbers out of range, or in range.
+/// Tallies of numbers out of range, or in range: with the one for all as many as there are elements, where
+/// correlations are made for these.
 fn look(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
     if !p.guards() {
         return Ok(());
     }
-    let sums = std::array::from_fn(|at| inputs.x.0[0][at]);
-    // With the one for all a whole number of words for each party, where correlations are made for these.
+    let sums = std::array::from_fn(|at| inputs.x.0[0][at % inputs.n()]);
     let n = if p.correlated().is_some() {
-        64 * p.parties() - 1
+        inputs.n().min(64 * p.parties()) - 1
     } else {
         2
     };

@@ -5,9 +5,10 @@
 //! P must be uniform all the same. Then that key's ranges are zeroed one at a time, and every time
 //! the test must see it.
 
-use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS};
+use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS, side_by_side};
 use mpc::Protocol;
 use mpc::replicated::Replicated;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::{Leak, REPETITIONS, Recorder, run_opened};
 
 /// Elements of a run whose roles are not turned, and of one whose roles are.
@@ -80,37 +81,40 @@ fn unknown(p: &mut Replicated, place: usize) -> &mut ring::stream::Stream {
     if place == 2 { previous } else { next }
 }
 
-fn every_view(mut check: impl FnMut(&str, Operation, usize, usize)) {
-    for (name, operation) in OPERATIONS {
-        for n in SIZES {
-            for receiver in 0..3 {
-                check(name, operation, n, receiver);
-            }
-        }
-    }
+/// Every operation of each size with every receiver.
+fn views() -> Vec<(&'static str, Operation, usize, usize)> {
+    let seen = SIZES
+        .into_iter()
+        .flat_map(|n| (0..3).map(move |receiver| (n, receiver)));
+    let of = |(name, operation)| {
+        seen.clone()
+            .map(move |(n, receiver)| (name, operation, n, receiver))
+    };
+    OPERATIONS.into_iter().flat_map(of).collect()
 }
 
 #[test]
 fn what_a_party_receives_is_uniform() {
-    let mut seen = 0;
-    every_view(|name, operation, n, receiver| {
+    let seen = AtomicUsize::new(0);
+    side_by_side(&views(), |(name, operation, n, receiver)| {
         for secret in SECRETS {
-            let finding = observe(operation, n, receiver, secret, None);
+            let finding = observe(*operation, *n, *receiver, secret, None);
             assert_eq!(
                 finding.leak, None,
                 "{name} of {n} shows {secret:#x} to party {receiver}"
             );
-            seen += finding.words;
+            seen.fetch_add(finding.words, Ordering::Relaxed);
         }
     });
+    let seen = seen.into_inner();
     assert!(seen > 100_000, "only {seen} words were looked at");
 }
 
 #[test]
 fn without_any_one_mask_the_test_fails() {
-    let mut mutants = 0;
-    every_view(|name, operation, n, receiver| {
-        let whole = observe(operation, n, receiver, 0, None);
+    let mutants = AtomicUsize::new(0);
+    side_by_side(&views(), |(name, operation, n, receiver)| {
+        let whole = observe(*operation, *n, *receiver, 0, None);
         let needed = whole
             .ranges
             .iter()
@@ -119,7 +123,7 @@ fn without_any_one_mask_the_test_fails() {
         for (at, _) in needed {
             // Which secret gives it away depends on the operation: one must.
             let seen = SECRETS.iter().any(|secret| {
-                observe(operation, n, receiver, *secret, Some(at))
+                observe(*operation, *n, *receiver, *secret, Some(at))
                     .leak
                     .is_some()
             });
@@ -127,8 +131,9 @@ fn without_any_one_mask_the_test_fails() {
                 seen,
                 "{name} of {n}: party {receiver} sees nothing although mask range {at} is zero"
             );
-            mutants += 1;
+            mutants.fetch_add(1, Ordering::Relaxed);
         }
     });
+    let mutants = mutants.into_inner();
     assert!(mutants > 100, "only {mutants} masks were dropped");
 }

@@ -11,7 +11,9 @@
 //! that number itself. Of two parties that wait, the one that has come less far tells of a step that the other has begun;
 //! the hash has all steps before in it, so any difference up to there shows, and both steps are named. A party that is
 //! slow goes through the same steps as the others, and one that is yet to begin a step says nothing of it: neither is
-//! ended. Nothing is sent while nobody waits for so long, and nothing waits for an answer.
+//! ended. One that computes alone, and waits for nobody, is answered for by whichever thread takes in what others tell:
+//! where its step of that number was another, they hear which. Nothing is sent while nobody waits for so long, and
+//! nothing waits for an answer.
 //!
 //! What is told are the fields of the header that every message of that step carries: names and public parameters of
 //! steps, which are to be equal in all parties. Values are not in them: those that are taken for public are compared

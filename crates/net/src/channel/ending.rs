@@ -6,9 +6,10 @@
 //!
 //! What was noted since the last step counts for nothing: what a party computes alone is its own affair. That may
 //! take long, too. So nobody has failed who has not ended within the timeout, and nobody waits for longer, but for those
-//! that wait for a message themselves: they are in a step, and it may be one that others do not have.
+//! that wait for a message themselves: they are in a step, and it may be one that others do not have. Who waits for
+//! long asks whether a party that has not ended began another step, or one more: that is answered while it computes.
 
-use super::Channel;
+use super::{Channel, LONG};
 use crate::error::Result;
 use crate::frame::{Frame, Kind};
 use crate::inbox::{Arrival, End};
@@ -40,10 +41,20 @@ impl Channel {
             // One that waits no more has said before where it ended.
             self.shared.send(*peer, self.end())?;
         }
-        let until = Instant::now() + self.shared.timeout;
+        let begun = Instant::now();
+        let mut asked = 0;
         others
             .into_iter()
-            .try_for_each(|peer| self.await_end(peer, until))
+            .try_for_each(|peer| self.await_end(peer, begun, &mut asked))
+    }
+
+    /// Asks whether the last step was another at a peer, or its program has one more.
+    fn ask(&self) {
+        for sequence in [self.sequence - 1, self.sequence] {
+            if let Some(step) = self.history.at(sequence) {
+                self.shared.tell_place(self.id, &step, None);
+            }
+        }
     }
 
     fn end(&self) -> Frame {
@@ -59,7 +70,8 @@ impl Channel {
         }
     }
 
-    fn await_end(&mut self, peer: usize, until: Instant) -> Result<()> {
+    fn await_end(&mut self, peer: usize, begun: Instant, asked: &mut u32) -> Result<()> {
+        let timeout = self.shared.timeout;
         loop {
             match self.shared.take(peer, self.id, 0)? {
                 Arrival::Message(frame) => {
@@ -77,8 +89,13 @@ impl Channel {
                 Arrival::Nothing => self.shared.answer(),
             }
             self.compare_places()?;
-            let waits = || self.shared.inbox.is_waiting(peer, self.shared.timeout / 2);
-            if Instant::now() >= until && !waits() {
+            let next = LONG.min(timeout / 8) + timeout * *asked / 4;
+            if begun.elapsed() >= next {
+                self.ask();
+                *asked += 1;
+            }
+            let waits = || self.shared.inbox.is_waiting(peer, timeout / 2);
+            if begun.elapsed() >= timeout && !waits() {
                 return Ok(());
             }
         }

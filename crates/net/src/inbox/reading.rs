@@ -76,6 +76,12 @@ impl Inbox {
             if !full && (unattended || reading.callers > 0) {
                 if let Some(source) = reading.source.take() {
                     state = self.read(state, from, source);
+                    let asks = std::mem::take(&mut state.peers[from].asks);
+                    if !asks.is_empty() {
+                        drop(state);
+                        self.answer(from, &asks);
+                        state = self.lock();
+                    }
                     let reading = &state.peers[from].reading;
                     seen = (!reading.is_attended()).then_some(reading.turns);
                     continue;

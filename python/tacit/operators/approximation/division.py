@@ -98,7 +98,7 @@ def _counted(session: Session, x: Parts, divisor: int, more: int) -> Parts:
 def _estimate(session: Session, x: Parts, divisor: int, ratio: float) -> tuple[Parts, float]:
     """About x / divisor for |x| up to ratio·divisor, and how much may be missing."""
     places = divisor.bit_length() - 1 + _SIGNIFICANT
-    factor = round((1 << places) / divisor)
+    factor = fixed.word(1 / divisor, places)
     # As many bits less as the product needs to stay in range.
     drop = max(0, math.ceil(math.log2(ratio * divisor)) + _SIGNIFICANT + 1 - fixed.RANGE)
     product = tuple(part * factor for part in shares.truncate(session, x, drop))

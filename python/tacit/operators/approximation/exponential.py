@@ -3,7 +3,7 @@ Catrina and Saxena 2010; Kelkar and others 2022)."""
 
 import math
 
-from tacit import ranges, shares
+from tacit import fixed, ranges, shares
 from tacit.fixed import ENCODED, Scale
 from tacit.operators.approximation.fits import fit_of
 from tacit.operators.approximation.normal import number, power_of_two
@@ -92,16 +92,16 @@ def _clamped(session: Session, x: SecretTensor, below: float, span: float) -> Pa
 def _split(session: Session, x: Parts, bits: int, slope: float, whole: int) -> tuple[list[Parts], Parts]:
     """x·slope for x from 0 as a whole number of so many binary places, as ring elements, and what is left,
     which is mapped from [−1/32, 33/32] to [−1, 1] with ARGUMENT fraction bits."""
-    coarse = tuple(part * round(slope * 2.0**_COARSE) for part in x)
+    coarse = tuple(part * fixed.word(slope, _COARSE) for part in x)
     planes = shares.binary(session, coarse, bits + _COARSE + whole)
     top = tuple(part[bits + _COARSE :] for part in planes)
     ring = shares.bit_to_ring(session, top)
     places = shares.unstacked(ring)
     fine = bits + _FINE
     left = tuple(
-        part * round(slope * 2.0**_FINE) - (n << fine) for part, n in zip(x, number(places), strict=True)
+        part * fixed.word(slope, _FINE) - (n << fine) for part, n in zip(x, number(places), strict=True)
     )
     # [−1/32, 33/32] has the middle 1/2 and the radius 17/32.
-    widened = tuple(part * round(2.0**14 * 32 / 17) for part in left)
+    widened = tuple(part * fixed.word(32 / 17, 14) for part in left)
     argument = shares.truncate(session, widened, fine + 14 - ARGUMENT)
     return places, plus(session, argument, -16 / 17, ARGUMENT)

@@ -49,7 +49,7 @@ def argument(session: Session, word: Parts, width: int, low: float) -> Parts:
 
 def _steeper(x: Parts, low: float) -> Parts:
     # x ↦ (2x − 1 − low) / (1 − low), which for low = 1/2 and 1/4 are 4x − 3 and (8x − 5)/3.
-    return tuple(part * round(2.0 / (1.0 - low) * 2.0**_SLOPE) for part in x)
+    return tuple(part * fixed.word(2.0 / (1.0 - low), _SLOPE) for part in x)
 
 
 def _lower(session: Session, x: Parts, low: float) -> Parts:
@@ -79,13 +79,7 @@ def power_of_two(session: Session, places: Sequence[Parts]) -> Parts:
         tuple(part * ((1 << (1 << place)) - 1) + unit for part, unit in zip(bit, one, strict=True))
         for place, bit in enumerate(places)
     ]
-    while len(factors) > 1:
-        pairs = len(factors) // 2
-        left = shares.stacked(*factors[: 2 * pairs : 2])
-        right = shares.stacked(*factors[1 : 2 * pairs : 2])
-        products = shares.multiply(session, left, right, 0)
-        factors = shares.unstacked(products) + factors[2 * pairs :]
-    return factors[0]
+    return shares.product(session, shares.stacked(*factors))
 
 
 def number(places: Sequence[Parts]) -> Parts:

@@ -219,7 +219,7 @@ def log(x: SecretTensor, *, base: float = math.e, positive: bool = False) -> Sec
     total = evaluate(session, filled.argument(session, 0.5), fit.series)
     # ln x = ln(word / 2^width) + (width − fraction bits − zeros)·ln 2, all with RESULT fraction bits.
     zeros = number(filled.places)
-    unit = round(math.log(2.0) * 2.0**RESULT)
+    unit = fixed.word(math.log(2.0), RESULT)
     known = shares.trivial(session, torch.tensor((WIDTH - x._scale.bits) * unit))
     total = tuple(a - b * unit + c for a, b, c in zip(total, zeros, known, strict=True))
     scale = session.scale
@@ -227,7 +227,7 @@ def log(x: SecretTensor, *, base: float = math.e, positive: bool = False) -> Sec
         return as_result(x, shares.truncate(session, total, RESULT - scale.bits), scale)
     # A factor of 20 bits: what is left of the logarithm has 36 and 5 before the point.
     parts = shares.truncate(session, total, RESULT - 36)
-    factor = round(2.0**20 / math.log(base))
+    factor = fixed.word(1.0 / math.log(base), 20)
     return as_result(
         x, shares.truncate(session, tuple(part * factor for part in parts), 56 - scale.bits), scale
     )

@@ -38,7 +38,7 @@ def evaluate(session: Session, x: Parts, series: Sequence[float], *, zero_at_sta
 
 def constant(session: Session, number: float, bits: int) -> Parts:
     """A public number as components of no dimensions."""
-    return shares.trivial(session, torch.tensor(round(number * 2.0**bits)))
+    return shares.trivial(session, torch.tensor(fixed.word(number, bits)))
 
 
 def plus(session: Session, x: Parts, number: float, bits: int) -> Parts:
@@ -89,6 +89,6 @@ def _divided(series: tuple[float, ...]) -> list[list[int]]:
     assert len(remainders) > 1, "a series is longer than its basis"
     assert all(sum(map(abs, r)) < 2.0 ** (fixed.RANGE - 1 - RESULT) for r in remainders), "out of range"
     return [
-        [round(first * 2.0 ** (ARGUMENT + _COEFFICIENT)), *(round(c * 2.0**_COEFFICIENT) for c in others)]
+        [fixed.word(first, ARGUMENT + _COEFFICIENT), *(fixed.word(c, _COEFFICIENT) for c in others)]
         for first, *others in remainders
     ]

@@ -9,7 +9,7 @@ was compiled for numbers that are proved to be inside, there are no comparisons 
 import math
 from typing import NamedTuple
 
-from tacit import shares
+from tacit import fixed, shares
 from tacit.fixed import Scale
 from tacit.operators.approximation.coefficients import MISH
 from tacit.operators.approximation.fits import fit_of
@@ -64,7 +64,7 @@ def _chosen(session: Session, *choices: tuple[Parts, Parts]) -> list[Parts]:
 def _squared(session: Session, x: Parts, bits: int, cutoff: float) -> Parts:
     """(x/cutoff)² mapped from [0, 1] to [−1, 1]; two rounds."""
     # The square times 2/cutoff², which is below 2^61: one factor has it, and nothing is rounded twice.
-    raised = tuple(part * round(2.0**_SQUARE / cutoff**2) for part in x)
+    raised = tuple(part * fixed.word(1.0 / cutoff**2, _SQUARE) for part in x)
     argument = shares.multiply(session, x, raised, 2 * bits + _SQUARE - 1 - ARGUMENT)
     return plus(session, argument, -1.0, ARGUMENT)
 
@@ -202,7 +202,7 @@ def mish(x: SecretTensor) -> SecretTensor:
     session, bits, scale, (low, high) = x._session, x._scale.bits, x._session.scale, _MISH
     sides = _sides(session, x._parts, x._scale, high, low)
     near, above = _chosen(session, (sides.inside, x._parts), (sides.above, x._parts))
-    steep = tuple(part * round(2.0 / (high - low) * 2.0**_SLOPE) for part in near)
+    steep = tuple(part * fixed.word(2.0 / (high - low), _SLOPE) for part in near)
     argument = shares.truncate(session, steep, bits + _SLOPE - ARGUMENT)
     argument = plus(session, argument, -(low + high) / (high - low), ARGUMENT)
     total = evaluate(session, argument, MISH)

@@ -2,7 +2,7 @@
 
 import math
 
-from tacit import ranges, shares
+from tacit import fixed, ranges, shares
 from tacit.fixed import Scale
 from tacit.operators.approximation import coefficients
 from tacit.operators.approximation.normal import product
@@ -61,7 +61,7 @@ def _of_turns(x: SecretTensor, ahead: float) -> SecretTensor:
     ranges.check_argument(
         session, x._parts[0].abs(), x._scale, _GREATEST, "an angle", "nothing is known of it"
     )
-    turns = tuple(part * round(2.0**_FACTOR / (2.0 * math.pi)) for part in x._parts)
+    turns = tuple(part * fixed.word(1.0 / (2.0 * math.pi), _FACTOR) for part in x._parts)
     turns = shares.truncate(session, turns, bits + _FACTOR - _TURN)
     where = shares.low_bits(session, plus(session, turns, ahead, _TURN), _TURN)
     # Half turns, from −1 to 1.

@@ -401,36 +401,36 @@ pub fn tallies_in_range<const N: usize>(
     w: &mut World,
     tallies: &[&[Shared<N>]],
 ) -> (Vec<Value>, Vec<Shared<N>>) {
-    let common = w.range(Key::Common, Extent::Whole);
     let (k, count) = (w.word, tallies[0].len());
+    let common = w.range(Key::Common, Extent::Whole);
+    let factors = w.each(tallies.len() * count, |w, _| {
+        w.coin(common, Slot::word(0), count as u32)
+    });
+    let shifted = |sum: &Shared<N>| sum.map(|sum| sum.widen(k) << (k - sum.width()));
+    let mut rows: Vec<Vec<Shared<N>>> = Vec::new();
     let mut all = vec![trivial(w.public(0)); count];
-    let (mut factors, mut rows) = (Vec::new(), Vec::new());
-    for tally in tallies {
-        let shifted = tally
-            .iter()
-            .map(|sum| sum.map(|sum| sum.widen(k) << (k - sum.width())));
-        let shifted: Vec<Shared<N>> = shifted.collect();
-        for sum in &shifted {
-            let factor = w.coin(common, Slot::word(factors.len()), count as u32);
+    for (tally, factors) in tallies.iter().zip(factors.chunks(count)) {
+        let row: Vec<Shared<N>> = tally.iter().map(shifted).collect();
+        for (sum, factor) in row.iter().zip(factors) {
             for (all, at) in all.iter_mut().zip(0..) {
                 *all = super::add(*all, times(*sum, factor.bit(at).widen(k)));
             }
-            factors.push(factor);
         }
-        rows.push(shifted);
+        rows.push(row);
     }
     rows.push(all);
     let shape = Leaves::new(Wanted::Propagate, k, w.span);
-    let bits = rows.into_iter().map(|row| {
-        let spans: Vec<_> = row
-            .into_iter()
-            .map(|sum| leaves(w, &shape, sum, 1))
-            .collect();
+    let n = rows.len();
+    // Word j of every row, for one j after another.
+    let spans = w.each(count * n, |w, at| {
+        leaves(w, &shape, rows[at % n][at / n], 1)
+    });
+    let bits = w.each(n, |w, at| {
+        let mine: Vec<_> = spans.iter().skip(at).step_by(n).collect();
         let by_span =
-            (0..shape.spans.len()).flat_map(|span| spans.iter().map(move |bits| bits[span]));
+            (0..shape.spans.len()).flat_map(|span| mine.iter().map(move |bits| bits[span]));
         conjunction(by_span.collect(), &mut |joins| join(w, joins))
     });
-    let bits = bits.collect();
     (factors, bits)
 }
 

@@ -287,32 +287,41 @@ fn compared(
     (negative, guard)
 }
 
-/// `guard.rs`, Looking, at summands of sums: sharings of the sums; the public coins of all parities; and a bit for each
-/// tally, and one for them all together.
+/// `guard.rs`, Looking, at summands of sums modulo 2^reach: sharings of the sums; the public coins of all parities; and a
+/// bit for each tally, and one for them all together.
 pub fn tallies_in_range(
     w: &mut World,
     tallies: &[&[Shared<3>]],
-    parities: u32,
+    reaches: &[u32],
+    parities: usize,
 ) -> (Vec<Shared<3>>, Vec<Value>, Vec<Bit>) {
-    let sums = shared(w, tallies.concat(), Slot::word);
+    let (summands, each) = (tallies.concat(), tallies[0].len());
+    let sums = w.each(summands.len(), |w, at| {
+        shared(w, vec![summands[at]], Slot::word)[0]
+    });
     let common = w.range(Key::Common, Extent::Whole);
+    let coins = w.each(parities * sums.len(), |w, at| {
+        w.coin(common, Slot::word(0), reaches[at / parities / each])
+    });
     let zero = Value::public(0, 1);
-    let mut coins = Vec::new();
     // Parities of s and of −t: of each tally, and of all.
     let mut rows: Vec<Vec<[Value; 2]>> = Vec::new();
-    let mut all = vec![[zero; 2]; parities as usize];
-    for tally in sums.chunks(tallies[0].len()) {
+    let mut all = vec![[zero; 2]; parities];
+    for ((tally, coins), reach) in sums
+        .chunks(each)
+        .zip(coins.chunks(parities * each))
+        .zip(reaches)
+    {
         let mut row = Vec::new();
-        for all in &mut all {
+        for (parity, all) in all.iter_mut().enumerate() {
             let mut odd = [zero; 2];
-            for sum in tally {
-                let reach = sum[0].width();
-                let coin = w.coin(common, Slot::word(coins.len()), reach);
-                let known = [sum[0] + sum[1], Value::public(0, reach) - sum[2]];
+            for (sum, coins) in tally.iter().zip(coins.chunks(parities)) {
+                let whole = sum[0].width();
+                let known = [sum[0] + sum[1], Value::public(0, whole) - sum[2]];
                 for (odd, known) in odd.iter_mut().zip(known) {
-                    *odd = (0..reach).fold(*odd, |odd, at| odd + known.bit(at) * coin.bit(at));
+                    let coin = coins[parity];
+                    *odd = (0..*reach).fold(*odd, |odd, at| odd + known.bit(at) * coin.bit(at));
                 }
-                coins.push(coin);
             }
             *all = [0, 1].map(|i| all[i] + odd[i]);
             row.push(odd);
@@ -320,23 +329,24 @@ pub fn tallies_in_range(
         rows.push(row);
     }
     rows.push(all);
-    let shape = Leaves::new(Wanted::Propagate, parities, w.span);
+    let width = parities as u32;
+    let shape = Leaves::new(Wanted::Propagate, width, w.span);
     let word = |bits: &[Value]| {
-        let bits = bits
-            .iter()
-            .zip(0..)
-            .map(|(bit, at)| bit.widen(parities) << at);
-        bits.reduce(|word, bit| word + bit)
+        let bits = bits.iter().zip(0..);
+        bits.map(|(bit, at)| bit.widen(width) << at)
+            .reduce(|word, bit| word + bit)
             .expect("at least one parity")
     };
-    let bits = rows.into_iter().map(|row| {
-        let s: Vec<Value> = row.iter().map(|odd| odd[0]).collect();
+    let bits = w.each(rows.len(), |w, at| {
+        let s: Vec<Value> = rows[at].iter().map(|odd| odd[0]).collect();
         // Propagate bits are one where the bits differ.
-        let t: Vec<Value> = row.iter().map(|odd| odd[1] + Value::public(1, 1)).collect();
+        let t: Vec<Value> = rows[at]
+            .iter()
+            .map(|odd| odd[1] + Value::public(1, 1))
+            .collect();
         let bits = leaves(w, &shape, word(&s), word(&t));
         conjunction(bits, &mut |joins| join(w, joins))
     });
-    let bits = bits.collect();
     (sums, coins, bits)
 }
 

@@ -75,6 +75,12 @@ pub trait Tape {
 
     fn draw(&mut self, range: Range, slot: Slot, width: u32) -> u64;
 
+    /// Begins a step on so many elements, which share the ranges that it takes; or ends it.
+    fn step(&mut self, _elements: Option<usize>) {}
+
+    /// Goes on to this element of the step.
+    fn element(&mut self, _at: usize) {}
+
     /// Which of so many parties a dealer corrects, of this one among so many elements of a column that belong to
     /// one of an operation.
     fn corrected(&self, _parties: usize, _at: usize, _of: usize) -> usize {
@@ -103,6 +109,8 @@ pub struct Event {
     pub value: Value,
     /// Of a message: sender, receiver, and which frame it is in.
     pub sent: Option<[usize; 3]>,
+    /// Of which element of a step ([`World::each`]).
+    pub element: usize,
 }
 
 /// One run of a protocol.
@@ -121,6 +129,7 @@ pub struct World<'t> {
     pub outputs: Vec<Value>,
     messages: usize,
     frames: usize,
+    element: usize,
 }
 
 impl<'t> World<'t> {
@@ -136,6 +145,7 @@ impl<'t> World<'t> {
             outputs: Vec::with_capacity(16),
             messages: 0,
             frames: 0,
+            element: 0,
         }
     }
 
@@ -164,8 +174,37 @@ impl<'t> World<'t> {
     pub fn coin(&mut self, range: Range, slot: Slot, width: u32) -> Value {
         let bits = self.tape.draw(range, slot, width);
         let value = Value::new(bits, width, range.key.holders());
-        self.events.push(Event { value, sent: None });
+        self.note(value, None);
         value
+    }
+
+    /// What an operation on so many elements does for each of them: they share its ranges and its frames. Such steps
+    /// stand one after another, and not in each other.
+    pub fn each<T>(
+        &mut self,
+        elements: usize,
+        mut work: impl FnMut(&mut Self, usize) -> T,
+    ) -> Vec<T> {
+        let first = self.frames;
+        self.tape.step(Some(elements));
+        let work = |at| {
+            (self.frames, self.element) = (first, at);
+            self.tape.element(at);
+            work(self, at)
+        };
+        let all = (0..elements).map(work).collect();
+        self.tape.step(None);
+        self.element = 0;
+        all
+    }
+
+    fn note(&mut self, value: Value, sent: Option<[usize; 3]>) {
+        let element = self.element;
+        self.events.push(Event {
+            value,
+            sent,
+            element,
+        });
     }
 
     /// Sends values in one frame; the receiver knows them from here on.
@@ -179,10 +218,8 @@ impl<'t> World<'t> {
             if let Some((_, bit)) = self.bare.filter(|(at, _)| *at == self.messages) {
                 seen = Value::new(seen.bits() & !1 | bit, seen.width(), 0);
             }
-            self.events.push(Event {
-                value: seen.given(holders([to])),
-                sent: Some([from, to, self.frames]),
-            });
+            let sent = Some([from, to, self.frames]);
+            self.note(seen.given(holders([to])), sent);
             *value = value.told(holders([to]));
             self.messages += 1;
         }
@@ -192,7 +229,7 @@ impl<'t> World<'t> {
     /// A value that the source of correlations gives to these parties alone, however it came about.
     pub fn receive(&mut self, value: Value, to: Holders) -> Value {
         let value = value.given(to);
-        self.events.push(Event { value, sent: None });
+        self.note(value, None);
         value
     }
 

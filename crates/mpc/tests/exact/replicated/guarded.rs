@@ -148,16 +148,20 @@ fn each_step_of_a_chain_has_masks_of_its_own() {
     }
 }
 
-/// Two tallies of one sum, a bit, by one parity; and one of one sum by two.
+/// Two tallies of one sum, a bit, by one parity; one of one sum by two; and one of which the lower bit is looked at.
 fn looks() -> Vec<(&'static str, Experiment)> {
-    let by_two = |span| experiment([2, span], &[2], look::<2>, of_look::<2>).choosing(2);
+    let by_two = |span| experiment([2, span], &[2], look::<2, 2>, of_look::<2, 2>).choosing(2);
     let mut all = vec![
         (
             "look at two tallies",
-            experiment([2, 4], &[1, 1], look::<1>, of_look::<1>).choosing(2),
+            experiment([2, 4], &[1, 1], look::<1, 1>, of_look::<1, 1>).choosing(2),
         ),
         ("look by two parities", by_two(4)),
         ("look by two parities, with a tree", by_two(1)),
+        (
+            "look at the lower bit",
+            experiment([2, 4], &[2], look::<1, 1>, of_look::<1, 1>).choosing(2),
+        ),
     ];
     // Each role has a summand of its own.
     for (_, experiment) in &mut all {
@@ -167,17 +171,18 @@ fn looks() -> Vec<(&'static str, Experiment)> {
 }
 
 /// Every operand is a tally's one sum.
-fn look<const PARITIES: u32>(w: &mut World, x: &[Value]) {
+fn look<const PARITIES: usize, const REACH: u32>(w: &mut World, x: &[Value]) {
     let tallies: Vec<Shared<3>> = (0..x.len() / 3).map(|at| operand(x, at)).collect();
     let tallies: Vec<&[Shared<3>]> = tallies.chunks(1).collect();
-    let (sums, coins, bits) = protocol::tallies_in_range(w, &tallies, PARITIES);
+    let reaches = vec![REACH; tallies.len()];
+    let (sums, coins, bits) = protocol::tallies_in_range(w, &tallies, &reaches, PARITIES);
     w.give(sums.concat());
     w.give(coins);
     w.give(bits.concat());
 }
 
 /// It shares the sums afresh, and says whether s and −t have the same parities: always where a sum is zero.
-fn of_look<const PARITIES: u32>(w: &mut World, x: &[Value]) {
+fn of_look<const PARITIES: usize, const REACH: u32>(w: &mut World, x: &[Value]) {
     let mut known = Vec::new();
     for summands in x.chunks(3) {
         let total = sum(summands);
@@ -185,17 +190,14 @@ fn of_look<const PARITIES: u32>(w: &mut World, x: &[Value]) {
         let shares = [z0, z1, total - z0 - z1];
         w.give(ALL.map(|i| shares[i].given(of_component(i))));
         let negated = z0 + z1 - total;
-        known.push(Value::public(
-            (z0 + z1).bits() ^ negated.bits(),
-            total.width(),
-        ));
+        known.push((z0 + z1).bits() ^ negated.bits());
     }
     let mut differ = vec![0; known.len() + 1];
     for (at, known) in known.iter().enumerate() {
         for parity in 0..PARITIES {
-            let coin = ideal::coin(w, known.width());
+            let coin = ideal::coin(w, REACH);
             w.give([coin]);
-            differ[at] |= ((known.bits() & coin.bits()).count_ones() & 1) << parity;
+            differ[at] |= ((known & coin.bits()).count_ones() & 1) << parity;
         }
     }
     differ[known.len()] = differ.iter().fold(0, |all, differ| all ^ differ);

@@ -83,27 +83,23 @@ pub fn modelled<const N: usize>(
     let mut dealt = HashMap::new();
     for run in 0..runs {
         let of_run = n / runs;
-        let mut parts: BTreeMap<[usize; 3], Vec<Payload>> = BTreeMap::new();
+        let mut parts = Parts::new();
         for at_run in 0..of_run {
             let at = run * of_run + at_run;
+            let first = Element::first(&mut ranges, &mut dealt, n);
             let mut tape = Element {
-                ranges: &mut ranges,
-                dealt: &mut dealt,
                 at,
-                n,
                 run,
                 of_run,
                 at_run,
-                next: HashMap::new(),
+                ..first
             };
             let mut world = World::new(64, 4, &mut tape);
             let shares = model(&mut world, &elements.operands(at, run, known));
             for event in &world.events {
                 if let Some([from, to, frame]) = event.sent {
                     let key = [(from + run) % N, (to + run) % N, frame];
-                    let elements = parts.entry(key).or_default();
-                    elements.resize(at_run + 1, Vec::new());
-                    elements[at_run].push(event.value);
+                    put(&mut parts, key, at_run, event.value);
                 }
             }
             for (i, output) in outputs.iter_mut().enumerate() {
@@ -113,17 +109,61 @@ pub fn modelled<const N: usize>(
                 }
             }
         }
-        for ([from, to, _], elements) in parts {
-            frames
-                .entry([from, to])
-                .or_default()
-                .push(travelling(&elements));
+        add(&mut frames, &parts);
+    }
+    Modelled {
+        outputs,
+        frames: sorted(frames),
+    }
+}
+
+/// Frames of a step, by sender, receiver and number.
+type Parts = BTreeMap<[usize; 3], Vec<Payload>>;
+
+/// Runs a model of many elements at once ([`World::each`]), and puts its messages together as they travel. It puts out
+/// a share of each element of one position.
+pub fn modelled_at_once<const N: usize>(
+    ran: &Ran<N>,
+    model: impl FnOnce(&mut World) -> Vec<Shared<N>>,
+) -> Modelled<N> {
+    let (mut ranges, mut dealt) = (ran.ranges.take(), HashMap::new());
+    let mut tape = Element::first(&mut ranges, &mut dealt, 1);
+    let mut world = World::new(64, 4, &mut tape);
+    let shares = model(&mut world);
+    let outputs =
+        std::array::from_fn(|i| vec![shares.iter().map(|share| share[i].bits()).collect()]);
+    let mut parts = Parts::new();
+    for event in &world.events {
+        if let Some(key) = event.sent {
+            put(&mut parts, key, event.element, event.value);
         }
     }
+    let mut frames = Frames::new();
+    add(&mut frames, &parts);
+    Modelled {
+        outputs,
+        frames: sorted(frames),
+    }
+}
+
+fn put(parts: &mut Parts, key: [usize; 3], element: usize, value: Value) {
+    let elements = parts.entry(key).or_default();
+    elements.resize(element + 1, Vec::new());
+    elements[element].push(value);
+}
+
+fn add(frames: &mut Frames, parts: &Parts) {
+    for ([from, to, _], elements) in parts {
+        let frames = frames.entry([*from, *to]).or_default();
+        frames.push(travelling(elements));
+    }
+}
+
+fn sorted(mut frames: Frames) -> Frames {
     frames
         .values_mut()
         .for_each(|frames| frames.sort_unstable());
-    Modelled { outputs, frames }
+    frames
 }
 
 /// A frame of all elements: words one after another, fewer bits packed; planes of bits without gaps.

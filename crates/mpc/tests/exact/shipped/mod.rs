@@ -2,6 +2,7 @@
 //! and every output is the same, bit for bit.
 
 mod elements;
+mod looks;
 mod operations;
 mod parties;
 mod streams;

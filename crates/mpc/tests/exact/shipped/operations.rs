@@ -403,7 +403,7 @@ fn truncate(p: &mut dyn Protocol, mine: &Mine, bits: u32) -> Result<Vec<Position
 }
 
 /// A position for each plane.
-fn planes(bits: Bits) -> Vec<Position> {
+pub fn planes(bits: Bits) -> Vec<Position> {
     let (n, width) = (bits.len(), bits.width());
     let plane = |at: usize| {
         let planes = bits.planes(at..at + 1).into_parts().into_iter();

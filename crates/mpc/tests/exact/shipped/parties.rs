@@ -44,7 +44,7 @@ fn mine<const N: usize>(elements: &Elements<N>, components: &[usize]) -> Mine {
     };
     let bits = |at: usize| {
         let plane = |i: &usize| {
-            let mut plane = vec![0; elements.n / 64];
+            let mut plane = vec![0; elements.n.div_ceil(64)];
             ring::planes::split(&elements.bits[at][*i], 1, &mut plane);
             plane
         };
@@ -162,8 +162,10 @@ pub fn additive<const N: usize>(operation: Operation, elements: &Elements<N>) ->
                     *to = stream(Key::pair(me, peer));
                 }
             }
+            *p.coins() = stream(Key::Common);
             let received = record(p.channel());
             let outputs = operation(p, &mine(elements, &[me]))?;
+            taken_of.push((Key::Common, p.coins().reserved().to_vec()));
             for (peer, stream) in p.streams().iter().enumerate() {
                 if let Some(stream) = stream {
                     taken_of.push((Key::pair(me, peer), stream.reserved().to_vec()));

@@ -60,9 +60,26 @@ pub struct Element<'r> {
     pub at_run: usize,
     /// Ranges taken so far, by key.
     pub next: HashMap<Key, usize>,
+    /// Those taken before the step that is under way.
+    pub before: HashMap<Key, usize>,
 }
 
-impl Element<'_> {
+impl<'r> Element<'r> {
+    /// The first of n, of roles that are not turned.
+    pub fn first(ranges: &'r mut Ranges, dealt: &'r mut HashMap<Key, Stream>, n: usize) -> Self {
+        Self {
+            ranges,
+            dealt,
+            at: 0,
+            n,
+            run: 0,
+            of_run: n,
+            at_run: 0,
+            next: HashMap::new(),
+            before: HashMap::new(),
+        }
+    }
+
     /// The parties' key, where the model speaks of roles: in run c, party c has role 0.
     fn of_parties(&self, key: Key) -> Key {
         match key {
@@ -108,6 +125,17 @@ impl Tape for Element<'_> {
                 words[start + bit / 64] >> (bit % 64) & 1
             }
         }
+    }
+
+    fn step(&mut self, elements: Option<usize>) {
+        (self.n, self.of_run) = [elements.unwrap_or(1); 2].into();
+        self.before.clone_from(&self.next);
+        (self.at, self.at_run) = (0, 0);
+    }
+
+    fn element(&mut self, at: usize) {
+        self.next.clone_from(&self.before);
+        (self.at, self.at_run) = (at, at);
     }
 
     /// Elements stand one after another, those of one value side by side; they are cut at whole words of bits.
