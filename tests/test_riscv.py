@@ -261,7 +261,7 @@ def test_a_program_is_compiled_and_run(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "-42 7\n" in ended.stdout
     # One compiler writes down the path that it is given, another the name alone; the console wraps it.
-    assert "twice.c:3)(1values,toall)" in "".join(ended.stdout.split())
+    assert "twice.c:3)(1value,toall)" in "".join(ended.stdout.split())
     # Of a switch on a secret all sides are carried out, also where each is a number.
     source.write_text(
         '#include <stdio.h>\nint main(void) { int x[9], y[9]; FILE *in = fopen("x", "rb"), '

@@ -82,4 +82,15 @@ impl Channel {
     pub fn watch(&self) -> Watch {
         Watch(Arc::clone(&self.shared))
     }
+
+    /// For long work between two messages: whether it is still wanted.
+    ///
+    /// # Errors
+    /// What has ended the mesh; `Interrupted` where the user ends this process.
+    pub fn look(&mut self) -> Result<()> {
+        self.watch().look();
+        let failure = self.shared.inbox.failure();
+        self.told |= failure.is_some();
+        failure.map_or(Ok(()), Err)
+    }
 }
