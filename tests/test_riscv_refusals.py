@@ -109,25 +109,31 @@ def test_every_party_is_told_once(mistake: str, files: Path) -> None:
         assert re.search(wanted, lines[0]), lines[0]
 
 
-def test_long_work_ends_where_a_user_ends_it(tmp_path: Path) -> None:
+#: How a party ends in the middle of long work: the signal, its code, its last line, and what the others say.
+ENDS = {
+    "interrupted": (signal.SIGINT, 130, ["tacit: interrupted"], "it was interrupted"),
+    "killed": (signal.SIGKILL, -signal.SIGKILL, [], "its connection ended without a goodbye"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_long_work_ends_where_a_user_ends_it(end: str, tmp_path: Path) -> None:
     """Of a program that computes for hours, and waits for nobody."""
+    number, status, last, reason = ENDS[end]
     config = example(tmp_path)
     endless = [ELF, "--call", "fibonacci", "--arg", 90, "--limit", 1 << 62]
-    parties = [
-        Command("riscv", "run", "--config", config, "--party", number, *endless) for number in range(3)
-    ]
+    parties = [Command("riscv", "run", "--config", config, "--party", party, *endless) for party in range(3)]
     for party in parties:
         party.warned()
     time.sleep(0.5)
-    os.kill(parties[1].id, signal.SIGINT)
+    os.kill(parties[1].id, number)
     code, _, errors = parties[1].ended()
-    assert (code, errors.splitlines()[1:]) == (130, ["tacit: interrupted"])
+    assert (code, errors.splitlines()[1:]) == (status, last)
     for party in (parties[0], parties[2]):
         code, _, errors = party.ended()
-        assert (code, errors.splitlines()[1:]) == (
-            1,
-            ['tacit: party 1 failed in step "end": it was interrupted'],
-        )
+        (said,) = errors.splitlines()[1:]
+        assert code == 1
+        assert re.match(rf'tacit: party 1 failed in step ".*": (as party \d reports, )?{reason}', said), said
 
 
 def test_why_a_program_stops_is_told_as_it_is() -> None:
