@@ -97,8 +97,8 @@ class Program:
                 ``len:NAME`` for how many elements that has. A ``float`` is a double, and a ``numpy.float32``
                 a float, in registers of their own; of integers there are eight at most.
             secret: arrays of integers or floats, in one dimension, by name: who has it, and the values there,
-                where the others pass ``None``, and learn type and length; or a ``SecretTensor``, which is
-                opened to nobody.
+                where the others pass ``None``, and learn type and length. Where all parties are to say the
+                type too, each passes a :class:`Typed`. Or a ``SecretTensor``, which is opened to nobody.
             public: arrays that everybody has.
             result: who learns what the function returns: "all", a party, or None. With a type, as in
                 ``("all", "f64")``, it is of that; else an integer of 64 bits without sign. Of a function that
