@@ -38,6 +38,11 @@ class Command:
         while not self._output.read_text():
             assert self._process.wait(0.01) is None, self._errors.read_text()
 
+    def warned(self) -> None:
+        """Waits for the first line of its errors."""
+        while not self._errors.read_text():
+            assert self._process.wait(0.01) is None, self._output.read_text()
+
     @property
     def id(self) -> int:
         """The process's number, for signals."""

@@ -261,7 +261,26 @@ def test_a_program_is_compiled_and_run(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "-42 7\n" in ended.stdout
     # One compiler writes down the path that it is given, another the name alone; the console wraps it.
-    assert "twice.c:3)(1values,toall)" in "".join(ended.stdout.split())
+    assert "twice.c:3)(1value,toall)" in "".join(ended.stdout.split())
+    # Of a switch on a secret all sides are carried out, also where each is a number.
+    source.write_text(
+        '#include <stdio.h>\nint main(void) { int x[9], y[9]; FILE *in = fopen("x", "rb"), '
+        '*out = fopen("y", "wb"); fread(x, 4, 9, in);\nfor (int i = 0; i < 9; i++) {\n'
+        "switch (x[i]) { case 0: y[i] = 17; break; case 1: y[i] = x[0]; break; case 2: y[i] = 99; break; "
+        "case 3: y[i] = x[1] + 4; break; case 4: y[i] = 5; break; case 5: y[i] = 8; break; "
+        "default: y[i] = x[8] * 2; }\n"
+        "switch (x[i]) { case 0: y[i] += 3; break; case 1: y[i] += 1; break; case 2: y[i] += 4; break; "
+        "case 3: y[i] += 1; break; case 4: y[i] += 5; break; case 5: y[i] += 9; break; "
+        "default: y[i] += 2; }\n} fwrite(y, 4, 9, out); return fclose(out); }"
+    )
+    assert command("riscv", "cc", source).returncode == 0
+    (tmp_path / "x.txt").write_text("0 1 2 3 4 5 6 7 -8")
+    ended = command(
+        *("riscv", "try", source.with_suffix(".elf"), "--parties", 2, "--source", "dealer"),
+        *("--secret", f"x=0:i32:{tmp_path}/x.txt", "--output", "y=all"),
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert f"y: {[20, 1, 103, 6, 10, 17, -14, -14, -14]}\n" in ended.stdout
     source.write_text("int main(void) { return none; }")
     ended = command("riscv", "cc", source)
     assert ended.returncode == 1

@@ -127,5 +127,5 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     secret = [each for name in "ab" for each in ("--secret", f"{name}=0:u64:{tmp_path}/a.txt")]
     ended = command("riscv", "try", PROGRAMS / "psi.elf", *secret, "--output", "nothing=all", "--parties", 2)
     assert ended.returncode == 1
-    assert "are outside of the program's memory: check pointers that may be NULL" in ended.stderr
+    assert "is outside of the program's memory: check pointers that may be NULL" in ended.stderr
     assert "; files that it did not find: common" in ended.stderr

@@ -69,7 +69,7 @@ INSIDE = {
         ["formats", "ieee", "measured", "runtime"],
         ["fixed"],
         ["encoding", "instruction", "memory", "secret"],
-        ["extensions", "lines", "scan"],
+        ["callers", "extensions", "lines", "scan"],
         ["symbols"],
         ["program"],
         ["decode"],

@@ -11,6 +11,7 @@ from tacit._core import (
     PeerError,
     RefusedError,
     SetupError,
+    StoppedError,
     TacitError,
 )
 
@@ -27,6 +28,7 @@ __all__ = [
     "RangeWarning",
     "RefusedError",
     "SetupError",
+    "StoppedError",
     "TacitError",
     "UnsupportedOperatorError",
     "cause",
@@ -103,10 +105,12 @@ def told(error: BaseException, party: int) -> tuple[str, int | None]:
     """What the other parties of a session are told of an error that ends this party, and whom it blames where
     that is another one. Messages of the program may hold what is secret, and so may those of misuse, which
     quote values: of these it is the type alone. What tacit itself says of parties, links, files and settings
-    holds nothing that was computed on, and goes on as it is."""
+    holds nothing that was computed on, and goes on as it is; so does why a compiled program stops, which each
+    party would find by itself."""
     if isinstance(error, DeviationError):
         return error.reason, error.blamed
-    if isinstance(error, PeerError | RefusedError | NetworkError | SetupError) and _is_raised_here(error):
+    is_told = isinstance(error, PeerError | RefusedError | NetworkError | SetupError | StoppedError)
+    if is_told and _is_raised_here(error):
         return _THIS.sub(rf"\1 {party}", str(error)), None
     # What a guard told is its receiver's: to others it is misuse like any other.
     kind = MisuseError if isinstance(error, RangeError) else type(error)

@@ -199,6 +199,13 @@ pub enum Error {
         /// What was asked, and what can be.
         reason: String,
     },
+    /// What all parties run alike cannot go on, by what all of them know: each would find the same, and which of
+    /// them tells the others first is chance.
+    #[error("{reason}")]
+    Stopped {
+        /// Where, why, and what to do about it; nothing that one party alone has.
+        reason: String,
+    },
 }
 
 /// The result of everything that uses links.
@@ -231,7 +238,8 @@ impl Error {
             Self::Peer { reason, .. }
             | Self::Refused { reason, .. }
             | Self::Network { reason }
-            | Self::Misuse { reason } => reason.clone(),
+            | Self::Misuse { reason }
+            | Self::Stopped { reason } => reason.clone(),
             Self::Setup { fault } => fault.to_string(),
             Self::Desync { .. } | Self::Differ { .. } | Self::Interrupted => self.to_string(),
         }
@@ -248,6 +256,13 @@ impl Error {
     pub fn setup(fault: impl Into<Fault>) -> Self {
         Self::Setup {
             fault: fault.into(),
+        }
+    }
+
+    /// [`Error::Stopped`].
+    pub fn stopped(reason: impl Into<String>) -> Self {
+        Self::Stopped {
+            reason: reason.into(),
         }
     }
 

@@ -55,6 +55,12 @@ create_exception!(
     TacitError,
     "This party's own program asked for what cannot be."
 );
+create_exception!(
+    tacit._core,
+    StoppedError,
+    MisuseError,
+    "A compiled program stopped before its end, or cannot begin, by what all parties know."
+);
 
 /// The exception for an error of the layers below.
 pub fn raise(error: mpc::Error) -> PyErr {
@@ -66,6 +72,7 @@ pub fn raise(error: mpc::Error) -> PyErr {
         mpc::Error::Network { .. } => NetworkError::new_err(message),
         mpc::Error::Setup { .. } => SetupError::new_err(message),
         mpc::Error::Misuse { .. } => MisuseError::new_err(message),
+        mpc::Error::Stopped { .. } => StoppedError::new_err(message),
         mpc::Error::Interrupted => interruption(),
     }
 }
@@ -113,5 +120,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RefusedError", py.get_type::<RefusedError>())?;
     module.add("NetworkError", py.get_type::<NetworkError>())?;
     module.add("SetupError", py.get_type::<SetupError>())?;
-    module.add("MisuseError", py.get_type::<MisuseError>())
+    module.add("MisuseError", py.get_type::<MisuseError>())?;
+    module.add("StoppedError", py.get_type::<StoppedError>())
 }

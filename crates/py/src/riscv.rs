@@ -223,10 +223,16 @@ fn fate(
     floats: Option<u64>,
 ) -> mpc::Result<Fate> {
     Ok(match floats {
-        _ if !is_kept => Fate::Opened(session.recipient(to)?),
+        _ if !is_kept => Fate::Opened(recipient(session, to)?),
         Some(bytes) => Fate::Fractions(bytes as u8),
         None => Fate::Shared,
     })
+}
+
+/// Who learns; all parties say it alike.
+fn recipient(session: &::session::Session, to: Option<usize>) -> mpc::Result<Recipient> {
+    let known = session.recipient(to);
+    known.map_err(|error| Error::stopped(error.to_string()))
 }
 
 fn returned(session: &::session::Session, (to, kind, bytes): Returns) -> mpc::Result<Returned> {
@@ -237,7 +243,7 @@ fn returned(session: &::session::Session, (to, kind, bytes): Returns) -> mpc::Re
         "f" => Kind::Float(bytes),
         other => return Err(Error::misuse(format!("no result is a {other:?}"))),
     };
-    let to = session.recipient(to)?;
+    let to = recipient(session, to)?;
     Ok(Returned { to, kind })
 }
 

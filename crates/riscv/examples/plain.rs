@@ -54,7 +54,7 @@ fn without_system(file: &str, bytes: &[u8], signature: bool) -> Result<u64, Stri
 /// How a program ends, and what it has printed.
 fn status(name: &str, bytes: &[u8]) -> Result<(u64, String), String> {
     let program = Program::parse(bytes).map_err(|fault| fault.to_string())?;
-    let stopped = |machine: &Machine<Plain>, fault| program.stopped(machine.pc(), &fault);
+    let stopped = |machine: &Machine<Plain>, fault| program.stopped(machine.pc(), "", &fault);
     let mut machine = Machine::new(Plain, &program, LIMIT).map_err(|fault| fault.to_string())?;
     start::begin(&mut machine, &program, &[name.to_owned()]).map_err(|fault| fault.to_string())?;
     let system = System::new(&mut machine.memory, &program, Vec::new());

@@ -112,6 +112,36 @@ static void jumps(void) {
     print("%d %d\n", times, with);
 }
 
+/* Bytes that are moved, from and to all places of a word, with all that lies around them. */
+static void moves(void) {
+    static unsigned char room[64];
+    unsigned long sums[4] = {0};
+    for (size_t to = 0; to < 8; to++)
+        for (size_t from = 0; from < 8; from++)
+            for (size_t size = 0; size <= 24; size++) {
+                for (int what = 0; what < 4; what++) {
+                    for (size_t at = 0; at < sizeof room; at++) room[at] = (unsigned char)(at * 37 + from);
+                    if (what == 0) memcpy(room + 32 + to, room + from, size);
+                    if (what == 1) memmove(room + 8 + to, room + 8 + from, size);
+                    if (what == 2) memmove(room + 12 + to, room + from, size);
+                    if (what == 3) memset(room + to, (int)from + 250, size);
+                    for (size_t at = 0; at < sizeof room; at++) sums[what] = (sums[what] ^ room[at]) * 0x100000001b3;
+                }
+            }
+    print("%lx %lx %lx %lx\n", sums[0], sums[1], sums[2], sums[3]);
+}
+
+/* The same with bytes that may be secret. */
+static void moves_of(const uint32_t *keys, size_t count, FILE *moved) {
+    static unsigned char room[64];
+    memset(room + 3, (int)keys[0], 30);
+    memcpy(room + 36, keys, 4 * count);
+    memmove(room + 11, room + 3, 40);
+    memmove(room + 1, room + 9, 50);
+    fwrite(room, 1, sizeof room, moved);
+    fclose(moved);
+}
+
 int main(void) {
     static struct record records[64];
     kinds();
@@ -119,9 +149,11 @@ int main(void) {
     letters();
     floats();
     jumps();
-    FILE *file = fopen("keys", "rb"), *sorted = fopen("sorted", "wb");
+    moves();
+    FILE *file = fopen("keys", "rb"), *sorted = fopen("sorted", "wb"), *moved = fopen("moved", "wb");
     static uint32_t keys[64];
     size_t count = file ? fread(keys, sizeof keys[0], 64, file) : 0;
+    moves_of(keys, count, moved);
     for (size_t at = 0; at < count; at++) records[at] = (struct record){keys[at], (uint32_t)at};
     qsort(records, count, sizeof records[0], by_key);
     fwrite(records, sizeof records[0], count, sorted);

@@ -46,16 +46,16 @@ impl Array {
     /// Looks at all that can be wrong with it before anything is sent.
     ///
     /// # Errors
-    /// `Misuse`: a party or a length that does not exist, or values of another number.
+    /// `Stopped`: a party or a length that does not exist, or values of another number.
     pub fn check(&self, parties: usize, components: usize) -> Result<()> {
         check_length(self.bytes, &self.name)?;
         if self.floats && self.bytes < 4 {
-            return Err(Error::misuse(format!(
+            return Err(Error::stopped(format!(
                 "{} has floats of {} bytes",
                 self.name, self.bytes
             )));
         }
-        let refuse = |why: &str| Err(Error::misuse(format!("{} {why}", self.name)));
+        let refuse = |why: &str| Err(Error::stopped(format!("{} {why}", self.name)));
         match &self.content {
             Content::Public(bytes) if bytes.len() as u64 % self.bytes != 0 => {
                 refuse("has a length that is no multiple of its type's")
@@ -118,6 +118,7 @@ impl Array {
             return Ok(values.to_vec());
         };
         let words: Option<Vec<u64>> = values.iter().map(|bits| real.encode(*bits)).collect();
+        // The owner alone knows that.
         words.ok_or_else(|| {
             Error::misuse(format!(
                 "{} has a float that is no number of fixed point: they are less than 2^30 in magnitude",
@@ -157,17 +158,17 @@ impl Array {
     /// Puts it into memory, as a region of its own. `shared` are its words, where it was shared.
     ///
     /// # Errors
-    /// `Misuse` where there is no room.
+    /// `Stopped` where there is no room.
     pub fn lay(
         &self,
         memory: &mut Memory<Word>,
         place: u64,
         shared: Option<Vec<Word>>,
     ) -> Result<()> {
-        let misuse = |fault: crate::Fault| Error::misuse(format!("{}: {fault}", self.name));
+        let stopped = |fault: crate::Fault| Error::stopped(format!("{}: {fault}", self.name));
         let words = match &self.content {
             Content::Public(bytes) => {
-                return memory.map(place, bytes.clone(), true).map_err(misuse);
+                return memory.map(place, bytes.clone(), true).map_err(stopped);
             }
             Content::Secret { .. } => self.decoded(shared.expect("it was shared")),
             Content::Shared(parts) | Content::Fractions(parts, _) => {
@@ -175,11 +176,11 @@ impl Array {
             }
         };
         let room = vec![0; self.size() as usize];
-        memory.map(place, room, true).map_err(misuse)?;
+        memory.map(place, room, true).map_err(stopped)?;
         for (at, word) in (0..).zip(words) {
             let address = place + self.bytes * at;
             let stored = memory.store(&Secret, address, self.bytes, &word);
-            stored.map_err(misuse)?;
+            stored.map_err(stopped)?;
         }
         Ok(())
     }
@@ -207,12 +208,12 @@ pub fn share_arrays(
 /// Elements have 1, 2, 4 or 8 bytes.
 ///
 /// # Errors
-/// `Misuse`: they have not.
+/// `Stopped`: they have not.
 pub fn check_length(bytes: u64, name: &str) -> Result<()> {
     if matches!(bytes, 1 | 2 | 4 | 8) {
         return Ok(());
     }
-    Err(Error::misuse(format!(
+    Err(Error::stopped(format!(
         "{name} has elements of {bytes} bytes: 1, 2, 4 or 8 are known"
     )))
 }

@@ -76,10 +76,10 @@ impl Call<'_> {
     /// Looks at all that can be wrong with a call before anything is sent.
     ///
     /// # Errors
-    /// `Misuse`: a party, an array or a length that does not exist, values of another number, or more than eight
+    /// `Stopped`: a party, an array or a length that does not exist, values of another number, or more than eight
     /// arguments.
     pub fn check(&self, parties: usize, components: usize) -> Result<()> {
-        let refuse = |why: String| Err(Error::misuse(why));
+        let refuse = |why: String| Err(Error::stopped(why));
         for array in self.arrays {
             array.check(parties, components)?;
         }
@@ -126,7 +126,7 @@ impl Call<'_> {
 fn check_length_of(result: Option<Returned>) -> Result<()> {
     match result.map(|result| result.kind) {
         Some(Kind::Integer(bytes, _)) => check_length(bytes.into(), "the result"),
-        Some(Kind::Float(bytes)) if !matches!(bytes, 4 | 8) => Err(Error::misuse(format!(
+        Some(Kind::Float(bytes)) if !matches!(bytes, 4 | 8) => Err(Error::stopped(format!(
             "the result is a float of {bytes} bytes"
         ))),
         _ => Ok(()),
@@ -152,23 +152,23 @@ pub struct Outcome {
 /// Calls a function.
 ///
 /// # Errors
-/// `Misuse` for what cannot be called, and for a program that stops before its end, which says where and why;
+/// `Stopped` for what cannot be called, and for a program that stops before its end, which says where and why;
 /// what the links meet.
 pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
-    let misuse = |fault: Fault| Error::misuse(fault.to_string());
+    let stopped = |fault: Fault| Error::stopped(fault.to_string());
     let function = call
         .program
         .symbols
         .function(call.function)
-        .map_err(misuse)?;
+        .map_err(stopped)?;
     let names: Vec<&str> = call
         .arrays
         .iter()
         .map(|array| array.name.as_str())
         .collect();
     let machine = call.options.machine(call.program, &names);
-    let mut machine = machine.map_err(misuse)?;
-    let places = places(call).map_err(misuse)?;
+    let mut machine = machine.map_err(stopped)?;
+    let places = places(call).map_err(stopped)?;
     protocol.channel().take_waited();
     let shared = share_arrays(protocol, call.arrays)?;
     for ((array, place), shared) in call.arrays.iter().zip(&places).zip(shared) {
@@ -178,7 +178,7 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
         }
     }
     let (integers, floats) = call.registers(&places);
-    let system = System::new(&mut machine.memory, call.program, Vec::new()).map_err(misuse)?;
+    let system = System::new(&mut machine.memory, call.program, Vec::new()).map_err(stopped)?;
     machine.enter(function, &integers);
     for (number, float) in (register::FLOAT_ARGUMENT..).zip(floats) {
         machine.set_float_register(number, float);
@@ -228,7 +228,7 @@ fn left(execution: &mut Execution, call: &Call, places: &[u64]) -> Result<Vec<Le
         left.push(Left {
             what: array.name.clone(),
             fate,
-            words: words.map_err(|fault| Error::misuse(fault.to_string()))?,
+            words: words.map_err(|fault| Error::stopped(fault.to_string()))?,
         });
     }
     Ok(left)

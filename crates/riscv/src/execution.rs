@@ -7,8 +7,12 @@ use crate::program::Program;
 use crate::secret::evaluation::{self, Fate, Learned, reveal};
 use crate::secret::{Secret, Word};
 use crate::system::{Answer, Opening, System};
+use crate::words::Words;
 use mpc::{Error, Protocol, Recipient, Result};
 use std::collections::BTreeMap;
+
+/// Instructions after which it is asked whether the user, or another party, has ended all.
+const UNSEEN: u64 = 1 << 22;
 
 /// Of what was printed before a program stopped, so many bytes are said.
 const LAST: usize = 400;
@@ -84,7 +88,8 @@ const AROUND: &str = "inputs and outputs";
 impl<'a> Execution<'a> {
     /// A program before its first instruction.
     #[must_use]
-    pub fn new(program: &'a Program, machine: Machine<Secret>, system: System<Word>) -> Self {
+    pub fn new(program: &'a Program, mut machine: Machine<Secret>, system: System<Word>) -> Self {
+        machine.look_up_every(UNSEEN);
         Self {
             program,
             machine,
@@ -96,7 +101,7 @@ impl<'a> Execution<'a> {
     /// Runs until the program comes to an address, or ends: with which status.
     ///
     /// # Errors
-    /// `Misuse` for a program that stops before, which says where and why; what the links meet.
+    /// `Stopped` for a program that stops before, which says where and why; what the links meet.
     pub fn drive(
         &mut self,
         protocol: &mut dyn Protocol,
@@ -110,7 +115,14 @@ impl<'a> Execution<'a> {
                     self.open_branch(protocol)?;
                     continue;
                 }
-                Err(fault) => return Err(self.stopped(self.machine.pc(), &fault)),
+                Ok(Stop::Looks) => {
+                    protocol.channel().look()?;
+                    continue;
+                }
+                Err(fault) => {
+                    let pc = self.machine.pc();
+                    return Err(self.stopped(pc, &fault));
+                }
             }
             let call = self.machine.pc().wrapping_sub(4);
             match self.system.answer(&mut self.machine) {
@@ -201,18 +213,35 @@ impl<'a> Execution<'a> {
     /// A program has stopped before its end: where, why, which files and memory it did not get, of which it may go
     /// on by what is none, and what it said before.
     #[must_use]
-    pub fn stopped(&self, pc: u64, fault: &Fault) -> Error {
-        self.ended(&self.program.stopped(pc, fault))
+    pub fn stopped(&mut self, pc: u64, fault: &Fault) -> Error {
+        let called = self.program.called_from(pc, &self.callers(pc));
+        self.ended(&self.program.stopped(pc, &called, fault))
+    }
+
+    /// Where the callers of an instruction's function go on, as far as everybody knows.
+    fn callers(&mut self, pc: u64) -> Vec<u64> {
+        let known = |number| Secret.public(self.machine.register(number));
+        let registers = std::array::from_fn(known);
+        let memory = &mut self.machine.memory;
+        let read = |address| {
+            let bytes = memory.read(address, 8).ok()?;
+            Some(u64::from_le_bytes(bytes.try_into().ok()?))
+        };
+        self.program.symbols.frames.callers(pc, registers, read)
     }
 
     /// A program has not ended as it was to: why, which files and memory it did not get, and what it said before.
     #[must_use]
     pub fn ended(&self, why: &str) -> Error {
         let mut why = why.to_owned();
-        let missed = self.system.missed().join(", ");
-        if !missed.is_empty() {
-            let few: String = missed.chars().take(LAST).collect();
-            why += &format!("; files that it did not find: {few}");
+        for (what, names) in [
+            ("did not find", self.system.missed()),
+            ("may read, and not write", self.system.kept()),
+        ] {
+            if !names.is_empty() {
+                let few: String = names.join(", ").chars().take(LAST).collect();
+                why += &format!("; files that it {what}: {few}");
+            }
         }
         if self.system.memory_was_refused() {
             why += &format!(
@@ -222,8 +251,8 @@ impl<'a> Execution<'a> {
         let printed = self.system.printed();
         let last = String::from_utf8_lossy(&printed[printed.len().saturating_sub(LAST)..]);
         match last.trim() {
-            "" => Error::misuse(why),
-            said => Error::misuse(format!("{why}; it had printed: {said}")),
+            "" => Error::stopped(why),
+            said => Error::stopped(format!("{why}; it had printed: {said}")),
         }
     }
 }

@@ -33,8 +33,9 @@ pub enum Fault {
     )]
     NoCode(u64),
     #[error(
-        "{bytes} bytes at {address:#x} are outside of the program's memory: check pointers that may be NULL, and that \
-         indices and lengths are those of the arrays"
+        "{} outside of the program's memory: check pointers that may be NULL, and that indices and lengths are those of \
+         the arrays",
+        bytes_at(*bytes, *address)
     )]
     Unmapped { address: u64, bytes: u64 },
     #[error(
@@ -169,6 +170,14 @@ pub enum Fault {
     NoFunction(String),
     #[error("there is no object {0} in the program: make it global, and do not have it stripped")]
     NoObject(String),
+}
+
+/// As a message begins that is of them.
+fn bytes_at(bytes: u64, address: u64) -> String {
+    match bytes {
+        1 => format!("1 byte at {address:#x} is"),
+        _ => format!("{bytes} bytes at {address:#x} are"),
+    }
 }
 
 impl Fault {
@@ -316,6 +325,9 @@ mod tests {
         places.extend([0, 19]);
         places.sort_unstable();
         assert_eq!(places, (0..42).collect::<Vec<_>>());
+        let bytes = 1;
+        let one = Fault::Unmapped { address, bytes }.to_string();
+        assert!(one.starts_with("1 byte at 0x8 is outside"), "{one}");
         let limit = Fault::Limit(8).to_string();
         assert!(limit.contains("--limit"), "{limit}");
     }

@@ -13,7 +13,7 @@
 //! | [`ieee`] | floats that everybody knows |
 //! | [`fixed`] | floats that nobody knows |
 //! | [`program`], [`code`] | a compiled program as its file has it, and its instructions |
-//! | [`symbols`], [`lines`], [`places`] | its functions and objects; of which line an instruction was made |
+//! | [`symbols`], [`lines`], [`callers`], [`places`] | its functions and objects; of which line an instruction was made, and who called |
 //! | [`scan`] | a table at a place that nobody knows |
 //! | [`memory`] | bytes that everybody knows, and pieces of words that nobody does |
 //! | [`joins`] | where the sides of a branch meet again |
@@ -33,6 +33,7 @@
 
 pub mod arrays;
 pub mod bare;
+pub mod callers;
 pub mod calls;
 pub mod code;
 pub mod composed;

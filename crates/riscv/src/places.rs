@@ -41,10 +41,36 @@ impl Program {
         }
     }
 
-    /// Why a program stopped at an instruction, as its user is told.
+    /// By whom an instruction was reached, up to the function `main`, from where each goes on: as
+    /// `, called from fwrite (stdio.c:92), from main (mine.c:5)`.
     #[must_use]
-    pub fn stopped(&self, pc: u64, fault: &Fault) -> String {
-        let place = self.place(pc);
+    pub fn called_from(&self, pc: u64, callers: &[u64]) -> String {
+        let mut said = Vec::new();
+        let is_main = self.function_at(pc) == Some("main");
+        for returns in callers.iter().filter(|_| !is_main) {
+            let place = self.place(returns.wrapping_sub(1));
+            let Some(function) = place.function else {
+                break;
+            };
+            let line = place.line.map(|line| format!(" ({line})"));
+            let one = format!("from {function}{}", line.unwrap_or_default());
+            if said.last() != Some(&one) {
+                said.push(one);
+            }
+            if function == "main" {
+                break;
+            }
+        }
+        if said.is_empty() {
+            return String::new();
+        }
+        format!(", called {}", said.join(", "))
+    }
+
+    /// Why a program stopped at an instruction, as its user is told; with what [`Program::called_from`] says.
+    #[must_use]
+    pub fn stopped(&self, pc: u64, called: &str, fault: &Fault) -> String {
+        let place = format!("{}{called}", self.place(pc));
         match fault {
             Fault::OnSide { branch, cause } => format!(
                 "the program stopped at {place}: {cause}; this is on a side of the branch at {}, which depends on a \

@@ -55,7 +55,7 @@ impl Run<'_> {
     /// Looks at all that can be wrong with a run before anything is sent.
     ///
     /// # Errors
-    /// `Misuse`: a name that is there twice, a length or a party that does not exist, values of another number.
+    /// `Stopped`: a name that is there twice, a length or a party that does not exist, values of another number.
     pub fn check(&self, parties: usize, components: usize) -> Result<()> {
         for array in self.inputs {
             array.check(parties, components)?;
@@ -69,7 +69,7 @@ impl Run<'_> {
             .collect();
         names.sort();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(twice) => Err(Error::misuse(format!("two files are called {}", twice[0]))),
+            Some(twice) => Err(Error::stopped(format!("two files are called {}", twice[0]))),
             None => Ok(()),
         }
     }
@@ -78,15 +78,15 @@ impl Run<'_> {
 /// Runs a program.
 ///
 /// # Errors
-/// `Misuse` for a program that stops before its end, which says where and why, or that does not write an output;
+/// `Stopped` for a program that stops before its end, which says where and why, or that does not write an output;
 /// what the links meet.
 pub fn run(protocol: &mut dyn Protocol, run: &Run) -> Result<Outcome> {
-    let misuse = |fault: Fault| Error::misuse(fault.to_string());
+    let stopped = |fault: Fault| Error::stopped(fault.to_string());
     let machine = run.options.machine(run.program, &[]);
-    let mut machine = machine.map_err(misuse)?;
-    start::begin(&mut machine, run.program, run.arguments).map_err(misuse)?;
+    let mut machine = machine.map_err(stopped)?;
+    start::begin(&mut machine, run.program, run.arguments).map_err(stopped)?;
     let files = files(protocol, run)?;
-    let system = System::new(&mut machine.memory, run.program, files).map_err(misuse)?;
+    let system = System::new(&mut machine.memory, run.program, files).map_err(stopped)?;
     let mut execution = Execution::new(run.program, machine, system);
     let status = execution.drive(protocol, None)?;
     let status = status.expect("it comes to no address before its end");
@@ -116,7 +116,7 @@ fn files(protocol: &mut dyn Protocol, run: &Run) -> Result<Vec<File<Word>>> {
     }
     for output in run.outputs {
         let file = File::output(&output.name);
-        files.push(file.map_err(|fault| Error::misuse(fault.to_string()))?);
+        files.push(file.map_err(|fault| Error::stopped(fault.to_string()))?);
     }
     Ok(files)
 }
@@ -142,7 +142,7 @@ fn left(execution: &mut Execution, run: &Run, status: u64) -> Result<Vec<Left>> 
         left.push(Left {
             what: name.clone(),
             fate: output.fate,
-            words: elements.map_err(|fault| Error::misuse(fault.to_string()))?,
+            words: elements.map_err(|fault| Error::stopped(fault.to_string()))?,
         });
     }
     Ok(left)

@@ -1,6 +1,7 @@
 //! What a program's file says of its own: where functions and objects lie, and of which lines instructions were
 //! made.
 
+use crate::callers::Frames;
 use crate::fault::{Fault, Result};
 use crate::lines::Lines;
 use object::Endianness;
@@ -28,6 +29,8 @@ pub struct Symbols {
     oblivious: Vec<Range<u64>>,
     /// Which lines instructions were made of.
     pub lines: Lines,
+    /// Where functions keep what their callers had.
+    pub frames: Frames,
 }
 
 #[derive(Clone)]
@@ -47,6 +50,7 @@ impl Symbols {
         let wrong = |_| Fault::cut("its symbols");
         let mut all = Self {
             lines: lines(sections, endian, file),
+            frames: Frames::new(section(sections, endian, file, b".debug_frame")),
             ..Self::default()
         };
         let symbols = sections.symbols(endian, file, SHT_SYMTAB).map_err(wrong)?;
@@ -151,13 +155,16 @@ fn is_oblivious(section: &[u8]) -> bool {
 
 /// What a file says of lines; where it says something wrong, nothing.
 fn lines(sections: &Sections, endian: Endianness, file: &[u8]) -> Lines {
-    let section = |name: &[u8]| {
-        let (_, section) = sections.section_by_name(endian, name)?;
-        let is_plain = (section.sh_flags(endian) & SHF_COMPRESSED).0 == 0;
-        is_plain.then(|| section.data(endian, file).unwrap_or_default())
-    };
     let [programs, line_strings, strings] =
         [b".debug_line".as_slice(), b".debug_line_str", b".debug_str"]
-            .map(|name| section(name).unwrap_or_default());
+            .map(|name| section(sections, endian, file, name));
     Lines::new(programs, line_strings, strings)
+}
+
+/// The bytes of a section, where there is one that is not compressed.
+fn section<'a>(sections: &Sections, endian: Endianness, file: &'a [u8], name: &[u8]) -> &'a [u8] {
+    let found = sections.section_by_name(endian, name);
+    let found = found.filter(|(_, found)| (found.sh_flags(endian) & SHF_COMPRESSED).0 == 0);
+    let bytes = found.and_then(|(_, found)| found.data(endian, file).ok());
+    bytes.unwrap_or_default()
 }

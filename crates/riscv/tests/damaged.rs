@@ -2,11 +2,12 @@
 //! what is held is bounded.
 
 use ring::memory::{Watched, most};
+use riscv::callers::MOST;
 use riscv::secret::Word;
 use riscv::secret::node::{Facts, Node};
 use riscv::system::files::File;
 use riscv::system::{Answer, System};
-use riscv::{Machine, Program, Secret, Stop};
+use riscv::{Machine, Program, Secret, Stop, Words};
 use testkit::Random;
 
 #[global_allocator]
@@ -104,7 +105,17 @@ fn runs(program: &Program, start: u64) {
             Err(fault) => break fault,
         }
     };
-    assert!(!program.stopped(machine.pc(), &fault).is_empty());
+    let pc = machine.pc();
+    let known = std::array::from_fn(|number| Secret.public(machine.register(number)));
+    let memory = &mut machine.memory;
+    let read = |address| {
+        let bytes = memory.read(address, 8).ok()?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let callers = program.symbols.frames.callers(pc, known, read);
+    assert!(callers.len() <= MOST);
+    let called = program.called_from(pc, &callers);
+    assert!(!program.stopped(pc, &called, &fault).is_empty());
 }
 
 /// A word that nobody looks into.

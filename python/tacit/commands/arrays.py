@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from tacit.commands.numpy_files import loaded
 from tacit.errors import MisuseError, SetupError, cause
 
 
@@ -16,12 +17,11 @@ def read(path: Path) -> torch.Tensor:
         MisuseError: it holds no array of numbers.
     """
     try:
-        array = np.load(path, allow_pickle=False)
+        with path.open("rb") as file:
+            array = loaded(file)
     except OSError as error:
-        raise SetupError(
-            f"cannot read {path}: {cause(error) if error.errno else 'it is no .npy file'}"
-        ) from None
-    except (ValueError, EOFError):
+        raise SetupError(f"cannot read {path}: {cause(error)}") from None
+    except ValueError:
         raise MisuseError(f"{path} holds no array: numpy.save writes one") from None
     try:
         made = torch.from_numpy(np.array(array, array.dtype.newbyteorder("="), order="C"))

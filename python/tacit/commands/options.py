@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,9 +102,16 @@ def print_threat_model(console: "Console", setting: Setting) -> None:
 
 def cannot_write(path: Path | None) -> str | None:
     """What keeps a file, if it is wanted, from being written when all is done."""
-    if path is None or path.absolute().parent.is_dir():
+    if path is None:
         return None
-    return f"cannot write {path}: there is no such folder"
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        return f"cannot write {path}: there is no such folder"
+    if path.is_dir():
+        return f"cannot write {path}: it is a folder"
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        return f"cannot write {path}: this user may not"
+    return None
 
 
 def write_json(path: Path | None, content: Any) -> None:

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from tacit.commands.options import add_setting, chosen_setting, write_json
-from tacit.commands.riscv_job import Job, add_job, job
+from tacit.commands.riscv_job import Job, add_job, job, values
 from tacit.errors import MisuseError
 from tacit.providers import consumes, rehearsed
 
@@ -63,7 +63,7 @@ def run(parsed: argparse.Namespace) -> None:
     elif consumes(setting.protocol):
         print("not counted: correlations; --source says where they come from")
     for each in cost["opened"]:
-        print(f"opens {each['values']} values of {each['what']} to {each['to']}")
+        print(f"opens {values(each['values'])} of {each['what']} to {each['to']}")
 
 
 def _rehearsed(wanted: Job) -> tuple[dict[str, Any], int]:

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tacit.commands.numpy_files import loaded
 from tacit.errors import MisuseError, SetupError, cause
 
 if TYPE_CHECKING:
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
 #: The largest file of an array, in bytes.
 LARGEST = 1 << 28
+
+#: Of secret floats: fraction bits, and how many the magnitude has at most, as the machine encodes them.
+FRACTION_BITS, LARGEST_BITS = 16, 30
 
 
 def bytes_of(path: Path, option: str) -> bytes:
@@ -29,7 +33,7 @@ def zeros(short: str, count: int, option: str) -> "np.ndarray[Any, Any]":
 
     from tacit.riscv import MOST_ELEMENTS
 
-    dtype = _dtype(short, option)
+    dtype = type_of(short, option)
     if count > MOST_ELEMENTS:
         raise MisuseError(f"{option}: {MOST_ELEMENTS} elements are the most")
     return np.zeros(count, dtype)
@@ -39,31 +43,56 @@ def numbers(short: str, path: Path, option: str) -> "np.ndarray[Any, Any]":
     """The numbers of a file, of the type that the option says."""
     import numpy as np
 
-    dtype, content = _dtype(short, option), bytes_of(path, option)
+    dtype, content = type_of(short, option), bytes_of(path, option)
     try:
         if path.suffix == ".npy":
-            values = np.load(io.BytesIO(content), allow_pickle=False)
+            values = loaded(io.BytesIO(content))
         elif path.suffix == ".bin":
+            if len(content) % dtype.itemsize:
+                raise ValueError(
+                    f"its {len(content)} bytes are no multiple of {dtype.itemsize}, as {short} has"
+                )
             values = np.frombuffer(content, dtype)
         else:
             number = float if dtype.kind == "f" else int
             values = np.array([number(word) for word in content.decode().split()], object)
         if values.dtype.kind not in "iuO" + dtype.kind or values.ndim != 1:
-            raise ValueError(f"{values.dtype} in {values.ndim} dimensions")
-    except (ValueError, EOFError) as error:
+            raise ValueError(f"{values.dtype} in {values.ndim} dimensions; save them as {dtype}, in one")
+    except (ValueError, OverflowError) as error:
         # What a word says that is no number may be secret.
         why = f": {error}" if path.suffix in (".npy", ".bin") else ""
         what = "numbers" if dtype.kind == "f" else "integers"
         raise MisuseError(f"{option}: {path} has no {what}{why}") from None
     if dtype.kind == "f":
-        return values.astype(dtype)
+        with np.errstate(over="ignore"):
+            return values.astype(dtype)
     limits = np.iinfo(dtype)
     if len(values) and not (limits.min <= values.min() and values.max() <= limits.max):
         raise MisuseError(f"{option}: a value in {path} is no {short}: {limits.min} to {limits.max}")
     return values.astype(dtype)
 
 
-def _dtype(short: str, option: str) -> "np.dtype[Any]":
+def fixed_point(values: "np.ndarray[Any, Any]", path: Path, option: str) -> "np.ndarray[Any, Any]":
+    """The same values, of which each can be a secret."""
+    import numpy as np
+
+    if values.dtype.kind != "f":
+        return values
+    scaled = np.abs(np.rint(values.astype(np.float64) * (1 << FRACTION_BITS)))
+    if not (scaled < 1 << LARGEST_BITS + FRACTION_BITS).all():
+        raise MisuseError(
+            f"{option}: a value in {path} is no number of fixed point: these are less than 2^{LARGEST_BITS} "
+            "in magnitude"
+        )
+    return values
+
+
+def type_of(short: str, option: str) -> "np.dtype[Any]":
+    """The type that an option says.
+
+    Raises:
+        MisuseError: there is none of that name.
+    """
     import numpy as np
 
     from tacit.riscv import TYPES

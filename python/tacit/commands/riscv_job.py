@@ -2,14 +2,15 @@
 
 import argparse
 import json
+import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.commands.options import positive
-from tacit.commands.riscv_files import bytes_of, numbers, zeros
-from tacit.errors import DeviationError, MisuseError
+from tacit.commands.options import cannot_write, positive
+from tacit.commands.riscv_files import bytes_of, fixed_point, numbers, type_of, zeros
+from tacit.errors import DeviationError, MisuseError, SetupError, StoppedError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 SECRET = "--secret NAME=OWNER:TYPE[:PATH]"
 OUTPUT = "--output NAME=all|PARTY[:TYPE]"
 RESULT = "--result all|PARTY|none[:TYPE]"
+
+#: Texts that are no array's name, but a float that lacks its type.
+_FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?(:\w*)?", re.IGNORECASE)
 
 
 def add_job(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +68,6 @@ def add_job(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--result",
-        default="all",
         metavar="all|PARTY|none[:TYPE]",
         help="who learns what a function returns (all), and its type, which a float must have; without TYPE "
         "it is an integer of 64 bits without sign",
@@ -97,7 +100,7 @@ class Job:
     program: bytes
     function: str | None
     arguments: "list[str | float | np.floating[Any]]"
-    #: By name: who has it, its type, and the values where they are known.
+    #: By name: who has it, its type, which all parties say, and the values where they are known.
     secret: "dict[str, tuple[int, str, np.ndarray[Any, Any] | None]]" = field(repr=False)
     public: "dict[str, np.ndarray[Any, Any]]" = field(repr=False)
     result: "Receiver | tuple[Receiver, str]"
@@ -110,19 +113,19 @@ class Job:
         """Raises for a party that is not among so many."""
         for name, (owner, _, _) in self.secret.items():
             if owner >= parties:
-                raise MisuseError(f"--secret {name}: party {owner} of {parties}, which count from 0")
+                raise StoppedError(f"--secret {name}: party {owner} of {parties}, which count from 0")
 
     def carry_out(self) -> dict[str, Any]:
         """Does this party's part, in the session that this code runs in; the report, as JSON has it. What
         another party learns is ``None``."""
         import tacit
-        from tacit.riscv import Program
+        from tacit.riscv import Program, Typed
 
         here, program = tacit.session(), Program(self.program, self.name)
         same: dict[str, Any] = {
             "secret": {
-                name: (owner, values if here.party == owner else None)
-                for name, (owner, _, values) in self.secret.items()
+                name: (owner, Typed(kind, values if here.party == owner else None))
+                for name, (owner, kind, values) in self.secret.items()
             },
             "public": self.public,
             "output": self.output,
@@ -164,21 +167,26 @@ def _told(here: "Session", own: dict[str, float]) -> list[dict[str, Any]]:
     return told
 
 
-def show(console: Any, report: dict[str, Any]) -> None:
-    """Prints a report."""
+def values(count: int) -> str:
+    """So many, in words."""
+    return f"{count} value{'s' * (count != 1)}"
+
+
+def show(console: Any, report: dict[str, Any], *, is_run: bool) -> None:
+    """Prints a report: of a whole program, or of a call."""
     if report["printed"]:
         console.print(report["printed"].rstrip("\n"), markup=False, highlight=False)
     if report["result"] is not None:
-        console.print(f"result: {report['result']}")
-    for name, values in report["outputs"].items():
-        if values is not None:
-            console.print(f"{name}: {values}")
+        console.print(f"{'ended with status' if is_run else 'result:'} {report['result']}")
+    for name, found in report["outputs"].items():
+        if found is not None:
+            console.print(f"{name}: {found}")
     console.print(
         f"{report['instructions']} instructions, {report['rounds']} rounds, "
         f"{max(report['bytes_sent_per_party']) / 1e6:.3f} MB a party at most, {report['seconds']:.3f} s"
     )
     opened = ", ".join(
-        f"{each['what']} ({each['values']} values, to {each['to']})" for each in report["opened"]
+        f"{each['what']} ({values(each['values'])}, to {each['to']})" for each in report["opened"]
     )
     console.print(f"opened: {opened or 'nothing'}", markup=False, highlight=False)
     waiting = ", ".join(f"{what} {seconds:.3f} s" for what, seconds in report["waiting"].items())
@@ -195,14 +203,14 @@ def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False)
     """
     from tacit.riscv import LIMIT, load
 
-    program = load(parsed.program)
-    secret = dict(_secret(text, party, lengths) for text in parsed.secret)
-    public = dict(_public(text) for text in parsed.public)
-    for texts, names in ((parsed.secret, secret), (parsed.public, public)):
-        if len(names) < len(texts):
-            raise MisuseError("two files have one name")
-    is_run = parsed.call is None
-    output = dict(_output(text, is_run) for text in parsed.output)
+    if (wrong := cannot_write(parsed.json)) is not None:
+        raise SetupError(wrong)
+    program, is_run = load(parsed.program), parsed.call is None
+    if is_run and parsed.result is not None:
+        raise MisuseError("--result is of a function, which --call names; a program ends with a status")
+    secret = _named("--secret", [_secret(text, party, lengths) for text in parsed.secret])
+    public = _named("--public", [_public(text) for text in parsed.public])
+    output = _named("--output", [_output(text, is_run) for text in parsed.output])
     return Job(
         name=program.name,
         program=program.file,
@@ -210,12 +218,21 @@ def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False)
         arguments=parsed.arg if is_run else [_number(each) for each in parsed.arg],
         secret=secret,
         public=public,
-        result=_result(parsed.result),
+        result=_result(parsed.result or "all"),
         output=output,
         open_branches=parsed.open_branch,
         oblivious=parsed.oblivious,
         limit=parsed.limit or LIMIT,
     )
+
+
+def _named(option: str, given: "list[tuple[str, Any]]") -> dict[str, Any]:
+    """By their names, which are all different."""
+    names = [name for name, _ in given]
+    for name in names:
+        if names.count(name) > 1:
+            raise MisuseError(f"{option} {name} is there twice: once is enough, and two files have two names")
+    return dict(given)
 
 
 def _split(text: str, by: str, form: str) -> tuple[str, str]:
@@ -238,6 +255,10 @@ def _number(text: str) -> "str | float | np.floating[Any]":
     except ValueError:
         if kind in ("f32", "f64") and number != "len":
             raise MisuseError(f"--arg {text}: {number!r} is no number") from None
+        if _FLOAT.fullmatch(text):
+            raise MisuseError(
+                f"--arg {text}: a float has its type behind it, as in 1.5:f64 or 1.5:f32"
+            ) from None
         return text
 
 
@@ -262,16 +283,18 @@ def _secret(
     owner, kind = _split(kind, ":", SECRET)
     if not owner.isascii() or not owner.isdigit():
         raise MisuseError(f"--secret {text}: {owner!r} is no party's number")
-    if party is not None and int(owner) != party:
-        return name, (int(owner), kind.partition(":")[0], None)
     short, _, path = kind.partition(":")
+    type_of(short, f"--secret {text}")
+    if party is not None and int(owner) != party:
+        return name, (int(owner), short, None)
     if not path:
         raise MisuseError(
             f"--secret {text}: party {owner} says where the values are: {name}={owner}:{short}:PATH"
         )
     if lengths and path.isascii() and path.isdigit():
         return name, (int(owner), short, zeros(short, int(path), f"--secret {text}"))
-    return name, (int(owner), short, numbers(short, Path(path), f"--secret {text}"))
+    option = f"--secret {text}"
+    return name, (int(owner), short, fixed_point(numbers(short, Path(path), option), Path(path), option))
 
 
 def _public(text: str) -> "tuple[str, np.ndarray[Any, Any]]":

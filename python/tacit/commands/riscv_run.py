@@ -33,7 +33,8 @@ def run(parsed: argparse.Namespace) -> None:
     except (MisuseError, SetupError) as error:
         print(f"tacit: {error}; telling the other parties ...", file=sys.stderr)
         # What is wrong may be in the name of a file, which the others need not know.
-        _core.refuse(parsed.config, parsed.party, "its options or files are wrong", WHILE_STARTING)
+        told = "its options or files are wrong; see its own output"
+        _core.refuse(parsed.config, parsed.party, told, WHILE_STARTING)
         sys.exit(1)
     with tacit.connect(parsed.config, parsed.party) as session:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
@@ -41,5 +42,5 @@ def run(parsed: argparse.Namespace) -> None:
         report = wanted.carry_out()
     from rich.console import Console
 
-    show(Console(), report)
+    show(Console(), report, is_run=parsed.call is None)
     write_json(parsed.json, report)

@@ -36,7 +36,7 @@ def run(parsed: argparse.Namespace) -> None:
         transport="tcp",
     )
     report = _of_all(told)
-    show(console, report)
+    show(console, report, is_run=parsed.call is None)
     write_json(parsed.json, report)
 
 

@@ -12,7 +12,18 @@ Every party runs the same program. Which data are secret is said here, and not i
 and would be seen, a branch or an address, stops the program with its place. crates/riscv has the machine.
 """
 
-from tacit.riscv.arrays import MOST_ELEMENTS, TYPES, Receiver
+from tacit.riscv.arrays import MOST_ELEMENTS, TYPES, Receiver, Typed
 from tacit.riscv.program import LARGEST, LIMIT, Opened, Outcome, Program, load
 
-__all__ = ["LARGEST", "LIMIT", "MOST_ELEMENTS", "TYPES", "Opened", "Outcome", "Program", "Receiver", "load"]
+__all__ = [
+    "LARGEST",
+    "LIMIT",
+    "MOST_ELEMENTS",
+    "TYPES",
+    "Opened",
+    "Outcome",
+    "Program",
+    "Receiver",
+    "Typed",
+    "load",
+]

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from tacit import _core, fixed
-from tacit.errors import DesyncError, DeviationError, MisuseError
+from tacit.errors import DesyncError, DeviationError, MisuseError, StoppedError
 from tacit.session import Session
 from tacit.tensor import SecretTensor
 
@@ -26,8 +26,18 @@ MOST_ELEMENTS = 1 << 24
 #: Who learns something: all, a party, or nobody. Of an output, nobody means that it stays secret.
 Receiver = str | int | None
 
+
+@dataclass(frozen=True)
+class Typed:
+    """An array that one party has, of which all parties say the type, so that it is compared."""
+
+    type: str
+    #: Of the owner alone.
+    values: NDArray[Any] | None = field(default=None, repr=False)
+
+
 #: What a party passes for an array that is secret: who has it, and the values there; or a sharing.
-Secret = tuple[int, ArrayLike | None] | SecretTensor
+Secret = tuple[int, ArrayLike | Typed | None] | SecretTensor
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,7 @@ class Said:
                 "options",
                 self.options,
                 theirs.options,
-                "the same function, arguments, files, outputs and limits",
+                "the same function, arguments, files with their types and lengths, outputs and limits",
             ),
         ):
             if mine != other:
@@ -104,10 +114,21 @@ class Said:
                 )
 
 
-def owners(secret: Mapping[str, Secret] | None) -> list[tuple[str, int | None]]:
-    """The names of secret arrays, and who has them; of a sharing nobody does."""
-    each = (secret or {}).items()
-    return [(name, None if isinstance(values, SecretTensor) else values[0]) for name, values in each]
+def said_of(
+    public: Mapping[str, ArrayLike | bytes] | None, secret: Mapping[str, Secret] | None
+) -> list[tuple[Any, ...]]:
+    """What all parties say of arrays: their names; of public ones types and lengths; of secret ones who has
+    them, and their types where all say these. A sharing nobody has."""
+    said: list[tuple[Any, ...]] = []
+    for name, content in (public or {}).items():
+        array = _bytes_or_array(content)
+        said.append((name, array.dtype.name, array.shape))
+    for name, values in (secret or {}).items():
+        if isinstance(values, SecretTensor):
+            said.append((name, None))
+        else:
+            said.append((name, values[0], values[1].type if isinstance(values[1], Typed) else None))
+    return said
 
 
 def _words(values: NDArray[Any]) -> list[int]:
@@ -138,12 +159,14 @@ def given(
         else:
             owned[name] = _own(here, name, *values)
     names = [*(each.name for each in arrays), *owned]
-    if len(set(names)) != len(names):
-        raise MisuseError("an array is given as public and as secret")
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise StoppedError(
+            f"{', '.join(sorted(twice))}: an array is public or secret, and this is given as both"
+        )
     if public:
-        # Names and lengths are compared with what is said.
-        content = (_core.blake3(each.public.tobytes()) for each in arrays if each.public is not None)
-        here.core.note_public("public arrays", ":".join(content).encode())
+        # Names and lengths are compared with what is said, and so is how many there are.
+        content = ":".join(_core.blake3(each.public.tobytes()) for each in arrays if each.public is not None)
+        here.core.note_public("public arrays", _core.blake3(content.encode()).encode())
     told = _told(here, said, [each for each in owned.values() if each is not None])
     for name, values in (secret or {}).items():
         if not isinstance(values, SecretTensor):
@@ -176,8 +199,12 @@ def note(here: Session, program: bytes, said: tuple[Any, ...], arrays: list[Give
     here.core.note(repr((*said, [each.described for each in arrays])).encode())
 
 
-def _array(name: str, values: ArrayLike) -> NDArray[Any]:
-    array = np.asarray(values)
+def _bytes_or_array(values: ArrayLike | bytes) -> NDArray[Any]:
+    return np.frombuffer(values, np.uint8) if isinstance(values, bytes) else np.asarray(values)
+
+
+def _array(name: str, values: ArrayLike | bytes) -> NDArray[Any]:
+    array = _bytes_or_array(values)
     if array.dtype.name not in TYPES.values() or array.ndim != 1:
         raise MisuseError(
             f"{name} is of {array.dtype} in {array.ndim} dimensions; arrays are of integers, float32 or "
@@ -193,7 +220,7 @@ def _short(name: str) -> str | None:
 
 
 def _public(name: str, values: ArrayLike | bytes) -> Given:
-    array = _array(name, np.frombuffer(values, np.uint8) if isinstance(values, bytes) else values)
+    array = _array(name, values)
     kind = _short(array.dtype.name)
     assert kind is not None, "it was looked at"
     return Given(name, kind, len(array), public=array.view(np.uint8))
@@ -214,10 +241,12 @@ def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
     return Given(name, kind, tensor.numel(), shares=tensor._parts, scale=scale, number=number)
 
 
-def _own(here: Session, name: str, owner: int, values: ArrayLike | None) -> NDArray[Any] | None:
+def _own(here: Session, name: str, owner: int, values: ArrayLike | Typed | None) -> NDArray[Any] | None:
     """An array that one party has, where it has it."""
     if not 0 <= owner < here.parties:
-        raise MisuseError(f"{name}: owner {owner} does not exist; there are parties 0 to {here.parties - 1}")
+        raise StoppedError(f"{name}: owner {owner} does not exist; there are parties 0 to {here.parties - 1}")
+    if isinstance(values, Typed):
+        values = values.values
     if here.party != owner:
         return None
     if values is None:
@@ -233,7 +262,7 @@ def becomes(to: Receiver) -> tuple[bool, int | None]:
 def receiver(to: Receiver) -> int | None:
     """A party, or ``None`` for all."""
     if isinstance(to, str) and to != "all":
-        raise MisuseError(f'{to!r} learns nothing: "all" does, or a party by its number')
+        raise StoppedError(f'{to!r} learns nothing: "all" does, or a party by its number')
     return None if isinstance(to, str) else to
 
 

@@ -16,6 +16,8 @@ COMPILERS = ("clang-19", "riscv64-linux-gnu-gcc", "riscv64-unknown-elf-gcc", "cl
 #: What all are told. Debug information names the lines where a program stops, or opens something.
 OPTIONS = [
     *("-O2", "-g", "-mabi=lp64d", "-fno-math-errno", "-ffunction-sections", "-fdata-sections"),
+    # A switch on a secret is branches, of which all sides are carried out, and no table at a secret place.
+    "-fno-jump-tables",
     *("-static", "-nostdlib", "-nostdinc"),
     *("-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-z,noexecstack"),
 ]
@@ -51,8 +53,13 @@ def prepared(found: str, folder: Path, options: Sequence[str] = ()) -> Compiler:
     """
     name = Path(found).name
     is_clang = name.startswith("clang")
-    # Where gcc copies the end of a loop, the sides of a branch before it do not meet again in the loop.
-    target = ["--target=riscv64-unknown-elf", "-fuse-ld=lld"] if is_clang else ["-fno-reorder-blocks"]
+    # Where gcc copies the end of a loop, the sides of a branch before it do not meet again in the loop. Of a
+    # switch between numbers it makes a table.
+    target = (
+        ["--target=riscv64-unknown-elf", "-fuse-ld=lld"]
+        if is_clang
+        else ["-fno-reorder-blocks", "-fno-tree-switch-conversion"]
+    )
     own = (
         _says(found, "-print-resource-dir") + "/include"
         if is_clang

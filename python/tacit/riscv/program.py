@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit import _core
-from tacit.errors import MisuseError, SetupError, cause
+from tacit.errors import MisuseError, SetupError, StoppedError, cause
 from tacit.riscv.arrays import (
     TYPES,
     Given,
@@ -20,8 +20,8 @@ from tacit.riscv.arrays import (
     given,
     left,
     note,
-    owners,
     receiver,
+    said_of,
 )
 from tacit.session import session
 
@@ -97,8 +97,8 @@ class Program:
                 ``len:NAME`` for how many elements that has. A ``float`` is a double, and a ``numpy.float32``
                 a float, in registers of their own; of integers there are eight at most.
             secret: arrays of integers or floats, in one dimension, by name: who has it, and the values there,
-                where the others pass ``None``, and learn type and length; or a ``SecretTensor``, which is
-                opened to nobody.
+                where the others pass ``None``, and learn type and length. Where all parties are to say the
+                type too, each passes a :class:`Typed`. Or a ``SecretTensor``, which is opened to nobody.
             public: arrays that everybody has.
             result: who learns what the function returns: "all", a party, or None. With a type, as in
                 ``("all", "f64")``, it is of that; else an integer of 64 bits without sign. Of a function that
@@ -112,12 +112,13 @@ class Program:
             limit: instructions at most.
 
         Raises:
-            MisuseError: a name, a type or a party that does not exist; or the program stops before its end,
-                for a reason that the message says with the place in the program.
+            StoppedError: a name, a type or a party that does not exist; or the program stops before its end,
+                for a reason that the message says with the place in the program. All parties are told it.
+            MisuseError: values of this party that cannot be given.
             DesyncError: the parties call different programs, or call them differently.
         """
         here, options = session(), (list(open_branches), list(oblivious), limit)
-        files = (list(public or {}), owners(secret), dict(output or {}))
+        files = (said_of(public, secret), dict(output or {}))
         told_so = [each if isinstance(each, str) else _argument(each, ()) for each in arguments]
         said = Said.of(self.file, "call", function, told_so, result, *files, options)
         arrays = given(here, public, secret, said)
@@ -166,11 +167,12 @@ class Program:
             limit: instructions at most.
 
         Raises:
-            MisuseError: as :meth:`call`; or an output that the program did not write.
+            StoppedError: as :meth:`call`; or an output that the program did not write.
+            MisuseError: as :meth:`call`.
             DesyncError: the parties run different programs, or run them differently.
         """
         here, options = session(), (list(open_branches), list(oblivious), limit)
-        files = (list(public or {}), owners(secret), dict(output or {}))
+        files = (said_of(public, secret), dict(output or {}))
         said = Said.of(self.file, "run", list(arguments), *files, options)
         arrays = given(here, public, secret, said)
         outputs = [(name, *_typed(name, to, arrays)) for name, to in (output or {}).items()]
@@ -208,7 +210,7 @@ def load(path: str | Path) -> Program:
 
 def _known(name: str, names: Sequence[str]) -> int:
     if name not in names:
-        raise MisuseError(f"no array is called {name!r}; there are {', '.join(names) or 'none'}")
+        raise StoppedError(f"no array is called {name!r}; there are {', '.join(names) or 'none'}")
     return names.index(name)
 
 
@@ -220,11 +222,11 @@ def _argument(argument: str | float | np.floating[Any], names: Sequence[str]) ->
     if isinstance(argument, float):
         return "float", int(np.float64(argument).view(np.uint64))
     if isinstance(argument, np.floating):
-        raise MisuseError(f"the argument {argument} is a {argument.dtype}; floats are float32 or float64")
+        raise StoppedError(f"the argument {argument} is a {argument.dtype}; floats are float32 or float64")
     if isinstance(argument, int | np.integer):
         argument = int(argument)
         if not -(1 << 63) <= argument < 1 << 64:
-            raise MisuseError(f"the argument {argument} has more than 64 bits")
+            raise StoppedError(f"the argument {argument} has more than 64 bits")
         return "number", argument % (1 << 64)
     if argument.startswith("len:"):
         return "count", _known(argument.removeprefix("len:"), names)
@@ -236,7 +238,7 @@ def _returns(result: Receiver | tuple[Receiver, str]) -> tuple[int | None, str, 
     nobody has said it."""
     to, kind = result if isinstance(result, tuple) else (result, "")
     if kind and kind not in TYPES:
-        raise MisuseError(f"result: no type is called {kind!r}; known are {', '.join(TYPES)}")
+        raise StoppedError(f"result: no type is called {kind!r}; known are {', '.join(TYPES)}")
     if to is None:
         return None
     return receiver(to), kind[:1], np.dtype(TYPES[kind]).itemsize if kind else 0
@@ -256,11 +258,11 @@ def _typed(name: str, to: Receiver | tuple[Receiver, str], arrays: list[Given]) 
     """Who learns an output, and its type."""
     if isinstance(to, tuple):
         if to[1] not in TYPES:
-            raise MisuseError(f"{name}: no type is called {to[1]!r}; known are {', '.join(TYPES)}")
+            raise StoppedError(f"{name}: no type is called {to[1]!r}; known are {', '.join(TYPES)}")
         return to
     types = {each.type for each in arrays if each.public is None}
     if len(types) > 1:
-        raise MisuseError(f"{name}: say its type, since the secret files are of {', '.join(sorted(types))}")
+        raise StoppedError(f"{name}: say its type, since the secret files are of {', '.join(sorted(types))}")
     return to, types.pop() if types else "u8"
 
 

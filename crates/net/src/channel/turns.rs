@@ -5,6 +5,7 @@
 
 use super::Channel;
 use crate::error::{Error, Result};
+use crate::inbox::End;
 use crate::interruption::is_interrupted;
 use crate::mesh::Shared;
 use crate::parameters::Parameters;
@@ -81,5 +82,22 @@ impl Channel {
     #[must_use]
     pub fn watch(&self) -> Watch {
         Watch(Arc::clone(&self.shared))
+    }
+
+    /// For long work between two messages: whether it is still wanted.
+    ///
+    /// # Errors
+    /// What has ended the mesh; `Interrupted` where the user ends this process.
+    pub fn look(&mut self) -> Result<()> {
+        self.watch().look();
+        // A party that has died sends nothing more, and is missed later than here.
+        let died = |peer| match self.shared.inbox.end_of(peer) {
+            Some(End::Died(reason)) => Some(self.shared.died(peer, &self.step, reason)),
+            _ => None,
+        };
+        let failure = self.shared.inbox.failure();
+        let failure = failure.or_else(|| (0..self.parties()).find_map(died));
+        self.told |= failure.is_some();
+        failure.map_or(Ok(()), Err)
     }
 }

@@ -7,42 +7,83 @@
 /* Keeps a compiler from seeing a loop as the function that it is in. */
 #define AS_IT_IS __asm__ volatile("" ::: "memory")
 
-void *memcpy(void *restrict to, const void *restrict from, size_t size) {
-    char *target = to;
-    const char *source = from;
+/* Eight bytes of whatever lies there: what is secret among them is moved as it is. */
+typedef uint64_t __attribute__((may_alias)) eight;
+
+/* Whether two places lie alike in words of eight bytes. */
+static int alike(const char *one, const char *other) { return (((uintptr_t)one ^ (uintptr_t)other) & 7) == 0; }
+
+/* Of so many bytes, those before a word of eight begins. */
+static size_t before_a_word(const char *place, size_t size) {
+    size_t before = -(uintptr_t)place & 7;
+    return before < size ? before : size;
+}
+
+static void forwards(char *target, const char *source, size_t size) {
     size_t at = 0;
-    if ((((uintptr_t)target | (uintptr_t)source) & 7) == 0)
-        for (; at + 8 <= size; at += 8) {
-            *(uint64_t *)(target + at) = *(const uint64_t *)(source + at);
+    if (alike(target, source)) {
+        for (size_t first = before_a_word(target, size); at < first; at++) {
+            target[at] = source[at];
             AS_IT_IS;
         }
+        for (; size - at >= 8; at += 8) {
+            *(eight *)(target + at) = *(const eight *)(source + at);
+            AS_IT_IS;
+        }
+    }
     for (; at < size; at++) {
         target[at] = source[at];
         AS_IT_IS;
     }
+}
+
+static void backwards(char *target, const char *source, size_t size) {
+    size_t at = size;
+    if (alike(target, source)) {
+        for (; at > 0 && ((uintptr_t)(target + at) & 7) != 0; at--) {
+            target[at - 1] = source[at - 1];
+            AS_IT_IS;
+        }
+        for (; at >= 8; at -= 8) {
+            *(eight *)(target + at - 8) = *(const eight *)(source + at - 8);
+            AS_IT_IS;
+        }
+    }
+    for (; at > 0; at--) {
+        target[at - 1] = source[at - 1];
+        AS_IT_IS;
+    }
+}
+
+void *memcpy(void *restrict to, const void *restrict from, size_t size) {
+    forwards(to, from, size);
     return to;
 }
 
 void *memmove(void *to, const void *from, size_t size) {
-    char *target = to;
-    const char *source = from;
-    if (target <= source) {
-        for (size_t at = 0; at < size; at++) {
-            target[at] = source[at];
-            AS_IT_IS;
-        }
-    } else {
-        for (size_t at = size; at-- > 0;) {
-            target[at] = source[at];
-            AS_IT_IS;
-        }
-    }
+    if ((uintptr_t)to <= (uintptr_t)from)
+        forwards(to, from, size);
+    else
+        backwards(to, from, size);
     return to;
 }
 
 void *memset(void *to, int byte, size_t size) {
     char *target = to;
-    for (size_t at = 0; at < size; at++) {
+    size_t at = 0, first = before_a_word(target, size);
+    if (size - first >= 16) {
+        for (; at < first + 8; at++) {
+            target[at] = (char)byte;
+            AS_IT_IS;
+        }
+        /* What was just made of bytes, which may be secret, is what all the others are. */
+        eight word = *(eight *)(target + first);
+        for (; size - at >= 8; at += 8) {
+            *(eight *)(target + at) = word;
+            AS_IT_IS;
+        }
+    }
+    for (; at < size; at++) {
         target[at] = (char)byte;
         AS_IT_IS;
     }

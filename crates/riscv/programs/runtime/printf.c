@@ -1,5 +1,6 @@
 /* Formats of printf: numbers, characters and texts. */
 #include "decimal.h"
+#include "system.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,7 @@ struct form {
 };
 
 static void put(struct target *target, const char *text, size_t length) {
-    if (target->file) fwrite(text, 1, length, target->file);
+    if (target->file) tacit_put(text, length, target->file);
     for (size_t at = 0; !target->file && at < length; at++)
         if (target->length + at + 1 < target->size) target->memory[target->length + at] = text[at];
     target->length += length;
@@ -243,7 +244,9 @@ static int formatted(struct target *target, const char *format, va_list values) 
 
 int vfprintf(FILE *file, const char *format, va_list values) {
     struct target target = {.file = file};
-    return formatted(&target, format, values);
+    int length = formatted(&target, format, values);
+    tacit_show(file);
+    return length;
 }
 
 int vsnprintf(char *to, size_t size, const char *format, va_list values) {

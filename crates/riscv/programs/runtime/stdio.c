@@ -115,8 +115,8 @@ size_t fread(void *to, size_t size, size_t count, FILE *file) {
     return size ? done / size : 0;
 }
 
-size_t fwrite(const void *from, size_t size, size_t count, FILE *file) {
-    size_t wanted = size * count, done = 0;
+unsigned long tacit_put(const void *from, unsigned long wanted, FILE *file) {
+    size_t done = 0;
     turn(file, 1);
     while (done < wanted) {
         size_t room = BUFSIZ - file->to, left = wanted - done;
@@ -126,6 +126,16 @@ size_t fwrite(const void *from, size_t size, size_t count, FILE *file) {
         done += taken;
         if (file->to == BUFSIZ && fflush(file)) break;
     }
+    return done;
+}
+
+void tacit_show(FILE *file) {
+    if (file == stdout || file == stderr) fflush(file);
+}
+
+size_t fwrite(const void *from, size_t size, size_t count, FILE *file) {
+    size_t done = tacit_put(from, size * count, file);
+    tacit_show(file);
     return size ? done / size : 0;
 }
 
@@ -173,7 +183,8 @@ char *fgets(char *line, int size, FILE *file) {
 
 int fputc(int byte, FILE *file) {
     unsigned char written = (unsigned char)byte;
-    return fwrite(&written, 1, 1, file) ? written : EOF;
+    if (!tacit_put(&written, 1, file)) return EOF;
+    return written;
 }
 
 int putchar(int byte) { return fputc(byte, stdout); }
@@ -183,4 +194,9 @@ int fputs(const char *text, FILE *file) {
     return fwrite(text, 1, length, file) == length ? 0 : EOF;
 }
 
-int puts(const char *text) { return fputs(text, stdout) == EOF || putchar('\n') == EOF ? EOF : 0; }
+int puts(const char *text) {
+    size_t length = strlen(text);
+    int failed = tacit_put(text, length, stdout) < length || putchar('\n') == EOF;
+    tacit_show(stdout);
+    return failed ? EOF : 0;
+}

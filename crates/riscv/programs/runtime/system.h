@@ -24,7 +24,16 @@ static inline long tacit_call(long number, long first, long second, long third) 
     return a0;
 }
 
+struct tacit_file;
+
 /* Writes what is buffered. */
 void tacit_close_all(void);
+
+/* Puts bytes into a file's buffer, and writes it where it is full; how many. */
+unsigned long tacit_put(const void *from, unsigned long bytes, struct tacit_file *file);
+
+/* Has what was printed written at once, so that what stops a program later does not lose it, and what must not be
+   printed stops it there. */
+void tacit_show(struct tacit_file *file);
 
 #endif

@@ -66,6 +66,10 @@ pub struct Machine<W: Words> {
     code: Code,
     carried_out: u64,
     limit: u64,
+    /// After so many in all it stops, or looks up.
+    bound: u64,
+    /// See [`Machine::look_up_every`].
+    every: u64,
     joins: Joins,
     /// The branches on secrets whose sides are being carried out, the innermost last.
     sides: Vec<sides::Open>,
@@ -107,6 +111,8 @@ pub enum Stop {
     Returned,
     /// A branch is to be opened: [`Machine::asked`] and [`Machine::answer`].
     Branch,
+    /// It has worked for long: [`Machine::look_up_every`].
+    Looks,
 }
 
 /// The condition of a branch, and where it goes on if that is 1 or 0.
@@ -121,6 +127,18 @@ enum Interruption {
     Fault(Fault),
     /// The bit that was asked for is not there yet.
     Opening,
+    /// It has worked for long.
+    Looking,
+}
+
+impl Interruption {
+    fn stop(self) -> Result<Stop> {
+        match self {
+            Self::Fault(fault) => Err(fault),
+            Self::Opening => Ok(Stop::Branch),
+            Self::Looking => Ok(Stop::Looks),
+        }
+    }
 }
 
 impl From<Fault> for Interruption {
@@ -159,6 +177,8 @@ impl<W: Words> Machine<W> {
             code: Code::new(&program.segments),
             carried_out: 0,
             limit,
+            bound: limit,
+            every: u64::MAX,
             joins: Joins::new(program.symbols.function_ends()),
             sides: Vec::new(),
             calls: 0,
@@ -187,6 +207,15 @@ impl<W: Words> Machine<W> {
     /// The address of the next instruction.
     pub fn pc(&self) -> u64 {
         self.pc
+    }
+
+    /// From here on [`Machine::run`] comes back after so many instructions, for whoever waits for it; calling it
+    /// again goes on.
+    pub fn look_up_every(&mut self, instructions: u64) {
+        self.every = instructions;
+        self.bound = self
+            .limit
+            .min(self.carried_out.saturating_add(instructions));
     }
 
     /// Goes on elsewhere.
@@ -241,14 +270,17 @@ impl<W: Words> Machine<W> {
     /// As [`Machine::run`]; `UnknownCall` where the function asks the system.
     pub fn call(&mut self, address: u64, arguments: &[W::Word]) -> Result<W::Word> {
         self.enter(address, arguments);
-        match self.run(Some(RETURNED))? {
-            Stop::Returned => Ok(self.register(register::ARGUMENT).clone()),
-            Stop::Branch => Err(Fault::SecretBranch),
-            Stop::Call => Err(Fault::UnknownCall(
-                self.words
-                    .public(self.register(register::CALL))
-                    .unwrap_or(u64::MAX),
-            )),
+        loop {
+            return match self.run(Some(RETURNED))? {
+                Stop::Returned => Ok(self.register(register::ARGUMENT).clone()),
+                Stop::Branch => Err(Fault::SecretBranch),
+                Stop::Call => Err(Fault::UnknownCall(
+                    self.words
+                        .public(self.register(register::CALL))
+                        .unwrap_or(u64::MAX),
+                )),
+                Stop::Looks => continue,
+            };
         }
     }
 
@@ -271,7 +303,10 @@ impl<W: Words> Machine<W> {
             if until == Some(self.pc) {
                 return Ok(Stop::Returned);
             }
-            let instruction = self.fetch()?;
+            let instruction = match self.fetch() {
+                Ok(instruction) => instruction,
+                Err(interruption) => return interruption.stop(),
+            };
             let next = self.pc.wrapping_add(instruction.length.into());
             if instruction.operation == Operation::EnvironmentCall {
                 self.pc = next;
@@ -279,21 +314,33 @@ impl<W: Words> Machine<W> {
             }
             match self.carry_out(instruction, next) {
                 Ok(to) => self.pc = to,
-                Err(Interruption::Fault(fault)) => return Err(fault),
-                Err(Interruption::Opening) => return Ok(Stop::Branch),
+                Err(interruption) => return interruption.stop(),
             }
         }
     }
 
     /// The instruction at pc, which is counted.
     #[inline(always)]
-    fn fetch(&mut self) -> Result<Instruction> {
+    fn fetch(&mut self) -> std::result::Result<Instruction, Interruption> {
         let instruction = self.code.at(self.pc)?;
-        if self.carried_out == self.limit {
-            return Err(Fault::Limit(self.limit));
+        if self.carried_out >= self.bound {
+            self.beyond()?;
         }
         self.carried_out += 1;
         Ok(instruction)
+    }
+
+    #[cold]
+    fn beyond(&mut self) -> std::result::Result<(), Interruption> {
+        if self.carried_out >= self.limit {
+            return Err(Fault::Limit(self.limit).into());
+        }
+        self.bound = self.limit.min(self.carried_out.saturating_add(self.every));
+        // A branch is gone through as a whole.
+        if self.sides.is_empty() {
+            return Err(Interruption::Looking);
+        }
+        Ok(())
     }
 
     /// Does what an instruction says; the address of the one after it.

@@ -122,7 +122,11 @@ impl<W: Words> Machine<W> {
     }
 
     fn step_of_side(&mut self) -> Result<()> {
-        let instruction = self.fetch()?;
+        let instruction = match self.fetch() {
+            Ok(instruction) => instruction,
+            Err(Interruption::Fault(fault)) => return Err(fault),
+            Err(_) => unreachable!("nothing else is met before an instruction"),
+        };
         let next = self.pc.wrapping_add(instruction.length.into());
         if instruction.operation == Operation::EnvironmentCall {
             if !self.noted()? {
@@ -134,7 +138,7 @@ impl<W: Words> Machine<W> {
         match self.carry_out(instruction, next) {
             Ok(to) => self.pc = to,
             Err(Interruption::Fault(fault)) => return Err(fault),
-            Err(Interruption::Opening) => return Err(Fault::OpeningOnSide),
+            Err(_) => return Err(Fault::OpeningOnSide),
         }
         match flow(&instruction) {
             Flow::Stays => {}

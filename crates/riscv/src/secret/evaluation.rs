@@ -59,7 +59,7 @@ impl Learned {
 /// are nearest.
 ///
 /// # Errors
-/// `Misuse` for bytes of floats that are none; what the links meet.
+/// `Stopped` for bytes of floats that are none; what the links meet.
 pub fn reveal(
     protocol: &mut dyn Protocol,
     words: &[Word],
@@ -77,7 +77,7 @@ pub fn reveal(
 /// in that round even if none of the words is: by it each party finds what others run differently.
 ///
 /// # Errors
-/// `Misuse` for bytes of floats that are none, and for floats that are to be kept as what they are not; what the links
+/// `Stopped` for bytes of floats that are none, and for floats that are to be kept as what they are not; what the links
 /// meet.
 pub fn settle(
     protocol: &mut dyn Protocol,
@@ -139,8 +139,10 @@ impl Set {
         };
         let words: Vec<Word> = words.iter().zip(&floats).map(fixed).collect();
         if words.iter().any(opaque::is_opaque) {
-            return Err(Error::misuse(match fate {
-                Fate::Opened(_) => "some bytes of a secret float are to be opened",
+            return Err(Error::stopped(match fate {
+                Fate::Opened(_) => {
+                    "some bytes of a secret float are to be opened: write it whole, and say its type, f32 or f64"
+                }
                 Fate::Shared | Fate::Fractions(_) => {
                     "secret floats are to be kept as shares of integers: say their type, f32 or f64"
                 }
@@ -164,7 +166,7 @@ impl Set {
         let floats: Vec<_> = words.iter().map(opaque::fixed).collect();
         let scales = floats.iter().flatten().map(|(_, real)| real.scale);
         let scale = scales.chain([SCALE]).max().unwrap_or(SCALE);
-        let refuse = |why: &str| Err(Error::misuse(why));
+        let refuse = |why: &str| Err(Error::stopped(why));
         let mut fixed = Vec::with_capacity(words.len());
         for (word, float) in words.iter().zip(floats) {
             fixed.push(match (word, float) {

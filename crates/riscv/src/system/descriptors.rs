@@ -42,6 +42,9 @@ impl<Word: Clone> System<Word> {
         };
         let writes = flags & WRITES != 0;
         if writes && !self.files[file].is_output() {
+            if self.kept.len() < DESCRIPTORS {
+                self.kept.push(path);
+            }
             return Ok(Err(error::NOT_ALLOWED));
         }
         let free = self.open.iter().position(Option::is_none);

@@ -68,6 +68,8 @@ pub struct System<Word> {
     heap: Heap,
     printed: Vec<u8>,
     missed: Vec<String>,
+    /// Paths that the program wanted to write, and may read alone.
+    kept: Vec<String>,
 }
 
 /// How a program goes on after it has asked.
@@ -123,6 +125,7 @@ impl<Word: Clone> System<Word> {
             heap: Heap::new(memory, program.end())?,
             printed: Vec::new(),
             missed: Vec::new(),
+            kept: Vec::new(),
         })
     }
 
@@ -134,6 +137,11 @@ impl<Word: Clone> System<Word> {
     /// Names that the program wanted to open and could not.
     pub fn missed(&self) -> &[String] {
         &self.missed
+    }
+
+    /// Names that the program wanted to write, and may read alone.
+    pub fn kept(&self) -> &[String] {
+        &self.kept
     }
 
     /// Whether the program wanted more memory than it may have.

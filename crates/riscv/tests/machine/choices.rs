@@ -28,7 +28,7 @@ fn called<W: Words>(words: W, function: &str, word: W::Word) -> Result<Vec<W::Wo
     let address = machine.words.constant(DATA);
     let function = program.function(function).expect("it is there");
     let result = machine.call(function, &[word, address]);
-    let mut left = vec![result.map_err(|fault| program.stopped(machine.pc(), &fault))?];
+    let mut left = vec![result.map_err(|fault| program.stopped(machine.pc(), "", &fault))?];
     for at in 0..COUNT as u64 {
         let word = machine.memory.load(&mut machine.words, DATA + 8 * at, 8);
         left.push(word.expect("it is mapped"));
@@ -102,7 +102,7 @@ fn where_a_program_stops_is_said_by_function_and_line() {
     assert_eq!(line.number, defined.expect("it is there") as u64 + 1);
     assert!(line.source.ends_with("choices.c"), "{line}");
     let fault = riscv::Fault::SecretLoop;
-    let said = program.stopped(digits, &fault);
+    let said = program.stopped(digits, "", &fault);
     let expected = format!("the program stopped at {digits:#x} in digits ({line}): {fault}");
     assert_eq!(said, expected);
     // Nothing is known of an address without instructions.

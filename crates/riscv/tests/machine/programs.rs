@@ -1,6 +1,6 @@
 //! Compiled programs on plain numbers.
 
-use riscv::machine::register;
+use riscv::machine::{RETURNED, register};
 use riscv::program::Segment;
 use riscv::{Fault, Machine, Plain, Program, Stop};
 
@@ -89,6 +89,32 @@ fn a_program_asks_the_system_with_its_status() {
     assert_eq!(machine.run(None), Ok(Stop::Call));
     assert_eq!(*machine.register(register::CALL), 93);
     assert_eq!(*machine.register(register::ARGUMENT), 13);
+}
+
+/// As long work does, for whoever may want it to end.
+#[test]
+fn a_program_looks_up_and_goes_on() {
+    let program = program();
+    let function = program.function("fibonacci").expect("it is there");
+    let with = |limit| Machine::new(Plain, &program, limit).expect("it fits");
+    let mut machine = with(1 << 20);
+    let expected = machine.call(function, &[12]).expect("it returns");
+    let all = machine.carried_out();
+    assert!(all > 500);
+    let mut looking = with(1 << 20);
+    looking.look_up_every(20);
+    looking.enter(function, &[12]);
+    let mut looks = 0;
+    while looking.run(Some(RETURNED)) == Ok(Stop::Looks) {
+        looks += 1;
+        assert_eq!(looking.carried_out(), 20 * looks);
+    }
+    assert_eq!(looks, (all - 1) / 20);
+    assert_eq!(*looking.register(register::ARGUMENT), expected);
+    assert_eq!(looking.carried_out(), all);
+    let mut short = with(47);
+    short.look_up_every(20);
+    assert_eq!(short.call(function, &[12]), Err(Fault::Limit(47)));
 }
 
 #[test]

@@ -176,12 +176,13 @@ fn what_ends_in_another_way_says_why() {
         (
             &["print"],
             sums,
-            "what is printed is secret: write it to a file",
+            // Who wants it, and not only where the runtime is.
+            " from main (sums.c:44): what is printed is secret: write it to a file",
         ),
         (
             &["abort"],
             sums,
-            "the program gave up, as abort and failed assertions do: what it printed may say why; it had \
+            " from main (sums.c:46): the program gave up, as abort and failed assertions do: what it printed may say why; it had \
              printed: 5 sums, 1",
         ),
         (

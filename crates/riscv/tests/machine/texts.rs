@@ -38,11 +38,11 @@ fn texts_are_as_elsewhere_and_secrets_are_sorted() {
                 program: &program,
                 arguments: &["texts".to_owned()],
                 inputs: &[&keys],
-                outputs: &[Output {
-                    name: "sorted".to_owned(),
-                    bytes: 4,
+                outputs: &[("sorted", 4), ("moved", 1)].map(|(name, bytes)| Output {
+                    name: name.to_owned(),
+                    bytes,
                     fate: Fate::Opened(Recipient::All),
-                }],
+                }),
                 options: Options {
                     open_branches: &[],
                     oblivious: &[],
@@ -56,9 +56,25 @@ fn texts_are_as_elsewhere_and_secrets_are_sorted() {
             // What returns nothing from main ends well.
             assert_eq!(outcome.status, 0);
             let found: Vec<_> = outcome.outputs.iter().map(Learned::values).collect();
-            assert_eq!(found, [Some(sorted.as_slice())], "{protocol}");
+            let moved = moved();
+            let expected = [&sorted, &moved].map(|values| Some(values.as_slice()));
+            assert_eq!(found, expected, "{protocol}");
             // Of the keys and where they were nothing is opened but what is written.
-            assert_eq!(outcome.opened.len(), 1);
+            assert_eq!(outcome.opened.len(), 2);
         }
     }
+}
+
+/// What the program's `moves_of` leaves of the keys.
+fn moved() -> Vec<u64> {
+    let bytes: Vec<u64> = KEYS
+        .iter()
+        .flat_map(|key| (0..4).map(move |at| key >> (8 * at) & 0xff))
+        .collect();
+    let mut room = vec![0; 64];
+    room[3..33].fill(bytes[0]);
+    room[36..64].copy_from_slice(&bytes);
+    room.copy_within(3..43, 11);
+    room.copy_within(9..59, 1);
+    room
 }
