@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,9 +102,25 @@ def print_threat_model(console: "Console", setting: Setting) -> None:
 
 def cannot_write(path: Path | None) -> str | None:
     """What keeps a file, if it is wanted, from being written when all is done."""
-    if path is None or path.absolute().parent.is_dir():
+    if path is None:
         return None
-    return f"cannot write {path}: there is no such folder"
+    if path.is_dir():
+        return f"cannot write {path}: it is a folder; give a file in it"
+    if not path.absolute().parent.is_dir():
+        return f"cannot write {path}: there is no such folder"
+    if not os.access(path.absolute().parent, os.W_OK):
+        return f"cannot write {path}: its folder is not yours to write in"
+    return None
+
+
+def check_report(parsed: argparse.Namespace) -> None:
+    """Whether the report that a command writes in the end can be written, before it takes minutes.
+
+    Raises:
+        SetupError: it cannot.
+    """
+    if (wrong := cannot_write(getattr(parsed, "json", None))) is not None:
+        raise SetupError(wrong)
 
 
 def write_json(path: Path | None, content: Any) -> None:
