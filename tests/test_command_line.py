@@ -643,6 +643,19 @@ def test_mistakes_are_one_message(arguments: list[str], expected: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", [["federated", "demo"], ["demo"], ["bench", "--only", "relu_1e6"]])
+def test_a_report_that_cannot_be_written_is_refused_before_anything_runs(
+    command: list[str], tmp_path: Path
+) -> None:
+    for place, why in (
+        (tmp_path / "none" / "x.json", "there is no such folder"),
+        (tmp_path, "it is a folder; give a file in it"),
+    ):
+        done = tacit(*command, "--json", place)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == f"tacit: cannot write {place}: {why}\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -197,7 +197,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         "x: an array is public or secret, and this is",
     ),
     "folder": (["--json", "none/report.json"], "cannot write none/report.json: there is no such folder"),
-    "no file": (["--json", "."], "cannot write .: it is a folder"),
+    "no file": (["--json", "."], "cannot write .: it is a folder; give a file in it"),
 }
 
 

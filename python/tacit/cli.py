@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import tacit
 from tacit.commands import COMMANDS
+from tacit.commands.options import check_report
 from tacit.errors import TacitError
 
 
@@ -16,6 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; 1 after an error of tacit's own, which is printed as one message."""
     parsed = _parser().parse_args(arguments)
     try:
+        check_report(parsed)
         parsed.command(parsed)
     except TacitError as error:
         print(f"tacit: {error}", file=sys.stderr)

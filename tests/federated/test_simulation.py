@@ -64,7 +64,7 @@ def test_what_is_not_known_by_name() -> None:
     labels, generator = torch.arange(3), torch.Generator()
     with pytest.raises(MisuseError, match="no partition is called 'even'; known are skew, shards, dirichlet"):
         partition("even", labels, 2, generator)
-    with pytest.raises(MisuseError, match="4 clients for 3 examples"):
+    with pytest.raises(MisuseError, match=r"4 clients for 3 examples: .* have 1 to 3 clients"):
         partition("skew:0.5", labels, 4, generator)
     for text in ("label-flip", "label-flip:2", "label-flip:x", "flip:0.1", "fang:-0.1"):
         with pytest.raises(

@@ -297,13 +297,14 @@ fn a_client_whose_certificate_is_not_valid_now_is_refused() {
     }
     let world = World::of(clients);
     world.begin(1, LONG);
-    for number in 0..2 {
+    for (number, why) in [
+        (0, "the certificate of client 0 expired at"),
+        (1, "the certificate of client 1 is valid only from"),
+    ] {
         let error = world.client(number).join(0, SHORT).err().unwrap();
         let said = error.to_string();
-        assert!(
-            said.contains("it refused this party's certificate"),
-            "{said}"
-        );
+        let named = format!("it refused this party's certificate: {why}");
+        assert!(said.contains(&named), "{said}");
     }
     let client = world.client(2);
     let task = client.join(0, LONG).unwrap();
@@ -386,6 +387,56 @@ fn a_server_that_is_not_there_is_named() {
     // The one that keeps the rest was not asked to, since not both others have their part.
     let nobody: [usize; 0] = [];
     assert_eq!(world.whole(), [&[0][..], &nobody]);
+}
+
+/// They are read and hashed by 2^14 words, the four of the salt among them.
+#[test]
+fn vectors_of_any_length_are_what_was_signed() {
+    let world = World::new(1);
+    let client = world.client(0);
+    let lengths = [1, 16379, 16380, 16381, 16384, 3 * 16384 - 4, 50000];
+    for (words, round) in lengths.into_iter().zip(1..) {
+        let terms = terms(round, LONG);
+        world.begin_with(&Terms { words, ..terms });
+        let task = client.join(round - 1, LONG).unwrap();
+        client.submit(&task, &pieces(words)).unwrap();
+        for (server, door) in world.doors.iter().enumerate() {
+            for (at, piece) in door.end().unwrap().whole[&0].pieces.iter().enumerate() {
+                let sent = &pieces(words)[HELD[server][at]].words;
+                assert_eq!(&piece.words, sent, "{words} words");
+            }
+        }
+    }
+}
+
+/// Not that servers are silent, who have nothing to say yet.
+#[test]
+fn who_waits_for_less_time_than_a_round_takes_is_told_so() {
+    let world = World::new(1);
+    let client = world.client(0);
+    let join = client.join(0, SHORT).map(|_| "told of a round");
+    world.begin(1, LONG);
+    client.join(0, LONG).unwrap();
+    let result = client.outcome(1, SHORT, &mut []).map(|_| "told a result");
+    for (step, found, said) in [
+        (
+            "join",
+            join,
+            "it told of no new round within the timeout; one may not have begun yet: wait longer",
+        ),
+        (
+            "result",
+            result,
+            "it told no result within the timeout; the round may not be over yet: wait longer",
+        ),
+    ] {
+        match found {
+            Err(Error::Peer {
+                step: at, reason, ..
+            }) => assert_eq!((&*at, &*reason), (step, said)),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

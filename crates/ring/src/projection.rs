@@ -3,7 +3,8 @@
 //! A weight is the difference of two random bits: 0 with probability ½, 1 and -1 with ¼. So a product is a difference
 //! of two sums over subsets, and the sums over all 16 subsets of four words, made once, serve every product (V.
 //! Arlazarov, E. Dinic, M. Kronrod and I. Faradžev 1970): an addition and a subtraction for four words. Rows lie side
-//! by side in the tables, [`LANES`] at a time, so that every addition is one of vectors.
+//! by side in the tables, [`LANES`] at a time, so that every addition is one of vectors. They are brought there by squares
+//! of eight rows and eight words, which are transposed in registers.
 //!
 //! The random bits say where a table is read; they are public, as all that expands them has the same coin. The words
 //! do not.
@@ -28,6 +29,15 @@ const TOGETHER: usize = 32;
 
 /// Words of a row that a thread takes at least.
 const GRAIN: usize = 1 << 14;
+
+/// Rows and words that are transposed together: of a row they are a line of the cache.
+const SQUARE: usize = 8;
+
+/// How many words ahead of those that are added up memory is fetched.
+const AHEAD: usize = 256;
+
+/// So many words of a row.
+type Line = [u64; SQUARE];
 
 /// Of the same word of so many rows.
 type Lanes = [u64; LANES];
@@ -93,7 +103,8 @@ fn products(
         backend.call(
             #[inline(always)]
             || {
-                tabulate(&mut tables, rows, start, size.min(start + TOGETHER));
+                let mut copies = [[0; TOGETHER]; LANES];
+                tabulate(&mut tables, &gather(rows, start, &mut copies));
                 add(&mut sums, &tables, &bits);
             },
         );
@@ -101,30 +112,118 @@ fn products(
     sums
 }
 
-/// The sums over all subsets of four words each. Words from `end` on, and rows that are not there, count as zero.
+/// The words of each row from there on, to be added up together. Those from the end on, and of rows that are not there,
+/// are zero.
 #[inline(always)]
-fn tabulate(tables: &mut Tables, rows: &[&[u64]], start: usize, end: usize) {
-    let mut words = [[0; LANES]; TOGETHER];
-    for (lane, row) in rows.iter().enumerate().take(LANES) {
-        let mut of_row = [0; TOGETHER];
-        match row[start..end].try_into() {
-            Ok(whole) => of_row = whole,
-            Err(_) => of_row[..end - start].copy_from_slice(&row[start..end]),
+fn gather<'a>(
+    rows: &[&'a [u64]],
+    start: usize,
+    copies: &'a mut [[u64; TOGETHER]; LANES],
+) -> [&'a [u64; TOGETHER]; LANES] {
+    let mut copies = copies.iter_mut();
+    std::array::from_fn(|lane| {
+        let copy = copies.next().expect("a copy for each lane");
+        let Some(row) = rows.get(lane) else {
+            return &*copy;
+        };
+        for line in (0..TOGETHER).step_by(SQUARE) {
+            ahead(row, start + AHEAD + line);
         }
-        for at in 0..TOGETHER {
-            words[at][lane] = of_row[at];
+        match row[start..].first_chunk() {
+            Some(whole) => whole,
+            None => {
+                copy[..row.len() - start].copy_from_slice(&row[start..]);
+                &*copy
+            }
         }
-    }
-    for (table, words) in tables.iter_mut().zip(words.chunks_exact(SUBSET)) {
-        for (bit, words) in words.iter().enumerate() {
-            let (without, with) = table.split_at_mut(1 << bit);
-            for (with, without) in with.iter_mut().zip(without) {
-                for lane in 0..LANES {
-                    with[lane] = without[lane].wrapping_add(words[lane]);
+    })
+}
+
+/// The sums over all subsets of four words each.
+#[inline(always)]
+fn tabulate(tables: &mut Tables, rows: &[&[u64; TOGETHER]; LANES]) {
+    for (at, tables) in tables.chunks_exact_mut(SQUARE / SUBSET).enumerate() {
+        let mut words = [[0; LANES]; SQUARE];
+        for group in 0..LANES / SQUARE {
+            let square = std::array::from_fn(|row| {
+                let words = rows[group * SQUARE + row][at * SQUARE..].first_chunk();
+                *words.expect("a square's words")
+            });
+            for (words, turned) in words.iter_mut().zip(&turn(square)) {
+                words[group * SQUARE..][..SQUARE].copy_from_slice(turned);
+            }
+        }
+        for (table, words) in tables.iter_mut().zip(words.chunks_exact(SUBSET)) {
+            for (bit, words) in words.iter().enumerate() {
+                let (without, with) = table.split_at_mut(1 << bit);
+                for (with, without) in with.iter_mut().zip(without) {
+                    for lane in 0..LANES {
+                        with[lane] = without[lane].wrapping_add(words[lane]);
+                    }
                 }
             }
         }
     }
+}
+
+/// Transposes: single words change places, then pairs, then halves.
+#[inline(always)]
+fn turn([a, b, c, d, e, f, g, h]: [Line; SQUARE]) -> [Line; SQUARE] {
+    let ([a, b], [c, d], [e, f], [g, h]) = (
+        exchange::<1>(a, b),
+        exchange::<1>(c, d),
+        exchange::<1>(e, f),
+        exchange::<1>(g, h),
+    );
+    let ([a, c], [b, d], [e, g], [f, h]) = (
+        exchange::<2>(a, c),
+        exchange::<2>(b, d),
+        exchange::<2>(e, g),
+        exchange::<2>(f, h),
+    );
+    let ([a, e], [b, f], [c, g], [d, h]) = (
+        exchange::<4>(a, e),
+        exchange::<4>(b, f),
+        exchange::<4>(c, g),
+        exchange::<4>(d, h),
+    );
+    [a, b, c, d, e, f, g, h]
+}
+
+/// Of each two runs of so many words, the second one of the first line and the first one of the second change places.
+#[inline(always)]
+fn exchange<const WIDTH: usize>(first: Line, second: Line) -> [Line; 2] {
+    let upper = |i: usize| i & WIDTH != 0;
+    [
+        std::array::from_fn(|i| {
+            if upper(i) {
+                second[i - WIDTH]
+            } else {
+                first[i]
+            }
+        }),
+        std::array::from_fn(|i| {
+            if upper(i) {
+                second[i]
+            } else {
+                first[i + WIDTH]
+            }
+        }),
+    ]
+}
+
+/// Has the processor fetch the line of a row's word that will be needed. Rows are read side by side, a few lines of
+/// each at a time, which is too little for it to see that they go on.
+#[inline(always)]
+fn ahead(row: &[u64], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint reads nothing, wherever it points.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(row.as_ptr().wrapping_add(at).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (row, at);
 }
 
 /// Adds the products with the weights of these bits.

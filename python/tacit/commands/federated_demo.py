@@ -50,6 +50,7 @@ def run(parsed: argparse.Namespace) -> None:
     from tacit.federated.attacks import Attack
     from tacit.federated.config import DELTA
     from tacit.federated.demo import demonstrate
+    from tacit.federated.page import folder
     from tacit.federated.presets import federation
     from tacit.federated.report import print_report, write_report
 
@@ -62,7 +63,9 @@ def run(parsed: argparse.Namespace) -> None:
         delta=DELTA if parsed.delta is None else parsed.delta,
     )
     console = Console()
+    # What cannot be written is known before anything takes long.
+    report = folder(Path("federated-demo"))
     outcome = demonstrate(console, chosen)
     print_report(console, outcome)
     write_json(parsed.json, outcome.as_json())
-    console.print(f"Report: {write_report(Path('federated-demo'), outcome)}")
+    console.print(f"Report: {write_report(report, outcome)}")

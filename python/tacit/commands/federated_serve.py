@@ -1,12 +1,11 @@
 """``tacit federated serve``: one of the three servers of a federation."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.commands.options import positive
+from tacit.commands.options import cannot_write, positive
 from tacit.errors import MisuseError, SetupError, cause
 
 if TYPE_CHECKING:
@@ -62,7 +61,9 @@ def run(parsed: argparse.Namespace) -> None:
                 'result_to = "clients": no server learns the model that --out would write; leave --out away, '
                 "clients have it"
             )
-        _check_folder(parsed.out)
+        # Before anybody is met.
+        if (wrong := cannot_write(parsed.out)) is not None:
+            raise SetupError(wrong)
     from tacit.federated.states import in_form
 
     start = _model(_start(parsed.model or federation.model, federation))
@@ -117,16 +118,6 @@ def _model(path: Path) -> "State":
     # What is no number, or none that is learned, is known before anybody is met.
     in_a_row(loaded)
     return loaded
-
-
-def _check_folder(path: Path) -> None:
-    """Whether a file can be written there, before anybody is met.
-
-    Raises:
-        SetupError: it cannot.
-    """
-    if not os.access(path.resolve().parent, os.W_OK) or path.is_dir():
-        raise SetupError(f"cannot write {path}: give --out a file in a folder that is there and yours")
 
 
 def _write(path: Path, model: "State") -> None:

@@ -105,13 +105,23 @@ def cannot_write(path: Path | None) -> str | None:
     if path is None:
         return None
     folder = path.absolute().parent
+    if path.is_dir():
+        return f"cannot write {path}: it is a folder; give a file in it"
     if not folder.is_dir():
         return f"cannot write {path}: there is no such folder"
-    if path.is_dir():
-        return f"cannot write {path}: it is a folder"
     if not os.access(path if path.exists() else folder, os.W_OK):
         return f"cannot write {path}: this user may not"
     return None
+
+
+def check_report(parsed: argparse.Namespace) -> None:
+    """Whether the report that a command writes in the end can be written, before it takes minutes.
+
+    Raises:
+        SetupError: it cannot.
+    """
+    if (wrong := cannot_write(getattr(parsed, "json", None))) is not None:
+        raise SetupError(wrong)
 
 
 def write_json(path: Path | None, content: Any) -> None:

@@ -38,7 +38,10 @@ class Attack:
         except ValueError:
             fraction = -1.0
         if kind not in KINDS or not 0 <= fraction <= 1:
-            raise MisuseError(f"{text!r} is no attack: KIND:FRACTION is wanted, of {', '.join(KINDS)}")
+            raise MisuseError(
+                f"{text!r} is no attack: KIND:FRACTION is wanted, of {', '.join(KINDS)}, and of all clients "
+                "a part from 0 to 1, such as label-flip:0.25"
+            )
         return Attack(kind, fraction)
 
     @property

@@ -63,6 +63,9 @@ MOST_CLIENTS = 4096
 #: Longest time that a round may give its clients, and longest timeout: a day.
 LONGEST = 86_400.0
 
+#: A host, by name or number, and a port.
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\s:\[\]]+):\d{1,5}")
+
 #: What a table may hold, and of what kind.
 Kinds = Mapping[str, type | tuple[type, ...]]
 
@@ -179,6 +182,8 @@ class Federation:
         Raises:
             MisuseError: there is no such client.
         """
+        if not isinstance(client, int):
+            raise MisuseError(f"the number of a client is a whole number, not {client!r}")
         if not 0 <= client < self.clients:
             raise MisuseError(f"client {client} does not exist: the clients are 0 to {self.clients - 1}")
         return self.path.parent / self._client.replace("{number}", str(client))
@@ -196,6 +201,8 @@ class Federation:
         Raises:
             MisuseError: there is no such server.
         """
+        if not isinstance(number, int):
+            raise MisuseError(f"the number of a server is a whole number, not {number!r}")
         if not 0 <= number < SERVERS:
             raise MisuseError(f"server {number} does not exist: the servers are 0 to {SERVERS - 1}")
         return self.servers[number]
@@ -339,6 +346,12 @@ class _Reading:
 
     def server(self, number: int, found: Any) -> Server:
         table = self.table(f"[[server]] {number}", found, _SERVER, ("address", "clients", "certificate"))
+        for name in ("address", "clients", "listen", "listen_for_clients"):
+            if name in table and not _ADDRESS.fullmatch(table[name]):
+                raise self.wrong(
+                    f"[[server]] {number}: {name} = {table[name]!r}; it is a host and a port, as "
+                    '"alice.example:7400"'
+                )
         certificate = self.path.parent / table["certificate"]
         return Server(
             address=table["address"],

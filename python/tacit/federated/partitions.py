@@ -78,5 +78,8 @@ def partition(how: str, labels: torch.Tensor, clients: int, generator: torch.Gen
     if kind not in PARTITIONS:
         raise MisuseError(f"no partition is called {kind!r}; known are {', '.join(PARTITIONS)}")
     if not 1 <= clients <= len(labels):
-        raise MisuseError(f"{clients} clients for {len(labels)} examples")
+        raise MisuseError(
+            f"{clients} clients for {len(labels)} examples: each has one at least, so have 1 to "
+            f"{len(labels)} clients"
+        )
     return PARTITIONS[kind](labels, clients, float(number), generator)

@@ -135,8 +135,8 @@ class Server:
             _core.Listener(own.listen_for_clients),
         )
         clients = federation.certificates_of_clients()
-        door = _core.Door(for_clients, federation.name, certificates, number, key, clients)
         with naming_servers():
+            door = _core.Door(for_clients, federation.name, certificates, number, key, clients)
             core = _core.Session.connect_local(
                 for_servers,
                 number,
@@ -348,4 +348,5 @@ class Server:
         found = {} if outcome is None else outcome.refused
         # That a server's own vector is refused the failure says.
         own = [(client, reason, 1) for client, reason in found.items() if client != SERVERS_ROOT]
-        return self._door.refused() + own
+        at_the_door = self._door.refused()
+        return [(client, of_servers(reason), times) for client, reason, times in at_the_door] + own

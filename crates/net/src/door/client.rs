@@ -1,26 +1,22 @@
 //! A client's side of the door: the same question to all three servers, side by side.
 
-use super::socket::{PATIENCE, SILENCE, Socket, Traffic};
+use super::asked::{Failure, Server, Stream};
+use super::socket::Traffic;
 use super::statement::{Hash, PIECES, Piece, Statement, signer};
 use super::ticket::SHOWN;
 use super::wire::{Reply, Request};
 use super::{Federation, HELD, KEEPER, MOST_CLIENTS, SERVERS};
 use crate::certificates::Identity;
-use crate::error::{Error, Result, cause, no_thread};
+use crate::error::{Error, Result, no_thread};
 use crate::interruption::is_interrupted;
 use crate::process::Process;
 use crate::tcp::tls;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// How often a client tries to hand a submission to a server whose connection broke.
-const ATTEMPTS: u32 = 3;
 
 /// How long after the deadline a client waits for what the servers say of it.
 const GRACE: Duration = Duration::from_secs(2);
@@ -28,16 +24,11 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long the other servers may still take when one has failed or refused.
 const FOLLOW: Duration = Duration::from_secs(5);
 
-/// Time between two attempts to reach a server that does not listen yet.
-const RETRY: Duration = Duration::from_millis(100);
-
 /// How often who waits looks whether the user ends it.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Bytes of what is large that are read at a time.
 const CHUNK: usize = 1 << 20;
-
-type Stream = StreamOwned<ClientConnection, Socket>;
 
 /// A round as all servers tell of it.
 #[derive(Clone)]
@@ -74,29 +65,6 @@ pub struct Client {
     traffic: Arc<Traffic>,
 }
 
-/// A server as a client sees it.
-struct Server {
-    number: usize,
-    address: String,
-    tls: Arc<ClientConfig>,
-    connection: Mutex<Option<Stream>>,
-    traffic: Arc<Traffic>,
-}
-
-/// How a question to a server ends without an answer.
-enum Failure {
-    /// The connection did; another may do.
-    Broken(io::Error),
-    /// The server says why, or says what cannot be.
-    Final(Error),
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Broken(error)
-    }
-}
-
 impl Client {
     /// A client by its number, with its certificate and private key in PEM, and where the servers are reached.
     /// Nobody is called yet.
@@ -130,6 +98,7 @@ impl Client {
             Ok(Server {
                 number: at,
                 address: address.clone(),
+                own: [names.1.clone(), certificate.to_owned()],
                 tls: tls::visitor(theirs, &identity, names)?,
                 connection: Mutex::default(),
                 traffic: Arc::clone(&traffic),
@@ -465,90 +434,6 @@ impl Client {
             "what it sent is not what it and the other servers have the hash of",
         ))
     }
-}
-
-impl Server {
-    /// Its answer. A connection that breaks is made anew, a few times; one that cannot be made is tried until
-    /// time is over.
-    fn ask<T>(
-        &self,
-        until: Instant,
-        step: &str,
-        cut: &Arc<AtomicBool>,
-        question: &(impl Fn(&Self, &mut Stream) -> std::result::Result<Option<T>, Failure> + Sync),
-    ) -> Result<T> {
-        let mut kept = self
-            .connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut attempts = 0;
-        let failed = |reason: String| Error::peer(self.number, step, reason);
-        loop {
-            let mut stream = match kept.take() {
-                Some(stream) => stream,
-                None => self.dial(until, cut).map_err(failed)?,
-            };
-            stream.sock.again(until, PATIENCE + SILENCE, cut);
-            match question(self, &mut stream) {
-                Ok(answer) => {
-                    *kept = Some(stream);
-                    match answer {
-                        Some(answer) => return Ok(answer),
-                        None if Instant::now() < until => {}
-                        None => return Err(failed("nothing came within the timeout".to_owned())),
-                    }
-                }
-                Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Broken(error)) => {
-                    attempts += 1;
-                    if attempts >= ATTEMPTS || Instant::now() >= until {
-                        let reason = tls::reason(&error);
-                        let (number, address) = (self.number, &self.address);
-                        return Err(failed(format!("server {number} at {address}: {reason}")));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Connects, again and again until the server listens.
-    fn dial(&self, until: Instant, cut: &Arc<AtomicBool>) -> std::result::Result<Stream, String> {
-        loop {
-            let reached = reach(&self.address).and_then(|socket| {
-                let limit = until.min(Instant::now() + SILENCE);
-                let traffic = Arc::clone(&self.traffic);
-                let socket = Socket::new(socket, limit, Arc::clone(cut), traffic)?;
-                tls::handshake(&self.tls, socket)
-            });
-            match reached {
-                Ok(stream) => return Ok(stream),
-                Err(error) => {
-                    if let Some(refusal) = tls::refusal(&error) {
-                        return Err(format!("at {}: {refusal}", self.address));
-                    }
-                    if Instant::now() + RETRY >= until || cut.load(Ordering::Relaxed) {
-                        return Err(format!(
-                            "it is not reached at {}: {}; check address and firewall, and whether it runs",
-                            self.address,
-                            cause(&error)
-                        ));
-                    }
-                    thread::sleep(RETRY);
-                }
-            }
-        }
-    }
-}
-
-fn reach(address: &str) -> io::Result<TcpStream> {
-    let mut result = Err(ErrorKind::AddrNotAvailable.into());
-    for address in address.to_socket_addrs()? {
-        result = TcpStream::connect_timeout(&address, SILENCE);
-        if result.is_ok() {
-            break;
-        }
-    }
-    result
 }
 
 /// Sends pieces; what the server says in the end, or in the middle.

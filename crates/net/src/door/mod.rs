@@ -22,6 +22,7 @@
 //! bytes of them, or a few vectors, are on their way at a time; other clients wait until there is room, so that
 //! memory does not grow with their number.
 
+mod asked;
 mod client;
 mod hall;
 mod pace;

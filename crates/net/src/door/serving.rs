@@ -386,14 +386,18 @@ fn receive(
         words
             .try_reserve_exact(length.saturating_sub(words.len()))
             .map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
-        for begin in (0..length).step_by(CHUNK) {
-            let end = length.min(begin + CHUNK);
+        let mut begin = 0;
+        while begin < length {
+            // As many with the salt before them: BLAKE3 takes three fifths of the time where what it is given next
+            // begins a subtree of its own.
+            let end = length.min((begin + SALT) / CHUNK * CHUNK + CHUNK - SALT);
             if words.len() < end {
                 words.resize(end, 0);
             }
             let chunk = &mut words[begin..end];
             stream.read_exact(bytemuck::cast_slice_mut(chunk))?;
             committing.update(chunk);
+            begin = end;
         }
         if committing.end() != statement.pieces[*piece] {
             let what = if *piece == REST {

@@ -75,7 +75,7 @@ impl Pinned {
             .position(|pinned| pinned == certificate)
     }
 
-    fn check_period(&self, party: usize, now: UnixTime) -> Result<(), Fault> {
+    pub(crate) fn check_period(&self, party: usize, now: UnixTime) -> Result<(), Fault> {
         let name = &self.names[party];
         match check(&self.certificates[party], now, &self.provider) {
             Ok(()) => Ok(()),

@@ -11,7 +11,7 @@ use crate::roster::Roster;
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, OtherError, ServerConfig, ServerConnection,
     StreamOwned,
@@ -131,6 +131,14 @@ pub(crate) fn visitor(
     })?;
     let pair = Some((vec![own], key(&whose, identity)?));
     client(OnePeer::new(&pinned, 0), pair).map_err(|_| unfit(&whose))
+}
+
+/// What is wrong with this member's own certificate just now, if the other side refused it: it says only that it does.
+pub(crate) fn fault_of_own(error: &io::Error, pem: &str, whose: &str) -> Option<Fault> {
+    matches!(inner(error), Some(rustls::Error::AlertReceived(_))).then_some(())?;
+    let own = vec![certificate(pem)?];
+    let pinned = Pinned::distinct(own, vec![whose.to_owned()], provider());
+    pinned.ok()?.check_period(0, UnixTime::now()).err()
 }
 
 /// How a server listens for clients, each of whom must show its certificate.

@@ -1,0 +1,158 @@
+//! A server as a client sees it: reached, asked, and reached again where a connection broke.
+
+use super::socket::{PATIENCE, SILENCE, Socket, Traffic};
+use crate::error::{Error, Result, cause};
+use crate::tcp::tls;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use std::io::{self, ErrorKind};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a client tries to hand a submission to a server whose connection broke.
+const ATTEMPTS: u32 = 3;
+
+/// Time between two attempts to reach a server that does not listen yet.
+const RETRY: Duration = Duration::from_millis(100);
+
+pub(super) type Stream = StreamOwned<ClientConnection, Socket>;
+
+/// A server as a client sees it.
+pub(super) struct Server {
+    pub(super) number: usize,
+    pub(super) address: String,
+    pub(super) tls: Arc<ClientConfig>,
+    /// What this client is called, and its own certificate in PEM.
+    pub(super) own: [String; 2],
+    pub(super) connection: Mutex<Option<Stream>>,
+    pub(super) traffic: Arc<Traffic>,
+}
+
+/// How a question to a server ends without an answer.
+pub(super) enum Failure {
+    /// The connection did; another may do.
+    Broken(io::Error),
+    /// The server says why, or says what cannot be.
+    Final(Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl Server {
+    /// Its answer. A connection that breaks is made anew, a few times; one that cannot be made is tried until
+    /// time is over.
+    pub(super) fn ask<T>(
+        &self,
+        until: Instant,
+        step: &str,
+        cut: &Arc<AtomicBool>,
+        question: &(impl Fn(&Self, &mut Stream) -> std::result::Result<Option<T>, Failure> + Sync),
+    ) -> Result<T> {
+        let mut kept = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut attempts = 0;
+        let failed = |reason: String| Error::peer(self.number, step, reason);
+        loop {
+            let mut stream = match kept.take() {
+                Some(stream) => stream,
+                None => self.dial(until, cut).map_err(failed)?,
+            };
+            stream.sock.again(until, PATIENCE + SILENCE, cut);
+            match question(self, &mut stream) {
+                Ok(answer) => {
+                    *kept = Some(stream);
+                    match answer {
+                        Some(answer) => return Ok(answer),
+                        None if Instant::now() < until => {}
+                        None => return Err(failed(not_in_time(step))),
+                    }
+                }
+                Err(Failure::Final(error)) => return Err(error),
+                // It was asked, and is not known to be ill: it may keep who asks waiting for longer than that.
+                Err(Failure::Broken(error))
+                    if error.kind() == ErrorKind::TimedOut && Instant::now() >= until =>
+                {
+                    return Err(failed(not_in_time(step)));
+                }
+                Err(Failure::Broken(error)) => {
+                    attempts += 1;
+                    if attempts >= ATTEMPTS || Instant::now() >= until {
+                        let reason = self.reason(&error);
+                        let (number, address) = (self.number, &self.address);
+                        return Err(failed(format!("server {number} at {address}: {reason}")));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Why a connection broke. A server does not say what it has against a certificate.
+    fn reason(&self, error: &io::Error) -> String {
+        let [whose, own] = &self.own;
+        match tls::fault_of_own(error, own, whose) {
+            Some(fault) => format!("it refused this party's certificate: {fault}"),
+            None => tls::reason(error),
+        }
+    }
+
+    /// Connects, again and again until the server listens.
+    fn dial(&self, until: Instant, cut: &Arc<AtomicBool>) -> std::result::Result<Stream, String> {
+        loop {
+            let reached = reach(&self.address).and_then(|socket| {
+                let limit = until.min(Instant::now() + SILENCE);
+                let traffic = Arc::clone(&self.traffic);
+                let socket = Socket::new(socket, limit, Arc::clone(cut), traffic)?;
+                tls::handshake(&self.tls, socket)
+            });
+            match reached {
+                Ok(stream) => return Ok(stream),
+                Err(error) => {
+                    if tls::refusal(&error).is_some() {
+                        return Err(format!("at {}: {}", self.address, self.reason(&error)));
+                    }
+                    if Instant::now() + RETRY >= until || cut.load(Ordering::Relaxed) {
+                        return Err(format!(
+                            "it is not reached at {}: {}; check address and firewall, and whether it runs",
+                            self.address,
+                            cause(&error)
+                        ));
+                    }
+                    thread::sleep(RETRY);
+                }
+            }
+        }
+    }
+}
+
+fn reach(address: &str) -> io::Result<TcpStream> {
+    let mut result = Err(ErrorKind::AddrNotAvailable.into());
+    for address in address.to_socket_addrs()? {
+        result = TcpStream::connect_timeout(&address, SILENCE);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+/// What did not come before time was over, and what may be done.
+fn not_in_time(step: &str) -> String {
+    match step {
+        "join" => {
+            "it told of no new round within the timeout; one may not have begun yet: wait longer"
+        }
+        "result" => {
+            "it told no result within the timeout; the round may not be over yet: wait longer"
+        }
+        _ => "it did not answer within the timeout; see whether it still runs",
+    }
+    .to_owned()
+}
