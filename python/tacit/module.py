@@ -80,7 +80,8 @@ def share_weights_of(
     current = session()
     check_party(current, owner, "owner")
     wanting = {id(parameter) for parameter in module.parameters() if parameter.requires_grad and trainable}
-    module.requires_grad_(False)
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
     tensors = {id(tensor): tensor for tensor in module.state_dict(keep_vars=True).values()}
     if is_secret(*tensors.values()):
         raise MisuseError("this module is shared already")

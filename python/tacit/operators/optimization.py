@@ -90,8 +90,10 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
     try:
         with ExitStack() as stack:
             for group in optimizer.param_groups:
-                if not isinstance(optimizer, RAdam):
+                if isinstance(optimizer, RAdam):
                     # Its lists divide by zero in steps that do not rectify, and go on with infinity.
+                    _replace(group, "foreach", False, stack)
+                else:
                     _as_one(group, stack)
                 if "eps" in group:
                     least = _least_eps(optimizer)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import torch
 
-from tacit import components, paths, ranges
-from tacit.errors import MisuseError, UnsupportedOperatorError
+from tacit import components, lines, paths, ranges, remedies
+from tacit.errors import EncodingError, MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
 from tacit.modes import is_tracing, with_constants
 from tacit.operators.calls import call_of
@@ -142,6 +142,10 @@ def _run(
             return _numbered(_carried_out(operator, expected, args, kwargs, secrets))
         with with_constants():
             return _numbered(_carried_out(operator, expected, args, kwargs, secrets))
+    except EncodingError as error:
+        # Of a public operand: its values are known, and which line has it is what is missing.
+        place = ", ".join(filter(None, (paths.current(), lines.line())))
+        raise EncodingError(f"{error}; {operator.name} in {place}") from error
     finally:
         if has_gradients:
             torch._C._set_grad_enabled(True)
@@ -209,8 +213,8 @@ def _operator(func: Any) -> Operator | None:
 def _writing(func: Any) -> Entry | None:
     """An in-place operator made of the one that returns a new tensor (or a view)."""
     name = func._schema.name.removeprefix("aten::")
-    if func._overloadname == "out":
-        return _into(getattr(torch.ops.aten, name, None))
+    if outs := [argument.name for argument in func._schema.arguments if argument.is_out]:
+        return _into(func, getattr(torch.ops.aten, name, None), outs)
     if not func._schema.is_mutable or not name.endswith("_") or name.endswith("__"):
         return None
     overload = _functional(func, getattr(torch.ops.aten, name[:-1], None))
@@ -238,32 +242,49 @@ def _functional(func: Any, packet: Any) -> Any:
     ``transpose_`` goes with ``transpose.int``."""
     if hasattr(packet, func._overloadname):
         return getattr(packet, func._overloadname)
+    return _form(packet, _takes(func))
+
+
+def _form(packet: Any, takes: list[tuple[str, str]]) -> Any:
+    """Of an operator's forms the one that takes these arguments, if there is any."""
     forms = [getattr(packet, overload) for overload in packet.overloads()] if packet else []
-    return next((form for form in forms if _takes(form) == _takes(func)), None)
+    return next((form for form in forms if _takes(form) == takes), None)
 
 
 def _takes(func: Any) -> list[tuple[str, str]]:
     return [(argument.name, str(argument.type)) for argument in func._schema.arguments]
 
 
-def _into(packet: Any) -> Entry | None:
-    """The form ``out=`` of an operator, for a target of the result's shape."""
-    forms = (getattr(packet, form, None) for form in ("default", "Tensor"))
-    functional = next((TABLE[form].implementation for form in forms if form in TABLE), None)
-    if functional is None:
+def _into(func: Any, packet: Any, outs: list[str]) -> Entry | None:
+    """The form ``out=`` of an operator, for targets of the results' shapes."""
+    overload = _form(packet, [argument for argument in _takes(func) if argument[0] not in outs])
+    if overload not in TABLE:
         return None
+    functional = TABLE[overload].implementation
 
-    def write(*args: Any, out: torch.Tensor, **kwargs: Any) -> torch.Tensor:
-        result = functional(*args, **kwargs)
-        if not isinstance(out, SecretTensor) or out.shape != result.shape:
-            unsupported("out= of another shape, or that is plain", "use the form that returns a new tensor")
-        return assign(out, result)
+    def write(*args: Any, **kwargs: Any) -> Any:
+        targets = [kwargs.pop(out) for out in outs]
+        results = functional(*args, **kwargs)
+        results = results if isinstance(results, tuple | list) else [results]
+        scales = {target._scale for target in targets if isinstance(target, SecretTensor)} - {WHOLE}
+        if (
+            not all(
+                isinstance(out, SecretTensor) and out.shape == result.shape
+                for out, result in zip(targets, results, strict=True)
+            )
+            or len(scales) > 1
+        ):
+            unsupported(
+                "out= of another shape, of several scales, or that is plain",
+                "use the form that returns a new tensor",
+            )
+        written = [assign(out, result) for out, result in zip(targets, results, strict=True)]
+        return tuple(written) if len(written) > 1 else written[0]
 
-    return Entry(write, _of_out)
+    def of_targets(_session: Scale, *_: Scale, **named: Scale) -> Scale:
+        return of_sum([named[out] for out in outs])
 
-
-def _of_out(_session: Scale, *_: Scale, out: Scale, **__: Scale) -> Scale:
-    return out
+    return Entry(write, of_targets)
 
 
 def _reshaping(func: Any, functional: Callable[..., Any]) -> Callable[..., Any]:
@@ -363,4 +384,4 @@ def unsupported(what: str, remedy: str) -> NoReturn:
     Raises:
         UnsupportedOperatorError: always.
     """
-    raise UnsupportedOperatorError.of(what, paths.current(), remedy)
+    raise UnsupportedOperatorError.of(what, paths.current(), remedies.here(what) or remedy)
