@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.backends import cudnn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -76,10 +77,6 @@ def plateau() -> None:
     scheduler.step(share(torch.tensor(1.0)))
 
 
-def forwards() -> None:
-    torch.func.jvp(lambda x: x * x, (share(PLACES),), (share(PLACES),))
-
-
 #: What is asked for, and what is said of it.
 ASKED: dict[str, tuple[Callable[[], Any], str]] = {
     "a mask of truth": (lambda: attention(share(HIDDEN)), r"torch\.where\(mask, -100\.0, 0\.0\)"),
@@ -101,7 +98,6 @@ ASKED: dict[str, tuple[Callable[[], Any], str]] = {
     "a fused optimiser": (fused, "without fused=True"),
     "an optimiser that searches": (by_lines, "such as SGD or Adam"),
     "a scheduler by the loss": (plateau, r"scheduler\.step\(loss\.reveal\(\)\)"),
-    "derivatives forwards": (forwards, "take derivatives backwards"),
     "an embedding that is shortened": (
         lambda: nn.Embedding(4, 3, max_norm=1.0)(share(torch.tensor([1]))),
         "leave max_norm out",
@@ -124,6 +120,24 @@ ASKED: dict[str, tuple[Callable[[], Any], str]] = {
         "the form that returns a new tensor",
     ),
     "division by zero": (lambda: share(PLACES) / 0, r"division by zero\?\); aten\.div\.Tensor in no module"),
+    "a distribution that looks at its parameters": (
+        lambda: torch.distributions.Normal(share(PLACES), 1.0),
+        "validate_args=False",
+    ),
+    "a difference of booleans": (lambda: share(HIDDEN) - share(HIDDEN), r"x \^ y says where they differ"),
+    "the negative of a boolean": (lambda: -share(HIDDEN), "~x inverts it"),
+    "an operator of numbers on booleans": (
+        lambda: share(HIDDEN).clamp_max(torch.tensor(True)),
+        r"aten\.clamp_max\.Tensor of booleans is not supported.*x\.long\(\)",
+    ),
+    "a module before its first call": (
+        lambda: tacit.share_module(nn.Sequential(nn.LazyLinear(2)), owner=0),
+        r"0\.weight has no shape before the module's first call",
+    ),
+    "a module without values": (
+        lambda: tacit.share_module(nn.Linear(3, 2, device="meta"), owner=0),
+        "weight is on the device meta and has no values",
+    ),
     "lists in a search of beams": (lambda: _generated(num_beams=2), "inputs_embeds=.*num_beams=1"),
     "where a text ends": (lambda: _generated(eos_token_id=1), "eos_token_id=None"),
     "a mask of words": (lambda: _generated(attention_mask=share(torch.ones(1, 3))), "a mask that all know"),
@@ -156,8 +170,21 @@ def test_what_a_library_asks_for_is_refused_with_its_remedy(name: str) -> None:
 
     for message in tacit.launch(program, parties=2, protocol="plain"):
         assert re.search(said, message), message
+        if "values" in said or "first call" in said:
+            # Of what is shared the tensor is named.
+            continue
         # The line is that of this file, or of a library other than PyTorch.
         assert re.search(r"(test_remedies|utils)\.py:\d+", message), message
+
+
+def test_derivatives_forwards_are_refused() -> None:
+    """By processes: threads would meet in PyTorch's one forward mode before."""
+
+    def program() -> None:
+        with pytest.raises(tacit.MisuseError, match="take derivatives backwards"):
+            torch.func.jvp(lambda x: x * x, (share(PLACES),), (share(PLACES),))
+
+    tacit.launch(program, transport="tcp")
 
 
 def test_remedies_work() -> None:
@@ -263,6 +290,33 @@ def test_what_was_traced_or_scripted_goes_to_parties_and_is_shared() -> None:
         assert torch.allclose(by_plain, module(PLACES), atol=1e-3)
         assert torch.allclose(by_secret, module(PLACES), atol=1e-3)
         assert torch.allclose(gradient, next(module.parameters()).grad, atol=4e-3)
+
+
+def test_modules_of_a_class_of_their_own_go_to_parties() -> None:
+    """As scripts have it that set ``cudnn.benchmark``."""
+
+    def program() -> bool:
+        return cudnn.__name__ == "torch.backends.cudnn" and isinstance(cudnn.deterministic, bool)
+
+    assert all(tacit.launch(program, parties=2, protocol="plain"))
+
+
+def test_booleans_are_filled_with_numbers() -> None:
+    def results(x: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
+        return [x.masked_fill(mask, 10), x.masked_fill(mask, 0), x.masked_fill(~mask, torch.tensor(True))]
+
+    def program() -> list[torch.Tensor]:
+        return [one.reveal() for one in results(share(HIDDEN), share(PLACES) > 0)]
+
+    for found, plain in zip(tacit.launch(program)[0], results(HIDDEN, PLACES > 0), strict=True):
+        assert found.equal(plain)
+
+
+def test_a_tensor_without_values_is_named() -> None:
+    with pytest.raises(
+        tacit.MisuseError, match="party 0: a tensor on the device meta has no values to share"
+    ):
+        tacit.launch(lambda: share(torch.ones(2, device="meta")), parties=2, protocol="plain")
 
 
 LOCK = threading.Lock()

@@ -2,8 +2,9 @@
 program too; and modules with parametrised weights and what torch.jit made, which PyTorch itself does not
 pickle."""
 
+from importlib import import_module
 from io import BytesIO
-from pickle import PickleError
+from types import ModuleType
 from typing import Any
 
 import cloudpickle
@@ -23,7 +24,9 @@ def pickled(value: Any, what: str = "the program, or what it uses,") -> bytes:
     content = BytesIO()
     try:
         _Pickler(content).dump(value)
-    except (TypeError, PickleError, AttributeError) as error:
+    except MisuseError:
+        raise
+    except Exception as error:
         raise MisuseError(
             f"{what} holds what another party cannot be given ({error}): make that inside the program, and "
             "hand over and return tensors and plain values"
@@ -41,6 +44,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             own = type(value)
             names = list(value.parametrizations)  # type: ignore[arg-type]
             return _parametrized, (own.__base__, names), super(own, value).__getstate__()
+        if isinstance(value, ModuleType) and type(value) is not ModuleType:
+            # One of a class of its own, as torch.backends.cudnn is; cloudpickle takes the others.
+            return import_module, (value.__name__,)
         if isinstance(value, torch.jit.ScriptModule | torch.jit.ScriptFunction):
             content = BytesIO()
             torch.jit.save(value, content)

@@ -72,6 +72,12 @@ REMEDIES = (
     ),
     Remedy("torch._functorch", "jvp", ANYTHING, BACKWARDS),
     Remedy("torch.autograd.forward_ad", "make_dual", ANYTHING, BACKWARDS),
+    Remedy(
+        "torch.distributions",
+        ANYTHING,
+        "_is_all_true",
+        "make the distribution with validate_args=False",
+    ),
     Remedy("torch.nn.utils.prune", ANYTHING, ANYTHING, "prune before the module is shared"),
     Remedy(
         "torch.nn.modules.adaptive", "forward", ANYTHING, "take its log_prob(), which computes all classes"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, overload
 import torch
 
 from tacit import fixed, lines, paths, remedies, shares
-from tacit.errors import MisuseError
+from tacit.errors import MisuseError, UnsupportedOperatorError
 from tacit.fixed import Scale
 from tacit.session import Session
 from tacit.shares import Parts
@@ -96,9 +96,12 @@ class SecretTensor(_Tensor):
         that it shows; without components a tensor of that shape whose values are computed later. Use
         ``tacit.share``."""
         assert dtype.is_floating_point or scale == fixed.WHOLE, "integers and booleans have no fraction bits"
-        if parts:
-            assert (parts[0].dtype == torch.uint8) == (dtype == torch.bool), (
-                "booleans alone are shared as bits"
+        # Booleans alone are shared as bits, and few operators of numbers have a meaning for them.
+        if parts and (parts[0].dtype == torch.uint8) != (dtype == torch.bool):
+            raise UnsupportedOperatorError.of(
+                f"{session.operator} of booleans",
+                paths.current(),
+                "make integers of them, x.long(), or stay with &, |, ^ and ~",
             )
         # A view made in inference mode of what was made outside shares its count of versions, which tensors
         # of inference mode do not have.

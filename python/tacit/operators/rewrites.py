@@ -9,7 +9,8 @@ PLAIN_MATRIX = "compute it of the plain matrix, before it is shared"
 TWO_TENSORS = "keep the real and the imaginary part as two tensors"
 FIXED_POINT = "leave it out: secret numbers are fixed point already"
 
-SHOWN = "reveal whether all are: torch.isclose(x, y).all().reveal()"
+CLOSE = "reveal whether all are: torch.isclose(x, y).all().reveal()"
+SHOWN = "reveal whether all are: x.all().reveal()"
 
 #: By the beginning of the operator's name, the first that fits.
 REWRITES = {
@@ -28,10 +29,13 @@ REWRITES = {
     "fake_quantize": FIXED_POINT,
     "_amp_": FIXED_POINT,
     "_fused_": "make the optimiser without fused=True",
-    "_nested_tensor": "make the encoder with enable_nested_tensor=False",
+    "_nested_tensor_from_mask": "make the encoder with enable_nested_tensor=False",
+    "_nested_tensor": "pad them to one length, and say by a mask what is there",
+    "_is_all_true": SHOWN,
+    "_assert": "reveal what is asserted: assert condition.reveal()",
     "embedding_renorm": "leave max_norm out, or shorten the plain weights before they are shared",
-    "allclose": SHOWN,
-    "equal": SHOWN,
+    "allclose": CLOSE,
+    "equal": CLOSE,
     "special_": "approximate it by a polynomial, or by several and torch.where",
 }
 
