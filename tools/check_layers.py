@@ -94,9 +94,9 @@ INSIDE = {
 #: Modules of python/tacit, lowest first; those on one line may not use each other. A name stands for a
 #: package too.
 MODULES = [
-    ["_core", "copying", "coverage", "gradient_coverage", "leaving", "lines", "warming"],
-    ["errors", "providers"],
-    ["modes"],
+    ["_core", "coverage", "gradient_coverage", "leaving", "lines", "warming"],
+    ["errors", "providers", "remedies"],
+    ["copying", "modes"],
     ["components", "delay", "fixed", "meter", "storages"],
     ["session", "starting", "_entry"],
     ["processes", "_party", "generators", "paths", "trace", "tracing"],

@@ -53,7 +53,7 @@ def _outcome(
             with running(core):
                 fn, args = cloudpickle.loads(program)
                 value = fn(*args)
-        return True, time.monotonic(), pickled(value)
+        return True, time.monotonic(), pickled(value, "what the program returned")
     except BaseException as error:
         return False, time.monotonic(), portable(error)
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from tacit import _core
+from tacit import _core, lines
 from tacit._core import (
     DesyncError,
     MisuseError,
@@ -31,6 +31,7 @@ __all__ = [
     "StoppedError",
     "TacitError",
     "UnsupportedOperatorError",
+    "WorkerError",
     "cause",
 ]
 
@@ -93,12 +94,26 @@ class UnsupportedOperatorError(MisuseError, NotImplementedError):
 
     @classmethod
     def of(cls, what: str, where: str, remedy: str) -> "UnsupportedOperatorError":
-        """The error for what is wanted there."""
+        """The error for what is wanted there, with the line of the program that asks for it."""
+        line = lines.line()
+        place = f"{where}, {line}" if line else where
         error = cls(
-            f"{what} is not supported on secret tensors (in {where}); {remedy}. Nothing was revealed."
+            f"{what} is not supported on secret tensors (in {place}); {remedy}. Nothing was revealed."
         )
         error.what, error.remedy = what, remedy
         return error
+
+
+class WorkerError(MisuseError):
+    """A worker of a DataLoader was to take elements of secret tensors."""
+
+    def __init__(self, *_: object) -> None:
+        """Says the same whatever it is given: PyTorch makes it anew in the process that waits for the worker,
+        of the worker's traceback."""
+        super().__init__(
+            "secret tensors belong to the session of one process, and a DataLoader's workers are others: "
+            "make the loader without num_workers"
+        )
 
 
 def told(error: BaseException, party: int) -> tuple[str, int | None]:

@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -36,10 +37,14 @@ def line() -> str:
     return f"{_short(frame.f_code.co_filename)}:{frame.f_lineno}" if frame is not None else ""
 
 
-def module() -> str:
-    """The name of its module; empty if there is none."""
-    frame = innermost()
-    return str(frame.f_globals.get("__name__", "")) if frame is not None else ""
+def calls() -> Iterator[tuple[str, str]]:
+    """Module and function of what is under way, from the inside to that line."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        yield str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
+        if not is_ours(frame.f_code.co_filename):
+            return
+        frame = frame.f_back
 
 
 def _short(path: str) -> str:

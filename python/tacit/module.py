@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parameter import is_lazy
 
 from tacit import fixed, paths, shares
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning
@@ -79,8 +80,10 @@ def share_weights_of(
     """As :func:`share_module`; what is to be done about weights that are too small is told in those words."""
     current = session()
     check_party(current, owner, "owner")
+    _check_values(module)
     wanting = {id(parameter) for parameter in module.parameters() if parameter.requires_grad and trainable}
-    module.requires_grad_(False)
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
     tensors = {id(tensor): tensor for tensor in module.state_dict(keep_vars=True).values()}
     if is_secret(*tensors.values()):
         raise MisuseError("this module is shared already")
@@ -154,6 +157,19 @@ def _check(entries: list[_Entry], count: int, remedy: str) -> None:
             PrecisionWarning,
             stacklevel=5,
         )
+
+
+def _check_values(module: torch.nn.Module) -> None:
+    """Raises where a tensor has no values yet."""
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        if is_lazy(tensor):
+            raise MisuseError(
+                f"{name} has no shape before the module's first call: call it with a plain example first"
+            )
+        if tensor.device.type == "meta":
+            raise MisuseError(
+                f"{name} is on the device meta and has no values: load them before it is shared"
+            )
 
 
 def _floating(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

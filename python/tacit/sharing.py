@@ -124,6 +124,8 @@ def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:
         raise MisuseError(f"tensors of dtype {tensor.dtype} cannot be shared; these can: {', '.join(DTYPES)}")
     if tensor.layout != torch.strided:
         raise MisuseError("a sparse tensor shows where its values are; share what to_dense() makes of it")
+    if tensor.device.type == "meta":
+        raise MisuseError("a tensor on the device meta has no values to share: make it on the CPU")
     if not _is_small(tensor.shape):
         raise MisuseError(
             f"a tensor of shape {tuple(tensor.shape)}; at most {MOST_ELEMENTS} elements are shared at once"

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, overload
 
 import torch
 
-from tacit import fixed, lines, paths, shares
-from tacit.errors import MisuseError
+from tacit import fixed, lines, paths, remedies, shares
+from tacit.errors import MisuseError, UnsupportedOperatorError
 from tacit.fixed import Scale
 from tacit.session import Session
 from tacit.shares import Parts
@@ -21,13 +21,6 @@ else:
 #: What can be done instead of showing values.
 INSTEAD = (
     "call reveal() where they may be known, or stay with tensors: torch.where chooses by a secret condition"
-)
-
-#: The same where Hugging Face's models look whether a mask leaves anything out.
-INSTEAD_OF_A_LOOK_AT_A_MASK = (
-    "give the mask with four dimensions, which is taken as it is, not with two: mask.bool()[:, None, None, :]"
-    ".expand(-1, 1, n, -1) for n words; of a model in which words see those before them alone that & "
-    "torch.ones(n, n).bool().tril()"
 )
 
 #: What is said where somebody wants the memory that a secret tensor lacks.
@@ -103,9 +96,12 @@ class SecretTensor(_Tensor):
         that it shows; without components a tensor of that shape whose values are computed later. Use
         ``tacit.share``."""
         assert dtype.is_floating_point or scale == fixed.WHOLE, "integers and booleans have no fraction bits"
-        if parts:
-            assert (parts[0].dtype == torch.uint8) == (dtype == torch.bool), (
-                "booleans alone are shared as bits"
+        # Booleans alone are shared as bits, and few operators of numbers have a meaning for them.
+        if parts and (parts[0].dtype == torch.uint8) != (dtype == torch.bool):
+            raise UnsupportedOperatorError.of(
+                f"{session.operator} of booleans",
+                paths.current(),
+                "make integers of them, x.long(), or stay with &, |, ^ and ~",
             )
         # A view made in inference mode of what was made outside shares its count of versions, which tensors
         # of inference mode do not have.
@@ -279,7 +275,8 @@ class SecretTensor(_Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise MisuseError(
-            "a secret tensor lives in its session and is not pickled; reveal() it, or keep the plain one"
+            "a secret tensor lives in its session and is not pickled; tacit.save_checkpoint keeps each "
+            "party's shares of a module, and reveal() gives a plain tensor"
         )
 
     def _withheld(self, what: str, show: Callable[[torch.Tensor], Any]) -> Any:
@@ -316,7 +313,7 @@ class SecretTensor(_Tensor):
         refuse("`in`")
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        refuse("a NumPy array")
+        refuse("a NumPy array", "what meets a secret tensor is a tensor: torch.as_tensor(array)")
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         refuse("DLPack")
@@ -338,7 +335,9 @@ class SecretTensor(_Tensor):
 
     def storage(self) -> Any:
         """Refused: it has no memory of its own."""
-        raise MisuseError(f"storage(): {NO_MEMORY}")
+        raise MisuseError(
+            f"storage(): {NO_MEMORY}; tacit.save_checkpoint keeps each party's shares in a file"
+        )
 
     _typed_storage = storage
 
@@ -371,17 +370,17 @@ def _wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -
     return made
 
 
-def refuse(what: str) -> NoReturn:
+def refuse(what: str, besides: str = "") -> NoReturn:
     """What would show a value does not, and says where that is and how to."""
     line = lines.line()
     where = f" (in {line})" if line else ""
-    raise MisuseError(f"{what} would show the values of a secret tensor{where}; {instead()}")
+    remedy = f"{instead(what)}; {besides}" if besides else instead(what)
+    raise MisuseError(f"{what} would show the values of a secret tensor{where}; {remedy}")
 
 
-def instead() -> str:
+def instead(what: str) -> str:
     """What can be done instead of showing values, where the program is."""
-    package, _, module = lines.module().partition(".")
-    return INSTEAD_OF_A_LOOK_AT_A_MASK if package == "transformers" and "mask" in module else INSTEAD
+    return remedies.here(what) or INSTEAD
 
 
 def check_party(session: Session, party: int | None, what: str) -> int | None:

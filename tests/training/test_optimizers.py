@@ -228,6 +228,29 @@ def test_gradients_of_a_unit_do_not_leap() -> None:
     assert float(steps.mean()) > 0.9
 
 
+@pytest.mark.parametrize("foreach", [False, True])
+def test_signs_of_small_gradients_count_as_those_of_large_ones(foreach: bool) -> None:
+    """Rprop's steps grow while signs stay, and shrink where they change, whatever gradients are."""
+    weight = torch.tensor([0.5, -1.0, 2.0])
+    signs = [torch.tensor(sign) for sign in ([1.0, -1.0, 1.0], [1.0, 1.0, 1.0], [1.0, -1.0, 1.0])]
+
+    def moved(size: float, make: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        parameter = make(weight).requires_grad_()
+        optimizer = torch.optim.Rprop([parameter], lr=0.02, foreach=foreach)
+        for sign in signs:
+            parameter.grad = make(sign * size)
+            optimizer.step()
+        return parameter.detach()
+
+    def program() -> list[torch.Tensor]:
+        return [moved(size, lambda x: tacit.share(x, owner=0)).reveal() for size in sizes]
+
+    sizes = (2.0**-14, 2.0**-9, 1.0, 8.0)
+    for setting in ({"protocol": "plain", "parties": 2}, {}):
+        for size, found in zip(sizes, tacit.launch(program, **setting)[0], strict=True):
+            assert torch.allclose(found, moved(size, torch.clone), atol=1e-3)
+
+
 def test_zero_gradients_move_nothing() -> None:
     gradients = [[torch.zeros(shape) for shape in SHAPES]] * 2
     for name in ("Adam", "RMSprop", "Adagrad"):

@@ -162,7 +162,13 @@ def _joint(
     the shape of the indices together."""
     dims = [dim for dim, index in enumerate(indices) if index is not None]
     chosen = [indices[dim] for dim in dims]
-    if any(index.dtype in (torch.bool, torch.uint8) for index in chosen):
+    masks = [index for index in chosen if index.dtype in (torch.bool, torch.uint8)]
+    if any(isinstance(mask, SecretTensor) for mask in masks):
+        unsupported(
+            "a secret mask as an index, which would show how many elements it has",
+            "keep the shape: torch.where(mask, x, 0) chooses, and mask.sum() counts",
+        )
+    if masks:
         unsupported("a mask beside secret indices", "index by integers alone")
     shape = torch.broadcast_shapes(*(index.shape for index in chosen))  # type: ignore[no-untyped-call]
     joint: Parts = ()

@@ -34,7 +34,7 @@ from tacit.operators.scales import (
     of_square,
     of_sum_with_product,
 )
-from tacit.operators.table import implements
+from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -53,8 +53,12 @@ def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
 @implements(aten.sub.Tensor, aten.sub.Scalar, scale=of_sum_with_product)
 def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     """x − alpha·y; no interaction (at most two rounds if a boolean is among them)."""
-    left, right, scale = aligned(x, scaled(y, alpha))
     dtype = result_dtype(x, y)
+    if dtype == torch.bool:
+        unsupported(
+            "a difference of booleans", "x ^ y says where they differ, and x & ~y where x alone is true"
+        )
+    left, right, scale = aligned(x, scaled(y, alpha))
     return secret_of(x, y).like(shares.subtract(left, right), scale, dtype, loose=is_loose(dtype))
 
 
@@ -67,6 +71,8 @@ def rsub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
 @implements(aten.neg.default)
 def neg(x: SecretTensor) -> SecretTensor:
     """−x; no interaction."""
+    if x.dtype == torch.bool:
+        unsupported("the negative of a boolean", "~x inverts it")
     return x.like(shares.negate(x._parts), loose=is_loose(x.dtype))
 
 

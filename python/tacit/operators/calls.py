@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tacit import paths
-from tacit.errors import UnsupportedOperatorError
+from tacit.errors import MisuseError, UnsupportedOperatorError, WorkerError
 from tacit.modes import untraced
 from tacit.operators.agreement import collected, note_values
 from tacit.operators.propagation import propagate
@@ -51,7 +51,12 @@ class Call:
         """Notes the operator that is carried out and its arguments, the secret ones by their numbers; no
         interaction."""
         numbers = [secret._number for secret in secrets]
-        session.core.note(self._parameters + repr(numbers).encode())
+        try:
+            session.core.note(self._parameters + repr(numbers).encode())
+        except MisuseError:
+            if torch.utils.data.get_worker_info() is not None:
+                raise WorkerError from None
+            raise
         if self._has_values:
             note_values(session, collected(func, args, kwargs)[1])
 

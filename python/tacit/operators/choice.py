@@ -50,5 +50,8 @@ def masked_fill(x: Any, mask: torch.Tensor, value: Any) -> SecretTensor:
     """The value where the mask holds, else x, with the dtype of x."""
     if not x.dtype.is_floating_point and isinstance(value, float):
         value = int(value)
+    if x.dtype == torch.bool:
+        # Whatever is not zero is true.
+        value = value != 0 if isinstance(value, torch.Tensor) else bool(value)
     filled = where(mask, value, x)
     return filled.like(filled._parts, dtype=x.dtype)

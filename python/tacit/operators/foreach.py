@@ -121,7 +121,7 @@ def _assign_all(targets: Sequence[SecretTensor], results: Sequence[SecretTensor]
 def _targets(tensors: Sequence[Any]) -> list[SecretTensor]:
     if not all(isinstance(tensor, SecretTensor) for tensor in tensors):
         unsupported(
-            "an in-place operation that would put secrets into plain tensors of a list",
+            "an in-place operation that would put secrets into a plain tensor of a list",
             "use the form that returns new tensors",
         )
     return list(tensors)

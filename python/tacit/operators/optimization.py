@@ -13,6 +13,8 @@ its average. So while an optimiser that divides by the root of such averages (ea
   its first steps are as long: one of less than ``LEAST_EPS``² counts as that, and the usual 1e-6 as it is.
   RMSprop does not make up for the factor that its first averages come with, which are small beside an ε: one
   of less than ``ROOT_OF_UNIT`` counts as that.
+- Rprop, which has no ε, makes its steps in the same setting: it multiplies each gradient by the one before
+  it for the sign of that, and of two gradients of 2^−9 there would be none.
 - Under the reference, gradients and sums that reach a limit are reported (``RangeWarning``).
 
 A closure is called once, before the step. Where the optimiser leaves it open, tensors are computed as one
@@ -25,7 +27,7 @@ from functools import wraps
 from typing import Any
 
 import torch
-from torch.optim import LBFGS, Adadelta, Adafactor, Adagrad, Optimizer, RAdam, RMSprop
+from torch.optim import LBFGS, Adadelta, Adafactor, Adagrad, Optimizer, RAdam, RMSprop, Rprop
 
 from tacit import paths, ranges
 from tacit.errors import UnsupportedOperatorError
@@ -90,15 +92,18 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
     try:
         with ExitStack() as stack:
             for group in optimizer.param_groups:
-                if not isinstance(optimizer, RAdam):
+                if isinstance(optimizer, RAdam):
                     # Its lists divide by zero in steps that do not rectify, and go on with infinity.
+                    _replace(group, "foreach", False, stack)
+                else:
                     _as_one(group, stack)
                 if "eps" in group:
                     least = _least_eps(optimizer)
                     _replace(group, "eps", max(group["eps"], least), stack)
+                if "eps" in group or isinstance(optimizer, Rprop):
                     _limit(optimizer, group, stack)
                     _lift_states(optimizer, group, scale)
-            if any("eps" in group for group in optimizer.param_groups):
+            if isinstance(optimizer, Rprop) or any("eps" in group for group in optimizer.param_groups):
                 stack.enter_context(session.at_scale(scale))
             yield
             if isinstance(optimizer, Adagrad):
@@ -142,7 +147,9 @@ def _limit(optimizer: Optimizer, group: dict[str, Any], stack: ExitStack) -> Non
         return
     gradients: list[Any] = [parameter.grad for parameter in parameters]
     flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
-    _report(optimizer, flat, LIMIT, "an element of a gradient")
+    if not isinstance(optimizer, Rprop):
+        # Of which signs alone count.
+        _report(optimizer, flat, LIMIT, "an element of a gradient")
     pieces = torch.split(flat.clamp(-LIMIT, LIMIT), [gradient.numel() for gradient in gradients])
     for parameter, gradient, piece in zip(parameters, gradients, pieces, strict=True):
         stack.callback(setattr, parameter, "grad", gradient)

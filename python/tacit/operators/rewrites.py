@@ -9,6 +9,9 @@ PLAIN_MATRIX = "compute it of the plain matrix, before it is shared"
 TWO_TENSORS = "keep the real and the imaginary part as two tensors"
 FIXED_POINT = "leave it out: secret numbers are fixed point already"
 
+CLOSE = "reveal whether all are: torch.isclose(x, y).all().reveal()"
+SHOWN = "reveal whether all are: x.all().reveal()"
+
 #: By the beginning of the operator's name, the first that fits.
 REWRITES = {
     "_fft_": "multiply by the real and the imaginary part of the public matrix torch.fft.fft(torch.eye(n))",
@@ -24,11 +27,22 @@ REWRITES = {
     "_to_sparse": "keep it dense",
     "quantize": FIXED_POINT,
     "fake_quantize": FIXED_POINT,
+    "_amp_": FIXED_POINT,
+    "_fused_": "make the optimiser without fused=True",
+    "_nested_tensor_from_mask": "make the encoder with enable_nested_tensor=False",
+    "_nested_tensor": "pad them to one length, and say by a mask what is there",
+    "_is_all_true": SHOWN,
+    "_assert": "reveal what is asserted: assert condition.reveal()",
+    "embedding_renorm": "leave max_norm out, or shorten the plain weights before they are shared",
+    "allclose": CLOSE,
+    "equal": CLOSE,
     "special_": "approximate it by a polynomial, or by several and torch.where",
 }
 
 
 def rewrite(func: Any) -> str:
     """What can be done instead of the operator."""
+    if any(argument.is_out for argument in func._schema.arguments):
+        return "use the form that returns a new tensor"
     name = func._schema.name.removeprefix("aten::")
     return next((remedy for start, remedy in REWRITES.items() if name.startswith(start)), OTHERWISE)

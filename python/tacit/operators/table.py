@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import torch
 
-from tacit import components, paths, ranges
-from tacit.errors import MisuseError, UnsupportedOperatorError
+from tacit import components, lines, paths, ranges, remedies
+from tacit.errors import EncodingError, MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
 from tacit.modes import is_tracing, with_constants
 from tacit.operators.agreement import note_values
@@ -143,6 +143,10 @@ def _run(
             return _numbered(_carried_out(operator, expected, args, kwargs, secrets))
         with with_constants():
             return _numbered(_carried_out(operator, expected, args, kwargs, secrets))
+    except EncodingError as error:
+        # Of a public operand: its values are known, and which line has it is what is missing.
+        place = ", ".join(filter(None, (paths.current(), lines.line())))
+        raise EncodingError(f"{error}; {operator.name} in {place}") from error
     finally:
         if has_gradients:
             torch._C._set_grad_enabled(True)
@@ -210,8 +214,8 @@ def _operator(func: Any) -> Operator | None:
 def _writing(func: Any) -> Entry | None:
     """An in-place operator made of the one that returns a new tensor (or a view)."""
     name = func._schema.name.removeprefix("aten::")
-    if any(argument.is_out for argument in func._schema.arguments):
-        return _into(func, getattr(torch.ops.aten, name, None))
+    if outs := [argument.name for argument in func._schema.arguments if argument.is_out]:
+        return _into(func, getattr(torch.ops.aten, name, None), outs)
     if not func._schema.is_mutable or not name.endswith("_") or name.endswith("__"):
         return None
     overload = _functional(func, getattr(torch.ops.aten, name[:-1], None))
@@ -243,7 +247,7 @@ def _functional(func: Any, packet: Any) -> Any:
 
 
 def _form(packet: Any, takes: list[tuple[str, str]]) -> Any:
-    """Of an operator's forms the one of these arguments, if there is one."""
+    """Of an operator's forms the one that takes these arguments, if there is any."""
     forms = [getattr(packet, overload) for overload in packet.overloads()] if packet else []
     return next((form for form in forms if _takes(form) == takes), None)
 
@@ -252,33 +256,31 @@ def _takes(func: Any) -> list[tuple[str, str]]:
     return [(argument.name, str(argument.type)) for argument in func._schema.arguments]
 
 
-def _into(func: Any, packet: Any) -> Entry | None:
-    """A form ``out=`` of an operator with one result, for a target of the result's shape; not of what draws,
-    since each party would write what it draws for itself."""
-    outs = [argument.name for argument in func._schema.arguments if argument.is_out]
-    takes = [argument for argument in _takes(func) if argument[0] not in outs]
-    functional = _form(packet, takes)
-    if functional is None or len(outs) != 1 or torch.Tag.nondeterministic_seeded in func.tags:
+def _into(func: Any, packet: Any, outs: list[str]) -> Entry | None:
+    """A form ``out=`` of an operator, for targets of the results' shapes; not of what draws, since each party
+    would write what it draws for itself."""
+    functional = _form(packet, [argument for argument in _takes(func) if argument[0] not in outs])
+    if functional is None or torch.Tag.nondeterministic_seeded in func.tags:
         return None
-    (name,) = outs
 
-    def write(*args: Any, **kwargs: Any) -> torch.Tensor:
-        out = kwargs.pop(name)
-        if not isinstance(out, SecretTensor):
+    def write(*args: Any, **kwargs: Any) -> Any:
+        targets = [kwargs.pop(out) for out in outs]
+        if not all(isinstance(target, SecretTensor) for target in targets):
             unsupported("out= that is plain", "use the form that returns a new tensor")
-        with at_scale_of(out):
-            result = functional(*args, **kwargs)
-        if not isinstance(result, SecretTensor):
-            # Worked out by each party for itself.
-            note_values(out._session, [result])
-        if out.shape != result.shape:
+        with at_scale_of(*targets):
+            results = functional(*args, **kwargs)
+        results = results if isinstance(results, tuple | list) else [results]
+        # What each party worked out for itself.
+        note_values(targets[0]._session, [each for each in results if not isinstance(each, SecretTensor)])
+        if any(target.shape != result.shape for target, result in zip(targets, results, strict=True)):
             unsupported("out= of another shape", "use the form that returns a new tensor")
-        return assign(out, result)
+        written = [assign(target, result) for target, result in zip(targets, results, strict=True)]
+        return tuple(written) if len(written) > 1 else written[0]
 
-    def of_out(_session: Scale, *_: Scale, **named: Scale) -> Scale:
-        return named[name]
+    def of_targets(_session: Scale, *_: Scale, **named: Scale) -> Scale:
+        return of_sum([named[out] for out in outs])
 
-    return Entry(write, of_out)
+    return Entry(write, of_targets)
 
 
 def _reshaping(func: Any, functional: Callable[..., Any]) -> Callable[..., Any]:
@@ -378,4 +380,4 @@ def unsupported(what: str, remedy: str) -> NoReturn:
     Raises:
         UnsupportedOperatorError: always.
     """
-    raise UnsupportedOperatorError.of(what, paths.current(), remedy)
+    raise UnsupportedOperatorError.of(what, paths.current(), remedies.here(what) or remedy)

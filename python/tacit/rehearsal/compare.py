@@ -130,7 +130,7 @@ def compare(module: Subject, example: Any, *, scale: int = fixed.DEFAULT.bits) -
         raise MisuseError("compare takes a module and an example of its inputs: a program has no plain twin")
     args, kwargs = arguments(example)
     # PyTorch's deepcopy does not take every module that the parties take.
-    twin = pickle.loads(pickled(module))
+    twin = pickle.loads(pickled(module, "the module"))
     with torch.no_grad(), _recorded(twin) as plain:
         twin(*args, **kwargs)
     run = _run(module, example, scale)

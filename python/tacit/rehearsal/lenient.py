@@ -57,7 +57,7 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.operators.add(str(func))
         if func in REVEALING:
             remedy = rewrite(func)
-            self._note(REVEALING[func], instead() if remedy == OTHERWISE else remedy)
+            self._note(REVEALING[func], instead(REVEALING[func]) if remedy == OTHERWISE else remedy)
             return func(*pytree.tree_map(shown, args), **pytree.tree_map(shown, kwargs))
         try:
             # An operator that is made of others lacks what these lack.
@@ -76,7 +76,7 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def withheld(self, what: str, show: Callable[[torch.Tensor], Any], secret: torch.Tensor) -> Any:
         """What ``show`` gives of the plain tensor."""
-        self._note(what, instead())
+        self._note(what, instead(what))
         return show(shown(secret))
 
     def _note_error(self, func: Any, error: Exception) -> None:

@@ -1,0 +1,115 @@
+"""What can be done instead where a library asks for what secret tensors do not have: its user did not write
+the line that asks, and needs to know which of its options to change."""
+
+from typing import NamedTuple
+
+from tacit import lines
+
+
+class Remedy(NamedTuple):
+    """What to do instead, in the code of a library."""
+
+    #: The beginning of the module's name.
+    module: str
+    #: What the function's name, or the module's own, contains.
+    part: str
+    #: What the refusal says.
+    about: str
+    instead: str
+
+
+#: What refusals say that are about writing; and nothing, which fits all.
+INTO_PLAIN, ANYTHING = "into a plain", ""
+
+#: PyTorch has one forward mode for all threads, and parties may be threads.
+BACKWARDS = (
+    "take derivatives backwards, which does not need it: torch.autograd.grad, torch.func.grad or jacrev, not "
+    "jvp, jacfwd or hessian"
+)
+
+#: The first that fits is told.
+REMEDIES = (
+    Remedy(
+        "transformers.generation",
+        ANYTHING,
+        ANYTHING,
+        "generate() takes the first words as inputs_embeds=model.get_input_embeddings()(words), with "
+        "eos_token_id=None, pad_token_id=None, num_beams=1, a mask that all know, and nothing that looks at "
+        "the words, as no_repeat_ngram_size does",
+    ),
+    Remedy(
+        "transformers",
+        "mask",
+        ANYTHING,
+        "give the mask with four dimensions, which is taken as it is, not with two: mask.bool()[:, None, "
+        "None, :].expand(-1, 1, n, -1) for n words; of a model in which words see those before them alone "
+        "that & torch.ones(n, n).bool().tril()",
+    ),
+    Remedy(
+        "torch.nn.modules.module",
+        "_load_from_state_dict",
+        INTO_PLAIN,
+        "load them with assign=True, which makes the module's tensors secret, or share the module before",
+    ),
+    Remedy(
+        "torch.nn.functional",
+        "_canonical_mask",
+        INTO_PLAIN,
+        "give a mask of fractions, which is added: torch.where(mask, -100.0, 0.0) of one that is true where "
+        "nothing is to be seen",
+    ),
+    Remedy(
+        "torch.nn.functional",
+        "gaussian_nll_loss",
+        ANYTHING,
+        "write it out: (torch.log(var) + (input - target) ** 2 / var).mean() / 2",
+    ),
+    Remedy(
+        "torch.nn.utils.rnn",
+        "pad_sequence",
+        INTO_PLAIN,
+        "pad each by torch.nn.functional.pad, and torch.stack them",
+    ),
+    Remedy("torch._functorch", "jvp", ANYTHING, BACKWARDS),
+    Remedy("torch.autograd.forward_ad", "make_dual", ANYTHING, BACKWARDS),
+    Remedy(
+        "torch.distributions",
+        ANYTHING,
+        "_is_all_true",
+        "make the distribution with validate_args=False",
+    ),
+    Remedy("torch.nn.utils.prune", ANYTHING, ANYTHING, "prune before the module is shared"),
+    Remedy(
+        "torch.nn.modules.adaptive", "forward", ANYTHING, "take its log_prob(), which computes all classes"
+    ),
+    Remedy(
+        "torch.optim.lbfgs",
+        ANYTHING,
+        ANYTHING,
+        "take an optimiser whose steps do not depend on how large something is, such as SGD or Adam",
+    ),
+    Remedy(
+        "torch.optim.lr_scheduler",
+        "step",
+        ANYTHING,
+        "step it by what all may know: scheduler.step(loss.reveal())",
+    ),
+    Remedy(
+        "torch.optim",
+        ANYTHING,
+        INTO_PLAIN,
+        "make the parameters secret before the optimiser is made: tacit.share_module(model, owner=..., "
+        "trainable=True)",
+    ),
+)
+
+
+def here(what: str) -> str | None:
+    """What can be done instead of ``what``, if the code that asks for it is known to the list: the innermost
+    of a program and of PyTorch's code that it has called."""
+    for module, function in lines.calls():
+        for each in REMEDIES:
+            fits = each.part in function or each.part in module
+            if fits and each.about in what and f"{module}.".startswith(f"{each.module}."):
+                return each.instead
+    return None
