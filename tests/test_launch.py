@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,21 @@ def test_no_interpreter_ends_under_who_came_through_pytorch(target: str, last: s
 def test_processes_that_begin_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "FORKS", False)
     assert tacit.launch(double, 21, transport="tcp") == [(0, 42), (1, 42), (2, 42)]
+
+
+@pytest.mark.skipif(not starting.FORKS, reason="processes begin afresh on this system")
+def test_what_programs_are_read_by_is_imported_once_for_all_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in starting.LATE:
+        import_module(name)
+    monkeypatch.setattr(starting, "_latest", None)
+
+    def program() -> tuple[bool, int]:
+        threads = len(os.listdir(f"/proc/{os.getppid()}/task"))
+        return all(name in sys.modules for name in starting.LATE), threads
+
+    assert tacit.launch(program, transport="tcp") == [(True, 1)] * 3
 
 
 def test_a_process_begins_as_its_parent_is_now(

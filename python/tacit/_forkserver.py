@@ -1,9 +1,10 @@
 """The process that others are forked from (``tacit.starting``): it has imported PyTorch and computed nothing.
 
 It has one thread, no session, no key, and no pool of threads of PyTorch, NumPy or tacit, since a fork carries
-none of them over. Its argument is a socket. A request is the name of a module, and as files the ends of two
-pipes, output, errors, the folder to be in, and a socket that stands for the new process's life: there the
-server says how the process ended, and kills it when the other end is shut.
+none of them over. Its arguments are a socket, and modules that are imported besides. A request is the name
+of a module, and as files the ends of two pipes, output, errors, the folder to be in, and a socket that
+stands for the new process's life: there the server says how the process ended, and kills it when the other
+end is shut.
 """
 
 import gc
@@ -15,6 +16,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -123,6 +125,8 @@ def main() -> None:
     """Serves until the parent has gone; in each new process, does its work."""
     server = Server(socket.socket(fileno=int(sys.argv[1])))
     import_all()
+    for name in sys.argv[2:]:
+        import_module(name)
     # What is there now is not touched again, and stays shared with the processes to come.
     gc.freeze()
     work = server.serve()

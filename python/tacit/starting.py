@@ -23,6 +23,10 @@ from tacit.errors import SetupError, cause
 #: macOS: the system's frameworks, which PyTorch uses, do not outlive a fork; every process begins afresh.
 FORKS = sys.platform == "linux"
 
+#: What PyTorch imports when the shapes of a compiled program are first worked out: a third of its own import
+#: again. Where this process has it, those that it starts want it, and would each import it for themselves.
+LATE = ("torch._dynamo",)
+
 #: Seconds in which a process ends that has closed its pipes.
 GRACE = 5.0
 
@@ -152,10 +156,11 @@ class _Server:
     def __init__(self) -> None:
         self.owner = os.getpid()
         self._control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        late = [name for name in LATE if name in sys.modules]
         with there:
             # NumPy's matrix products start threads when they are loaded, and threads do not outlive a fork.
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                [sys.executable, "-m", "tacit._forkserver", str(there.fileno())],
+                [sys.executable, "-m", "tacit._forkserver", str(there.fileno()), *late],
                 pass_fds=(there.fileno(),),
                 stdin=subprocess.DEVNULL,
                 env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},

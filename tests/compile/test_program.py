@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 import tacit
 from models import Residual, normalised
 from tacit.commands.run_program import parsed_part
-from tacit.compile.format import canonical
-from tacit.compile.program import Program
+from tacit.compile.format import MOST_NODES, canonical
+from tacit.compile.program import DAMAGED, Program
 from tacit.compile.weights import Weights
 from tacit.errors import MisuseError, SetupError, TacitError
 
@@ -93,8 +94,19 @@ def rectified(content: Any) -> Any:
         (lambda c: c["nodes"][0].update(operator="aten.relu_.default"), "which no program may"),
         (lambda c: c["nodes"][0].update(operator="prims.mul.default"), "which no program may"),
         (lambda c: c["nodes"][0].update(operator="aten.rand.default"), "which no program may"),
-        (lambda c: c["nodes"][0].update(arguments=[{"of": "later"}]), "what an earlier node gives"),
-        (lambda c: c["nodes"][0].update(arguments=[{"of": c["nodes"][0]["name"]}]), "earlier node"),
+        (lambda c: c["nodes"][0].update(arguments=[{"of": "later"}]), "takes 'later', which no earlier node"),
+        (
+            lambda c: c["nodes"][0].update(arguments=[{"of": c["nodes"][0]["name"]}]),
+            f"in a circle or out of order; {DAMAGED}",
+        ),
+        (
+            lambda c: c["nodes"][0].update(arguments=[[{"of": c["nodes"][-1]["name"]}]]),
+            f"in a circle or out of order; {DAMAGED}",
+        ),
+        (
+            lambda c: c["nodes"][0].update(arguments=[{"else": 1}]),
+            r"what another node gives, not \{'else': 1\}",
+        ),
         (lambda c: c["nodes"][0].update(arguments=[]), "missing"),
         (lambda c: c["nodes"][0].update(width=65), "65 bits"),
         (lambda c: c["nodes"][0].update(width=True), "bits"),
@@ -147,12 +159,29 @@ def rectified(content: Any) -> Any:
         (lambda c: next(w for w in c["weights"] if "folded" in w["name"]).update(shape=[3, 3]), "conv2d"),
         (lambda c: c.update(outputs=["nobody"]), "no node"),
         (lambda c: c.update(outputs=[]), "it has no outputs"),
-        (lambda c: c.update(nodes=c["nodes"] * 30000), "at most"),
+        (
+            lambda c: c.update(nodes=c["nodes"] * 30000),
+            f"nodes, and a program {MOST_NODES} at most; {DAMAGED}",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(change: Any, message: str) -> None:
     with pytest.raises(MisuseError, match=message):
         Program.parsed(changed(change), "the file")
+
+
+def test_a_model_of_too_many_operators_is_refused_where_it_is_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(import_module("tacit.compile.program"), "MOST_NODES", 9)
+    with pytest.raises(MisuseError, match=r"operators, a program 9 at most: compile parts of the model"):
+        tacit.compile(normalised(Residual()), IMAGES)
+
+
+def test_a_file_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("tacit.compile.format"), "MOST_BYTES", 100)
+    with pytest.raises(MisuseError, match=r"larger than the 100 bytes .* compile parts of the model"):
+        Program.parsed(COMPILED[0].text, "the file")
 
 
 @pytest.mark.parametrize(
@@ -185,7 +214,7 @@ def test_nothing_is_cut_into_millions_of_pieces() -> None:
 
 def test_another_way_to_write_it_is_refused() -> None:
     spaced = json.dumps(json.loads(COMPILED[0].text), sort_keys=True).encode()
-    with pytest.raises(MisuseError, match="it was changed"):
+    with pytest.raises(MisuseError, match=f"as tacit compile writes programs; {DAMAGED}"):
         Program.parsed(spaced, "the file")
 
 

@@ -56,7 +56,10 @@ def read(text: bytes, what: str) -> dict[str, Any]:
         MisuseError: it is something else.
     """
     if len(text) > MOST_BYTES:
-        raise MisuseError(f"{what} has {len(text)} bytes; a program has {MOST_BYTES} at most")
+        raise MisuseError(
+            f"{what} is larger than the {MOST_BYTES} bytes that a program has at most: compile parts of the "
+            "model, or have its large public constants as weights"
+        )
     try:
         content = json.loads(text, parse_constant=_refuse_number)
     except (ValueError, RecursionError):
@@ -199,8 +202,11 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
         raise MisuseError(f"{name} calls {operator[:80]!r}, which no program may")
     if placed := PLACES & named.keys():
         raise MisuseError(f"{name} says {min(placed)}, which no program does")
-    args = tuple(_argument(each, nodes) for each in arguments)
-    kwargs = {key: _argument(value, nodes) for key, value in named.items()}
+    try:
+        args = tuple(_argument(each, nodes) for each in arguments)
+        kwargs = {key: _argument(value, nodes) for key, value in named.items()}
+    except MisuseError as error:
+        raise MisuseError(f"{name}: {error}") from None
     node = graph.create_node("call_function", target, args, kwargs, name)
     if node.name != name:
         raise MisuseError(f"{name[:80]!r} cannot be the name of a node")
@@ -289,7 +295,12 @@ def interval_of(entry: Any) -> tuple[float, float] | None:
 
 def _argument(entry: Any, nodes: dict[str, fx.Node], depth: int = 0) -> Any:
     match entry:
-        case {"of": str(name), **rest} if not rest and name in nodes:
+        case {"of": str(name), **rest} if not rest:
+            if name not in nodes:
+                raise MisuseError(
+                    f"it takes {name[:80]!r}, which no earlier node gives: nodes are in a circle or out of "
+                    "order"
+                )
             return nodes[name]
         case {"dtype": name, **rest} if not rest:
             return dtype_of(name)
@@ -301,4 +312,4 @@ def _argument(entry: Any, nodes: dict[str, fx.Node], depth: int = 0) -> Any:
             return entry
         case list() if depth < MOST_NESTED:
             return [_argument(each, nodes, depth + 1) for each in entry]
-    raise MisuseError("an argument is a number, a list, or what an earlier node gives")
+    raise MisuseError(f"an argument is a number, a list, or what another node gives, not {entry!r:.80}")

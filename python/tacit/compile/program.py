@@ -32,6 +32,11 @@ from tacit.compile.verify import verify
 from tacit.errors import MisuseError, SetupError, cause
 from tacit.fixed import Scale
 
+#: What to do about a file that cannot be a program, as tacit compile writes none like it.
+DAMAGED = (
+    "the file was damaged or changed: take the one that tacit compile wrote, from who compiled the model"
+)
+
 #: The greatest scale of a session's numbers, by ``tacit.fraction_bits``.
 MOST_SCALE = (fixed.RANGE - 2) // 2
 
@@ -63,10 +68,14 @@ class Program:
             name: Weight(tuple(value.shape), draft.weight_scales.get(name, bits))
             for name, value in draft.weights.items()
         }
+        if (count := len(draft.graph.nodes)) > MOST_NODES:
+            raise MisuseError(
+                f"the model has {count} inputs, weights, constants and operators, a program {MOST_NODES} at "
+                "most: compile parts of the model, one after another"
+            )
         # What is read back is exactly what was written.
-        return Program.parsed(
-            Program(draft.graph, inputs, weights, draft.constants, bits).text, "the program"
-        )
+        made = Program(draft.graph, inputs, weights, draft.constants, bits)
+        return Program._read(made.text, "the program")
 
     @cached_property
     def text(self) -> bytes:
@@ -119,13 +128,17 @@ class Program:
         Raises:
             MisuseError: it holds none, or one that cannot be.
         """
+        return Program._read(text, what, f"; {DAMAGED}")
+
+    @staticmethod
+    def _read(text: bytes, what: str, remedy: str = "") -> "Program":
         content = read(text, what)
         try:
             program = _Reader(content).program
         except MisuseError as error:
-            raise MisuseError(f"{what}: {error}") from None
+            raise MisuseError(f"{what}: {error}{remedy}") from None
         if program.text != text:
-            raise MisuseError(f"{what} is not written as tacit compile writes programs: it was changed")
+            raise MisuseError(f"{what} is not written as tacit compile writes programs{remedy}")
         return program
 
     def share(self, weights: Owned | None = None, *, owner: int = 0, streams: int = 1) -> execute.Bound:
@@ -192,8 +205,8 @@ class _Reader:
             raise MisuseError(
                 f"it has no {'outputs' if inputs else 'inputs'} that are tensors: a program has both"
             )
-        if len(inputs) + len(weights) + len(constants) + len(nodes) > MOST_NODES:
-            raise MisuseError(f"a program has at most {MOST_NODES} nodes")
+        if (count := len(inputs) + len(weights) + len(constants) + len(nodes)) > MOST_NODES:
+            raise MisuseError(f"it has {count} nodes, and a program {MOST_NODES} at most")
         self._graph = fx.Graph()
         self._nodes: dict[str, fx.Node] = {}
         self._given: dict[str, Value] = {}
@@ -204,7 +217,7 @@ class _Reader:
             node = add_node(self._graph, entry, self._nodes, Scale(scale))
             self._nodes[node.name] = node
         if not all(isinstance(name, str) and name in self._nodes for name in returned):
-            raise MisuseError("an output is no node")
+            raise MisuseError("one of its outputs is no node")
         self._graph.output(tuple(self._nodes[name] for name in returned))
         verify(self._graph, self._given)
         self.program = Program(self._graph, read_inputs, read_weights, read_constants, scale)
