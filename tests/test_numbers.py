@@ -5,7 +5,6 @@ import math
 import re
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,18 +32,6 @@ LIMIT = 2.0**30
 def on_shares(request: pytest.FixtureRequest) -> OnShares:
     """Runs a program in all parties: what party 0 finds."""
     return lambda fn, *args: tacit.launch(fn, *args, **SETTINGS[request.param])[0]
-
-
-def test_what_a_constant_is_as_a_word_stands_in_one_place() -> None:
-    """In an operator, a rounded power of two by a number would be a second rule."""
-    numbers = torch.randn(1000, dtype=torch.float64) * 10
-    for bits in (1, 16, 39):
-        words = torch.tensor([fixed.word(number, bits) for number in numbers.tolist()])
-        assert torch.equal(words, fixed.encode(numbers, fixed.Scale(bits)))
-    operators = Path(tacit.__file__).parent / "operators"
-    scaled = re.compile(r"\bround\(.*(\*\*|<<)")
-    found = [path.name for path in operators.rglob("*.py") if scaled.search(path.read_text())]
-    assert not found, "use fixed.word"
 
 
 def test_many_numbers_are_decoded_as_few_are() -> None:
@@ -549,6 +536,21 @@ def test_a_trial_run_shows_every_overflow(what: str) -> None:
     assert len(found) == len(set(found))
     assert all("module '1'" in message for message in found)
     assert operator in found[0]
+
+
+def test_outside_of_modules_each_line_is_named() -> None:
+    def program() -> None:
+        x = tacit.share(double([2.0**29]), owner=0)
+        for _ in range(2):
+            x * 3
+        x * x
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tacit.launch(program, protocol="plain", parties=2)
+    places = [re.search(r"aten.mul.Tensor .*test_numbers.py:(\d+), has", str(one.message)) for one in caught]
+    first, second = (int(place[1]) for place in places if place)
+    assert second == first + 1
 
 
 def test_views_of_what_left_its_range_are_named_too() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tacit import _core, fixed, paths
+from tacit import _core, fixed, lines, paths
 from tacit.components import array
 from tacit.errors import RangeWarning
 from tacit.fixed import Scale
@@ -145,8 +145,13 @@ def _note_headroom(session: Session, kind: str, bits: int, greatest: float) -> N
 
 
 def _report(session: Session, what: str, remedy: str = "scale the data down", operator: str = "") -> None:
-    """Each operator of each module once, by party 0 alone: all hold the same values."""
+    """Each operator of each module once, and of what is in none once for each line of the program, by party 0
+    alone: all hold the same values."""
+    if session.party:
+        return
     where = f"{operator or session.operator or 'tacit'} in {paths.current()}"
-    if session.party == 0 and where not in session.reported:
+    if not session.modules.labels and (line := lines.line()):
+        where += f", {line},"
+    if where not in session.reported:
         session.reported[where] = what
         warnings.warn(f"out of range: {where} has {what}; {remedy}", RangeWarning, stacklevel=2)

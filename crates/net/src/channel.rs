@@ -226,19 +226,20 @@ impl Channel {
         parameters
             .iter()
             .for_each(|word| self.parameters.fold(*word));
-        self.set_begun(Arc::clone(&self.step));
+        self.set_begun(Arc::clone(&self.step), false);
         if let Some(agreement) = self.agreement.as_mut().filter(|_| !self.turns) {
             agreement.begin(self.sequence, comparing);
         }
     }
 
     /// What messages carry from here on.
-    fn set_begun(&mut self, name: Arc<str>) {
+    fn set_begun(&mut self, name: Arc<str>, is_end: bool) {
         self.begun = self.parameters;
         self.history.begin(Begun {
             sequence: self.sequence,
             name,
             parameters: self.begun.value(),
+            is_end,
         });
     }
 

@@ -17,6 +17,8 @@ pub(crate) struct Begun {
     pub name: Arc<str>,
     /// The running hash, with this step.
     pub parameters: u64,
+    /// Whether it is the end of the program.
+    pub is_end: bool,
 }
 
 impl History {
@@ -61,6 +63,7 @@ mod tests {
             sequence,
             name: format!("step {sequence}").into(),
             parameters: 10 * sequence,
+            is_end: false,
         };
         for sequence in 1..=all {
             history.begin(step(sequence));

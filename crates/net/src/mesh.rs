@@ -311,9 +311,10 @@ impl Shared {
     }
 
     /// Answers a peer that waits at a step, where this party's step of that number was another, whatever it does now.
+    /// At its end it compares by itself.
     fn answer_place(&self, peer: usize, asked: &Frame) {
         let ours = self.begun(asked.channel, asked.sequence);
-        let ours = ours.filter(|ours| ours.parameters != asked.parameters);
+        let ours = ours.filter(|ours| !ours.is_end && ours.parameters != asked.parameters);
         let link = self.links.get(peer).and_then(Option::as_ref);
         if let (Some(ours), Some(link)) = (ours, link) {
             // As above.

@@ -33,7 +33,7 @@ impl Channel {
         self.parameters = self.begun;
         self.parameters.fold_bytes(b"end");
         self.number();
-        self.set_begun("the end".into());
+        self.set_begun("the end".into(), true);
         let others: Vec<usize> = (0..self.parties())
             .filter(|peer| *peer != self.party())
             .collect();
