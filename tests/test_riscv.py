@@ -245,6 +245,10 @@ def test_what_is_refused_is_predicted(tmp_path: Path) -> None:
     (refused,) = json.loads(found.read_text())["refused"]
     assert "what is printed is secret" in refused
     assert refused in ended.stderr
+    # A length is enough.
+    ended = command("riscv", "cost", SUMS, "--secret", "x=0:u32", "--output", "sums=all")
+    assert ended.returncode == 1
+    assert "party 0 says where the values are: x=0:u32:PATH, or how many: x=0:u32:1000" in ended.stderr
 
 
 @pytest.mark.skipif(not any(map(shutil.which, COMPILERS)), reason="no compiler for RISC-V is here")

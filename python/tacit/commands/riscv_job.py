@@ -290,6 +290,7 @@ def _secret(
     if not path:
         raise MisuseError(
             f"--secret {text}: party {owner} says where the values are: {name}={owner}:{short}:PATH"
+            + (f", or how many: {name}={owner}:{short}:1000" if lengths else "")
         )
     if lengths and path.isascii() and path.isdigit():
         return name, (int(owner), short, zeros(short, int(path), f"--secret {text}"))
