@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import tacit
+from tacit.storages import Storages
 
 SETTINGS = [(2, "ot"), (2, "he"), (3, "dealer")]
 
@@ -236,3 +237,26 @@ def test_sessions_end_while_correlations_are_being_made() -> None:
 
     for _ in range(6):
         tacit.launch(program, parties=2, protocol="additive", transport="tcp")
+
+
+class Forgetting:
+    """What of a core storages speak to."""
+
+    def __init__(self) -> None:
+        self.forgotten: list[int] = []
+
+    def forget(self, name: int) -> None:
+        self.forgotten.append(name)
+
+
+def test_masks_of_freed_weights_are_forgotten_while_others_are_used() -> None:
+    core: Any = Forgetting()
+    storages = Storages(core)
+    kept, freed = torch.zeros(3), torch.zeros(4)
+    storages.add(kept)
+    storages.add(freed)
+    names = [storages.name(weight) for weight in (kept, freed)]
+    del freed
+    for _ in range(2 + 1):
+        assert storages.name(kept) == names[0]
+    assert core.forgotten == names[1:]

@@ -45,6 +45,8 @@ class Storages:
         self._lasting: dict[int, _Lasting] = {}
         self._derived: dict[Any, Any] = {}
         self._next = 0
+        #: Names that are asked for before freed storages are looked for again.
+        self._patience = 0
 
     def add(self, tensor: torch.Tensor) -> None:
         """Whoever multiplies by this tensor, or a view of it, will do so again."""
@@ -62,7 +64,10 @@ class Storages:
         lasting = self._lasting.get(tensor.untyped_storage()._cdata)
         if lasting is None or not lasting.is_named:
             return None
-        self._drop_freed()
+        # Looking takes as long as there are storages, and a name is asked for in every product.
+        self._patience -= 1
+        if self._patience < 0:
+            self._drop_freed()
         geometry = (tensor.storage_offset(), tuple(tensor.shape), strides)
         name = lasting.names.get(geometry)
         if name is None and len(lasting.names) < MOST_VIEWS:
@@ -113,6 +118,7 @@ class Storages:
         lasting.names, lasting.derived = {}, set()
 
     def _drop_freed(self) -> None:
+        self._patience = len(self._lasting)
         # Work side by side is done by threads: another one may add an entry, or drop the same.
         for at, entry in list(self._lasting.items()):
             if entry.reference.expired():  # type: ignore[no-untyped-call]

@@ -10,7 +10,8 @@
 //! sends them masked, [`crate::additive`] takes them from a correlation.
 
 use rayon::prelude::*;
-use ring::planes::{split, words_of};
+use ring::parallel::is_alone;
+use ring::planes::{split_from, words_of};
 use std::ops::Range;
 
 /// Most positions of a span: 2^k − 1 monomials for k positions, so more would cost more than it saves.
@@ -108,11 +109,11 @@ impl Leaves {
         (regions, rest)
     }
 
-    /// The monomials of s.
-    pub(crate) fn expand(&self, s: &[u64]) -> Vec<u64> {
+    /// The monomials of s without its lowest bits.
+    pub(crate) fn expand(&self, s: &[u64], dropped: u32) -> Vec<u64> {
         let stride = words_of(s.len());
         let mut planes = vec![0; self.width() * stride];
-        split(s, self.width(), &mut planes);
+        split_from(s, dropped as usize, self.width(), &mut planes);
         let mut message = vec![0; self.monomials() * stride];
         let (regions, top) = self.regions(&mut message, stride);
         regions
@@ -141,12 +142,18 @@ impl Leaves {
         message
     }
 
-    /// The linear forms, on one share of the monomials; `first` is set for the one holder who adds what t
-    /// alone determines.
-    pub(crate) fn evaluate(&self, message: &mut [u64], t: &[u64], first: bool) -> Vec<u64> {
+    /// The linear forms for t without its lowest bits, on one share of the monomials; `first` is set for the one
+    /// holder who adds what t alone determines.
+    pub(crate) fn evaluate(
+        &self,
+        message: &mut [u64],
+        t: &[u64],
+        dropped: u32,
+        first: bool,
+    ) -> Vec<u64> {
         let stride = words_of(t.len());
         let mut planes = vec![0; self.width() * stride];
-        split(t, self.width(), &mut planes);
+        split_from(t, dropped as usize, self.width(), &mut planes);
         let one = if first { u64::MAX } else { 0 };
         let mut out = vec![0; self.outputs() * stride];
         let (regions, top) = self.regions(message, stride);
@@ -191,9 +198,13 @@ impl Leaves {
     }
 }
 
-/// Spans are worth spreading over threads only when they are long.
+/// Spans are worth spreading over threads only when they are long, and there are several.
 fn serial_below(stride: usize) -> usize {
-    if stride < 512 { usize::MAX } else { 1 }
+    if stride < 512 || is_alone() {
+        usize::MAX
+    } else {
+        1
+    }
 }
 
 /// Generate and propagate bit of one span of K positions, as linear forms in its monomials.

@@ -201,21 +201,111 @@ impl Tally {
     }
 }
 
-/// Adds a block of numbers to the sums that their coins name.
+/// Words of public coins for a comparison of n numbers.
+pub(crate) fn coins_of(n: usize) -> usize {
+    // A few numbers take more narrow ones than there are words.
+    n.max(GROUPS * n.div_ceil(IN_WORD))
+}
+
+/// Adds a block of numbers to the sums that their coins name, modulo 2^reach.
 #[inline(always)]
 pub(crate) fn count(
     sums: &Mutex<[u64; SUMS]>,
+    reach: u32,
     coins: &Reserved,
     start: usize,
     numbers: &[u64],
     drawn: &mut [u64; BLOCK],
 ) {
-    let drawn = &mut drawn[..numbers.len()];
-    coins.fill(start, drawn);
     let mut mine = [0; SUMS];
-    Tally::add(&mut mine, drawn, numbers);
+    if reach <= u16::BITS {
+        let drawn = &mut drawn[..GROUPS * numbers.len().div_ceil(IN_WORD)];
+        coins.fill(start, drawn);
+        add_narrow(&mut mine, drawn, numbers);
+    } else {
+        let drawn = &mut drawn[..numbers.len()];
+        coins.fill(start, drawn);
+        Tally::add(&mut mine, drawn, numbers);
+    }
     let mut sums = sums.lock().unwrap_or_else(PoisonError::into_inner);
     for (sum, mine) in sums.iter_mut().zip(&mine) {
         *sum = sum.wrapping_add(*mine);
+    }
+}
+
+/// Coins of 16 sums that a word of coins holds.
+const IN_WORD: usize = 4;
+
+/// Sums that 16 bits of coins name.
+const OF_GROUP: usize = u16::BITS as usize;
+
+/// Sixteens of sums.
+const GROUPS: usize = SUMS / OF_GROUP;
+
+/// Sums that are added up at once: as many as there are registers for.
+const AT_ONCE: usize = 8;
+
+/// [`Tally::add`] modulo 2^16, four times as many numbers an instruction. The coins of a number for 16 sums are 16
+/// bits: of n numbers the first ⌈n / 4⌉ have the lowest ones of as many words, the next the ones above.
+#[inline(always)]
+fn add_narrow(sums: &mut [u64; SUMS], coins: &[u64], numbers: &[u64]) {
+    let (n, quarter) = (numbers.len(), numbers.len().div_ceil(IN_WORD));
+    let (mut narrow, mut drawn) = ([0_u16; BLOCK], [0_u16; BLOCK]);
+    for (narrow, number) in narrow.iter_mut().zip(numbers) {
+        *narrow = *number as u16;
+    }
+    let groups = coins.chunks_exact(quarter.max(1));
+    for (sums, coins) in sums.chunks_exact_mut(OF_GROUP).zip(groups) {
+        for at in 0..IN_WORD {
+            let drawn = &mut drawn[at * quarter..][..quarter];
+            for (drawn, word) in drawn.iter_mut().zip(coins) {
+                *drawn = (word >> (at * OF_GROUP)) as u16;
+            }
+        }
+        for (half, sums) in sums.chunks_exact_mut(AT_ONCE).enumerate() {
+            let mut totals = [0_u16; AT_ONCE];
+            for (coins, number) in drawn[..n].iter().zip(&narrow) {
+                let coins = coins << (OF_GROUP - (half + 1) * AT_ONCE);
+                for (at, total) in totals.iter_mut().enumerate() {
+                    // The coin fills the word, as the highest bit that is shifted down with its sign.
+                    let factor = ((coins << (AT_ONCE - 1 - at)) as i16 >> 15) as u16;
+                    *total = total.wrapping_add(number & factor);
+                }
+            }
+            for (sum, total) in sums.iter_mut().zip(totals) {
+                *sum = sum.wrapping_add(total.into());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_sums_are_those_of_the_numbers_that_their_coins_name() {
+        let mut state = 1_u64;
+        let mut word = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005);
+            state = state.wrapping_add(1_442_695_040_888_963_407);
+            state ^ state >> 29
+        };
+        for n in [0, 1, 2, 3, 4, 5, 63, 64, 65, 511, BLOCK] {
+            let quarter = n.div_ceil(IN_WORD);
+            let numbers: Vec<u64> = (0..n).map(|_| word()).collect();
+            let coins: Vec<u64> = (0..GROUPS * quarter).map(|_| word()).collect();
+            let mut sums = [7; SUMS];
+            add_narrow(&mut sums, &coins, &numbers);
+            for (at, sum) in sums.into_iter().enumerate() {
+                let named = |i: &usize| {
+                    let words = &coins[at / OF_GROUP * quarter..];
+                    words[i % quarter] >> (i / quarter * OF_GROUP + at % OF_GROUP) & 1 == 1
+                };
+                let all = (0..n).filter(named).map(|i| numbers[i]);
+                let all = all.fold(7, u64::wrapping_add);
+                assert_eq!(sum as u16, all as u16, "sum {at} of {n} numbers");
+            }
+        }
     }
 }

@@ -18,6 +18,18 @@ pub(crate) fn most_pieces() -> usize {
     }
 }
 
+/// Whether there is but one thread to compute: work that is handed to it would wait for it to wake, and find none of
+/// its operands in its caches.
+#[must_use]
+pub fn is_alone() -> bool {
+    rayon::current_num_threads() == 1
+}
+
+/// Fewest items that a thread takes of work on few large ones.
+pub(crate) fn least_items() -> usize {
+    if is_alone() { usize::MAX } else { 1 }
+}
+
 /// Calls `work` on ranges that cover 0..n, each of `block` elements but the last.
 ///
 /// # Panics
@@ -83,7 +95,7 @@ pub fn map_packed<T: Send, U: Sync, const O: usize, const I: usize>(
         block % 64 == 0 || all.all(|rate| *rate == 64),
         "packed slices are cut between words"
     );
-    let alone = n <= block || rayon::current_num_threads() == 1;
+    let alone = n <= block || is_alone();
     halve(
         Piece {
             offset: 0,

@@ -100,7 +100,7 @@ impl Additive {
         }
         // They are evaluated where they lie.
         let mut monomials = monomials.into_words();
-        let bits = leaves.evaluate(&mut monomials, &public, self.is_first());
+        let bits = leaves.evaluate(&mut monomials, &public, 0, self.is_first());
         Ok(Bits::new(leaves.outputs(), public.len(), vec![bits]))
     }
 

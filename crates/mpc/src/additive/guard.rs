@@ -23,7 +23,7 @@ use crate::correlations::drawn::GuardColumns;
 use crate::correlations::once::Column;
 use crate::dense::extract;
 use crate::leaves::Wanted;
-use crate::range::{SUMS, Tally, count};
+use crate::range::{SUMS, Tally, coins_of, count};
 use crate::tree::conjunction;
 use crate::{Bits, Compared, Result};
 use ring::parallel::Rates;
@@ -51,7 +51,7 @@ impl Additive {
     /// The tally of numbers x of which x − a is open.
     pub(super) fn counted(&mut self, guard: Guard, opened: &[u64], columns: GuardColumns) -> Tally {
         let n = opened.len();
-        let coins = self.coins.reserve(n);
+        let coins = self.coins.reserve(coins_of(n));
         let (Guard { below, reach }, first) = (guard, self.is_first());
         let mut tally = Tally::new(reach);
         let sums = Mutex::new(tally.sums);
@@ -75,7 +75,7 @@ impl Additive {
                                 products[i].wrapping_add(k.wrapping_mul(k.wrapping_add(1)));
                         }
                     }
-                    count(&sums, &coins, offset, products, drawn);
+                    count(&sums, reach, &coins, offset, products, drawn);
                 },
             );
         });

@@ -194,7 +194,7 @@ impl Kind {
                 vec![planes]
             }
             Self::RingWithMonomials { wanted, positions } => {
-                vec![Leaves::new(wanted, positions).expand(&free[0])]
+                vec![Leaves::new(wanted, positions).expand(&free[0], 0)]
             }
             Self::Truncations { bits } => vec![
                 free[0].iter().map(|r| r >> bits).collect(),

@@ -23,9 +23,11 @@
 
 use super::roles::{MaskWords, Masks, Ranges, field};
 use super::{Pair, PairMut, Replicated, planes};
-use crate::bits::{bit_at, flip, one_plane};
+use crate::bits::{flip, one_plane};
 use crate::blocks::{self, BLOCK};
+use crate::group::Group;
 use crate::{Bits, Result};
+use ring::parallel::Rates;
 use ring::planes::words_of;
 use ring::stream::Reserved;
 
@@ -50,23 +52,29 @@ impl Replicated {
         self.channel.begin_of("bit product", n, &[]);
         let product = self.bit_product(n, 2, out);
         let [role_0, role_1, role_2] = product.ranges.clone();
+        let (run_0, run_1, run_2) = (role_0.len(), role_1.len(), role_2.len());
 
-        if !role_0.is_empty() {
+        if run_0 > 0 {
             let k20 = &product.masks[0].with_previous;
-            let mut message = vec![0; 2 * role_0.len()];
-            let (h, u) = message.split_at_mut(role_0.len());
+            let mut message = self.channel.memory(2 * run_0);
+            let (h, u) = message.split_at_mut(run_0);
             let [b0, b1] = [b0, b1].map(|b| plane_of(b, &role_0));
-            blocks::for_each(
+            blocks::for_each_packed(
+                run_0,
+                rates(),
                 [h, u],
-                [&x0[role_0.clone()], &x1[role_0.clone()]],
+                [&x0[role_0.clone()], &x1[role_0]],
                 #[inline(always)]
-                |offset, [h, u], [x0, x1]| {
-                    let (rho, sigma) = two_masks(k20, role_0.len(), offset, x0.len());
-                    for i in 0..x0.len() {
-                        let bit = bit_at(b0, offset + i) ^ bit_at(b1, offset + i);
-                        h[i] = bit
-                            .wrapping_mul(x0[i].wrapping_add(x1[i]))
-                            .wrapping_sub(rho[i]);
+                |offset, [h, u], [x0, x1], [rho, sigma, first, second]| {
+                    let n = h.len();
+                    two_masks(k20, run_0, offset, &mut rho[..n], &mut sigma[..n]);
+                    bits_at(b0, offset, &mut first[..n]);
+                    bits_at(b1, offset, &mut second[..n]);
+                    let (u, x0, x1) = (&mut u[..n], &x0[..n], &x1[..n]);
+                    for i in 0..n {
+                        let bit = first[i] ^ second[i];
+                        let x = x0[i].wrapping_add(x1[i]);
+                        h[i] = (x & bit.wrapping_neg()).wrapping_sub(rho[i]);
                         u[i] = bit.wrapping_sub(sigma[i]);
                     }
                 },
@@ -74,42 +82,37 @@ impl Replicated {
             let after = self.after();
             self.channel.send(after, message)?;
         }
-        let mut e2 = vec![0; role_2.len()];
-        let (k20, v) = (&product.masks[2].with_next, plane_of(b0, &role_2));
-        blocks::for_each(
-            [&mut e2],
-            [&x0[role_2.clone()], &x1[role_2.clone()]],
+        let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
+        let [x2, x0_of_2] = [&x0[role_2.clone()], &x1[role_2]];
+        let [x1, x2_of_1] = [&x0[role_1.clone()], &x1[role_1]];
+        product.exchange(
+            self,
             #[inline(always)]
-            |offset, [e2], [x2, x0]| {
-                let (rho, sigma) = two_masks(k20, role_2.len(), offset, x2.len());
-                for i in 0..x2.len() {
-                    let v = bit_at(v, offset + i);
+            |k20, offset, e2, [rho, sigma, v, _]| {
+                let n = e2.len();
+                let (x2, x0) = (&x2[offset..][..n], &x0_of_2[offset..][..n]);
+                two_masks(k20, run_2, offset, &mut rho[..n], &mut sigma[..n]);
+                bits_at(v_2, offset, &mut v[..n]);
+                for i in 0..n {
                     let factor = rho[i].wrapping_add(sigma[i].wrapping_mul(x2[i]));
-                    e2[i] = flip(factor, v).wrapping_add(v.wrapping_mul(x0[i]));
+                    let more = x0[i] & v[i].wrapping_neg();
+                    e2[i] = flip(factor, v[i]).wrapping_add(more);
                 }
             },
-        );
-        let v = plane_of(b1, &role_1);
-        let e1 = |message: Vec<u64>| {
-            let (h, u) = message.split_at(role_1.len());
-            let mut e1 = vec![0; role_1.len()];
-            let inputs = [h, u, &x0[role_1.clone()], &x1[role_1.clone()]];
-            blocks::for_each(
-                [&mut e1],
-                inputs,
-                #[inline(always)]
-                |offset, [e1], [h, u, x1, x2]| {
-                    for i in 0..h.len() {
-                        let v = bit_at(v, offset + i);
-                        let factor = h[i].wrapping_add(u[i].wrapping_mul(x2[i]));
-                        e1[i] =
-                            flip(factor, v).wrapping_add(v.wrapping_mul(x1[i].wrapping_add(x2[i])));
-                    }
-                },
-            );
-            e1
-        };
-        product.exchange(self, e2, 2 * role_1.len(), e1)
+            #[inline(always)]
+            |offset, message, e1, [v, ..]| {
+                let n = e1.len();
+                let (h, u) = message.split_at(run_1);
+                let (h, u) = (&h[offset..][..n], &u[offset..][..n]);
+                let (x1, x2) = (&x1[offset..][..n], &x2_of_1[offset..][..n]);
+                bits_at(v_1, offset, &mut v[..n]);
+                for i in 0..n {
+                    let factor = h[i].wrapping_add(u[i].wrapping_mul(x2[i]));
+                    let more = x1[i].wrapping_add(x2[i]) & v[i].wrapping_neg();
+                    e1[i] = flip(factor, v[i]).wrapping_add(more);
+                }
+            },
+        )
     }
 
     pub(super) fn bit_as_word(&mut self, bit: &Bits, out: PairMut) -> Result<()> {
@@ -121,51 +124,49 @@ impl Replicated {
 
         if !role_0.is_empty() {
             let sigma = &product.masks[0].with_previous;
-            let mut message = vec![0; role_0.len()];
+            let mut message = self.channel.memory(role_0.len());
             let [b0, b1] = [b0, b1].map(|b| plane_of(b, &role_0));
-            blocks::for_each(
+            blocks::for_each_packed(
+                role_0.len(),
+                rates(),
                 [&mut message],
                 [],
                 #[inline(always)]
-                |offset, [u], []| {
+                |offset, [u], [], [first, second]| {
+                    let n = u.len();
                     sigma.fill(offset, u);
-                    for (i, u) in u.iter_mut().enumerate() {
-                        *u = (bit_at(b0, offset + i) ^ bit_at(b1, offset + i)).wrapping_sub(*u);
+                    bits_at(b0, offset, &mut first[..n]);
+                    bits_at(b1, offset, &mut second[..n]);
+                    for i in 0..n {
+                        u[i] = (first[i] ^ second[i]).wrapping_sub(u[i]);
                     }
                 },
             );
             let after = self.after();
             self.channel.send(after, message)?;
         }
-        let mut e2 = vec![0; role_2.len()];
-        let (sigma, v) = (&product.masks[2].with_next, plane_of(b0, &role_2));
-        blocks::for_each(
-            [&mut e2],
-            [],
+        let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
+        product.exchange(
+            self,
             #[inline(always)]
-            |offset, [e2], []| {
+            |sigma, offset, e2, [v, ..]| {
+                let n = e2.len();
                 sigma.fill(offset, e2);
-                for (i, e2) in e2.iter_mut().enumerate() {
-                    *e2 = flip(*e2, bit_at(v, offset + i));
+                bits_at(v_2, offset, &mut v[..n]);
+                for i in 0..n {
+                    e2[i] = flip(e2[i], v[i]);
                 }
             },
-        );
-        let v = plane_of(b1, &role_1);
-        let e1 = |mut message: Vec<u64>| {
-            blocks::for_each(
-                [&mut message],
-                [],
-                #[inline(always)]
-                |offset, [u], []| {
-                    for (i, u) in u.iter_mut().enumerate() {
-                        let v = bit_at(v, offset + i);
-                        *u = flip(*u, v).wrapping_add(v);
-                    }
-                },
-            );
-            message
-        };
-        product.exchange(self, e2, role_1.len(), e1)
+            #[inline(always)]
+            |offset, message, e1, [v, ..]| {
+                let n = e1.len();
+                let u = &message[offset..][..n];
+                bits_at(v_1, offset, &mut v[..n]);
+                for i in 0..n {
+                    e1[i] = flip(u[i], v[i]).wrapping_add(v[i]);
+                }
+            },
+        )
     }
 
     /// Takes the masks of a product of n elements that needs `fields` masks of role 0's message.
@@ -184,14 +185,17 @@ impl Replicated {
     }
 }
 
+/// Blocks of what a role keeps for a moment.
+type Kept = [[u64; BLOCK]; 4];
+
 impl BitProduct<'_> {
-    /// Role 2 sends E2 − q'; role 1 makes E1 of role 0's message and sends E1 − q; both add up.
+    /// Role 2 sends E2 − q'; role 1 makes E1 of role 0's message and sends E1 − q; both add up. `e2`, which
+    /// is told the masks, and `e1`, which is told the message, write a block that begins at the offset.
     fn exchange(
         self,
         protocol: &mut Replicated,
-        mut e2: Vec<u64>,
-        message: usize,
-        e1: impl FnOnce(Vec<u64>) -> Vec<u64>,
+        e2: impl Fn(&Reserved, usize, &mut [u64], &mut Kept) + Sync,
+        e1: impl Fn(usize, &[u64], &mut [u64], &mut Kept) + Sync,
     ) -> Result<()> {
         let [role_0, role_1, role_2] = self.ranges;
         let (after, before) = (protocol.after(), protocol.before());
@@ -208,42 +212,72 @@ impl BitProduct<'_> {
                 self.masks[0].with_next.fill(offset, z1);
             },
         );
-        if !role_2.is_empty() {
-            blocks::for_each(
-                [&mut e2, &mut second[role_2.clone()]],
+        let n = role_2.len();
+        if n > 0 {
+            let mut message = protocol.channel.memory(n);
+            let (k20, q) = (&self.masks[2].with_next, self.fields * field(n));
+            blocks::for_each_packed(
+                n,
+                rates(),
+                [
+                    &mut message,
+                    &mut first[role_2.clone()],
+                    &mut second[role_2.clone()],
+                ],
                 [],
                 #[inline(always)]
-                |offset, [e2, z0], []| {
-                    self.masks[2]
-                        .with_next
-                        .fill(self.fields * field(role_2.len()) + offset, z0);
-                    subtract(e2, z0);
+                |offset, [message, mine, z0], [], kept| {
+                    e2(k20, offset, message, kept);
+                    k20.fill(q + offset, z0);
+                    subtracted(message, mine, z0);
                 },
             );
-            protocol.channel.send(before, e2.clone())?;
+            protocol.channel.send(before, message)?;
         }
         protocol.0.round()?;
-        if !role_1.is_empty() {
-            let mut e1 = e1(protocol.channel.receive(before, message)?);
-            blocks::for_each(
-                [&mut e1, &mut first[role_1.clone()]],
+        let n = role_1.len();
+        if n > 0 {
+            let theirs = protocol.channel.receive(before, self.fields * n)?;
+            let mut message = protocol.channel.memory(n);
+            let k01 = &self.masks[1].with_previous;
+            blocks::for_each_packed(
+                n,
+                rates(),
+                [
+                    &mut message,
+                    &mut second[role_1.clone()],
+                    &mut first[role_1.clone()],
+                ],
                 [],
                 #[inline(always)]
-                |offset, [e1, z1], []| {
-                    self.masks[1].with_previous.fill(offset, z1);
-                    subtract(e1, z1);
+                |offset, [message, mine, z1], [], kept| {
+                    e1(offset, &theirs, message, kept);
+                    k01.fill(offset, z1);
+                    subtracted(message, mine, z1);
                 },
             );
-            protocol.channel.send(after, e1.clone())?;
-            let theirs = protocol.channel.receive(after, role_1.len())?;
-            add_into(&mut second[role_1], &e1, &theirs);
+            protocol.channel.give_back(theirs);
+            protocol.channel.send(after, message)?;
+            let theirs = protocol.channel.receive(after, n)?;
+            Group::Additive.add(&mut second[role_1], &theirs);
+            protocol.channel.give_back(theirs);
         }
         protocol.0.round()?;
-        if !role_2.is_empty() {
-            let theirs = protocol.channel.receive(before, role_2.len())?;
-            add_into(&mut first[role_2], &e2, &theirs);
+        let n = role_2.len();
+        if n > 0 {
+            let theirs = protocol.channel.receive(before, n)?;
+            Group::Additive.add(&mut first[role_2], &theirs);
+            protocol.channel.give_back(theirs);
         }
         Ok(())
+    }
+}
+
+/// Of slices that are not packed.
+fn rates<const O: usize, const I: usize>() -> Rates<O, I> {
+    Rates {
+        outputs: [64; O],
+        inputs: [64; I],
     }
 }
 
@@ -252,34 +286,30 @@ fn plane_of<'a>(plane: &'a [u64], range: &std::ops::Range<usize>) -> &'a [u64] {
     &plane[range.start / 64..][..words_of(range.len())]
 }
 
+/// The bits of a block as words. A word of a plane at a time, so that no element looks for its own.
+#[inline(always)]
+fn bits_at(plane: &[u64], offset: usize, out: &mut [u64]) {
+    for (word, out) in plane[offset / 64..].iter().zip(out.chunks_mut(64)) {
+        for (at, out) in out.iter_mut().enumerate() {
+            *out = word >> at & 1;
+        }
+    }
+}
+
 /// The first two mask fields of a run of n elements, for one block of it.
-fn two_masks(
-    masks: &Reserved,
-    n: usize,
-    offset: usize,
-    length: usize,
-) -> ([u64; BLOCK], [u64; BLOCK]) {
-    let (mut first, mut second) = ([0; BLOCK], [0; BLOCK]);
-    masks.fill(offset, &mut first[..length]);
-    masks.fill(field(n) + offset, &mut second[..length]);
-    (first, second)
+#[inline(always)]
+fn two_masks(masks: &Reserved, n: usize, offset: usize, first: &mut [u64], second: &mut [u64]) {
+    masks.fill(offset, first);
+    masks.fill(field(n) + offset, second);
 }
 
-fn subtract(from: &mut [u64], other: &[u64]) {
-    from.iter_mut()
-        .zip(other)
-        .for_each(|(a, b)| *a = a.wrapping_sub(*b));
-}
-
-fn add_into(out: &mut [u64], a: &[u64], b: &[u64]) {
-    blocks::for_each(
-        [out],
-        [a, b],
-        #[inline(always)]
-        |_, [out], [a, b]| {
-            for i in 0..out.len() {
-                out[i] = a[i].wrapping_add(b[i]);
-            }
-        },
-    );
+/// What is sent without its mask, which is kept besides.
+#[inline(always)]
+fn subtracted(message: &mut [u64], mine: &mut [u64], mask: &[u64]) {
+    let n = message.len();
+    let (mine, mask) = (&mut mine[..n], &mask[..n]);
+    for i in 0..n {
+        message[i] = message[i].wrapping_sub(mask[i]);
+        mine[i] = message[i];
+    }
 }

@@ -24,7 +24,7 @@ use super::roles::{MaskWords, Masks, Ranges, field};
 use crate::blocks;
 use crate::group::Group;
 use crate::leaves::{Leaves, Wanted};
-use crate::range::{SUMS, Tally, count};
+use crate::range::{SUMS, Tally, coins_of, count};
 use crate::tree::conjunction;
 use crate::{Bits, Result};
 use ring::pack::{pack_low, packed_words, unpack_low};
@@ -37,8 +37,9 @@ pub(super) const PARITIES: usize = 64;
 
 /// One guard under way. Its stages are called in the order open, help, middle, close, beside those of the leaves.
 pub(super) struct Guard {
-    /// The b of what is looked at.
+    /// The b of what is looked at, and of what the summands lose before that.
     below: u32,
+    dropped: u32,
     ranges: Ranges,
     masks: [Masks; 3],
     coins: Reserved,
@@ -46,8 +47,8 @@ pub(super) struct Guard {
 }
 
 impl Replicated {
-    /// Takes the masks of one guard of n numbers that are compared in that many bits.
-    pub(super) fn guard(&mut self, width: usize, reach: u32, n: usize) -> Guard {
+    /// Takes the masks of one guard of n numbers that are compared in that many bits, without low ones.
+    pub(super) fn guard(&mut self, width: usize, reach: u32, dropped: u32, n: usize) -> Guard {
         let masks = self.masks(n, |n| MaskWords {
             k01: 0,
             k12: 0,
@@ -55,9 +56,10 @@ impl Replicated {
         });
         Guard {
             below: width as u32 - 2,
+            dropped,
             ranges: self.ranges(n),
             masks,
-            coins: self.coins(field(n)),
+            coins: self.coins(field(coins_of(n))),
             tally: Tally::new(reach),
         }
     }
@@ -140,10 +142,10 @@ impl Guard {
         if n == 0 {
             return Ok(());
         }
-        let bits = self.tally.reach - 1;
+        let (reach, bits) = (self.tally.reach, self.tally.reach - 1);
         let k20 = &self.masks[0].with_previous;
         let mut message = protocol.channel.memory(packed_words(n, bits));
-        let below = self.below;
+        let below = self.below + self.dropped;
         let (sums, coins, start) = (
             Mutex::new(self.tally.sums),
             &self.coins,
@@ -167,7 +169,7 @@ impl Guard {
                     squares[i] = a.wrapping_mul(a.wrapping_add(1));
                 }
                 pack_low(masked, bits, packed);
-                count(&sums, coins, start + offset, squares, drawn);
+                count(&sums, reach, coins, start + offset, squares, drawn);
             },
         );
         self.tally.sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -180,7 +182,8 @@ impl Guard {
         if v.is_empty() {
             return;
         }
-        let (below, k20) = (self.below, &self.masks[2].with_next);
+        let (below, dropped, reach) = (self.below, self.dropped, self.tally.reach);
+        let k20 = &self.masks[2].with_next;
         let (sums, coins, start) = (
             Mutex::new(self.tally.sums),
             &self.coins,
@@ -199,9 +202,9 @@ impl Guard {
                 let products = &mut products[..v.len()];
                 k20.fill(offset, products);
                 for i in 0..v.len() {
-                    products[i] = products[i].wrapping_mul(upper(v[i], below)) << 1;
+                    products[i] = products[i].wrapping_mul(upper(v[i] >> dropped, below)) << 1;
                 }
-                count(&sums, coins, start + offset, products, drawn);
+                count(&sums, reach, coins, start + offset, products, drawn);
             },
         );
         self.tally.sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -213,7 +216,8 @@ impl Guard {
         if n == 0 {
             return Ok(());
         }
-        let (below, bits) = (self.below, self.tally.reach - 1);
+        let (below, dropped, reach) = (self.below, self.dropped, self.tally.reach);
+        let bits = reach - 1;
         let before = protocol.before();
         let message = protocol.channel.receive(before, packed_words(n, bits))?;
         let (sums, coins, start) = (
@@ -234,11 +238,11 @@ impl Guard {
                 let products = &mut products[..v.len()];
                 unpack_low(packed, bits, products);
                 for i in 0..v.len() {
-                    let c = upper(v[i], below);
+                    let c = upper(v[i] >> dropped, below);
                     let both = (products[i] << 1).wrapping_add(c).wrapping_add(1);
                     products[i] = c.wrapping_mul(both);
                 }
-                count(&sums, coins, start + offset, products, drawn);
+                count(&sums, reach, coins, start + offset, products, drawn);
             },
         );
         self.tally.sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);

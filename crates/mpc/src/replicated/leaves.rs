@@ -37,6 +37,8 @@ pub(super) struct Summands {
 /// truncation: role 2 may come to know t a round later than role 0 comes to know s.
 pub(super) struct Evaluation {
     leaves: Leaves,
+    /// Low bits of the summands that are left out.
+    dropped: u32,
     n: usize,
     ranges: Ranges,
     masks: [Masks; 3],
@@ -48,7 +50,7 @@ pub(super) struct Evaluation {
 impl Replicated {
     /// Evaluates the leaves on n elements.
     pub(super) fn leaves(&mut self, leaves: Leaves, n: usize, summands: &Summands) -> Result<Bits> {
-        let mut evaluation = self.evaluation(leaves, n);
+        let mut evaluation = self.evaluation(leaves, 0, n);
         evaluation.open(self, &summands.s)?;
         evaluation.help(self, &summands.t2)?;
         self.0.round()?;
@@ -58,8 +60,8 @@ impl Replicated {
         evaluation.close(self)
     }
 
-    /// Takes the masks of one evaluation on n elements.
-    pub(super) fn evaluation(&mut self, leaves: Leaves, n: usize) -> Evaluation {
+    /// Takes the masks of one evaluation on n elements, whose summands lose their lowest bits.
+    pub(super) fn evaluation(&mut self, leaves: Leaves, dropped: u32, n: usize) -> Evaluation {
         let (sent, shared) = (leaves.monomials(), leaves.outputs());
         let masks = self.masks(n, |n| MaskWords {
             k01: words_of(shared * n),
@@ -72,6 +74,7 @@ impl Replicated {
             parts: [(); 2].map(|()| vec![0; shared * words_of(n)]),
             known: Default::default(),
             leaves,
+            dropped,
             n,
         }
     }
@@ -103,7 +106,7 @@ impl Evaluation {
             with_next: k01,
             with_previous: k20,
         } = &self.masks[0];
-        let mut message = dense::pack(self.leaves.expand(s), s.len());
+        let mut message = dense::pack(self.leaves.expand(s, self.dropped), s.len());
         Group::Binary.add(&mut message, &expand(k20, 0, sent));
         let (b0, b1) = (expand(k20, field(sent), shared), expand(k01, 0, shared));
         let after = protocol.after();
@@ -121,7 +124,7 @@ impl Evaluation {
         let (sent, shared) = self.sizes(t.len());
         let k20 = &self.masks[2].with_next;
         let q = expand(k20, field(sent), shared);
-        let mut b2 = linear_forms(&self.leaves, expand(k20, 0, sent), t, false);
+        let mut b2 = self.linear_forms(expand(k20, 0, sent), t, false);
         Group::Binary.add(&mut b2, &q);
         let before = protocol.before();
         protocol.channel.send(before, b2.clone())?;
@@ -139,7 +142,7 @@ impl Evaluation {
         let (after, before) = (protocol.after(), protocol.before());
         let q = expand(&self.masks[1].with_previous, 0, shared);
         let message = protocol.channel.receive(before, sent)?;
-        let mut b2 = linear_forms(&self.leaves, message, t, true);
+        let mut b2 = self.linear_forms(message, t, true);
         Group::Binary.add(&mut b2, &q);
         protocol.channel.send(after, b2.clone())?;
         self.put(0, q, 1);
@@ -180,10 +183,12 @@ impl Evaluation {
         let parts = std::mem::take(&mut self.parts);
         Ok(Bits::new(self.leaves.outputs(), self.n, parts.into()))
     }
-}
 
-/// The forms of monomials that travelled, as they travel.
-fn linear_forms(leaves: &Leaves, monomials: Vec<u64>, t: &[u64], first: bool) -> Vec<u64> {
-    let mut monomials = dense::unpack(monomials, leaves.monomials(), t.len());
-    dense::pack(leaves.evaluate(&mut monomials, t, first), t.len())
+    /// The forms of monomials that travelled, as they travel.
+    fn linear_forms(&self, monomials: Vec<u64>, t: &[u64], first: bool) -> Vec<u64> {
+        let leaves = &self.leaves;
+        let mut monomials = dense::unpack(monomials, leaves.monomials(), t.len());
+        let forms = leaves.evaluate(&mut monomials, t, self.dropped, first);
+        dense::pack(forms, t.len())
+    }
 }

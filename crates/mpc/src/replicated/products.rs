@@ -156,40 +156,35 @@ impl Replicated {
             }
         };
         add(&mut truncation, &r0, &[0, 1]);
-        let s = sign
-            .as_ref()
-            .map(|sign| sign.compared(truncation.known(r0)));
-        truncation.open(self)?;
-        if let (Some(sign), Some(s)) = (&mut sign, s) {
-            sign.open(self, &s)?;
+        // The sign goes first in each stage: the truncation writes over what both are of.
+        if let Some(sign) = &mut sign {
+            sign.open(self, truncation.known(r0))?;
         }
+        truncation.open(self)?;
         self.0.round()?;
         self.receive_and_add(before, truncation.known(r2.clone()))?;
         add(&mut truncation, &r2, &[0]);
-        let t = sign
-            .as_ref()
-            .map(|sign| sign.compared(truncation.known(r2)));
-        truncation.help(self)?;
-        if let (Some(sign), Some(t)) = (&mut sign, t) {
-            sign.help(self, &t)?;
+        if let Some(sign) = &mut sign {
+            sign.help(self, truncation.known(r2))?;
         }
+        truncation.help(self)?;
         self.receive_and_add(after, truncation.known(r1.clone()))?;
         add(&mut truncation, &r1, &[1]);
-        let t = sign
-            .as_ref()
-            .map(|sign| sign.compared(truncation.known(r1)));
-        truncation.middle(self)?;
-        if let (Some(sign), Some(t)) = (&mut sign, t) {
-            sign.middle(self, &t)?;
+        if let Some(sign) = &mut sign {
+            sign.middle(self, truncation.known(r1))?;
         }
+        truncation.middle(self)?;
         self.0.round()?;
-        truncation.helped(self)?;
-        truncation.close(self)?;
         let Some(sign) = sign else {
+            truncation.helped(self)?;
+            truncation.close(self)?;
             return Ok(None);
         };
         sign.helped(self)?;
-        sign.close(self).map(Some)
+        truncation.helped(self)?;
+        let leaves = sign.close(self)?;
+        truncation.close(self)?;
+        Ok(Some(leaves))
     }
 
     /// Sends words, if there are any.

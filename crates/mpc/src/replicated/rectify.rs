@@ -1,6 +1,6 @@
 //! max(x, 0), of a sharing and of an affine map whose truncation is under way.
 //!
-//! **Computes** x minus its negative part: the sign, then its product with x.
+//! **Computes** the product of x with a bit that says that x is not negative: the complement of the sign.
 //!
 //! **Beside the truncation** of z = Σ map(x, y) + addend·2^f the sign begins at once: both need s, known to role 0,
 //! and t, known to roles 1 and 2, with s + t = z mod 2^64. Where w + f ≤ 64, the sign is taken of
@@ -18,8 +18,9 @@
 
 use super::products::factors;
 use super::{Pair, PairMut, Replicated, pair};
-use crate::group::Group;
-use crate::{Affine, Compared, Result, Tally};
+use crate::bits::one_plane;
+use crate::{Affine, Bits, Compared, Result, Tally};
+use ring::planes::words_of;
 
 impl Replicated {
     pub(super) fn rectified(
@@ -29,9 +30,7 @@ impl Replicated {
         out: PairMut,
     ) -> Result<Option<Tally>> {
         let (negative, tally) = self.sign_bit(x, compared)?;
-        let [first, second] = out;
-        self.bit_times_word(&negative, x, [&mut *first, &mut *second])?;
-        subtract_from(x, [first, second]);
+        self.bit_times_word(&self.complement(negative), x, out)?;
         Ok(tally)
     }
 
@@ -39,7 +38,7 @@ impl Replicated {
         &mut self,
         sum: &Affine,
         compared: Compared,
-        [first, second]: PairMut,
+        out: PairMut,
     ) -> Result<Option<Tally>> {
         let n = sum.elements();
         let (compared, dropped) = compared.of_summands(2, sum.shift.bits());
@@ -58,18 +57,23 @@ impl Replicated {
         )?;
         let negative = self.sign_of_leaves(&leaves.expect("of the sign that was begun"))?;
         let x = [&truncated[0][..], &truncated[1]];
-        self.bit_times_word(&negative, x, [&mut *first, &mut *second])?;
-        subtract_from(x, [first, second]);
+        self.bit_times_word(&self.complement(negative), x, out)?;
         for words in truncated {
             self.channel.give_back(words);
         }
         Ok(sign.tally())
     }
-}
 
-/// x − what stands there, of both components.
-fn subtract_from(x: Pair, out: PairMut) {
-    for (x, out) in x.into_iter().zip(out) {
-        Group::Additive.subtract_from(x, out);
+    /// NOT of each of a plane's bits, no interaction: role 0's first component, which role 2 has too, is flipped.
+    fn complement(&self, bits: Bits) -> Bits {
+        let n = one_plane(&bits);
+        let mut parts = bits.into_parts();
+        let [role_0, _, role_2] = self.ranges(n);
+        for (part, role) in parts.iter_mut().zip([role_0, role_2]) {
+            for word in &mut part[role.start / 64..][..words_of(role.len())] {
+                *word = !*word;
+            }
+        }
+        Bits::new(1, n, parts)
     }
 }

@@ -15,7 +15,6 @@
 use super::guard::Guard;
 use super::leaves::{Evaluation, Summands};
 use super::{Pair, Replicated};
-use crate::blocks;
 use crate::leaves::{Leaves, Wanted};
 use crate::tree::{conjunction, top_carry};
 use crate::{Bits, Compared, Result, Tally};
@@ -25,28 +24,9 @@ use crate::{Bits, Compared, Result, Tally};
 pub(super) struct Sign {
     leaves: Evaluation,
     guard: Option<Guard>,
-    /// Low bits of the summands that are left out.
-    dropped: u32,
 }
 
 impl Sign {
-    /// What is compared of a summand.
-    pub(super) fn compared(&self, summand: &[u64]) -> Vec<u64> {
-        let mut words = vec![0; summand.len()];
-        let dropped = self.dropped;
-        blocks::for_each(
-            [&mut words],
-            [summand],
-            #[inline(always)]
-            |_, [words], [summand]| {
-                for i in 0..words.len() {
-                    words[i] = summand[i] >> dropped;
-                }
-            },
-        );
-        words
-    }
-
     /// Step 1 of role 0.
     pub(super) fn open(&mut self, protocol: &mut Replicated, s: &[u64]) -> Result<()> {
         self.leaves.open(protocol, s)?;
@@ -100,7 +80,7 @@ impl Replicated {
         let parameters = compared.parameters(dropped);
         self.channel.begin_of("sign", n, &parameters);
         let mut sign = self.begun(n, compared, dropped);
-        let Summands { s, t1, t2 } = self.summands_of(x, 0, dropped);
+        let Summands { s, t1, t2 } = self.summands_of(x, 0);
         sign.open(self, &s)?;
         sign.help(self, &t2)?;
         self.0.round()?;
@@ -115,12 +95,11 @@ impl Replicated {
     pub(super) fn begun(&mut self, n: usize, compared: Compared, dropped: u32) -> Sign {
         let (width, bits) = (compared.width(), 64 - dropped as usize);
         assert!(width <= bits, "{width} of {bits} bits");
-        let leaves = self.evaluation(Leaves::new(Wanted::Carry, width - 1), n);
+        let leaves = self.evaluation(Leaves::new(Wanted::Carry, width - 1), dropped, n);
         let guard = compared.reach(bits);
         Sign {
             leaves,
-            guard: guard.map(|reach| self.guard(width, reach, n)),
-            dropped,
+            guard: guard.map(|reach| self.guard(width, reach, dropped, n)),
         }
     }
 
@@ -136,18 +115,17 @@ impl Replicated {
         let n = x[0].len();
         self.channel.begin_of("equal to zero", n, &[width as u64]);
         let leaves = Leaves::new(Wanted::Propagate, width);
-        let bits = self.leaves(leaves, n, &self.summands_of(x, 1, 0))?;
+        let bits = self.leaves(leaves, n, &self.summands_of(x, 1))?;
         conjunction(bits, &mut |joins| self.join_planes(joins))
     }
 
-    /// s = x0 + x1 where this party plays role 0, t = x2 − `less` where it plays roles 1 and 2, both without their
-    /// lowest bits.
-    fn summands_of(&self, [first, second]: Pair, less: u64, dropped: u32) -> Summands {
+    /// s = x0 + x1 where this party plays role 0, t = x2 − `less` where it plays roles 1 and 2.
+    fn summands_of(&self, [first, second]: Pair, less: u64) -> Summands {
         let [role_0, role_1, role_2] = self.ranges(first.len());
         let pairs = first[role_0.clone()].iter().zip(&second[role_0]);
-        let of = |t: &u64| t.wrapping_sub(less) >> dropped;
+        let of = |t: &u64| t.wrapping_sub(less);
         Summands {
-            s: pairs.map(|(a, b)| a.wrapping_add(*b) >> dropped).collect(),
+            s: pairs.map(|(a, b)| a.wrapping_add(*b)).collect(),
             t1: second[role_1].iter().map(of).collect(),
             t2: first[role_2].iter().map(of).collect(),
         }

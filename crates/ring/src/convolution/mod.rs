@@ -12,6 +12,7 @@ mod shape;
 mod unfolded;
 
 use crate::dispatch::{Backend, backend};
+use crate::parallel::least_items;
 use crate::product::{Left, Right};
 use crate::third::Third;
 use few::Phases;
@@ -108,7 +109,8 @@ fn convolve_with(
     }
     let (pixels, filters) = (height * width, shape.out_channels / shape.groups);
     if let Some(phases) = few(shape) {
-        return out.par_chunks_exact_mut(pixels).enumerate().for_each_init(
+        let planes = out.par_chunks_exact_mut(pixels).enumerate();
+        return planes.with_min_len(least_items()).for_each_init(
             || phases.scratch(shape),
             |scratch, (plane, out)| {
                 let which = [plane / shape.out_channels, plane % shape.out_channels];
@@ -125,11 +127,13 @@ fn convolve_with(
         return out
             .par_chunks_exact_mut(filters * pixels)
             .enumerate()
+            .with_min_len(least_items())
             .for_each(multiply);
     }
     let of_image = shape.out_channels * pixels;
     out.par_chunks_mut(together * of_image)
         .enumerate()
+        .with_min_len(least_items())
         .for_each(|(at, out)| {
             let first = at * together;
             let images = first..first + out.len() / of_image;

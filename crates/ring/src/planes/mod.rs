@@ -35,7 +35,15 @@ pub const fn words_of(n: usize) -> usize {
 /// # Panics
 /// If `width` exceeds 64 or `out` has not `width` planes.
 pub fn split(values: &[u64], width: usize, out: &mut [u64]) {
-    split_with(backend(), values, width, out);
+    split_from(values, 0, width, out);
+}
+
+/// The same of the bits from `first` on.
+///
+/// # Panics
+/// If a word has no such bits or `out` has not `width` planes.
+pub fn split_from(values: &[u64], first: usize, width: usize, out: &mut [u64]) {
+    split_with(backend(), values, first, width, out);
 }
 
 /// Values from their planes, with zeros above.
@@ -58,9 +66,9 @@ fn check(width: usize, n: usize, words: usize) {
 /// Columns of 64×64 matrices: word b of matrix row j is at `j * MATRICES + b`.
 type Matrices = [u64; 64 * MATRICES];
 
-fn split_with(backend: Backend, values: &[u64], width: usize, out: &mut [u64]) {
+fn split_with(backend: Backend, values: &[u64], lowest: usize, width: usize, out: &mut [u64]) {
     let (backend, stride) = (backend.checked(), words_of(values.len()));
-    check(width, values.len(), out.len());
+    check(lowest + width, values.len(), out.len() + lowest * stride);
     let planes = SharedSlice::new(out);
     parallel::for_blocks(values.len(), BLOCK, |range| {
         for start in range.clone().step_by(64 * MATRICES) {
@@ -73,7 +81,7 @@ fn split_with(backend: Backend, values: &[u64], width: usize, out: &mut [u64]) {
                 // SAFETY: words of this range of elements alone, and ranges are disjoint and begin
                 // at multiples of 64 elements.
                 let part = unsafe { planes.part(at..at + words) };
-                part.copy_from_slice(&matrices[plane * MATRICES..][..words]);
+                part.copy_from_slice(&matrices[(lowest + plane) * MATRICES..][..words]);
             }
         }
     });

@@ -42,7 +42,7 @@ fn planes_are_as_defined() {
             for width in [0, 1, 2, 7, 8, 9, 31, 32, 33, 63, 64] {
                 let stride = words_of(n);
                 let mut planes = vec![u64::MAX; width * stride];
-                split_with(backend, &values, width, &mut planes);
+                split_with(backend, &values, 0, width, &mut planes);
                 for (i, value) in values.iter().enumerate() {
                     let bits = (0..width).fold(0, |bits, j| {
                         bits | (planes[j * stride + i / 64] >> (i % 64) & 1) << j
@@ -65,6 +65,29 @@ fn planes_are_as_defined() {
 }
 
 #[test]
+fn planes_from_a_bit_on_are_those_of_shifted_values() {
+    for backend in backends() {
+        for n in LENGTHS {
+            let values = values(n);
+            for (lowest, width) in [(0, 64), (1, 63), (13, 24), (63, 1), (64, 0)] {
+                let shifted: Vec<u64> = values
+                    .iter()
+                    .map(|value| value.checked_shr(lowest as u32).unwrap_or(0))
+                    .collect();
+                let mut expected = vec![u64::MAX; width * words_of(n)];
+                split_with(backend, &shifted, 0, width, &mut expected);
+                let mut planes = vec![u64::MAX; width * words_of(n)];
+                split_with(backend, &values, lowest, width, &mut planes);
+                assert_eq!(
+                    planes, expected,
+                    "{backend}: {n} values from bit {lowest} on"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn joining_is_the_inverse_and_ignores_unused_bits() {
     for backend in backends() {
         for n in LENGTHS {
@@ -72,7 +95,7 @@ fn joining_is_the_inverse_and_ignores_unused_bits() {
             for width in [0, 1, 5, 8, 16, 33, 64] {
                 let stride = words_of(n);
                 let mut planes = vec![0; width * stride];
-                split_with(backend, &values, width, &mut planes);
+                split_with(backend, &values, 0, width, &mut planes);
                 if n % 64 > 0 {
                     (0..width).for_each(|j| planes[(j + 1) * stride - 1] |= u64::MAX << (n % 64));
                 }

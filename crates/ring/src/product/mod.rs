@@ -295,7 +295,7 @@ impl<'a> Left<'a> {
             let columns = columns * block..n.min((columns + 1) * block);
             work(columns, panels * band / bands..panels * (band + 1) / bands);
         };
-        if self.rows * self.depth() * n < PARALLEL_FROM {
+        if self.rows * self.depth() * n < PARALLEL_FROM || parallel::is_alone() {
             (0..blocks * bands).for_each(task);
         } else {
             (0..blocks * bands).into_par_iter().for_each(task);

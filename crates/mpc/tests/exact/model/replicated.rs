@@ -279,12 +279,32 @@ fn compared(
     [s, t]: [Value; 2],
     [width, reach]: [u32; 2],
 ) -> (Bit, [Value; 5]) {
+    let (bits, guard) = begun_comparison(w, [of_leaves, of_guard], [s, t], [width, reach]);
+    (sign_of_leaves(w, width, &bits), guard)
+}
+
+/// The leaves, and the guard.
+fn begun_comparison(
+    w: &mut World,
+    [of_leaves, of_guard]: [[Range; 3]; 2],
+    [s, t]: [Value; 2],
+    [width, reach]: [u32; 2],
+) -> (Vec<Bit>, [Value; 5]) {
     let shape = Leaves::new(Wanted::Carry, width - 1, w.span);
     let bits = leaves_by(w, of_leaves, &shape, s.low(width), t.low(width));
-    let guard = guard(w, of_guard, [s, t], width, reach);
-    let (generates, propagates) = shape.halves(&bits);
-    let negative = top_carry(generates, propagates, &mut |joins| join(w, joins));
-    (negative, guard)
+    (bits, guard(w, of_guard, [s, t], width, reach))
+}
+
+fn sign_of_leaves(w: &mut World, width: u32, bits: &[Bit]) -> Bit {
+    let shape = Leaves::new(Wanted::Carry, width - 1, w.span);
+    let (generates, propagates) = shape.halves(bits);
+    top_carry(generates, propagates, &mut |joins| join(w, joins))
+}
+
+/// `rectify.rs`: x times the complement of its sign.
+pub fn rectified(w: &mut World, negative: Bit, x: Shared<3>) -> Shared<3> {
+    let one = Value::public(1, 1);
+    bit_multiply(w, [negative[0] + one, negative[1], negative[2]], x)
 }
 
 /// `guard.rs`, Looking, at summands of sums modulo 2^reach: sharings of the sums; the public coins of all parities; and a
@@ -370,9 +390,10 @@ pub fn begun_product(
 ) -> Begun {
     let keys = keys_of_guarded(w);
     let (s, t) = fused_split(w, &[[x, y]]);
-    let truncated = truncate_split(w, s, t, f);
     let shifted = [s, t].map(|summand| summand >> (f + dropped));
-    let (negative, guard) = compared(w, keys, shifted, [width - dropped, reach]);
+    let (bits, guard) = begun_comparison(w, keys, shifted, [width - dropped, reach]);
+    let truncated = truncate_split(w, s, t, f);
+    let negative = sign_of_leaves(w, width - dropped, &bits);
     Begun {
         truncated,
         negative,
@@ -389,8 +410,7 @@ pub fn rectified_product(
     compared: [u32; 3],
 ) -> Shared<3> {
     let begun = begun_product(w, x, y, f, compared);
-    let part = bit_multiply(w, begun.negative, begun.truncated);
-    super::subtract(begun.truncated, part)
+    rectified(w, begun.negative, begun.truncated)
 }
 
 /// `sign.rs`, Zero.

@@ -9,7 +9,7 @@ use crate::enumeration::Mutation;
 use crate::ideal;
 use crate::inputs::sum;
 use crate::model::replicated as protocol;
-use crate::model::{Key, Shared, Value, World, holders, subtract};
+use crate::model::{Key, Shared, Value, World, holders};
 
 /// Bits that are compared.
 const WIDTH: u32 = 3;
@@ -80,8 +80,8 @@ fn chains() -> [(&'static str, Experiment); 2] {
         |w, x| {
             let x = operand(x, 0);
             let (negative, guard) = protocol::guarded_sign(w, x, [WIDTH, REACH, 0]);
-            let part = protocol::bit_multiply(w, negative, x);
-            w.give(subtract(x, part));
+            let positive = protocol::rectified(w, negative, x);
+            w.give(positive);
             w.give(guard);
         },
         |w, x| {
@@ -96,8 +96,8 @@ fn chains() -> [(&'static str, Experiment); 2] {
             let [x, y, u] = [0, 1, 2].map(|at| operand(x, at));
             let (z, split) = protocol::truncated_affine(w, &[[x, y], [y, u]], u, 1);
             let negative = protocol::sign(w, z, 2);
-            let part = protocol::bit_multiply(w, negative, z);
-            w.give(subtract(z, part));
+            let positive = protocol::rectified(w, negative, z);
+            w.give(positive);
             w.give(split);
         },
         |w, x| {

@@ -208,8 +208,7 @@ pub const OPERATIONS: [Entry; 26] = [
         },
         |w, on| {
             let negative = replicated::sign_without(w, on.x, 20, 7);
-            let part = replicated::bit_multiply(w, negative, on.x);
-            vec![crate::model::subtract(on.x, part)]
+            vec![replicated::rectified(w, negative, on.x)]
         },
         |w, on| {
             // Of three shares each drops a bit less.
@@ -299,8 +298,7 @@ pub fn guarded_relu() -> (&'static str, Operation, Model<3>, Model<2>, Model<3>)
         },
         |w, on| {
             let (negative, _) = replicated::guarded_sign(w, on.x, [20, 9, 0]);
-            let part = replicated::bit_multiply(w, negative, on.x);
-            vec![crate::model::subtract(on.x, part)]
+            vec![replicated::rectified(w, negative, on.x)]
         },
         of_shares,
         of_shares,
