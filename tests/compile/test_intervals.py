@@ -20,7 +20,7 @@ from tacit.compile.passes.assign_scales import at_scale
 from tacit.compile.passes.assign_widths import LEAST, assign_widths
 from tacit.compile.program import Program
 from tacit.compile.weights import Weights, of_draft
-from tacit.errors import MisuseError
+from tacit.errors import EncodingError, MisuseError
 from tacit.providers import REFERENCE
 
 IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
@@ -189,6 +189,8 @@ def test_numbers_outside_of_what_was_promised_are_refused_at_their_owner() -> No
 
     with pytest.raises(MisuseError, match=r"party 1: the input x has numbers outside of"):
         tacit.launch(run, IMAGES * 100)
+    with pytest.raises(EncodingError, match=r"the input x holds NaN.*torch\.nan_to_num"):
+        tacit.launch(run, IMAGES.where(IMAGES.max() > IMAGES, torch.nan))
 
 
 def test_secrets_of_which_nobody_promised_anything_are_compared_in_full() -> None:

@@ -45,7 +45,7 @@ def without_the_third_server(config: Path, client: Client) -> Client:
 def test_eight_clients_drop_out_and_come_late_at_every_step(tmp_path: Path) -> None:
     start = torch.arange(6.0)
     updates = torch.randn(2, 8, 6, generator=torch.Generator().manual_seed(4)) / 4
-    plan = Plan(8, Settings(norm=4.0), start, rounds=2, seconds=8.0)
+    plan = Plan(8, Settings(norm=4.0), start, rounds=2, seconds=12.0)
     with Servers(tmp_path, plan) as servers, ThreadPoolExecutor(9) as pool:
         clients = {number: Client(servers.config, number) for number in range(8)}
         # One stays away, all others join; one is not known.

@@ -71,7 +71,10 @@ def check_interval(program: Runnable, placeholder: str, values: torch.Tensor) ->
         return
     low, high = map(float, values.detach().aminmax())
     if low != low or high != high:
-        raise EncodingError(f"the input {given.name} holds NaN, which has no fixed-point encoding")
+        raise EncodingError(
+            f"the input {given.name} holds NaN, which has no fixed-point encoding: look where it is made, or "
+            "put a number in its place (torch.nan_to_num)"
+        )
     if given.interval is not None and not given.interval[0] <= low <= high <= given.interval[1]:
         raise MisuseError(
             f"the input {given.name} has numbers outside of {given.interval[0]:g} to {given.interval[1]:g}, "
