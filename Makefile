@@ -37,7 +37,7 @@ test: setup ## all tests but the long ones
 
 test-rust: setup
 	@echo "cargo test: told of when it has ended"
-	@cargo test --workspace --exclude tacit-core --quiet > target/rust-tests.txt 2>&1; \
+	@MAKEFLAGS= cargo test --workspace --exclude tacit-core --quiet > target/rust-tests.txt 2>&1; \
 	status=$$?; cat target/rust-tests.txt; exit $$status
 
 test-python: setup

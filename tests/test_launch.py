@@ -19,6 +19,7 @@ import torch
 from torch import fx, nn
 
 import tacit
+from commands import Command
 from tacit import leaving, starting
 
 #: For tests whose subject is the timeout.
@@ -158,6 +159,8 @@ def test_what_programs_are_read_by_is_imported_once_for_all_processes(
         return all(name in sys.modules for name in starting.LATE), threads
 
     assert tacit.launch(program, transport="tcp") == [(True, 1)] * 3
+    # Nothing that is imported there tells of itself when a process ends.
+    assert Command("--version").ended()[2] == ""
 
 
 def test_a_process_begins_as_its_parent_is_now(

@@ -125,10 +125,11 @@ def main() -> None:
     """Serves until the parent has gone; in each new process, does its work."""
     server = Server(socket.socket(fileno=int(sys.argv[1])))
     import_all()
-    for name in sys.argv[2:]:
-        import_module(name)
     # What is there now is not touched again, and stays shared with the processes to come.
     gc.freeze()
+    # These are collected at the end of each process: some libraries tell of what is left over then.
+    for name in sys.argv[2:]:
+        import_module(name)
     work = server.serve()
     if work is not None:
         work()
