@@ -4,16 +4,21 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
-import torch
+
+def _folder(package: str) -> str:
+    """Where it lies; it is not imported, since errors are told by commands that need no PyTorch, too."""
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None, package
+    return f"{Path(spec.origin).parent}{os.sep}"
+
 
 #: Whose lines are nobody's model: tacit's own, PyTorch's, and those with which a party's thread begins.
-OURS = (
-    *(f"{folder}{os.sep}" for folder in (Path(__file__).parent, Path(torch.__file__).parent)),
-    threading.__file__,
-)
+OURS = (f"{Path(__file__).parent}{os.sep}", _folder("torch"), threading.__file__)
 
 
 def is_ours(path: str) -> bool:
