@@ -203,8 +203,9 @@ impl Tally {
 
 /// Words of public coins for a comparison of n numbers.
 pub(crate) fn coins_of(n: usize) -> usize {
-    // A few numbers take more narrow ones than there are words.
-    n.max(GROUPS * n.div_ceil(IN_WORD))
+    // The few numbers of a last block may take more narrow ones than they are.
+    let last = n % BLOCK;
+    n.max(n - last + GROUPS * last.div_ceil(IN_WORD))
 }
 
 /// Adds a block of numbers to the sums that their coins name, modulo 2^reach.
@@ -282,6 +283,24 @@ fn add_narrow(sums: &mut [u64; SUMS], coins: &[u64], numbers: &[u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ring::stream::{Key, Stream};
+
+    #[test]
+    fn coins_are_taken_for_every_block() {
+        for n in (1..10).chain(BLOCK - 1..BLOCK + 10).chain([7 * BLOCK + 1]) {
+            let coins = Stream::new(&Key::from_bytes([3; 16]), "test").reserve(coins_of(n));
+            let (numbers, mut drawn) = (vec![1; n], [0; BLOCK]);
+            for reach in [u16::BITS, 40] {
+                let sums = Mutex::new([0; SUMS]);
+                for (block, numbers) in numbers.chunks(BLOCK).enumerate() {
+                    count(&sums, reach, &coins, block * BLOCK, numbers, &mut drawn);
+                }
+                let sums = sums.into_inner().expect("nobody failed");
+                assert!(sums.iter().all(|sum| *sum <= n as u64), "{n} numbers");
+                assert!(sums.iter().any(|sum| *sum > 0), "{n} numbers");
+            }
+        }
+    }
 
     #[test]
     fn narrow_sums_are_those_of_the_numbers_that_their_coins_name() {
