@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.commands.options import cannot_write, positive
+from tacit.commands.options import positive
 from tacit.commands.riscv_files import bytes_of, fixed_point, numbers, type_of, zeros
-from tacit.errors import DeviationError, MisuseError, SetupError, StoppedError
+from tacit.errors import DeviationError, MisuseError, StoppedError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -203,8 +203,6 @@ def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False)
     """
     from tacit.riscv import LIMIT, load
 
-    if (wrong := cannot_write(parsed.json)) is not None:
-        raise SetupError(wrong)
     program, is_run = load(parsed.program), parsed.call is None
     if is_run and parsed.result is not None:
         raise MisuseError("--result is of a function, which --call names; a program ends with a status")
