@@ -113,6 +113,23 @@ def test_unpooling_by_secret_indices(everywhere: Callable[..., Any]) -> None:
     assert torch.equal(everywhere(program), unpooled(IMAGES))
 
 
+@pytest.mark.parametrize("size", [8, 9, 2])
+def test_unpooling_in_one_dimension_by_secret_indices(size: int, everywhere: Callable[..., Any]) -> None:
+    """PyTorch pools it as a row, and unpools it as a column."""
+    x, weight = torch.randn(2, 3, size), torch.arange(float(size))
+
+    def step(x: torch.Tensor) -> list[Any]:
+        x = x.detach().requires_grad_()
+        values, indices = functional.max_pool1d(x, 2, return_indices=True)
+        found = functional.max_unpool1d(values, indices, 2, output_size=x.shape)
+        (found * weight).sum().backward()
+        return [found.detach(), x.grad]
+
+    found = everywhere(lambda: [each.reveal() for each in step(tacit.share(x, owner=0))])
+    for mine, plain in zip(found, step(x), strict=True):
+        assert torch.allclose(mine, plain, atol=2**-12)
+
+
 def test_windows_are_taken_as_by_their_indices() -> None:
     """Of steps that are equally wide they are slices, at the ends too."""
     sliced = 0

@@ -198,11 +198,17 @@ def max_unpool(x: Any, indices: Any, output_size: Sequence[int], *_: Any) -> Any
     if not isinstance(indices, SecretTensor):
         return _scattered(x, indices, shape, dims, torch.scatter)
     tournament = _tournament(indices)
-    if tournament.shape.numel() != shape.numel() or tournament.shape[-dims:] != shape[-dims:]:
+    if tournament.shape.numel() != shape.numel() or _longer(tournament.shape, dims) != _longer(shape, dims):
         unsupported("unpooling by secret indices to another size", "give the size that was pooled")
     if tournament.overlaps:
         unsupported("unpooling by secret indices of windows that overlap", "pool with the kernel as stride")
     return _given_back(x, tournament, shape)
+
+
+def _longer(shape: torch.Size, dims: int) -> list[int]:
+    """Of the last dimensions those of more than one: PyTorch pools what has one dimension as 1 × n, and
+    unpools it as n × 1."""
+    return [size for size in shape[-dims:] if size > 1]
 
 
 def _tournament(indices: SecretTensor) -> Tournament:
