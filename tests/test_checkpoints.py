@@ -13,6 +13,8 @@ import torch
 from torch import nn
 
 import tacit
+from tacit import checkpoint_files
+from tacit.checkpoint_files import CheckpointFile
 
 torch.manual_seed(4)
 INPUTS, TARGETS = torch.randn(12, 5), torch.randn(12, 2)
@@ -219,6 +221,49 @@ def test_nothing_is_overwritten_before_the_new_one_is_whole(tmp_path: Path) -> N
     assert all(file_of(tmp_path, party, step).exists() for party in range(3) for step in (1, 2))
     assert not list(tmp_path.glob(".saving-*"))
     assert tacit.launch(resumed, str(tmp_path))[0][0] == 2
+
+
+def test_a_session_that_resumed_and_was_killed_while_it_saved_is_no_hindrance(tmp_path: Path) -> None:
+    """It leaves files of one step that are of two sessions; the step before it all have of one."""
+    first, second = tmp_path / "first", tmp_path / "second"
+
+    def save(folder: str) -> None:
+        model, optimizer = make()
+        for step in (2, 3):
+            train(model, optimizer, 1)
+            tacit.save_checkpoint(folder, model, optimizer, step=step)
+
+    for folder in (first, second):
+        tacit.launch(save, str(folder))
+    shutil.copy(file_of(second, 1), file_of(first, 1))
+    assert tacit.launch(resumed, str(first))[0][0] == 2
+    assert "has a checkpoint of identifier" in refusal(first, 3)
+    # A file that is damaged is no reason to take an earlier one unasked.
+    file_of(first, 1).write_bytes(file_of(first, 1).read_bytes()[:5])
+    assert "is not taken: it is cut" in refusal(first)
+
+
+def test_what_a_party_that_was_killed_had_begun_to_write_goes(tmp_path: Path) -> None:
+    """Its own alone: parties may name one folder."""
+
+    def write(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def save(step: int) -> None:
+        tacit.save_checkpoint(str(tmp_path), nn.Linear(2, 2), step=step)
+
+    for party in (1, 7):
+        file = CheckpointFile({"step": 1}, party, {})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(checkpoint_files.os, "replace", write)
+            patch.setattr(checkpoint_files.os, "unlink", write)
+            with pytest.raises(KeyboardInterrupt):
+                checkpoint_files.write(tmp_path, file)
+    begun = sorted(tmp_path.iterdir())
+    assert len(begun) == 2
+    tacit.launch(save, 2, protocol="plain", parties=2)
+    assert not begun[0].exists()
+    assert begun[1].exists()
 
 
 def _fail(*_: Any) -> None:

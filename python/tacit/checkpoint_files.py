@@ -56,11 +56,32 @@ def find(folder: Path, party: int) -> dict[int, Path]:
     return {int(match[1]): path for match, path in matches if match}
 
 
+def identifier_of(path: Path) -> str | None:
+    """What tells the checkpoint from all others, by the head of a file; of one that ``read`` refuses maybe
+    nothing."""
+    try:
+        with path.open("rb") as stream:
+            length = stream.read(8)
+            head = length + stream.read(min(int.from_bytes(length, "little"), path.stat().st_size))
+        identifier = _manifest(head, path)["public"]["identifier"]
+    except (MisuseError, KeyError, TypeError):
+        return None
+    return identifier if isinstance(identifier, str) else None
+
+
 def remove_older(folder: Path, party: int, latest: int) -> None:
-    """Removes this party's files but for those of the latest steps, up to the one that was saved."""
+    """Removes this party's files but for those of the latest steps, up to the one that was saved, and what it
+    had begun to write when it was killed."""
     files = find(folder, party)
     for step in sorted(step for step in files if step <= latest)[:-KEPT]:
         files[step].unlink(missing_ok=True)
+    for unfinished in folder.glob(f"{_unfinished(party)}*"):
+        unfinished.unlink(missing_ok=True)
+
+
+def _unfinished(party: int) -> str:
+    """How names of files begin that are being written."""
+    return f".saving-party-{party}-"
 
 
 def write(folder: Path, file: CheckpointFile) -> Path:
@@ -76,7 +97,7 @@ def write(folder: Path, file: CheckpointFile) -> Path:
     content = save(file.tensors, {"manifest": json.dumps(manifest)})
     target = folder / _name(file.party, file.public["step"])
     # Made so that nobody but its user may read it.
-    descriptor, temporary = tempfile.mkstemp(prefix=".saving-", dir=folder)
+    descriptor, temporary = tempfile.mkstemp(prefix=_unfinished(file.party), dir=folder)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)

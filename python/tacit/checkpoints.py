@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from tacit import fixed, shares
 from tacit.checkpoint_checks import check_module, check_optimizer, class_of, groups_of, kind
-from tacit.checkpoint_files import CheckpointFile, Tensors, find, read, remove_older, write
+from tacit.checkpoint_files import CheckpointFile, Tensors, find, identifier_of, read, remove_older, write
 from tacit.errors import DeviationError, MisuseError
 from tacit.fixed import Scale
 from tacit.session import Session, session
@@ -209,20 +209,37 @@ def _wait_for_all(current: Session) -> None:
 
 
 def _choose(current: Session, have: Mapping[int, Path], step: int | None, path: Any) -> Path:
-    """The file of that step, or of the latest that all parties have."""
-    common = set(have)
+    """The file of that step, or of the latest that all parties have. Where parties have files of one step
+    from different sessions, as when one that had resumed was killed while it saved, an earlier one that all
+    have of one session is taken; if there is none, what is compared next refuses."""
+    mine = [[number, identifier_of(file)] for number, file in sorted(have.items())]
+    common, mixed = set(have), set()
+    first: dict[int, str] = {}
     for party in range(current.parties):
-        payload = json.dumps(sorted(have)).encode() if party == current.party else None
-        theirs = announcement(current.core.broadcast(party, payload), party)
-        if not isinstance(theirs, list) or not all(type(each) is int for each in theirs):
-            raise DeviationError.of(party, "announced what are no steps")
+        payload = json.dumps(mine).encode() if party == current.party else None
+        theirs = _identifiers(announcement(current.core.broadcast(party, payload), party), party)
         common &= set(theirs)
+        # Of a file without one, reading it says what is wrong.
+        known = {number: name for number, name in theirs.items() if name is not None}
+        mixed |= {number for number, name in known.items() if first.setdefault(number, name) != name}
     if step is None and common:
-        return have[max(common)]
+        return have[max(common - mixed or common)]
     if step is not None and step in common:
         return have[step]
     wanted = "a step that all parties have" if step is None else f"step {step} of all parties"
     raise MisuseError(f"{path} has no checkpoint of {wanted}; party {current.party} has {sorted(have)}")
+
+
+def _identifiers(announced: Any, party: int) -> dict[int, str | None]:
+    """By step what a party has."""
+    found: dict[int, str | None] = {}
+    for each in announced if isinstance(announced, list) else [None]:
+        match each:
+            case [int(number), str() | None as name] if type(number) is int:
+                found[number] = name
+            case _:
+                raise DeviationError.of(party, "announced what are no steps")
+    return found
 
 
 # What is restored ----------------------------------------------------------------------------------
