@@ -265,7 +265,7 @@ def test_too_few_clients_come_to_nothing(tmp_path: Path) -> None:
     task = client.join(LONG)
     client.submit(task.model + 0.1)
     with pytest.raises(
-        RefusedError, match="the vectors of 1 clients are whole at all servers, and 2 are needed"
+        RefusedError, match="the vectors of 1 client are whole at all servers, and 2 are needed"
     ):
         client.result(LONG)
     for report in servers.ended():

@@ -29,7 +29,7 @@ from tacit.federated.held import Outcome, RoundError
 from tacit.federated.joint import check_values
 from tacit.federated.latest import Latest
 from tacit.federated.memory import Memory
-from tacit.federated.naming import naming_servers, of_servers
+from tacit.federated.naming import counted, naming_servers, of_servers
 from tacit.federated.opening import account_of, alike
 from tacit.federated.settings import ROOTS
 from tacit.federated.states import State, change_of, in_a_row, layout_of
@@ -335,8 +335,8 @@ class Server:
         if len(clients) < minimum:
             return (
                 None,
-                f"the vectors of {len(clients)} clients are whole at all servers, and {minimum} are needed; "
-                "give clients more seconds, or rounds a smaller minimum_clients",
+                f"the vectors of {counted(len(clients), 'client')} are whole at all servers, and {minimum} "
+                "are needed; give clients more seconds, or rounds a smaller minimum_clients",
             )
         submitted = taken(self._session, submissions, clients, terms, root, self._memory)
         try:
