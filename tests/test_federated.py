@@ -50,6 +50,26 @@ def test_the_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
+    ("clients", "message"),
+    [
+        # Before anything is imported that takes long.
+        (100_000, "a federation has at most 4096 clients, not 100000"),
+        (4000, "4000 clients for 1257 examples: each has one at least, so have 1 to 1257 clients"),
+    ],
+)
+def test_more_clients_than_can_be(
+    clients: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = tacit("federated", "demo", "--clients", clients)
+    assert done.returncode == 1
+    assert message in " ".join(done.stderr.split())
+    # No server is said to start.
+    assert done.stdout == ""
+    assert Path("federated-demo").exists() == (clients < 4096)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--attack", "nothing:1"), "'nothing:1' is no attack"),

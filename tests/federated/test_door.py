@@ -265,7 +265,7 @@ def test_too_few_clients_come_to_nothing(tmp_path: Path) -> None:
     task = client.join(LONG)
     client.submit(task.model + 0.1)
     with pytest.raises(
-        RefusedError, match="the vectors of 1 clients are whole at all servers, and 2 are needed"
+        RefusedError, match="the vectors of 1 client are whole at all servers, and 2 are needed"
     ):
         client.result(LONG)
     for report in servers.ended():
@@ -386,37 +386,6 @@ def test_servers_of_unlike_configurations_do_not_begin(tmp_path: Path, before: s
     failed = Servers(config, lambda server: server.round(torch.zeros(3)), last=other).failed()
     assert all(isinstance(error, PeerError) for error in failed)
     assert not (tmp_path / "server-0.round").exists()
-
-
-class NeverReady:
-    """A door that waits for ever."""
-
-    def __init__(self, door: _core.Door) -> None:
-        self._door = door
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._door, name)
-
-    def wait(self, _: int, most: float) -> bool:
-        time.sleep(most)
-        return False
-
-
-def test_a_server_that_is_never_ready_is_named_to_the_clients(tmp_path: Path) -> None:
-    config = written(tmp_path, 2, seconds=1.0)
-    config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
-
-    def work(server: tacit.federated.server.Server) -> Report:
-        if server.number == 2:
-            server._door = cast(_core.Door, NeverReady(server._door))
-        return server.round(torch.zeros(3))
-
-    servers = Servers(config, work)
-    client = Client(config, 0)
-    client.submit(client.join(LONG).model)
-    with pytest.raises((RefusedError, PeerError)):
-        client.result(LONG)
-    assert any("server 2 was not ready after the deadline" in str(error) for error in servers.failed())
 
 
 class AnotherList:

@@ -46,7 +46,7 @@ def test_a_client_reads_that_its_certificate_expired_and_servers_report_it(tmp_p
         client.submit(torch.ones(4))
     for report in servers.ended():
         assert report.accepted == [1, 2]
-        assert {(client, reason) for client, reason, _ in report.refused} == {(None, said)}
+        assert {(client, reason) for client, reason, _ in report.refused} == {(0, said)}
 
 
 def test_all_servers_name_the_one_whose_certificate_expired(tmp_path: Path) -> None:

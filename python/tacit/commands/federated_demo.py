@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from tacit.commands.federated_certificates import MOST_CLIENTS
 from tacit.commands.options import positive, write_json
 from tacit.errors import MisuseError
 
@@ -40,6 +41,8 @@ def add_federation(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     if parsed.delta is not None and parsed.noise is None:
         raise MisuseError("--delta goes with --noise: without noise nothing is accounted")
+    if parsed.clients > MOST_CLIENTS:
+        raise MisuseError(f"a federation has at most {MOST_CLIENTS} clients, not {parsed.clients}")
     from tacit.starting import warm_up
 
     # While this process imports the rest.

@@ -133,10 +133,12 @@ def _write(path: Path, model: "State") -> None:
 
 def _line(report: "Report") -> str:
     """A line of a round."""
+    from tacit.federated.naming import counted
+
     if report.failure is not None:
         result = f"nothing: {report.failure}"
     else:
-        result = f"{len(report.accepted)} clients in {report.seconds:.2f} s"
+        result = f"{counted(len(report.accepted), 'client')} in {report.seconds:.2f} s"
     if report.epsilons is not None:
         to_server, to_others = report.epsilons.to_server, report.epsilons.to_others
         result += f"; spent: ε {to_server:.4g} against a server, {to_others:.4g} against who sees models"

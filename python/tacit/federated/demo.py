@@ -20,6 +20,7 @@ from tacit.federated.aggregators import aggregator
 from tacit.federated.config import SERVERS
 from tacit.federated.crowd import Crowd
 from tacit.federated.local import Plan, Servers, Told
+from tacit.federated.naming import counted
 from tacit.federated.plots import check_plots
 from tacit.federated.simulation import Clients, Federation, Row, account_of, in_the_clear
 from tacit.federated.steps import Round
@@ -68,14 +69,15 @@ def demonstrate(console: Console, federation: Federation) -> Outcome:
     """A federation of processes that learns in secret; then the same in the clear."""
     check_plots()
     _check(federation)
+    # More clients than examples are found out here.
+    clients = Clients(federation)
     console.print(
-        f"{SERVERS} servers start on this machine; {federation.clients} clients call them over TLS, "
-        f"{federation.rounds} rounds ..."
+        f"{SERVERS} servers start on this machine, for calls of {counted(federation.clients, 'client')} over "
+        f"TLS, {counted(federation.rounds, 'round')} ..."
     )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress, one_thread():
         task = progress.add_task("learning in secret", total=federation.rounds)
-        clients = Clients(federation)
 
         def show(description: str, done: int) -> None:
             progress.update(task, advance=done, description=description)
@@ -110,8 +112,8 @@ def _check(federation: Federation) -> None:
     attack, clients = federation.attack, federation.clients
     if attack is not None and attack.fraction and not attack.attackers(clients):
         raise MisuseError(
-            f"--attack {attack.text}: that part of {clients} clients is nobody; from 1/{clients} on "
-            "somebody attacks"
+            f"--attack {attack.text}: that part of {counted(clients, 'client')} is nobody; from "
+            f"1/{clients} on somebody attacks"
         )
     Round.of(federation.settings, account_of(federation, Path("account-of-nobody"), SERVERS))
     aggregator(federation.settings.aggregator).check_count(federation.clients)

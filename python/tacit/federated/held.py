@@ -9,6 +9,7 @@ import torch
 from tacit.errors import TacitError
 from tacit.federated.aggregators import Quotient
 from tacit.federated.change import Outgoing
+from tacit.federated.naming import counted
 
 
 class RoundError(TacitError):
@@ -66,7 +67,8 @@ class Held:
         """
         if len(self.clients) < minimum:
             raise RoundError(
-                f"the vectors of {len(self.clients)} clients count, and a round needs {minimum}", self.refused
+                f"the vectors of {counted(len(self.clients), 'client')} count, and a round needs {minimum}",
+                self.refused,
             )
 
 

@@ -1,4 +1,5 @@
-"""A federation's servers by their name: to the session that they are the parties of, server 1 is party 1."""
+"""A federation's servers by their name: to the session that they are the parties of, server 1 is party 1. And
+how many there are of something."""
 
 import re
 from collections.abc import Iterator
@@ -17,6 +18,11 @@ def of_servers(text: str, own: str = "server") -> str:
     """A message of the session of a federation's servers, as it is meant there; ``own`` is who says it."""
     text = _SELF.sub(f"this {own}", text)
     return _PARTY.sub(lambda found: "server" if found[1] == "y" else "servers", text)
+
+
+def counted(count: int, name: str) -> str:
+    """As "1 client", or "2 clients"."""
+    return f"{count} {name}" + ("" if count == 1 else "s")
 
 
 @contextmanager

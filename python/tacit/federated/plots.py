@@ -39,7 +39,7 @@ def lines(
         SetupError: it cannot be drawn or written.
     """
     check_plots()
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     for number, (name, (places, heights)) in enumerate(drawn.items()):
@@ -53,6 +53,9 @@ def lines(
     if "x" in log and len(measured) <= FEW and all(isinstance(place, int) for place in measured):
         axes.set_xticks(measured, [f"{place:,}" for place in measured])
         axes.set_xticks([], minor=True)
+    elif "x" not in log and all(isinstance(place, int) for place in measured):
+        # No half rounds.
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     # Beside the lines, where it hides none.

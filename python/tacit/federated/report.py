@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table as Printed
 
 from tacit.federated.demo import Outcome
+from tacit.federated.naming import counted
 from tacit.federated.page import Table, folder, write_page
 from tacit.federated.plots import lines
 from tacit.federated.simulation import Row
@@ -55,7 +56,7 @@ def told(outcome: Outcome) -> list[str]:
 
 def title(outcome: Outcome) -> str:
     """Of the table and the page."""
-    return f"{outcome.clients} clients, {outcome.aggregator}" + (
+    return f"{counted(outcome.clients, 'client')}, {outcome.aggregator}" + (
         f", {outcome.attack}" if outcome.attack else ""
     )
 

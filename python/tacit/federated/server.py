@@ -29,7 +29,7 @@ from tacit.federated.held import Outcome, RoundError
 from tacit.federated.joint import check_values
 from tacit.federated.latest import Latest
 from tacit.federated.memory import Memory
-from tacit.federated.naming import naming_servers, of_servers
+from tacit.federated.naming import counted, naming_servers, of_servers
 from tacit.federated.opening import account_of, alike
 from tacit.federated.settings import ROOTS
 from tacit.federated.states import State, change_of, in_a_row, layout_of
@@ -318,13 +318,17 @@ class Server:
             PeerError: a server is not ready long after the deadline.
         """
         until = time.monotonic() + self.federation.seconds + self.federation.timeout
+        is_past = False
         while True:
+            # What the others say may be from before their deadline, however late it is now: on a machine that
+            # was busy, or slept. Unless it is past before the last exchange, which they answer after it.
+            was_past, is_past = is_past, time.monotonic() > until
             ready = self._door.wait(self.federation.submitting, min(TOGETHER, self.federation.timeout / 4))
             told = self._session.told_by_all(b"ready" if ready else b"waiting")
             late = [server for server, each in enumerate(told) if each != b"ready"]
             if not late:
                 return
-            if time.monotonic() > until:
+            if was_past:
                 raise DeviationError.of(late[0], "was not ready after the deadline of the round", "server")
 
     def _combined(
@@ -335,8 +339,8 @@ class Server:
         if len(clients) < minimum:
             return (
                 None,
-                f"the vectors of {len(clients)} clients are whole at all servers, and {minimum} are needed; "
-                "give clients more seconds, or rounds a smaller minimum_clients",
+                f"the vectors of {counted(len(clients), 'client')} are whole at all servers, and {minimum} "
+                "are needed; give clients more seconds, or rounds a smaller minimum_clients",
             )
         submitted = taken(self._session, submissions, clients, terms, root, self._memory)
         try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tacit.errors import MisuseError
 from tacit.federated import width
 from tacit.federated.aggregators import Aggregator
+from tacit.federated.naming import counted
 from tacit.federated.noise import DRAWN, POWERS
 from tacit.federated.validation import VECTOR_BITS
 from tacit.providers import DEFAULT, PROTOCOLS
@@ -182,5 +183,6 @@ def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
         besides = f" besides the {' and the '.join(others)}" if others else ""
         raise MisuseError(
             f"minimum_clients = {settings.minimum_clients}, and a round needs {least}: {counting} of "
-            f"{clients} clients hand in vectors that count{besides}, so every round would come to nothing"
+            f"{counted(clients, 'client')} hand in vectors that count{besides}, so every round would come to "
+            "nothing"
         )

@@ -163,11 +163,20 @@ fn date(at: UnixTime) -> String {
     crate::certificates::date(at.as_secs())
 }
 
-fn certificate_error(fault: Fault) -> rustls::Error {
+/// A member's certificate, pinned as it is, that is not valid now. That the caller has its key is not proven, nor
+/// needed to say so.
+#[derive(Debug, thiserror::Error)]
+#[error("{fault}")]
+pub(super) struct Outdated {
+    pub(super) member: usize,
+    pub(super) fault: Fault,
+}
+
+fn certificate_error(reason: impl std::error::Error + Send + Sync + 'static) -> rustls::Error {
     rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::from(Box::<
         dyn std::error::Error + Send + Sync,
     >::from(
-        fault
+        reason
     )))))
 }
 
@@ -290,6 +299,10 @@ impl ClientCertVerifier for AnyPeer {
         })?;
         self.pinned
             .check_period(owner, now)
+            .map_err(|fault| Outdated {
+                member: owner,
+                fault,
+            })
             .map_err(certificate_error)?;
         Ok(ClientCertVerified::assertion())
     }

@@ -5,7 +5,7 @@
 //! holds the key. Host names play no part. No session is resumed.
 
 use super::Identity;
-use super::pinned::{AnyPeer, OnePeer, Pinned};
+use super::pinned::{AnyPeer, OnePeer, Outdated, Pinned};
 use crate::error::{Error, Fault, Result, called, cause};
 use crate::roster::Roster;
 use rustls::client::Resumption;
@@ -237,6 +237,16 @@ pub(crate) fn reason(error: &io::Error) -> String {
     refusal(error).map_or_else(|| cause(error), |fault| fault.to_string())
 }
 
+/// Whose certificate was presented, where a connection failed since it is not valid now.
+pub(crate) fn outdated(error: &io::Error) -> Option<usize> {
+    match inner(error)? {
+        rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(reason))) => {
+            Some(reason.downcast_ref::<Outdated>()?.member)
+        }
+        _ => None,
+    }
+}
+
 fn inner(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }
@@ -246,7 +256,10 @@ fn plain(error: &rustls::Error) -> Fault {
     use rustls::AlertDescription as Alert;
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(reason))) => {
-            let fault = reason.downcast_ref::<Fault>();
+            let outdated = reason
+                .downcast_ref()
+                .map(|outdated: &Outdated| &outdated.fault);
+            let fault = outdated.or_else(|| reason.downcast_ref());
             fault.cloned().unwrap_or_else(|| reason.to_string().into())
         }
         rustls::Error::InvalidCertificate(_) => Fault::new(
