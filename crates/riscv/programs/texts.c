@@ -129,6 +129,12 @@ static void moves(void) {
                 }
             }
     print("%lx %lx %lx %lx\n", sums[0], sums[1], sums[2], sums[3]);
+    /* What was used before is cleared. */
+    long *used = malloc(5 * sizeof *used);
+    for (int at = 0; used && at < 5; at++) ((volatile long *)used)[at] = ~at;
+    free(used);
+    volatile long *cleared = calloc(5, sizeof *cleared);
+    print("%ld %ld\n", cleared[0], cleared[4]);
 }
 
 /* The same with bytes that may be secret. */

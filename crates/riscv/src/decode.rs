@@ -3,6 +3,8 @@
 use crate::encoding::Encoding;
 use crate::extensions::{compressed, encodings};
 use crate::instruction::Instruction;
+use crate::operation::Operation;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -16,6 +18,13 @@ static TABLE: LazyLock<Vec<Vec<&'static Encoding>>> = LazyLock::new(|| {
         row.extend(encodings().filter(fits));
     }
     table
+});
+
+/// The encoding of each operation.
+static ENCODINGS: LazyLock<HashMap<Operation, &'static Encoding>> = LazyLock::new(|| {
+    encodings()
+        .map(|encoding| (encoding.operation, encoding))
+        .collect()
 });
 
 /// The instruction that memory begins with, given as four bytes, lowest first; those beyond its length are not
@@ -52,7 +61,7 @@ impl fmt::Display for Instruction {
 
 /// How an instruction is written in four bytes.
 fn encoding_of(instruction: &Instruction) -> Option<&'static Encoding> {
-    encodings().find(|encoding| encoding.operation == instruction.operation)
+    ENCODINGS.get(&instruction.operation).copied()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use crate::operation::Floating;
 use crate::words::Signs;
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// Where registers and constants lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -308,29 +308,29 @@ fn vector(
     of: &Operands,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
-    let integer = |register: u8| REGISTERS[usize::from(register)].to_owned();
-    let vector = |register: u8| format!("v{register}");
-    let mut shown: Vec<String> = operands
-        .iter()
-        .map(|operand| match operand {
-            Operand::Destination => vector(of.rd),
-            Operand::First => vector(of.rs2),
-            Operand::Second => vector(of.rs1),
-            Operand::Integer => integer(of.rd),
-            Operand::Float => float(of.rd).to_owned(),
-            Operand::IntegerSource => integer(of.rs1),
-            Operand::FloatSource => float(of.rs1).to_owned(),
-            Operand::Constant(Signs::Signed) => signed(of.rs1.into(), 5).to_string(),
-            Operand::Constant(Signs::Unsigned) => of.rs1.to_string(),
-            Operand::Address => format!("({})", integer(of.rs1)),
-            Operand::Stride => integer(of.rs2),
-            Operand::Mask => vector(0),
-        })
-        .collect();
-    if of.immediate == 0 && !operands.contains(&Operand::Mask) {
-        shown.push("v0.t".to_owned());
+    let integer = |register: u8| REGISTERS[usize::from(register)];
+    f.write_str(name)?;
+    for (at, operand) in operands.iter().enumerate() {
+        f.write_char(if at == 0 { ' ' } else { ',' })?;
+        match operand {
+            Operand::Destination => write!(f, "v{}", of.rd),
+            Operand::First => write!(f, "v{}", of.rs2),
+            Operand::Second => write!(f, "v{}", of.rs1),
+            Operand::Integer => f.write_str(integer(of.rd)),
+            Operand::Float => f.write_str(float(of.rd)),
+            Operand::IntegerSource => f.write_str(integer(of.rs1)),
+            Operand::FloatSource => f.write_str(float(of.rs1)),
+            Operand::Constant(Signs::Signed) => write!(f, "{}", signed(of.rs1.into(), 5)),
+            Operand::Constant(Signs::Unsigned) => write!(f, "{}", of.rs1),
+            Operand::Address => write!(f, "({})", integer(of.rs1)),
+            Operand::Stride => f.write_str(integer(of.rs2)),
+            Operand::Mask => f.write_str("v0"),
+        }?;
     }
-    write!(f, "{name} {}", shown.join(","))
+    if of.immediate == 0 && !operands.contains(&Operand::Mask) {
+        f.write_str(",v0.t")?;
+    }
+    Ok(())
 }
 
 /// The kind of vectors: length of elements, registers, and what becomes of elements that are not computed.

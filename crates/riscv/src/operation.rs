@@ -6,7 +6,7 @@ use crate::words::Signs;
 use vectors::{Configure, Vector, VectorMemory};
 
 /// What an instruction does, before its registers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
     /// rd := f(rs1, rs2).
     Registers(Function),
@@ -53,7 +53,7 @@ pub enum Operation {
 }
 
 /// What gives a word of two, or of one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Function {
     /// Of I.
     Base(Base),
@@ -70,7 +70,7 @@ pub enum Function {
 }
 
 /// What I computes. Those of 32 bits take the low halves and extend the result by its sign.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Base {
     /// a + b.
     Add,
@@ -99,7 +99,7 @@ pub enum Base {
 }
 
 /// What M computes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Multiplication {
     /// The low half of a·b.
     Multiply,
@@ -118,7 +118,7 @@ pub enum Multiplication {
 }
 
 /// What Zba computes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Addresses {
     /// a·2^n + b.
     ShiftAdd(u8),
@@ -129,7 +129,7 @@ pub enum Addresses {
 }
 
 /// What Zbb computes. Those of 32 bits take the low halves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Bits {
     /// a AND NOT b.
     AndNot,
@@ -164,7 +164,7 @@ pub enum Bits {
 }
 
 /// What Zbs computes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SingleBits {
     /// a with that bit 0.
     Clear,
@@ -177,7 +177,7 @@ pub enum SingleBits {
 }
 
 /// What Zicond computes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Conditional {
     /// 0 if b = 0, else a.
     ZeroIfZero,
@@ -186,7 +186,7 @@ pub enum Conditional {
 }
 
 /// Which bytes are read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Load {
     /// How many.
     pub bytes: u8,
@@ -195,7 +195,7 @@ pub struct Load {
 }
 
 /// When a branch is taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Condition {
     /// a = b.
     Equal,
@@ -208,7 +208,7 @@ pub enum Condition {
 }
 
 /// How a control register changes after it was read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Control {
     /// What becomes of it.
     pub change: ControlChange,
@@ -217,7 +217,7 @@ pub struct Control {
 }
 
 /// What becomes of a control register.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ControlChange {
     /// The operand takes its place.
     Write,
@@ -228,7 +228,7 @@ pub enum ControlChange {
 }
 
 /// An instruction of A.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Atomic {
     /// The bytes that it reads: 4 or 8.
     pub bytes: u8,
@@ -237,7 +237,7 @@ pub struct Atomic {
 }
 
 /// What becomes of memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AtomicChange {
     /// Nothing; the address is kept in mind.
     Reserve,
@@ -260,7 +260,7 @@ pub enum AtomicChange {
 }
 
 /// How long floats are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Precision {
     /// 32 bits: F.
     Single,
@@ -269,7 +269,7 @@ pub enum Precision {
 }
 
 /// An instruction of F or D.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Floating {
     /// Of which floats.
     pub precision: Precision,
@@ -278,7 +278,7 @@ pub struct Floating {
 }
 
 /// What F and D compute. Operands a, b and c are floats, and so is the result, where nothing else is said.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FloatFunction {
     /// a + b.
     Add,
@@ -315,7 +315,7 @@ pub enum FloatFunction {
 }
 
 /// What is negated before a sum.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Turned {
     /// The product.
     pub product: bool,
@@ -324,7 +324,7 @@ pub struct Turned {
 }
 
 /// Where a sign comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SignChange {
     /// From b.
     Copy,
@@ -335,7 +335,7 @@ pub enum SignChange {
 }
 
 /// A relation of floats.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Comparison {
     /// a = b.
     Equal,

@@ -4,7 +4,7 @@
 use crate::real::Real;
 
 /// How a word is read where that makes a difference.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Signs {
     /// From −2^63 on.
     Signed,
@@ -22,6 +22,11 @@ pub trait Words {
 
     /// A word that everybody knows.
     fn constant(&mut self, value: u64) -> Self::Word;
+
+    /// A word that nobody knows, in the place of one that is not computed: of plain words, 0.
+    fn unknown(&mut self) -> Self::Word {
+        self.constant(0)
+    }
 
     /// The value of a word that everybody knows.
     fn public(&self, word: &Self::Word) -> Option<u64>;

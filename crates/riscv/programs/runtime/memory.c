@@ -163,6 +163,8 @@ void free(void *memory) {
 void *calloc(size_t count, size_t size) {
     if (size && count > SIZE_MAX / size) return NULL;
     void *memory = malloc(count * size);
+    /* Of memory that is asked for and cleared a compiler makes a call of this function. */
+    AS_IT_IS;
     return memory ? memset(memory, 0, count * size) : NULL;
 }
 

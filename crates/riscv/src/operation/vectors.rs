@@ -5,7 +5,7 @@ use super::{Comparison, FloatFunction, Turned};
 use crate::words::Signs;
 
 /// An instruction of V that computes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Vector {
     /// What of its operands.
     pub function: VectorFunction,
@@ -14,7 +14,7 @@ pub struct Vector {
 }
 
 /// Where the second operand comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Source {
     /// A vector.
     Vector,
@@ -29,7 +29,7 @@ pub enum Source {
 }
 
 /// What is computed of vectors.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum VectorFunction {
     /// f(a, b) of each two elements.
     Lanes(Lane, Shape),
@@ -99,7 +99,7 @@ pub enum VectorFunction {
 }
 
 /// A function of elements.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "as the same functions of words")]
 pub enum Lane {
     Add,
@@ -124,7 +124,7 @@ pub enum Lane {
 }
 
 /// How long elements are, with that of the vectors' kind as the unit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shape {
     /// All have it.
     Same,
@@ -137,7 +137,7 @@ pub enum Shape {
 }
 
 /// A relation of integers a and b.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Relation {
     /// a = b.
     Equal,
@@ -152,7 +152,7 @@ pub enum Relation {
 }
 
 /// A function of two masks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MaskFunction {
     /// AND, or else OR, where it is not XOR.
     pub base: MaskBase,
@@ -163,7 +163,7 @@ pub struct MaskFunction {
 }
 
 /// The function of bits that it is made of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "they are known")]
 pub enum MaskBase {
     And,
@@ -172,7 +172,7 @@ pub enum MaskBase {
 }
 
 /// What is made of elements.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Conversion {
     /// Integers of floats, rounded as the control register says.
     ToInteger(Signs),
@@ -185,7 +185,7 @@ pub enum Conversion {
 }
 
 /// Vectors that are read or written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VectorMemory {
     /// Whether they are written.
     pub store: bool,
@@ -196,7 +196,7 @@ pub struct VectorMemory {
 }
 
 /// Where elements lie in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Places {
     /// One after another, so many of different vectors together.
     Fields(u8),
@@ -211,7 +211,7 @@ pub enum Places {
 }
 
 /// Where the number of elements comes from, and their kind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Configure {
     /// rs1, and a constant.
     Register,
