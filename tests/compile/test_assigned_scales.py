@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 import tacit
+from tacit.compile.inspect import inspect
 from tacit.compile.passes.assign_scales import Data, Merit
 from tacit.compile.program import Program
 from tacit.compile.trial import Trial, tried
@@ -63,9 +64,67 @@ def test_results_are_judged_output_by_output() -> None:
     assert data.judge([classes, numbers * 1.1, whole]) is None
     assert data.judge([classes * 0.5, numbers, whole]) is None
     assert data.judge([classes, numbers, whole.flip(0)]) == Merit(1.0, 0.0)
+    # What stands for classes counts too where scales are to be as good as others.
+    halved = data.judge([classes * 0.99, numbers, whole])
+    assert halved is not None
+    assert (halved.lost, halved.error) == (0.0, 0.0)
+    assert halved.most == pytest.approx(1e-4, rel=1e-3)
+    assert not halved.is_as_good(Merit(0.0, 0.0))
     merit = data.judge([classes, numbers * 1.01, whole])
     assert merit is not None
     assert not merit.is_enough
     # Of the first output alone the right classes are known; the plain model has one of them.
     labelled = Data([], [classes, classes], torch.tensor([0, 0, 0, 0]))
     assert labelled.judge([classes, classes]) == Merit(0.0, 0.0)
+
+
+def of_size(size: float, outputs: int = 4) -> nn.Module:
+    """A layer with weights of about that size."""
+    torch.manual_seed(3)
+    layer = nn.Linear(8, outputs, bias=False)
+    with torch.no_grad():
+        layer.weight.mul_(size)
+    return layer
+
+
+def bits_of(program: Program) -> int:
+    (weight,) = program.weights.values()
+    return weight.bits
+
+
+@pytest.mark.parametrize("outputs", [4, 1])
+@pytest.mark.filterwarnings("ignore::tacit.PrecisionWarning")
+def test_small_weights_get_more_bits_than_numbers(outputs: int) -> None:
+    # Numbers of more fraction bits leave the range here, and weights of as few as those are hardly any.
+    program, found = compiled(of_size(1e-5, outputs), X * 1e7)
+    assert bits_of(program) > program.scale
+    assert found.compiled.normalised_squared_error < 1e-3 < found.eager.normalised_squared_error
+    assert f"weights with {bits_of(program)} fraction bits: " in str(inspect(program, []))
+    assert f"numbers have {program.scale} fraction bits" in str(inspect(program, []))
+
+
+def test_large_weights_get_fewer_bits_than_numbers() -> None:
+    program, found = compiled(of_size(1e6))
+    assert bits_of(program) < program.scale
+    assert found.compiled.normalised_squared_error < 1e-6
+
+
+def test_what_is_as_good() -> None:
+    enough, not_enough = Merit(0.0, 1e-7, 1e-7), Merit(0.0, 1e-5, 1e-5)
+    assert Merit(0.0, 2e-7, 2e-7).is_as_good(enough)
+    assert not Merit(0.0, 3e-7, 3e-7).is_as_good(enough)
+    assert not Merit(0.1, 1e-7, 1e-7).is_as_good(enough)
+    assert not Merit(0.0, 1.5e-6, 1.5e-6).is_as_good(Merit(0.0, 9e-7, 9e-7))
+    assert Merit(0.0, 1.5e-5, 1.5e-5).is_as_good(not_enough)
+    assert Merit(-0.1, 0.0, 1e-4).is_better(Merit(0.0, 0.0, 1e-4))
+    assert not Merit(0.0, 6e-6, 6e-6).is_better(not_enough)
+
+
+def test_biases_keep_the_bits_of_numbers() -> None:
+    torch.manual_seed(3)
+    module = nn.Linear(8, 4)
+    with torch.no_grad():
+        module.weight.mul_(1e6)
+    program, _ = compiled(module)
+    bits = {len(each.shape): each.bits for each in program.weights.values()}
+    assert bits[2] < bits[1] == program.scale

@@ -1,7 +1,12 @@
-"""Requires: weights as they will be, calibration data. Ensures: numbers have the fewest fraction bits with
-which the program is as good on the calibration data as the plain model is, worked out in the very integers
-that parties compute with; if none is, those with which it is best. Saves: bits of truncations and
-comparisons.
+"""Requires: weights as they will be, calibration data. Ensures: numbers, and the weights that layers multiply
+them by, have the fewest fraction bits with which the program is as good on the calibration data as the plain
+model is, worked out in the very integers that parties compute with; if none is, those with which it is best.
+Saves: bits of truncations and comparisons.
+
+One is swept after the other. Numbers first, from the fewest bits on, beside weights of as many. If that is
+not enough, weights get more beside the best of these, as long as they better the results by half; if nothing
+holds the model, more or fewer beside each scale of numbers. Last, weights get fewer, as long as results are
+as good: enough, if they were, no more classes wrong, and a squared error that is no more than twice as large.
 
 Classes are as good if as many are right. Other numbers are if the squared error, by their squared norm, is
 1e-6 at most (a thousandth of their size), or if two bits more do not halve it, since it is then that of the
@@ -9,14 +14,17 @@ series of functions. Every output counts, each by its own norm."""
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
 
-from tacit.compile.draft import Draft
+from tacit.compile.calibration import Batches, observed
+from tacit.compile.draft import Draft, Node
 from tacit.compile.execute import revealed, share_weights
-from tacit.compile.passes.digits import most_bits
+from tacit.compile.passes.digits import DISTANCE, Reach, most_bits
+from tacit.compile.passes.fold_normalisation import CONVOLUTIONS, TRANSPOSED
 from tacit.compile.program import Program
 from tacit.compile.weights import of_draft
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning, RangeWarning
@@ -27,6 +35,21 @@ from tacit.session import session
 
 #: Fraction bits that are tried, the fewest first.
 SCALES = (10, 12, 14, 16, 18, 20, 22)
+
+#: How many bits more, or fewer, than numbers weights are tried with where those do not do.
+FARTHER = (4, 8)
+
+#: By how many bits at a time weights get fewer, and how many are left at least.
+STEP, LEAST = 2, 6
+
+#: What multiplies by weights: its second argument, or a list of them.
+MULTIPLYING = (
+    *CONVOLUTIONS,
+    *TRANSPOSED,
+    torch.ops.aten.linear.default,
+    torch.ops.tacit.affine.default,
+    torch.ops.tacit.rectified_affine.default,
+)
 
 #: A scale at which an output differs from the plain one by more is none: normalised squared error.
 TOLERANCE = 1e-3
@@ -50,21 +73,23 @@ class Data(NamedTuple):
 
     def judge(self, results: Sequence[torch.Tensor]) -> "Merit | None":
         """How good results are; nothing if one of them is too far off."""
-        lost, error = 0.0, 0.0
+        lost, error, most = 0.0, 0.0, 0.0
         for at, (found, plain) in enumerate(zip(results, self.plain, strict=True)):
             own = normalised_error(found, plain)
             if not plain.is_floating_point():
                 lost = max(lost, float((found != plain).double().mean()) if plain.numel() else 0.0)
             elif own > TOLERANCE or not math.isfinite(own):
                 return None
-            elif are_classes(plain):
+            else:
+                most = max(most, own)
+            if are_classes(plain):
                 right = plain.argmax(1) if at or self.labels is None else self.labels
                 wrong = (result.argmax(1) != right for result in (found, plain))
                 now, before = (float(each.double().mean()) for each in wrong)
                 lost = max(lost, now - before)
-            else:
+            elif plain.is_floating_point():
                 error = max(error, own)
-        return Merit(lost, error)
+        return Merit(lost, error, most)
 
 
 class Merit(NamedTuple):
@@ -74,16 +99,42 @@ class Merit(NamedTuple):
     """The share of classes that the plain model has right and the program has not."""
     error: float
     """Of what are no classes: normalised squared error."""
+    most: float = 0.0
+    """Of all numbers, those that stand for classes too: normalised squared error."""
 
     @property
     def is_enough(self) -> bool:
         """Whether more bits gain nothing."""
         return self.lost <= 0.0 and self.error <= OF_NUMBERS
 
+    def is_better(self, other: "Merit") -> bool:
+        """Whether it is worth more bits than the other had."""
+        if self.lost == other.lost <= 0.0:
+            return self.error <= other.error / 2 and self.error < other.error
+        return (self.lost, self.error) < (other.lost, other.error)
+
+    def is_as_good(self, other: "Merit") -> bool:
+        """Whether fewer bits than the other had do."""
+        return (
+            (self.is_enough or not other.is_enough)
+            and self.lost <= other.lost
+            and self.error <= 2 * other.error
+            and self.most <= 2 * other.most
+        )
+
 
 def are_classes(result: torch.Tensor) -> bool:
     """Whether rows of numbers stand for classes, the greatest one for what the row is."""
     return result.is_floating_point() and result.dim() == 2 and result.shape[1] > 1
+
+
+class Tried(NamedTuple):
+    """A draft at scales that hold it."""
+
+    draft: Draft
+    bits: int
+    of_weights: int
+    merit: Merit
 
 
 def assign_scales(draft: Draft, data: Data, choose: Callable[[Draft], None] = lambda _: None) -> None:
@@ -95,30 +146,138 @@ def assign_scales(draft: Draft, data: Data, choose: Callable[[Draft], None] = la
     Raises:
         MisuseError: at no scale the numbers of the calibration data are in range and near the plain ones.
     """
-    chosen: Draft | None = None
-    best = Merit(math.inf, math.inf)
-    reasons: dict[int, str] = {}
-    for bits in SCALES:
-        tried = at_scale(draft, bits)
-        results = _results(tried, data, choose)
-        merit = None if isinstance(results, str) else data.judge(results)
-        if merit is None:
-            reasons[bits] = results if isinstance(results, str) else TOO_FAR
-            continue
-        if merit.lost == best.lost <= 0.0 and merit.error > best.error / 2:
-            break
-        if merit < best:
-            chosen, best = tried, merit
-        if merit.is_enough:
-            break
-    if chosen is None:
+    sweep = _Sweep(draft, data, choose)
+    found = sweep.alike() or sweep.apart()
+    if found is None:
+        reasons = sweep.reasons
         raise MisuseError(
             f"at no scale from {SCALES[0]} to {SCALES[-1]} fraction bits is the model right on its "
             f"calibration data; with {SCALES[0]}: {reasons[SCALES[0]]}; with {SCALES[-1]}: "
             f"{reasons[SCALES[-1]]}; scale down the data or the weights of what leaves its range, scale up "
             "what is too small, or give a smaller error budget"
         )
+    chosen = sweep.coarser(found if found.merit.is_enough else sweep.finer(found)).draft
     draft.scale, draft.weight_scales = chosen.scale, chosen.weight_scales
+
+
+class _Sweep:
+    """Scales of numbers and of weights, each tried in the integers of the parties."""
+
+    def __init__(self, draft: Draft, data: Data, choose: Callable[[Draft], None]) -> None:
+        self._draft, self._data, self._choose = draft, data, choose
+        #: Why numbers of so many bits are none beside weights of as many.
+        self.reasons: dict[int, str] = {}
+
+    def alike(self) -> Tried | None:
+        """Numbers and weights of as many bits, the fewest that are enough; if none is, the best."""
+        best: Tried | None = None
+        for bits in SCALES:
+            tried = self._tried(bits, bits)
+            if tried is None:
+                continue
+            if best is None or tried.merit.is_better(best.merit):
+                best = tried
+            elif tried.merit.lost == best.merit.lost <= 0.0:
+                break
+            if best.merit.is_enough:
+                break
+        return best
+
+    def apart(self) -> Tried | None:
+        """The best beside weights of other bits than numbers: of fewer where something leaves its range."""
+        best: Tried | None = None
+        for bits in SCALES:
+            sign = 1 if self.reasons[bits] == TOO_FAR else -1
+            for more in FARTHER:
+                tried = self._tried(bits, bits + sign * more)
+                if tried is not None and (best is None or tried.merit.is_better(best.merit)):
+                    best = tried
+                if best is not None and best.merit.is_enough:
+                    return best
+        return best
+
+    def finer(self, best: Tried) -> Tried:
+        """Weights of more bits, as long as these better the results."""
+        for more in FARTHER:
+            tried = self._tried(best.bits, best.bits + more) if best.of_weights < best.bits + more else None
+            if tried is None or not tried.merit.is_better(best.merit):
+                break
+            best = tried
+        return best
+
+    def coarser(self, best: Tried) -> Tried:
+        """Weights of fewer bits, as long as results are as good."""
+        wanted = best.merit
+        for of_weights in range(best.of_weights - STEP, LEAST - 1, -STEP):
+            tried = self._tried(best.bits, of_weights)
+            if tried is None or not tried.merit.is_as_good(wanted):
+                break
+            best = tried
+        return best
+
+    def _tried(self, bits: int, of_weights: int) -> Tried | None:
+        made = at_scale(self._draft, bits)
+        if of_weights != bits:
+            if of_weights < LEAST or not self._multiplying:
+                return None
+            for name, reach in self._multiplying.items():
+                own = made.weight_scales.get(name, bits) + of_weights - bits
+                # More bits than numbers have are not to take the range that the layer's results need.
+                most = max(bits, made.weight_scales.get(name, bits), most_bits(bits, reach))
+                made.weight_scales[name] = max(1, min(own, most, MOST_FRACTION_BITS))
+        results = _results(made, self._data, self._choose)
+        merit = None if isinstance(results, str) else self._data.judge(results)
+        if merit is None:
+            if of_weights == bits:
+                self.reasons[bits] = results if isinstance(results, str) else TOO_FAR
+            return None
+        return Tried(made, bits, of_weights, merit)
+
+    @cached_property
+    def _multiplying(self) -> dict[str, float]:
+        """Weights that layers multiply by, and nothing else uses; and what their layers give at most, as far
+        as the calibration data can tell."""
+        layers = {
+            name: users
+            for name in self._draft.weights
+            if (users := list(_users(self._draft, name))) and all(_multiplies(user, name) for user in users)
+        }
+        try:
+            reach = Reach(self._draft)
+        except EncodingError:
+            # Nothing can be proved of weights that the usual scale does not hold.
+            return {}
+        compared = observed(self._draft, Batches(self._draft.calibration, None))
+
+        def of(layer: Node) -> float:
+            ends = compared.get(layer.name)
+            seen = max(map(abs, ends)) * 2.0**DISTANCE if ends else 0.0
+            known = reach.of(layer)
+            return math.inf if known is None else max(known, seen)
+
+        return {name: max(map(of, users)) for name, users in layers.items()}
+
+
+def _users(draft: Draft, name: str) -> Iterator[Node]:
+    for node in draft.graph.nodes:
+        if any(source.name == name for source in node.all_input_nodes):
+            yield node
+
+
+def _multiplies(node: Node, name: str) -> bool:
+    """Whether a node takes that weight as what it multiplies by, and as nothing else."""
+    if node.target not in MULTIPLYING:
+        return False
+    weights = node.args[1] if isinstance(node.args[1], tuple | list) else [node.args[1]]
+    others = [each for at, each in enumerate(node.args) if at != 1]
+    flat = [inner for each in others for inner in (each if isinstance(each, tuple | list) else [each])]
+    return any(_is_called(each, name) for each in weights) and not any(
+        _is_called(each, name) for each in flat
+    )
+
+
+def _is_called(argument: object, name: str) -> bool:
+    return getattr(argument, "name", None) == name
 
 
 def at_scale(draft: Draft, bits: int) -> Draft:
