@@ -122,7 +122,7 @@ OPERATORS = [
     ["agreement", "network", "operands", "own", "rewrites"],
     ["order", "probabilities"],
     ["approximation", "averages", "optimization", "scales", "tournaments"],
-    ["propagation"],
+    ["inverse_roots", "propagation"],
     ["calls"],
     ["table"],
     [

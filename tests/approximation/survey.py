@@ -59,6 +59,14 @@ counts in `//` as the smallest of its scale, so that `7.5 // 0` is 491520 and of
 remainder by it is the dividend. `sin` and `cos` may be off by |x|·2^−22 more beyond ±64, which is 0.03
 at 2^17; from 2^20 on they tell nothing.
 
+Layer, group and RMS norm are as exact for small rows as for large ones: off by 2^−12 relative and two units
+of 2^−16, and, but for RMS norm, by what 2^−24, a unit of the mean, is in standard deviations. So are batch
+and instance norm in training, and by 2^−24 of the standard deviation more. √Σ x² of a row of RMS norm is
+below 2^30, √Σ (x − mean)² of the others below 2^22; of n numbers an ε from 0 counts as 2^−30/n at least,
+2^−46/n where there is a mean. Gradients are off by 2^−12 of the gradient that comes in, in units of the
+deviation, and two units of 2^−20. `normalize` and `cosine_similarity` divide by norms that are off by two
+units of 2^−16: by a hundredth at most where these are 2^−8.
+
 Norms of orders other than 0, 1, 2 and infinity, from 1/16 to 16 and negative ones alike, go by logarithms:
 order p is off by (2 + 1/|p|)·2^−13 relative and two units of 2^−16, and has no gradient.
 

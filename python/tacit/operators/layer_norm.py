@@ -1,24 +1,26 @@
-"""Normalisation of rows by their own statistics: layer and group norm.
+"""Normalisation of rows by their own statistics: layer, group and RMS norm.
 
-Squares of deviations keep their bits until their mean is taken, so that small variances are as exact as large
-ones. Off by 2^−12 relative and two units of the result's scale. The rounds of an inverse square root and at
-most sixteen, however large the rows are. Variances are below 2^22, whatever the session's scale.
+Means keep 24 fraction bits, and roots of means of squares are those of ``inverse_roots``, so that rows of any
+magnitude are as exact as others. Off by 2^−12 relative, two units of the result's scale, and what a unit of
+the mean, 2^−24, is in standard deviations. The norm √Σ (x − mean)² of a row is below 2^22, whatever the
+session's scale; of an RMS norm √Σ x² is below 2^30 at the default scale.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from tacit import fixed, ranges, shares
+from tacit import fixed
 from tacit.fixed import Scale
-from tacit.operators.approximation import rsqrt
-from tacit.operators.arithmetic import add, any_product, sub
-from tacit.operators.averages import mean
+from tacit.operators.arithmetic import any_product, sub
+from tacit.operators.averages import averaged, mean
+from tacit.operators.composed import composes
+from tacit.operators.inverse_roots import inverse_roots
 from tacit.operators.linear import bmm
-from tacit.operators.operands import at_session_scale, fraction, rescaled, times_public
+from tacit.operators.operands import at_session_scale, fraction, rescaled
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.shares import Parts
@@ -26,8 +28,8 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Of variances, and of the inverses of their roots.
-VARIANCE_SCALE = Scale(24)
+#: Of deviations from means, at the least.
+DEVIATIONS = Scale(24)
 
 Optional = torch.Tensor | None
 
@@ -35,45 +37,52 @@ Normalised = tuple[Any, Any, Any]
 
 
 @dataclass
-class _Rescaled:
-    """Numbers that a gradient may take, at a scale that it does not choose: its own session's is another."""
+class FromRows:
+    """Inverse roots of rows: values at the session's scale for who asks. Gradients take all of their bits,
+    and the rows times them."""
 
-    x: SecretTensor
+    inverse: SecretTensor
+    normal: Callable[[], SecretTensor]
     scale: Scale
 
     def parts(self) -> Parts:
         """The components; at most two rounds."""
-        return rescaled(self.x, self.scale)._parts
+        return rescaled(self.inverse, self.scale)._parts
 
 
-def variance(deviations: SecretTensor) -> SecretTensor:
-    """The mean of the squares in each row, with 24 fraction bits where they have as many: at most six
+def centred(x: SecretTensor, dims: Sequence[int]) -> tuple[SecretTensor, SecretTensor]:
+    """Deviations from means along dimensions, as exact as ``DEVIATIONS`` lets them be, and the means at x's
+    own scale: those are off by a unit, and what they leave is averaged and taken away too. At most twelve
     rounds."""
-    session, count = deviations._session, deviations.shape[1]
-    # The sum of so many is shifted down at once, and stays in range wherever their mean is.
-    shift = math.floor(math.log2(count))
-    drop, scale = fixed.of_square(deviations._scale, VARIANCE_SCALE)
-    rows = tuple(part.unsqueeze(1) for part in deviations._parts)
-    sums = shares.matmul(session, rows, tuple(part.mT for part in rows), drop + shift)
-    found = deviations.like(tuple(part.reshape(-1, 1) for part in sums), scale)
-    if session.is_plain:
-        ranges.check_value(session, found._parts[0], found._scale)
-    with session.at_scale(found._scale):
-        rest = torch.tensor(2.0**shift / count, dtype=torch.float64)
-        return times_public(found, rest, found.dtype, gain=2.0)
+    session = x._session
+    means = mean(x, dims, True)
+    rough = sub(x, means)
+    count = math.prod(x.shape[dim] for dim in dims)
+    left = rough.like(tuple(part.sum(list(dims), keepdim=True) for part in rough._parts))
+    fine = fixed.of_sum([DEVIATIONS, session.scale])
+    with session.at_scale(fine):
+        rest = averaged(left, torch.tensor(1.0 / count, dtype=torch.float64), count)
+        return sub(rescaled(rough, fine), rest), means
+
+
+def by_rows(x: Any, inverse: Any) -> Any:
+    """Each row, (rows, n), by one number, (rows, 1): as a product of matrices, where each is masked once."""
+    product = bmm(_unsqueezed(x), _unsqueezed(inverse))
+    return product.like(tuple(part.squeeze(2) for part in product._parts))
+
+
+def left(inverse: SecretTensor, normal: Callable[[], SecretTensor], shape: Sequence[int]) -> SecretTensor:
+    """Inverse roots, as PyTorch keeps them for a gradient."""
+    session = inverse._session
+    later = FromRows(inverse, normal, session.scale)
+    return SecretTensor((), session.scale, session, inverse.dtype, shape=shape, later=later)
 
 
 def normalised(x: SecretTensor, eps: float) -> tuple[SecretTensor, SecretTensor, SecretTensor]:
-    """Rows (x − mean)·r with r = 1 / √(variance + ε), the means, and r with 24 fraction bits. An ε that is
-    positive is a unit of that at least."""
-    x = at_session_scale(fraction(x))
-    means = mean(x, [1], True)
-    deviations = sub(x, means)
-    raised = add(variance(deviations), max(eps, 2.0**-VARIANCE_SCALE.bits) if eps > 0 else eps)
-    inverse = rsqrt(raised, positive=True, scale=VARIANCE_SCALE)
-    # Each row by one number: as a product of matrices, it is masked once.
-    product = bmm(_unsqueezed(deviations), _unsqueezed(inverse))
-    return product.like(tuple(part.squeeze(2) for part in product._parts)), means, inverse
+    """Rows (x − mean)·r with r = 1 / √(variance + ε), the means, and r."""
+    deviations, means = centred(at_session_scale(fraction(x)), [1])
+    inverse = inverse_roots(deviations, eps).found
+    return by_rows(deviations, inverse), means, inverse
 
 
 def _unsqueezed(x: SecretTensor) -> SecretTensor:
@@ -87,10 +96,7 @@ def _of_rows(x: SecretTensor, rows: int, shape: Sequence[int], eps: float) -> No
         nothing = x.like(tuple(part.new_zeros(shape) for part in x._parts), session.scale)
         return at_session_scale(fraction(x)), nothing, nothing
     product, means, inverse = normalised(x.reshape(rows, -1), eps)
-    later = SecretTensor(
-        (), session.scale, session, x.dtype, shape=shape, later=_Rescaled(inverse, session.scale)
-    )
-    return product.reshape(x.shape), means.reshape(shape), later
+    return product.reshape(x.shape), means.reshape(shape), left(inverse, lambda: product, shape)
 
 
 def _transformed(x: Any, weight: Optional, bias: Optional) -> Any:
@@ -104,7 +110,7 @@ def _transformed(x: Any, weight: Optional, bias: Optional) -> Any:
 def layer_norm(
     x: Any, normalized_shape: Sequence[int], weight: Optional, bias: Optional, eps: float
 ) -> Normalised:
-    """By the statistics of the last dimensions; those of public data are public. Variances are below 2^22."""
+    """By the statistics of the last dimensions; those of public data are public."""
     if isinstance(x, SecretTensor):
         kept = x.shape[: x.dim() - len(normalized_shape)]
         found = _of_rows(x, math.prod(kept), [*kept, *[1] * len(normalized_shape)], eps)
@@ -124,7 +130,7 @@ def group_norm(
     groups: int,
     eps: float,
 ) -> Normalised:
-    """By the statistics of groups of channels; those of public data are public. Variances are below 2^22."""
+    """By the statistics of groups of channels; those of public data are public."""
     if isinstance(x, SecretTensor):
         found = _of_rows(x, batch * groups, [batch, groups], eps)
     else:
@@ -132,3 +138,34 @@ def group_norm(
     shape = (1, channels, *[1] * (x.dim() - 2))
     weight, bias = (None if one is None else one.reshape(shape) for one in (weight, bias))
     return _transformed(found[0], weight, bias), found[1], found[2]
+
+
+@implements(torch.ops.tacit.rms_norm.default, scale=of_session)
+def rms_norm(x: SecretTensor, dims: int, weight: Optional, eps: float) -> tuple[SecretTensor, SecretTensor]:
+    """x·r·weight with r = 1 / √(mean of x² + ε) along the last dimensions; and r."""
+    session, x = x._session, at_session_scale(fraction(x))
+    kept = x.shape[: x.dim() - dims]
+    shape = [*kept, *[1] * dims]
+    if not x.numel():
+        nothing = x.like(tuple(part.new_zeros(shape) for part in x._parts), session.scale)
+        return _transformed(x, weight, None), nothing
+    rows = x.reshape(math.prod(kept), -1)
+    inverse = inverse_roots(rows, eps).found
+    product = by_rows(rows, inverse)
+    later = left(inverse, lambda: product, shape)
+    return _transformed(product.reshape(x.shape), weight, None), later
+
+
+@composes(aten.rms_norm.default)
+def rms_norm_of_secrets(
+    x: Any, normalized_shape: Sequence[int], weight: Optional = None, eps: float | None = None
+) -> Any:
+    """PyTorch composes it of squares, whose mean would lose the bits of small rows."""
+    if not isinstance(x, SecretTensor) or not x.dtype.is_floating_point:
+        return NotImplemented
+    dims, expected = len(normalized_shape), tuple(normalized_shape)
+    if not dims or tuple(x.shape[-dims:]) != expected or (weight is not None and weight.shape != expected):
+        # Which PyTorch has words for.
+        return NotImplemented
+    eps = torch.finfo(x.dtype).eps if eps is None else eps
+    return torch.ops.tacit.rms_norm(x, dims, weight, eps)[0]

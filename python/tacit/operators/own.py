@@ -2,7 +2,7 @@
 in graphs beside its own, are traced, and work on plain tensors, with data or without, too."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional
@@ -120,3 +120,76 @@ def rectified_affine(
 ) -> torch.Tensor:
     """max(0, .) of the same."""
     return composed(x, weight, bias, addends, geometry).clamp_min(0)
+
+
+# Root mean squares -----------------------------------------------------------------------------------------
+
+#: With gradients of its own: PyTorch composes one of squares and their mean wherever there is no GPU, whose
+#: bits small rows would lose.
+for _definition in (
+    "rms_norm(Tensor self, int dims, Tensor? weight, float eps) -> (Tensor, Tensor)",
+    "rms_norm_backward(Tensor gradient, Tensor self, Tensor rstd, int dims, Tensor? weight) -> Tensor",
+    "rms_norm_weight_backward(Tensor gradient, Tensor self, Tensor rstd, int dims) -> Tensor",
+):
+    LIBRARY.define(_definition)  # type: ignore[no-untyped-call]
+
+
+def last_of(x: torch.Tensor, dims: int) -> list[int]:
+    """So many last dimensions."""
+    return list(range(x.dim() - dims, x.dim()))
+
+
+@torch.library.impl(LIBRARY, "rms_norm", "CompositeExplicitAutograd")
+def rms_norm(
+    x: torch.Tensor, dims: int, weight: torch.Tensor | None, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """x·r·weight with r = 1 / √(mean of x² + ε) along so many last dimensions; and r."""
+    root = torch.rsqrt(x.square().mean(last_of(x, dims), keepdim=True) + eps)
+    return (x * root if weight is None else x * root * weight), root
+
+
+@torch.library.impl(LIBRARY, "rms_norm_backward", "CompositeExplicitAutograd")
+def rms_norm_backward(
+    gradient: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, dims: int, weight: torch.Tensor | None
+) -> torch.Tensor:
+    """The gradient of x: r·(g − x̂·mean(g·x̂)) with x̂ = x·r and g = gradient·weight."""
+    normal, g = x * rstd, gradient if weight is None else gradient * weight
+    return (g - normal * (g * normal).mean(last_of(x, dims), keepdim=True)) * rstd
+
+
+@torch.library.impl(LIBRARY, "rms_norm_weight_backward", "CompositeExplicitAutograd")
+def rms_norm_weight_backward(
+    gradient: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, dims: int
+) -> torch.Tensor:
+    """The gradient of the weight: Σ gradient·x̂ along all but the last dimensions."""
+    products = gradient * (x * rstd)
+    return products.sum(list(range(x.dim() - dims))) if x.dim() > dims else products
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
+    x, ctx.dims, weight, ctx.eps = inputs
+    ctx.save_for_backward(x, output[1], weight)
+    ctx.set_materialize_grads(False)
+
+
+def _gradients(ctx: Any, gradient: torch.Tensor | None, _of_root: torch.Tensor | None) -> tuple[Any, ...]:
+    x, rstd, weight = ctx.saved_tensors
+    if gradient is None:
+        return None, None, None, None
+    own = torch.ops.tacit
+    if torch.is_grad_enabled():
+        # Where gradients are wanted of these, all of it is PyTorch's own.
+        rstd = torch.rsqrt(x.square().mean(last_of(x, ctx.dims), keepdim=True) + ctx.eps)
+        of_x, of_weight = rms_norm_backward, rms_norm_weight_backward
+    else:
+        of_x, of_weight = own.rms_norm_backward, own.rms_norm_weight_backward
+    wants_x, _, wants_weight, _ = ctx.needs_input_grad
+    return (
+        of_x(gradient, x, rstd, ctx.dims, weight) if wants_x else None,
+        None,
+        of_weight(gradient, x, rstd, ctx.dims) if wants_weight else None,
+        None,
+    )
+
+
+torch.library.register_autograd("tacit::rms_norm", _gradients, setup_context=_keep, lib=LIBRARY)

@@ -7,9 +7,13 @@ from typing import Any
 
 import torch
 
+from tacit.operators import own
 from tacit.operators.backward.results import dots
+from tacit.operators.layer_norm import DEVIATIONS, FromRows
+from tacit.operators.operands import rescaled
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
+from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
@@ -18,9 +22,21 @@ Gradients = tuple[Any, Any, Any]
 
 def _of_input(g: Any, normal: Any, rstd: Any, dims: Sequence[int]) -> Any:
     """rstd·(g − mean(g) − x̂·mean(g·x̂)) along dimensions: at most ten rounds."""
+    return (g - g.mean(list(dims), keepdim=True) - _along(g, normal, dims)) * rstd
+
+
+def _along(g: Any, normal: Any, dims: Sequence[int]) -> Any:
+    """What of a gradient goes along x̂: that times the mean of g·x̂."""
     count = math.prod(normal.shape[dim] for dim in dims)
-    along = dots(g, normal, dims) * (1.0 / count)
-    return (g - g.mean(list(dims), keepdim=True) - normal * along) * rstd
+    return normal * (dots(g, normal, dims) * (1.0 / count))
+
+
+def _kept(rstd: Any) -> tuple[Any, Any] | None:
+    """What the forward pass made of secrets: x̂, and inverse roots with the bits that leave gradients room."""
+    later = rstd._later if isinstance(rstd, SecretTensor) else None
+    if not isinstance(later, FromRows):
+        return None
+    return later.normal(), rescaled(later.inverse, DEVIATIONS)
 
 
 def _of_parameters(
@@ -51,7 +67,10 @@ def layer_norm_backward(
     """Of x, weight and bias: at most fourteen rounds."""
     first = x.dim() - len(normalized_shape)
     batch, dims = list(range(first)), list(range(first, x.dim()))
-    normal = (x - mean) * rstd
+    if (kept := _kept(rstd)) is None:
+        normal = (x - mean) * rstd
+    else:
+        normal, rstd = kept[0].reshape(x.shape), kept[1].reshape(rstd.shape)
     g = gradient if weight is None else gradient * weight
     of_x = _of_input(g, normal, rstd, dims) if wanted[0] else None
     return of_x, *_of_parameters(gradient, normal, batch, normalized_shape, wanted)
@@ -73,8 +92,12 @@ def group_norm_backward(
     """Of x, weight and bias: at most fourteen rounds."""
     shape = (batch, groups, channels // groups, size)
     rows = gradient.reshape(shape)
-    rstd = rstd.reshape(batch, groups, 1, 1)
-    normal = (x.reshape(shape) - mean.reshape(batch, groups, 1, 1)) * rstd
+    of_groups = (batch, groups, 1, 1)
+    if (kept := _kept(rstd)) is None:
+        rstd = rstd.reshape(of_groups)
+        normal = (x.reshape(shape) - mean.reshape(of_groups)) * rstd
+    else:
+        normal, rstd = kept[0].reshape(shape), kept[1].reshape(of_groups)
     g = rows if weight is None else rows * weight.reshape(1, groups, channels // groups, 1)
     of_x = _of_input(g, normal, rstd, [2, 3]).reshape(x.shape) if wanted[0] else None
     return of_x, *_of_parameters(rows, normal, [0, 3], [channels], wanted)
@@ -99,13 +122,38 @@ def batch_norm_backward(
     shape = (1, -1) + (1,) * (x.dim() - 2)
     if not training:
         mean, rstd = running_mean, torch.rsqrt(running_variance + eps)
+    normal = None
+    if training and (kept := _kept(rstd)) is not None:
+        normal, rstd = kept
     rstd = rstd.reshape(shape)
-    normal = (x - mean.reshape(shape)) * rstd if training or wanted[1] else None
+    if normal is None and (training or wanted[1]):
+        normal = (x - mean.reshape(shape)) * rstd
     of_x = None
     if wanted[0]:
         g = gradient if weight is None else gradient * weight.reshape(shape)
         of_x = _of_input(g, normal, rstd, dims) if training else g * rstd
     return of_x, *_of_parameters(gradient, normal, dims, [-1], wanted)
+
+
+@implements(torch.ops.tacit.rms_norm_backward.default, scale=of_session)
+def rms_norm_backward(gradient: Any, x: Any, rstd: Any, dims: int, weight: Any) -> Any:
+    """Of x: rstd·(g − x̂·mean(g·x̂)). At most ten rounds."""
+    normal, rstd = _rooted(x, rstd)
+    g = gradient if weight is None else gradient * weight
+    return (g - _along(g, normal, own.last_of(x, dims))) * rstd
+
+
+@implements(torch.ops.tacit.rms_norm_weight_backward.default, scale=of_session)
+def rms_norm_weight_backward(gradient: Any, x: Any, rstd: Any, dims: int) -> Any:
+    """Of the weight: two rounds."""
+    normal, _ = _rooted(x, rstd)
+    of_rows = list(range(x.dim() - dims))
+    return _of_parameters(gradient, normal, of_rows, x.shape[len(of_rows) :], [False, True, False])[0]
+
+
+def _rooted(x: Any, rstd: Any) -> tuple[Any, Any]:
+    kept = _kept(rstd)
+    return (x * rstd, rstd) if kept is None else (kept[0].reshape(x.shape), kept[1].reshape(rstd.shape))
 
 
 @implements(aten._weight_norm_interface_backward.default, scale=of_session)
