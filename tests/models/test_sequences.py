@@ -70,8 +70,9 @@ def test_layers_for_sequences(name: str) -> None:
             args = shared(args)
             if owner is not None:
                 tacit.share_module(module, owner=owner)
-            for has_gradients in (False, True):
-                with torch.set_grad_enabled(has_gradients):
+            # In inference mode PyTorch takes layers apart in other places.
+            for mode in (torch.no_grad, torch.enable_grad, torch.inference_mode):
+                with mode():
                     found.append([leaf.detach().reveal() for leaf in leaves(module(*args))])
         return found
 

@@ -245,11 +245,16 @@ def test_one_hot_vectors_of_every_size() -> None:
     def program() -> list[Any]:
         index = tacit.share(torch.arange(-2, 20), owner=0)
         ways = [one_hot(index, size).reveal() for size in range(1, 19)]
-        return [*ways, nn.functional.one_hot(index[2:], 20).reveal()]
+        with torch.inference_mode():
+            inferred = nn.functional.one_hot(index[2:], 20).reveal()
+            with pytest.raises(tacit.MisuseError, match=r"item\(\) would show"):
+                nn.functional.one_hot(index)
+        return [*ways, inferred, nn.functional.one_hot(index[2:], 20).reveal()]
 
-    *ways, plain = tacit.launch(program, parties=2, protocol="plain")[0]
+    *ways, inferred, plain = tacit.launch(program, parties=2, protocol="plain")[0]
     for size, found in enumerate(ways, 1):
         assert torch.equal(found, torch.arange(-2, 20)[:, None] == torch.arange(size))
+    assert torch.equal(inferred, plain)
     assert torch.equal(plain, torch.eye(20, dtype=torch.int64)[:20])
 
 

@@ -77,6 +77,16 @@ def masked_select(x: Any, mask: torch.Tensor) -> SecretTensor:
     return x.like(tuple(part.masked_select(mask) for part in x._parts), loose=x._loose)
 
 
+@implements(aten.one_hot.default)
+def one_hot(index: SecretTensor, classes: int = -1) -> SecretTensor:
+    """As PyTorch composes it outside of inference mode; a number that is no class has none. Rounds of ``==``,
+    and those of bits to integers."""
+    if classes < 0:
+        classes = int(index.max().item()) + 1  # Which is refused.
+    found: SecretTensor = (index.unsqueeze(-1) == torch.arange(classes)).to(torch.int64)
+    return found
+
+
 @implements(aten.embedding.default)
 def embedding(weight: Any, index: torch.Tensor, *_: Any) -> SecretTensor:
     """Rows of a table at indices, either of which may be public."""

@@ -62,9 +62,14 @@ def fused_layer(*arguments: Any) -> tuple[Any, ...]:
 
 
 def fused(operands: Sequence[Any], reverse: bool, has_biases: bool) -> tuple[Any, Any, Any]:
-    """The same of a fused layer's operands."""
+    """The same of a fused layer's operands. State and memory have the batch before their features, and in
+    inference mode a dimension of one, for the layer, before that."""
     x, *weights, state, memory = operands
-    return lstm_layer(x, weights if has_biases else weights[:2], state, memory, reverse)
+    shape = state.shape
+    found, *last = lstm_layer(
+        x, weights if has_biases else weights[:2], state.flatten(0, -2), memory.flatten(0, -2), reverse
+    )
+    return found, *(each.reshape(shape) for each in last)
 
 
 def check_fused(mode: int, batch_sizes: Sequence[int]) -> None:
