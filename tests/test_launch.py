@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from importlib import import_module
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from torch import fx, nn
 import tacit
 from commands import Command
 from tacit import leaving, starting
+from tacit._party import report
 
 #: For tests whose subject is the timeout.
 SHORT = 3.0
@@ -324,6 +326,15 @@ def test_different_programs_are_named_by_both_steps(transport: str) -> None:
 
     with pytest.raises(tacit.DesyncError, match=r"multiply of 3.*sign of 3|sign of 3.*multiply of 3"):
         tacit.launch(program, transport=transport)
+
+
+def test_a_parent_that_has_all_it_wants_is_told_nothing() -> None:
+    """It may end its processes while they end by themselves: nobody sees a traceback of that."""
+    here, there = Pipe(duplex=False)
+    report(there, (True, 0.0, None))
+    assert here.recv() == (True, 0.0, None)
+    here.close()
+    report(there, (True, 0.0, None))
 
 
 def test_a_party_that_finishes_early_is_named() -> None:

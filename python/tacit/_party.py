@@ -5,6 +5,7 @@ import pickle
 import threading
 import time
 import traceback
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -25,7 +26,7 @@ def main(receiving: Connection, sending: Connection) -> None:
     except (EOFError, BrokenPipeError):
         return  # The parent has given this session up.
     threading.Thread(target=die_with_parent, args=(receiving,), daemon=True).start()
-    sending.send(_outcome(listener, *task))
+    report(sending, _outcome(listener, *task))
 
 
 def _outcome(
@@ -56,6 +57,12 @@ def _outcome(
         return True, time.monotonic(), pickled(value, "what the program returned")
     except BaseException as error:
         return False, time.monotonic(), portable(error)
+
+
+def report(sending: Connection, outcome: tuple[bool, float, Any]) -> None:
+    """Tells the parent, if it still listens: it may have all that it wants, and end this process."""
+    with suppress(BrokenPipeError):
+        sending.send(outcome)
 
 
 def die_with_parent(receiving: Connection) -> None:

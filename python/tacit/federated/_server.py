@@ -9,7 +9,7 @@ import cloudpickle
 import torch
 
 from tacit import _core
-from tacit._party import die_with_parent, portable
+from tacit._party import die_with_parent, portable, report
 from tacit.federated.local import Told
 from tacit.federated.server import Server
 
@@ -27,7 +27,7 @@ def main(receiving: Connection, sending: Connection) -> None:
     except (EOFError, BrokenPipeError):
         return  # The parent has given this federation up.
     threading.Thread(target=die_with_parent, args=(receiving,), daemon=True).start()
-    sending.send(_outcome(sending, listeners, *task))
+    report(sending, _outcome(sending, listeners, *task))
 
 
 def _outcome(
