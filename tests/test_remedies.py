@@ -80,7 +80,24 @@ def plateau() -> None:
 
 #: What is asked for, and what is said of it.
 ASKED: dict[str, tuple[Callable[[], Any], str]] = {
-    "a mask of truth": (lambda: attention(share(HIDDEN)), r"torch\.where\(mask, -100\.0, 0\.0\)"),
+    "a mask that may be causal": (
+        lambda: nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), 1, enable_nested_tensor=False
+        )(share(torch.randn(2, 3, 4)), mask=share(torch.ones(3, 3).bool().triu(1))),
+        r"is_causal=False, or True",
+    ),
+    "a comparison of tests": (
+        lambda: torch.testing.assert_close(share(PLACES), PLACES),
+        r"^(?!Comparing).*torch\.testing\.assert_close\(x\.reveal\(\), y\)$",
+    ),
+    "the places of a split": (
+        lambda: torch.tensor_split(PLACES, share(torch.tensor([1]))),
+        r"tensor_split at secret places .* places\.reveal\(\)",
+    ),
+    "what traces, and looks at it": (
+        lambda: torch.jit.trace(lambda x: x * 2, share(PLACES)),
+        r"^(?!Comparing).*check_trace=False",
+    ),
     "a variance": (
         lambda: functional.gaussian_nll_loss(share(PLACES), PLACES, share(torch.ones(2, 3))),
         r"write it out: \(torch\.log\(var\)",
@@ -202,7 +219,9 @@ def test_remedies_work() -> None:
         expected = softmax.log_prob(PLACES)
         padded = torch.stack([x, functional.pad(x[:1], (0, 0, 0, 1))])
         layer = load(nn.Linear(3, 2), assign=True)
+        traced = torch.jit.trace(lambda x: torch.relu(x * 2 + 1), x, check_trace=False)
         return [
+            traced(share(PLACES + 1)).reveal() - torch.relu(PLACES * 2 + 3),
             attention(torch.where(share(HIDDEN), -100.0, 0.0)).reveal() - attention(HIDDEN),
             nll.reveal() - functional.gaussian_nll_loss(PLACES, torch.ones(2, 3), torch.full((2, 3), 0.5)),
             softmax.log_prob(x).reveal() - expected,

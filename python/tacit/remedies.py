@@ -27,6 +27,10 @@ BACKWARDS = (
     "jvp, jacfwd or hessian"
 )
 
+#: Where PyTorch compares tensors for tests, and what is said there.
+COMPARISON = "torch.testing._comparison"
+COMPARED = "compare what may be known: torch.testing.assert_close(x.reveal(), y)"
+
 #: The first that fits is told.
 REMEDIES = (
     Remedy(
@@ -52,11 +56,16 @@ REMEDIES = (
         "load them with assign=True, which makes the module's tensors secret, or share the module before",
     ),
     Remedy(
-        "torch.nn.functional",
-        "_canonical_mask",
-        INTO_PLAIN,
-        "give a mask of fractions, which is added: torch.where(mask, -100.0, 0.0) of one that is true where "
-        "nothing is to be seen",
+        "torch.jit",
+        ANYTHING,
+        ANYTHING,
+        "trace with check_trace=False, or with plain tensors: what was traced runs on secret ones too",
+    ),
+    Remedy(
+        "torch.nn.modules.transformer",
+        "_detect_is_causal_mask",
+        ANYTHING,
+        "say whether the mask is causal: is_causal=False, or True in the place of the mask",
     ),
     Remedy(
         "torch.nn.functional",

@@ -374,8 +374,14 @@ def refuse(what: str, besides: str = "") -> NoReturn:
     """What would show a value does not, and says where that is and how to."""
     line = lines.line()
     where = f" (in {line})" if line else ""
-    remedy = f"{instead(what)}; {besides}" if besides else instead(what)
-    raise MisuseError(f"{what} would show the values of a secret tensor{where}; {remedy}")
+    is_compared = any(module == remedies.COMPARISON for module, _ in lines.calls())
+    remedy = remedies.here(what) or (remedies.COMPARED if is_compared else INSTEAD)
+    remedy = f"{remedy}; {besides}" if besides else remedy
+    said = f"{what} would show the values of a secret tensor{where}; {remedy}"
+    if is_compared:
+        # Of any other error it makes one of its own, which asks for a report to PyTorch.
+        raise torch.testing._comparison.ErrorMeta(MisuseError, said)
+    raise MisuseError(said)
 
 
 def instead(what: str) -> str:

@@ -13,12 +13,17 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
-def _is_written(overload: Any, memory_format: torch.memory_format | None) -> bool:
+def _is_written(
+    overload: Any, x: SecretTensor, dtype: torch.dtype | None, memory_format: torch.memory_format | None
+) -> bool:
     """Whether PyTorch itself makes these zeros to write into them: in a backward pass ``new_zeros`` are what
-    gradients are added up in, and ``gumbel_softmax(hard=True)`` alone asks for the legacy format."""
+    gradients are added up in; ``gumbel_softmax(hard=True)`` alone asks for the legacy format; and of a mask
+    of truth attention makes fractions, in which it fills what is not to be seen."""
     if overload is aten.new_zeros.default:
         return torch._C._current_graph_task_id() >= 0
-    return overload is aten.zeros_like.default and memory_format == torch.legacy_contiguous_format
+    is_mask = x.dtype == torch.bool and dtype is not None and dtype.is_floating_point
+    is_legacy = memory_format == torch.legacy_contiguous_format
+    return overload is aten.zeros_like.default and (is_mask or is_legacy)
 
 
 def _as_public_shape(overload: Any) -> None:
@@ -33,7 +38,8 @@ def _as_public_shape(overload: Any) -> None:
         plain = torch.empty(x.shape, dtype=dtype or x.dtype)
         made: torch.Tensor = overload(plain, *args)
         session = x._session
-        if made.dtype == torch.bool or not (session.is_optimizing or _is_written(overload, memory_format)):
+        is_written = session.is_optimizing or _is_written(overload, x, dtype, memory_format)
+        if made.dtype == torch.bool or not is_written:
             return made
         # What secrets will be written into, such as a state.
         scale = fixed.of_dtype(session.scale, made.dtype)

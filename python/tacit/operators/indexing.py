@@ -10,12 +10,13 @@ import torch
 from tacit import shares
 from tacit.operators import addressing
 from tacit.operators.arithmetic import scaled
+from tacit.operators.composed import composes
 from tacit.operators.operands import Number, as_kind_of, is_loose, is_secret, session_of
 from tacit.operators.scales import of_target
 from tacit.operators.selection import added, target, written
 from tacit.operators.table import assign, implements, unsupported, writable
 from tacit.shares import Parts
-from tacit.tensor import SecretTensor
+from tacit.tensor import SecretTensor, refuse
 
 aten = torch.ops.aten
 
@@ -43,6 +44,14 @@ def gather(x: Any, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) 
     if isinstance(index, SecretTensor):
         return addressing.gather(x, dim, index)
     return x.like(tuple(part.gather(dim, index) for part in x._parts), loose=x._loose)
+
+
+@composes(aten.tensor_split.tensor_indices_or_sections)
+def tensor_split(_x: Any, places: Any, _dim: int = 0) -> Any:
+    """PyTorch reads the places where a tensor is split, which shapes tell."""
+    if isinstance(places, SecretTensor):
+        refuse("tensor_split at secret places", "shapes are known to all: places.reveal() gives public ones")
+    return NotImplemented
 
 
 @implements(aten.take.default)
