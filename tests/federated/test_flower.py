@@ -100,6 +100,8 @@ def test_flowers_strategies_come_to_the_same(result_to: str, plain: Learned, tmp
     learned = Learned([mod], lambda inner: SecureAggregation(inner, config))
     for reports in servers.ended():
         assert all(report.accepted == list(range(NODES)) and not report.refused for report in reports)
+        # Nor is the coordinator late, who hands in nothing.
+        assert not any(report.late for report in reports)
         assert all(bool(report.model.any()) == (result_to == "all") for report in reports)
     for name, result in learned.results.items():
         same(result.arrays, plain.results[name].arrays)
@@ -140,6 +142,7 @@ def test_a_round_that_comes_to_nothing_leaves_the_model(
     messages = flowers.simulated(app, learn)
     first, second = servers.ended()[0]
     assert (first.accepted, second.accepted) == ([], [0, 1, 2])
+    assert (first.late, second.late) == ([0], [])
     assert first.failure is not None
     assert first.failure.startswith("the vectors of 2 clients are whole at all servers, and 3 are needed")
     assert "round 1 came to nothing: " in caplog.text

@@ -12,7 +12,7 @@ whom all have.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -242,7 +242,7 @@ class Server:
             model=model,
             accepted=[] if outcome is None else list(outcome.accepted),
             dropped=[client for client in here if client not in common],
-            late=[client for client in self._door.missing() if client not in {each for each, *_ in refused}],
+            late=self._late({client for client, *_ in refused}),
             refused=refused,
             failure=failure,
             seconds=time.perf_counter() - started,
@@ -347,6 +347,11 @@ class Server:
             return self._rules.secret(submitted), None
         except RoundError as failed:
             return Outcome(None, None, (), failed.refused), str(failed)
+
+    def _late(self, refused: Collection[int | None]) -> list[int]:
+        """Who was silent; the coordinator always is."""
+        excused = {*refused, self.federation.settings.coordinator}
+        return [client for client in self._door.missing() if client not in excused]
 
     def _refused(self, outcome: Outcome | None) -> list[tuple[int | None, str, int]]:
         found = {} if outcome is None else outcome.refused

@@ -45,7 +45,7 @@ pub(super) fn serve(hall: &Hall, id: u64, socket: TcpStream) -> Option<usize> {
     let (client, mut stream) = match welcome(hall, socket) {
         Ok(welcome) => welcome,
         Err(error) => {
-            hall.refused(tls::outdated(&error), &tls::reason(&error));
+            hall.refused(tls::outdated(&error), &tls::callers(&error));
             return None;
         }
     };

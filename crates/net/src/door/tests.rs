@@ -38,6 +38,8 @@ struct Raw {
     federation: Federation,
     door: Door,
     client: Generated,
+    /// The server's certificate.
+    server: String,
 }
 
 impl Raw {
@@ -71,6 +73,7 @@ impl Raw {
             federation,
             door,
             client,
+            server: pems[1].clone(),
         }
     }
 
@@ -547,7 +550,15 @@ fn without_a_certificate_nobody_is_heard() {
             reason.contains("it refused this party's certificate"),
             "{reason}"
         );
+        raw.reason(
+            "it presented a certificate that is no client's; put each client's current certificate",
+        );
     }
+    let config = tls::messenger(&raw.server, None).unwrap();
+    drop(tls::handshake(&config, raw.dial()).and_then(|mut stream| stream.read_exact(&mut [0])));
+    raw.reason("it presented no certificate, and each client has its own");
+    raw.dial().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    raw.reason("it does not speak TLS as clients do");
     raw.takes_an_honest_one();
 }
 

@@ -259,19 +259,30 @@ impl ServerCertVerifier for OnePeer {
     }
 }
 
-/// Accepts the certificate of every party. Who presents none is heard, and proves nothing, unless that is
-/// mandatory.
+/// Accepts the certificate of every party, or of every client. A party that presents none is heard, and proves
+/// nothing.
 #[derive(Debug)]
 pub(crate) struct AnyPeer {
     pinned: Arc<Pinned>,
     mandatory: bool,
+    /// What they are.
+    called: &'static str,
 }
 
 impl AnyPeer {
-    pub(crate) fn new(pinned: &Arc<Pinned>, mandatory: bool) -> Self {
+    pub(crate) fn party(pinned: &Arc<Pinned>) -> Self {
         Self {
             pinned: Arc::clone(pinned),
-            mandatory,
+            mandatory: false,
+            called: "party",
+        }
+    }
+
+    pub(crate) fn client(pinned: &Arc<Pinned>) -> Self {
+        Self {
+            pinned: Arc::clone(pinned),
+            mandatory: true,
+            called: "client",
         }
     }
 }
@@ -292,9 +303,10 @@ impl ClientCertVerifier for AnyPeer {
         now: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
         let owner = self.pinned.owner(certificate).ok_or_else(|| {
+            let called = self.called;
             certificate_error(Fault::new(
-                "it presented a certificate that is no party's",
-                "put each party's current certificate into this party's configuration",
+                format!("it presented a certificate that is no {called}'s"),
+                format!("put each {called}'s current certificate into this party's configuration"),
             ))
         })?;
         self.pinned

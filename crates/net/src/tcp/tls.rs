@@ -59,7 +59,7 @@ impl Tls {
                 client(OnePeer::new(&pinned, peer), Some(own)).map_err(unfit)
             })
             .collect::<Result<Vec<_>>>()?;
-        let verifier = AnyPeer::new(&pinned, false);
+        let verifier = AnyPeer::party(&pinned);
         let server = listening(verifier, pinned.chain(party), &whose, identity)?;
         Ok(Self {
             pinned,
@@ -101,7 +101,7 @@ impl Tls {
 
 /// What is needed to tell a member something without linking with it: its certificate, and this member's own
 /// pair where that can be used.
-pub(super) fn messenger(theirs: &str, own: Option<(&str, &str)>) -> Option<Arc<ClientConfig>> {
+pub(crate) fn messenger(theirs: &str, own: Option<(&str, &str)>) -> Option<Arc<ClientConfig>> {
     let names = vec!["it".to_owned()];
     let pinned = Arc::new(Pinned::new(vec![certificate(theirs)?], names, provider()).ok()?);
     let verifier = || OnePeer::new(&pinned, 0);
@@ -150,7 +150,7 @@ pub(crate) fn door(
 ) -> Result<Arc<ServerConfig>> {
     // Its own certificate must be valid now, as that of any party.
     Pinned::new(vec![own.clone()], vec![whose.to_owned()], provider())?;
-    listening(AnyPeer::new(clients, true), vec![own], whose, identity)
+    listening(AnyPeer::client(clients), vec![own], whose, identity)
 }
 
 /// The certificates of clients, by number.
@@ -251,10 +251,35 @@ fn inner(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }
 
-/// What became of a handshake, in words; of our own verifiers, their own.
+/// What became of a handshake with somebody who was called, in words.
 fn plain(error: &rustls::Error) -> Fault {
+    said(error).unwrap_or_else(|| match error {
+        rustls::Error::InvalidMessage(_) => {
+            Fault::new("what listens there does not speak TLS", "check the address")
+        }
+        _ => Fault::new(
+            "what listens there does not speak TLS as tacit does",
+            "check the address",
+        ),
+    })
+}
+
+/// What became of a handshake with somebody who called as a client, in words.
+pub(crate) fn callers(error: &io::Error) -> String {
+    let fault = match inner(error) {
+        Some(rustls::Error::NoCertificatesPresented) => {
+            Some("it presented no certificate, and each client has its own".into())
+        }
+        Some(other) => Some(said(other).unwrap_or("it does not speak TLS as clients do".into())),
+        None => None,
+    };
+    fault.map_or_else(|| reason(error), |fault| fault.to_string())
+}
+
+/// What either side says of the other one's certificate; of our own verifiers, their own words.
+fn said(error: &rustls::Error) -> Option<Fault> {
     use rustls::AlertDescription as Alert;
-    match error {
+    let fault = match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(reason))) => {
             let outdated = reason
                 .downcast_ref()
@@ -279,14 +304,9 @@ fn plain(error: &rustls::Error) -> Fault {
             "it refused this party's certificate",
             "its configuration must name the certificate in use here, and both clocks must be right",
         ),
-        rustls::Error::InvalidMessage(_) => {
-            Fault::new("what listens there does not speak TLS", "check the address")
-        }
-        _ => Fault::new(
-            "what listens there does not speak TLS as tacit does",
-            "check the address",
-        ),
-    }
+        _ => return None,
+    };
+    Some(fault)
 }
 
 fn key(whose: &str, identity: &Identity) -> Result<PrivateKeyDer<'static>> {
