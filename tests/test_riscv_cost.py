@@ -9,6 +9,7 @@ import pytest
 
 from commands import tacit as command
 from tacit.riscv import TYPES
+from test_correlations import both, configured
 from test_riscv import PROGRAMS, SUMS
 
 
@@ -55,17 +56,37 @@ CASES = {
     "figures": function("products", "none", "x", "y", "x", "len:x", x=(1, "u64", 5), y=(0, "u64", 5)),
 }
 
+
+def additive(source: str, parties: int = 2) -> list[str]:
+    return ["--protocol", "additive", "--source", source, "--parties", str(parties)]
+
+
 SETTINGS = {
-    "replicated": (["--protocol", "replicated"], False),
-    "dealer": (["--protocol", "additive", "--source", "dealer"], True),
-    "ot": (["--protocol", "additive", "--source", "ot"], True),
+    "replicated": ["--protocol", "replicated"],
+    "dealer": additive("dealer"),
+    "ot": additive("ot"),
+    "he": additive("he"),
+    "dealer of three": additive("dealer", 3),
+    "dealer of five": additive("dealer", 5),
+    "ot of three": additive("ot", 3),
+    "he of three": additive("he", 3),
+}
+
+#: What is not marked as long: in two settings all programs but those that are, in two more a few.
+QUICK = {
+    "replicated": set(CASES),
+    "dealer": set(CASES),
+    "he": {"arrays"},
+    "dealer of three": {"arrays", "sort"},
 }
 
 
 def measured() -> list[Any]:
     """All pairs; those that take long are marked."""
     return [
-        pytest.param(name, setting, marks=[pytest.mark.long] * (case.long or setting == "ot"))
+        pytest.param(
+            name, setting, marks=[pytest.mark.long] * (case.long or name not in QUICK.get(setting, ()))
+        )
         for name, case in CASES.items()
         for setting in SETTINGS
     ]
@@ -74,31 +95,85 @@ def measured() -> list[Any]:
 @pytest.mark.parametrize(("name", "setting"), measured())
 def test_what_is_predicted_is_what_is_metered(name: str, setting: str, tmp_path: Path) -> None:
     """On zeros, from lengths alone, and on values over TLS."""
-    (secret, options, _), (said, consumes) = CASES[name], SETTINGS[setting]
-    rng = np.random.default_rng(7)
-    for file, (_, kind, count) in secret.items():
-        # Lists of intersections are in order.
-        values = np.sort(rng.choice(np.arange(1, 100), count, replace=False)).astype(TYPES[kind])
-        np.save(tmp_path / f"{file}.npy", values)
+    said = SETTINGS[setting]
 
-    def found(what: str, given: dict[str, object]) -> Any:
-        files = [
-            each
-            for file, (owner, kind, _) in secret.items()
-            for each in ("--secret", f"{file}={owner}:{kind}:{given[file]}")
-        ]
+    def found(what: str, words: list[object]) -> Any:
         report = tmp_path / "found.json"
-        ended = command("riscv", what, PROGRAMS / f"{name}.elf", *options, *said, *files, "--json", report)
+        ended = command("riscv", what, *words, *said, "--json", report)
         assert ended.returncode == 0, ended.stderr
         return json.loads(report.read_text())
 
-    predicted = found("cost", {file: count for file, (_, _, count) in secret.items()})
-    metered = found("try", {file: tmp_path / f"{file}.npy" for file in secret})
+    save(CASES[name], tmp_path)
+    predicted = found("cost", told(name))
+    metered = found("try", told(name, tmp_path))
+    is_metered(predicted, metered)
+    assert (setting != "replicated") == (predicted["correlation_bytes"] is not None)
+
+
+def save(case: Case, folder: Path) -> None:
+    """What the parties have."""
+    rng = np.random.default_rng(7)
+    for file, (_, kind, count) in case.secret.items():
+        # Lists of intersections are in order.
+        values = np.sort(rng.choice(np.arange(1, 100), count, replace=False)).astype(TYPES[kind])
+        np.save(folder / f"{file}.npy", values)
+
+
+def told(name: str, folder: Path | None = None) -> list[object]:
+    """What is run, with files in a folder or, without one, lengths alone."""
+    secret = [
+        each
+        for file, (owner, kind, count) in CASES[name].secret.items()
+        for each in ("--secret", f"{file}={owner}:{kind}:{folder / f'{file}.npy' if folder else count}")
+    ]
+    return [PROGRAMS / f"{name}.elf", *CASES[name].options, *secret]
+
+
+def is_metered(predicted: Any, metered: Any) -> None:
     for what in ("instructions", "rounds", "bytes_sent_per_party", "opened"):
         assert predicted[what] == metered[what], what
     assert predicted["rounds"] >= 2
     assert predicted["refused"] == []
-    assert consumes == (predicted["correlation_bytes"] is not None)
+
+
+#: Runs all of the lines of a file, each the options of a run, and prints the report of each.
+ALL_LINES = """
+import argparse, json, sys, tacit
+from tacit.commands.riscv_job import add_job, job
+
+parser = argparse.ArgumentParser()
+add_job(parser)
+for words in json.load(open("lines.json")):
+    print(json.dumps(job(parser.parse_args(words), tacit.session().party).carry_out()))
+"""
+
+
+@pytest.mark.long
+def test_what_is_predicted_is_what_is_metered_with_files_of_correlations(tmp_path: Path) -> None:
+    """All programs in a session, whose correlations were made before."""
+    folder = configured(tmp_path)
+    lines = []
+    for name, case in CASES.items():
+        (folder / name).mkdir()
+        save(case, folder / name)
+        lines.append([str(each) for each in told(name, folder / name)])
+    (folder / "lines.json").write_text(json.dumps(lines))
+    (folder / "program.py").write_text(ALL_LINES)
+    record = ("run", "--config", "parties.toml", "--party", "{}", "--record", "demand-{}.txt", "program.py")
+    for code, _, errors in both(folder, *record):
+        assert code == 0, errors
+    make = ("correlations", "make", "--config", "parties.toml", "--party", "{}", "--demand", "demand-{}.txt")
+    for code, _, errors in both(folder, *make, "--runs", "1", "--out", "party-{}.correlations"):
+        assert code == 0, errors
+    found = both(folder, "run", "--config", "from-file.toml", "--party", "{}", "program.py")
+    for code, output, errors in found:
+        assert code == 0, errors
+        assert "correlations from files" in errors
+        for name, line in zip(CASES, output.splitlines(), strict=True):
+            report = tmp_path / "predicted.json"
+            ended = command("riscv", "cost", *told(name), *additive("dealer"), "--json", report)
+            assert ended.returncode == 0, ended.stderr
+            is_metered(json.loads(report.read_text()), json.loads(line))
 
 
 def test_every_program_is_measured() -> None:

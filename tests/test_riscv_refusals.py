@@ -58,6 +58,11 @@ REFUSED: dict[str, tuple[Said, str | tuple[str, str]]] = {
     "function": (sums("--open-branch", "none"), "there is no function none in the program: do not have it"),
     "type at one": (sums(at=0, kind="u64"), hashes("options")),
     "public length at one": (sums("--public", "z=x.txt", at=2), hashes("options")),
+    "public length at all but one": (sums("--public", "y2=y.bin", at=0), hashes("options")),
+    "public bytes at one": (
+        lambda party: sums("--public", f"z={'x' if party == 2 else 'other'}.txt")(party),
+        hashes("public files"),
+    ),
     "archive": (
         sums(path="archive.npy"),
         ("archive.npy has no integers: it is no array as numpy.save writes them; telling", ELSEWHERE),
@@ -76,6 +81,7 @@ REFUSED: dict[str, tuple[Said, str | tuple[str, str]]] = {
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("x.txt").write_text("1 2 3")
+    Path("other.txt").write_text("1 2 4")
     Path("beyond.txt").write_text("1 1e10")
     Path("nan.txt").write_text("nan")
     Path("y.bin").write_bytes(np.array([1, 2, 3], np.uint32).tobytes())
@@ -107,6 +113,60 @@ def test_every_party_is_told_once(mistake: str, files: Path) -> None:
         assert lines[0].startswith("tacit: ")
         wanted = expected if isinstance(expected, str) else re.escape(expected[number != 1])
         assert re.search(wanted, lines[0]), lines[0]
+
+
+#: Options of one party, how it ends, and what it says in its last line.
+ALONE = {
+    "usage": (
+        ["--secrt", "x=1:u32"],
+        2,
+        "tacit: these are no options of this command; telling the other parties ...",
+    ),
+    "report": (
+        ["--json", "none/report.json"],
+        1,
+        "tacit: cannot write none/report.json: there is no such folder; telling the other parties ...",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", ALONE)
+def test_what_is_wrong_with_options_of_one_party_all_hear(mistake: str, files: Path) -> None:
+    wrong, code, said = ALONE[mistake]
+    config = example(files)
+    parties = [
+        Command(
+            *("riscv", "run", "--config", config, "--party", number, *sums()(number)),
+            *(wrong if number == 2 else ()),
+            folder=files,
+        )
+        for number in range(3)
+    ]
+    for number, party in enumerate(parties):
+        found, output, errors = party.ended()
+        last = errors.splitlines()[-1]
+        assert output == ""
+        if number == 2:
+            assert (found, last) == (code, said)
+        else:
+            # Whoever hears it first may tell the other one.
+            heard = rf'tacit: party 2 failed in step "connect": (as party \d reports, )?{ELSEWHERE}'
+            assert found == 1
+            assert re.fullmatch(heard, last), errors
+
+
+def test_usage_that_says_no_party_is_told_here_alone() -> None:
+    for words in (["riscv", "run", "--party", "two"], ["riscv", "run"], ["run", "--config", "c", "--party"]):
+        code, _, errors = Command(*words).ended()
+        assert code == 2
+        assert "telling" not in errors
+
+
+def test_functions_without_main_are_named() -> None:
+    ended = command("riscv", "try", PROGRAMS / "choices.elf", "--parties", 2, "--source", "dealer")
+    assert ended.returncode == 1
+    (said,) = ended.stderr.splitlines()
+    assert "the program has no main: name a function by --call; it has tax, digits, beyond" in said
 
 
 #: How a party ends in the middle of long work: the signal, its code, its last line, and what the others say.

@@ -173,7 +173,7 @@ class Session:
         arguments: list[tuple[str, int]],
         result: tuple[int | None, str, int] | None,
         outputs: list[tuple[int, tuple[bool, int | None]]],
-        options: tuple[list[str], list[str], int],
+        options: tuple[list[str], list[str], int, bool],
     ) -> Told: ...
     def run_program(
         self,
@@ -181,7 +181,7 @@ class Session:
         arguments: list[str],
         inputs: list[Given],
         outputs: list[tuple[str, int, bool, tuple[bool, int | None]]],
-        options: tuple[list[str], list[str], int],
+        options: tuple[list[str], list[str], int, bool],
     ) -> Told: ...
     def set_label(self, label: str) -> str: ...
     def note(self, parameters: bytes) -> None: ...

@@ -10,14 +10,25 @@ from collections.abc import Sequence
 import tacit
 from tacit.commands import COMMANDS
 from tacit.commands.options import check_report
+from tacit.commands.telling import tell_of_usage
 from tacit.errors import TacitError
+
+#: With what argparse ends where it cannot read options.
+USAGE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; 1 after an error of tacit's own, which is printed as one message."""
-    parsed = _parser().parse_args(arguments)
     try:
-        check_report(parsed)
+        parsed = _parser().parse_args(arguments)
+    except SystemExit as end:
+        if end.code == USAGE:
+            tell_of_usage(sys.argv[1:] if arguments is None else arguments)
+        raise
+    try:
+        # Who takes part with others looks at it where they can be told.
+        if not hasattr(parsed, "tells"):
+            check_report(parsed)
         parsed.command(parsed)
     except TacitError as error:
         print(f"tacit: {error}", file=sys.stderr)

@@ -67,7 +67,7 @@ def main() -> None:
     every: list[Result] = []
     with tempfile.TemporaryDirectory() as folder:
         for suite, jobs in suites(parsed, tools, Path(folder)):
-            results = ran(jobs, parsed.log)
+            results = ran(jobs, parsed.jobs, parsed.log)
             show(suite, results, excepted)
             every += results
     wrong = [each for each in every if is_wrong(each, excepted)]
@@ -79,13 +79,17 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tools/riscv/official.sh", description=__doc__.splitlines()[0])
     parser.add_argument("--plain", type=Path, required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--only", default="torture,csmith,isa,signatures", help="some suites")
+    parser.add_argument(
+        "--only", default="torture,csmith,isa,signatures", help="some suites, or as 'csmith clang' one of two"
+    )
     parser.add_argument("--gcc", default="riscv64-linux-gnu-gcc", help="which is used")
     parser.add_argument("--clang", default="clang-19", help="which is used, for random programs")
     parser.add_argument("--qemu", default="qemu-riscv64", help="whose results random programs must have")
     parser.add_argument("--csmith", default="csmith", help="what makes random programs")
     parser.add_argument("--headers", default="/usr/include/csmith", help="what these include")
+    parser.add_argument("--first", type=int, default=1, help="the first seed of random programs")
     parser.add_argument("--count", type=int, default=500, help="random programs")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at once")
     parser.add_argument("--torture", type=Path, help="a folder gcc.c-torture/execute (that of gcc-12-source)")
     parser.add_argument("--isa", type=Path, help="a folder of programs rv64*-p-* of riscv-tests, built")
     parser.add_argument(
@@ -102,17 +106,22 @@ def suites(
 ) -> Iterator[tuple[str, Iterable[Callable[[], Result]]]]:
     """Each suite that is wanted and there, with what is done."""
     wanted = parsed.only.split(",")
-    if "torture" in wanted:
+
+    def is_wanted(suite: str) -> bool:
+        return suite in wanted or suite.split()[0] in wanted
+
+    levels = [level for level in ("-O0", "-O2") if is_wanted(f"torture {level}")]
+    if levels:
         sources = parsed.torture or unpacked(folder)
-        for level in ("-O0", "-O2"):
-            compiler = ready(parsed.gcc, folder / f"gcc{level}", (level, "-w"))
-            yield f"torture {level}", torture(sources, compiler, tools, folder, level)
-    if "csmith" in wanted:
-        for found in (parsed.gcc, parsed.clang):
-            compiler = ready(found, folder / Path(found).name, ("-w", "-isystem", parsed.headers))
+    for level in levels:
+        compiler = ready(parsed.gcc, folder / f"gcc{level}", (level, "-w"))
+        yield f"torture {level}", torture(sources, compiler, tools, folder, level)
+    for suite, found in (("csmith gcc", parsed.gcc), ("csmith clang", parsed.clang)):
+        if is_wanted(suite):
+            place = folder / suite.replace(" ", "-")
+            compiler = ready(found, place, ("-w", "-isystem", parsed.headers))
             # Its header wants one for floats, which these programs have not.
-            (folder / Path(found).name / "math.h").touch()
-            suite = "csmith clang" if compiler.name.startswith("clang") else "csmith gcc"
+            (place / "math.h").touch()
             yield suite, random(parsed, suite, compiler, tools, folder)
     if "isa" in wanted and parsed.isa:
         programs = [path for path in sorted(parsed.isa.glob("rv64*-p-*")) if not path.suffix]
@@ -128,10 +137,10 @@ def job(does: Callable[..., Result], *given: object) -> Callable[[], Result]:
     return lambda: does(*given)
 
 
-def ran(jobs: Iterable[Callable[[], Result]], log: Path | None) -> list[Result]:
-    """Does all, one for each processor at once."""
+def ran(jobs: Iterable[Callable[[], Result]], at_once: int, log: Path | None) -> list[Result]:
+    """Does all, so many at once."""
     results = []
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         for done in concurrent.futures.as_completed([pool.submit(each) for each in jobs]):
             result = done.result()
             results.append(result)
@@ -247,7 +256,7 @@ def torture(
 def random(
     parsed: argparse.Namespace, suite: str, compiler: Compiler, tools: Tools, folder: Path
 ) -> Iterator[Callable[[], Result]]:
-    """Random programs of the first seeds."""
+    """Random programs, a seed each."""
 
     def one(seed: int) -> Result:
         name = str(seed)
@@ -262,7 +271,7 @@ def random(
         finally:
             shutil.rmtree(place)
 
-    return (job(one, seed) for seed in range(1, parsed.count + 1))
+    return (job(one, seed) for seed in range(parsed.first, parsed.first + parsed.count))
 
 
 def compared(suite: str, name: str, tools: Tools, program: Path) -> Result:

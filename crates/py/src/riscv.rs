@@ -116,6 +116,10 @@ type Told = (
     Vec<(String, f64)>,
 );
 
+/// Functions whose branches are opened, objects that are oblivious, instructions at most, and whether it goes on where
+/// secrets stop it.
+type Said = (Vec<String>, Vec<String>, u64, bool);
+
 #[pymethods]
 impl Session {
     /// Calls a function of a program. An argument is "address" or "count" with an array's place, "number" with
@@ -130,7 +134,7 @@ impl Session {
         arguments: Vec<(String, u64)>,
         result: Option<Returns>,
         outputs: Vec<(usize, Becomes)>,
-        options: (Vec<String>, Vec<String>, u64),
+        options: Said,
     ) -> PyResult<Told> {
         let session = &self.inner;
         let arrays: Vec<&Array> = arrays.iter().map(|array| &array.get().inner).collect();
@@ -175,7 +179,7 @@ impl Session {
         arguments: Vec<String>,
         inputs: Vec<Py<Given>>,
         outputs: Vec<(String, u64, bool, Becomes)>,
-        options: (Vec<String>, Vec<String>, u64),
+        options: Said,
     ) -> PyResult<Told> {
         let session = &self.inner;
         let inputs: Vec<&Array> = inputs.iter().map(|array| &array.get().inner).collect();
@@ -207,12 +211,12 @@ impl Session {
     }
 }
 
-/// Functions whose branches are opened, objects that are oblivious, and instructions at most.
-fn with((open_branches, oblivious, limit): &(Vec<String>, Vec<String>, u64)) -> Options<'_> {
+fn with((open_branches, oblivious, limit, passes_over): &Said) -> Options<'_> {
     Options {
         open_branches,
         oblivious,
         limit: *limit,
+        passes_over: *passes_over,
     }
 }
 

@@ -1,18 +1,23 @@
 //! A program under way in a session: what it asks for is answered, and what it opens is opened and written down.
 
 use crate::fault::Fault;
-use crate::machine::{LABELS, Machine, Stop};
+use crate::machine::refused::Refused;
+use crate::machine::{LABELS, Machine, RETURNED, Stop, register};
 use crate::memory::MOST;
+use crate::places::Place;
 use crate::program::Program;
+use crate::runtime::SOURCES;
 use crate::secret::evaluation::{self, Fate, Learned, reveal};
 use crate::secret::{Secret, Word};
 use crate::system::{Answer, Opening, System};
-use crate::words::Words;
 use mpc::{Error, Protocol, Recipient, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Instructions after which it is asked whether the user, or another party, has ended all.
 const UNSEEN: u64 = 1 << 22;
+
+/// Of what is written, how long it is.
+const COUNT: usize = register::ARGUMENT + 2;
 
 /// Of what was printed before a program stopped, so many bytes are said.
 const LAST: usize = 400;
@@ -37,6 +42,8 @@ pub struct Options<'a> {
     pub oblivious: &'a [String],
     /// Instructions at most.
     pub limit: u64,
+    /// Whether the program goes on where secrets stop it, so that all of that is found; in the end it has stopped.
+    pub passes_over: bool,
 }
 
 impl Options<'_> {
@@ -56,6 +63,9 @@ impl Options<'_> {
         let objects = self.oblivious.iter().map(String::as_str);
         for name in objects.filter(|name| !arrays.contains(name)) {
             machine.mark_oblivious(program.symbols.object(name)?);
+        }
+        if self.passes_over {
+            machine.pass_over(program.symbols.frames.clone());
         }
         Ok(machine)
     }
@@ -107,6 +117,16 @@ impl<'a> Execution<'a> {
         protocol: &mut dyn Protocol,
         until: Option<u64>,
     ) -> Result<Option<u64>> {
+        let driven = self.driven(protocol, until);
+        if self.machine.refused().is_empty() {
+            return driven;
+        }
+        // What it came to after that says nothing.
+        let told = lines_refused(self.program, self.machine.refused());
+        Err(Error::stopped(told.join("\n")))
+    }
+
+    fn driven(&mut self, protocol: &mut dyn Protocol, until: Option<u64>) -> Result<Option<u64>> {
         loop {
             match self.machine.run(until) {
                 Ok(Stop::Returned) => return Ok(None),
@@ -121,7 +141,14 @@ impl<'a> Execution<'a> {
                 }
                 Err(fault) => {
                     let pc = self.machine.pc();
-                    return Err(self.stopped(pc, &fault));
+                    self.refuses(pc, &fault);
+                    // A program of functions alone comes to their end.
+                    let is_over = until.is_none() && fault == Fault::NoCode(RETURNED);
+                    let without = self.program.without_main().filter(|_| is_over);
+                    return Err(match without {
+                        Some(without) => self.ended(&without.to_string()),
+                        None => self.stopped(pc, &fault),
+                    });
                 }
             }
             let call = self.machine.pc().wrapping_sub(4);
@@ -129,9 +156,25 @@ impl<'a> Execution<'a> {
                 Ok(Answer::Goes) => {}
                 Ok(Answer::Ended(status)) => return Ok(Some(status)),
                 Ok(Answer::Opens(opening)) => self.open(protocol, call, &opening)?,
-                Err(fault) => return Err(self.stopped(call, &fault)),
+                Err(fault) => {
+                    if !self.refuses(call, &fault) {
+                        return Err(self.stopped(call, &fault));
+                    }
+                    // What would have been printed is as if it were; of any other call nothing comes.
+                    let answer = match fault {
+                        Fault::SecretPrinted => self.machine.register(COUNT).clone(),
+                        Fault::SecretArgument => Word::Public(0),
+                        _ => return Err(self.stopped(call, &fault)),
+                    };
+                    self.machine.set_register(register::ARGUMENT, answer);
+                }
             }
         }
+    }
+
+    /// Whether a program that a secret would stop goes on.
+    fn refuses(&mut self, pc: u64, fault: &Fault) -> bool {
+        fault.is_of_secrets() && self.machine.refuse(pc, fault).is_some()
     }
 
     /// Opens what the program wants, and writes it back.
@@ -214,20 +257,9 @@ impl<'a> Execution<'a> {
     /// on by what is none, and what it said before.
     #[must_use]
     pub fn stopped(&mut self, pc: u64, fault: &Fault) -> Error {
-        let called = self.program.called_from(pc, &self.callers(pc));
+        let callers = self.machine.callers(pc, &self.program.symbols.frames);
+        let called = self.program.called_from(pc, &callers);
         self.ended(&self.program.stopped(pc, &called, fault))
-    }
-
-    /// Where the callers of an instruction's function go on, as far as everybody knows.
-    fn callers(&mut self, pc: u64) -> Vec<u64> {
-        let known = |number| Secret.public(self.machine.register(number));
-        let registers = std::array::from_fn(known);
-        let memory = &mut self.machine.memory;
-        let read = |address| {
-            let bytes = memory.read(address, 8).ok()?;
-            Some(u64::from_le_bytes(bytes.try_into().ok()?))
-        };
-        self.program.symbols.frames.callers(pc, registers, read)
     }
 
     /// A program has not ended as it was to: why, which files and memory it did not get, and what it said before.
@@ -255,6 +287,41 @@ impl<'a> Execution<'a> {
             said => Error::stopped(format!("{why}; it had printed: {said}")),
         }
     }
+}
+
+/// What is said of all that a program was refused: of a line of its own and a reason once, and once of such a line for
+/// all that the runtime does for it.
+fn lines_refused(program: &Program, all: &[Refused]) -> Vec<String> {
+    let (mut said, mut seen) = (Vec::new(), BTreeSet::new());
+    for refused in all {
+        let (address, fault) = (refused.address, &refused.fault);
+        let callers = refused
+            .callers
+            .iter()
+            .map(|returns| returns.wrapping_sub(1));
+        let mut places = std::iter::once(address)
+            .chain(callers)
+            .map(|at| program.place(at));
+        let own = places.find(|place| !is_of_runtime(place));
+        let key = match own.map(|place| (place.address, place.line)) {
+            Some((at, Some(line))) if at == address => format!("{line} {fault}"),
+            Some((_, Some(line))) => line.to_string(),
+            _ => format!("{address:#x}"),
+        };
+        if seen.insert(key) {
+            let called = program.called_from(address, &refused.callers);
+            said.push(program.stopped(address, &called, fault));
+        }
+    }
+    said
+}
+
+fn is_of_runtime(place: &Place) -> bool {
+    let name = place
+        .line
+        .as_ref()
+        .and_then(|line| line.source.rsplit('/').next());
+    name.is_some_and(|name| SOURCES.iter().any(|source| source.name == name))
 }
 
 /// Words that a program leaves when it has ended.

@@ -168,6 +168,11 @@ pub enum Fault {
     Unwhole { name: String, size: u64, bytes: u64 },
     #[error("there is no function {0} in the program: do not have it inlined or stripped")]
     NoFunction(String),
+    #[error(
+        "the program has no main: name a function by --call{}",
+        .0.as_ref().map(|names| format!("; it has {names}")).unwrap_or_default()
+    )]
+    NoMain(Option<String>),
     #[error("there is no object {0} in the program: make it global, and do not have it stripped")]
     NoObject(String),
 }
@@ -181,6 +186,32 @@ fn bytes_at(bytes: u64, address: u64) -> String {
 }
 
 impl Fault {
+    /// Whether it is a secret that the program stops at.
+    #[must_use]
+    pub fn is_of_secrets(&self) -> bool {
+        match self {
+            Self::OnSide { cause, .. } => cause.is_of_secrets(),
+            Self::SecretBranch
+            | Self::SecretLoop
+            | Self::Nested(_)
+            | Self::CallOnSide
+            | Self::OpeningOnSide
+            | Self::SecretJump
+            | Self::SecretAddress
+            | Self::Places(..)
+            | Self::SecretArgument
+            | Self::SecretLength
+            | Self::SecretElement
+            | Self::SecretControl
+            | Self::SecretFlags
+            | Self::SecretBits
+            | Self::NotFixed
+            | Self::SecretPrinted
+            | Self::SecretStatus => true,
+            _ => false,
+        }
+    }
+
     /// A part of a program's file cannot be read.
     #[must_use]
     pub fn cut(what: &str) -> Self {
@@ -254,6 +285,7 @@ mod tests {
             Fault::Unwhole { .. } => 39,
             Fault::NoFunction(_) => 40,
             Fault::NoObject(_) => 41,
+            Fault::NoMain(_) => 42,
         }
     }
 
@@ -313,6 +345,7 @@ mod tests {
             },
             Fault::NoFunction("f".to_owned()),
             Fault::NoObject("f".to_owned()),
+            Fault::NoMain(None),
         ];
         for fault in &all {
             let said = fault.to_string();
@@ -324,7 +357,7 @@ mod tests {
         // What a file says of itself, and what comes with another cause, say it elsewhere.
         places.extend([0, 19]);
         places.sort_unstable();
-        assert_eq!(places, (0..42).collect::<Vec<_>>());
+        assert_eq!(places, (0..43).collect::<Vec<_>>());
         let bytes = 1;
         let one = Fault::Unmapped { address, bytes }.to_string();
         assert!(one.starts_with("1 byte at 0x8 is outside"), "{one}");

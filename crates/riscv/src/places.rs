@@ -30,7 +30,31 @@ impl fmt::Display for Place {
     }
 }
 
+/// Functions that are named at most, where a program has no beginning.
+const NAMED: usize = 20;
+
 impl Program {
+    /// That it has no `main`, where it has none: which functions it has.
+    #[must_use]
+    pub fn without_main(&self) -> Option<Fault> {
+        if self.function("main").is_ok() {
+            return None;
+        }
+        let functions: Vec<&str> = self.symbols.functions().collect();
+        if functions.is_empty() {
+            return (self.entry == 0).then_some(Fault::NoMain(None));
+        }
+        let few = functions
+            .iter()
+            .take(NAMED)
+            .map(|name| shown(name.as_bytes()));
+        let mut names = few.collect::<Vec<_>>().join(", ");
+        if functions.len() > NAMED {
+            names += &format!(" and {} more", functions.len() - NAMED);
+        }
+        Some(Fault::NoMain(Some(names)))
+    }
+
     /// Where an instruction is.
     #[must_use]
     pub fn place(&self, address: u64) -> Place {

@@ -102,6 +102,15 @@ impl Symbols {
         named(&self.functions, name).ok_or_else(|| Fault::NoFunction(name.to_owned()))
     }
 
+    /// The names of its functions, those of a name that a person would not give left out.
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        let names = self
+            .functions
+            .values()
+            .map(|function| function.name.as_str());
+        names.filter(|name| !name.starts_with('_'))
+    }
+
     /// Where an object lies.
     ///
     /// # Errors

@@ -165,7 +165,7 @@ fn some_thousands() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "long: minutes"]
 fn a_hundred_thousand() {
     check(1_000_000..1_100_000);
 }

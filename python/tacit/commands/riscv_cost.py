@@ -1,11 +1,12 @@
 """``tacit riscv cost``: what a program costs between parties that are not there."""
 
 import argparse
+import re
 from typing import Any
 
 from tacit.commands.options import add_setting, chosen_setting, write_json
 from tacit.commands.riscv_job import Job, add_job, job, values
-from tacit.errors import MisuseError
+from tacit.errors import StoppedError
 from tacit.providers import consumes, rehearsed
 
 
@@ -40,9 +41,13 @@ def run(parsed: argparse.Namespace) -> None:
             timeout=TIMEOUT,
             threads=1,
         )
-    except MisuseError as error:
-        write_json(parsed.json, {"refused": [str(error)]})
-        raise
+    except StoppedError as error:
+        # All parties say the same.
+        refused = re.sub(r"^party \d+: ", "", str(error)).splitlines()
+        write_json(parsed.json, {"refused": refused})
+        if len(refused) == 1:
+            raise
+        raise StoppedError(f"{len(refused)} lines are refused:\n" + "\n".join(refused)) from None
     report, _ = told[0]
     made = max(each for _, each in told) if parsed.source else None
     cost = {
@@ -70,5 +75,5 @@ def _rehearsed(wanted: Job) -> tuple[dict[str, Any], int]:
     """The report, and what making correlations has sent or received."""
     import tacit
 
-    report, made = wanted.carry_out(), tacit.session().meter.correlations
+    report, made = wanted.carry_out(passes_over=True), tacit.session().meter.correlations
     return report, max(made.bytes_sent, made.bytes_received)

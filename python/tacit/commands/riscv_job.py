@@ -115,13 +115,15 @@ class Job:
             if owner >= parties:
                 raise StoppedError(f"--secret {name}: party {owner} of {parties}, which count from 0")
 
-    def carry_out(self) -> dict[str, Any]:
+    def carry_out(self, *, passes_over: bool = False) -> dict[str, Any]:
         """Does this party's part, in the session that this code runs in; the report, as JSON has it. What
-        another party learns is ``None``."""
+        another party learns is ``None``. A program that passes over what secrets stop raises all of that at
+        its end, a line each."""
         import tacit
         from tacit.riscv import Program, Typed
 
         here, program = tacit.session(), Program(self.program, self.name)
+        program.passes_over = passes_over
         same: dict[str, Any] = {
             "secret": {
                 name: (owner, Typed(kind, values if here.party == owner else None))

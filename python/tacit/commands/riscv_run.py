@@ -5,10 +5,9 @@ import sys
 from typing import Any
 
 import tacit
-from tacit import _core
-from tacit.commands.options import party, write_json
+from tacit.commands.options import check_report, party, write_json
 from tacit.commands.riscv_job import add_job, job, show
-from tacit.commands.run import WHILE_STARTING
+from tacit.commands.telling import tell
 from tacit.errors import MisuseError, SetupError
 
 
@@ -24,17 +23,15 @@ def add(commands: Any) -> None:
         "--party", required=True, type=party, metavar="I", help="which of them this is, from 0"
     )
     add_job(parser)
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, tells=True)
 
 
 def run(parsed: argparse.Namespace) -> None:
     try:
+        check_report(parsed)
         wanted = job(parsed, parsed.party)
     except (MisuseError, SetupError) as error:
-        print(f"tacit: {error}; telling the other parties ...", file=sys.stderr)
-        # What is wrong may be in the name of a file, which the others need not know.
-        told = "its options or files are wrong; see its own output"
-        _core.refuse(parsed.config, parsed.party, told, WHILE_STARTING)
+        tell(parsed.config, parsed.party, str(error))
         sys.exit(1)
     with tacit.connect(parsed.config, parsed.party) as session:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)

@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import tacit
-from tacit import _core
 from tacit.commands import run_program
 from tacit.commands.options import cannot_write, party, write_text
+from tacit.commands.telling import WHILE_STARTING, tell
 from tacit.errors import MisuseError, cause
-
-#: Seconds in which the other parties may come up that are to be told why this one does not take part.
-WHILE_STARTING = 20.0
 
 
 def add(commands: Any) -> None:
@@ -50,8 +47,7 @@ def run(parsed: argparse.Namespace) -> None:
         return
     wrong = _wrong_with(Path(parsed.program)) or cannot_write(parsed.record) or cannot_write(parsed.report)
     if wrong is not None:
-        print(f"tacit: {wrong}; telling the other parties ...", file=sys.stderr)
-        _core.refuse(parsed.config, parsed.party, wrong, WHILE_STARTING)
+        tell(parsed.config, parsed.party, wrong, wrong)
         sys.exit(1)
     with tacit.connect(parsed.config, parsed.party, record=parsed.record is not None) as session:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)

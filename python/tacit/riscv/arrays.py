@@ -57,10 +57,11 @@ class Given:
     number: int = 0
 
     @property
-    def described(self) -> tuple[str, str, int, int | None, bool, int, int]:
+    def described(self) -> tuple[str, str, int, int | None, str | None, bool, int, int]:
         """What must be the same in all parties."""
+        content = None if self.public is None else _core.blake3(self.public.tobytes())
         is_shared = self.shares is not None
-        return self.name, self.type, self.count, self.owner, is_shared, self.scale, self.number
+        return self.name, self.type, self.count, self.owner, content, is_shared, self.scale, self.number
 
     @property
     def for_core(self) -> _core.Given:
@@ -87,10 +88,12 @@ class Said:
 
     program: str
     options: str
+    public: str
 
     @staticmethod
-    def of(program: bytes, *options: Any) -> "Said":
-        return Said(*map(_core.riscv_digest, (program, repr(options).encode())))
+    def of(program: bytes, public: Mapping[str, ArrayLike | bytes] | None, *options: Any) -> "Said":
+        contents = ":".join(_core.blake3(_bytes_or_array(each).tobytes()) for each in (public or {}).values())
+        return Said(*map(_core.riscv_digest, (program, repr(options).encode(), contents.encode())))
 
     def hold(self, party: int, theirs: "Said") -> None:
         """Against what another party has told.
@@ -106,6 +109,7 @@ class Said:
                 theirs.options,
                 "the same function, arguments, files with their types and lengths, outputs and limits",
             ),
+            ("public files", self.public, theirs.public, "the same bytes in all that is public"),
         ):
             if mine != other:
                 raise DesyncError(
@@ -145,7 +149,7 @@ def given(
     said: Said,
 ) -> list[Given]:
     """All arrays of a program. Each party tells all others what it runs, and types and lengths of its own:
-    a round, with which what is public begins to be compared.
+    a round.
 
     Raises:
         DesyncError: another party runs something else.
@@ -163,10 +167,6 @@ def given(
         raise StoppedError(
             f"{', '.join(sorted(twice))}: an array is public or secret, and this is given as both"
         )
-    if public:
-        # Names and lengths are compared with what is said, and so is how many there are.
-        content = ":".join(_core.blake3(each.public.tobytes()) for each in arrays if each.public is not None)
-        here.core.note_public("public arrays", _core.blake3(content.encode()).encode())
     told = _told(here, said, [each for each in owned.values() if each is not None])
     for name, values in (secret or {}).items():
         if not isinstance(values, SecretTensor):
@@ -180,14 +180,21 @@ def given(
 
 def _told(here: Session, said: Said, own: list[NDArray[Any]]) -> list[Iterator[tuple[str, int]]]:
     """Types and lengths of what each party has, in its order; after all were seen to run the same."""
-    tells = [said.program, said.options, *(f"{_short(each.dtype.name)}*{len(each)}" for each in own)]
+    tells = [
+        said.program,
+        said.options,
+        said.public,
+        *(f"{_short(each.dtype.name)}*{len(each)}" for each in own),
+    ]
     found = []
     for party, content in enumerate(here.told_by_all(":".join(tells).encode())):
-        match = re.fullmatch(rb"([0-9a-f]{16}):([0-9a-f]{16})((?::[uif]\d\d?\*\d{1,9})*)", content)
+        match = re.fullmatch(
+            rb"([0-9a-f]{16}):([0-9a-f]{16}):([0-9a-f]{16})((?::[uif]\d\d?\*\d{1,9})*)", content
+        )
         if match is None:
             raise DeviationError.of(party, "does not tell what it runs")
-        program, options, has = (group.decode() for group in match.groups())
-        said.hold(party, Said(program, options))
+        *theirs, has = (group.decode() for group in match.groups())
+        said.hold(party, Said(*theirs))
         each = (text.partition("*") for text in has.split(":")[1:])
         found.append(iter([(kind, int(count)) for kind, _, count in each]))
     return found

@@ -75,6 +75,8 @@ class Program:
         self.file = file
         #: The first of its arguments.
         self.name = name
+        #: Whether it goes on where secrets stop it, to find all that is refused, and stops at its end.
+        self.passes_over = False
 
     def call(
         self,
@@ -117,10 +119,10 @@ class Program:
             MisuseError: values of this party that cannot be given.
             DesyncError: the parties call different programs, or call them differently.
         """
-        here, options = session(), (list(open_branches), list(oblivious), limit)
+        here, options = session(), (list(open_branches), list(oblivious), limit, self.passes_over)
         files = (said_of(public, secret), dict(output or {}))
         told_so = [each if isinstance(each, str) else _argument(each, ()) for each in arguments]
-        said = Said.of(self.file, "call", function, told_so, result, *files, options)
+        said = Said.of(self.file, public, "call", function, told_so, result, *files, options)
         arrays = given(here, public, secret, said)
         names = [each.name for each in arrays]
         outputs = [(_known(name, names), becomes(to)) for name, to in (output or {}).items()]
@@ -171,9 +173,9 @@ class Program:
             MisuseError: as :meth:`call`.
             DesyncError: the parties run different programs, or run them differently.
         """
-        here, options = session(), (list(open_branches), list(oblivious), limit)
+        here, options = session(), (list(open_branches), list(oblivious), limit, self.passes_over)
         files = (said_of(public, secret), dict(output or {}))
-        said = Said.of(self.file, "run", list(arguments), *files, options)
+        said = Said.of(self.file, public, "run", list(arguments), *files, options)
         arrays = given(here, public, secret, said)
         outputs = [(name, *_typed(name, to, arrays)) for name, to in (output or {}).items()]
         told = [self.name, *arguments]

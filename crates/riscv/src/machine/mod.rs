@@ -5,6 +5,7 @@
 
 mod floats;
 mod notes;
+pub mod refused;
 pub mod scans;
 mod seldom;
 pub mod sides;
@@ -19,6 +20,7 @@ use crate::operation::{Function, Load, Operation};
 use crate::program::Program;
 use crate::words::{Plain, Signs, Words};
 use floats::Floats;
+use refused::Passed;
 use std::array;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -86,6 +88,8 @@ pub struct Machine<W: Words> {
     label: Option<u32>,
     /// All that it has named.
     labels: Vec<String>,
+    /// What secrets would have stopped it at, where it is to go on.
+    passed: Option<Passed>,
 }
 
 /// A place as a number is an instruction's address below this, and from it on a label of the program's.
@@ -188,6 +192,7 @@ impl<W: Words> Machine<W> {
             oblivious: program.symbols.oblivious().to_vec(),
             label: None,
             labels: Vec::new(),
+            passed: None,
         })
     }
 
@@ -314,7 +319,10 @@ impl<W: Words> Machine<W> {
             }
             match self.carry_out(instruction, next) {
                 Ok(to) => self.pc = to,
-                Err(interruption) => return interruption.stop(),
+                Err(interruption) => match self.behind(interruption, instruction, next) {
+                    Ok(to) => self.pc = to,
+                    Err(interruption) => return interruption.stop(),
+                },
             }
         }
     }

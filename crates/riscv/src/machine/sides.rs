@@ -8,7 +8,7 @@
 //! comes to its own branch again, as a loop with a secret end does. So is one that meets a fault, since the
 //! program would meet it for one value of the secret: all addresses of loads and stores are public on both sides.
 
-use super::{Hart, Interruption, Machine};
+use super::{Hart, Interruption, Machine, register};
 use crate::fault::{Fault, Result};
 use crate::joins::{Flow, Join, flow};
 use crate::operation::Operation;
@@ -35,7 +35,10 @@ impl<W: Words> Machine<W> {
         next: u64,
     ) -> std::result::Result<u64, Interruption> {
         let branch = self.pc;
-        let join = self.opened_sides(branch)?;
+        let join = match self.opened_sides(branch) {
+            Ok(join) => join,
+            Err(fault) => return self.one_side(fault, taken, next),
+        };
         let before = self.hart.clone();
         let (calls, label) = (self.calls, self.label);
         self.begin();
@@ -100,8 +103,9 @@ impl<W: Words> Machine<W> {
             return Err(Fault::Nested(NESTED));
         }
         let join = self.joins.of(&mut self.code, branch);
+        let join = join.ok_or(Fault::SecretBranch)?;
         self.sides.push(Open { branch, calls });
-        join.ok_or(Fault::SecretBranch)
+        Ok(join)
     }
 
     /// Carries out the side that begins at an address, until it has come to the join.
@@ -130,12 +134,16 @@ impl<W: Words> Machine<W> {
         let next = self.pc.wrapping_add(instruction.length.into());
         if instruction.operation == Operation::EnvironmentCall {
             if !self.noted()? {
-                return Err(Fault::CallOnSide);
+                let refused = self.refuse(self.pc, &Fault::CallOnSide);
+                refused.ok_or(Fault::CallOnSide)?;
+                let nothing = self.words.constant(0);
+                self.set_register(register::ARGUMENT, nothing);
             }
             self.pc = next;
             return Ok(());
         }
-        match self.carry_out(instruction, next) {
+        let to = self.carry_out(instruction, next);
+        match to.or_else(|interruption| self.behind(interruption, instruction, next)) {
             Ok(to) => self.pc = to,
             Err(Interruption::Fault(fault)) => return Err(fault),
             Err(_) => return Err(Fault::OpeningOnSide),

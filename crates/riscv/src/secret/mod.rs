@@ -42,7 +42,7 @@ pub use node::Word;
 use crate::composed;
 use crate::real::Real;
 use crate::words::{Plain, Signs, Words};
-use node::{Facts, Form, Native, Node, Order, Origin, low};
+use node::{Components, Facts, Form, Native, Node, Order, Origin, low};
 use std::rc::Rc;
 
 /// Secret words and public ones.
@@ -94,6 +94,10 @@ impl Words for Secret {
 
     fn at(&mut self, place: u32) {
         node::set_place(place);
+    }
+
+    fn unknown(&mut self) -> Word {
+        Node::shared(Facts::NONE, Components::default(), Components::default())
     }
 
     fn constant(&mut self, value: u64) -> Word {

@@ -18,6 +18,7 @@ const OPTIONS: Options = Options {
     open_branches: &[],
     oblivious: &[],
     limit: LIMIT,
+    passes_over: false,
 };
 
 /// A file: its name, the bytes of an element, and its elements.

@@ -203,7 +203,7 @@ fn compositions_cost_what_is_declared_between_two() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "long: minutes"]
 fn compositions_cost_what_is_declared_by_each_protocol() {
     for protocol in OTHERS {
         check_all(protocol);

@@ -205,7 +205,7 @@ fn rounds_of_random_programs_are_those_of_their_graphs() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "long: minutes"]
 fn rounds_of_random_programs_are_those_of_their_graphs_many() {
     for protocol in PROTOCOLS.iter().chain(&OTHERS) {
         random_programs_take_the_rounds_of_their_graphs(protocol, 4000..4100);
@@ -213,7 +213,7 @@ fn rounds_of_random_programs_are_those_of_their_graphs_many() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "long: minutes"]
 fn rounds_of_programs_are_those_of_their_graphs_as_measured() {
     for protocol in ["replicated", "additive_2_dealer", "additive_2_ot"] {
         programs_take_the_rounds_of_their_graphs(protocol, true);

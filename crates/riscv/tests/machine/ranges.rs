@@ -66,6 +66,7 @@ fn lesser(protocol: &str, others: &[i64], known: bool) -> mpc::Result<(Vec<u64>,
                 open_branches: &[],
                 oblivious: &[],
                 limit: 1 << 20,
+                passes_over: false,
             },
         };
         let before = p.channel().meter().totals().payload_bytes;

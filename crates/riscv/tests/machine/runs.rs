@@ -16,6 +16,7 @@ const OPTIONS: Options = Options {
     open_branches: &[],
     oblivious: &[],
     limit: LIMIT,
+    passes_over: false,
 };
 
 const X: [u32; 5] = [1, 2, 3, 4, 5];

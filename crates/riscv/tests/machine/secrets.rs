@@ -30,6 +30,12 @@ const EDGES: [u64; 10] = [
 enum Computes {
     Function(Function),
     Atomic(Atomic),
+    /// Whether a branch is taken.
+    Branch(&'static str),
+    /// What is read of a word in memory, from its last bytes on that are as many.
+    Load(&'static str, u8),
+    /// What a word in memory is after its last bytes were written.
+    Store(&'static str, u8),
 }
 
 impl Computes {
@@ -38,8 +44,43 @@ impl Computes {
         match self {
             Self::Function(function) => vec![function.compute(words, a, b)],
             Self::Atomic(atomic) => atomically(words, atomic, a, b),
+            Self::Branch(name) => {
+                let mut code = Assembler::default();
+                let taken = code.label();
+                code.add("addi", 5, 0, 0, 1);
+                code.branch(name, 11, 12, taken);
+                code.add("addi", 5, 0, 0, 0);
+                code.place(taken);
+                code.add("addi", 10, 5, 0, 0);
+                vec![returned(words, code, a, b)]
+            }
+            Self::Load(name, bytes) => {
+                let mut code = Assembler::default();
+                code.add("sd", 0, 10, 11, 0);
+                code.add(name, 10, 10, 0, 8 - i32::from(bytes));
+                vec![returned(words, code, a, b)]
+            }
+            Self::Store(name, bytes) => {
+                let mut code = Assembler::default();
+                code.add("sd", 0, 10, 11, 0);
+                code.add(name, 0, 10, 12, 8 - i32::from(bytes));
+                code.add("ld", 10, 10, 0, 0);
+                vec![returned(words, code, a, b)]
+            }
         }
     }
+}
+
+/// What a function returns of an address with room for a word, and of two words.
+fn returned<W: Words + Clone>(words: &W, mut code: Assembler, a: &W::Word, b: &W::Word) -> W::Word {
+    code.ret();
+    let mut words = words.clone();
+    let place = words.constant(assembly::DATA);
+    let mut machine = Machine::new(words, &code.program(), 10).expect("it fits");
+    let room = machine.memory.map(assembly::DATA, vec![0; 8], true);
+    room.expect("nothing is there");
+    let returned = machine.call(assembly::CODE, &[place, a.clone(), b.clone()]);
+    returned.expect("it returns")
 }
 
 /// What an atomic instruction reads of memory that has one word, and leaves there by another.
@@ -81,6 +122,9 @@ fn functions() -> impl Iterator<Item = (&'static str, Computes)> {
             Some((encoding.name, Computes::Function(function)))
         }
         Operation::Atomic(atomic) => Some((encoding.name, Computes::Atomic(atomic))),
+        Operation::Branch(_) => Some((encoding.name, Computes::Branch(encoding.name))),
+        Operation::Load(load) => Some((encoding.name, Computes::Load(encoding.name, load.bytes))),
+        Operation::Store(bytes) => Some((encoding.name, Computes::Store(encoding.name, bytes))),
         _ => None,
     })
 }
@@ -166,7 +210,7 @@ fn instructions_by_two_parties_and_a_dealer() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "long: minutes"]
 fn instructions_by_every_protocol() {
     for protocol in PROTOCOLS.iter().chain(&OTHERS) {
         check(protocol, false);

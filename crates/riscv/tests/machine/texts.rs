@@ -47,6 +47,7 @@ fn texts_are_as_elsewhere_and_secrets_are_sorted() {
                     open_branches: &[],
                     oblivious: &[],
                     limit: 1 << 24,
+                    passes_over: false,
                 },
             };
             run_program(p, &asked)

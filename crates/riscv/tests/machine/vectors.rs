@@ -1,5 +1,6 @@
 //! Vectors are those of V.
 
+use crate::cases::{OTHERS, PROTOCOLS};
 use mpc::Recipient;
 use riscv::decode::{decode, encode};
 use riscv::encoding::Encoding;
@@ -218,7 +219,12 @@ fn tested(encoding: &Encoding, bits: u32, division: bool) -> bool {
 
 /// Each instruction on secrets, with public masks and secret ones and without, against the same on what is public.
 fn check(protocol: &str, lengths: &[u32], division: bool) {
-    let random = Random::new(17).words(64);
+    check_from(protocol, lengths, division, 0);
+}
+
+/// The same on values of which others come first, where by turns all are secret, or one of the operands is public.
+fn check_from(protocol: &str, lengths: &[u32], division: bool, first: usize) {
+    let random = Random::new(17 + first as u64).words(64);
     let edges = [
         0,
         u64::MAX,
@@ -246,7 +252,7 @@ fn check(protocol: &str, lengths: &[u32], division: bool) {
         .filter(|(_, encoding, mask)| *mask == 0 || encoding.mask & 1 << 25 == 0)
         .collect();
     assert!(cases.len() > 100);
-    let numbers: Vec<u64> = (0..50).map(value).collect();
+    let numbers: Vec<u64> = (first..first + 50).map(value).collect();
     let operation = |words: &dyn Fn(usize) -> Word, bits: u32, mask: Word| {
         let length = 128 / bits as usize;
         Operation {
@@ -265,7 +271,11 @@ fn check(protocol: &str, lengths: &[u32], division: bool) {
             } else {
                 Word::Public(numbers[49])
             };
-            let of = operation(&|at| secret[at].clone(), *bits, mask_word);
+            let word = |at: usize| match (first % 3, at / 16) {
+                (1, 0) | (2, 1 | 3) => Word::Public(numbers[at]),
+                _ => secret[at].clone(),
+            };
+            let of = operation(&word, *bits, mask_word);
             let result = results(Secret, encoding, (*bits, *mask > 0), &of);
             words.extend(result.unwrap_or_else(|fault| panic!("{}: {fault}", encoding.name)));
         }
@@ -298,6 +308,26 @@ fn instructions_by_replicated_sharing() {
 #[test]
 fn instructions_by_two_parties_and_a_dealer() {
     check("additive_2_dealer", &[64], false);
+}
+
+#[test]
+#[ignore = "long: minutes"]
+fn instructions_by_every_protocol() {
+    for protocol in PROTOCOLS.iter().chain(&OTHERS) {
+        (0..3).for_each(|first| check_from(protocol, &[8, 16, 32, 64], true, first));
+    }
+}
+
+/// Each instruction on as many pairs of elements as others of words are tried on, and more.
+#[test]
+#[ignore = "long: minutes"]
+fn instructions_on_many_pairs() {
+    const PAIRS: usize = 256;
+    for bits in [8, 16, 32, 64] {
+        for round in 0..PAIRS * bits / 128 {
+            check_from("plain", &[bits as u32], true, round);
+        }
+    }
 }
 
 #[test]
