@@ -143,6 +143,7 @@ OPERATORS = [
     ],
     [
         "activation",
+        "alignment",
         "conversion",
         "distances",
         "division",

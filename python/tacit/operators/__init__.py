@@ -3,6 +3,7 @@
 from tacit.operators import (
     activation,
     affine,
+    alignment,
     arithmetic,
     attention,
     average_pooling,
@@ -56,6 +57,7 @@ __all__ = [
     "TABLE",
     "activation",
     "affine",
+    "alignment",
     "arithmetic",
     "attention",
     "average_pooling",
