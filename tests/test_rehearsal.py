@@ -87,6 +87,17 @@ def test_what_takes_the_place_of_a_missing_operator_is_right() -> None:
     assert "not checked: ValueError" in str(found)
 
 
+def test_what_is_complex_in_the_clear_is_said_without_a_warning() -> None:
+    class Spectrum(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.eigvals(x).real + 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = tacit.check(Spectrum(), torch.rand(3, 3))
+    assert "aten.linalg_eig.default" in [gap.what for gap in found.gaps]
+
+
 def test_every_rewrite_is_of_something_that_is_missing() -> None:
     entered = {func._schema.name for func in TABLE}
     operators = {name.split(".")[0] for name in torch._C._dispatch_get_all_op_names()}

@@ -134,5 +134,7 @@ def hidden(session: Session, value: torch.Tensor) -> SecretTensor:
     most = scale.limit / 2
     if value.is_floating_point():
         value = torch.nan_to_num(value).clamp(-most, most)
-    words = fixed.encode(value, scale) if value.is_floating_point() else value.to(torch.int64)
+    # Of what is complex, which secret tensors do not have, the real part stands for it.
+    whole = value.real if value.is_complex() else value
+    words = fixed.encode(value, scale) if value.is_floating_point() else whole.to(torch.int64)
     return SecretTensor(shares.trivial(session, words), scale, session, value.dtype)
