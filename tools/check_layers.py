@@ -94,7 +94,7 @@ INSIDE = {
 #: Modules of python/tacit, lowest first; those on one line may not use each other. A name stands for a
 #: package too.
 MODULES = [
-    ["_core", "coverage", "gradient_coverage", "leaving", "lines", "warming"],
+    ["_core", "coverage", "gradient_coverage", "leaving", "lines", "memory", "warming"],
     ["errors", "providers", "remedies"],
     ["copying", "modes"],
     ["components", "delay", "fixed", "meter", "storages"],

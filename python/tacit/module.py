@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 from tacit import fixed, paths, shares
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning
 from tacit.fixed import Scale
+from tacit.memory import give_back
 from tacit.operators.normalization import FACTOR_SCALE, fold, keep
 from tacit.operators.operands import is_secret
 from tacit.session import Session, session
@@ -218,16 +219,26 @@ def _described(entry: Any) -> str:
 def _share(current: Session, owner: int, entries: list[_Entry]) -> None:
     """Shares all tensors, small ones together; each has a storage of its own then, so that a write to one
     makes nothing of another forgotten."""
+    for group in grouped([entry.value.numel() for entry in entries]):
+        _share_together(current, owner, entries[group])
+        # Words, shares and messages of a group are larger than most of what is computed with them.
+        give_back()
+
+
+def _share_together(current: Session, owner: int, entries: list[_Entry]) -> None:
     sizes = [entry.value.numel() for entry in entries]
-    for group in grouped(sizes):
-        plain = torch.cat([_encoded(each) for each in entries[group]]) if current.party == owner else None
-        parts = shares.share(current, plain, owner, (sum(sizes[group]),))
-        pieces = zip(*(torch.split(part, sizes[group]) for part in parts), strict=True)
-        for entry, piece in zip(entries[group], pieces, strict=True):
-            own = tuple(part.reshape(entry.value.shape).clone() for part in piece)
-            current.storages.add(own[0])
-            dtype = entry.value.dtype if entry.value.dtype != torch.float64 else torch.get_default_dtype()
-            entry.secret = SecretTensor(own, entry.scale, current, dtype).numbered()
+
+    def words() -> torch.Tensor | None:
+        return torch.cat([_encoded(each) for each in entries]) if current.party == owner else None
+
+    # The words are let go before there are two of each share.
+    parts = shares.share(current, words(), owner, (sum(sizes),))
+    pieces = zip(*(torch.split(part, sizes) for part in parts), strict=True)
+    for entry, piece in zip(entries, pieces, strict=True):
+        own = tuple(part.reshape(entry.value.shape).clone() for part in piece)
+        current.storages.add(own[0])
+        dtype = entry.value.dtype if entry.value.dtype != torch.float64 else torch.get_default_dtype()
+        entry.secret = SecretTensor(own, entry.scale, current, dtype).numbered()
 
 
 def _replace(module: torch.nn.Module, entries: dict[int, _Entry], wanting: set[int]) -> None:

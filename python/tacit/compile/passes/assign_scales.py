@@ -247,7 +247,7 @@ class _Sweep:
         except EncodingError:
             # Nothing can be proved of weights that the usual scale does not hold.
             return {}
-        compared = observed(self._draft, Batches(self._draft.calibration, None))
+        compared = observed(self._draft, Batches([dict(each) for each in self._draft.calibration], None))
 
         def of(layer: Node) -> float:
             ends = compared.get(layer.name)
