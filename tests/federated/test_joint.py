@@ -96,9 +96,11 @@ def check_samples(count: int, **options: Any) -> None:
         observed, _ = np.histogram(drawn, [-np.inf, *(edges - 0.25), np.inf])
         assert stats.chisquare(observed, expected / expected.sum() * count).pvalue > 1e-6
     wide = [drawn / 2.0**22 for drawn in large[1:]]
+    # As many are drawn again as of so many words, but for what is drawn four times.
+    again = count**2 / (4 * math.sqrt(math.pi) * 2.0**22) - count**3 / (12 * math.sqrt(3) * math.pi * 2.0**44)
     for drawn in wide:
         assert stats.kstest(drawn, "norm").pvalue > 1e-6
-        assert len(np.unique(drawn)) > 0.99 * count
+        assert abs(count - len(np.unique(drawn)) - again) < 6 * math.sqrt(again) + 3
     first, other = wide
     most = 5 / math.sqrt(count)
     for distance in (1, 64, 4096):

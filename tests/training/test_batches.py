@@ -56,3 +56,15 @@ def test_a_loader_that_draws_otherwise_in_each_party_is_caught_with_the_remedy()
 
     with pytest.raises(tacit.DesyncError, match="public_random"):
         tacit.launch(program)
+
+
+def test_a_loader_of_secret_tensors_that_draws_otherwise_is_caught_with_the_remedy() -> None:
+    """Of which rows are taken no public value tells, but which steps follow."""
+
+    def program() -> float:
+        data = TensorDataset(tacit.share(INPUTS, owner=1))
+        (batch,) = next(iter(DataLoader(data, batch_size=4, shuffle=True)))
+        return float((batch * batch).sum().reveal())
+
+    with pytest.raises(tacit.DesyncError, match=r"programs differ.*tacit\.public_random\(\)"):
+        tacit.launch(program)

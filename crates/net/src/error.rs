@@ -18,8 +18,8 @@ fn alone(odd: Option<usize>) -> String {
 }
 
 /// What to do where programs differ.
-pub(crate) const SAME_PROGRAM: &str =
-    "run the same program with the same shapes and options in every party";
+pub(crate) const SAME_PROGRAM: &str = "run the same program with the same shapes and options in every party; what it \
+     draws, such as the order of batches, draw in all parties alike (with tacit.public_random():)";
 
 /// What a member of the mesh is called.
 #[must_use]
