@@ -65,7 +65,8 @@ and instance norm in training, and by 2^−24 of the standard deviation more. �
 below 2^30, √Σ (x − mean)² of the others below 2^22; of n numbers an ε from 0 counts as 2^−30/n at least,
 2^−46/n where there is a mean. Gradients are off by 2^−12 of the gradient that comes in, in units of the
 deviation, and two units of 2^−20. `normalize` and `cosine_similarity` divide by norms that are off by two
-units of 2^−16: by a hundredth at most where these are 2^−8.
+units of 2^−16: by a hundredth at most where these are 2^−8. Their gradients are off
+by 2^−12, which is all of those that large vectors leave.
 
 Norms of orders other than 0, 1, 2 and infinity, from 1/16 to 16 and negative ones alike, go by logarithms:
 order p is off by (2 + 1/|p|)·2^−13 relative and two units of 2^−16, and has no gradient.

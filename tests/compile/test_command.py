@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,6 +98,27 @@ def test_a_program_is_tried(folder: Path, images: str, setting: list[object]) ->
     assert found["compiled"]["rounds"] < found["eager"]["rounds"]
 
 
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.zeros((2, 3, 8, 8), np.int64), "is int64, the program takes float32: convert it, and scale it"),
+        (np.full((2, 3, 8, 8), np.inf, np.float32), "has numbers outside of"),
+        (np.full((2, 3, 8, 8), np.nan, np.float32), "holds NaN, which has no fixed-point encoding"),
+        (np.zeros((0, 3, 8, 8), np.float32), "has shape (0, 3, 8, 8), the program was compiled for"),
+    ],
+)
+def test_inputs_that_a_trial_refuses(folder: Path, x: Any, message: str) -> None:
+    np.save(folder / "refused.npy", x)
+    ended = tacit(
+        "try", folder / "model.tacit", "--weights", folder / "model.weights",
+        "--input", folder / "refused.npy", "--json", folder / "none.json",
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert f"the input x {message}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not (folder / "none.json").exists()
+
+
 def configured(folder: Path) -> Path:
     """Keys of three parties, and where they meet."""
     config, ports = folder / "parties.toml", free_ports(3)
@@ -187,6 +209,30 @@ def test_what_is_wrong_at_one_party_reaches_the_others(folder: Path) -> None:
     assert "numbers outside of" in ended[1][2]
     for party in (0, 2):
         assert "its program, options or files are wrong" in ended[party][2]
+
+
+def test_weights_of_another_program_are_refused_with_both_hashes_and_all_are_told(folder: Path) -> None:
+    program, other = folder / "model.tacit", folder / "of_another.tacit"
+    ended = tacit("compile", f"{folder}/model.py:build", "--widths", "uniform", "-o", other)
+    assert ended.returncode == 0, ended.stderr
+    parties = run(
+        folder,
+        [program, "--weights", folder / "of_another.weights"],
+        [program, "--input", folder / "x.npy", "--output", folder / "n.npy"],
+        [program],
+    )
+    assert all(code == 1 for code, _, _ in parties)
+    for path in (program, other):
+        assert digest(folder, path)[:16] in parties[0][2]
+    for party in (1, 2):
+        assert "its program, options or files are wrong" in parties[party][2]
+    assert not (folder / "n.npy").exists()
+
+
+def digest(folder: Path, program: Path) -> str:
+    """Of a program, as ``inspect`` says."""
+    assert tacit("inspect", program, "--json", folder / "digest.json").returncode == 0
+    return str(json.loads((folder / "digest.json").read_text())["digest"])
 
 
 SUM = """
