@@ -78,6 +78,11 @@ mod guards {
                 }
 
                 #[test]
+                fn in_between() {
+                    guards::in_between(stringify!($protocol));
+                }
+
+                #[test]
                 fn everybody_is_told_once() {
                     guards::everybody_is_told_once(stringify!($protocol));
                 }

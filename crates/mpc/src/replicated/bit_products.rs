@@ -41,12 +41,17 @@ struct BitProduct<'a> {
 }
 
 impl Replicated {
-    pub(super) fn bit_times_word(
-        &mut self,
-        bit: &Bits,
-        [x0, x1]: Pair,
-        out: PairMut,
-    ) -> Result<()> {
+    pub(super) fn bit_times_word(&mut self, bit: &Bits, x: Pair, out: PairMut) -> Result<()> {
+        self.bit_times(bit, Some(x), out)
+    }
+
+    /// The same of what lies where the product goes.
+    pub(super) fn bit_times_own(&mut self, bit: &Bits, words: PairMut) -> Result<()> {
+        self.bit_times(bit, None, words)
+    }
+
+    /// Without a factor it is what lies in the output.
+    fn bit_times(&mut self, bit: &Bits, x: Option<Pair>, out: PairMut) -> Result<()> {
         let [b0, b1] = planes(bit);
         let n = one_plane(bit);
         self.channel.begin_of("bit product", n, &[]);
@@ -59,6 +64,7 @@ impl Replicated {
             let mut message = self.channel.memory(2 * run_0);
             let (h, u) = message.split_at_mut(run_0);
             let [b0, b1] = [b0, b1].map(|b| plane_of(b, &role_0));
+            let [x0, x1] = x.unwrap_or([&*product.out[0], &*product.out[1]]);
             blocks::for_each_packed(
                 run_0,
                 rates(),
@@ -83,14 +89,13 @@ impl Replicated {
             self.channel.send(after, message)?;
         }
         let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
-        let [x2, x0_of_2] = [&x0[role_2.clone()], &x1[role_2]];
-        let [x1, x2_of_1] = [&x0[role_1.clone()], &x1[role_1]];
         product.exchange(
             self,
+            x,
             #[inline(always)]
-            |k20, offset, e2, [rho, sigma, v, _]| {
+            |k20, offset, e2, [x2, x0], [rho, sigma, v, _]| {
                 let n = e2.len();
-                let (x2, x0) = (&x2[offset..][..n], &x0_of_2[offset..][..n]);
+                let (x2, x0) = (&x2[..n], &x0[..n]);
                 two_masks(k20, run_2, offset, &mut rho[..n], &mut sigma[..n]);
                 bits_at(v_2, offset, &mut v[..n]);
                 for i in 0..n {
@@ -100,11 +105,11 @@ impl Replicated {
                 }
             },
             #[inline(always)]
-            |offset, message, e1, [v, ..]| {
+            |offset, message, e1, [x1, x2], [v, ..]| {
                 let n = e1.len();
                 let (h, u) = message.split_at(run_1);
                 let (h, u) = (&h[offset..][..n], &u[offset..][..n]);
-                let (x1, x2) = (&x1[offset..][..n], &x2_of_1[offset..][..n]);
+                let (x1, x2) = (&x1[..n], &x2[..n]);
                 bits_at(v_1, offset, &mut v[..n]);
                 for i in 0..n {
                     let factor = h[i].wrapping_add(u[i].wrapping_mul(x2[i]));
@@ -148,8 +153,9 @@ impl Replicated {
         let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
         product.exchange(
             self,
+            None,
             #[inline(always)]
-            |sigma, offset, e2, [v, ..]| {
+            |sigma, offset, e2, _, [v, ..]| {
                 let n = e2.len();
                 sigma.fill(offset, e2);
                 bits_at(v_2, offset, &mut v[..n]);
@@ -158,7 +164,7 @@ impl Replicated {
                 }
             },
             #[inline(always)]
-            |offset, message, e1, [v, ..]| {
+            |offset, message, e1, _, [v, ..]| {
                 let n = e1.len();
                 let u = &message[offset..][..n];
                 bits_at(v_1, offset, &mut v[..n]);
@@ -190,12 +196,15 @@ type Kept = [[u64; BLOCK]; 4];
 
 impl BitProduct<'_> {
     /// Role 2 sends E2 − q'; role 1 makes E1 of role 0's message and sends E1 − q; both add up. `e2`, which
-    /// is told the masks, and `e1`, which is told the message, write a block that begins at the offset.
+    /// is told the masks, and `e1`, which is told the message, write a block that begins at the offset, of a block
+    /// of both components of x. Without x these are what lies in the output: it is written over block by block,
+    /// after it was read.
     fn exchange(
         self,
         protocol: &mut Replicated,
-        e2: impl Fn(&Reserved, usize, &mut [u64], &mut Kept) + Sync,
-        e1: impl Fn(usize, &[u64], &mut [u64], &mut Kept) + Sync,
+        x: Option<Pair>,
+        e2: impl Fn(&Reserved, usize, &mut [u64], [&[u64]; 2], &mut Kept) + Sync,
+        e1: impl Fn(usize, &[u64], &mut [u64], [&[u64]; 2], &mut Kept) + Sync,
     ) -> Result<()> {
         let [role_0, role_1, role_2] = self.ranges;
         let (after, before) = (protocol.after(), protocol.before());
@@ -216,22 +225,35 @@ impl BitProduct<'_> {
         if n > 0 {
             let mut message = protocol.channel.memory(n);
             let (k20, q) = (&self.masks[2].with_next, self.fields * field(n));
-            blocks::for_each_packed(
-                n,
-                rates(),
-                [
-                    &mut message,
-                    &mut first[role_2.clone()],
-                    &mut second[role_2.clone()],
-                ],
-                [],
-                #[inline(always)]
-                |offset, [message, mine, z0], [], kept| {
-                    e2(k20, offset, message, kept);
-                    k20.fill(q + offset, z0);
-                    subtracted(message, mine, z0);
-                },
-            );
+            let out = [
+                &mut message[..],
+                &mut first[role_2.clone()],
+                &mut second[role_2.clone()],
+            ];
+            match x {
+                Some(x) => blocks::for_each_packed(
+                    n,
+                    rates(),
+                    out,
+                    x.map(|x| &x[role_2.clone()]),
+                    #[inline(always)]
+                    |offset, [message, mine, z0], x, kept| {
+                        e2(k20, offset, message, x, kept);
+                        subtracted(message, mine, k20, q + offset, z0);
+                    },
+                ),
+                None => blocks::for_each_packed(
+                    n,
+                    rates(),
+                    out,
+                    [],
+                    #[inline(always)]
+                    |offset, [message, mine, z0], [], kept| {
+                        e2(k20, offset, message, [&*mine, &*z0], kept);
+                        subtracted(message, mine, k20, q + offset, z0);
+                    },
+                ),
+            }
             protocol.channel.send(before, message)?;
         }
         protocol.0.round()?;
@@ -240,22 +262,35 @@ impl BitProduct<'_> {
             let theirs = protocol.channel.receive(before, self.fields * n)?;
             let mut message = protocol.channel.memory(n);
             let k01 = &self.masks[1].with_previous;
-            blocks::for_each_packed(
-                n,
-                rates(),
-                [
-                    &mut message,
-                    &mut second[role_1.clone()],
-                    &mut first[role_1.clone()],
-                ],
-                [],
-                #[inline(always)]
-                |offset, [message, mine, z1], [], kept| {
-                    e1(offset, &theirs, message, kept);
-                    k01.fill(offset, z1);
-                    subtracted(message, mine, z1);
-                },
-            );
+            let out = [
+                &mut message[..],
+                &mut second[role_1.clone()],
+                &mut first[role_1.clone()],
+            ];
+            match x {
+                Some(x) => blocks::for_each_packed(
+                    n,
+                    rates(),
+                    out,
+                    x.map(|x| &x[role_1.clone()]),
+                    #[inline(always)]
+                    |offset, [message, mine, z1], x, kept| {
+                        e1(offset, &theirs, message, x, kept);
+                        subtracted(message, mine, k01, offset, z1);
+                    },
+                ),
+                None => blocks::for_each_packed(
+                    n,
+                    rates(),
+                    out,
+                    [],
+                    #[inline(always)]
+                    |offset, [message, mine, z1], [], kept| {
+                        e1(offset, &theirs, message, [&*z1, &*mine], kept);
+                        subtracted(message, mine, k01, offset, z1);
+                    },
+                ),
+            }
             protocol.channel.give_back(theirs);
             protocol.channel.send(after, message)?;
             let theirs = protocol.channel.receive(after, n)?;
@@ -303,9 +338,16 @@ fn two_masks(masks: &Reserved, n: usize, offset: usize, first: &mut [u64], secon
     masks.fill(field(n) + offset, second);
 }
 
-/// What is sent without its mask, which is kept besides.
+/// What is sent without its mask, which is kept besides, as is what is sent.
 #[inline(always)]
-fn subtracted(message: &mut [u64], mine: &mut [u64], mask: &[u64]) {
+fn subtracted(
+    message: &mut [u64],
+    mine: &mut [u64],
+    masks: &Reserved,
+    offset: usize,
+    mask: &mut [u64],
+) {
+    masks.fill(offset, mask);
     let n = message.len();
     let (mine, mask) = (&mut mine[..n], &mask[..n]);
     for i in 0..n {

@@ -56,7 +56,8 @@ impl Replicated {
             0 => {
                 let values = values.expect("the owner passes values");
                 fill(&self.previous.reserve(n), first);
-                let mut x1 = values.to_vec();
+                let mut x1 = self.channel.memory(n);
+                x1.copy_from_slice(values);
                 group.subtract(&mut x1, first);
                 second.copy_from_slice(&x1);
                 let after = self.after();
@@ -68,7 +69,9 @@ impl Replicated {
                 second.fill(0);
                 self.0.round()?;
                 let before = self.before();
-                first.copy_from_slice(&self.channel.receive(before, n)?);
+                let x1 = self.channel.receive(before, n)?;
+                first.copy_from_slice(&x1);
+                self.channel.give_back(x1);
                 Ok(())
             }
             _ => {

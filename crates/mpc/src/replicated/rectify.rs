@@ -46,21 +46,16 @@ impl Replicated {
         parameters.extend(compared.parameters(dropped));
         self.channel.begin_of(sum.name(), n, &parameters);
         let mut sign = self.begun(n, compared, dropped);
-        let mut truncated = [(); 2].map(|()| self.channel.memory(n));
-        let [mine, theirs] = &mut truncated;
+        let [first, second] = out;
         let leaves = self.truncated_sum(
             &factors(sum),
             sum.addend.map(pair),
             sum.shift,
             Some(&mut sign),
-            [mine, theirs],
+            [first, second],
         )?;
         let negative = self.sign_of_leaves(&leaves.expect("of the sign that was begun"))?;
-        let x = [&truncated[0][..], &truncated[1]];
-        self.bit_times_word(&self.complement(negative), x, out)?;
-        for words in truncated {
-            self.channel.give_back(words);
-        }
+        self.bit_times_own(&self.complement(negative), [first, second])?;
         Ok(sign.tally())
     }
 

@@ -113,9 +113,16 @@ pub fn boundaries(protocol: &str) {
                 assert!(*word as i64 == (*x).max(0) || is_lost, "{by:?}: {x}");
             }
         }
+        let most = 1_i64 << (WIDTH - 1);
         let outside = [
             END,
             -END - 1 - spare,
+            most - 1,
+            1 - most,
+            most,
+            -most,
+            most + 1,
+            -most - 1,
             2 * END,
             -2 * END,
             1 << 20,
@@ -138,6 +145,25 @@ pub fn boundaries(protocol: &str) {
             .collect();
         assert_eq!(failed, wanted, "{by:?}");
         assert!(words.iter().all(|word| *word == 0), "{by:?}: no result");
+    }
+}
+
+/// What lies between what must pass and what must not passes with the right result, or fails: about
+/// 2^(w − 2), and at both ends.
+pub fn in_between(protocol: &str) {
+    let middle = 1_i64 << (WIDTH - 2);
+    let near = [middle - 1, middle, middle + 1, CERTAIN, END - 1];
+    for by in [By::Relu, By::Affine, By::Dropping, By::AffineDropping] {
+        for x in near.iter().flat_map(|x| [*x, -*x, -*x - 1]) {
+            for _ in 0..4 {
+                let (failed, words) = revealed(protocol, by, &[vec![x; 40]], 10);
+                let wanted = if failed.is_empty() { x.max(0) } else { 0 };
+                assert!(
+                    words.iter().all(|word| *word as i64 == wanted),
+                    "{by:?}: {x}, {failed:?}"
+                );
+            }
+        }
     }
 }
 
