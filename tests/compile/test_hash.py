@@ -18,7 +18,7 @@ IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
 
 #: Of the program of that file. It is another when passes, or the format, do something else; under another
 #: version of Python, or on another machine, it is the same.
-HASH = "85df862095a0f2774efb7712676d07c71bbc2c6419be37504dfdc3f1885b3ac7"
+HASH = "53b948241cac869bf6ff10fd20b8f257c733f75212d05ebf24827dae9875fa26"
 
 #: With branches, normalisations, pooling and public constants.
 MODELS = ("residual",)

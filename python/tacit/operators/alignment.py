@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from tacit import ranges
 from tacit.operators.composed import composes
 from tacit.operators.table import unsupported
 from tacit.tensor import SecretTensor
@@ -66,6 +67,7 @@ def ctc_loss(
         if isinstance(same, SecretTensor):
             losses = torch.where(losses > -NEVER / 2, 0.0, losses)
         losses = torch.where(impossible, 0.0, losses)
+    _check(losses)
     if reduction == NONE:
         return losses if is_batch else losses[0]
     if reduction == MEAN:
@@ -74,6 +76,14 @@ def ctc_loss(
 
 
 composes(aten.ctc_loss.Tensor)(ctc_loss)
+
+
+def _check(losses: Any) -> None:
+    """Tells, under the reference, of losses as large as those of what is impossible."""
+    if isinstance(losses, SecretTensor):
+        sizes = losses.detach().abs()
+        limit, consequence = -NEVER / 2, "it is wrong, or infinite,"
+        ranges.check_argument(sizes._session, sizes._parts[0], sizes._scale, limit, "a loss", consequence)
 
 
 def _public(lengths: Lengths) -> list[int]:

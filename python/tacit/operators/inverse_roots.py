@@ -134,8 +134,7 @@ def _sums_of_products(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def _words(eps: float, scale: Scale, count: int) -> torch.Tensor:
     """n·ε beside the fine and the coarse sums, (2, 1). A fine one beyond its width is not taken."""
     fine, coarse = (
-        min(round(count * eps * 2.0 ** (2 * bits)), 1 << (WIDTH - 1))
-        for bits in (scale.bits, scale.bits - COARSE)
+        min(fixed.word(count * eps, 2 * bits), 1 << (WIDTH - 1)) for bits in (scale.bits, scale.bits - COARSE)
     )
     return torch.tensor([[fine if fine < 0 else max(fine, _LEAST)], [coarse]])
 
