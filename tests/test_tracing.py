@@ -24,7 +24,7 @@ import tacit
 from tacit import SecretTensor, shares, tracing
 from tacit.errors import MisuseError
 from tacit.operators.approximation.series import ARGUMENT, _divided
-from tacit.shares import Comparison, Geometry, Matrices, Parts, Term
+from tacit.shares import Addend, Comparison, Geometry, Matrices, Parts, Term
 
 X = torch.tensor([[1.0, -2.0, 0.5], [3.0, -4.0, 0.25]])
 PUBLIC = torch.tensor([[1.0, 2.5, -1.0], [0.0, 1.0, 3.0]])
@@ -126,6 +126,7 @@ def examples() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     terms = [Term(images, weights, GEOMETRY), Term(images, weights, GEOMETRY)]
     product = [Term(left, right, Matrices((1, 2, 3, 4)))]
     rectified, size = Comparison(32), (1, 3, 4, 4)
+    added = [Addend(shared(1, 3, 4, 4)), Addend(shared(3), run=16)]
     return {
         "trivial": (shares.trivial, (torch.arange(6).reshape(2, 3),)),
         "trivial_bits": (shares.trivial_bits, (torch.ones(3, dtype=torch.uint8),)),
@@ -138,8 +139,8 @@ def examples() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
         "series": (shares.series, (x, ARGUMENT, _divided((0.5, 0.25, 0.125, 0.0625, 0.5)))),
         "relu": (shares.relu, (x, 32)),
         "maximum": (shares.maximum, (x, y, Comparison(32))),
-        "_summed": (shares.affine, (terms, shared(1, 3, 4, 4), size, 4, rectified)),
-        "_summed, of matrices": (shares.affine, (product, None, (1, 2, 4), 4, None)),
+        "_summed": (shares.affine, (terms, added, size, 4, rectified)),
+        "_summed, of matrices": (shares.affine, (product, [], (1, 2, 4), 4, None)),
         "and_bits": (shares.and_bits, (b, b)),
         "bit_multiply": (shares.bit_multiply, (b, x)),
         "bit_to_ring": (shares.bit_to_ring, (b,)),

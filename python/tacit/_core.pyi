@@ -154,7 +154,7 @@ class Session:
         terms: list[
             tuple[list[Words], list[Words], Convolution | tuple[tuple[int, int, int, int], bool], Names]
         ],
-        addend: list[Words] | None,
+        addends: list[tuple[list[Words], int]],
         out: list[Words],
         truncate: int,
         rectified: tuple[int, int, int] | None = None,

@@ -102,6 +102,14 @@ class Term(NamedTuple):
     """Of images and filters, or of a product of matrices."""
 
 
+class Addend(NamedTuple):
+    """What is added to products: after the last of its numbers the first follows again."""
+
+    parts: Parts
+    run: int = 1
+    """How many elements of the result in a row take the same number."""
+
+
 def _arrays(parts: Parts) -> list[NDArray[Any]]:
     return list(map(array, parts))
 
@@ -386,33 +394,37 @@ def _comparison(compared: Comparison | Sequence[int] | int) -> Comparison:
 def affine(
     session: Session,
     terms: Sequence[Term],
-    addend: Parts | None,
+    addends: Sequence[Addend],
     shape: Sequence[int],
     truncate: int,
     rectified: Comparison | None,
 ) -> Parts:
-    """(Σ terms + addend·2^truncate) / 2^truncate, truncated once, in the output's shape; then max(0, ·) of
-    it where that is wanted. Where the comparison and what is truncated fit a word together, what lies between
-    zero and one unit may become zero then."""
+    """(Σ terms + Σ addends·2^truncate) / 2^truncate, truncated once, in the output's shape; then max(0, ·)
+    of it where that is wanted. Where the comparison and what is truncated fit a word together, what lies
+    between zero and one unit may become zero then."""
     operands = [part for term in terms for part in (*term.x, *term.y)]
     shapes = [term.shape for term in terms]
-    return _summed(session, operands, shapes, addend or (), shape, truncate, rectified or ())
+    added = [part for addend in addends for part in addend.parts]
+    runs = [addend.run for addend in addends]
+    return _summed(session, operands, shapes, added, shape, runs, truncate, rectified or ())
 
 
 @operation(
-    "(Tensor[] operands, int[][] shapes, Tensor[] addend, int[] shape, int truncate, int[] rectified)",
+    "(Tensor[] operands, int[][] shapes, Tensor[] added, int[] shape, int[] runs, int truncate, "
+    "int[] rectified)",
     _of_shape,
 )
 def _summed(
     session: Session,
     operands: Sequence[torch.Tensor],
     shapes: Sequence[Any],
-    addend: Parts,
+    added: Sequence[torch.Tensor],
     shape: Sequence[int],
+    runs: Sequence[int],
     truncate: int,
     rectified: Sequence[int],
 ) -> Parts:
-    """The same, with the components of all terms one behind the other."""
+    """The same, with the components of all terms, and of all addends, one behind the other."""
     out, arrays = empty_words(session, shape)
     if not arrays[0].size:
         return out
@@ -421,15 +433,21 @@ def _summed(
         _check_terms(session, terms)
     given = [(_arrays(x), _arrays(y), _core_shape(of), _names(session, x, y)) for x, y, of in terms]
     compared = _comparison(rectified) if rectified else None
-    session.core.affine(given, _arrays(addend) if addend else None, arrays, truncate, compared)
+    addends = [(_arrays(parts), run) for parts, run in zip(_cut(session, added), runs, strict=True)]
+    session.core.affine(given, addends, arrays, truncate, compared)
     return out
 
 
 def _terms(session: Session, operands: Sequence[torch.Tensor], shapes: Sequence[Any]) -> list[Term]:
-    count = session.core.parts
-    cut = [tuple(operands[at : at + count]) for at in range(0, len(operands), count)]
+    cut = _cut(session, operands)
     pairs = zip(cut[::2], cut[1::2], strict=True)
     return [Term(x, y, _shape_of(each)) for (x, y), each in zip(pairs, shapes, strict=True)]
+
+
+def _cut(session: Session, tensors: Sequence[torch.Tensor]) -> list[Parts]:
+    """Sharings whose components lie one behind the other."""
+    count = session.core.parts
+    return [tuple(tensors[at : at + count]) for at in range(0, len(tensors), count)]
 
 
 def _shape_of(numbers: Any) -> Any:

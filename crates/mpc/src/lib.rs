@@ -51,7 +51,7 @@ mod threat_model;
 mod tree;
 pub mod width;
 
-pub use affine::{Affine, Term};
+pub use affine::{Addend, Affine, Term};
 pub use bits::Bits;
 pub use broadcast::{broadcast, gather};
 pub use cost::{Cost, Opening, Operation};

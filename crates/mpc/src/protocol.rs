@@ -59,7 +59,7 @@ pub trait Protocol: Send {
         out: PartsMut,
     ) -> Result<()>;
 
-    /// Several bilinear maps and an addend, truncated once.
+    /// Several bilinear maps and addends, truncated once.
     fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()>;
 
     /// x / 2^shift for signed |x| < 2^62, rounded up or down, and exact where it is whole; never a wild error.

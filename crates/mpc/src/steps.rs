@@ -22,8 +22,10 @@ pub(crate) fn affine(protocol: &mut dyn Protocol, sum: &Affine, out: PartsMut) -
         protocol.truncate(&total, sum.shift, out)?;
     }
     // Whole units: they pass a truncation as they are.
-    for (out, addend) in out.iter_mut().zip(sum.addend.into_iter().flatten()) {
-        Group::Additive.add(out, addend);
+    for (component, out) in out.iter_mut().enumerate() {
+        for addend in sum.addends {
+            addend.add_to(out, 0, component, 0);
+        }
     }
     Ok(())
 }

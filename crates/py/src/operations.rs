@@ -7,7 +7,7 @@ use crate::operands::{length, packed};
 use crate::session::Session;
 use ::session::limits::{comparison, comparison_width, low_width, truncation};
 use mpc::series::Series;
-use mpc::{Affine, Bilinear, Name, Operand, Term, functions};
+use mpc::{Addend, Affine, Bilinear, Name, Operand, Term, functions};
 use pyo3::prelude::*;
 
 /// Names of the operands of a bilinear map that are used again.
@@ -304,14 +304,15 @@ impl Session {
         })
     }
 
-    /// The sum of bilinear maps and an addend, truncated once; then max(0, ·) of it where a comparison is given, as its
-    /// width, its reach, and the low bits that it drops.
-    #[pyo3(signature = (terms, addend, out, truncate, rectified=None))]
+    /// The sum of bilinear maps and addends, truncated once; then max(0, ·) of it where a comparison is given, as its
+    /// width, its reach, and the low bits that it drops. With each addend goes how many elements in a row take the same
+    /// number of it.
+    #[pyo3(signature = (terms, addends, out, truncate, rectified=None))]
     fn affine(
         &self,
         py: Python<'_>,
         terms: Vec<(Vec<Words>, Vec<Words>, Shape, Names)>,
-        addend: Option<Vec<Words>>,
+        addends: Vec<(Vec<Words>, usize)>,
         out: Vec<Words>,
         truncate: u32,
         rectified: Option<(usize, u32, u32)>,
@@ -334,10 +335,15 @@ impl Session {
         if maps.is_empty() {
             return Err(misuse("an affine map has a term"));
         }
-        if let Some(addend) = &addend {
-            operation = operation.words("the addend", addend, n)?;
+        for (words, run) in &addends {
+            let numbers = length("an addend", words)?;
+            let (parts, run): (Vec<_>, _) = (words.iter().map(Words::words).collect(), *run);
+            if !(Addend { parts: &parts, run }).fits(n) {
+                return Err(misuse("an addend of another length"));
+            }
+            operation = operation.words("an addend", words, numbers)?;
         }
-        let with_addend = addend.is_some();
+        let runs: Vec<usize> = addends.iter().map(|(_, run)| *run).collect();
         operation.into_guarded_words(py, out, n, |protocol, operands, out| {
             let operand = |at: usize, name| Operand {
                 parts: operands.words(at),
@@ -351,9 +357,16 @@ impl Session {
                     y: operand(2 * at + 1, names[1]),
                 })
                 .collect();
+            let addends = runs.iter().enumerate();
+            let addends: Vec<Addend> = addends
+                .map(|(at, run)| Addend {
+                    parts: operands.words(2 * terms.len() + at),
+                    run: *run,
+                })
+                .collect();
             let sum = Affine {
-                addend: with_addend.then(|| operands.words(2 * terms.len())),
                 terms: &terms,
+                addends: &addends,
                 shift,
             };
             match compared {

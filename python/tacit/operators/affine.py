@@ -13,7 +13,7 @@ from tacit.operators.convolution import geometry_of
 from tacit.operators.operands import as_factors, lifted, operand_scale, rectified_to_zero, rescaled
 from tacit.operators.scales import of_affine
 from tacit.operators.table import implements
-from tacit.shares import Matrices, Parts, Term
+from tacit.shares import Addend, Matrices, Parts, Term
 from tacit.tensor import SecretTensor
 
 #: Inputs or weights.
@@ -61,14 +61,9 @@ def _fused(
     # Products are added up at one scale: an input is brought to it for nothing.
     factors = [(rescaled(a, finer), b) for (a, b), finer in zip(factors, brought, strict=True)]
     product = _Layers(factors) if weight[0].dim() == 2 else _Convolutions(factors, geometry)
-    addend: Parts | None = None
-    for each in more:
-        parts = product.laid_out(lifted(session, each, scale), is_bias=each is bias)
-        addend = parts if addend is None else shares.add(addend, parts)
-    if addend is not None:
-        addend = tuple(part.expand(product.shape) for part in addend)
+    added = [product.added(lifted(session, each, scale), is_bias=each is bias) for each in more]
     comparison = rectified_to_zero(session, scale) if is_rectified else None
-    result = shares.affine(session, product.terms, addend, product.shape, drop, comparison)
+    result = shares.affine(session, product.terms, added, product.shape, drop, comparison)
     return x[0].like(product.given(result), scale)
 
 
@@ -81,9 +76,11 @@ class _Convolutions:
             shape, self.shape = geometry_of(tuple(image.shape), tuple(weight.shape), how[:3], how.groups)
             self.terms.append(Term(image._parts, weight._parts, shape))
 
-    def laid_out(self, parts: Parts, *, is_bias: bool) -> Parts:
-        """A summand as the result lies."""
-        return tuple(part[:, None, None] for part in parts) if is_bias else parts
+    def added(self, parts: Parts, *, is_bias: bool) -> Addend:
+        """A summand: of channels, or as the result lies."""
+        if is_bias:
+            return Addend(parts, math.prod(self.shape[2:]))
+        return Addend(tuple(part.expand(self.shape) for part in parts))
 
     def given(self, parts: Parts) -> Parts:
         """The result as it is wanted."""
@@ -104,9 +101,9 @@ class _Layers:
             columns = tuple(part.unsqueeze(0) for part in weight._parts)
             self.terms.append(Term(rows, columns, Matrices((1, many, inner, outputs), is_transposed=True)))
 
-    def laid_out(self, parts: Parts, *, is_bias: bool) -> Parts:
-        """A summand as the result lies."""
-        return parts if is_bias else tuple(part.reshape(self.shape) for part in parts)
+    def added(self, parts: Parts, *, is_bias: bool) -> Addend:
+        """A summand: of columns, or as the result lies."""
+        return Addend(parts if is_bias else tuple(part.reshape(self.shape) for part in parts))
 
     def given(self, parts: Parts) -> Parts:
         """The result as it is wanted."""

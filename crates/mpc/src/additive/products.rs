@@ -102,15 +102,15 @@ impl Additive {
     pub(super) fn summed(&mut self, sum: &Affine) -> Result<Vec<u64>> {
         let mut total = vec![0; sum.elements()];
         self.products(sum.terms, &mut total)?;
-        if let Some(addend) = sum.addend {
+        if !sum.addends.is_empty() {
             let bits = sum.shift.bits();
             blocks::for_each(
                 [&mut total],
-                [only(addend)],
+                [],
                 #[inline(always)]
-                |_, [total], [x]| {
-                    for i in 0..total.len() {
-                        total[i] = total[i].wrapping_add(x[i] << bits);
+                |offset, [total], []| {
+                    for addend in sum.addends {
+                        addend.add_to(total, offset, 0, bits);
                     }
                 },
             );

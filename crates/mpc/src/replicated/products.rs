@@ -22,7 +22,7 @@ use super::truncation::Truncation;
 use super::{Pair, PairMut, Replicated, pair};
 use crate::blocks::{self, BLOCK};
 use crate::group::Group;
-use crate::{Affine, Bilinear, Bits, Result, Shift};
+use crate::{Addend, Affine, Bilinear, Bits, Result, Shift};
 use ring::parallel::Rates;
 use ring::stream::Reserved;
 use ring::third::Third;
@@ -94,23 +94,22 @@ impl Replicated {
     ) -> Result<()> {
         self.channel
             .begin_of(map.name(), map.lengths().2, &map.parameters(Some(shift)));
-        self.truncated_sum(&[(map, [x, y])], None, shift, None, out)
+        self.truncated_sum(&[(map, [x, y])], &[], shift, None, out)
             .map(drop)
     }
 
     pub(super) fn truncated_affine(&mut self, sum: &Affine, out: PairMut) -> Result<()> {
         self.channel
             .begin_of(sum.name(), sum.elements(), &sum.parameters());
-        let addend = sum.addend.map(pair);
-        self.truncated_sum(&factors(sum), addend, sum.shift, None, out)
+        self.truncated_sum(&factors(sum), sum.addends, sum.shift, None, out)
             .map(drop)
     }
 
-    /// The sum of products and addend·2^shift, truncated; beside it the leaves of a sign, where one is begun.
+    /// The sum of products and of addends·2^shift, truncated; beside it the leaves of a sign, where one is begun.
     pub(super) fn truncated_sum(
         &mut self,
         terms: &[Factors],
-        addend: Option<Pair>,
+        addends: &[Addend],
         shift: Shift,
         mut sign: Option<&mut Sign>,
         [first, second]: PairMut,
@@ -145,14 +144,11 @@ impl Replicated {
         self.send_some(after, z1)?;
         self.send_some(before, z2)?;
         let mut truncation = self.truncation(n, shift, [first, second]);
-        // The addend's components: 0 and 1 are role 0's, 2 is known to both others.
+        // Components of addends: 0 and 1 are role 0's, 2 is known to both others.
         let add = |truncation: &mut Truncation, range: &Range<usize>, components: &[usize]| {
-            for component in components.iter().filter_map(|at| Some(addend?[*at])) {
-                add_shifted(
-                    truncation.known(range.clone()),
-                    &component[range.clone()],
-                    shift,
-                );
+            if !addends.is_empty() {
+                let (known, from) = (truncation.known(range.clone()), range.start);
+                add_shifted(known, from, addends, components, shift);
             }
         };
         add(&mut truncation, &r0, &[0, 1]);
@@ -295,16 +291,24 @@ fn summands(third: Option<Third>, terms: &[Factors], out: &mut [u64]) {
     }
 }
 
-/// Adds x·2^shift.
-fn add_shifted(to: &mut [u64], x: &[u64], shift: Shift) {
+/// Adds components of addends, times 2^shift, to elements of the result from one on.
+fn add_shifted(
+    to: &mut [u64],
+    from: usize,
+    addends: &[Addend],
+    components: &[usize],
+    shift: Shift,
+) {
     let bits = shift.bits();
     blocks::for_each(
         [to],
-        [x],
+        [],
         #[inline(always)]
-        |_, [to], [x]| {
-            for i in 0..to.len() {
-                to[i] = to[i].wrapping_add(x[i] << bits);
+        |offset, [to], []| {
+            for addend in addends {
+                for component in components {
+                    addend.add_to(to, from + offset, *component, bits);
+                }
             }
         },
     );

@@ -17,7 +17,7 @@
 //! masked by words of its own, as their files say.
 
 use super::products::factors;
-use super::{Pair, PairMut, Replicated, pair};
+use super::{Pair, PairMut, Replicated};
 use crate::bits::one_plane;
 use crate::{Affine, Bits, Compared, Result, Tally};
 use ring::planes::words_of;
@@ -49,7 +49,7 @@ impl Replicated {
         let [first, second] = out;
         let leaves = self.truncated_sum(
             &factors(sum),
-            sum.addend.map(pair),
+            sum.addends,
             sum.shift,
             Some(&mut sign),
             [first, second],

@@ -1,8 +1,8 @@
 //! What is looked at, for every protocol.
 
 use mpc::{
-    Affine, Bilinear, Bits, Compared, Operand, OwnedLane, PartsMut, Protocol, Result, Shift, Tally,
-    Term, functions,
+    Addend, Affine, Bilinear, Bits, Compared, Operand, OwnedLane, PartsMut, Protocol, Result,
+    Shift, Tally, Term, functions,
 };
 use ring::convolution::Convolution;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -195,7 +195,7 @@ fn affine(
         });
         let sum = Affine {
             terms: &all[..terms],
-            addend: Some(x),
+            addends: &[Addend::whole(x)],
             shift: Shift::new(16).expect("1 to 61 bits"),
         };
         work(p, &sum, out)

@@ -3,7 +3,7 @@
 use super::truncation::assert_within_a_unit;
 use super::{agreed, values};
 use mpc::{
-    Affine, Bilinear, Compared, Opening, Operand, Operation, Parts, Protocol, Result, Shift, Term,
+    Addend, Affine, Bilinear, Compared, Opening, Operand, Operation, Protocol, Result, Shift, Term,
 };
 use ring::convolution::Convolution;
 use testkit::{Random, Shared, run, usual_parties};
@@ -14,12 +14,17 @@ fn shift() -> Shift {
     Shift::new(F).expect("1 to 61 bits")
 }
 
-/// x·w over pixels and their neighbours, u·v elementwise, a product of matrices, and an addend: what a layer may be.
+/// x·w over pixels and their neighbours, u·v elementwise, a product of matrices, an addend, and a bias, both of channels
+/// of two images and of columns: what a layer may be.
 struct Layer {
     operands: Vec<Vec<u64>>,
     maps: Vec<Bilinear>,
     addend: Vec<u64>,
+    bias: Vec<u64>,
 }
+
+/// Of elements that take one number of a bias in turn.
+const RUNS: [usize; 2] = [8, 1];
 
 impl Layer {
     fn new(n: usize, seed: u64) -> Self {
@@ -59,10 +64,12 @@ impl Layer {
             .iter_mut()
             .step_by(3)
             .for_each(|x| *x = (*x as i64 >> 20) as u64);
+        let bias = numbers(n / 16, 9);
         Self {
             operands,
             maps,
             addend,
+            bias,
         }
     }
 
@@ -82,8 +89,12 @@ impl Layer {
                 .for_each(|(total, x)| *total = total.wrapping_add(x));
         }
         if with_addend {
-            let both = total.iter_mut().zip(&self.addend);
-            both.for_each(|(total, x)| *total = total.wrapping_add(x << F));
+            for (at, total) in total.iter_mut().enumerate() {
+                let of_bias = RUNS.map(|run| self.bias[at / run % self.bias.len()]);
+                for x in of_bias.iter().chain([&self.addend[at]]) {
+                    *total = total.wrapping_add(x << F);
+                }
+            }
         }
         total.into_iter().map(|x| x as i64).collect()
     }
@@ -100,9 +111,15 @@ impl Layer {
             .iter()
             .map(|x| Shared::input(p, 0, x))
             .collect();
-        let (shared, addend) = (shared?, Shared::input(p, 1, &self.addend)?);
+        let (addend, bias) = (
+            Shared::input(p, 1, &self.addend)?,
+            Shared::input(p, 1, &self.bias)?,
+        );
+        let shared = shared?;
         let slices: Vec<Vec<&[u64]>> = shared.iter().map(Shared::slices).collect();
-        let addend = addend.slices();
+        let (addend, bias) = (addend.slices(), bias.slices());
+        let [channels, columns] = RUNS.map(|run| Addend { parts: &bias, run });
+        let addends = [channels, Addend::whole(&addend), columns];
         let operand = |at: usize| Operand::once(&slices[at]);
         let terms: Vec<Term> = (0..terms)
             .map(|at| Term {
@@ -113,7 +130,7 @@ impl Layer {
             .collect();
         let sum = Affine {
             terms: &terms,
-            addend: with_addend.then_some(&addend as Parts),
+            addends: if with_addend { &addends } else { &[] },
             shift: shift(),
         };
         Shared::made(p, self.addend.len(), |p, out| work(p, &sum, out))?.open(p)
@@ -144,7 +161,7 @@ pub fn named_operands_of_several_terms(protocol: &str) {
         let terms = [(zero, other), (other, zero), (zero, zero)];
         let sum = Affine {
             terms: &terms.map(|(x, y)| Term { map, x, y }),
-            addend: None,
+            addends: &[],
             shift: shift(),
         };
         let before = p.channel().meter().totals().rounds;
@@ -166,7 +183,7 @@ pub fn named_operands_of_several_terms(protocol: &str) {
         let terms = terms.map(|(x, y)| Term { map, x, y });
         let sum = Affine {
             terms: &terms,
-            addend: None,
+            addends: &[],
             shift: shift(),
         };
         let mut opened = Vec::new();
@@ -254,7 +271,7 @@ pub fn rectified_edges(protocol: &str) {
             }];
             let sum = Affine {
                 terms: &terms,
-                addend: None,
+                addends: &[],
                 shift: shift(),
             };
             Shared::made(p, n, |p, out| {
@@ -289,7 +306,7 @@ pub fn rectified_whole_range(protocol: &str) {
         }];
         let sum = Affine {
             terms: &terms,
-            addend: None,
+            addends: &[],
             shift: shift(),
         };
         let compared = Compared::proved(64);

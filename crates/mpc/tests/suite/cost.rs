@@ -1,7 +1,7 @@
 //! Declared rounds and bits against the meter.
 
 use mpc::{
-    Affine, Bilinear, Compared, Cost, Join, Opening, Operand, Operation, Parts, Protocol,
+    Addend, Affine, Bilinear, Compared, Cost, Join, Opening, Operand, Operation, Parts, Protocol,
     Recipient, Result, Shift, Tally, Term,
 };
 use ring::planes::words_of;
@@ -65,15 +65,16 @@ pub(super) fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> 
         Operation::Affine { n, shift, .. } => {
             let (x, y) = (x.slices(), y.slices());
             let terms = [elementwise(size(n), &x, &y)];
-            p.affine(&with_addend(&terms, &x, shift), &mut result)
+            p.affine(&sum(&terms, &[Addend::whole(&x)], shift), &mut result)
         }
         Operation::RectifiedAffine {
             n, shift, compared, ..
         } => {
             let (x, y) = (x.slices(), y.slices());
             let terms = [elementwise(size(n), &x, &y)];
-            let sum = with_addend(&terms, &x, shift);
-            p.rectified_affine(&sum, compared, &mut result).map(drop)
+            let addends = [Addend::whole(&x)];
+            p.rectified_affine(&sum(&terms, &addends, shift), compared, &mut result)
+                .map(drop)
         }
         Operation::Rectify { compared, .. } => {
             p.rectify(&x.slices(), compared, &mut result).map(drop)
@@ -108,10 +109,10 @@ fn elementwise<'a>(n: usize, x: Parts<'a>, y: Parts<'a>) -> Term<'a> {
     Term { map, x, y }
 }
 
-fn with_addend<'a>(terms: &'a [Term<'a>], addend: Parts<'a>, shift: Shift) -> Affine<'a> {
+fn sum<'a>(terms: &'a [Term<'a>], addends: &'a [Addend<'a>], shift: Shift) -> Affine<'a> {
     Affine {
         terms,
-        addend: Some(addend),
+        addends,
         shift,
     }
 }

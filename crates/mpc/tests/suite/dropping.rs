@@ -78,7 +78,7 @@ fn rectify(
     }];
     let sum = Affine {
         terms: &terms,
-        addend: None,
+        addends: &[],
         shift,
     };
     p.rectified_affine(&sum, compared, out).map(drop)

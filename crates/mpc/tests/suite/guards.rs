@@ -66,7 +66,7 @@ fn compared(
             p.rectified_affine(
                 &Affine {
                     terms: &terms,
-                    addend: None,
+                    addends: &[],
                     shift,
                 },
                 compared,

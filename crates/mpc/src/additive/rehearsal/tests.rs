@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::correlations::ahead::needed;
-use crate::{Settings, functions, open};
+use crate::{Addend, Settings, functions, open};
 use ring::convolution::Convolution;
 use std::thread;
 
@@ -55,7 +55,7 @@ fn program(p: &mut dyn Protocol, n: usize) {
     ];
     let sum = Affine {
         terms: &terms,
-        addend: Some(x),
+        addends: &[Addend::whole(x)],
         shift,
     };
     p.affine(&sum, out).unwrap();

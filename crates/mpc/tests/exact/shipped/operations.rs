@@ -5,7 +5,9 @@ use crate::model::additive::{self, Masked};
 use crate::model::replicated;
 use crate::model::tree::Join;
 use crate::model::{Shared, Slot, World};
-use mpc::{Affine, Bilinear, Bits, Compared, Operand, Protocol, Recipient, Result, Shift, Term};
+use mpc::{
+    Addend, Affine, Bilinear, Bits, Compared, Operand, Protocol, Recipient, Result, Shift, Term,
+};
 use testkit::Shared as Sharing;
 
 /// A party's components of the operands.
@@ -120,7 +122,7 @@ pub const OPERATIONS: [Entry; 26] = [
             });
             let sum = Affine {
                 terms: &terms,
-                addend: Some(&x),
+                addends: &[Addend::whole(&x)],
                 shift: Shift::new(16).expect("1 to 61 bits"),
             };
             p.affine(&sum, out)
@@ -375,7 +377,7 @@ fn rectified_product(
         }];
         let sum = Affine {
             terms: &terms,
-            addend: None,
+            addends: &[],
             shift: Shift::new(16).expect("1 to 61 bits"),
         };
         p.rectified_affine(&sum, compared, out).map(drop)
