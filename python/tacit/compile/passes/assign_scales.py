@@ -14,11 +14,12 @@ series of functions. Every output counts, each by its own norm."""
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import torch
+from torch.utils import _pytree as pytree
 
 from tacit.compile.calibration import Batches, observed
 from tacit.compile.draft import Draft, Node
@@ -238,9 +239,11 @@ class _Sweep:
         """Weights that layers multiply by, and nothing else uses; and what their layers give at most, as far
         as the calibration data can tell."""
         layers = {
-            name: users
-            for name in self._draft.weights
-            if (users := list(_users(self._draft, name))) and all(_multiplies(user, name) for user in users)
+            weight.name: list(weight.users)
+            for weight in self._draft.graph.nodes
+            if weight.name in self._draft.weights
+            and weight.users
+            and all(_multiplies(user, weight) for user in weight.users)
         }
         try:
             reach = Reach(self._draft)
@@ -258,26 +261,12 @@ class _Sweep:
         return {name: max(map(of, users)) for name, users in layers.items()}
 
 
-def _users(draft: Draft, name: str) -> Iterator[Node]:
-    for node in draft.graph.nodes:
-        if any(source.name == name for source in node.all_input_nodes):
-            yield node
-
-
-def _multiplies(node: Node, name: str) -> bool:
+def _multiplies(node: Node, weight: Node) -> bool:
     """Whether a node takes that weight as what it multiplies by, and as nothing else."""
     if node.target not in MULTIPLYING:
         return False
-    weights = node.args[1] if isinstance(node.args[1], tuple | list) else [node.args[1]]
     others = [each for at, each in enumerate(node.args) if at != 1]
-    flat = [inner for each in others for inner in (each if isinstance(each, tuple | list) else [each])]
-    return any(_is_called(each, name) for each in weights) and not any(
-        _is_called(each, name) for each in flat
-    )
-
-
-def _is_called(argument: object, name: str) -> bool:
-    return getattr(argument, "name", None) == name
+    return weight in pytree.tree_leaves(node.args[1]) and weight not in pytree.tree_leaves(others)
 
 
 def at_scale(draft: Draft, bits: int) -> Draft:
