@@ -67,19 +67,19 @@ impl<W: Words> Machine<W> {
 
     /// Writes down that an instruction was refused: how often it was before, if the program is to go on.
     pub(crate) fn refuse(&mut self, address: u64, fault: &Fault) -> Option<u64> {
-        let frames = self.passed.as_ref()?.frames.clone();
-        let callers = self.callers(address, &frames);
-        let passed = self.passed.as_mut()?;
+        let mut passed = self.passed.take()?;
         let times = passed.times.entry(address).or_default();
+        let before = *times;
         *times += 1;
-        if *times == 1 && passed.all.len() < MOST {
+        if before == 0 && passed.all.len() < MOST {
             passed.all.push(Refused {
                 address,
-                callers,
+                callers: self.callers(address, &passed.frames),
                 fault: fault.clone(),
             });
         }
-        (*times <= AGAIN).then_some(*times - 1)
+        self.passed = Some(passed);
+        (before < AGAIN).then_some(before)
     }
 
     /// Where a program goes on behind an instruction that was not carried out.

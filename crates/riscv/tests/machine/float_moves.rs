@@ -1,6 +1,7 @@
 //! Secret floats are moved as they are, what looks into them is refused, and compiled programs run on them.
 
 use crate::secret_floats::{UNIT, near, number, opened, operation, real, shared};
+use crate::secrets::copy_word;
 use mpc::Recipient;
 use riscv::operation::FloatFunction::{self, Add, Divide, FromFloat, FromInteger, Multiply};
 use riscv::operation::Precision;
@@ -33,14 +34,7 @@ fn floats_are_moved_and_not_looked_into() {
         memory
             .store(&Secret, DATA + 12, 4, &narrow[2])
             .expect("it is mapped");
-        for byte in 0..8 {
-            let one = memory
-                .load(&mut Secret, DATA + byte, 1)
-                .expect("it is mapped");
-            memory
-                .store(&Secret, DATA + 16 + byte, 1, &one)
-                .expect("it is mapped");
-        }
+        copy_word(&mut memory, DATA, DATA + 16);
         // Two floats of 32 bits as one word of 64, and back.
         let both = memory.load(&mut Secret, DATA + 8, 8).expect("it is mapped");
         memory

@@ -25,6 +25,18 @@ const EDGES: [u64; 10] = [
     0xffff_ffff_ffff_ffff,
 ];
 
+/// A word of eight bytes to another place, byte by byte.
+pub fn copy_word(memory: &mut Memory<Word>, from: u64, to: u64) {
+    for byte in 0..8 {
+        let one = memory
+            .load(&mut Secret, from + byte, 1)
+            .expect("it is mapped");
+        memory
+            .store(&Secret, to + byte, 1, &one)
+            .expect("it is mapped");
+    }
+}
+
 /// What an instruction computes of two words.
 #[derive(Clone, Copy)]
 enum Computes {
@@ -372,14 +384,7 @@ fn pieces_in_order_are_the_word_again() {
         memory
             .store(&Secret, DATA, 8, &doubled)
             .expect("it is mapped");
-        for byte in 0..8 {
-            let one = memory
-                .load(&mut Secret, DATA + byte, 1)
-                .expect("it is mapped");
-            memory
-                .store(&Secret, DATA + 16 + byte, 1, &one)
-                .expect("it is mapped");
-        }
+        copy_word(&mut memory, DATA, DATA + 16);
         // Over the half of it, a public one.
         memory
             .store(&Secret, DATA + 4, 4, &Word::Public(7))
