@@ -23,8 +23,9 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 import tacit
 from tacit import SecretTensor, shares, tracing
 from tacit.errors import MisuseError
+from tacit.maps import Geometry, Matrices
 from tacit.operators.approximation.series import ARGUMENT, _divided
-from tacit.shares import Addend, Comparison, Geometry, Matrices, Parts, Term
+from tacit.shares import Addend, Comparison, Parts, Term
 
 X = torch.tensor([[1.0, -2.0, 0.5], [3.0, -4.0, 0.25]])
 PUBLIC = torch.tensor([[1.0, 2.5, -1.0], [0.0, 1.0, 3.0]])

@@ -96,7 +96,7 @@ INSIDE = {
 MODULES = [
     ["_core", "coverage", "gradient_coverage", "leaving", "lines", "memory", "warming"],
     ["errors", "providers", "remedies"],
-    ["copying", "modes"],
+    ["copying", "maps", "modes"],
     ["components", "delay", "fixed", "meter", "storages"],
     ["session", "starting", "_entry"],
     ["processes", "_party", "generators", "paths", "trace", "tracing"],

@@ -7,7 +7,6 @@ what is here needs the protocol.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -18,48 +17,14 @@ from numpy.typing import NDArray
 from tacit import _core, ranges, tracing
 from tacit.components import array, made_of
 from tacit.errors import RangeError
+from tacit.maps import Geometry, Matrices, shape_of
 from tacit.session import Session
 from tacit.tracing import local, operation
 
 Parts = tuple[torch.Tensor, ...]
 
-Pair = tuple[int, int]
-
 #: Bits that are words at once, where these are many.
 MOST_WORDS = 1 << 24
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """The shape of a convolution of images with filters; pairs are height before width."""
-
-    batch: int
-    groups: int
-    in_channels: int
-    out_channels: int
-    input: Pair
-    kernel: Pair
-    stride: Pair
-    padding: Pair
-    dilation: Pair
-
-    @property
-    def core(self) -> _core.Convolution:
-        """The same for the core."""
-        return _core.Convolution(**vars(self))
-
-    @property
-    def numbers(self) -> list[int]:
-        """The same as numbers, of which ``of`` makes it again."""
-        single = (self.batch, self.groups, self.in_channels, self.out_channels)
-        return [*single, *self.input, *self.kernel, *self.stride, *self.padding, *self.dilation]
-
-    @staticmethod
-    def of(numbers: Sequence[int]) -> "Geometry":
-        """Of its numbers."""
-        batch, groups, in_channels, out_channels, *rest = numbers
-        pairs = zip(rest[::2], rest[1::2], strict=True)
-        return Geometry(batch, groups, in_channels, out_channels, *pairs)
 
 
 class Comparison(NamedTuple):
@@ -73,24 +38,6 @@ class Comparison(NamedTuple):
     a session has no guards, 64 bits are compared then."""
     dropped: int = 0
     """Low bits that are not looked at: what is not negative and below 2^dropped may become zero."""
-
-
-class Matrices(NamedTuple):
-    """Sizes of a product of matrices."""
-
-    sizes: tuple[int, int, int, int]
-    """(batch, m, k, n): (batch, m, k) by (batch, k, n)."""
-    is_transposed: bool = False
-    """Whether the right one lies transposed, (batch, n, k), as weights do."""
-
-    @property
-    def numbers(self) -> list[int]:
-        """The same as numbers."""
-        return [*self.sizes, int(self.is_transposed)]
-
-
-#: Numbers that say the shape of a product of matrices.
-OF_MATRICES = 5
 
 
 class Term(NamedTuple):
@@ -262,7 +209,7 @@ def convolution(
     in_range: bool = False,
 ) -> Parts:
     """Images by weights, each / 2^truncate, in the output's shape; ranges as in ``multiply``."""
-    geometry = _shape_of(geometry)
+    geometry = shape_of(geometry)
     out, arrays = empty_words(session, shape)
     if arrays[0].size:
         images, weights = _arrays(x), _arrays(w)
@@ -308,7 +255,7 @@ def ring_convolution(
     a: torch.Tensor, b: torch.Tensor, geometry: Geometry, shape: Sequence[int]
 ) -> torch.Tensor:
     """Images by weights modulo 2^64, of one party's own words."""
-    geometry = _shape_of(geometry)
+    geometry = shape_of(geometry)
     out = torch.zeros(tuple(shape), dtype=torch.int64)
     if out.numel():
         _core.ring_convolution(array(a), array(b), array(out), geometry.core)
@@ -431,7 +378,7 @@ def _summed(
     terms = _terms(session, operands, shapes)
     if session.is_plain:
         _check_terms(session, terms)
-    given = [(_arrays(x), _arrays(y), _core_shape(of), _names(session, x, y)) for x, y, of in terms]
+    given = [(_arrays(x), _arrays(y), of.core, _names(session, x, y)) for x, y, of in terms]
     compared = _comparison(rectified) if rectified else None
     addends = [(_arrays(parts), run) for parts, run in zip(_cut(session, added), runs, strict=True)]
     session.core.affine(given, addends, arrays, truncate, compared)
@@ -441,28 +388,13 @@ def _summed(
 def _terms(session: Session, operands: Sequence[torch.Tensor], shapes: Sequence[Any]) -> list[Term]:
     cut = _cut(session, operands)
     pairs = zip(cut[::2], cut[1::2], strict=True)
-    return [Term(x, y, _shape_of(each)) for (x, y), each in zip(pairs, shapes, strict=True)]
+    return [Term(x, y, shape_of(each)) for (x, y), each in zip(pairs, shapes, strict=True)]
 
 
 def _cut(session: Session, tensors: Sequence[torch.Tensor]) -> list[Parts]:
     """Sharings whose components lie one behind the other."""
     count = session.core.parts
     return [tuple(tensors[at : at + count]) for at in range(0, len(tensors), count)]
-
-
-def _shape_of(numbers: Any) -> Any:
-    """Of a term, as itself or as its numbers."""
-    if isinstance(numbers, Geometry | Matrices):
-        return numbers
-    if len(numbers) == OF_MATRICES:
-        *sizes, is_transposed = numbers
-        return Matrices(tuple(sizes), bool(is_transposed))
-    return Geometry.of(numbers)
-
-
-def _core_shape(of: Geometry | Matrices) -> Any:
-    """The same for the core."""
-    return of.core if isinstance(of, Geometry) else tuple(of)
 
 
 def _check_terms(session: Session, terms: Sequence[Term]) -> None:

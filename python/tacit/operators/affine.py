@@ -8,12 +8,13 @@ from typing import Any
 import torch
 
 from tacit import fixed, shares
+from tacit.maps import Matrices
 from tacit.operators import own
 from tacit.operators.convolution import geometry_of
 from tacit.operators.operands import as_factors, lifted, operand_scale, rectified_to_zero, rescaled
 from tacit.operators.scales import of_affine
 from tacit.operators.table import implements
-from tacit.shares import Addend, Matrices, Parts, Term
+from tacit.shares import Addend, Parts, Term
 from tacit.tensor import SecretTensor
 
 #: Inputs or weights.

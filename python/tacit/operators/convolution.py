@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from tacit import fixed, shares
+from tacit.maps import Geometry
 from tacit.operators.arithmetic import add
 from tacit.operators.linear import gain
 from tacit.operators.operands import (
@@ -23,7 +24,6 @@ from tacit.operators.operands import (
 )
 from tacit.operators.scales import of_convolution
 from tacit.operators.table import implements, unsupported
-from tacit.shares import Geometry
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
