@@ -225,35 +225,18 @@ impl BitProduct<'_> {
         if n > 0 {
             let mut message = protocol.channel.memory(n);
             let (k20, q) = (&self.masks[2].with_next, self.fields * field(n));
-            let out = [
-                &mut message[..],
-                &mut first[role_2.clone()],
-                &mut second[role_2.clone()],
-            ];
-            match x {
-                Some(x) => blocks::for_each_packed(
-                    n,
-                    rates(),
-                    out,
-                    x.map(|x| &x[role_2.clone()]),
-                    #[inline(always)]
-                    |offset, [message, mine, z0], x, kept| {
-                        e2(k20, offset, message, x, kept);
-                        subtracted(message, mine, k20, q + offset, z0);
-                    },
-                ),
-                None => blocks::for_each_packed(
-                    n,
-                    rates(),
-                    out,
-                    [],
-                    #[inline(always)]
-                    |offset, [message, mine, z0], [], kept| {
-                        e2(k20, offset, message, [&*mine, &*z0], kept);
-                        subtracted(message, mine, k20, q + offset, z0);
-                    },
-                ),
-            }
+            worked_out(
+                [
+                    &mut message,
+                    &mut first[role_2.clone()],
+                    &mut second[role_2.clone()],
+                ],
+                x.map(|x| x.map(|x| &x[role_2.clone()])),
+                #[inline(always)]
+                |offset, message, x, kept| e2(k20, offset, message, x, kept),
+                #[inline(always)]
+                |offset, [message, mine, z0]| subtracted(message, mine, k20, q + offset, z0),
+            );
             protocol.channel.send(before, message)?;
         }
         protocol.0.round()?;
@@ -262,35 +245,18 @@ impl BitProduct<'_> {
             let theirs = protocol.channel.receive(before, self.fields * n)?;
             let mut message = protocol.channel.memory(n);
             let k01 = &self.masks[1].with_previous;
-            let out = [
-                &mut message[..],
-                &mut second[role_1.clone()],
-                &mut first[role_1.clone()],
-            ];
-            match x {
-                Some(x) => blocks::for_each_packed(
-                    n,
-                    rates(),
-                    out,
-                    x.map(|x| &x[role_1.clone()]),
-                    #[inline(always)]
-                    |offset, [message, mine, z1], x, kept| {
-                        e1(offset, &theirs, message, x, kept);
-                        subtracted(message, mine, k01, offset, z1);
-                    },
-                ),
-                None => blocks::for_each_packed(
-                    n,
-                    rates(),
-                    out,
-                    [],
-                    #[inline(always)]
-                    |offset, [message, mine, z1], [], kept| {
-                        e1(offset, &theirs, message, [&*z1, &*mine], kept);
-                        subtracted(message, mine, k01, offset, z1);
-                    },
-                ),
-            }
+            worked_out(
+                [
+                    &mut message,
+                    &mut first[role_1.clone()],
+                    &mut second[role_1.clone()],
+                ],
+                x.map(|x| x.map(|x| &x[role_1.clone()])),
+                #[inline(always)]
+                |offset, message, x, kept| e1(offset, &theirs, message, x, kept),
+                #[inline(always)]
+                |offset, [message, z1, mine]| subtracted(message, mine, k01, offset, z1),
+            );
             protocol.channel.give_back(theirs);
             protocol.channel.send(after, message)?;
             let theirs = protocol.channel.receive(after, n)?;
@@ -336,6 +302,42 @@ fn bits_at(plane: &[u64], offset: usize, out: &mut [u64]) {
 fn two_masks(masks: &Reserved, n: usize, offset: usize, first: &mut [u64], second: &mut [u64]) {
     masks.fill(offset, first);
     masks.fill(field(n) + offset, second);
+}
+
+/// Writes a message of both components of x, and then masks it, block by block. Without x these are what lies in the
+/// other outputs, which masking writes over.
+#[inline(always)]
+fn worked_out(
+    outputs: [&mut [u64]; 3],
+    x: Option<Pair>,
+    write: impl Fn(usize, &mut [u64], [&[u64]; 2], &mut Kept) + Sync,
+    mask: impl Fn(usize, [&mut [u64]; 3]) + Sync,
+) {
+    let n = outputs[0].len();
+    match x {
+        Some(x) => blocks::for_each_packed(
+            n,
+            rates(),
+            outputs,
+            x,
+            #[inline(always)]
+            |offset, [message, first, second], x, kept| {
+                write(offset, message, x, kept);
+                mask(offset, [message, first, second]);
+            },
+        ),
+        None => blocks::for_each_packed(
+            n,
+            rates(),
+            outputs,
+            [],
+            #[inline(always)]
+            |offset, [message, first, second], [], kept| {
+                write(offset, message, [&*first, &*second], kept);
+                mask(offset, [message, first, second]);
+            },
+        ),
+    }
 }
 
 /// What is sent without its mask, which is kept besides, as is what is sent.
