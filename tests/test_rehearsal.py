@@ -294,6 +294,62 @@ def test_cost_is_what_the_meter_counts(
     assert predicted.correlation_bytes == 0
 
 
+class Around(nn.Module):
+    """Another path to the same layers."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.within = module
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.within(x)
+
+
+def sent_by_hand(model: nn.Module, x: torch.Tensor, within: bool = False) -> tacit.Reading:
+    """What cost takes a module for, as a program of one's own; or called as a part of another module."""
+    tacit.share_module(model, owner=0)
+    model = Around(model) if within else model
+    images = tacit.share(x if tacit.session().party == 1 else None, owner=1)
+    with torch.no_grad():
+        model(images).reveal(to=1)
+    return tacit.session().meter.total
+
+
+@pytest.mark.parametrize(
+    ("protocol", "parties", "source", "transport"),
+    [
+        ("replicated", 3, None, "tcp"),
+        ("additive", 2, "dealer", "tcp"),
+        ("additive", 3, "dealer", "memory"),
+    ],
+)
+def test_cost_of_a_module_is_what_the_meter_counts(
+    protocol: str, parties: int, source: str | None, transport: str
+) -> None:
+    """Byte for byte with headers, in which names of steps travel; by a longer path names alone are longer."""
+    setting = {"protocol": protocol, "parties": parties, "source": source}
+    x = torch.rand(2, 1, 8, 8)
+    predicted = tacit.cost(network(), x, **setting)
+    real = tacit.launch(sent_by_hand, network(), x, transport=transport, **setting)
+    assert predicted.bytes_sent == [each.bytes_sent for each in real]
+    assert predicted.payload_bytes == [each.payload_bytes for each in real]
+    assert predicted.rounds == max(each.rounds for each in real) > 25
+    names = list(predicted.layers)
+    assert names[1] == "(sharing the model)"
+    assert names[-1] == "(revealing)"
+    assert sum(line.bytes_sent for line in predicted.layers.values()) == max(predicted.bytes_sent)
+    assert sum(line.rounds for line in predicted.layers.values()) == predicted.rounds
+    assert all(line.bytes_sent >= 0 and line.rounds >= 0 for line in predicted.layers.values())
+    elsewhere = tacit.launch(sent_by_hand, network(), x, True, transport=transport, **setting)
+    assert predicted.payload_bytes == [each.payload_bytes for each in elsewhere]
+    assert predicted.rounds == max(each.rounds for each in elsewhere)
+    # Every frame of a layer has "within." in front.
+    for party, each in enumerate(elsewhere):
+        more = each.bytes_sent - predicted.bytes_sent[party]
+        assert 0 < more <= each.frames * len("within.")
+        assert more % len("within.") == 0
+
+
 def test_cost_of_correlations_is_counted_where_they_are_made() -> None:
     found = tacit.cost(network(), torch.rand(1, 1, 8, 8), protocol="additive", source="dealer")
     assert found.correlation_bytes > 0

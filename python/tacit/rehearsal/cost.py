@@ -2,7 +2,7 @@
 counts them, which are those of any run, and seconds by the network's delay and bandwidth."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -10,11 +10,14 @@ from tacit.errors import MisuseError
 from tacit.launch import launch
 from tacit.meter import Reading
 from tacit.providers import DEFAULT, LIVE, PROTOCOLS, consumes, has_dealer, quoted, rehearsed
-from tacit.rehearsal.subject import Subject, program_of
+from tacit.rehearsal.subject import Subject, parts_of
 from tacit.session import session
 
 #: Longest wait for one message, in seconds: correlations may take long.
 TIMEOUT = 1800.0
+
+#: The meter's label of what a party does outside of modules.
+OUTSIDE = ""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,10 @@ def cost(
     source: str | None = None,
 ) -> Cost:
     """Runs a program once on this machine, between parties in memory, and says what it costs on a network.
-    Rounds and bytes are exactly those of a real run: both follow from shapes, never from values or time.
+    Rounds and bytes are exactly those of a real run: both follow from shapes, never from values or time. A
+    module's are those of a program in which party 0 shares it and party 1 its inputs in order, that calls it,
+    and reveals what it returns to party 1; called as a part of another module, frames have its longer path in
+    their headers.
 
     Seconds are rounds · half a round trip + bytes / bandwidth + what one core computes for a party; on links
     that carry while a party computes it is less, on a machine with more cores too.
@@ -135,9 +141,9 @@ def cost(
     between = Network.of(network)
     parties = parties or (PROTOCOLS[protocol].usual_parties if protocol in PROTOCOLS else 2)
     made_by = rehearsed(protocol, source)
-    program = program_of(subject, example)
+    parts = parts_of(subject, example)
     found = launch(
-        _metered, program, parties=parties, protocol=protocol, source=made_by, timeout=TIMEOUT, threads=1
+        _metered, parts, parties=parties, protocol=protocol, source=made_by, timeout=TIMEOUT, threads=1
     )
     totals, made = [each.total for each in found], [each.correlations for each in found]
     computed = max(each.ended for each in found) - min(each.started for each in found)
@@ -166,10 +172,18 @@ class _Metered(NamedTuple):
     """Time of all cores that this process, in which all parties are, has computed."""
 
 
-def _metered(program: Callable[[], Any]) -> _Metered:
+def _metered(parts: Callable[[], Iterator[str]]) -> _Metered:
     started, meter = time.process_time(), session().meter
-    program()
-    return _Metered(dict(meter), meter.total, meter.correlations, started, time.process_time())
+    lines, named, before = dict(meter), dict[str, Reading](), meter[OUTSIDE]
+    for name in parts():
+        now = meter[OUTSIDE]
+        if name:
+            named[name] = now - before
+        lines |= dict(meter) | named
+        before = now
+    for reading in named.values():
+        lines[OUTSIDE] -= reading
+    return _Metered(lines, meter.total, meter.correlations, started, time.process_time())
 
 
 def _lines(found: list[_Metered]) -> dict[str, Line]:

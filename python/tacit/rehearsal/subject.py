@@ -1,7 +1,7 @@
 """What is rehearsed: a module with an example of its inputs, or a whole program."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from tacit import paths
 from tacit.errors import MisuseError, NoSessionError
 from tacit.module import share_module
 from tacit.session import session
@@ -18,7 +17,8 @@ from tacit.sharing import share
 #: Who owns what, of a module with an example.
 MODEL_OWNER, DATA_OWNER = 0, 1
 
-#: Names of what a module with an example does outside its layers.
+#: Names of what a module with an example does outside its layers; for tables alone, since names of steps
+#: travel in frames.
 SHARING_MODEL, SHARING_INPUTS, REVEALING = "(sharing the model)", "(sharing the inputs)", "(revealing)"
 
 #: A module, or what every party runs.
@@ -28,23 +28,42 @@ Subject = torch.nn.Module | Callable[[], Any]
 def program_of(subject: Subject, example: Any) -> Callable[[], Any]:
     """What every party runs: the subject itself, or a module on secret inputs by secret weights, of which the
     inputs' owner learns what comes out."""
+    parts = parts_of(subject, example)
+
+    def program() -> None:
+        for _ in parts():
+            pass
+
+    return program
+
+
+def parts_of(subject: Subject, example: Any) -> Callable[[], Iterator[str]]:
+    """The same in parts, each of which ends with its name; "" is the subject itself."""
     if not isinstance(subject, torch.nn.Module):
         if example is not None:
             raise MisuseError("an example of inputs belongs to a module; a program has its own")
-        return subject
+        program = subject
+
+        def whole() -> Iterator[str]:
+            program()
+            yield ""
+
+        return whole
+    module = subject
     args, kwargs = arguments(example)
 
-    def program() -> Any:
-        with paths.labelled(SHARING_MODEL):
-            share_module(subject, owner=MODEL_OWNER)
-        with paths.labelled(SHARING_INPUTS):
-            secret_args, secret_kwargs = pytree.tree_map(_shared, (args, kwargs))
+    def parts() -> Iterator[str]:
+        share_module(module, owner=MODEL_OWNER)
+        yield SHARING_MODEL
+        secret_args, secret_kwargs = pytree.tree_map(_shared, (args, kwargs))
+        yield SHARING_INPUTS
         with torch.no_grad():
-            result = subject(*secret_args, **secret_kwargs)
-        with paths.labelled(REVEALING):
-            return pytree.tree_map(_revealed, result)
+            result = module(*secret_args, **secret_kwargs)
+        yield ""
+        pytree.tree_map(_revealed, result)
+        yield REVEALING
 
-    return program
+    return parts
 
 
 def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
