@@ -58,6 +58,12 @@ def plain_parameters(**kwargs: Any) -> None:
     optimizer.step()
 
 
+def averaged() -> None:
+    layer = nn.Linear(3, 2)
+    average = torch.optim.swa_utils.AveragedModel(layer)
+    average.update_parameters(tacit.share_module(layer, owner=0))
+
+
 def fused() -> None:
     torch.optim.Adam(shared_layer().parameters(), fused=True).step()
 
@@ -77,6 +83,12 @@ def plateau() -> None:
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(torch.optim.SGD(nn.Linear(1, 1).parameters(), 1.0))
     scheduler.step(share(torch.tensor(1.0)))
 
+
+#: Of PyTorch's compiler, to the end of the message: it adds lines about itself.
+COMPILED = (
+    r"^tracing by torch\.compile or torch\.export is not supported .*\); call the module as it is, shared by "
+    r"tacit\.share_module.* tacit\.compile compiles a plain model.* Nothing was revealed\.$"
+)
 
 #: What is asked for, and what is said of it.
 ASKED: dict[str, tuple[Callable[[], Any], str]] = {
@@ -112,6 +124,7 @@ ASKED: dict[str, tuple[Callable[[], Any], str]] = {
         r"take its log_prob\(\)",
     ),
     "plain parameters": (plain_parameters, "share_module.*trainable=True"),
+    "an average of plain parameters": (averaged, r"AveragedModel\(tacit\.share_module\(model, owner"),
     "plain parameters, lists": (lambda: plain_parameters(foreach=True), "share_module.*trainable=True"),
     "a fused optimiser": (fused, "without fused=True"),
     "an optimiser that searches": (by_lines, "such as SGD or Adam"),
@@ -126,6 +139,14 @@ ASKED: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "enable_nested_tensor=False",
     ),
+    "a compiled module": (lambda: torch.compile(nn.Linear(3, 2))(share(PLACES)), COMPILED),
+    "a compiled module that is shared": (lambda: torch.compile(shared_layer())(PLACES), COMPILED),
+    "a compiled function": (lambda: torch.compile(torch.relu, backend="eager")(share(PLACES)), COMPILED),
+    "an exported module": (lambda: torch.export.export(nn.Linear(3, 2), (share(PLACES),)), COMPILED),
+    "an exported module that is shared": (
+        lambda: torch.export.export(shared_layer(), (PLACES,)),
+        COMPILED,
+    ),
     "a scaled loss": (scaled, "fixed point already"),
     "whether all are close": (
         lambda: torch.allclose(share(PLACES), PLACES),
@@ -139,7 +160,7 @@ ASKED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "division by zero": (lambda: share(PLACES) / 0, r"division by zero\?\); aten\.div\.Tensor in no module"),
     "a distribution that looks at its parameters": (
-        lambda: torch.distributions.Normal(share(PLACES), 1.0),
+        lambda: torch.distributions.Normal(share(PLACES), 1.0, validate_args=True),
         "validate_args=False",
     ),
     "a difference of booleans": (lambda: share(HIDDEN) - share(HIDDEN), r"x \^ y says where they differ"),
@@ -313,6 +334,50 @@ def test_what_was_traced_or_scripted_goes_to_parties_and_is_shared() -> None:
         assert torch.allclose(by_plain, module(PLACES), atol=1e-3)
         assert torch.allclose(by_secret, module(PLACES), atol=1e-3)
         assert torch.allclose(gradient, next(module.parameters()).grad, atol=4e-3)
+
+
+class Spheric(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.special.airy_ai(x)
+
+
+class Choosing(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if bool(x.sum() > 0):
+            return x
+        return x + 1
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [(Spheric, "aten.special_airy_ai.default is not supported"), (Choosing, "item() would show the values")],
+)
+def test_scripts_name_what_they_are_refused(module: type[nn.Module], said: str) -> None:
+    """PyTorch's interpreter of scripts loses the message of what ends it."""
+    scripted = torch.jit.script(module())
+
+    def program() -> list[str]:
+        found = []
+        for wanted in (said, "zeros"):
+            with pytest.raises(RuntimeError) as caught:
+                scripted(share(PLACES) if wanted == said else torch.zeros(2, 3).to_sparse())
+            found.append(str(caught.value))
+        return found
+
+    for refused, other in tacit.launch(program, parties=2, protocol="plain"):
+        assert f"RuntimeError: {said}" in refused.replace("the operator ", "")
+        assert "test_remedies.py" in refused.partition(said)[2]
+        # Other errors are not taken for it.
+        assert said not in other
+
+
+def test_compilers_are_refused_in_processes_too() -> None:
+    def program() -> None:
+        for compiled in (torch.compile(shared_layer()), torch.compile(nn.Linear(3, 2), backend="eager")):
+            with pytest.raises(tacit.UnsupportedOperatorError, match=r"tacit\.compile compiles a plain"):
+                compiled(share(PLACES))
+
+    tacit.launch(program, transport="tcp")
 
 
 def test_modules_of_a_class_of_their_own_go_to_parties() -> None:

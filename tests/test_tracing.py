@@ -367,3 +367,23 @@ def test_what_cannot_be_traced_is_refused() -> None:
             assert tracing.is_tracing()
 
     tacit.launch(run, transport="tcp")
+
+
+def test_what_is_not_done_within_derivatives_is_refused_alike() -> None:
+    """In every party, not in the owner alone, which would end the others' programs by what they wait for."""
+
+    def run() -> None:
+        x = tacit.share(X, owner=0)
+        refused: list[tuple[Callable[[], Any], str]] = [
+            (lambda: tacit.share(X, owner=0), "sharing is not done within torch"),
+            (lambda: x.reveal(), "revealing is not done within torch"),
+            (lambda: tacit.random.normal((2, 3)), "drawing is not done within torch"),
+        ]
+        for made, message in refused:
+            with pytest.raises(MisuseError, match=rf"{message}\.func\.grad: hand secret tensors to"):
+                torch.func.grad(lambda q, made=made: (q * made()).sum())(x)
+        # Handed in, it works; and nothing is left of it.
+        found = torch.func.grad(lambda q, other: (q * other).sum())(x, tacit.share(2 * X, owner=1))
+        torch.testing.assert_close(found.reveal(), 2 * X, rtol=0, atol=CLOSE)
+
+    tacit.launch(run)

@@ -31,6 +31,7 @@ __all__ = [
     "StoppedError",
     "TacitError",
     "UnsupportedOperatorError",
+    "UntracedError",
     "WorkerError",
     "cause",
 ]
@@ -102,6 +103,15 @@ class UnsupportedOperatorError(MisuseError, NotImplementedError):
         )
         error.what, error.remedy = what, remedy
         return error
+
+
+class UntracedError(UnsupportedOperatorError, AssertionError):
+    """A secret tensor came to PyTorch's compiler, which puts errors of most kinds into its own, but not those
+    of the second here."""
+
+    def __str__(self) -> str:
+        # Without the lines that the compiler adds about itself.
+        return super().__str__().partition("\n")[0]
 
 
 class WorkerError(MisuseError):

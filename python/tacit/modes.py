@@ -29,6 +29,12 @@ def is_tracing() -> bool:
     return _has_mode(_Mode.PROXY, _Mode.FUNCTIONAL, _Mode.FAKE)
 
 
+def is_differentiating() -> bool:
+    """Whether ``torch.func`` differentiates."""
+    transforms = torch._C._functorch.get_interpreter_stack() or []
+    return any(each.key() == torch._C._functorch.TransformType.Grad for each in transforms)
+
+
 @contextmanager
 def untraced() -> Iterator[None]:
     """Within it nothing is taken down."""

@@ -3,6 +3,7 @@
 PyTorch's global module hooks see every call; outside a session they do nothing.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -11,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 from torch.nn.modules import module as hooks
 
-from tacit.session import current_session, session
+from tacit.session import Session, current_session, session
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,7 +59,8 @@ def labelled(label: str) -> Iterator[None]:
 
 def _enter(module: torch.nn.Module, _args: Any) -> None:
     session = current_session()
-    if session is None:
+    # PyTorch's compiler would trace what is done here, and cannot.
+    if session is None or torch.compiler.is_dynamo_compiling():
         return
     running = session.modules
     if not running.labels:
@@ -72,12 +74,22 @@ def _enter(module: torch.nn.Module, _args: Any) -> None:
 
 def _leave(_module: torch.nn.Module, _args: Any, _result: Any) -> None:
     session = current_session()
-    if session is None or not session.modules.labels:
+    if session is None or torch.compiler.is_dynamo_compiling() or not session.modules.labels:
         return
+    if session.refused:
+        _told_by_script(session)
     session.modules.labels.pop()
     if session.trace is not None:
         session.trace.leave()
     session.core.set_label(session.modules.labels[-1] if session.modules.labels else "")
+
+
+def _told_by_script(session: Session) -> None:
+    """Says what was refused where PyTorch's interpreter of scripts has lost it, and says where alone."""
+    error = sys.exception()
+    if isinstance(error, RuntimeError) and str(error).rstrip().endswith("RuntimeError:"):
+        error.args = (f"{str(error).rstrip()} {session.refused}",)
+        session.refused = ""
 
 
 hooks.register_module_forward_pre_hook(_enter)

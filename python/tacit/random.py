@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from tacit import distributions, fixed, sampling, shares
+from tacit import distributions, fixed, sampling, shares, tracing
 from tacit.errors import MisuseError
 from tacit.fixed import WHOLE, Scale
 from tacit.session import Session, session
@@ -167,6 +167,7 @@ def permutation(n: int) -> SecretTensor:
 
 def _begun(what: str, shape: Shape, *public: Any) -> tuple[Session, tuple[int, ...]]:
     """The session, which compares what is drawn in all parties, and the sizes."""
+    tracing.refuse("drawing")
     current = session()
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(size < 0 for size in sizes):

@@ -18,8 +18,9 @@ class Remedy(NamedTuple):
     instead: str
 
 
-#: What refusals say that are about writing; and nothing, which fits all.
-INTO_PLAIN, ANYTHING = "into a plain", ""
+#: What refusals say that are about writing, and about tensors of which a compiler asks what they are made of;
+#: and nothing, which fits all.
+INTO_PLAIN, FLATTENED, ANYTHING = "into a plain", "taken apart", ""
 
 #: PyTorch has one forward mode for all threads, and parties may be threads.
 BACKWARDS = (
@@ -30,6 +31,12 @@ BACKWARDS = (
 #: Where PyTorch compares tensors for tests, and what is said there.
 COMPARISON = "torch.testing._comparison"
 COMPARED = "compare what may be known: torch.testing.assert_close(x.reveal(), y)"
+
+#: PyTorch's compilers make programs for one machine of what they trace.
+UNCOMPILED = (
+    "call the module as it is, shared by tacit.share_module, which runs without; tacit.compile compiles a "
+    "plain model, before it is shared"
+)
 
 #: The first that fits is told.
 REMEDIES = (
@@ -53,8 +60,11 @@ REMEDIES = (
         "torch.nn.modules.module",
         "_load_from_state_dict",
         INTO_PLAIN,
-        "load them with assign=True, which makes the module's tensors secret, or share the module before",
+        "load them with assign=True, which makes the module's tensors secret, or share the module before: "
+        "tacit.share_module(module, owner=...)",
     ),
+    Remedy("torch._dynamo.convert_frame", ANYTHING, FLATTENED, UNCOMPILED),
+    Remedy("torch.export", ANYTHING, FLATTENED, UNCOMPILED),
     Remedy(
         "torch.jit",
         ANYTHING,
@@ -102,6 +112,12 @@ REMEDIES = (
         "step",
         ANYTHING,
         "step it by what all may know: scheduler.step(loss.reveal())",
+    ),
+    Remedy(
+        "torch.optim.swa_utils",
+        ANYTHING,
+        INTO_PLAIN,
+        "share the model before it is averaged: AveragedModel(tacit.share_module(model, owner=...))",
     ),
     Remedy(
         "torch.optim",

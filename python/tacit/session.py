@@ -69,6 +69,8 @@ class Session:
         #: The operator that is carried out, for reports; and what was reported of each in each module.
         self.operator = ""
         self.reported: dict[str, str] = {}
+        #: What an operator was refused with last: PyTorch's interpreter of scripts loses it.
+        self.refused = ""
         #: Whether an optimiser's step is carried out, in which what is made like a secret is one.
         self.is_optimizing = False
         #: Under the reference alone, where it is wanted: the bits that the largest value and the largest

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, overload
 import torch
 
 from tacit import fixed, lines, paths, remedies, shares
-from tacit.errors import MisuseError, UnsupportedOperatorError
+from tacit.errors import MisuseError, UnsupportedOperatorError, UntracedError
 from tacit.fixed import Scale
-from tacit.session import Session
+from tacit.session import Session, current_session
 from tacit.shares import Parts
 
 if TYPE_CHECKING:
@@ -129,7 +129,12 @@ class SecretTensor(_Tensor):
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        return cls.dispatcher(func, args, kwargs or {})
+        try:
+            return cls.dispatcher(func, args, kwargs or {})
+        except MisuseError as error:
+            if (current := current_session()) is not None:
+                current.refused = str(error)
+            raise
 
     # For who traces: PyTorch takes it apart into components and the rest, and puts it together again.
 
@@ -144,7 +149,13 @@ class SecretTensor(_Tensor):
         return self._parts[1]
 
     def __tensor_flatten__(self) -> tuple[list[str], tuple[Any, ...]]:
-        """The names of its components, and all else that it is."""
+        """The names of its components, and all else that it is.
+
+        Raises:
+            UntracedError: it is PyTorch's compiler, or its exporter, that asks.
+        """
+        if (remedy := remedies.here(remedies.FLATTENED)) is not None:
+            raise UntracedError.of("tracing by torch.compile or torch.export", paths.current(), remedy)
         return list(COMPONENTS[: len(self._parts)]), (self._session, self._scale, self.dtype, self._loose)
 
     @staticmethod

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 
 from tacit.errors import MisuseError
-from tacit.modes import is_tracing
+from tacit.modes import is_differentiating, is_tracing
 from tacit.session import session
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
@@ -99,8 +99,13 @@ def refuse(what: str) -> None:
     """Raises for what is done with values now, not taken down.
 
     Raises:
-        MisuseError: something traces.
+        MisuseError: something traces, or ``torch.func`` differentiates, in which new tensors have no values.
     """
+    if is_differentiating():
+        raise MisuseError(
+            f"{what} is not done within torch.func.grad: hand secret tensors to the function, and reveal "
+            "what it gives"
+        )
     if is_tracing():
         raise MisuseError(
             f"{what} is not traced: hand secret tensors to what is traced, and reveal what it gives"
