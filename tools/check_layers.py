@@ -121,7 +121,7 @@ MODULES = [
 OPERATORS = [
     ["agreement", "network", "operands", "own", "rewrites"],
     ["order", "probabilities"],
-    ["approximation", "averages", "optimization", "scales", "tournaments"],
+    ["approximation", "averages", "clipping", "optimization", "scales", "tournaments"],
     ["inverse_roots", "propagation"],
     ["calls"],
     ["table"],

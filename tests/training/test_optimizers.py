@@ -1,6 +1,7 @@
 """PyTorch's optimisers on secret parameters, against the same on plain ones."""
 
 import copy
+import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -334,6 +335,36 @@ def test_clipping(largest: float) -> None:
             assert torch.allclose(found_norm, norm, rtol=2e-3)
         for mine, parameter in zip(found, plain, strict=True):
             assert torch.allclose(mine, parameter.grad, rtol=5e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(("protocol", "parties"), [("replicated", 3), ("additive", 2)])
+def test_exploding_gradients_are_clipped_as_exactly_as_others(protocol: str, parties: int) -> None:
+    """Where the factor is less than a unit of 2^−16, too; what is short enough, or has no limit, stays."""
+    direction = torch.linspace(-1, 1, 24) / torch.linspace(-1, 1, 24).norm()
+    cases = [
+        (length, largest, foreach)
+        for length in (0.0, 0.01, 1.0, 1e2, 1e4, 1e6)
+        for largest, foreach in ((0.01, None), (1.0, False), (5.0, True), (math.inf, None))
+    ]
+
+    def clipped(share: Any, length: float, largest: float, foreach: bool | None) -> Any:
+        parameters = [share(torch.zeros(8, 2)), share(torch.zeros(8))]
+        for parameter, part in zip(parameters, (direction * length).split([16, 8]), strict=True):
+            parameter.requires_grad_().grad = share(part.reshape(parameter.shape))
+        norm = torch.nn.utils.clip_grad_norm_(parameters, largest, foreach=foreach)
+        # A second time by the norm that is given, which PyTorch has as a function of its own.
+        torch.nn.utils.clip_grads_with_norm_(parameters, 2 * largest, norm, foreach)
+        return [each.grad for each in parameters]
+
+    def program() -> list[torch.Tensor]:
+        share = functools.partial(tacit.share, owner=0, scale=20)
+        return [torch.cat([each.reveal().flatten() for each in clipped(share, *case)]) for case in cases]
+
+    source = "dealer" if protocol == "additive" else None
+    found = tacit.launch(program, protocol=protocol, parties=parties, source=source)[0]
+    for case, mine in zip(cases, found, strict=True):
+        plain = torch.cat([each.flatten() for each in clipped(torch.clone, *case)])
+        assert torch.allclose(mine, plain, rtol=2e-3, atol=2.0**-18), case
 
 
 def test_clipping_that_would_show_whether_a_norm_is_finite_is_refused_or_shows_nothing() -> None:
