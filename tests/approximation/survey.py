@@ -87,8 +87,11 @@ without replacement, where no others are left, again.
 where that is known; where it is secret, its loss is from 2^14 on in the place of infinity, and 0 with
 `zero_infinity=True`.
 
+`softmax` of nothing but −∞, as of a row that is masked wholly, gives equal parts, where PyTorch has NaN.
+
 None of these functions wraps around. Sums and products do: what leaves the range of fractions is wrong, and
-so is `1000.0**4`, since whole powers are products; a run under `protocol="plain"` warns of both.
+so is `1000.0**4`, since whole powers are products, and the gradient of `1/x`, which is a square, where |x| is
+below 2^−15; a run under `protocol="plain"` warns of all three. That of `rsqrt` is right from 2^−16 on.
 """
 
 

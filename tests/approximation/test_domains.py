@@ -139,3 +139,35 @@ def test_what_is_said_of_other_numbers(setting: tuple[str, int, str | None]) -> 
     assert found["multinomial of none"].tolist() == [2, 2, 2, 2]
     assert found["multinomial of one"].tolist() == [1, 1, 1, 1]
     assert found["multinomial without replacement"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{}, {"protocol": "additive", "parties": 2, "source": "dealer"}],
+    ids=["replicated", "additive"],
+)
+def test_gradients_of_roots_and_quotients_are_right_as_far_as_is_documented(setting: dict[str, Any]) -> None:
+    """Cubes and squares of what is large where x is small."""
+    units = 2.0**-16 * torch.tensor([1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 100.0, 1000.0, 65536.0])
+
+    def program() -> list[torch.Tensor]:
+        found = []
+        for function, numbers in ((torch.rsqrt, units), (torch.reciprocal, units[1:])):
+            x = tacit.share(numbers, owner=0).requires_grad_()
+            function(x).sum().backward()
+            found.append(x.grad.reveal())
+        return found
+
+    roots, quotients = tacit.launch(program, **setting)[0]
+    assert torch.allclose(roots, -0.5 * units**-1.5, rtol=1e-3)
+    assert torch.allclose(quotients, -(units[1:] ** -2.0), rtol=1e-3)
+
+
+def test_softmax_of_what_is_masked_wholly_has_equal_parts() -> None:
+    def program() -> torch.Tensor:
+        x = tacit.share(torch.tensor([[1.0, 5.0], [2.0, 3.0]]), owner=0)
+        return x.masked_fill(torch.tensor([[True], [False]]), -math.inf).softmax(-1).reveal()
+
+    found = tacit.launch(program)[0]
+    plain = torch.stack([torch.full((2,), 0.5), torch.tensor([2.0, 3.0]).softmax(0)])
+    assert torch.allclose(found, plain, atol=1e-3)

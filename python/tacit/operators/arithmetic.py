@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from tacit import fixed, shares
-from tacit.fixed import WHOLE
+from tacit.fixed import DEFAULT, WHOLE, Scale
 from tacit.operators.approximation import divide
 from tacit.operators.operands import (
     Number,
@@ -20,6 +20,7 @@ from tacit.operators.operands import (
     lifted,
     operand_scale,
     public,
+    rescaled,
     result_dtype,
     secret_of,
     times_public,
@@ -150,6 +151,8 @@ def square(x: SecretTensor) -> SecretTensor:
 def power(x: SecretTensor, exponent: int) -> SecretTensor:
     """x^n for n from 1 on, by squaring: at most 2·log2(n) products. All have the session's scale, x^1
     too."""
+    if exponent == 3 and x._scale.bits > x._session.scale.bits and torch._C._current_graph_task_id() >= 0:
+        return _cube_of_inverse_root(x)
     remaining, base = int(exponent), as_words(x) if x.dtype == torch.bool else x
     result: SecretTensor | None = None
     while True:
@@ -161,6 +164,15 @@ def power(x: SecretTensor, exponent: int) -> SecretTensor:
                 result = at_session_scale(result)
             return result.like(result._parts, dtype=result_dtype(x, exponent), loose=result._loose)
         base = mul(base, base)
+
+
+def _cube_of_inverse_root(x: SecretTensor) -> SecretTensor:
+    """x³ in the gradient of ``rsqrt``, which alone has more bits than gradients: x is up to 2^8 there, and
+    with all its bits x·x² would leave the range from 2^6 on, of roots of what is below 2^−12. Two truncations
+    more."""
+    scale = x._session.scale
+    base = rescaled(x, scale)
+    return at_session_scale(mul(rescaled(x, Scale(min(scale.bits, DEFAULT.bits))), mul(base, base)))
 
 
 @implements(aten.addcmul.default, scale=of_sum_with_product)
