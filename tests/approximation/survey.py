@@ -90,8 +90,10 @@ where that is known; where it is secret, its loss is from 2^14 on in the place o
 `softmax` of nothing but −∞, as of a row that is masked wholly, gives equal parts, where PyTorch has NaN.
 
 None of these functions wraps around. Sums and products do: what leaves the range of fractions is wrong, and
-so is `1000.0**4`, since whole powers are products, and the gradient of `1/x`, which is a square, where |x| is
-below 2^−15; a run under `protocol="plain"` warns of all three. That of `rsqrt` is right from 2^−16 on.
+so is `1000.0**4`, since whole powers are products; a run under `protocol="plain"` warns of both. So are
+gradients that are made of squares: those of `1/x` where |x| is below 2^−15, of `arctan`, `asinh`, `acosh`,
+`erf` and `erfc` beyond ±2^13. That of `rsqrt` is right from 2^−16 on, and that of `sinc`, which is divided by
+x², off by up to 2^−18/x².
 """
 
 

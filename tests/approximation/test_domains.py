@@ -141,26 +141,43 @@ def test_what_is_said_of_other_numbers(setting: tuple[str, int, str | None]) -> 
     assert found["multinomial without replacement"].tolist() == [1, 2]
 
 
+UNITS = 2.0**-16 * torch.tensor([1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 100.0, 1000.0, 65536.0])
+LARGE = torch.tensor([1.5, 40.0, 1000.0, 8191.0])
+
+#: Functions whose gradients are made of squares or cubes, and numbers up to the page's limits.
+CASES: list[tuple[Any, torch.Tensor]] = [
+    (torch.rsqrt, UNITS),
+    (torch.reciprocal, UNITS[1:]),
+    (torch.arctan, LARGE),
+    (torch.asinh, LARGE),
+    (torch.acosh, LARGE),
+    (torch.erf, LARGE),
+    (torch.erfc, LARGE),
+    (torch.sinc, torch.tensor([2.0**-12, 2.0**-10, 2.0**-8, 2.0**-5, 0.5, 3.0])),
+]
+
+
 @pytest.mark.parametrize(
     "setting",
     [{}, {"protocol": "additive", "parties": 2, "source": "dealer"}],
     ids=["replicated", "additive"],
 )
 def test_gradients_of_roots_and_quotients_are_right_as_far_as_is_documented(setting: dict[str, Any]) -> None:
-    """Cubes and squares of what is large where x is small."""
-    units = 2.0**-16 * torch.tensor([1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 100.0, 1000.0, 65536.0])
+    """Cubes and squares of what is large where x is small, and squares of what is large."""
 
     def program() -> list[torch.Tensor]:
         found = []
-        for function, numbers in ((torch.rsqrt, units), (torch.reciprocal, units[1:])):
+        for function, numbers in CASES:
             x = tacit.share(numbers, owner=0).requires_grad_()
             function(x).sum().backward()
             found.append(x.grad.reveal())
         return found
 
-    roots, quotients = tacit.launch(program, **setting)[0]
-    assert torch.allclose(roots, -0.5 * units**-1.5, rtol=1e-3)
-    assert torch.allclose(quotients, -(units[1:] ** -2.0), rtol=1e-3)
+    for (function, numbers), mine in zip(CASES, tacit.launch(program, **setting)[0], strict=True):
+        x = numbers.double().requires_grad_()
+        function(x).sum().backward()
+        error = 2.0**-18 / numbers**2 if function is torch.sinc else 2.0**-11
+        assert bool(((mine - x.grad).abs() <= 1e-3 * x.grad.abs() + error).all()), function
 
 
 def test_softmax_of_what_is_masked_wholly_has_equal_parts() -> None:
