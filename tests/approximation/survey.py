@@ -68,6 +68,16 @@ deviation, and two units of 2^−20. `normalize` and `cosine_similarity` divide 
 units of 2^−16: by a hundredth at most where these are 2^−8. Their gradients are off
 by 2^−12, which is all of those that large vectors leave.
 
+Root mean squares that a model writes itself are as exact as RMS norm, in products with the numbers that were
+squared: `x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)` and its like (`x*x`, `square`, `sum`, `var`;
+`+ eps`; `sqrt`, `rsqrt`, `reciprocal` and powers of ±1/2; products and quotients). Other numbers, copies of
+another dtype among them, are multiplied by inverse roots with units of 2^−24, as are all where a root has a
+factor. A root is off by 2^−13 relative and two units of 2^−16. Gradients are as those of RMS norm, but for
+eight units of 2^−20; those of the mean itself are numbers as others are. Of `(x - mean).pow(2)` and `var`
+deviations have units of 2^−16. A mean that is clamped, or was written to, or whose numbers were, is the
+number that it is: small squares have no bits there. Squares of numbers from 2^15 on leave the range, of which
+a run under `protocol="plain"` warns; their root does not.
+
 Norms of orders other than 0, 1, 2 and infinity, from 1/16 to 16 and negative ones alike, go by logarithms:
 order p is off by (2 + 1/|p|)·2^−13 relative and two units of 2^−16, and has no gradient.
 
