@@ -93,9 +93,9 @@ and less from the end; for `gather`, `index_select`, `embedding` and `scatter` t
 probabilities beyond 0 and 1 as these. `multinomial` draws the last index where all weights are 0, and
 without replacement, where no others are left, again.
 
-`ctc_loss` is off by 2^−12 for each step of its input, and below 2^13. A target that fits no input is refused
-where that is known; where it is secret, its loss is from 2^14 on in the place of infinity, and 0 with
-`zero_infinity=True`.
+`ctc_loss` is off by 2^−12 for each step of its input, and below 2^13. A target that fits no input, whose loss
+is infinite, counts 0 with `zero_infinity=True`, and is refused without; so is then a secret one of n labels
+and less than 2n − 1 steps, of which nobody knows.
 
 None of these functions wraps around. Sums and products do: what leaves the range of fractions is wrong, and
 so is `1000.0**4`, since whole powers are products; a run under `protocol="plain"` warns of both.
