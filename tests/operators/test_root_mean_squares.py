@@ -45,6 +45,12 @@ SPELLINGS: dict[str, Form] = {
     "reciprocal": lambda x: x * (1 / torch.sqrt(x.pow(2).mean(-1) + EPS)).unsqueeze(-1),
     "sum": lambda x: x * (x.pow(2).sum(-1, keepdim=True) / x.shape[-1] + EPS).rsqrt(),
     "sum and root": lambda x: x / ((x * x).sum(-1, keepdim=True).sqrt() * x.shape[-1] ** -0.5),
+    "norm": lambda x: x / torch.linalg.vector_norm(x, dim=-1, keepdim=True),
+    "unit vectors": lambda x: nn.functional.normalize(x, dim=-1),
+    "norm and factor": lambda x: x / (x.norm(2, dim=-1, keepdim=True) * x.shape[-1] ** -0.5).clamp(min=1e-8),
+    "norm and more": lambda x: x / (x.norm(2, dim=-1, keepdim=True) * x.shape[-1] ** -0.5 + 1e-5),
+    "root and more": lambda x: x / ((x * x).mean(-1, keepdim=True).sqrt() + 1e-6),
+    "deviation": lambda x: x / (x.std(-1, keepdim=True) + 1e-6),
     "heads": lambda x: (
         (h := x.reshape(-1, 2, SIZE // 2)) * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + EPS)
     ).flatten(1),
@@ -52,6 +58,17 @@ SPELLINGS: dict[str, Form] = {
     "repeated": lambda x: x / torch.sqrt(x.pow(2).mean(-1, keepdim=True) + EPS).expand_as(x),
     "ε in a tensor": lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + torch.tensor(EPS)),
     "ε in a parameter": lambda x: x * torch.rsqrt(torch.tensor([[EPS]]).double() + x.pow(2).mean(-1, True)),
+}
+
+
+#: Errors of inverse roots that are multiplied with units of 2^−24, and are 2^−14 for the largest rows; means
+#: have units of 2^−16, and the smallest rows 16 of them.
+ROUGHER = {
+    "sum and root": 2.0**-10,
+    "norm and factor": 2.0**-10,
+    "norm and more": 2.0**-10,
+    "root and more": 2.0**-10,
+    "deviation": 2.0**-8,
 }
 
 
@@ -81,9 +98,7 @@ def test_every_spelling_is_as_exact_for_rows_of_every_magnitude(setting: str) ->
         }
 
     for name, mine in tacit.launch(program, **SETTINGS[setting])[0].items():
-        # What has a factor has units of 2^−24, and is 2^−14 for the largest rows.
-        finest = 2.0**-10 if name == "sum and root" else 2.0**-12
-        _check(mine, _with_gradient(SPELLINGS[name], X, GRADIENT), name, finest)
+        _check(mine, _with_gradient(SPELLINGS[name], X, GRADIENT), name, ROUGHER.get(name, 2.0**-12))
 
 
 def _module(kind: Any, size: int) -> nn.Module:
@@ -132,6 +147,22 @@ def test_numbers_of_another_dtype_are_not_those_that_were_squared() -> None:
         plain = _module(kind, SIZE)(X).detach()
         # The inverse root has units of 2^−24, and is 2^−14 for the largest.
         assert ((mine - plain).abs() <= 2.0**-9 * plain.abs() + 2.0**-14).all()
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_cosines_of_vectors_of_every_magnitude(setting: str) -> None:
+    def cosines(x: torch.Tensor) -> list[torch.Tensor]:
+        return _with_gradient(lambda x: nn.functional.cosine_similarity(x, x.roll(1, -1), dim=-1), x, weights)
+
+    weights = _drawn(len(MAGNITUDES), seed=6)
+
+    def program() -> list[torch.Tensor]:
+        return [one.reveal() for one in cosines(tacit.share(X, owner=0))]
+
+    (mine, gradient), (plain, exact) = tacit.launch(program, **SETTINGS[setting])[0], cosines(X)
+    assert (mine - plain).abs().max() <= 2.0**-11
+    allowed = 2.0**-10 * exact.abs().amax(1, keepdim=True) + 2.0**-17
+    assert ((gradient - exact).abs() <= allowed).all()
 
 
 def test_roots_and_means_themselves() -> None:

@@ -62,9 +62,12 @@ class InverseRoots:
     _is_fine: Parts
     _scale: Scale
     _count: float
-    #: What √filled and √sum are a product of, and √count / √filled.
+    #: √filled·√sum, √(filled / sum), and √count / √filled.
     _half: Parts
+    _root: Parts
     _inverse: Parts
+    #: By how much ε counts as more than it is, in units of the fine sum.
+    _excess: int
 
     def mean_of_squares(self) -> SecretTensor:
         """What the roots are of, without ε, (rows), at the session's scale; at most nine rounds."""
@@ -85,7 +88,11 @@ class InverseRoots:
         and two units of the rows' scale."""
         session = self.found._session
         # √sum·√filled, then √sum·√count, with fraction bits that leave both in range.
-        half = shares.truncate(session, self._half, _HALF)
+        half = self._half
+        if self._excess:
+            more = shares.multiply(session, self._is_fine, self._root, 0)
+            half = tuple(part - self._excess * less for part, less in zip(half, more, strict=True))
+        half = shares.truncate(session, half, _HALF)
         either = shares.multiply(session, half, self._inverse, 0)
         finer = shares.truncate(session, either, COARSE)
         chosen = _chosen(session, self._is_fine, finer, either)
@@ -134,7 +141,8 @@ def inverse_roots(x: SecretTensor, eps: float, count: float | None = None) -> In
     # 1/√mean = √n·power / √filled, where that is a fraction of 2^WIDTH.
     bits = _ROOT + COARSE + WIDTH // 2 - scale.bits - _bits_of_root(count)
     result = x.like(tuple(part.unsqueeze(1) for part in found), Scale(bits))
-    return InverseRoots(result, sums, bit, scale, count, half, inverse)
+    excess = max(0, _LEAST - max(0, fixed.word(count * eps, 2 * scale.bits)))
+    return InverseRoots(result, sums, bit, scale, count, half, root, inverse, excess)
 
 
 def _squared(session: Session, x: Parts) -> Parts:

@@ -31,7 +31,6 @@ ONE_TO_ONE = (
     aten._reshape_alias.default,
     aten._unsafe_view.default,
     aten.channel_shuffle.default,
-    aten.clone.default,
     aten.detach.default,
     aten.diag_embed.default,
     aten.diagonal.default,
@@ -92,6 +91,15 @@ def _one_to_one(overload: Any) -> None:
         if not isinstance(x, SecretTensor):
             unsupported(f"{overload} by secret positions", "use public ones")
         return x.like(tuple(overload(part, *args, **kwargs) for part in x._parts), loose=x._loose)
+
+
+@implements(aten.clone.default)
+def clone(x: SecretTensor, *, memory_format: torch.memory_format | None = None) -> SecretTensor:
+    """Another tensor of the same numbers, of which ``roots`` remembers the same; no interaction."""
+    parts = tuple(part.clone(memory_format=memory_format) for part in x._parts)
+    copied = x.like(parts, loose=x._loose)
+    roots.carry(copied, x)
+    return copied
 
 
 @implements(aten.expand.default)

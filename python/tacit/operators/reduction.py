@@ -97,11 +97,10 @@ def deviation(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> SecretTensor:
-    """Standard deviations along dimensions: norms of deviations / √count, as ``euclidean`` has them, so that
+    """Standard deviations along dimensions: roots of Σ deviation² / count, as ``euclidean`` has them, so that
     small ones are as exact as others. Domain: below 2^30."""
     deviations, dims, count = _deviations(x, dim, correction)
-    root = torch.tensor(1.0 / math.sqrt(count), dtype=torch.float64)
-    return euclidean(times_public(deviations, root, x.dtype, gain=2.0), dims, keepdim)
+    return euclidean(deviations, dims, keepdim, count)
 
 
 @implements(aten.std_mean.correction, scale=of_session)

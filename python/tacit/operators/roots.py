@@ -26,6 +26,7 @@ import torch
 from tacit import fixed, shares
 from tacit.fixed import Scale
 from tacit.modes import is_tracing, tracers
+from tacit.operators.approximation import reciprocal
 from tacit.operators.averages import last, reduced
 from tacit.operators.inverse_roots import InverseRoots, inverse_roots
 from tacit.operators.operands import rescaled, times_public
@@ -69,18 +70,38 @@ class Sums:
 
 @dataclass(frozen=True)
 class Roots:
-    """factor · r, or factor / r, where ``inverse`` is r = 1 / √sums, (rows, 1), with all of its bits."""
+    """factor · r, or factor / r and some more, where ``inverse`` is r = 1 / √sums, (rows, 1), with all of its
+    bits."""
 
     sums: Sums
     inverse: SecretTensor
     is_inverse: bool
     factor: float = 1.0
+    #: What was added to a root.
+    more: float = 0.0
 
     def seen_as(self, y: SecretTensor) -> SecretTensor:
         """What stands beside y, as a factor: the inverse of a root, or an inverse root itself."""
-        inverse = rescaled(self.inverse.beside(y._session), _FACTOR)
         factor = self.factor if self.is_inverse else 1.0 / self.factor
-        return _times(seen_as(inverse, y), factor)
+        # Powers of two before bits are dropped.
+        shift = max(-_FACTOR.bits, math.ceil(math.log2(abs(factor))))
+        inverse = rescaled(self.inverse.beside(y._session), Scale(_FACTOR.bits + shift))
+        found = _times(inverse.like(inverse._parts, _FACTOR), factor * 2.0**-shift)
+        if self.more:
+            # 1 / (root + more)
+            with y._session.at_scale(_FACTOR):
+                found = found * reciprocal(_times(found, self.more) + 1.0, positive=True)
+        return seen_as(found, y)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing was done to a root, or an inverse one."""
+        return self.factor == 1.0 and not self.more
+
+    @property
+    def least(self) -> float:
+        """What a root of numbers that are not all 0 is at the least."""
+        return 0.0 if self.is_inverse else self.factor * self.sums.x._scale.unit / math.sqrt(self.sums.count)
 
 
 # What is remembered --------------------------------------------------------------------------------------
@@ -116,7 +137,9 @@ def remember_sums(result: SecretTensor, y: Any, dims: Sequence[int], count: floa
     """Sums of y along dimensions, divided by a number, which are remembered if they are of squares."""
     if not dims or (x := _known(_SQUARES, y)) is None:
         return result
-    return remember_sums_of_squares(result, seen_as(x, y), dims, count, x)
+    # A copy of what lies in another order would not be known again.
+    seen = x if x.shape == y.shape and is_whole(y._parts[0]) else seen_as(x, y)
+    return remember_sums_of_squares(result, seen, dims, count, x)
 
 
 def remember_sums_of_squares(
@@ -128,11 +151,25 @@ def remember_sums_of_squares(
 
 
 def remember_sum(result: SecretTensor, x: Any, y: Any) -> SecretTensor:
-    """x + y, which is remembered where one is sums of squares and the other an ε."""
-    for sums, other in ((x, y), (y, x)):
-        known, eps = _known_wholly(_SUMS, sums), number(other)
-        if known is not None and eps is not None and eps >= 0.0 and result.shape == sums.shape:
-            return _remember(_SUMS, result, replace(known, eps=known.eps + eps), known.x)
+    """x + y, which is remembered where one is sums of squares, or a root, and the other an ε."""
+    for one, other in ((x, y), (y, x)):
+        eps = None if isinstance(other, SecretTensor) else number(other)
+        if eps is None or eps < 0.0 or result.shape != one.shape:
+            continue
+        if (sums := _known_wholly(_SUMS, one)) is not None:
+            return _remember(_SUMS, result, replace(sums, eps=sums.eps + eps), sums.x)
+        roots = _known_wholly(_ROOTS, one)
+        if roots is not None and not roots.is_inverse and roots.factor > 0.0:
+            return _remember(_ROOTS, result, replace(roots, more=roots.more + eps), roots.sums.x)
+    return result
+
+
+def remember_clamped(result: SecretTensor, x: Any, low: Any) -> SecretTensor:
+    """x where it is above a bound, which is remembered where it is a root and the bound is below all of them
+    that numbers have which are not all 0: of those that are, products are 0."""
+    roots, bound = _known_wholly(_ROOTS, x), number(low)
+    if roots is not None and bound is not None and result.shape == x.shape and bound <= roots.least:
+        return _remember(_ROOTS, result, roots, roots.sums.x)
     return result
 
 
@@ -145,7 +182,8 @@ def remember_multiple(result: SecretTensor, x: Any, factor: Any, *, divided: boo
     if (sums := _known_wholly(_SUMS, x)) is not None:
         return _remember(_SUMS, result, sums.times(by), sums.x)
     if (roots := _known_wholly(_ROOTS, x)) is not None:
-        return _remember(_ROOTS, result, replace(roots, factor=roots.factor * by), roots.sums.x)
+        changed = replace(roots, factor=roots.factor * by, more=roots.more * by)
+        return _remember(_ROOTS, result, changed, roots.sums.x)
     return result
 
 
@@ -188,10 +226,21 @@ def _root(x: Any, *, is_inverse: bool, scale: Scale | None = None) -> SecretTens
     return _remember(_ROOTS, result, Roots(sums, found.found, is_inverse), sums.x)
 
 
+def norm(x: SecretTensor, dims: Sequence[int], keepdim: bool, count: float = 1.0) -> SecretTensor:
+    """√(Σ x² / count) along dimensions; see ``inverse_roots``."""
+    sums, shape = Sums(x, list(dims), count), reduced(x.shape, dims, keepdim)
+    if not x.numel():
+        return x.like(tuple(part.new_zeros(shape) for part in x._parts), x._session.scale)
+    found = inverse_roots(_rows(x, dims), 0.0, count)
+    root = found.roots()
+    result = root.like(tuple(part.reshape(shape) for part in root._parts))
+    return _remember(_ROOTS, result, Roots(sums, found.found, is_inverse=False), x)
+
+
 def inverse(y: Any) -> SecretTensor | None:
     """1 / y where y is a root of sums of squares, which is remembered to be an inverse one; else ``None``."""
     roots = _known_wholly(_ROOTS, y)
-    if roots is None or roots.is_inverse:
+    if roots is None or roots.is_inverse or roots.more:
         return None
     found = rescaled(roots.seen_as(y), y._session.scale)
     return _remember(_ROOTS, found, replace(roots, is_inverse=True, factor=1.0 / roots.factor), roots.sums.x)
@@ -217,10 +266,11 @@ def quotient(x: Any, y: Any) -> SecretTensor | None:
     if roots is None or roots.is_inverse or not isinstance(x, SecretTensor):
         return None
     powers = powers_of(x)
-    if powers is not None and x.shape == y.shape:
-        return powers.scaled(1.0 / roots.factor, x.shape, powers.power + 1)
-    if _is_backward() and x.shape == y.shape:
-        return _left(y, 1, roots, x)
+    if _is_backward() and x.shape == y.shape and not roots.more:
+        if powers is None:
+            return _left(y, 1, roots, x)
+        if powers.of is roots.inverse:
+            return powers.scaled(1.0 / roots.factor, x.shape, powers.power + 1)
     return _by_inverse(x, y, roots)
 
 
@@ -237,7 +287,7 @@ def power(y: Any, exponent: Any) -> SecretTensor | None:
 
 def _by_inverse(x: Any, y: SecretTensor, roots: Roots) -> SecretTensor:
     """x times what stands beside y, an inverse root or a root that x is divided by."""
-    if roots.factor == 1.0 and _is_of(x, y, roots):
+    if roots.is_plain and _is_of(x, y, roots):
         return _by_rows(x, roots)
     found: SecretTensor = x * roots.seen_as(y)
     return found
@@ -305,9 +355,12 @@ class Powers:
         weight: SecretTensor | None,
         scale: Scale,
         shape: Sequence[int],
+        of: SecretTensor,
     ) -> None:
         self.inverse, self.power, self.factor, self.weight = inverse, power, factor, weight
         self._scale = scale
+        #: The inverse root with all of its bits, which others of it have too.
+        self.of = of
         #: Of the values, to which both are broadcast.
         self.shape = tuple(shape)
         #: Once somebody asked, who may have written to them.
@@ -359,6 +412,20 @@ class Powers:
         weight = weight.like(tuple(part.clone() for part in weight._parts))
         return self._left(self._seen_as(self.inverse, shape), weight, shape, self.power, self.factor)
 
+    def masked(self, mask: Any, shape: Sequence[int]) -> SecretTensor:
+        """The same, 0 where a mask holds."""
+        assert self.weight is not None
+        weight = self._seen_as(self.weight, shape).masked_fill(mask, 0.0)
+        inverse: Any = self._seen_as(self.inverse, shape)
+        return self._left(inverse, weight, shape, self.power, self.factor)
+
+    def become(self, other: "Powers") -> None:
+        """Writes other values of the same shape in the place of these, in all views of them."""
+        self.inverse, self.power, self.factor, self.weight = (
+            other.inverse, other.power, other.factor, other.weight
+        )  # fmt: skip
+        self.of = other.of
+
     def expanded(self, before: Sequence[int], shape: Sequence[int]) -> SecretTensor:
         """The same, of a shape, repeated along dimensions of another."""
         inverse, weight = (
@@ -376,7 +443,7 @@ class Powers:
     ) -> SecretTensor:
         assert inverse is not None
         session = inverse._session
-        later = Powers(inverse, power, factor, weight, session.scale, shape)
+        later = Powers(inverse, power, factor, weight, session.scale, shape, self.of)
         return SecretTensor((), session.scale, session, inverse.dtype, shape=shape, later=later)
 
 
@@ -394,6 +461,23 @@ def expanded(x: Any, shape: Sequence[int]) -> SecretTensor | None:
     return powers.expanded(x.shape, torch.empty(x.shape, device="meta").expand(*shape).shape)
 
 
+def masked(x: Any, mask: Any, value: Any) -> SecretTensor | None:
+    """What was left for later, 0 where a mask holds; ``None`` of all else."""
+    powers = powers_of(x)
+    if powers is None or powers.weight is None or number(value) != 0.0 or mask.shape != x.shape:
+        return None
+    return powers.masked(mask, x.shape)
+
+
+def written(target: SecretTensor, value: Any) -> bool:
+    """Writes what was left for later into what was so too, if both are that."""
+    mine, other = powers_of(target), powers_of(value)
+    if mine is None or other is None or not tuple(target.shape) == mine.shape == other.shape:
+        return False
+    mine.become(other)
+    return True
+
+
 def multiple(x: Any, factor: Any, *, divided: bool = False) -> SecretTensor | None:
     """What was left for later times a public number, or divided by it; ``None`` of all else."""
     powers = powers_of(x)
@@ -407,7 +491,7 @@ def _left(y: SecretTensor, power: int, roots: Roots, weight: SecretTensor | None
     """The power of what is, or would be, the inverse root beside y."""
     factor = roots.factor if roots.is_inverse else 1.0 / roots.factor
     inverse = rescaled(roots.inverse.beside(y._session), _FACTOR)
-    later = Powers(seen_as(inverse, y), power, factor**power, None, y._session.scale, y.shape)
+    later = Powers(seen_as(inverse, y), power, factor**power, None, y._session.scale, y.shape, roots.inverse)
     if weight is not None:
         return later.weighted(weight, y.shape)
     return later.scaled(1.0, y.shape)

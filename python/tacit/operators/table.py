@@ -18,7 +18,7 @@ from tacit.operators.calls import call_of
 from tacit.operators.operands import as_kind_of, rescaled
 from tacit.operators.propagation import Outcome
 from tacit.operators.rewrites import rewrite
-from tacit.operators.roots import carry
+from tacit.operators.roots import carry, written
 from tacit.operators.scales import Rule, kept, of_target
 from tacit.session import Session
 from tacit.shares import Parts
@@ -234,8 +234,9 @@ def _writing(func: Any) -> Entry | None:
             )
         with at_scale_of(target):
             result = functional(target, *args, **kwargs)
-        assign(target, result)
-        carry(target, result)
+        if not written(target, result):
+            assign(target, result)
+            carry(target, result)
         return target
 
     return Entry(write, of_target)
