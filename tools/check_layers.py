@@ -123,7 +123,7 @@ OPERATORS = [
     ["order", "probabilities"],
     ["approximation", "averages", "clipping", "optimization", "scales", "tournaments"],
     ["inverse_roots", "propagation"],
-    ["calls"],
+    ["calls", "roots"],
     ["table"],
     [
         "arithmetic",

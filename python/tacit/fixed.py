@@ -85,6 +85,11 @@ class Scale(NamedTuple):
         """Numbers of this scale are smaller than this."""
         return 2.0 ** (ENCODED - self.bits)
 
+    @property
+    def unit(self) -> float:
+        """Numbers of this scale are multiples of this."""
+        return 2.0**-self.bits
+
 
 #: Of integers and booleans.
 WHOLE = Scale(0)

@@ -35,6 +35,14 @@ def is_differentiating() -> bool:
     return any(each.key() == torch._C._functorch.TransformType.Grad for each in transforms)
 
 
+def tracers() -> tuple[Any, ...]:
+    """What takes operators down, if anything does: what one of these has seen is none of another's."""
+    if not torch._C._len_torch_dispatch_stack():
+        return ()
+    modes = (torch._C._get_dispatch_mode(key) for key in (_Mode.PROXY, _Mode.FUNCTIONAL, _Mode.FAKE))
+    return tuple(mode for mode in modes if mode is not None)
+
+
 @contextmanager
 def untraced() -> Iterator[None]:
     """Within it nothing is taken down."""

@@ -77,17 +77,27 @@ class Storages:
 
     def derived(self, kind: Any, tensors: Sequence[torch.Tensor]) -> Any:
         """What was kept of that kind for these tensors in their present state; ``None`` if nothing."""
-        return self._derived.get((kind, *map(_view, tensors)))
+        return self._derived.get((kind, *map(geometry, tensors)))
 
     def derive(
         self, kind: Any, tensors: Sequence[torch.Tensor], value: Any, *, of: Sequence[torch.Tensor] = ()
     ) -> None:
         """Keeps a value that follows from these tensors, until one of them is written to or freed, or one of
         those that it is made of."""
+        self._keep((kind, *map(geometry, tensors)), value, (*tensors, *of))
+
+    def beside(self, kind: Any, tensor: torch.Tensor) -> Any:
+        """What was kept of that kind beside the storage that this is a view of; ``None`` if nothing."""
+        return self._derived.get((kind, tensor.untyped_storage()._cdata))
+
+    def keep_beside(self, kind: Any, tensor: torch.Tensor, value: Any, *, of: Sequence[torch.Tensor]) -> None:
+        """Keeps a value that follows from all of a storage, as ``derive`` does."""
+        self._keep((kind, tensor.untyped_storage()._cdata), value, (tensor, *of))
+
+    def _keep(self, key: Any, value: Any, tensors: Sequence[torch.Tensor]) -> None:
         self._drop_freed()
-        key = (kind, *map(_view, tensors))
         self._derived[key] = value
-        for tensor in (*tensors, *of):
+        for tensor in tensors:
             self._entry(tensor).derived.add(key)
 
     @contextmanager
@@ -126,6 +136,7 @@ class Storages:
                 self._forget(entry)
 
 
-def _view(tensor: torch.Tensor) -> Geometry:
+def geometry(tensor: torch.Tensor) -> Geometry:
+    """A storage and a view of it: equal ones are the same elements in the same order."""
     place = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
     return tensor.untyped_storage()._cdata, *place

@@ -64,9 +64,20 @@ of 2^−16, and, but for RMS norm, by what 2^−24, a unit of the mean, is in st
 and instance norm in training, and by 2^−24 of the standard deviation more. √Σ x² of a row of RMS norm is
 below 2^30, √Σ (x − mean)² of the others below 2^22; of n numbers an ε from 0 counts as 2^−30/n at least,
 2^−46/n where there is a mean. Gradients are off by 2^−12 of the gradient that comes in, in units of the
-deviation, and two units of 2^−20. `normalize` and `cosine_similarity` divide by norms that are off by two
-units of 2^−16: by a hundredth at most where these are 2^−8. Their gradients are off
-by 2^−12, which is all of those that large vectors leave.
+deviation, and two units of 2^−20.
+
+Roots of sums of squares are worked out of the numbers that were squared: norms of order 2, standard
+deviations, and root mean squares that a model writes itself, `x * torch.rsqrt(x.pow(2).mean(-1,
+keepdim=True) + eps)` and its like (`x*x`, `square`, `sum`, `var`; `+ eps`; `sqrt`, `rsqrt`, `reciprocal`
+and powers of ±1/2; public factors). A root is off by 2^−13 relative and two units of 2^−16. What is divided
+by it, or multiplied by the inverse, is off by 2^−12 for rows of any magnitude: so are `normalize`, and RMS
+norms that are written by hand. Where the root has a factor, or an ε was added to it, and where it is of
+other numbers, of copies in another dtype too, inverse roots have units of 2^−24. Gradients are as those of
+RMS norm, but for eight units of 2^−20; that of a mean of squares itself is a number as others are.
+Deviations that a model works out, and those of `var` and `std`, have units of 2^−16. A mean of squares that
+is clamped, or was written to, or whose numbers were, is the number that it is: small squares have no bits
+there. Squares of numbers from 2^15 on leave the range, of which a run under `protocol="plain"` warns; their
+root does not.
 
 Norms of orders other than 0, 1, 2 and infinity, from 1/16 to 16 and negative ones alike, go by logarithms:
 order p is off by (2 + 1/|p|)·2^−13 relative and two units of 2^−16, and has no gradient.
@@ -83,9 +94,9 @@ and less from the end; for `gather`, `index_select`, `embedding` and `scatter` t
 probabilities beyond 0 and 1 as these. `multinomial` draws the last index where all weights are 0, and
 without replacement, where no others are left, again.
 
-`ctc_loss` is off by 2^−12 for each step of its input, and below 2^13. A target that fits no input is refused
-where that is known; where it is secret, its loss is from 2^14 on in the place of infinity, and 0 with
-`zero_infinity=True`.
+`ctc_loss` is off by 2^−12 for each step of its input, and below 2^13. A target that fits no input, whose loss
+is infinite, counts 0 with `zero_infinity=True`, and is refused without; so is then a secret one of n labels
+and less than 2n − 1 steps, of which nobody knows.
 
 `softmax` of nothing but −∞, as of a row that is masked wholly, gives equal parts, where PyTorch has NaN.
 

@@ -657,6 +657,40 @@ def test_another_normalisation_stays(other: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6),
+        lambda x: torch.rsqrt((x * x).mean((-2, -1), keepdim=True) + 1e-6) * x,
+        lambda x: x / torch.sqrt(1e-6 + x.square().mean(-1, keepdim=True)),
+        lambda x: x * torch.reciprocal(torch.sqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)),
+    ],
+)
+def test_a_root_mean_square_is_recognised(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    after, _ = improved(lambda _, x: function(x), normalise, common_subexpressions, whole_functions)
+    assert after["rms_norm"] == 1
+    assert not after["mean"] + after["rsqrt"] + after["sqrt"] + after["div"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * torch.rsqrt(x.pow(4).mean(-1, keepdim=True) + 1e-6),
+        lambda x: x * torch.rsqrt((x * (x + 1)).abs().mean(-1, keepdim=True) + 1e-6),
+        lambda x: (x + 1) * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6),
+        lambda x: x * torch.rsqrt(x.pow(2).mean(1, keepdim=True) + 1e-6),
+        lambda x: x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + 1e-6),
+        lambda x: torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) / x,
+        lambda x: x * torch.sqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6),
+        lambda x: x[:, :1] * torch.rsqrt(x[:, :1].pow(2).mean(-1) + 1e-6).sum(-1, keepdim=True),
+    ],
+)
+def test_roots_like_these_stay(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    after, _ = improved(lambda _, x: function(x), normalise, common_subexpressions, whole_functions)
+    assert not after["rms_norm"]
+    assert after["rsqrt"] + after["sqrt"] == 1
+
+
+@pytest.mark.parametrize(
     ("function", "name"),
     [
         (lambda x: 0.5 * x * (1 + torch.erf(x / 2**0.5)), "gelu"),

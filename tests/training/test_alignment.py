@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional
 
 import tacit
@@ -62,8 +63,9 @@ def test_targets_in_a_row_another_blank_and_no_batch() -> None:
         assert abs(mine - plain) <= 15 * 2.0**-12
 
 
-def test_what_fits_no_input() -> None:
-    """Refused where that is known; 0 where it is wanted, of secret targets too."""
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_what_fits_no_input(setting: str) -> None:
+    """Refused where that is known, or may be; 0 where it is wanted, of secret targets too."""
     steps, labels = [6, 1, 2], [3, 1, 2]
     twice = torch.tensor([[1, 1, 3], [4, 0, 0], [2, 2, 0]])
 
@@ -74,6 +76,10 @@ def test_what_fits_no_input() -> None:
         x = tacit.share(LOGITS, owner=0)
         with pytest.raises(tacit.UnsupportedOperatorError, match="zero_infinity=True"):
             loss(x, twice)
+        for fitting in (twice, torch.tensor([[1, 1, 3], [4, 0, 0], [2, 3, 0]])):
+            # Two labels fit two steps if they differ, which nobody knows.
+            with pytest.raises(tacit.UnsupportedOperatorError, match="for n labels an input of 2n - 1 steps"):
+                loss(x, tacit.share(fitting, owner=0))
         with pytest.raises(tacit.UnsupportedOperatorError, match="ctc_loss by secret lengths"):
             functional.ctc_loss(x, twice, tacit.share(STEPS, owner=0), LABELS)
         found = loss(x, twice, zero_infinity=True), loss(x, tacit.share(twice, owner=0), zero_infinity=True)
@@ -81,6 +87,46 @@ def test_what_fits_no_input() -> None:
 
     plain = loss(LOGITS, twice, zero_infinity=True)
     assert plain[2] == 0
-    for mine in tacit.launch(program, protocol="plain", parties=2)[0]:
+    for mine in tacit.launch(program, **SETTINGS[setting])[0]:
         assert mine[2] == 0
         assert (mine - plain).abs().max() <= 6 * 2.0**-12
+
+
+def test_no_gradient_comes_from_what_fits_no_input() -> None:
+    twice = torch.tensor([[1, 1, 3], [2, 2, 0]])
+
+    def gradient(x: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        x = x[:, 1:].clone().requires_grad_()
+        functional.ctc_loss(x.log_softmax(2), targets, [6, 2], [3, 2], zero_infinity=True).backward()
+        assert x.grad is not None
+        return x.grad
+
+    def program() -> torch.Tensor:
+        return gradient(tacit.share(LOGITS, owner=0), tacit.share(twice, owner=1)).reveal()
+
+    mine, plain = tacit.launch(program)[0], gradient(LOGITS, twice)
+    assert not mine[:, 1].any()
+    assert (mine - plain).abs().max() <= 6 * 2.0**-12
+
+
+@pytest.mark.parametrize("how", [{}, {"zero_infinity": True}])
+def test_a_trial_and_a_comparison_name_losses_too_large(how: dict[str, bool]) -> None:
+    """Between those that are right and those of what fits no input, which are none to be told of."""
+
+    class Loss(nn.Module):
+        def forward(self, x: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+            return functional.ctc_loss(x, targets, [6], [3], reduction="none", **how)
+
+    x, targets = torch.full((6, 1, 5), -1500.0), torch.tensor([[1, 2, 3]])
+    report = str(tacit.compare(Loss(), (x, targets)))
+    assert "a loss of 8" in report
+    assert "where it is 0 from 8192 on" in report if how else "where it is wrong from 8192 on" in report
+
+
+def test_what_fits_no_input_and_is_0_warns_of_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    def program() -> None:
+        x, targets = tacit.share(LOGITS, owner=0), tacit.share(torch.tensor([[1], [2], [2]]), owner=0)
+        functional.ctc_loss(x, targets.expand(3, 4), [6, 6, 6], [4, 4, 4], zero_infinity=True)
+
+    tacit.launch(program, protocol="plain", parties=2)
+    assert not [warning for warning in recwarn if issubclass(warning.category, tacit.RangeWarning)]

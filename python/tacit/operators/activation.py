@@ -7,6 +7,7 @@ import torch
 
 from tacit import shares
 from tacit.fixed import WORD
+from tacit.operators import roots
 from tacit.operators.arithmetic import add, mul, multiply_public
 from tacit.operators.choice import where
 from tacit.operators.comparison import gt
@@ -130,7 +131,8 @@ def clamp(x: Any, low: Any = None, high: Any = None) -> SecretTensor:
     made = partial(SecretTensor, scale=scale, session=session, dtype=dtype)
     parts, comparison = lifted(session, x, scale), of_difference(session, scale, x, *bounds)
     if high is None:
-        return made(_at_least(session, comparison, parts, lifted(session, low, scale)))
+        found = made(_at_least(session, comparison, parts, lifted(session, low, scale)))
+        return roots.remember_clamped(found, x, low)
     if low is None:
         return made(_at_most(session, comparison, parts, lifted(session, high, scale)))
     lowest, highest = lifted(session, low, scale), lifted(session, high, scale)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from tacit import ranges
+from tacit import fixed, ranges
 from tacit.operators.composed import composes
 from tacit.operators.table import unsupported
 from tacit.tensor import SecretTensor
@@ -39,12 +39,13 @@ def ctc_loss(
     reduction: int = MEAN,
     zero_infinity: bool = False,
 ) -> torch.Tensor:
-    """Of public lengths. About 80 rounds for each step; off by 2^−12 for each step. Losses are below 2^13; of
-    secret targets that fit no input one is from 2^14 on, where PyTorch has infinity.
+    """Of public lengths. About 80 rounds for each step; off by 2^−12 for each step. Losses are below 2^13;
+    infinite ones, of targets that fit no input, are 0 with ``zero_infinity``. Without it a secret target is
+    taken where any fits, however many of its labels are equal: of n labels by 2n − 1 steps.
 
     Raises:
         UnsupportedOperatorError: lengths are secret, an input has no steps, or a loss is known to be
-            infinite.
+            infinite, or, of a secret target, not known to be finite.
     """
     steps, labels = _public(input_lengths), _public(target_lengths)
     # What PyTorch refuses of shapes and lengths.
@@ -63,11 +64,21 @@ def ctc_loss(
             "an infinite ctc_loss, of a target with more labels than its input has steps,",
             "give zero_infinity=True, which makes it 0, or a longer input",
         )
+    is_secret = isinstance(same, SecretTensor)
+    if (
+        is_secret
+        and not zero_infinity
+        and any(2 * n - 1 > most for n, most in zip(labels, steps, strict=True))
+    ):
+        unsupported(
+            "a ctc_loss that is infinite if a secret target has too many equal labels side by side",
+            "give zero_infinity=True, which makes it 0, or for n labels an input of 2n - 1 steps",
+        )
+    _check(losses, impossible, is_zeroed=is_secret and zero_infinity)
     if zero_infinity:
-        if isinstance(same, SecretTensor):
+        if is_secret:
             losses = torch.where(losses > -NEVER / 2, 0.0, losses)
         losses = torch.where(impossible, 0.0, losses)
-    _check(losses)
     if reduction == NONE:
         return losses if is_batch else losses[0]
     if reduction == MEAN:
@@ -78,12 +89,16 @@ def ctc_loss(
 composes(aten.ctc_loss.Tensor)(ctc_loss)
 
 
-def _check(losses: Any) -> None:
-    """Tells, under the reference, of losses as large as those of what is impossible."""
-    if isinstance(losses, SecretTensor):
-        sizes = losses.detach().abs()
-        limit, consequence = -NEVER / 2, "it is wrong, or infinite,"
-        ranges.check_argument(sizes._session, sizes._parts[0], sizes._scale, limit, "a loss", consequence)
+def _check(losses: Any, impossible: torch.Tensor, *, is_zeroed: bool) -> None:
+    """Tells, under the reference, of losses that are nearly as large as those of what is impossible."""
+    if isinstance(losses, SecretTensor) and losses._session.is_plain:
+        words, scale = losses._parts[0].detach().abs(), losses._scale
+        possible = ~impossible
+        if is_zeroed:
+            # What is impossible is no more likely than once that, by all ways together.
+            possible &= words < fixed.word(-NEVER * 7 / 8, scale.bits)
+        consequence = "it is 0" if is_zeroed else "it is wrong"
+        ranges.check_argument(losses._session, words[possible], scale, -NEVER / 2, "a loss", consequence)
 
 
 def _public(lengths: Lengths) -> list[int]:

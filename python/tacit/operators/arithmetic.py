@@ -6,6 +6,7 @@ import torch
 
 from tacit import fixed, shares
 from tacit.fixed import DEFAULT, WHOLE, Scale
+from tacit.operators import roots
 from tacit.operators.approximation import divide
 from tacit.operators.operands import (
     Number,
@@ -36,9 +37,13 @@ from tacit.operators.scales import (
     of_sum_with_product,
 )
 from tacit.operators.table import implements, unsupported
+from tacit.storages import geometry
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
+
+#: Of a number by itself, which a program writes, not of what is part of another operator.
+_PRODUCT = str(aten.mul.Tensor)
 
 
 @implements(aten.add.Tensor, aten.add.Scalar, scale=of_sum_with_product)
@@ -48,7 +53,8 @@ def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     if dtype == torch.bool:
         return disjunction(x, scaled(y, alpha))
     left, right, scale = aligned(x, scaled(y, alpha))
-    return secret_of(x, y).like(shares.add(left, right), scale, dtype, loose=is_loose(dtype))
+    result = secret_of(x, y).like(shares.add(left, right), scale, dtype, loose=is_loose(dtype))
+    return roots.remember_sum(result, x, y) if alpha == 1 else result
 
 
 @implements(aten.sub.Tensor, aten.sub.Scalar, scale=of_sum_with_product)
@@ -74,6 +80,8 @@ def neg(x: SecretTensor) -> SecretTensor:
     """−x; no interaction."""
     if x.dtype == torch.bool:
         unsupported("the negative of a boolean", "~x inverts it")
+    if (later := roots.multiple(x, -1.0)) is not None:
+        return later
     return x.like(shares.negate(x._parts), loose=is_loose(x.dtype))
 
 
@@ -92,7 +100,11 @@ def mul(x: Any, y: Any) -> SecretTensor:
         return multiply_public(y, x)
     if not isinstance(y, SecretTensor):
         return multiply_public(x, y)
+    if (known := roots.product(x, y)) is not None:
+        return known
     session, dtype = x._session, result_dtype(x, y)
+    is_square = session.operator == _PRODUCT and geometry(x._parts[0]) == geometry(y._parts[0])
+    number = x
     x, y = as_factors(x, y)
     left, right = together(x._parts, y._parts)
     if dtype == torch.bool:
@@ -105,7 +117,8 @@ def mul(x: Any, y: Any) -> SecretTensor:
         left, right = together(*(_of_kind(operand, dtype)._parts for operand in (x, y)))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
     parts = shares.multiply(session, left, right, drop, in_range=dtype.is_floating_point)
-    return x.like(parts, scale, dtype, loose=is_loose(dtype))
+    result = x.like(parts, scale, dtype, loose=is_loose(dtype))
+    return roots.remember_squares(result, number) if is_square else result
 
 
 def _of_kind(x: SecretTensor, dtype: torch.dtype) -> SecretTensor:
@@ -117,7 +130,9 @@ def multiply_public(x: SecretTensor, y: torch.Tensor | Number) -> SecretTensor:
     """x·y for public y."""
     if result_dtype(x, y) == torch.bool:
         return conjunction(x, y)
-    return times_public(x, public(y), result_dtype(x, y))
+    if (later := roots.multiple(x, y)) is not None:
+        return later
+    return roots.remember_multiple(times_public(x, public(y), result_dtype(x, y)), x, y)
 
 
 @implements(aten.div.Tensor, aten.div.Scalar, scale=of_session)
@@ -125,6 +140,8 @@ def div(x: Any, y: Any) -> SecretTensor:
     """x / y. For public y a product by 1/y; for secret ones see ``approximation.divide``, and in gradients
     ``probabilities``."""
     if isinstance(y, SecretTensor):
+        if (known := roots.quotient(x, y)) is not None:
+            return known
         if isinstance(x, torch.Tensor) and x.shape == y.shape:
             later = left_for_later(y, lambda _: x, lambda y: _divided(x, y))
             if later is not None:
@@ -132,7 +149,10 @@ def div(x: Any, y: Any) -> SecretTensor:
         return _divided(x, y)
     dtype = result_dtype(x, y)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
-    return times_public(x, 1.0 / public(y).to(torch.float64), dtype)
+    if (later := roots.multiple(x, y, divided=True)) is not None:
+        return later
+    result = times_public(x, 1.0 / public(y).to(torch.float64), dtype)
+    return roots.remember_multiple(result, x, y, divided=True)
 
 
 def _divided(x: Any, y: SecretTensor) -> SecretTensor:
@@ -145,7 +165,7 @@ def _divided(x: Any, y: SecretTensor) -> SecretTensor:
 @implements(aten.square.default, scale=of_square)
 def square(x: SecretTensor) -> SecretTensor:
     """x²; at most two rounds."""
-    return mul(x, x)
+    return roots.remember_squares(mul(x, x), x)
 
 
 def power(x: SecretTensor, exponent: int) -> SecretTensor:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import torch
 
 from tacit import fixed, ranges, shares
-from tacit.operators import approximation
+from tacit.operators import approximation, roots
 from tacit.operators.activation import absolute, clamp
 from tacit.operators.arithmetic import add, mul, multiply_public, neg, power, sub
 from tacit.operators.choice import where
@@ -160,21 +160,25 @@ def entr(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.reciprocal.default, scale=of_session)
 def reciprocal(x: SecretTensor) -> SecretTensor:
-    """1 / x: see ``approximation.reciprocal``."""
-    return approximation.reciprocal(x)
+    """1 / x: see ``approximation.reciprocal``, and of roots of sums of squares ``roots``."""
+    known = roots.inverse(x)
+    return known if known is not None else approximation.reciprocal(x)
 
 
 @implements(aten.rsqrt.default, scale=of_inverse_root)
 def rsqrt(x: SecretTensor) -> SecretTensor:
     """1 / √x, with eight fraction bits more than the session (at most 24), as it is a factor of numbers as
-    large as √x: see ``approximation.rsqrt``."""
-    return approximation.rsqrt(x, scale=of_inverse_root(x._session.scale, x._scale))
+    large as √x: see ``approximation.rsqrt``, and of sums of squares ``roots``."""
+    scale = of_inverse_root(x._session.scale, x._scale)
+    known = roots.inverse_root(x, scale)
+    return known if known is not None else approximation.rsqrt(x, scale=scale)
 
 
 @implements(aten.sqrt.default, scale=of_session)
 def sqrt(x: SecretTensor) -> SecretTensor:
-    """√x: see ``approximation.sqrt``."""
-    return approximation.sqrt(x)
+    """√x: see ``approximation.sqrt``, and of sums of squares ``roots``."""
+    known = roots.root(x)
+    return known if known is not None else approximation.sqrt(x)
 
 
 @implements(aten.addcdiv.default, scale=of_session)
@@ -284,9 +288,12 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
         x = to_copy(x, dtype=result_dtype(x, exponent))
     if exponent < 0 and not x.dtype.is_floating_point:
         unsupported("a negative power of integers", "make them fractions")
+    if (later := roots.power(x, exponent)) is not None:
+        return later
     if exponent == int(exponent) and 1 <= abs(exponent) <= 64:
         if exponent > 0:
-            return power(x, int(exponent))
+            result = power(x, int(exponent))
+            return roots.remember_squares(result, x) if exponent == 2 else result
         return _inverse_power(fraction(x), -int(exponent))
     if exponent == 0:
         ones = torch.ones(x.shape, dtype=result_dtype(x, exponent))
@@ -298,10 +305,16 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
     if x._session.is_plain:
         ranges.check_domain(x._session, x._parts[0] < 0, *FRACTIONAL)
     if abs(exponent) == 0.5:
-        return approximation.sqrt(x) if exponent > 0 else approximation.rsqrt(x)
+        return sqrt(x) if exponent > 0 else _inverse_root(x)
     logarithm = approximation.log(x)
     with in_full(x._session):
         return approximation.exp(multiply_public(logarithm, exponent))
+
+
+def _inverse_root(x: SecretTensor) -> SecretTensor:
+    """1 / √x at the session's scale."""
+    known = roots.inverse_root(x, x._session.scale)
+    return known if known is not None else approximation.rsqrt(x)
 
 
 def _inverse_power(x: SecretTensor, exponent: int) -> SecretTensor:

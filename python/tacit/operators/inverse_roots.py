@@ -1,4 +1,4 @@
-"""1 / √(mean of squares + ε) of rows, as exact for small rows as for large ones.
+"""1 / √(Σ x²/count + ε) of rows, as of a mean of squares, as exact for small rows as for large ones.
 
 A sum of squares has up to twice the bits of its numbers, more than a word has. So there are two. The *fine*
 one keeps all bits, Σ w² for words w, and is right where it is below 2^61; beyond that it is wrong, and not
@@ -43,6 +43,9 @@ _KEPT = 30
 #: Fraction bits of its inverse root, a fraction of a power of two.
 _ROOT = 15
 
+#: Bits that half a root drops before it meets the inverse root.
+_HALF = 18
+
 #: The least fine sum: the inverse root of a smaller one would leave the range where it is truncated.
 _LEAST = 4
 
@@ -54,11 +57,17 @@ class InverseRoots:
     #: 1 / √(mean + ε), (rows, 1), with as many fraction bits as products with the rows' numbers, which are √n
     #: at most, leave in range: 61, less the numbers' own, less log2 √n.
     found: SecretTensor
-    #: The fine and the coarse sums, without ε; which of them is right, as ring elements; of how many squares.
+    #: The fine and the coarse sums, without ε; which of them is right, as ring elements; what divides them.
     _sums: Parts
     _is_fine: Parts
     _scale: Scale
-    _count: int
+    _count: float
+    #: √filled·√sum, √(filled / sum), and √count / √filled.
+    _half: Parts
+    _root: Parts
+    _inverse: Parts
+    #: By how much ε counts as more than it is, in units of the fine sum.
+    _excess: int
 
     def mean_of_squares(self) -> SecretTensor:
         """What the roots are of, without ε, (rows), at the session's scale; at most nine rounds."""
@@ -74,14 +83,35 @@ class InverseRoots:
         rest = torch.tensor(2.0**shift / self._count, dtype=torch.float64)
         return times_public(found, rest, found.dtype, gain=2.0)
 
+    def roots(self) -> SecretTensor:
+        """√(Σ x²/count + ε), (rows), at the session's scale; at most twelve rounds. Off by 2^−13 relative,
+        and two units of the rows' scale."""
+        session = self.found._session
+        # √sum·√filled, then √sum·√count, with fraction bits that leave both in range.
+        half = self._half
+        if self._excess:
+            more = shares.multiply(session, self._is_fine, self._root, 0)
+            half = tuple(part - self._excess * less for part, less in zip(half, more, strict=True))
+        half = shares.truncate(session, half, _HALF)
+        either = shares.multiply(session, half, self._inverse, 0)
+        finer = shares.truncate(session, either, COARSE)
+        chosen = _chosen(session, self._is_fine, finer, either)
+        parts = shares.truncate(session, chosen, _ROOT + WIDTH // 2 - _HALF - COARSE)
+        found = self.found.like(parts, self._scale)
+        rest = torch.tensor(2.0 ** _bits_of_root(self._count) / self._count, dtype=torch.float64)
+        return times_public(found, rest, found.dtype, gain=2.0)
 
-def inverse_roots(x: SecretTensor, eps: float) -> InverseRoots:
+
+def inverse_roots(x: SecretTensor, eps: float, count: float | None = None) -> InverseRoots:
     """Of rows, (rows, n) with n from 1 on. About as many rounds as an inverse square root has, and ten.
+
+    Args:
+        count: what sums are divided by, from 1 on; n by default, which gives means.
 
     Raises:
         EncodingError: ε is none of the numbers that can be encoded.
     """
-    session, scale, count = x._session, x._scale, x.shape[1]
+    session, scale, count = x._session, x._scale, count or x.shape[1]
     fixed.encode(torch.tensor(eps, dtype=torch.float64), scale)
     coarse = shares.truncate(session, x._parts, COARSE)
     if session.is_plain and not is_tracing():
@@ -111,7 +141,8 @@ def inverse_roots(x: SecretTensor, eps: float) -> InverseRoots:
     # 1/√mean = √n·power / √filled, where that is a fraction of 2^WIDTH.
     bits = _ROOT + COARSE + WIDTH // 2 - scale.bits - _bits_of_root(count)
     result = x.like(tuple(part.unsqueeze(1) for part in found), Scale(bits))
-    return InverseRoots(result, sums, bit, scale, count)
+    excess = max(0, _LEAST - max(0, fixed.word(count * eps, 2 * scale.bits)))
+    return InverseRoots(result, sums, bit, scale, count, half, root, inverse, excess)
 
 
 def _squared(session: Session, x: Parts) -> Parts:
@@ -131,8 +162,8 @@ def _sums_of_products(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x * y).sum(1)
 
 
-def _words(eps: float, scale: Scale, count: int) -> torch.Tensor:
-    """n·ε beside the fine and the coarse sums, (2, 1). A fine one beyond its width is not taken."""
+def _words(eps: float, scale: Scale, count: float) -> torch.Tensor:
+    """count·ε beside the fine and the coarse sums, (2, 1). A fine one beyond its width is not taken."""
     fine, coarse = (
         min(fixed.word(count * eps, 2 * bits), 1 << (WIDTH - 1)) for bits in (scale.bits, scale.bits - COARSE)
     )
@@ -149,7 +180,7 @@ def _moved(session: Session, x: Parts, bits: int) -> Parts:
     return shares.truncate(session, x, bits) if bits > 0 else tuple(part << -bits for part in x)
 
 
-def _inverse(session: Session, at: Parts, count: int) -> Parts:
+def _inverse(session: Session, at: Parts, count: float) -> Parts:
     """√n / √v for v in [1/4, 1], as a fraction of a power of two that is not below √n, _ROOT fraction
     bits."""
     factor = math.sqrt(count) * 2.0 ** -_bits_of_root(count)
@@ -157,6 +188,6 @@ def _inverse(session: Session, at: Parts, count: int) -> Parts:
     return shares.truncate(session, evaluate(session, at, series), RESULT - _ROOT)
 
 
-def _bits_of_root(count: int) -> int:
+def _bits_of_root(count: float) -> int:
     """At least one: products have at most as many fraction bits as ``MOST_IN_PRODUCT``."""
     return max(1, math.ceil(math.log2(count) / 2))

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from tacit.fixed import WHOLE, Scale
+from tacit.operators import roots
 from tacit.operators.operands import (
     Number,
     common_scale,
@@ -30,12 +31,10 @@ ONE_TO_ONE = (
     aten._reshape_alias.default,
     aten._unsafe_view.default,
     aten.channel_shuffle.default,
-    aten.clone.default,
     aten.detach.default,
     aten.diag_embed.default,
     aten.diagonal.default,
     aten.diagonal_copy.default,
-    aten.expand.default,
     aten.expand_copy.default,
     aten.flip.default,
     aten.lift_fresh.default,
@@ -92,6 +91,24 @@ def _one_to_one(overload: Any) -> None:
         if not isinstance(x, SecretTensor):
             unsupported(f"{overload} by secret positions", "use public ones")
         return x.like(tuple(overload(part, *args, **kwargs) for part in x._parts), loose=x._loose)
+
+
+@implements(aten.clone.default)
+def clone(x: SecretTensor, *, memory_format: torch.memory_format | None = None) -> SecretTensor:
+    """Another tensor of the same numbers, of which ``roots`` remembers the same; no interaction."""
+    parts = tuple(part.clone(memory_format=memory_format) for part in x._parts)
+    copied = x.like(parts, loose=x._loose)
+    roots.carry(copied, x)
+    return copied
+
+
+@implements(aten.expand.default)
+def expand(x: SecretTensor, shape: Sequence[int], *, implicit: bool = False) -> SecretTensor:  # noqa: ARG001
+    """Repeated along dimensions; no interaction. What ``roots`` left for later is so still."""
+    later = roots.expanded(x, shape)
+    return (
+        later if later is not None else x.like(tuple(part.expand(shape) for part in x._parts), loose=x._loose)
+    )
 
 
 def _one_to_many(overload: Any) -> None:

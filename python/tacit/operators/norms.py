@@ -6,20 +6,17 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, shares
 from tacit.fixed import Scale
-from tacit.operators import approximation
-from tacit.operators.averages import as_fractions, last, reduced
+from tacit.operators import approximation, roots
+from tacit.operators.averages import as_fractions
 from tacit.operators.operands import Number, in_full, rescaled
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
-from tacit.session import Session
-from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Fraction bits of numbers that are squared at most: their squares have twice as many.
+#: Fraction bits of numbers that are squared at most: norms of more would have a smaller domain.
 MOST_SQUARED = Scale(16)
 
 #: The least order that is computed by logarithms, whose errors its inverse magnifies; that is the greatest.
@@ -27,14 +24,6 @@ LEAST_ORDER = 1 / 16
 
 #: Its exponential is nothing, whatever it meets.
 FAR = 2.0**12
-
-#: Bits that numbers drop before they are squared where the sum of their squares could be beyond a word, and
-#: from which norm on they do: half of where it is, since what is dropped adds to the norm too.
-COARSE = 15
-LARGE = 23_170
-
-#: Bits that a sum of squares drops where it is too large to have its root taken as it is.
-DROPPED = 16
 
 
 @implements(aten.linalg_vector_norm.default, scale=of_session)
@@ -113,52 +102,13 @@ def _by_logarithms(x: SecretTensor, order: Number, dims: Sequence[int], keepdim:
         return approximation.exp(total * (1.0 / order))
 
 
-def euclidean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
-    """√Σ x². Small norms are as exact as others, since their sum keeps all its bits; norms from ``LARGE`` on
-    are those of numbers that drop ``COARSE`` bits, whose sum a word holds. Either sum drops ``DROPPED`` bits
-    more where it is too large to have its root taken as it is. What it is, comparisons say, of which nothing
-    is shown.
+def euclidean(x: SecretTensor, dims: Sequence[int], keepdim: bool, count: float = 1.0) -> SecretTensor:
+    """√(Σ x² / count), which remembers of what, so that quotients by it are as exact for small rows as for
+    large ones: see ``inverse_roots`` and ``roots``.
 
-    Domain: norms below 2^30. Error: 2^−13 relative (and from ``LARGE`` on n/2^34, of n numbers) and two units
-    of 2^−16. The rounds of a square root and some 20.
+    Domain: norms below 2^30. Error: 2^−13 relative (and from 2^14 on n/2^32, of n numbers) and two units of
+    2^−16. The rounds of an inverse square root and some 20.
     """
-    session = x._session
     if x._scale.bits > MOST_SQUARED.bits:
         x = rescaled(x, MOST_SQUARED)
-    count = math.prod(x.shape[d] for d in dims)
-    others = math.prod(reduced(x.shape, dims, False))
-    rows = tuple(last(part, dims).reshape(others, 1, count) for part in x._parts)
-    # The first are wrong where they are not taken.
-    fine = _squared(session, rows, in_range=False)
-    coarse = _squared(session, shares.truncate(session, rows, COARSE), in_range=True)
-    fine_less, coarse_less = shares.unstacked(shares.truncate(session, shares.stacked(fine, coarse), DROPPED))
-    least = (LARGE << x._scale.bits) >> COARSE
-    limits = ((fine_less, 1 << fixed.ENCODED), (coarse_less, 1 << fixed.ENCODED), (coarse_less, least**2))
-    below = [
-        shares.subtract(sums, shares.trivial(session, torch.tensor(limit >> DROPPED)))
-        for sums, limit in limits
-    ]
-    # A sum that is wrong has a bit more than others.
-    bits = shares.sign(session, shares.stacked(*below), fixed.RANGE + 3 - DROPPED)
-    fine_fits, coarse_fits, is_small = shares.unstacked(bits)
-    changes = shares.and_bits(session, is_small, shares.xor(fine_fits, coarse_fits))
-    fits = shares.xor(coarse_fits, changes)
-    either = shares.stacked(fine, fine_less), shares.stacked(coarse, coarse_less)
-    whole, less = shares.unstacked(shares.select(session, shares.stacked(is_small, is_small), *either))
-    chosen = x.like(shares.select(session, fits, whole, less), Scale(2 * x._scale.bits))
-    root = approximation.sqrt(chosen, positive=True)
-    # The root of what has dropped bits is small by half as many.
-    found = shares.select(session, fits, root._parts, _shifted(root._parts, DROPPED // 2))
-    found = shares.select(session, is_small, found, _shifted(found, COARSE))
-    shape = reduced(x.shape, dims, keepdim)
-    return root.like(tuple(part.reshape(shape) for part in found))
-
-
-def _squared(session: Session, rows: Parts, *, in_range: bool) -> Parts:
-    """Of each row the sum of squares."""
-    sums = shares.matmul(session, rows, tuple(part.mT for part in rows), 0, in_range=in_range)
-    return tuple(part.reshape(-1) for part in sums)
-
-
-def _shifted(x: Parts, bits: int) -> Parts:
-    return tuple(part << bits for part in x)
+    return roots.norm(x, dims, keepdim, count)

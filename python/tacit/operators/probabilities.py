@@ -39,10 +39,10 @@ def remember(result: SecretTensor, x: SecretTensor, operator: Any, dim: int | No
     """The result, which remembers the argument if a program called this operator; where it is part of another
     nobody takes logarithms."""
     session, y = result._session, result._parts[0]
-    if session.operator == str(operator) and y.numel() and not is_tracing() and _is_whole(y):
+    if session.operator == str(operator) and y.numel() and not is_tracing() and is_whole(y):
         kept = x.like(tuple(part.contiguous() for part in x._parts), loose=x._loose)
         # The argument may lie where somebody writes.
-        session.storages.derive(_ARGUMENT, [_row(y)], Argument(kept, dim), of=kept._parts[:1])
+        session.storages.keep_beside(_ARGUMENT, y, Argument(kept, dim), of=kept._parts[:1])
     return result
 
 
@@ -57,7 +57,7 @@ def _kept(y: Any) -> Argument | None:
     """The same, as it is remembered: one object, however often it is asked for."""
     if not isinstance(y, SecretTensor) or y.dtype == torch.bool or is_tracing():
         return None
-    kept: Argument | None = y._session.storages.derived(_ARGUMENT, [_row(y._parts[0])])
+    kept: Argument | None = y._session.storages.beside(_ARGUMENT, y._parts[0])
     return kept
 
 
@@ -104,7 +104,7 @@ def left_for_later(
     """In a backward pass a quotient by what remembers its argument, y, or by y·(1 − y); ``None`` for all
     else."""
     known = _kept(y) if torch._C._current_graph_task_id() >= 0 else None
-    if known is None or not _is_whole(y._parts[0]):
+    if known is None or not is_whole(y._parts[0]):
         return None
     # Nobody writes to these.
     y = y.like(tuple(part.clone() for part in y._parts))
@@ -116,17 +116,12 @@ def quotient_of(gradient: Any, y: Any) -> Quotient | None:
     """What a gradient was left for later as, if it is a quotient by this y, which has not been written to,
     and nobody has asked for it; numerators lie in the order of y."""
     later = gradient._later if isinstance(gradient, SecretTensor) else None
-    if not isinstance(later, Quotient) or later.computed or not _is_whole(y._parts[0]):
+    if not isinstance(later, Quotient) or later.computed or not is_whole(y._parts[0]):
         return None
     # Only views that keep the order leave anything for later.
     return later if later.known is _kept(y) else None
 
 
-def _row(part: torch.Tensor) -> torch.Tensor:
-    """All of a storage of words."""
-    return part.as_strided((part.untyped_storage().nbytes() // _WORD,), (1,), 0)
-
-
-def _is_whole(part: torch.Tensor) -> bool:
+def is_whole(part: torch.Tensor) -> bool:
     """Whether a component is all of its storage, in order."""
     return part.is_contiguous() and part.untyped_storage().nbytes() == part.numel() * _WORD

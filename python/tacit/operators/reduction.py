@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from tacit import fixed, ranges, shares
+from tacit.operators import roots
 from tacit.operators.arithmetic import sub
 from tacit.operators.averages import last, mean, reduced
 from tacit.operators.conversion import to_copy
@@ -45,6 +46,7 @@ def sum_dims(
     if dims and x._session.is_plain and own.is_floating_point:
         ranges.check_sum(x._session, x._parts[0], lambda words: words.sum(dims))
     result = x.like(tuple(part.sum(dims, keepdim=keepdim) if dims else part for part in x._parts), dtype=own)
+    result = roots.remember_sums(result, x, dims)
     return result if dtype is None else to_copy(result, dtype=dtype)
 
 
@@ -68,7 +70,8 @@ def mean_dims(
     dims = _dims(x, dim)
     if not math.prod(x.shape[d] for d in dims):
         unsupported("the mean of no elements", "give it at least one")
-    return mean(x if dtype is None else to_copy(x, dtype=dtype), dims, keepdim)
+    result = mean(x if dtype is None else to_copy(x, dtype=dtype), dims, keepdim)
+    return roots.remember_sums(result, x, dims, math.prod(x.shape[d] for d in dims))
 
 
 @implements(aten.var.correction, scale=of_session)
@@ -82,7 +85,8 @@ def variance(
     """Variances along dimensions: the sum of squares of deviations / √count, in range wherever the variance
     is, and truncated once. At most twelve rounds."""
     deviations, dims, count = _deviations(x, dim, correction)
-    return mean_of_squares(deviations, dims, count, keepdim)
+    result = mean_of_squares(deviations, dims, count, keepdim)
+    return roots.remember_sums_of_squares(result, deviations, dims, count, deviations)
 
 
 @implements(aten.std.correction, scale=of_session)
@@ -93,11 +97,10 @@ def deviation(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> SecretTensor:
-    """Standard deviations along dimensions: norms of deviations / √count, as ``euclidean`` has them, so that
+    """Standard deviations along dimensions: roots of Σ deviation² / count, as ``euclidean`` has them, so that
     small ones are as exact as others. Domain: below 2^30."""
     deviations, dims, count = _deviations(x, dim, correction)
-    root = torch.tensor(1.0 / math.sqrt(count), dtype=torch.float64)
-    return euclidean(times_public(deviations, root, x.dtype, gain=2.0), dims, keepdim)
+    return euclidean(deviations, dims, keepdim, count)
 
 
 @implements(aten.std_mean.correction, scale=of_session)

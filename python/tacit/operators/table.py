@@ -18,6 +18,7 @@ from tacit.operators.calls import call_of
 from tacit.operators.operands import as_kind_of, rescaled
 from tacit.operators.propagation import Outcome
 from tacit.operators.rewrites import rewrite
+from tacit.operators.roots import carry, written
 from tacit.operators.scales import Rule, kept, of_target
 from tacit.session import Session
 from tacit.shares import Parts
@@ -233,7 +234,10 @@ def _writing(func: Any) -> Entry | None:
             )
         with at_scale_of(target):
             result = functional(target, *args, **kwargs)
-        return assign(target, result)
+        if not written(target, result):
+            assign(target, result)
+            carry(target, result)
+        return target
 
     return Entry(write, of_target)
 

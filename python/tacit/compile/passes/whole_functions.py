@@ -1,7 +1,7 @@
 """Requires: normalised, equal work done once. Ensures: what formats write apart is the one function that
-secret tensors have of it: an inverse square root, SiLU, GELU by erf, layer normalisation as Keras writes it.
-Saves: of these the rounds and bits of a root, a product or a quotient; and small variances keep their digits,
-which means of squares have not."""
+secret tensors have of it: an inverse square root, SiLU, GELU by erf, RMS normalisation, and layer
+normalisation as Keras writes it. Saves: of these the rounds and bits of a root, a product or a quotient; and
+small variances keep their digits, which means of squares have not."""
 
 import math
 from collections.abc import Iterator
@@ -15,7 +15,8 @@ from tacit.compile.draft import Draft, Node, calls, takes
 
 aten = torch.ops.aten
 
-PRODUCT, SUM, MEAN, ERF = aten.mul.Tensor, aten.add.Tensor, aten.mean.dim, aten.erf.default
+PRODUCT, QUOTIENT, SUM = aten.mul.Tensor, aten.div.Tensor, aten.add.Tensor
+MEAN, ERF = aten.mean.dim, aten.erf.default
 
 #: How far numbers of a formula may be from what they stand for: they were rounded to float32.
 ROUNDING = 1e-6
@@ -29,6 +30,8 @@ def whole_functions(draft: Draft) -> None:
     draft.drop_dead()
     for node in calls(draft.graph, aten.rsqrt.default):
         _layer_norm(draft, node)
+    for node in (*calls(draft.graph, PRODUCT), *calls(draft.graph, QUOTIENT)):
+        _rms_norm(draft, node)
     for node in calls(draft.graph, PRODUCT):
         _silu(draft, node)
     for node in calls(draft.graph, PRODUCT):
@@ -116,7 +119,36 @@ def _is(number: float, wanted: float) -> bool:
     return abs(number - wanted) <= ROUNDING
 
 
-# Layer normalisation --------------------------------------------------------------------------------------
+# Normalisation --------------------------------------------------------------------------------------------
+
+
+def _rms_norm(draft: Draft, node: Node) -> None:
+    """x · (mean of x² + ε)^(−1/2), or x divided by the root."""
+    is_product = node.target is PRODUCT
+    orders = _orders(node) if is_product else [tuple(node.args)] if len(node.args) == 2 else []
+    for x, root in () if node.kwargs else orders:
+        if not takes(root, aten.rsqrt.default if is_product else aten.sqrt.default):
+            continue
+        sums = root.args[0]
+        if not takes(sums, SUM) or len(sums.args) != 2 or sums.kwargs or not isinstance(sums.args[1], float):
+            continue
+        average, epsilon = sums.args
+        count = _last(average) if takes(average, MEAN) else None
+        if count is None or epsilon < 0 or not _is_square(average.args[0], x):
+            continue
+        if node.meta["value"] == x.meta["value"]:
+            shape = list(x.meta["value"].shape[-count:])
+            return _becomes(draft, node, aten.rms_norm.default, x, shape, None, epsilon)
+    return None
+
+
+def _is_square(node: Any, x: Any) -> bool:
+    if not isinstance(node, fx.Node) or not isinstance(x, fx.Node) or node.kwargs:
+        return False
+    if node.args[0] is not x:
+        return False
+    by_power = node.target is aten.pow.Tensor_Scalar and node.args[1:] == (2,)
+    return by_power or node.target is aten.square.default or _is_call(node, PRODUCT, x, x)
 
 
 class _Rows(NamedTuple):

@@ -1,0 +1,505 @@
+"""What is made of squares remembers of what: roots of their means are worked out of the numbers themselves.
+
+Models write root mean squares by hand, ``x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)``, in many
+spellings. In fixed point the squares of small rows lose their bits, and so does the root of such a mean. So a
+square remembers its number, a sum or a mean of squares along dimensions its numbers, what it was divided by
+and the ε that was added; of that ``inverse_roots`` makes a root, or an inverse one, which remembers in turn
+the inverse with all of its bits: products and quotients take that. Means themselves are the numbers that they
+are without all this, and so is what else is computed of them.
+
+In a backward pass the powers of the inverse root that PyTorch multiplies gradients with, r³ for rsqrt, are
+beyond the range for small rows and nothing for large ones; what they meet in the end, the numbers that were
+squared, brings one r back to what a row has. They are left for later until then (:class:`Powers`).
+
+All is kept beside the storage of the result (``storages``), and forgotten when that, or the numbers' own, is
+written to. It follows from the program alone, so all parties do the same, and what is traced computes what it
+does otherwise.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from tacit import fixed, shares
+from tacit.fixed import Scale
+from tacit.modes import is_tracing, tracers
+from tacit.operators.approximation import reciprocal
+from tacit.operators.averages import last, reduced
+from tacit.operators.inverse_roots import InverseRoots, inverse_roots
+from tacit.operators.operands import rescaled, times_public
+from tacit.operators.probabilities import is_whole, seen_as
+from tacit.shares import Parts
+from tacit.storages import geometry
+from tacit.tensor import SecretTensor
+
+#: The kinds of what is kept of results, and of sums whose roots have been worked out.
+_SQUARES, _SUMS, _ROOTS, _ROOTED = "squares", "sums of squares", "roots of sums of squares", "rooted sums"
+
+#: Sums of squares are divided by this at most: of the root of more too few bits would be left.
+_MOST = 2.0**20
+
+#: Of inverse roots among other numbers: they are factors of what is as large as their inverse.
+_FACTOR = fixed.FEWER
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Σ x² / count + ε along dimensions."""
+
+    x: SecretTensor
+    dims: list[int]
+    count: float = 1.0
+    eps: float = 0.0
+
+    def times(self, factor: float) -> "Sums | None":
+        """The same times a public number, where that is positive."""
+        if not 0.0 < factor < math.inf:
+            return None
+        return replace(self, count=self.count / factor, eps=self.eps * factor)
+
+    def roots(self) -> InverseRoots | None:
+        """Inverse roots, for each row one; none where it is divided by too much or too little."""
+        if not 1.0 <= self.count <= _MOST:
+            return None
+        x = self.x if self.x._scale.bits <= _FACTOR.bits else rescaled(self.x, _FACTOR)
+        return inverse_roots(_rows(x, self.dims), self.eps, self.count)
+
+
+@dataclass(frozen=True)
+class Roots:
+    """factor · r, or factor / r and some more, where ``inverse`` is r = 1 / √sums, (rows, 1), with all of its
+    bits."""
+
+    sums: Sums
+    inverse: SecretTensor
+    is_inverse: bool
+    factor: float = 1.0
+    #: What was added to a root.
+    more: float = 0.0
+
+    def seen_as(self, y: SecretTensor) -> SecretTensor:
+        """What stands beside y, as a factor: the inverse of a root, or an inverse root itself."""
+        factor = self.factor if self.is_inverse else 1.0 / self.factor
+        # Powers of two before bits are dropped.
+        shift = max(-_FACTOR.bits, math.ceil(math.log2(abs(factor))))
+        inverse = rescaled(self.inverse.beside(y._session), Scale(_FACTOR.bits + shift))
+        found = _times(inverse.like(inverse._parts, _FACTOR), factor * 2.0**-shift)
+        if self.more:
+            # 1 / (root + more)
+            with y._session.at_scale(_FACTOR):
+                found = found * reciprocal(_times(found, self.more) + 1.0, positive=True)
+        return seen_as(found, y)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing was done to a root, or an inverse one."""
+        return self.factor == 1.0 and not self.more
+
+    @property
+    def least(self) -> float:
+        """What a root of numbers that are not all 0 is at the least."""
+        return 0.0 if self.is_inverse else self.factor * self.sums.x._scale.unit / math.sqrt(self.sums.count)
+
+
+# What is remembered --------------------------------------------------------------------------------------
+
+
+def _remember(kind: str, result: SecretTensor, known: Any, x: SecretTensor) -> SecretTensor:
+    y = result._parts[0]
+    if known is not None and y.numel() and is_whole(y) and result.dtype.is_floating_point:
+        result._session.storages.keep_beside((kind, *tracers()), y, known, of=x._parts[:1])
+    return result
+
+
+def _known(kind: str, y: Any) -> Any:
+    """What is remembered of what this is a view of."""
+    if not isinstance(y, SecretTensor) or not y.dtype.is_floating_point or not y.is_computed:
+        return None
+    return y._session.storages.beside((kind, *tracers()), y._parts[0])
+
+
+def _known_wholly(kind: str, y: Any) -> Any:
+    """The same of what is all of it, in order."""
+    return None if (known := _known(kind, y)) is None or not is_whole(y._parts[0]) else known
+
+
+def remember_squares(result: SecretTensor, x: Any) -> SecretTensor:
+    """The squares of x, which are remembered to be that."""
+    if not isinstance(x, SecretTensor) or not x.dtype.is_floating_point:
+        return result
+    return _remember(_SQUARES, result, x.like(x._parts), x)
+
+
+def remember_sums(result: SecretTensor, y: Any, dims: Sequence[int], count: float = 1.0) -> SecretTensor:
+    """Sums of y along dimensions, divided by a number, which are remembered if they are of squares."""
+    if not dims or (x := _known(_SQUARES, y)) is None:
+        return result
+    # A copy of what lies in another order would not be known again.
+    seen = x if x.shape == y.shape and is_whole(y._parts[0]) else seen_as(x, y)
+    return remember_sums_of_squares(result, seen, dims, count, x)
+
+
+def remember_sums_of_squares(
+    result: SecretTensor, x: SecretTensor, dims: Sequence[int], count: float, of: SecretTensor
+) -> SecretTensor:
+    """Sums of x² along dimensions, divided by a number, which are remembered until x, or that which it is a
+    copy of, is written to."""
+    return _remember(_SUMS, result, Sums(x, list(dims), count), of)
+
+
+def remember_sum(result: SecretTensor, x: Any, y: Any) -> SecretTensor:
+    """x + y, which is remembered where one is sums of squares, or a root, and the other an ε."""
+    for one, other in ((x, y), (y, x)):
+        eps = None if isinstance(other, SecretTensor) else number(other)
+        if eps is None or eps < 0.0 or result.shape != one.shape:
+            continue
+        if (sums := _known_wholly(_SUMS, one)) is not None:
+            return _remember(_SUMS, result, replace(sums, eps=sums.eps + eps), sums.x)
+        roots = _known_wholly(_ROOTS, one)
+        if roots is not None and not roots.is_inverse and roots.factor > 0.0:
+            return _remember(_ROOTS, result, replace(roots, more=roots.more + eps), roots.sums.x)
+    return result
+
+
+def remember_clamped(result: SecretTensor, x: Any, low: Any) -> SecretTensor:
+    """x where it is above a bound, which is remembered where it is a root and the bound is below all of them
+    that numbers have which are not all 0: of those that are, products are 0."""
+    roots, bound = _known_wholly(_ROOTS, x), number(low)
+    if roots is not None and bound is not None and result.shape == x.shape and bound <= roots.least:
+        return _remember(_ROOTS, result, roots, roots.sums.x)
+    return result
+
+
+def remember_multiple(result: SecretTensor, x: Any, factor: Any, *, divided: bool = False) -> SecretTensor:
+    """x times a public number, or divided by it, which is remembered where x is sums of squares or roots."""
+    by = number(factor)
+    if not by or result.shape != x.shape:
+        return result
+    by = 1.0 / by if divided else by
+    if (sums := _known_wholly(_SUMS, x)) is not None:
+        return _remember(_SUMS, result, sums.times(by), sums.x)
+    if (roots := _known_wholly(_ROOTS, x)) is not None:
+        changed = replace(roots, factor=roots.factor * by, more=roots.more * by)
+        return _remember(_ROOTS, result, changed, roots.sums.x)
+    return result
+
+
+def carry(target: SecretTensor, value: Any) -> None:
+    """What is remembered of a value is so of a target that it was written into."""
+    for kind in (_SUMS, _ROOTS):
+        if (known := _known_wholly(kind, value)) is not None and value.shape == target.shape:
+            _remember(kind, target, known, known.x if kind == _SUMS else known.sums.x)
+
+
+def number(x: Any) -> float | None:
+    """A public number, with or without a tensor around it."""
+    if isinstance(x, torch.Tensor):
+        is_one = not isinstance(x, SecretTensor) and x.numel() == 1 and x.dtype != torch.bool
+        return float(x) if is_one and not is_tracing() else None
+    return float(x) if isinstance(x, int | float) and not isinstance(x, bool) else None
+
+
+# Roots, products and quotients ----------------------------------------------------------------------------
+
+
+def root(x: Any) -> SecretTensor | None:
+    """√x of sums of squares; ``None`` of all else."""
+    return _root(x, is_inverse=False)
+
+
+def inverse_root(x: Any, scale: Scale) -> SecretTensor | None:
+    """1 / √x of sums of squares, with that scale; ``None`` of all else."""
+    return _root(x, is_inverse=True, scale=scale)
+
+
+def _root(x: Any, *, is_inverse: bool, scale: Scale | None = None) -> SecretTensor | None:
+    sums = _known_wholly(_SUMS, x)
+    if sums is None or (found := replace(sums, x=sums.x.beside(x._session)).roots()) is None:
+        return None
+    values = rescaled(found.found, scale) if scale else found.roots()
+    result = x.like(tuple(part.reshape(x.shape) for part in values._parts), values._scale)
+    if x.requires_grad:
+        _remember(_ROOTED, x, Roots(sums, found.found, is_inverse=True), sums.x)
+    return _remember(_ROOTS, result, Roots(sums, found.found, is_inverse), sums.x)
+
+
+def norm(x: SecretTensor, dims: Sequence[int], keepdim: bool, count: float = 1.0) -> SecretTensor:
+    """√(Σ x² / count) along dimensions; see ``inverse_roots``."""
+    sums, shape = Sums(x, list(dims), count), reduced(x.shape, dims, keepdim)
+    if not x.numel():
+        return x.like(tuple(part.new_zeros(shape) for part in x._parts), x._session.scale)
+    found = inverse_roots(_rows(x, dims), 0.0, count)
+    root = found.roots()
+    result = root.like(tuple(part.reshape(shape) for part in root._parts))
+    return _remember(_ROOTS, result, Roots(sums, found.found, is_inverse=False), x)
+
+
+def inverse(y: Any) -> SecretTensor | None:
+    """1 / y where y is a root of sums of squares, which is remembered to be an inverse one; else ``None``."""
+    roots = _known_wholly(_ROOTS, y)
+    if roots is None or roots.is_inverse or roots.more:
+        return None
+    found = rescaled(roots.seen_as(y), y._session.scale)
+    return _remember(_ROOTS, found, replace(roots, is_inverse=True, factor=1.0 / roots.factor), roots.sums.x)
+
+
+def product(x: Any, y: Any) -> SecretTensor | None:
+    """x·y where one is an inverse root, with more bits than it has, and the other is none; else ``None``."""
+    for one, other in ((x, y), (y, x)):
+        if (powers := powers_of(one)) is not None:
+            return _product_with_powers(one, powers, other)
+    for one, other in ((x, y), (y, x)):
+        roots = _known(_ROOTS, one)
+        if roots is not None and roots.is_inverse and isinstance(other, SecretTensor):
+            if x is y and _is_backward():
+                return _left(one, 2, roots)
+            return None if _known(_ROOTS, other) is not None else _by_inverse(other, one, roots)
+    return None
+
+
+def quotient(x: Any, y: Any) -> SecretTensor | None:
+    """x / y where y is a root of sums of squares; else ``None``."""
+    roots = _known(_ROOTS, y)
+    if roots is None or roots.is_inverse or not isinstance(x, SecretTensor):
+        return None
+    powers = powers_of(x)
+    if _is_backward() and x.shape == y.shape and not roots.more:
+        if powers is None:
+            return _left(y, 1, roots, x)
+        if powers.of is roots.inverse:
+            return powers.scaled(1.0 / roots.factor, x.shape, powers.power + 1)
+    return _by_inverse(x, y, roots)
+
+
+def power(y: Any, exponent: Any) -> SecretTensor | None:
+    """y^n in a backward pass, left for later where y is an inverse root or what that is of; else ``None``."""
+    if not _is_backward():
+        return None
+    if (roots := _known_wholly(_ROOTS, y)) is not None and roots.is_inverse and exponent in (2, 3):
+        return _left(y, int(exponent), roots)
+    if (roots := _known_wholly(_ROOTED, y)) is not None and exponent in (-0.5, -1.5):
+        return _left(y, round(-2 * exponent), roots)
+    return None
+
+
+def _by_inverse(x: Any, y: SecretTensor, roots: Roots) -> SecretTensor:
+    """x times what stands beside y, an inverse root or a root that x is divided by."""
+    if roots.is_plain and _is_of(x, y, roots):
+        return _by_rows(x, roots)
+    found: SecretTensor = x * roots.seen_as(y)
+    return found
+
+
+def _is_of(x: SecretTensor, y: SecretTensor, roots: Roots) -> bool:
+    """Whether each number of x meets the root of its own row."""
+    sums = roots.sums
+    if geometry(x._parts[0]) != geometry(sums.x._parts[0]):
+        return False
+    strides = torch.empty(reduced(x.shape, sums.dims, True), device="meta").expand(x.shape).stride()
+    part = y._parts[0]
+    if part.storage_offset() or torch.broadcast_shapes(part.shape, x.shape) != x.shape:  # type: ignore[no-untyped-call]
+        return False
+    mine = part.expand(x.shape).stride()
+    return all(a == b for a, b, size in zip(mine, strides, x.shape, strict=True) if size > 1)
+
+
+def _by_rows(x: SecretTensor, roots: Roots) -> SecretTensor:
+    """x times the inverse of its own rows' root, which has all of its bits: √count at most."""
+    session, dims = x._session, roots.sums.dims
+    rows, by = _rows(x, dims), roots.inverse
+    drop, scale = fixed.of_product(x._scale, by._scale, session.scale)
+    # A product of matrices masks each of them once.
+    parts = shares.matmul(
+        session,
+        tuple(part.unsqueeze(2) for part in rows._parts),
+        tuple(part.unsqueeze(2) for part in by._parts),
+        drop,
+    )
+    shape = [*reduced(x.shape, dims, False), *(x.shape[dim] for dim in dims)]
+    back = tuple(range(-len(dims), 0))
+    return x.like(tuple(part.reshape(shape).movedim(back, tuple(dims)) for part in parts), scale)
+
+
+def _rows(x: SecretTensor, dims: Sequence[int]) -> SecretTensor:
+    count = math.prod(x.shape[dim] for dim in dims)
+    return x.like(tuple(last(part, dims).reshape(-1, count) for part in x._parts))
+
+
+def _times(x: SecretTensor, factor: float) -> SecretTensor:
+    """x times a public number, at the scale that it has."""
+    if factor == 1.0:
+        return x
+    with x._session.at_scale(x._scale):
+        return times_public(x, torch.tensor(factor, dtype=torch.float64), x.dtype)
+
+
+# Backward passes -------------------------------------------------------------------------------------------
+
+
+def _is_backward() -> bool:
+    return torch._C._current_graph_task_id() >= 0
+
+
+class Powers:
+    """factor · weight · r^power of inverse roots r, of which there is one for each row: values of a gradient
+    that are computed if anybody asks."""
+
+    def __init__(
+        self,
+        inverse: SecretTensor,
+        power: int,
+        factor: float,
+        weight: SecretTensor | None,
+        scale: Scale,
+        shape: Sequence[int],
+        of: SecretTensor,
+    ) -> None:
+        self.inverse, self.power, self.factor, self.weight = inverse, power, factor, weight
+        self._scale = scale
+        #: The inverse root with all of its bits, which others of it have too.
+        self.of = of
+        #: Of the values, to which both are broadcast.
+        self.shape = tuple(shape)
+        #: Once somebody asked, who may have written to them.
+        self.computed: Parts = ()
+
+    def parts(self) -> Parts:
+        """The components, at the scale of when they were left for later; the same for all views."""
+        session = self.inverse._session
+        operator, session.operator = session.operator, session.operator or "a power of a root"
+        try:
+            with torch.no_grad(), session.at_scale(self._scale):
+                if not self.computed:
+                    found = rescaled(self._times(self.weight, self.power), self._scale)
+                    self.computed = tuple(part.expand(self.shape).contiguous() for part in found._parts)
+        finally:
+            session.operator = operator
+        return self.computed
+
+    def _times(self, found: SecretTensor | None, times: int) -> SecretTensor:
+        """factor · found · r^times."""
+        if found is None:
+            found, times = self.inverse, times - 1
+        for _ in range(times):
+            found = found * self.inverse
+        return found if self.factor == 1.0 else found * self.factor
+
+    def met_by(self, z: Any, shape: Sequence[int]) -> SecretTensor:
+        """All of it, seen as that shape, times z: both meet an inverse root first, which leaves them as large
+        as others."""
+        rest = None if self.weight is None and self.power == 1 else self._times(self.weight, self.power - 1)
+        found: SecretTensor = z * self._seen_as(self.inverse, shape)
+        if rest is None:
+            return found if self.factor == 1.0 else found * self.factor
+        return found * self._seen_as(rest, shape)
+
+    def _seen_as(self, one: SecretTensor, shape: Sequence[int]) -> SecretTensor:
+        """What is broadcast to the shape of the values, as a view of these that has another one."""
+        return one if tuple(shape) == self.shape else one.expand(self.shape).reshape(shape)
+
+    def scaled(self, factor: float, shape: Sequence[int], power: int | None = None) -> SecretTensor:
+        """The same times a public number."""
+        inverse, weight = (
+            None if one is None else self._seen_as(one, shape) for one in (self.inverse, self.weight)
+        )
+        return self._left(inverse, weight, shape, power or self.power, self.factor * factor)
+
+    def weighted(self, weight: SecretTensor, shape: Sequence[int]) -> SecretTensor:
+        """The same times a gradient of its shape."""
+        weight = weight.like(tuple(part.clone() for part in weight._parts))
+        return self._left(self._seen_as(self.inverse, shape), weight, shape, self.power, self.factor)
+
+    def masked(self, mask: Any, shape: Sequence[int]) -> SecretTensor:
+        """The same, 0 where a mask holds."""
+        assert self.weight is not None
+        weight = self._seen_as(self.weight, shape).masked_fill(mask, 0.0)
+        inverse: Any = self._seen_as(self.inverse, shape)
+        return self._left(inverse, weight, shape, self.power, self.factor)
+
+    def become(self, other: "Powers") -> None:
+        """Writes other values of the same shape in the place of these, in all views of them."""
+        self.inverse, self.power, self.factor, self.weight = (
+            other.inverse, other.power, other.factor, other.weight
+        )  # fmt: skip
+        self.of = other.of
+
+    def expanded(self, before: Sequence[int], shape: Sequence[int]) -> SecretTensor:
+        """The same, of a shape, repeated along dimensions of another."""
+        inverse, weight = (
+            None if one is None else self._seen_as(one, before) for one in (self.inverse, self.weight)
+        )
+        return self._left(inverse, weight, shape, self.power, self.factor)
+
+    def _left(
+        self,
+        inverse: SecretTensor | None,
+        weight: SecretTensor | None,
+        shape: Sequence[int],
+        power: int,
+        factor: float,
+    ) -> SecretTensor:
+        assert inverse is not None
+        session = inverse._session
+        later = Powers(inverse, power, factor, weight, session.scale, shape, self.of)
+        return SecretTensor((), session.scale, session, inverse.dtype, shape=shape, later=later)
+
+
+def powers_of(x: Any) -> Powers | None:
+    """What was left for later, if x is that and nobody has asked for it."""
+    later = x._later if isinstance(x, SecretTensor) else None
+    return later if isinstance(later, Powers) and not later.computed else None
+
+
+def expanded(x: Any, shape: Sequence[int]) -> SecretTensor | None:
+    """What was left for later, repeated along dimensions; ``None`` of all else."""
+    powers = powers_of(x)
+    if powers is None:
+        return None
+    return powers.expanded(x.shape, torch.empty(x.shape, device="meta").expand(*shape).shape)
+
+
+def masked(x: Any, mask: Any, value: Any) -> SecretTensor | None:
+    """What was left for later, 0 where a mask holds; ``None`` of all else."""
+    powers = powers_of(x)
+    if powers is None or powers.weight is None or number(value) != 0.0 or mask.shape != x.shape:
+        return None
+    return powers.masked(mask, x.shape)
+
+
+def written(target: SecretTensor, value: Any) -> bool:
+    """Writes what was left for later into what was so too, if both are that."""
+    mine, other = powers_of(target), powers_of(value)
+    if mine is None or other is None or not tuple(target.shape) == mine.shape == other.shape:
+        return False
+    mine.become(other)
+    return True
+
+
+def multiple(x: Any, factor: Any, *, divided: bool = False) -> SecretTensor | None:
+    """What was left for later times a public number, or divided by it; ``None`` of all else."""
+    powers = powers_of(x)
+    by = None if powers is None else number(factor)
+    if powers is None or not by:
+        return None
+    return powers.scaled(1.0 / by if divided else by, x.shape)
+
+
+def _left(y: SecretTensor, power: int, roots: Roots, weight: SecretTensor | None = None) -> SecretTensor:
+    """The power of what is, or would be, the inverse root beside y."""
+    factor = roots.factor if roots.is_inverse else 1.0 / roots.factor
+    inverse = rescaled(roots.inverse.beside(y._session), _FACTOR)
+    later = Powers(seen_as(inverse, y), power, factor**power, None, y._session.scale, y.shape, roots.inverse)
+    if weight is not None:
+        return later.weighted(weight, y.shape)
+    return later.scaled(1.0, y.shape)
+
+
+def _product_with_powers(x: SecretTensor, powers: Powers, y: Any) -> SecretTensor | None:
+    if not isinstance(y, SecretTensor):
+        return multiple(x, y)
+    if powers.weight is None and y.shape == x.shape:
+        return powers.weighted(y, x.shape)
+    return powers.met_by(y, x.shape)
