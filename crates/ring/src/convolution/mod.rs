@@ -89,9 +89,7 @@ pub fn unfold(
         return;
     }
     let all = SideBySide::new(shape, images, 0..shape.batch, group);
-    for (tap, row) in taps.zip(out.chunks_exact_mut(columns.len())) {
-        all.write_row(tap, columns.clone(), row);
-    }
+    all.columns(columns)(taps, out);
 }
 
 fn convolve_with(

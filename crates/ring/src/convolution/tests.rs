@@ -105,6 +105,19 @@ fn shapes() -> Vec<Convolution> {
             padding: [4, 7],
             ..BASE
         },
+        // As many places as it is kept of where their pixels lie, and more.
+        Convolution {
+            kernel: [8, 16],
+            padding: [4, 8],
+            batch: 2,
+            ..BASE
+        },
+        Convolution {
+            kernel: [13, 10],
+            padding: [6, 5],
+            batch: 2,
+            ..BASE
+        },
         Convolution {
             stride: [2, 2],
             ..BASE

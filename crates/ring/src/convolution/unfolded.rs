@@ -1,94 +1,47 @@
 //! Images as the matrix (taps × pixels) that filters are multiplied by, written out row by row.
+//!
+//! Taps of all channels that are at the same place of the kernel meet the same pixels of a channel. Where these lie is
+//! worked out once for a block of columns.
 
 use super::Convolution;
-use crate::product::{Panels, Right};
+use crate::product::Right;
 use std::ops::Range;
 
-/// One group of one image.
-struct Unfolded<'a> {
-    shape: &'a Convolution,
-    /// The group's channels.
-    channels: &'a [u64],
-    width: usize,
+/// Places of the kernel of which it is kept where their pixels lie. Of larger kernels it is worked out for each tap.
+const MOST_KEPT: usize = 128;
+
+/// Pixels of a block that follow each other in a line of an image, or that are in the padding.
+struct Run {
+    len: usize,
+    /// The first one, from the beginning of a channel of the first image on.
+    from: Option<usize>,
 }
 
-impl<'a> Unfolded<'a> {
-    fn new(shape: &'a Convolution, images: &'a [u64], image: usize, group: usize) -> Self {
-        let words = shape.in_channels / shape.groups * shape.input[0] * shape.input[1];
-        let channels = &images[(image * shape.groups + group) * words..][..words];
-        Self {
-            shape,
-            channels,
-            width: shape.output()[1],
-        }
-    }
-
-    /// Writes, for output row `line` from column `first` on, the word that a tap meets at each pixel.
-    fn write_line(&self, tap: usize, line: usize, first: usize, out: &mut [u64]) {
-        let Convolution {
-            input: [rows, columns],
-            kernel,
-            stride,
-            padding,
-            dilation,
-            ..
-        } = *self.shape;
-        let (x, y, channel) = (
-            tap % kernel[1],
-            tap / kernel[1] % kernel[0],
-            tap / (kernel[0] * kernel[1]),
-        );
-        let row = (line * stride[0] + y * dilation[0]).wrapping_sub(padding[0]);
-        if row >= rows {
-            return out.fill(0);
-        }
-        let row = &self.channels[(channel * rows + row) * columns..][..columns];
-        // Output column j meets input column j·stride + shift − padding.
-        let shift = x * dilation[1];
-        let inside = |limit: usize| {
-            (limit + padding[1])
-                .saturating_sub(shift)
-                .div_ceil(stride[1])
-        };
-        let low = inside(0).clamp(first, first + out.len());
-        let high = inside(columns).clamp(low, first + out.len());
-        let (before, rest) = out.split_at_mut(low - first);
-        let (middle, after) = rest.split_at_mut(high - low);
-        before.fill(0);
-        after.fill(0);
-        if middle.is_empty() {
-            return;
-        }
-        let source = &row[low * stride[1] + shift - padding[1]..];
-        if stride[1] == 1 {
-            middle.copy_from_slice(&source[..middle.len()]);
-        } else {
-            middle
-                .iter_mut()
-                .zip(source.iter().step_by(stride[1]))
-                .for_each(|(out, word)| *out = *word);
-        }
-    }
-}
-
-impl Unfolded<'_> {
-    /// Writes some pixels of a tap's row.
-    fn write_row(&self, tap: usize, pixels: Range<usize>, out: &mut [u64]) {
-        let (mut pixel, mut rest) = (pixels.start, out);
-        while !rest.is_empty() {
-            let (line, first) = (pixel / self.width, pixel % self.width);
-            let (now, later) = rest.split_at_mut(rest.len().min(self.width - first));
-            self.write_line(tap, line, first, now);
-            pixel += now.len();
-            rest = later;
+impl Run {
+    /// Writes its words of a channel.
+    fn write(&self, channel: &[u64], stride: usize, out: &mut [u64]) {
+        match self.from {
+            None => out.fill(0),
+            Some(from) if stride == 1 => out.copy_from_slice(&channel[from..][..self.len]),
+            Some(from) => {
+                let words = channel[from..].iter().step_by(stride);
+                out.iter_mut()
+                    .zip(words)
+                    .for_each(|(out, word)| *out = *word);
+            }
         }
     }
 }
 
 /// One group of several images, the pixels of one image after those of another.
 pub(super) struct SideBySide<'a> {
-    images: Vec<Unfolded<'a>>,
+    shape: &'a Convolution,
+    /// From the group's first channel of the first image on.
+    words: &'a [u64],
+    /// Pixels of an image of the result.
     pixels: usize,
+    /// Words of an image.
+    of_image: usize,
 }
 
 impl<'a> SideBySide<'a> {
@@ -99,53 +52,85 @@ impl<'a> SideBySide<'a> {
         group: usize,
     ) -> Self {
         let [height, width] = shape.output();
+        let of_image = shape.input_len() / shape.batch.max(1);
+        let first = images.start * of_image + group * of_image / shape.groups;
         Self {
-            images: images
-                .map(|image| Unfolded::new(shape, words, image, group))
-                .collect(),
+            shape,
+            words: &words[first..],
             pixels: height * width,
+            of_image,
         }
     }
-}
 
-impl SideBySide<'_> {
-    /// The row of a tap, where it is a channel of one image.
-    fn as_it_lies(&self, tap: usize) -> Option<&[u64]> {
-        let [image] = &self.images[..] else {
-            return None;
-        };
+    /// Where the words lie that a place of the kernel meets at some pixels.
+    fn runs(&self, place: usize, columns: Range<usize>, out: &mut Vec<Run>) {
         let Convolution {
+            input: [height, width],
             kernel,
             stride,
             padding,
+            dilation,
             ..
-        } = *image.shape;
-        let whole = (kernel, stride, padding) == ([1, 1], [1, 1], [0, 0]);
-        whole.then(|| &image.channels[tap * self.pixels..][..self.pixels])
+        } = *self.shape;
+        let of_line = self.shape.output()[1];
+        let (x, y) = (
+            place % kernel[1] * dilation[1],
+            place / kernel[1] * dilation[0],
+        );
+        // Column j of the output meets column j·stride + x − padding of the input.
+        let inside = |limit: usize| (limit + padding[1]).saturating_sub(x).div_ceil(stride[1]);
+        let (low, high) = (inside(0), inside(width));
+        let mut pixel = columns.start;
+        while pixel < columns.end {
+            let (image, line) = (pixel / self.pixels, pixel % self.pixels / of_line);
+            let first = pixel % self.pixels % of_line;
+            let last = of_line.min(first + columns.end - pixel);
+            pixel += last - first;
+            let row = (line * stride[0] + y).wrapping_sub(padding[0]);
+            let low = if row < height { low } else { last }.clamp(first, last);
+            let high = high.clamp(low, last);
+            let from = (low < high)
+                .then(|| image * self.of_image + row * width + low * stride[1] + x - padding[1]);
+            let all = [(low - first, None), (high - low, from), (last - high, None)];
+            let some = all.into_iter().filter(|(len, _)| *len > 0);
+            out.extend(some.map(|(len, from)| Run { len, from }));
+        }
     }
 }
 
 impl Right for SideBySide<'_> {
-    fn write_row(&self, tap: usize, columns: Range<usize>, out: &mut [u64]) {
-        let (mut column, mut rest) = (columns.start, out);
-        while !rest.is_empty() {
-            let (image, pixel) = (column / self.pixels, column % self.pixels);
-            let (now, later) = rest.split_at_mut(rest.len().min(self.pixels - pixel));
-            self.images[image].write_row(tap, pixel..pixel + now.len(), now);
-            column += now.len();
-            rest = later;
-        }
-    }
-
-    fn pack(&self, rows: Range<usize>, columns: Range<usize>, mut panels: Panels<'_>) {
-        let mut all = vec![0; columns.len()];
-        for (at, row) in rows.enumerate() {
-            if let Some(words) = self.as_it_lies(row) {
-                panels.write_row(at, &words[columns.clone()]);
-                continue;
+    fn columns(&self, columns: Range<usize>) -> impl FnMut(Range<usize>, &mut [u64]) {
+        let Convolution {
+            input,
+            kernel,
+            stride,
+            ..
+        } = *self.shape;
+        let (of_channel, places) = (input[0] * input[1], kernel[0] * kernel[1]);
+        let (mut runs, mut ends) = (Vec::new(), vec![0]);
+        if places <= MOST_KEPT {
+            for place in 0..places {
+                self.runs(place, columns.clone(), &mut runs);
+                ends.push(runs.len());
             }
-            self.write_row(row, columns.clone(), &mut all);
-            panels.write_row(at, &all);
+        }
+        move |taps, out| {
+            for (tap, mut out) in taps.zip(out.chunks_exact_mut(columns.len())) {
+                let (channel, place) = (tap / places, tap % places);
+                let channel = &self.words[channel * of_channel..];
+                let of_place = if places <= MOST_KEPT {
+                    ends[place]..ends[place + 1]
+                } else {
+                    runs.clear();
+                    self.runs(place, columns.clone(), &mut runs);
+                    0..runs.len()
+                };
+                for run in &runs[of_place] {
+                    let (now, later) = out.split_at_mut(run.len);
+                    run.write(channel, stride[1], now);
+                    out = later;
+                }
+            }
         }
     }
 }

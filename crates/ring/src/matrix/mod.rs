@@ -7,7 +7,7 @@ mod rows;
 mod thin;
 
 use crate::dispatch::{Backend, backend};
-use crate::product::{Left, Panels, Right};
+use crate::product::{Left, Right};
 use crate::third::Third;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -197,19 +197,14 @@ struct RowMajor<'a> {
 }
 
 impl Right for RowMajor<'_> {
-    fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]) {
-        out.copy_from_slice(&self.words[row * self.columns..][columns]);
-    }
-
-    fn pack(&self, rows: Range<usize>, columns: Range<usize>, mut panels: Panels<'_>) {
-        for (at, row) in rows.enumerate() {
-            panels.write_row(at, &self.words[row * self.columns..][columns.clone()]);
+    fn columns(&self, columns: Range<usize>) -> impl FnMut(Range<usize>, &mut [u64]) {
+        move |rows, out| {
+            for (row, out) in rows.zip(out.chunks_exact_mut(columns.len())) {
+                out.copy_from_slice(&self.words[row * self.columns..][columns.clone()]);
+            }
         }
     }
 }
-
-/// Rows of a panel that are written at once.
-const ROWS_AT_ONCE: usize = 32;
 
 struct ColumnMajor<'a> {
     words: &'a [u64],
@@ -217,24 +212,15 @@ struct ColumnMajor<'a> {
 }
 
 impl Right for ColumnMajor<'_> {
-    fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]) {
-        for (out, column) in out.iter_mut().zip(columns) {
-            *out = self.words[column * self.rows + row];
-        }
-    }
+    const AT_ONCE: [usize; 2] = [32, 48];
 
-    /// Column by column, so that each is read as it lies; a few rows of a panel at a time, which the first-level cache
-    /// holds while its columns are written.
-    fn pack(&self, rows: Range<usize>, columns: Range<usize>, mut panels: Panels<'_>) {
-        let width = panels.width();
-        for first in (0..columns.len()).step_by(width) {
-            for start in rows.clone().step_by(ROWS_AT_ONCE) {
-                let some = start..rows.end.min(start + ROWS_AT_ONCE);
-                for column in first..columns.len().min(first + width) {
-                    let words = &self.words[(columns.start + column) * self.rows..][some.clone()];
-                    let places = panels.column(column, start - rows.start);
-                    places.zip(words).for_each(|(place, word)| *place = *word);
-                }
+    /// Column by column, so that each is read as it lies.
+    fn columns(&self, columns: Range<usize>) -> impl FnMut(Range<usize>, &mut [u64]) {
+        move |rows, out| {
+            for (at, column) in columns.clone().enumerate() {
+                let words = &self.words[column * self.rows..][rows.clone()];
+                let places = out[at..].iter_mut().step_by(columns.len());
+                places.zip(words).for_each(|(place, word)| *place = *word);
             }
         }
     }

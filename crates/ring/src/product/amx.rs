@@ -240,6 +240,8 @@ pub(super) fn block(
     let mut b = vec![0; panels * most * PLANES * PAIR];
     let mut a = vec![0; most * PLANES * PAIR];
     let mut rows = vec![0; 4 * panels * SIDE];
+    let right = right.iter().map(|right| right.columns(columns.clone()));
+    let mut right: Vec<_> = right.collect();
     let mut sums = [[0; 4 * TILE * TILE]; PLANES];
     // SAFETY: there are tiles, as was asserted.
     let tiles = unsafe { Tiles::new() };
@@ -251,11 +253,13 @@ pub(super) fn block(
         for at in (0..chunks * CHUNK).step_by(4) {
             for (row, words) in rows.chunks_exact_mut(panels * SIDE).enumerate() {
                 let words = &mut words[..columns.len()];
-                if at + row < depth {
-                    let (term, row) = left.place(start + at + row);
-                    right[term].write_row(row, columns.clone(), words);
-                } else {
+                if at + row >= depth {
                     words.fill(0);
+                    continue;
+                }
+                let place = start + at + row;
+                for (_, term, row) in left.runs(place..place + 1) {
+                    right[term](row, words);
                 }
             }
             // SAFETY: the machine has AVX-512 with VBMI, since it has tiles.
@@ -294,7 +298,11 @@ fn pack_left(left: &Left, rows: Range<usize>, start: usize, depth: usize, out: &
         for (chunk, out) in out.chunks_exact_mut(PLANES * PAIR).enumerate() {
             let mut words = [0; CHUNK];
             let used = CHUNK.min(depth - chunk * CHUNK);
-            left.write_row(left.terms, row, start + chunk * CHUNK, &mut words[..used]);
+            let first = start + chunk * CHUNK;
+            for (at, term, columns) in left.runs(first..first + used) {
+                let from = &left.terms[term][row * left.columns..][columns];
+                words[at..][..from.len()].copy_from_slice(from);
+            }
             // SAFETY: as for `pack_right`.
             let planes = unsafe { planes(&words) };
             for (plane, out) in planes.iter().zip(out.chunks_exact_mut(PAIR)) {

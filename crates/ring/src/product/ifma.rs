@@ -16,13 +16,15 @@
 )]
 
 use super::DEPTH;
-use super::packed::{Panel, Side, rows_of};
+use super::packed::{Panel, Places, Side, Words, rows_of};
 use crate::third::Third;
 use std::arch::x86_64::{
-    _mm512_add_epi64, _mm512_castsi512_si256, _mm512_cvtepu32_epi64, _mm512_dpwssd_epi32,
-    _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64,
-    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64,
-    _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
+    __m512i, _mm256_mask_storeu_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_castsi512_si256,
+    _mm512_cvtepi64_epi32, _mm512_cvtepu32_epi64, _mm512_dpwssd_epi32, _mm512_extracti64x4_epi64,
+    _mm512_loadu_si512, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_mask_storeu_epi64,
+    _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_slli_epi64, _mm512_srli_epi64, _mm512_storeu_si512,
+    _mm512_sub_epi64,
 };
 
 pub(super) const ROWS: usize = 5;
@@ -40,77 +42,96 @@ pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512ifma") && is_x86_feature_detected!("avx512vnni")
 }
 
-/// The lowest bits of words, and those from the limb's end on: of the left operand the latter above the former, of the
-/// right one the other way round.
+/// Writes words, or what a third multiplies given both parts of them ([`crate::third`]), and their ends beside them: the
+/// lowest bits, and those from the limb's end on; of the left operand the latter above the former, of the right one the
+/// other way round.
 ///
 /// # Safety
-/// The processor has AVX-512 F.
-#[target_feature(enable = "avx512f")]
-pub(super) unsafe fn read_ends(side: Side, words: &[u64], ends: &mut [u32]) {
-    let parts = words.iter().zip(ends);
-    match side {
-        Side::Left => parts.for_each(|(word, end)| *end = joined(*word, word >> LIMB)),
-        Side::Right => parts.for_each(|(word, end)| *end = joined(word >> LIMB, *word)),
+/// The processor has AVX-512 F and VL.
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) unsafe fn prepare(
+    side: Side,
+    words: Words<'_>,
+    places: Places,
+    out: &mut [u64],
+    ends: &mut [u32],
+) {
+    let (third, [words, others]) = match words {
+        Words::Whole(words) => (None, [words, words]),
+        Words::Parts(third, parts) => (Some(third), parts),
+    };
+    let pieces = words.chunks(places.width).zip(others.chunks(places.width));
+    for (at, (words, others)) in pieces.enumerate() {
+        assert_eq!(words.len(), others.len(), "as many words of both parts");
+        let place = places.start + at * places.stride;
+        let out = &mut out[place..][..words.len()];
+        let ends = &mut ends[place..][..words.len()];
+        for at in (0..words.len()).step_by(WORDS) {
+            let used = u8::MAX >> (WORDS - (words.len() - at).min(WORDS));
+            // SAFETY: as many words are used as there are from this place on, and the processor has what this needs.
+            unsafe {
+                let word = _mm512_maskz_loadu_epi64(used, words.as_ptr().add(at).cast());
+                let other = _mm512_maskz_loadu_epi64(used, others.as_ptr().add(at).cast());
+                let (word, above) = mixed(third, word, other);
+                let of_word = match side {
+                    Side::Left => joined(word, above),
+                    Side::Right => joined(above, word),
+                };
+                _mm512_mask_storeu_epi64(out.as_mut_ptr().add(at).cast(), used, word);
+                let of_word = _mm512_cvtepi64_epi32(of_word);
+                _mm256_mask_storeu_epi32(ends.as_mut_ptr().add(at).cast(), used, of_word);
+            }
+        }
     }
 }
 
-/// What a third multiplies ([`crate::third`]), given both parts: words in the place of the first ones, and their ends.
+/// What is multiplied: words, and their bits from the limb's end on. Of a third these are words of 65 bits.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
+#[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn mix(
-    third: Third,
-    side: Side,
-    words: &mut [u64],
-    others: &[u64],
-    ends: &mut [u32],
-) {
-    /// 2·first + second: a word, and the bits from the limb's end on, of which it has one more than a word.
-    #[inline(always)]
-    fn doubled(first: u64, second: u64) -> (u64, u64) {
-        let half = first.wrapping_add(second >> 1);
-        (half << 1 | second & 1, half >> (LIMB - 1))
-    }
-    #[inline(always)]
-    fn all(
-        side: Side,
-        words: &mut [u64],
-        others: &[u64],
-        ends: &mut [u32],
-        mixed: impl Fn(u64, u64) -> (u64, u64),
-    ) {
-        for ((word, other), end) in words.iter_mut().zip(others).zip(ends) {
-            let (low, high) = mixed(*word, *other);
-            *word = low;
-            *end = match side {
-                Side::Left => joined(low, high),
-                Side::Right => joined(high, low),
-            };
+unsafe fn mixed(third: Option<Third>, word: __m512i, other: __m512i) -> (__m512i, __m512i) {
+    let (first, second) = match third {
+        None => return (word, _mm512_srli_epi64::<LIMB>(word)),
+        Some(Third::Last) => {
+            let difference = _mm512_sub_epi64(word, other);
+            return (difference, _mm512_srli_epi64::<LIMB>(difference));
         }
-    }
-    match third {
-        Third::First => all(side, words, others, ends, doubled),
-        Third::Second => all(side, words, others, ends, |one, other| doubled(other, one)),
-        Third::Last => all(side, words, others, ends, |one, other| {
-            let difference = one.wrapping_sub(other);
-            (difference, difference >> LIMB)
-        }),
-    }
+        Some(Third::First) => (word, other),
+        Some(Third::Second) => (other, word),
+    };
+    // Half of 2·first + second has its upper bits.
+    let half = _mm512_add_epi64(first, _mm512_srli_epi64::<1>(second));
+    let whole = _mm512_add_epi64(_mm512_add_epi64(first, first), second);
+    (whole, _mm512_srli_epi64::<{ LIMB - 1 }>(half))
 }
 
 /// Two ends, the second one above the first.
-#[inline(always)]
-fn joined(below: u64, above: u64) -> u32 {
-    (below & REST | (above & REST) << 16) as u32
+///
+/// # Safety
+/// The processor has AVX-512 F.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn joined(below: __m512i, above: __m512i) -> __m512i {
+    let rest = _mm512_set1_epi64(REST as i64);
+    let [below, above] = [below, above].map(|ends| _mm512_and_si512(ends, rest));
+    _mm512_or_si512(below, _mm512_slli_epi64::<16>(above))
 }
 
-/// out = Σ over the depth of a's column times b's row, or what a third makes of it.
+/// out = Σ over the depth of a's column times b's row, or what a third makes of it; of so many columns, of which those
+/// of a whole vector may be left as they are.
 ///
 /// # Safety
 /// The processor has AVX-512 F, IFMA and VNNI.
 #[target_feature(enable = "avx512f,avx512ifma,avx512vnni")]
-pub(super) unsafe fn multiply(a: Panel<'_>, b: Panel<'_>, third: Option<Third>, out: &mut [u64]) {
+pub(super) unsafe fn multiply(
+    a: Panel<'_>,
+    b: Panel<'_>,
+    third: Option<Third>,
+    columns: usize,
+    out: &mut [u64],
+) {
     assert!(
         a.words.len() / ROWS * COLUMNS == b.words.len()
             && a.ends.len() == a.words.len()
@@ -119,6 +140,26 @@ pub(super) unsafe fn multiply(a: Panel<'_>, b: Panel<'_>, third: Option<Third>, 
             && a.words.len() / ROWS <= DEPTH,
         "panels of one depth, at most a block's"
     );
+    // SAFETY: the processor has what this needs.
+    unsafe {
+        match columns {
+            ..=WORDS => some::<1>(a, b, third, out),
+            _ => some::<2>(a, b, third, out),
+        }
+    }
+}
+
+/// The first vectors of columns.
+///
+/// # Safety
+/// As of [`multiply`].
+#[target_feature(enable = "avx512f,avx512ifma,avx512vnni")]
+unsafe fn some<const VECTORS: usize>(
+    a: Panel<'_>,
+    b: Panel<'_>,
+    third: Option<Third>,
+    out: &mut [u64],
+) {
     let depth = b.words.len() / COLUMNS;
     let (a, a_ends) = (
         rows_of::<_, ROWS>(a.words, depth),
@@ -127,19 +168,19 @@ pub(super) unsafe fn multiply(a: Panel<'_>, b: Panel<'_>, third: Option<Third>, 
     let right = b.words.chunks_exact(COLUMNS);
     let right = right.zip(b.ends.chunks_exact(COLUMNS));
     let zero = _mm512_setzero_si512();
-    let (mut low, mut high) = ([[zero; 2]; ROWS], [[zero; 2]; ROWS]);
+    let (mut low, mut high) = ([[zero; VECTORS]; ROWS], [[zero; VECTORS]; ROWS]);
     let mut crossed = [zero; ROWS];
     for (k, (b, b_ends)) in right.enumerate() {
         // SAFETY: the chunks have 16 words and 16 ends, which unaligned loads read.
-        let (b, b_ends) = unsafe {
+        let (b, b_ends): ([_; VECTORS], _) = unsafe {
             (
-                [0, WORDS].map(|at| _mm512_loadu_si512(b.as_ptr().add(at).cast())),
+                std::array::from_fn(|at| _mm512_loadu_si512(b.as_ptr().add(at * WORDS).cast())),
                 _mm512_loadu_si512(b_ends.as_ptr().cast()),
             )
         };
         for row in 0..ROWS {
             let word = _mm512_set1_epi64(a[row][k] as i64);
-            for at in 0..2 {
+            for at in 0..VECTORS {
                 low[row][at] = _mm512_madd52lo_epu64(low[row][at], word, b[at]);
                 high[row][at] = _mm512_madd52hi_epu64(high[row][at], word, b[at]);
             }
@@ -152,7 +193,7 @@ pub(super) unsafe fn multiply(a: Panel<'_>, b: Panel<'_>, third: Option<Third>, 
             _mm512_cvtepu32_epi64(_mm512_castsi512_si256(crossed[row])),
             _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64::<1>(crossed[row])),
         ];
-        for (at, out) in out.chunks_exact_mut(WORDS).enumerate() {
+        for (at, out) in out.chunks_exact_mut(WORDS).take(VECTORS).enumerate() {
             let (low, above) = (low[row][at], _mm512_add_epi64(high[row][at], crossed[at]));
             let whole = || _mm512_add_epi64(low, _mm512_slli_epi64::<LIMB>(above));
             let half = |low| {

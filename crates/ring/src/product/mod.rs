@@ -29,12 +29,10 @@ use crate::dispatch::Backend;
 use crate::parallel;
 use crate::shared_slice::SharedSlice;
 use crate::third::Third;
-use packed::{Packed, Panel, Side};
+use packed::{Packed, Panel, Places, Side, Words};
 use rayon::prelude::*;
 use std::cell::RefCell;
 use std::ops::Range;
-
-pub(crate) use packed::Panels;
 
 /// Depth of a block: a panel of B stays in the first-level cache while A's panels pass. Thirds are rounded block by
 /// block, so it is the same for all parties.
@@ -56,23 +54,34 @@ const LARGEST_TILE: usize = 8 * 24;
 const PARALLEL_FROM: usize = 1 << 17;
 
 thread_local! {
-    /// Room for the right and the left operand of a block, which is used again for the next one.
-    static ROOM: RefCell<[Packed; 2]> = RefCell::default();
+    /// It is used again for the next block.
+    static ROOM: RefCell<Room> = RefCell::default();
+}
+
+/// Room for the operands of a block.
+#[derive(Default)]
+struct Room {
+    /// A few rows of one part of an operand, and of the other.
+    rows: [Vec<u64>; 2],
+    left: Packed,
+    right: Packed,
 }
 
 /// The right operand of a term.
 pub(crate) trait Right: Sync {
-    /// Writes columns `columns` of row `row`.
-    fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]);
+    /// Rows and columns that are written at once: the first-level cache holds those of both parts. The columns are a
+    /// multiple of every tile's.
+    const AT_ONCE: [usize; 2] = [8, BLOCK];
 
-    /// Writes some columns of some rows into panels.
-    fn pack(&self, rows: Range<usize>, columns: Range<usize>, mut panels: Panels<'_>) {
-        let mut all = vec![0; columns.len()];
-        for (at, row) in rows.enumerate() {
-            self.write_row(row, columns.clone(), &mut all);
-            panels.write_row(at, &all);
-        }
-    }
+    /// What writes these columns of rows, row after row.
+    fn columns(&self, columns: Range<usize>) -> impl FnMut(Range<usize>, &mut [u64]);
+}
+
+/// Pieces of a range, of so many each.
+fn pieces(all: Range<usize>, len: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = all.end;
+    all.step_by(len)
+        .map(move |first| first..end.min(first + len))
 }
 
 /// Rows and columns of a kernel's tile.
@@ -119,30 +128,45 @@ impl Kernel {
         self == Self::Ifma
     }
 
-    /// The ends of words.
-    #[cfg_attr(not(avx512), expect(unused_variables, reason = "no kernel has ends"))]
-    fn read_ends(self, side: Side, words: &[u64], ends: &mut [u32]) {
-        assert!(self.has_ends(), "no ends for {self:?}");
-        // SAFETY: as of `multiply`.
-        #[cfg(avx512)]
-        unsafe {
-            ifma::read_ends(side, words, ends);
+    /// Makes of words what it multiplies: themselves, and their ends where it takes them. A third is what
+    /// [`Kernel::Ifma`] can.
+    fn prepare(
+        self,
+        side: Side,
+        words: Words<'_>,
+        places: Places,
+        out: &mut [u64],
+        ends: &mut [u32],
+    ) {
+        match (self, words) {
+            // SAFETY: as of `multiply`.
+            #[cfg(avx512)]
+            (Self::Ifma, _) => unsafe { ifma::prepare(side, words, places, out, ends) },
+            (_, Words::Whole(words)) => {
+                for (at, piece) in words.chunks(places.width).enumerate() {
+                    out[places.start + at * places.stride..][..piece.len()].copy_from_slice(piece);
+                }
+            }
+            (_, Words::Parts(..)) => unreachable!("no thirds by {self:?}"),
         }
+        #[cfg(not(avx512))]
+        let _ = (side, ends);
     }
 
-    /// Makes of words of both parts what a third multiplies, in the place of the first ones, and its ends.
-    #[cfg_attr(not(avx512), expect(unused_variables, reason = "no kernel has thirds"))]
-    fn mix(self, third: Third, side: Side, words: &mut [u64], others: &[u64], ends: &mut [u32]) {
-        assert!(self.has_ends(), "no thirds by {self:?}");
-        // SAFETY: as of `multiply`.
-        #[cfg(avx512)]
-        unsafe {
-            ifma::mix(third, side, words, others, ends);
-        }
-    }
-
-    /// The tile of two panels: `a` is rows × depth, `b` depth × columns. A third is what [`Kernel::Ifma`] can.
-    fn multiply(self, a: Panel<'_>, b: Panel<'_>, third: Option<Third>, out: &mut [u64]) {
+    /// The tile of two panels: `a` is rows × depth, `b` depth × columns, of which the first are needed. A third is what
+    /// [`Kernel::Ifma`] can.
+    #[cfg_attr(
+        not(avx512),
+        expect(unused_variables, reason = "every kernel works out all columns")
+    )]
+    fn multiply(
+        self,
+        a: Panel<'_>,
+        b: Panel<'_>,
+        third: Option<Third>,
+        columns: usize,
+        out: &mut [u64],
+    ) {
         assert!(third.is_none() || self.has_ends(), "no thirds by {self:?}");
         match self {
             Self::Portable => portable::multiply(a.words, b.words, out),
@@ -155,7 +179,7 @@ impl Kernel {
             Self::Avx512 => unsafe { avx512::multiply(a.words, b.words, out) },
             // SAFETY: as above.
             #[cfg(avx512)]
-            Self::Ifma => unsafe { ifma::multiply(a, b, third, out) },
+            Self::Ifma => unsafe { ifma::multiply(a, b, third, columns, out) },
             #[cfg(not(all(target_arch = "x86_64", avx512)))]
             other => unreachable!("{other:?} kernels are not part of this build"),
         }
@@ -209,30 +233,99 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// The term and its row of the right operand, or column of the left one, that a depth is.
-    fn place(&self, depth: usize) -> (usize, usize) {
-        (depth / self.columns, depth % self.columns)
+    /// Depths as rows of the right operands, or columns of the left ones: how far from the first depth, which term, and
+    /// which of its rows.
+    fn runs(
+        &self,
+        depths: Range<usize>,
+    ) -> impl Iterator<Item = (usize, usize, Range<usize>)> + use<> {
+        let (columns, mut next) = (self.columns, depths.start);
+        std::iter::from_fn(move || {
+            let (at, term, row) = (next, next / columns, next % columns);
+            let len = (columns - row).min(depths.end - at);
+            next += len;
+            (len > 0).then(|| (at - depths.start, term, row..row + len))
+        })
     }
 
-    /// Writes a row of some terms at depths from `start` on.
-    fn write_row(&self, terms: &[&[u64]], row: usize, start: usize, out: &mut [u64]) {
-        let (mut start, mut out) = (start, out);
-        while !out.is_empty() {
-            let (term, column) = self.place(start);
-            let (now, later) = out.split_at_mut((self.columns - column).min(out.len()));
-            now.copy_from_slice(&terms[term][row * self.columns + column..][..now.len()]);
-            (start, out) = (start + now.len(), later);
+    /// Parts of an operand that are multiplied as one.
+    fn parts(&self) -> usize {
+        self.third.map_or(1, |_| 2)
+    }
+
+    /// Some words of an operand, given those of each part.
+    fn words<'w>(&self, of: impl Fn(usize) -> &'w [u64]) -> Words<'w> {
+        match self.third {
+            None => Words::Whole(of(0)),
+            Some(third) => Words::Parts(third, [of(0), of(1)]),
         }
     }
 
-    /// Writes rows `first..` of a tile of some terms at depths from `start` on, row by row; missing rows are zeros.
-    fn pack(&self, terms: &[&[u64]], first: usize, start: usize, out: &mut [u64]) {
-        let depth = out.len() / self.kernel.tile().rows;
-        for (row, out) in (first..).zip(out.chunks_exact_mut(depth)) {
-            if row < self.rows {
-                self.write_row(terms, row, start, out);
-            } else {
-                out.fill(0);
+    /// Packs a panel's rows at some depths; missing ones are zeros. They are copied first, which has memory bring more of
+    /// them at once than making something of them word by word.
+    fn pack_left(
+        &self,
+        panel: usize,
+        depths: Range<usize>,
+        rooms: &mut [Vec<u64>; 2],
+        out: &mut Packed,
+    ) {
+        let (height, depth) = (self.kernel.tile().rows, depths.len());
+        out.reserve(self.kernel, height * depth);
+        for (at, row) in (panel * height..).take(height).enumerate() {
+            let place = at * depth;
+            if row >= self.rows {
+                out.clear(place..place + depth);
+                continue;
+            }
+            for (at, term, columns) in self.runs(depths.clone()) {
+                for (part, room) in rooms[..self.parts()].iter_mut().enumerate() {
+                    room.clear();
+                    room.extend_from_slice(
+                        &self.terms[term + part][row * self.columns..][columns.clone()],
+                    );
+                }
+                let places = Places::in_one(place + at, columns.len());
+                out.write(
+                    self.kernel,
+                    Side::Left,
+                    self.words(|part| &rooms[part]),
+                    places,
+                );
+            }
+        }
+    }
+
+    /// Packs the right operands at some depths, given what writes pieces of columns, each of all terms.
+    fn pack_right<W: FnMut(Range<usize>, &mut [u64])>(
+        &self,
+        writers: &mut [(Range<usize>, Vec<W>)],
+        rows_at_once: usize,
+        depths: Range<usize>,
+        rooms: &mut [Vec<u64>; 2],
+        out: &mut Packed,
+    ) {
+        let (width, depth) = (self.kernel.tile().columns, depths.len());
+        let (first, end) = (writers[0].0.start, writers[writers.len() - 1].0.end);
+        out.reserve(self.kernel, (end - first).next_multiple_of(width) * depth);
+        for (columns, write) in writers {
+            let (panel, len) = ((columns.start - first) / width, columns.len());
+            for (start, term, all) in self.runs(depths.clone()) {
+                for rows in pieces(all.clone(), rows_at_once) {
+                    for (part, room) in rooms[..self.parts()].iter_mut().enumerate() {
+                        room.resize(rows.len() * len, 0);
+                        write[term + part](rows.clone(), room);
+                    }
+                    for (at, row) in rows.enumerate() {
+                        let words = |part: usize| &rooms[part][at * len..][..len];
+                        let places = Places {
+                            start: (panel * depth + start + row - all.start) * width,
+                            width,
+                            stride: width * depth,
+                        };
+                        out.write(self.kernel, Side::Right, self.words(words), places);
+                    }
+                }
             }
         }
     }
@@ -244,8 +337,8 @@ impl<'a> Left<'a> {
         let (terms, column) = match self.third {
             Some(_) => (self.terms, start),
             None => {
-                let (term, column) = self.place(start);
-                (&self.terms[term..=term], column)
+                let term = start / wide;
+                (&self.terms[term..=term], start % wide)
             }
         };
         let columns = column..wide.min(column + DEPTH);
@@ -303,14 +396,18 @@ impl<'a> Left<'a> {
     }
 
     /// Some columns of the result, for some panels of rows.
-    fn block(
+    fn block<R: Right>(
         &self,
         out: &SharedSlice<'_, u64>,
         n: usize,
         columns: Range<usize>,
         panels: Range<usize>,
-        right: &[&impl Right],
-        [packed, a]: &mut [Packed; 2],
+        right: &[&R],
+        Room {
+            rows,
+            left: a,
+            right: b,
+        }: &mut Room,
     ) {
         let Tile {
             rows: height,
@@ -321,45 +418,30 @@ impl<'a> Left<'a> {
         let (kernel, third) = (self.kernel, self.third);
         let mut result = [0; LARGEST_TILE];
         let result = &mut result[..height * width];
+        let mut writers: Vec<_> = pieces(columns.clone(), R::AT_ONCE[1])
+            .map(|some| {
+                let of_terms = right.iter().map(|right| right.columns(some.clone()));
+                (some.clone(), of_terms.collect())
+            })
+            .collect();
         for start in (0..all).step_by(DEPTH) {
-            let depth = DEPTH.min(all - start);
-            let len = wide * width * depth;
-            packed.fill(kernel, third, Side::Right, len, right, |right, words| {
-                let mut at = 0;
-                while at < depth {
-                    let (term, row) = self.place(start + at);
-                    let rows = row..self.columns.min(row + depth - at);
-                    let panels = Panels {
-                        words: &mut *words,
-                        width,
-                        depth,
-                        start: at,
-                    };
-                    at += rows.len();
-                    right[term].pack(rows, columns.clone(), panels);
-                }
-            });
+            let depths = start..all.min(start + DEPTH);
+            let depth = depths.len();
+            self.pack_right(&mut writers, R::AT_ONCE[0], depths.clone(), rows, b);
             for panel in panels.clone() {
-                let len = depth * height;
-                a.fill(
-                    kernel,
-                    third,
-                    Side::Left,
-                    len,
-                    self.terms,
-                    |terms, words| {
-                        self.pack(terms, panel * height, start, words);
-                    },
-                );
+                self.pack_left(panel, depths.clone(), rows, a);
                 // Pieces of rows lie far from each other; the next ones come from memory while these are multiplied.
                 let mut ahead = self.lines(panel + 1, start);
-                let share = (self.terms.len() * len).div_ceil(LINE * wide);
+                let share = (self.terms.len() * depth * height).div_ceil(LINE * wide);
                 for at in 0..wide {
-                    ahead.by_ref().take(share).for_each(packed::read_ahead);
-                    let b = packed.panel(at * width * depth..(at + 1) * width * depth);
-                    kernel.multiply(a.panel(0..len), b, third, result);
+                    ahead
+                        .by_ref()
+                        .take(share)
+                        .for_each(|line| packed::read_ahead(&line[0]));
                     let first = columns.start + at * width;
                     let used = width.min(columns.end - first);
+                    let b = b.panel(at * width * depth..(at + 1) * width * depth);
+                    kernel.multiply(a.panel(0..height * depth), b, third, used, result);
                     for row in 0..height.min(self.rows - panel * height) {
                         let place = (panel * height + row) * n + first;
                         // SAFETY: blocks of columns and bands of rows are disjoint between the tasks.

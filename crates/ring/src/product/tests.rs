@@ -4,8 +4,12 @@ use super::*;
 pub(crate) struct Matrix<'a>(pub &'a [u64], pub usize);
 
 impl Right for Matrix<'_> {
-    fn write_row(&self, row: usize, columns: Range<usize>, out: &mut [u64]) {
-        out.copy_from_slice(&self.0[row * self.1..][columns]);
+    fn columns(&self, columns: Range<usize>) -> impl FnMut(Range<usize>, &mut [u64]) {
+        move |rows, out| {
+            for (row, out) in rows.zip(out.chunks_exact_mut(columns.len())) {
+                out.copy_from_slice(&self.0[row * self.1..][columns.clone()]);
+            }
+        }
     }
 }
 
