@@ -1,15 +1,20 @@
 """Scales that calibration chooses: every output counts, by its own norm, and numbers more strictly than
 classes; no accuracy is lost."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 
 import tacit
+from models import spent
 from tacit.compile.inspect import inspect
 from tacit.compile.passes.assign_scales import Data, Merit
 from tacit.compile.program import Program
 from tacit.compile.trial import Trial, tried
+from tacit.compile.weights import Weights
+from tacit.fixed import DEFAULT
 from tacit.providers import REFERENCE
 
 X = torch.randn(64, 8, generator=torch.Generator().manual_seed(1))
@@ -107,6 +112,39 @@ def test_large_weights_get_fewer_bits_than_numbers() -> None:
     program, found = compiled(of_size(1e6))
     assert bits_of(program) < program.scale
     assert found.compiled.normalised_squared_error < 1e-6
+
+
+NUMBERS = nn.Unflatten(1, (2, 100))
+
+
+@pytest.mark.parametrize(
+    ("module", "size", "rises"),
+    [
+        (of_size(1.0, 200), 1.0, False),
+        (nn.Sequential(of_size(1.0, 200), NUMBERS), 1.0, False),
+        # Numbers that are small, and weights that are.
+        (nn.Sequential(of_size(0.02, 200), NUMBERS), 1.0, True),
+        (of_size(1e-5, 200), 1e7, True),
+    ],
+)
+@pytest.mark.parametrize(
+    "setting",
+    [{"protocol": "replicated", "parties": 3}, {"protocol": "additive", "parties": 2, "source": "dealer"}],
+)
+@pytest.mark.filterwarnings("ignore::tacit.PrecisionWarning")
+def test_what_is_sent_rises_for_better_results_alone(
+    module: nn.Module, size: float, rises: bool, setting: dict[str, Any]
+) -> None:
+    x = X * size
+    program, weights = tacit.compile(module.eval(), x, calibrate=x)
+    assert (bits_of(program) > DEFAULT.bits) == rises
+    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    now, eager = (spent(*each, x, **setting) for each in ((program, weights), (weights.model, before)))
+    if max(now) > max(eager):
+        found = tried(program, weights, [x], transport="memory", **setting)
+        assert found.compiled.normalised_squared_error <= found.eager.normalised_squared_error / 2
+    # Of two parties a truncation costs the same by any number of bits.
+    assert (max(now) > max(eager)) == (rises and setting["protocol"] == "replicated")
 
 
 def test_what_is_as_good() -> None:

@@ -70,6 +70,23 @@ def test_digits_lose_no_accuracy(make: type[nn.Module], setting: dict[str, Any],
     assert int((found == right).sum()) >= plain
 
 
+@pytest.mark.parametrize("make", [DigitNet, Averaging])
+@pytest.mark.parametrize(
+    "setting",
+    [{"protocol": "replicated", "parties": 3}, {"protocol": "additive", "parties": 2, "source": "dealer"}],
+)
+@pytest.mark.parametrize("is_calibrated", [True, False])
+def test_digits_take_fewer_bytes(make: type[nn.Module], setting: dict[str, Any], is_calibrated: bool) -> None:
+    images, labels = (each[:16] for each in for_training())
+    named: dict[str, Any] = {"calibrate": images, "labels": labels} if is_calibrated else {}
+    program, weights = tacit.compile(trained(make), images, **named)
+    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    compiled, eager = (
+        spent(*each, images, **setting) for each in ((program, weights), (weights.model, before))
+    )
+    assert all(mine < its for mine, its in zip(compiled, eager, strict=True))
+
+
 def classes(program: Program, weights: Weights, x: torch.Tensor, setting: dict[str, Any]) -> torch.Tensor:
     """What a program says that images are."""
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_made
 import pytest
@@ -268,3 +269,18 @@ def test_steps_have_the_names_of_the_files_nodes(tmp_path: Path) -> None:
     assert "ö/ü" in told
     assert all(layer.isprintable() and 0 < len(layer) <= 210 for layer in told), told
     assert len(set(told)) == len(names)
+
+
+@pytest.mark.parametrize("name", ["class", "lambda", "None", "self", "forward", "__class__", "1", "w\n", "ä"])
+def test_names_that_python_keeps_for_itself_are_names(name: str, tmp_path: Path) -> None:
+    # What is traced is written as Python.
+    nodes = [
+        helper.make_node("Mul", ["x", name], ["import"], name=name),
+        helper.make_node("Add", ["import", "x"], ["y"], name="import"),
+    ]
+    held = {name: np.array([[2, 3]], np.float32)}
+    onnx.save(onnx_made.model(nodes, {"x": [1, 2]}, ["y"], held), tmp_path / "odd.onnx")
+    program, weights = tacit.compile(tmp_path / "odd.onnx", torch.zeros(1, 2))
+    (factor,) = weights.values.values()
+    assert factor.flatten().tolist() == [2.0, 3.0]
+    assert [step.layer for step in inspect(program, []).steps][-1] == "import"

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +15,11 @@ from torch import nn
 
 import tacit
 from models import Residual, normalised
+from tacit.compile import trial
 from tacit.compile.streams import side_by_side
 from tacit.compile.trial import tried
 from tacit.errors import MisuseError, PeerError, RangeError, SetupError
+from tacit.launch import launch
 from tacit.providers import REFERENCE
 
 #: Two rows are an example.
@@ -111,6 +115,24 @@ def test_a_trial_of_a_batch_runs_both_programs_over_streams() -> None:
         assert together.eager.normalised_squared_error < 1e-4
         assert together.compiled.rounds < 0.7 * alone.compiled.rounds
         assert together.eager.rounds < 0.7 * alone.eager.rounds
+
+
+def test_what_pytorch_imports_late_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As PyTorch joins the examples of a batch, it would.
+    (tmp_path / "imported_late.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(trial, "LATE", ("imported_late",))
+    begun = []
+
+    def launched(*given: Any, **setting: Any) -> Any:
+        begun.append("imported_late" in sys.modules)
+        return launch(*given, **setting)
+
+    monkeypatch.setattr(trial, "launch", launched)
+    x = torch.zeros(2, 4)
+    program, weights = tacit.compile(nn.ReLU().eval(), x[:1])
+    trial.tried(program, weights, [x], parties=2, protocol=REFERENCE, transport="memory")
+    assert begun == [True, True]
 
 
 def test_plain_inputs_and_several_results_are_taken_apart_and_put_together() -> None:

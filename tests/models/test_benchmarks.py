@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 
 import tacit
-from tacit.bench import models
+from tacit.bench import models, tables
+from tacit.bench.settings import Setting
 
 #: Squared error over squared norm (Knott and others 2021, section 6).
 LARGEST_ERROR = 4e-4
@@ -50,3 +52,17 @@ def test_a_model_that_is_measured(name: str) -> None:
     assert plain.std() > 0.01
     error = (secret - plain).square().sum() / plain.square().sum()
     assert error < LARGEST_ERROR
+
+
+def test_a_table_of_compiled_models_shows_all_digits_where_lines_are_short() -> None:
+    found = {
+        "seconds_median": 12.3456, "seconds_min": 11.5432, "bytes_sent_per_party": [518_123_456],
+        "rounds": 1494, "memory_per_party": [5_120_000_000],
+    }  # fmt: skip
+    name = "compiled_logistic_regression_argmax"
+    entry = {"name": name, "eager": found, "compiled": found, "seconds_to_compile": 35.1}
+    console = Console(width=80, record=True)
+    console.print(tables.compiled_models(Setting(), [entry]))
+    shown = console.export_text()
+    assert "…" not in shown
+    assert all(each in shown for each in ("12.3456", "11.5432", "518.12", "1494", "5.12", "35.1"))

@@ -103,6 +103,21 @@ mod guards {
     guards!(plain, replicated, additive_2_dealer, additive_3_dealer);
 }
 
+// What ARCHITECTURE.md says of a ReLU.
+mod relus {
+    use crate::suite::cost::a_relu_is_as_written;
+
+    #[test]
+    fn replicated() {
+        a_relu_is_as_written("replicated", [629, 8], [382 + 9, 7]);
+    }
+
+    #[test]
+    fn additive_2_dealer() {
+        a_relu_is_as_written("additive_2_dealer", [2 * 170, 6], [2 * 101, 5]);
+    }
+}
+
 // The reference rounds to the nearest; shares round at random.
 mod rounding_at_random {
     macro_rules! unbiased {

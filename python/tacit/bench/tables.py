@@ -60,7 +60,8 @@ def compiled_models(setting: Setting, entries: list[dict[str, Any]]) -> Table:
         "From sharing the input to its owner's result, weights having been shared before: seconds, MB sent "
         "and GB of memory at most, of each party; seconds that compiling took."
     )
-    table.add_column("model", no_wrap=True)
+    # Where there is little room names are broken, and no number.
+    table.add_column("model", overflow="fold")
     for heading in ("", "median", "least", "MB", "rounds", "GB", "compiling"):
         table.add_column(heading, justify="right", no_wrap=True)
     for entry in entries:

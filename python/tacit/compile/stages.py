@@ -7,7 +7,8 @@ all have ended. A stage takes the rounds of its longest lane. Steps stand at a *
 take rounds are on the longest way to them, themselves included. A stage is all steps of some levels behind
 one another, and its lanes are what hangs together of them, so that two short steps go beside one that is
 long; which levels are one stage, the sum of rounds decides. What takes no rounds and joins several lanes, as
-``cat`` does, is a stage of its own behind them."""
+``cat`` does, is a stage of its own behind them. Lanes that would hold more at once than the graph may
+(``peak.py``) are several stages behind one another."""
 
 import math
 from collections import defaultdict
@@ -22,6 +23,7 @@ from tacit.compile.approximating import functions_of
 from tacit.compile.comparing import COMPARING
 from tacit.compile.draft import Value, is_call
 from tacit.compile.intervals import MOVES
+from tacit.compile.peak import most, size, work
 
 aten = torch.ops.aten
 
@@ -90,7 +92,7 @@ def stages(graph: fx.Graph) -> list[Stage]:
     for first, last in pairwise(bounds):
         steps = [node for level in levels.steps[first + 1 : last + 1] for node in level]
         found += _taken_apart(levels, first, last, steps)
-    return _joined(found, graph)
+    return _joined(_bounded(found, graph), graph)
 
 
 def rounds_of(node: fx.Node) -> int:
@@ -211,3 +213,56 @@ def _joined(found: list[Stage], graph: fx.Graph) -> list[Stage]:
         elif lanes:
             joined.append(lanes)
     return joined
+
+
+def _bounded(found: list[Stage], graph: fx.Graph) -> list[Stage]:
+    """The same stages, apart where their lanes would hold too much at once."""
+    holding, bound = _Holding(graph), most(graph)
+    bounded: list[Stage] = []
+    for stage in found:
+        together: Stage = []
+        needed = 0
+        for lane in stage:
+            own = holding.needed(lane)
+            if together and holding.alive + needed + own > bound:
+                bounded.append(together)
+                holding.end(together)
+                together, needed = [], 0
+            together.append(lane)
+            needed += own
+        bounded.append(together)
+        holding.end(together)
+    return bounded
+
+
+class _Holding:
+    """How many numbers there are between stages, and how many each lane takes besides."""
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self._left = {node: len(node.users) for node in graph.nodes}
+        #: Numbers that are held now.
+        self.alive = 0
+
+    def needed(self, lane: Lane) -> int:
+        """The most that a lane holds of its own; what was there before stays until all lanes have ended."""
+        left: dict[fx.Node, int] = {}
+        own = greatest = 0
+        for node in lane:
+            left[node] = self._left[node]
+            own += size(node)
+            greatest = max(greatest, own + work(node))
+            for source in node.all_input_nodes:
+                if source in left:
+                    left[source] -= 1
+                    own -= 0 if left[source] else size(source)
+        return greatest
+
+    def end(self, stage: Stage) -> None:
+        """Lets all go that nothing behind a stage takes."""
+        steps = [node for lane in stage for node in lane]
+        self.alive += sum(map(size, steps))
+        for node in steps:
+            for source in node.all_input_nodes:
+                self._left[source] -= 1
+                self.alive -= 0 if self._left[source] else size(source)
+            self.alive -= 0 if self._left[node] else size(node)

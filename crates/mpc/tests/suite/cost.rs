@@ -217,6 +217,19 @@ pub fn declared_is_measured(protocol: &str) {
     }
 }
 
+/// What the documents say of a ReLU, over all links: of 64 bits, and of 24 with a guard of ten above them.
+pub fn a_relu_is_as_written(protocol: &str, whole: [u64; 2], guarded: [u64; 2]) {
+    const N: u64 = 192 * 64;
+    let few = Compared::guarded(24, 10).expect("a guard");
+    for (compared, [bits, rounds]) in [(Compared::proved(64), whole), (few, guarded)] {
+        let operation = Operation::Rectify { n: N, compared };
+        check(protocol, &[operation], true, true);
+        let declared = run(protocol, usual_parties(protocol), |p| Ok(p.cost(operation)));
+        let bits = bits * N;
+        assert_eq!(declared[0], Cost { rounds, bits }, "{compared:?}");
+    }
+}
+
 /// All operations in one session.
 fn check(protocol: &str, operations: &[Operation], exactly: bool, rounds_too: bool) {
     let results = run(protocol, usual_parties(protocol), |p| {

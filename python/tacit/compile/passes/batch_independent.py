@@ -1,5 +1,6 @@
 """Requires: normalised; after the passes that change weights. Ensures: layers of one kind on one input are
-one with their filters one below the other (query, key and value of an attention, branches of an Inception).
+one with their filters one below the other (query, key and value of an attention, branches of an Inception),
+but for those whose results together are more than the program may hold (``peak.py``).
 Saves: all their rounds but those of one, which steps of unlike kinds save too as they go side by side
 (``stages.py``), and operations: the input is opened and multiplied once."""
 
@@ -12,6 +13,7 @@ from torch import fx
 from tacit.compile.draft import Draft, Node, calls
 from tacit.compile.passes.digits import Reach
 from tacit.compile.passes.fold_normalisation import CONVOLUTIONS
+from tacit.compile.peak import held, most, size, work
 
 aten = torch.ops.aten
 
@@ -33,10 +35,12 @@ def _join_layers(draft: Draft) -> None:
             alike[key].append(node)
     unlike = [nodes for nodes in alike.values() if len({draft.bits_of(node.args[1]) for node in nodes}) > 1]
     reach = Reach(draft) if unlike else None
+    before, bound = held(draft.graph), most(draft.graph)
     for nodes in alike.values():
-        for together in _of_alike_digits(draft, nodes, reach):
-            if len(together) > 1:
-                _join(draft, together, reach)
+        for those in _of_alike_digits(draft, nodes, reach):
+            for together in _held_at_once(those, before, bound):
+                if len(together) > 1:
+                    _join(draft, together, reach)
 
 
 def _of_alike_digits(draft: Draft, nodes: list[Node], reach: Reach | None) -> list[list[Node]]:
@@ -48,6 +52,20 @@ def _of_alike_digits(draft: Draft, nodes: list[Node], reach: Reach | None) -> li
         has_room = own < most and reach is not None and reach.allows(draft, node, most)
         by_bits[most if has_room else own].append(node)
     return list(by_bits.values())
+
+
+def _held_at_once(nodes: list[Node], before: dict[fx.Node, int], bound: int) -> list[list[Node]]:
+    """As many as may be in memory, with their ReLUs, beside what is there as the first is carried out."""
+    found: list[list[Node]] = []
+    there = 0
+    for node in nodes:
+        own = size(node) + (work(next(iter(node.users))) if _is_rectified(node) else 0)
+        there += own
+        if not found or there > bound:
+            found.append([])
+            there = before[node] - size(node) + own
+        found[-1].append(node)
+    return found
 
 
 def _kind(draft: Draft, node: Node) -> Any:

@@ -4,6 +4,7 @@ PyTorch, so that `torch.export` can trace it."""
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any
 
 import torch
@@ -108,7 +109,8 @@ def results(given: Any) -> tuple[Any, ...]:
 def unique(module: torch.nn.Module, name: str) -> str:
     """A name for an attribute that is free in the module, close to the one in the file."""
     base = re.sub(r"\W", "_", name[:200], flags=re.ASCII) or "unnamed"
-    base = f"_{base}" if base[0].isdigit() else base
+    # What is traced is written as Python, in which words such as class are no names.
+    base = f"_{base}" if base[0].isdigit() or iskeyword(base) else base
     attribute, count = base, 1
     while hasattr(module, attribute):
         count += 1

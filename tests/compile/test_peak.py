@@ -1,0 +1,148 @@
+"""Programs hold no more at once than their models: neither what goes side by side, nor what is made one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from test_stages import drawn
+from torch import fx, nn
+
+import tacit
+from models import normalised
+from tacit.compile import stages as staging
+from tacit.compile.draft import Value, calls
+from tacit.compile.importers.exported import of_module
+from tacit.compile.passes import improve
+from tacit.compile.peak import FEW, WORK, held, most
+from tacit.compile.program import Program
+from tacit.compile.stages import Stage, stages
+from tacit.compile.verify import verify_draft
+from tacit.compile.weights import Weights
+
+aten = torch.ops.aten
+
+
+class Branches(nn.Module):
+    """Layers on one image, of each of which hardly anything is left."""
+
+    def __init__(self, count: int = 8) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(8, 32, 3, padding=1), nn.ReLU(),
+                nn.Conv2d(32, 32, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+            )
+            for _ in range(count)
+        )  # fmt: skip
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([branch(x) for branch in self.branches], 1).flatten(1)
+
+
+def test_what_is_held_while_each_step_is_carried_out() -> None:
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    first = graph.call_function(aten.relu.default, (x,))
+    second = graph.call_function(aten.neg.default, (first,))
+    third = graph.call_function(aten.add.Tensor, (second, second))
+    unused = graph.call_function(aten.neg.default, (third,))
+    last = graph.call_function(aten.neg.default, (third,))
+    graph.output((last,))
+    for node in graph.nodes:
+        node.meta["value"] = Value((5,), torch.float32)
+    found = held(graph)
+    # What goes in is its owner's; a comparison takes more while it is under way.
+    assert [found[node] for node in (first, second, third)] == [5 + WORK * 5, 10, 10]
+    assert [found[node] for node in (unused, last)] == [10, 10]
+    assert most(graph) == FEW
+
+
+def _together(graph: fx.Graph, found: list[Stage]) -> list[int]:
+    """What each stage holds at once: all that was made before and is still to be used, and its lanes."""
+    sizes = {node: node.meta["value"].shape[0] for node in graph.nodes if node.op == "call_function"}
+    order = {node: at for at, stage in enumerate(found) for lane in stage for node in lane}
+    last = {node: max((order.get(user, len(found)) for user in node.users), default=-1) for node in sizes}
+    totals = []
+    for at, stage in enumerate(found):
+        before = sum(sizes[node] for node in sizes if order[node] < at <= last[node])
+        for lane in stage:
+            alive: set[fx.Node] = set()
+            greatest = 0
+            for place, node in enumerate(lane):
+                alive.add(node)
+                takes = WORK * sizes[node] if node.target is aten.relu.default else 0
+                greatest = max(greatest, takes + sum(sizes[each] for each in alive))
+                later = set(lane[place + 1 :])
+                alive = {each for each in alive if last[each] > at or not later.isdisjoint(each.users)}
+            before += greatest
+        totals.append(before)
+    return totals
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_goes_side_by_side_holds_no_more_than_one_after_another(seed: int) -> None:
+    graph = drawn(seed)
+    for node in graph.nodes:
+        node.meta["value"] = Value((FEW,), torch.float32)
+    found = stages(graph)
+    for stage, total in zip(found, _together(graph, found), strict=True):
+        assert total <= most(graph) or len(stage) == 1
+    assert sorted(node.name for stage in found for lane in stage for node in lane) == sorted(
+        node.name for node in graph.nodes if node.op == "call_function"
+    )
+
+
+def test_without_a_bound_they_would() -> None:
+    graphs = [drawn(seed) for seed in range(40)]
+    for graph in graphs:
+        for node in graph.nodes:
+            node.meta["value"] = Value((FEW,), torch.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staging, "_bounded", lambda found, _: found)
+        assert any(max(_together(graph, stages(graph))) > most(graph) for graph in graphs)
+
+
+@pytest.mark.parametrize(("side", "convolutions"), [(16, 9), (128, 16)])
+def test_layers_become_one_where_that_is_held_at_once_anyway(side: int, convolutions: int) -> None:
+    draft = of_module(normalised(Branches()), (torch.zeros(1, 8, side, side),), {})
+    verify_draft(draft)
+    before = most(draft.graph)
+    improve(draft)
+    affine = torch.ops.tacit.rectified_affine.default
+    assert len(list(calls(draft.graph, affine))) == convolutions
+    assert most(draft.graph) <= before
+
+
+def _peak() -> int:
+    """The most memory that this process had, in KiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+
+
+def _grown(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool) -> int:
+    current = tacit.session()
+    bound = program.share(weights if current.party == 0 else None, owner=0)
+    if is_eager:
+        bound.one_by_one()
+    given = bound.given(x if current.party == 1 else None, owner=1)
+    before = _peak()
+    bound(given).reveal(to=1)
+    return _peak() - before
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="tells its memory on Linux alone")
+@pytest.mark.parametrize(
+    "setting",
+    [{"protocol": "replicated", "parties": 3}, {"protocol": "additive", "parties": 2, "source": "dealer"}],
+)
+def test_parties_take_no_more_memory(setting: dict[str, Any]) -> None:
+    x = torch.rand(1, 8, 128, 128)
+    program, weights = tacit.compile(normalised(Branches()), x, calibrate=x)
+    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    compiled, eager = (
+        max(tacit.launch(_grown, *each, x, is_eager, transport="tcp", threads=1, **setting))
+        for each, is_eager in (((program, weights), False), ((weights.model, before), True))
+    )
+    assert compiled <= eager
