@@ -213,12 +213,14 @@ def test_branches_are_opened_where_that_is_asked_for() -> None:
         kept = loops.run(secret=secret, output={"common": 2})
         assert [tuple(each) for each in kept.opened] == [("common", 2, 3)]
         assert (opened.outputs["common"] is None) == (party != 2)
-        return opened.outputs["common"], opened.opened[0]
+        return opened.outputs["common"], opened.opened
 
-    found, (what, to, values) = tacit.launch(program)[2]
+    found, opened = tacit.launch(program)[2]
     assert found.tolist() == [9, 0, 4]
-    assert (what.startswith("branch at 0x"), to, values) == (True, "all", 6)
-    assert what.endswith("in main (psi_loops.c:23)")
+    # Of six pairs two are equal: where they are not, the instruction jumps.
+    bits, where = opened[:2], r"branch at 0x\w+ in main \(psi_loops.c:23\): "
+    assert [each[1:] for each in bits] == [("all", 2), ("all", 4)]
+    assert all(re.fullmatch(f"{where}{bit}", each[0]) for bit, each in enumerate(bits))
 
 
 def test_lists_are_merged_as_in_the_clear_where_branches_are_opened() -> None:
@@ -260,6 +262,9 @@ def test_what_is_refused_is_predicted(tmp_path: Path) -> None:
     assert "called from memcpy" in refused[3]
     assert "from main (psi_merge.c:36)" in refused[3]
     # A length is enough.
+    ended = command("riscv", "cost", SUMS, "--secret", "x=0:u32:-1", "--output", "sums=all")
+    assert ended.returncode == 1
+    assert "--secret x=0:u32:-1: a length is 0 or more" in ended.stderr
     ended = command("riscv", "cost", SUMS, "--secret", "x=0:u32", "--output", "sums=all")
     assert ended.returncode == 1
     assert "party 0 says where the values are: x=0:u32:PATH, or how many: x=0:u32:1000" in ended.stderr
@@ -308,6 +313,34 @@ def test_a_program_is_compiled_and_run(found: str, tmp_path: Path, monkeypatch: 
     assert ended.returncode == 1
     assert "did not compile it" in ended.stderr
     assert "none" in ended.stderr
+
+
+@pytest.mark.parametrize("found", COMPILERS[:2])
+def test_functions_that_nobody_calls_are_compiled_too(
+    found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which(found) is None:
+        pytest.skip(f"{found} is not here")
+    monkeypatch.setattr(compiler, "COMPILERS", (found,))
+    monkeypatch.chdir(tmp_path)
+    Path("total.c").write_text(
+        "long total(const long *a, long n) { long s = 0; for (long i = 0; i < n; i++) s += a[i]; return s; }"
+    )
+    Path("main.c").write_text("long twice(long x) { return 2 * x; } int main(void) { return 5; }")
+    Path("a.txt").write_text("1 20 300")
+    called = ["--call", "total", "--arg", "a", "--arg", "len:a", "--secret", "a=1:i64:a.txt"]
+    for sources in (["total.c"], ["total.c", "main.c"]):
+        ended = command("riscv", "cc", *sources)
+        assert ended.returncode == 0, ended.stderr
+        ended = command("riscv", "try", "total.elf", *called)
+        assert ended.returncode == 0, ended.stderr
+        assert "result: 321\n" in ended.stdout
+        ended = command("riscv", "try", "total.elf")
+        assert ended.returncode == 0, ended.stderr
+        whole = "no main: --call names one" if len(sources) == 1 else "ended with status 5\n"
+        assert whole in ended.stdout
+    ended = command("riscv", "try", "total.elf", "--call", "twice", "--arg", "21")
+    assert "result: 42\n" in ended.stdout
 
 
 def test_the_command_runs_programs_between_processes(tmp_path: Path) -> None:

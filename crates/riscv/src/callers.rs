@@ -85,7 +85,7 @@ impl Frames {
             _ => None,
         };
         let mut all: Vec<Option<u64>> = (0..REGISTERS as u16).map(had).collect();
-        let returns = all[usize::from(frame.cie().return_address_register().0)];
+        let returns = *all.get(usize::from(frame.cie().return_address_register().0))?;
         all[usize::from(STACK)] = Some(before);
         registers.copy_from_slice(&all);
         returns

@@ -79,8 +79,8 @@ pub struct Execution<'a> {
     pub machine: Machine<Secret>,
     /// What it asks.
     pub system: System<Word>,
-    /// How many words were opened at instructions, and by what.
-    shown: BTreeMap<(u64, &'static str), u64>,
+    /// How many words were opened at instructions, and by what; of branches, how many of each bit.
+    shown: BTreeMap<(u64, &'static str, Option<u64>), u64>,
 }
 
 /// How long messages were waited for.
@@ -193,7 +193,7 @@ impl<'a> Execution<'a> {
             let written = self.machine.memory.write(place, value);
             written.map_err(|fault| self.stopped(call, &fault))?;
         }
-        self.note("tacit_reveal", call, values.len() as u64);
+        self.note((call, "tacit_reveal", None), values.len() as u64);
         Ok(())
     }
 
@@ -203,23 +203,26 @@ impl<'a> Execution<'a> {
         protocol.channel().set_account(self.machine.whereabouts());
         let values = reveal(protocol, &[condition], Recipient::All)?.expect("all learn it");
         protocol.channel().set_account(0);
-        self.note("branch", self.machine.pc(), 1);
+        self.note((self.machine.pc(), "branch", Some(values[0])), 1);
         self.machine.answer(values[0] == 1);
         Ok(())
     }
 
     /// Writes down what was opened at an instruction.
-    fn note(&mut self, what: &'static str, pc: u64, count: u64) {
-        *self.shown.entry((pc, what)).or_default() += count;
+    fn note(&mut self, what: (u64, &'static str, Option<u64>), count: u64) {
+        *self.shown.entry(what).or_default() += count;
     }
 
     /// What was opened while it ran, by its places in the program.
     #[must_use]
     pub fn opened(&self) -> Vec<Opened> {
-        let shown = self.shown.iter().map(|(&(pc, what), &values)| Opened {
-            what: format!("{what} at {}", self.program.place(pc)),
-            to: Recipient::All,
-            values,
+        let shown = self.shown.iter().map(|(&(pc, what, bit), &values)| {
+            let bit = bit.map_or_else(String::new, |bit| format!(": {bit}"));
+            Opened {
+                what: format!("{what} at {}{bit}", self.program.place(pc)),
+                to: Recipient::All,
+                values,
+            }
         });
         shown.collect()
     }

@@ -159,6 +159,29 @@ fn check(seeds: std::ops::Range<u64>) {
     );
 }
 
+/// Where call frame information says that functions return to what no register holds, nobody called them.
+#[test]
+fn a_return_address_in_a_register_that_there_is_not() {
+    let mut file = include_bytes!("../programs/sums.elf").to_vec();
+    // Its heads: version 3, without more, factors 1 and -4, register 1.
+    let head = [0xff, 0xff, 0xff, 0xff, 3, 0, 1, 0x7c, 1];
+    let heads = file.windows(head.len()).enumerate();
+    let places: Vec<usize> = heads
+        .filter(|(_, bytes)| *bytes == head)
+        .map(|(at, _)| at + head.len() - 1)
+        .collect();
+    assert!(!places.is_empty());
+    let callers = |file: &[u8]| {
+        let program = Program::parse(file).expect("its code is whole");
+        let main = program.function("main").expect("it is there");
+        let known = std::array::from_fn(|number| Some(number as u64));
+        program.symbols.frames.callers(main, known, |_| None).len()
+    };
+    assert_eq!(callers(&file), 1);
+    places.iter().for_each(|at| file[*at] = 0x7f);
+    assert_eq!(callers(&file), 0);
+}
+
 #[test]
 fn some_thousands() {
     check(0..4000);

@@ -292,6 +292,8 @@ def _secret(
             f"--secret {text}: party {owner} says where the values are: {name}={owner}:{short}:PATH"
             + (f", or how many: {name}={owner}:{short}:1000" if lengths else "")
         )
+    if lengths and re.fullmatch(r"-\d+", path):
+        raise MisuseError(f"--secret {text}: a length is 0 or more")
     if lengths and path.isascii() and path.isdigit():
         return name, (int(owner), short, zeros(short, int(path), f"--secret {text}"))
     option = f"--secret {text}"

@@ -25,6 +25,18 @@ OPTIONS = [
 #: The instructions that compilers may use, the first set that they know.
 INSTRUCTIONS = ("rv64gc_zba_zbb_zbs_zicond", "rv64gc_zba_zbb_zbs")
 
+#: All functions of a source stand together and are kept, whoever calls them: ``--call`` may name any.
+KEPT = """__asm__(".pushsection .tacit.kept, \\"aR\\", @progbits\\n.dword .text\\n.popsection");
+"""
+
+#: What stands in the place of a ``main`` where there is none.
+NO_MAIN = """#include <stdio.h>
+__attribute__((weak)) int main(void) {
+    puts("this program has no main: --call names one of its functions");
+    return 1;
+}
+"""
+
 #: Seconds that a compiler may take.
 LONGEST = 300.0
 
@@ -82,6 +94,8 @@ def prepared(found: str, folder: Path, options: Sequence[str] = ()) -> Compiler:
 def compile_program(sources: Sequence[Path], output: Path, options: Sequence[str] = ()) -> str:
     """Makes an ELF file of a program in C; which compiler did.
 
+    All of its functions that are not ``static`` are there; who runs it whole needs a ``main``.
+
     Args:
         sources: files in C.
         output: the ELF file.
@@ -97,12 +111,23 @@ def compile_program(sources: Sequence[Path], output: Path, options: Sequence[str
             f"no compiler for RISC-V is found, of {', '.join(COMPILERS)}: install gcc-riscv64-linux-gnu, or "
             "clang-19 and lld-19"
         )
-    with tempfile.TemporaryDirectory() as folder:
-        compiler = prepared(found, Path(folder), options)
-        done = _run([*compiler.command, *sources, *compiler.runtime, *compiler.libraries, "-o", output])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        compiler = prepared(found, folder, options)
+        kept, no_main = folder / "kept.h", folder / "no_main.c"
+        kept.write_text(KEPT)
+        no_main.write_text(NO_MAIN)
+        objects = [folder / f"{number}.o" for number in range(len(sources))]
+        for source, made in zip(sources, objects, strict=True):
+            _compile(compiler, "-fno-function-sections", "-include", kept, "-c", source, "-o", made)
+        _compile(compiler, *objects, no_main, *compiler.runtime, *compiler.libraries, "-o", output)
+    return compiler.name
+
+
+def _compile(compiler: Compiler, *what: str | Path) -> None:
+    done = _run([*compiler.command, *what])
     if done.returncode != 0:
         raise MisuseError(f"{compiler.name} did not compile it:\n{done.stderr.strip()}")
-    return compiler.name
 
 
 def _instructions(command: list[str], folder: Path) -> str:

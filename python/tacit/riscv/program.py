@@ -107,7 +107,8 @@ class Program:
                 returns a float the type must be said.
             output: arrays after the call, and who learns them: "all", or a party; with None nobody does, and
                 each is a ``SecretTensor``, of the type of the array.
-            open_branches: functions whose branches on secrets are opened to all, and counted in ``opened``;
+            open_branches: functions whose branches on secrets are opened to all, and counted in ``opened``,
+                each bit apart;
                 in all others both sides are carried out.
             oblivious: arrays, or objects of the program by their names, that may be read and written at
                 secret places, by looking at all of each.

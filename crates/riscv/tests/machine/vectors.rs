@@ -96,22 +96,26 @@ fn machine<W: Words>(words: W, text: &[u32]) -> Machine<W> {
         writable: false,
         executable: true,
     }];
-    Machine::new(words, &program, 1000).expect("it fits")
+    Machine::new(words, &program, 1 << 16).expect("it fits")
 }
 
 /// What an instruction works with: vectors a, b and the result before, a mask, a word for all elements.
+#[derive(Clone)]
 struct Operation<Word> {
     vectors: [Vec<Word>; 3],
     mask: Word,
     scalar: Word,
 }
 
-/// The result's registers and the integer that it may be.
+/// How many words are known of a result: the integer that it may be, and its two registers.
+const RESULT: usize = 5;
+
+/// The results on one machine, one after another.
 fn results<W: Words>(
     words: W,
     encoding: &Encoding,
     (bits, masked): (u32, bool),
-    of: &Operation<W::Word>,
+    all: &[Operation<W::Word>],
 ) -> Result<Vec<W::Word>, Fault> {
     let (length, bytes) = (128 / bits as i32, u64::from(bits / 8));
     let kind = (bits / 8).ilog2() as i32 * 8;
@@ -163,41 +167,35 @@ fn results<W: Words>(
     ];
     let mut machine = machine(words, &text);
     machine.memory.map(DATA, vec![0; 1024], true)?;
-    for (vector, place) in of.vectors.iter().zip([DATA, DATA + 64, DATA + 128]) {
-        for (at, word) in (0..).zip(vector) {
-            machine
-                .memory
-                .store(&machine.words, place + bytes * at, bytes, word)?;
-        }
-    }
-    for at in 0..2 {
-        let shifted = machine.words.constant(8 * at);
-        let byte = machine
-            .words
-            .shift_right(&of.mask, &shifted, Signs::Unsigned);
-        machine
-            .memory
-            .store(&machine.words, DATA + 192 + at, 1, &byte)?;
-    }
     let places = [0, 64, 128, 192, 256].map(|place| machine.words.constant(DATA + place));
-    let mut arguments = places.to_vec();
-    arguments.push(of.scalar.clone());
-    let mut results = vec![machine.call(CODE, &arguments)?];
-    if !scalar {
-        results[0] = machine.words.constant(0);
-    }
-    for at in 0..4 {
-        results.push(
-            machine
-                .memory
-                .load(&mut machine.words, DATA + 256 + 8 * at, 8)?,
-        );
+    let mut results = Vec::with_capacity(RESULT * all.len());
+    for of in all {
+        for (vector, place) in of.vectors.iter().zip([DATA, DATA + 64, DATA + 128]) {
+            for (at, word) in (0..).zip(vector) {
+                let place = place + bytes * at;
+                machine.memory.store(&machine.words, place, bytes, word)?;
+            }
+        }
+        // A bit for each element.
+        let mask = &of.mask;
+        machine.memory.store(&machine.words, DATA + 192, 2, mask)?;
+        let mut arguments = places.to_vec();
+        arguments.push(of.scalar.clone());
+        let result = machine.call(CODE, &arguments)?;
+        results.push(match scalar {
+            true => result,
+            false => machine.words.constant(0),
+        });
+        for at in 0..RESULT as u64 - 1 {
+            let place = DATA + 256 + 8 * at;
+            results.push(machine.memory.load(&mut machine.words, place, 8)?);
+        }
     }
     Ok(results)
 }
 
 /// Those that take integers, and whose places do not depend on them.
-fn tested(encoding: &Encoding, bits: u32, division: bool) -> bool {
+fn tested(encoding: &Encoding, bits: u32) -> bool {
     let riscv::Operation::Vector(vector) = encoding.operation else {
         return false;
     };
@@ -209,123 +207,195 @@ fn tested(encoding: &Encoding, bits: u32, division: bool) -> bool {
     let refused = encoding.name.starts_with("vrgather.v")
         && vector.source != Source::Constant(Signs::Unsigned)
         || encoding.name == "vfirst.m";
-    let divides = encoding.name.starts_with("vdiv") || encoding.name.starts_with("vrem");
     let narrow = encoding.name.starts_with("vw") || encoding.name.starts_with("vn");
     let too_long = bits == 64 && narrow;
     let part =
         matches!(vector.function, VectorFunction::Extend(times, _) if u32::from(times) * 8 > bits);
-    !is_float && !by_place && !refused && !too_long && !part && (division || !divides)
+    !is_float && !by_place && !refused && !too_long && !part
 }
 
-/// Each instruction on secrets, with public masks and secret ones and without, against the same on what is public.
-fn check(protocol: &str, lengths: &[u32], division: bool) {
-    check_from(protocol, lengths, division, 0);
-}
-
-/// The same on values of which others come first, where by turns all are secret, or one of the operands is public.
-fn check_from(protocol: &str, lengths: &[u32], division: bool, first: usize) {
-    let random = Random::new(17 + first as u64).words(64);
-    let edges = [
+/// Where signs, carries and widths matter in elements of so many bits.
+fn edges(bits: u32) -> [u64; 10] {
+    let low = |bits: u32| u64::MAX >> (64 - bits);
+    let (half, all) = (bits / 2, low(bits));
+    let other = [u64::from(bits - 1), 0x80, 1 << (half - 1), low(half)];
+    let [last, byte, sign, short] = other;
+    [
         0,
-        u64::MAX,
-        1 << 63,
-        1 << 31,
-        0x7fff_ffff,
-        0x80,
-        5,
-        0xffff_8000,
-    ];
-    let value = |at: usize| {
-        if at % 3 == 0 {
-            edges[at / 3 % 8]
-        } else {
-            random[at % 64]
-        }
+        1,
+        2,
+        last,
+        byte,
+        sign,
+        short,
+        all >> 1,
+        all ^ all >> 1,
+        all,
+    ]
+}
+
+/// As many elements as each is paired with: edges, and others.
+const VALUES: usize = 16;
+
+/// Operations by which each of [`VALUES`] elements a meets each b once: that of its own place, and, of another
+/// operation, that for all places.
+fn operations(bits: u32) -> Vec<Operation<u64>> {
+    let others = Random::new(17 + u64::from(bits)).words(VALUES);
+    let (lefts, rights) = others.split_at(VALUES / 2);
+    let values = |others: &[u64]| {
+        // What is above the bits of an element is to have no meaning.
+        let above = others.iter().cycle().map(|other| match bits {
+            64 => 0,
+            _ => other << bits,
+        });
+        let all = edges(bits).into_iter().chain(others.iter().copied());
+        let mut all: Vec<u64> = all.zip(above).map(|(value, above)| value ^ above).collect();
+        all.truncate(VALUES);
+        all
     };
-    let cases: Vec<_> = lengths
-        .iter()
-        .flat_map(|&bits| {
-            let of_length = encodings().filter(move |encoding| tested(encoding, bits, division));
-            of_length.flat_map(move |encoding| [0, 1, 2].map(|mask| (bits, encoding, mask)))
-        })
-        // Without a mask in the instruction there is one case.
-        .filter(|(_, encoding, mask)| *mask == 0 || encoding.mask & 1 << 25 == 0)
-        .collect();
-    assert!(cases.len() > 100);
-    let numbers: Vec<u64> = (first..first + 50).map(value).collect();
-    let operation = |words: &dyn Fn(usize) -> Word, bits: u32, mask: Word| {
-        let length = 128 / bits as usize;
+    let (lefts, rights) = (values(lefts), values(rights));
+    let masks = Random::new(bits.into()).words(VALUES);
+    let length = 128 / bits as usize;
+    let turns = (0..VALUES).flat_map(|turn| (0..VALUES).step_by(length).map(move |at| (turn, at)));
+    let each = turns.map(|(turn, at)| {
+        let turned = |turn: usize| {
+            (at..at + length)
+                .map(|at| rights[(at + turn) % VALUES])
+                .collect()
+        };
         Operation {
-            vectors: [0, 16, 32].map(|from| (from..from + length).map(words).collect()),
-            mask,
-            scalar: words(48),
+            vectors: [
+                lefts[at..at + length].to_vec(),
+                turned(turn),
+                turned(3 * turn + 7),
+            ],
+            mask: masks[turn] >> at,
+            scalar: rights[turn],
         }
-    };
+    });
+    each.collect()
+}
+
+/// Each instruction on secrets, with public masks and secret ones and without, against the same on what is public. All
+/// is secret, or a, or b and what stands in its place: by turns, which begin with one of the three. Of all operations
+/// every so many are tried.
+fn check(protocol: &str, bits: u32, every: usize, begin: usize) {
+    let operations: Vec<_> = operations(bits).into_iter().step_by(every).collect();
+    let of_length = encodings().filter(|encoding| tested(encoding, bits));
+    let cases = of_length.flat_map(|encoding| [0, 1, 2].map(|mask| (encoding, mask)));
+    // Without a mask in the instruction there is one case.
+    let cases = cases.filter(|(encoding, mask)| *mask == 0 || encoding.mask & 1 << 25 == 0);
+    let cases: Vec<_> = cases.collect();
+    assert!(cases.len() > 100);
+    let each = operations.iter().flat_map(|of| {
+        let vectors = of.vectors.iter().flatten().copied();
+        vectors.chain([of.mask, of.scalar])
+    });
+    let numbers: Vec<u64> = each.collect();
     let found = run(protocol, usual_parties(protocol), |p| {
         let own = (p.party() == 0).then_some(numbers.as_slice());
-        let secret = share(p, 0, own, numbers.len())?;
-        let mut words = Vec::new();
-        for (bits, encoding, mask) in &cases {
-            let mask_word = if *mask == 2 {
-                secret[49].clone()
-            } else {
-                Word::Public(numbers[49])
+        let mut secret = share(p, 0, own, numbers.len())?.into_iter();
+        let secret = operations.iter().zip(begin..).map(|(public, turn)| {
+            let mut secret = |numbers: &[u64], is_public: bool| -> Vec<Word> {
+                let words = numbers.iter().zip(secret.by_ref());
+                words
+                    .map(|(number, word)| {
+                        if is_public {
+                            Word::Public(*number)
+                        } else {
+                            word
+                        }
+                    })
+                    .collect()
             };
-            let word = |at: usize| match (first % 3, at / 16) {
-                (1, 0) | (2, 1 | 3) => Word::Public(numbers[at]),
-                _ => secret[at].clone(),
-            };
-            let of = operation(&word, *bits, mask_word);
-            let result = results(Secret, encoding, (*bits, *mask > 0), &of);
-            words.extend(result.unwrap_or_else(|fault| panic!("{}: {fault}", encoding.name)));
+            let [a, b, before] = &public.vectors;
+            Operation {
+                vectors: [
+                    secret(a, turn % 3 == 1),
+                    secret(b, turn % 3 == 2),
+                    secret(before, false),
+                ],
+                mask: secret(&[public.mask], false).swap_remove(0),
+                scalar: secret(&[public.scalar], turn % 3 == 2).swap_remove(0),
+            }
+        });
+        let secret: Vec<Operation<Word>> = secret.collect();
+        let mut masked = secret.clone();
+        for (masked, public) in masked.iter_mut().zip(&operations) {
+            masked.mask = Word::Public(public.mask);
         }
-        Ok(reveal(p, &words, Recipient::All)?.expect("all learn it"))
+        let mut found = Vec::new();
+        // So many share their rounds, and what is computed of them is in memory together.
+        for some in cases.chunks(16) {
+            let mut words = Vec::new();
+            for (encoding, mask) in some {
+                let all = if *mask == 2 { &secret } else { &masked };
+                let result = results(Secret, encoding, (bits, *mask > 0), all);
+                words.extend(result.unwrap_or_else(|fault| panic!("{}: {fault}", encoding.name)));
+            }
+            found.extend(reveal(p, &words, Recipient::All)?.expect("all learn it"));
+        }
+        Ok(found)
     });
-    for found in found {
-        for ((bits, encoding, mask), found) in cases.iter().zip(found.chunks(5)) {
-            let length = 128 / *bits as usize;
-            let of = Operation {
-                vectors: [0, 16, 32].map(|from| numbers[from..from + length].to_vec()),
-                mask: numbers[49],
-                scalar: numbers[48],
-            };
-            let expected = results(Plain, encoding, (*bits, *mask > 0), &of).expect("it runs");
-            assert_eq!(found, expected, "{} of {bits} bits, {mask}", encoding.name);
+    for (at, (encoding, mask)) in cases.iter().enumerate() {
+        let expected = results(Plain, encoding, (bits, *mask > 0), &operations).expect("it runs");
+        for found in &found {
+            let found = &found[at * expected.len()..][..expected.len()];
+            for (turn, (found, expected)) in found
+                .chunks(RESULT)
+                .zip(expected.chunks(RESULT))
+                .enumerate()
+            {
+                let name = encoding.name;
+                assert_eq!(
+                    found, expected,
+                    "{name} of {bits} bits, {mask}, operation {turn}"
+                );
+            }
         }
+    }
+    assert!(
+        found
+            .iter()
+            .all(|found| found.len() == cases.len() * RESULT * operations.len())
+    );
+}
+
+const LENGTHS: [u32; 4] = [8, 16, 32, 64];
+
+#[test]
+fn instructions_in_the_reference() {
+    for bits in LENGTHS {
+        check("plain", bits, 1, 0);
     }
 }
 
 #[test]
-fn instructions_in_the_reference() {
-    check("plain", &[8, 32, 64], true);
-}
-
-#[test]
 fn instructions_by_replicated_sharing() {
-    check("replicated", &[32], false);
+    check("replicated", 32, 10, 0);
 }
 
 #[test]
 fn instructions_by_two_parties_and_a_dealer() {
-    check("additive_2_dealer", &[64], false);
+    check("additive_2_dealer", 64, 20, 0);
+}
+
+/// Whatever is public beside what is secret.
+#[test]
+#[ignore = "long: a minute"]
+fn instructions_on_all_that_may_be_public() {
+    for bits in LENGTHS {
+        check("plain", bits, 1, 1);
+        check("plain", bits, 1, 2);
+    }
 }
 
 #[test]
 #[ignore = "long: minutes"]
 fn instructions_by_every_protocol() {
-    for protocol in PROTOCOLS.iter().chain(&OTHERS) {
-        (0..3).for_each(|first| check_from(protocol, &[8, 16, 32, 64], true, first));
-    }
-}
-
-/// Each instruction on as many pairs of elements as others of words are tried on, and more.
-#[test]
-#[ignore = "long: minutes"]
-fn instructions_on_many_pairs() {
-    const PAIRS: usize = 256;
-    for bits in [8, 16, 32, 64] {
-        for round in 0..PAIRS * bits / 128 {
-            check_from("plain", &[bits as u32], true, round);
+    for protocol in PROTOCOLS[1..].iter().chain(&OTHERS) {
+        for bits in LENGTHS {
+            check(protocol, bits, 1, 0);
         }
     }
 }
@@ -349,7 +419,7 @@ fn what_would_tell_of_a_secret_is_refused() {
                 mask: Word::Public(1),
                 scalar: of(48),
             };
-            let result = results(Secret, encoding, (32, false), &operation);
+            let result = results(Secret, encoding, (32, false), &[operation]);
             assert_eq!(result.err(), Some(fault), "{name}");
         }
         // How many elements: vsetvli a0, a0, e64, m1.
