@@ -153,3 +153,20 @@ def test_hooks_find_and_give_what_they_do_of_other_numbers(setting: str) -> None
         "other data": _hooked(_other_data),
     }
     _check(forms, SETTINGS[setting], 2.0**-8)
+
+
+def test_what_is_remembered_does_not_hang_on_when_numbers_are_freed() -> None:
+    """Numbers in a circle of references are freed whenever Python looks for these."""
+
+    def program() -> torch.Tensor:
+        x = tacit.share(X.T.contiguous(), owner=0).T
+        mean = x.pow(2)[:, 1:].mean(-1)
+        kept = [x] if tacit.session().party == 0 else []
+        del x
+        # Each time something is remembered, what was freed is forgotten, and what that alone held freed.
+        for _ in range(3):
+            tacit.share(Y, owner=0).pow(2)
+        assert len(kept) < 2
+        return mean.sqrt().reveal()
+
+    assert torch.allclose(tacit.launch(program)[0], X[:, 1:].square().mean(-1).sqrt(), atol=2.0**-14)

@@ -174,15 +174,15 @@ def remember_sums(result: SecretTensor, y: Any, dims: Sequence[int], count: floa
         return result
     # A copy of what lies in another order would not be known again.
     seen = x if x.shape == y.shape and is_whole(y._parts[0]) else seen_as(x, y)
-    return remember_sums_of_squares(result, seen, dims, count, x)
+    return remember_sums_of_squares(result, seen, dims, count)
 
 
 def remember_sums_of_squares(
-    result: SecretTensor, x: SecretTensor, dims: Sequence[int], count: float, of: SecretTensor
+    result: SecretTensor, x: SecretTensor, dims: Sequence[int], count: float
 ) -> SecretTensor:
-    """Sums of x² along dimensions, divided by a number, which are remembered until x, or that which it is a
-    copy of, is written to."""
-    return _remember(_SUMS, result, Sums(x, list(dims), count), of)
+    """Sums of x² along dimensions, divided by a number, which are remembered until x is written to. They hold
+    x: when it is freed otherwise may be another moment in each party."""
+    return _remember(_SUMS, result, Sums(x, list(dims), count), x)
 
 
 def remember_sum(result: SecretTensor, x: Any, y: Any) -> SecretTensor:
