@@ -75,6 +75,8 @@ CHANGED: dict[str, Form] = {
     "of whole numbers": lambda x, y: y / (x * 8).long().double().norm(dim=-1, keepdim=True),
     "far too small": lambda x, _: _root(x) * 1e-200 * 1e-200,
     "divided by infinity": lambda x, _: _root(x) / torch.inf,
+    # Infinity is a number, whose inverse root is 2^-13.
+    "and infinity": lambda x, _: (_mean(x) + torch.inf).rsqrt() * 0.25,
 }
 
 
@@ -138,6 +140,16 @@ def _turned(gradient: torch.Tensor) -> torch.Tensor:
     return square.t_().reshape(4).detach()
 
 
+def _repeated(write: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tensor], torch.Tensor]:
+    def repeated(gradient: torch.Tensor) -> torch.Tensor:
+        gradient = gradient.detach()
+        seen = gradient.expand(4, 3)
+        write(gradient)
+        return seen * 1.0
+
+    return repeated
+
+
 def _other_data(gradient: torch.Tensor) -> torch.Tensor:
     other = gradient.detach()
     other.data = gradient * 3.0
@@ -151,6 +163,8 @@ def test_hooks_find_and_give_what_they_do_of_other_numbers(setting: str) -> None
         "a secret factor for each row": _hooked(lambda g: g * g[:, :1], "squares"),
         "turned in place": _hooked(_turned),
         "other data": _hooked(_other_data),
+        "repeated, then multiplied": _hooked(_repeated(lambda g: g.mul_(2.0))),
+        "repeated, then added to": _hooked(_repeated(lambda g: g.add_(2.0))),
     }
     _check(forms, SETTINGS[setting], 2.0**-8)
 

@@ -189,7 +189,7 @@ def remember_sum(result: SecretTensor, x: Any, y: Any) -> SecretTensor:
     """x + y, which is remembered where one is sums of squares, or a root, and the other an ε."""
     for one, other in ((x, y), (y, x)):
         eps = None if isinstance(other, SecretTensor) else number(other)
-        if eps is None or eps < 0.0 or result.shape != one.shape:
+        if eps is None or not 0.0 <= eps < math.inf or result.shape != one.shape:
             continue
         if (sums := _known_wholly(_SUMS, one)) is not None:
             return _remember(_SUMS, result, replace(sums, eps=sums.eps + eps), sums.x)
@@ -432,6 +432,19 @@ class Powers:
         self.shape = tuple(shape)
         #: Once somebody asked, who may have written to them.
         self.computed: Parts = ()
+        #: How often others were written in their place.
+        self.written = 0
+        #: What this is a repetition of, which shows what is written there; its shape then, and how often it
+        #: had been written to.
+        self.repeats: tuple[Powers, Sequence[int], int] | None = None
+
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody has asked, and what is known of the values is so still."""
+        if self.computed or self.repeats is None:
+            return not self.computed
+        whole, _, written = self.repeats
+        return whole.is_left and whole.written == written
 
     def is_beside(self, y: SecretTensor, roots: Roots) -> bool:
         """Whether these are powers of what stands beside y, element by element."""
@@ -440,6 +453,10 @@ class Powers:
 
     def parts(self) -> Parts:
         """The components, at the scale of when they were left for later; the same for all views."""
+        if self.repeats is not None:
+            whole, before, _ = self.repeats
+            self.computed = tuple(part.reshape(before).expand(self.shape) for part in whole.parts())
+            return self.computed
         session = self.inverse._session
         operator, session.operator = session.operator, session.operator or "a power of a root"
         try:
@@ -499,13 +516,17 @@ class Powers:
             other.inverse, other.power, other.factor, other.weight
         )  # fmt: skip
         self.of = other.of
+        self.repeats, self.written = None, self.written + 1
 
     def expanded(self, before: Sequence[int], shape: Sequence[int]) -> SecretTensor:
         """The same, of a shape, repeated along dimensions of another."""
         inverse, weight = (
             None if one is None else self._seen_as(one, before) for one in (self.inverse, self.weight)
         )
-        return self._left(inverse, weight, shape, self.power, self.factor)
+        assert inverse is not None
+        later = Powers(inverse, self.power, self.factor, weight, self._scale, shape, self.of)
+        later.repeats = self, before, self.written
+        return SecretTensor((), self._scale, inverse._session, inverse.dtype, shape=shape, later=later)
 
     def _left(
         self,
@@ -524,7 +545,7 @@ class Powers:
 def powers_of(x: Any) -> Powers | None:
     """What was left for later, if x is that and nobody has asked for it."""
     later = x._later if isinstance(x, SecretTensor) else None
-    return later if isinstance(later, Powers) and not later.computed else None
+    return later if isinstance(later, Powers) and later.is_left else None
 
 
 def expanded(x: Any, shape: Sequence[int]) -> SecretTensor | None:
