@@ -120,7 +120,7 @@ MODULES = [
 #: Inside python/tacit/operators.
 OPERATORS = [
     ["agreement", "network", "operands", "own", "rewrites"],
-    ["order", "probabilities"],
+    ["digits", "order", "probabilities"],
     ["approximation", "averages", "clipping", "optimization", "scales", "tournaments"],
     ["inverse_roots", "propagation"],
     ["calls", "roots"],

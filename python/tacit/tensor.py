@@ -243,6 +243,7 @@ class SecretTensor(_Tensor):
         self._session.core.note(f"data of {self._number} is {value._number}".encode())
         torch.Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
         self._parts, self._scale, self._loose = value._parts, value._scale, value._loose
+        self._later = value._later
         self._number = value._number
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]

@@ -86,7 +86,7 @@ def variance(
     is, and truncated once. At most twelve rounds."""
     deviations, dims, count = _deviations(x, dim, correction)
     result = mean_of_squares(deviations, dims, count, keepdim)
-    return roots.remember_sums_of_squares(result, deviations, dims, count, deviations)
+    return roots.remember_sums_of_squares(result, deviations, dims, count)
 
 
 @implements(aten.std.correction, scale=of_session)

@@ -28,9 +28,12 @@ from tacit.fixed import Scale
 from tacit.modes import is_tracing, tracers
 from tacit.operators.approximation import reciprocal
 from tacit.operators.averages import last, reduced
+from tacit.operators.digits import Digit, digits, times_secret
+from tacit.operators.digits import times_public as by_word
 from tacit.operators.inverse_roots import InverseRoots, inverse_roots
-from tacit.operators.operands import rescaled, times_public
+from tacit.operators.operands import fraction, rescaled, result_dtype, shifted, times_public
 from tacit.operators.probabilities import is_whole, seen_as
+from tacit.session import Session
 from tacit.shares import Parts
 from tacit.storages import geometry
 from tacit.tensor import SecretTensor
@@ -38,8 +41,11 @@ from tacit.tensor import SecretTensor
 #: The kinds of what is kept of results, and of sums whose roots have been worked out.
 _SQUARES, _SUMS, _ROOTS, _ROOTED = "squares", "sums of squares", "roots of sums of squares", "rooted sums"
 
-#: Sums of squares are divided by this at most: of the root of more too few bits would be left.
+#: Sums of squares are divided by this at most: of the root of more too few bits would be left. So are roots.
 _MOST = 2.0**20
+
+#: How many times a root what is added to it may be: more leaves too few bits of 1 / (1 + more / root).
+_MOST_TIMES = 2.0**11
 
 #: Of inverse roots among other numbers: they are factors of what is as large as their inverse.
 _FACTOR = fixed.FEWER
@@ -64,8 +70,18 @@ class Sums:
         """Inverse roots, for each row one; none where it is divided by too much or too little."""
         if not 1.0 <= self.count <= _MOST:
             return None
-        x = self.x if self.x._scale.bits <= _FACTOR.bits else rescaled(self.x, _FACTOR)
-        return inverse_roots(_rows(x, self.dims), self.eps, self.count)
+        return inverse_roots(_rows(rescaled(self.x, self._scale), self.dims), self.eps, self.count)
+
+    @property
+    def greatest(self) -> float:
+        """What an inverse root is at the most: of the least sum that there is, of four units, or of ε."""
+        most = 0.5 * math.sqrt(self.count) / self._scale.unit
+        return min(most, 1.0 / math.sqrt(self.eps)) if self.eps else most
+
+    @property
+    def _scale(self) -> Scale:
+        """That the numbers have when they are squared: roots have no more bits than these."""
+        return Scale(min(max(self.x._scale.bits, self.x._session.scale.bits), _FACTOR.bits))
 
 
 @dataclass(frozen=True)
@@ -81,17 +97,34 @@ class Roots:
     more: float = 0.0
 
     def seen_as(self, y: SecretTensor) -> SecretTensor:
-        """What stands beside y, as a factor: the inverse of a root, or an inverse root itself."""
+        """What stands beside y, as a factor: the inverse of a root to which nothing was added, or an inverse
+        root itself."""
         factor = self.factor if self.is_inverse else 1.0 / self.factor
         # Powers of two before bits are dropped.
         shift = max(-_FACTOR.bits, math.ceil(math.log2(abs(factor))))
         inverse = rescaled(self.inverse.beside(y._session), Scale(_FACTOR.bits + shift))
         found = _times(inverse.like(inverse._parts, _FACTOR), factor * 2.0**-shift)
-        if self.more:
-            # 1 / (root + more)
-            with y._session.at_scale(_FACTOR):
-                found = found * reciprocal(_times(found, self.more) + 1.0, positive=True)
         return seen_as(found, y)
+
+    def divisor(self, session: Session) -> list[Digit]:
+        """What numbers are multiplied by to be divided by a root, in digits."""
+        inverse, first = self.inverse.beside(session), session.scale.bits
+        parts, bits = inverse._parts, inverse._scale.bits
+        # A power of two moves the point; the rest is from 1/2 to 1.
+        shift = math.ceil(math.log2(1.0 / abs(self.factor)))
+        rest = 2.0**-shift / self.factor
+        if self.more:
+            # 1 / (factor · root + more)
+            with session.at_scale(_FACTOR):
+                raised = _times(rescaled(inverse, _FACTOR), self.more / self.factor) + 1.0
+                weight = _times(reciprocal(raised, positive=True), rest)
+            parts, bits = times_secret(session, weight._parts, digits(session, parts, bits, first))
+            bits += _FACTOR.bits
+        elif rest != 1.0:
+            word = fixed.word(rest, _FACTOR.bits)
+            parts, bits = by_word(session, word, digits(session, parts, bits, first))
+            bits += _FACTOR.bits
+        return digits(session, parts, bits - shift, first)
 
     @property
     def is_plain(self) -> bool:
@@ -101,6 +134,8 @@ class Roots:
     @property
     def least(self) -> float:
         """What a root of numbers that are not all 0 is at the least."""
+        if self.factor < 0.0:
+            return -math.inf
         return 0.0 if self.is_inverse else self.factor * self.sums.x._scale.unit / math.sqrt(self.sums.count)
 
 
@@ -139,36 +174,42 @@ def remember_sums(result: SecretTensor, y: Any, dims: Sequence[int], count: floa
         return result
     # A copy of what lies in another order would not be known again.
     seen = x if x.shape == y.shape and is_whole(y._parts[0]) else seen_as(x, y)
-    return remember_sums_of_squares(result, seen, dims, count, x)
+    return remember_sums_of_squares(result, seen, dims, count)
 
 
 def remember_sums_of_squares(
-    result: SecretTensor, x: SecretTensor, dims: Sequence[int], count: float, of: SecretTensor
+    result: SecretTensor, x: SecretTensor, dims: Sequence[int], count: float
 ) -> SecretTensor:
-    """Sums of x² along dimensions, divided by a number, which are remembered until x, or that which it is a
-    copy of, is written to."""
-    return _remember(_SUMS, result, Sums(x, list(dims), count), of)
+    """Sums of x² along dimensions, divided by a number, which are remembered until x is written to. They hold
+    x: when it is freed otherwise may be another moment in each party."""
+    return _remember(_SUMS, result, Sums(x, list(dims), count), x)
 
 
 def remember_sum(result: SecretTensor, x: Any, y: Any) -> SecretTensor:
     """x + y, which is remembered where one is sums of squares, or a root, and the other an ε."""
     for one, other in ((x, y), (y, x)):
         eps = None if isinstance(other, SecretTensor) else number(other)
-        if eps is None or eps < 0.0 or result.shape != one.shape:
+        if eps is None or not 0.0 <= eps < math.inf or result.shape != one.shape:
             continue
         if (sums := _known_wholly(_SUMS, one)) is not None:
             return _remember(_SUMS, result, replace(sums, eps=sums.eps + eps), sums.x)
         roots = _known_wholly(_ROOTS, one)
         if roots is not None and not roots.is_inverse and roots.factor > 0.0:
-            return _remember(_ROOTS, result, replace(roots, more=roots.more + eps), roots.sums.x)
+            more = roots.more + eps
+            if more > _MOST_TIMES * roots.factor / roots.sums.greatest:
+                return result
+            return _remember(_ROOTS, result, replace(roots, more=more), roots.sums.x)
     return result
 
 
 def remember_clamped(result: SecretTensor, x: Any, low: Any) -> SecretTensor:
     """x where it is above a bound, which is remembered where it is a root and the bound is below all of them
-    that numbers have which are not all 0: of those that are, products are 0."""
+    that numbers have which are not all 0: of those that are, products are 0. A bound of more than a unit is
+    what other numbers are divided by there."""
     roots, bound = _known_wholly(_ROOTS, x), number(low)
-    if roots is not None and bound is not None and result.shape == x.shape and bound <= roots.least:
+    if roots is None or bound is None or result.shape != x.shape:
+        return result
+    if bound <= min(roots.least, result._scale.unit):
         return _remember(_ROOTS, result, roots, roots.sums.x)
     return result
 
@@ -181,7 +222,7 @@ def remember_multiple(result: SecretTensor, x: Any, factor: Any, *, divided: boo
     by = 1.0 / by if divided else by
     if (sums := _known_wholly(_SUMS, x)) is not None:
         return _remember(_SUMS, result, sums.times(by), sums.x)
-    if (roots := _known_wholly(_ROOTS, x)) is not None:
+    if (roots := _known_wholly(_ROOTS, x)) is not None and 1 / _MOST <= abs(roots.factor * by) <= _MOST:
         changed = replace(roots, factor=roots.factor * by, more=roots.more * by)
         return _remember(_ROOTS, result, changed, roots.sums.x)
     return result
@@ -266,10 +307,10 @@ def quotient(x: Any, y: Any) -> SecretTensor | None:
     if roots is None or roots.is_inverse or not isinstance(x, SecretTensor):
         return None
     powers = powers_of(x)
-    if _is_backward() and x.shape == y.shape and not roots.more:
+    if _is_backward() and x.shape == y.shape and x.dtype == y.dtype and not roots.more:
         if powers is None:
             return _left(y, 1, roots, x)
-        if powers.of is roots.inverse:
+        if powers.is_beside(y, roots):
             return powers.scaled(1.0 / roots.factor, x.shape, powers.power + 1)
     return _by_inverse(x, y, roots)
 
@@ -289,8 +330,24 @@ def _by_inverse(x: Any, y: SecretTensor, roots: Roots) -> SecretTensor:
     """x times what stands beside y, an inverse root or a root that x is divided by."""
     if roots.is_plain and _is_of(x, y, roots):
         return _by_rows(x, roots)
-    found: SecretTensor = x * roots.seen_as(y)
-    return found
+    if roots.is_inverse or (powers_of(x) is not None and not roots.more):
+        found: SecretTensor = x * roots.seen_as(y)
+        return found
+    return _divided(x, y, roots)
+
+
+def _divided(x: SecretTensor, y: SecretTensor, roots: Roots) -> SecretTensor:
+    """x / y for a root y. Domain: x, y and quotients below 2^30. Error: 2^−12 relative and two units."""
+    session, dtype = x._session, result_dtype(x, y)
+    x = fraction(x)
+    x = x if x._scale.bits <= _FACTOR.bits else rescaled(x, _FACTOR)
+    seen = [
+        Digit(seen_as(y.like(digit.parts, session.scale), y)._parts, digit.bits)
+        for digit in roots.divisor(session)
+    ]
+    parts, bits = times_secret(session, x._parts, seen)
+    parts = shifted(session, parts, x._scale.bits + bits, session.scale.bits)
+    return x.like(parts, session.scale, dtype)
 
 
 def _is_of(x: SecretTensor, y: SecretTensor, roots: Roots) -> bool:
@@ -339,6 +396,16 @@ def _times(x: SecretTensor, factor: float) -> SecretTensor:
 # Backward passes -------------------------------------------------------------------------------------------
 
 
+#: Offset, sizes and strides of a view of all roots.
+Place = tuple[Any, ...]
+
+
+def _place(y: SecretTensor) -> Place:
+    part = y._parts[0]
+    sizes = zip(part.shape, part.stride(), strict=True)
+    return part.storage_offset(), *((size, stride) for size, stride in sizes if size > 1)
+
+
 def _is_backward() -> bool:
     return torch._C._current_graph_task_id() >= 0
 
@@ -355,19 +422,41 @@ class Powers:
         weight: SecretTensor | None,
         scale: Scale,
         shape: Sequence[int],
-        of: SecretTensor,
+        of: tuple[SecretTensor, Place],
     ) -> None:
         self.inverse, self.power, self.factor, self.weight = inverse, power, factor, weight
         self._scale = scale
-        #: The inverse root with all of its bits, which others of it have too.
+        #: The inverse root with all of its bits, which others of it have too, and which view of it this is.
         self.of = of
         #: Of the values, to which both are broadcast.
         self.shape = tuple(shape)
         #: Once somebody asked, who may have written to them.
         self.computed: Parts = ()
+        #: How often others were written in their place.
+        self.written = 0
+        #: What this is a repetition of, which shows what is written there; its shape then, and how often it
+        #: had been written to.
+        self.repeats: tuple[Powers, Sequence[int], int] | None = None
+
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody has asked, and what is known of the values is so still."""
+        if self.computed or self.repeats is None:
+            return not self.computed
+        whole, _, written = self.repeats
+        return whole.is_left and whole.written == written
+
+    def is_beside(self, y: SecretTensor, roots: Roots) -> bool:
+        """Whether these are powers of what stands beside y, element by element."""
+        inverse, view = self.of
+        return inverse is roots.inverse and view == _place(y)
 
     def parts(self) -> Parts:
         """The components, at the scale of when they were left for later; the same for all views."""
+        if self.repeats is not None:
+            whole, before, _ = self.repeats
+            self.computed = tuple(part.reshape(before).expand(self.shape) for part in whole.parts())
+            return self.computed
         session = self.inverse._session
         operator, session.operator = session.operator, session.operator or "a power of a root"
         try:
@@ -390,6 +479,8 @@ class Powers:
     def met_by(self, z: Any, shape: Sequence[int]) -> SecretTensor:
         """All of it, seen as that shape, times z: both meet an inverse root first, which leaves them as large
         as others."""
+        whole = torch.broadcast_shapes(z.shape, shape)  # type: ignore[no-untyped-call]
+        z = z if z.shape == whole else z.expand(whole)
         rest = None if self.weight is None and self.power == 1 else self._times(self.weight, self.power - 1)
         found: SecretTensor = z * self._seen_as(self.inverse, shape)
         if rest is None:
@@ -425,13 +516,17 @@ class Powers:
             other.inverse, other.power, other.factor, other.weight
         )  # fmt: skip
         self.of = other.of
+        self.repeats, self.written = None, self.written + 1
 
     def expanded(self, before: Sequence[int], shape: Sequence[int]) -> SecretTensor:
         """The same, of a shape, repeated along dimensions of another."""
         inverse, weight = (
             None if one is None else self._seen_as(one, before) for one in (self.inverse, self.weight)
         )
-        return self._left(inverse, weight, shape, self.power, self.factor)
+        assert inverse is not None
+        later = Powers(inverse, self.power, self.factor, weight, self._scale, shape, self.of)
+        later.repeats = self, before, self.written
+        return SecretTensor((), self._scale, inverse._session, inverse.dtype, shape=shape, later=later)
 
     def _left(
         self,
@@ -450,7 +545,7 @@ class Powers:
 def powers_of(x: Any) -> Powers | None:
     """What was left for later, if x is that and nobody has asked for it."""
     later = x._later if isinstance(x, SecretTensor) else None
-    return later if isinstance(later, Powers) and not later.computed else None
+    return later if isinstance(later, Powers) and later.is_left else None
 
 
 def expanded(x: Any, shape: Sequence[int]) -> SecretTensor | None:
@@ -482,16 +577,26 @@ def multiple(x: Any, factor: Any, *, divided: bool = False) -> SecretTensor | No
     """What was left for later times a public number, or divided by it; ``None`` of all else."""
     powers = powers_of(x)
     by = None if powers is None else number(factor)
-    if powers is None or not by:
+    if powers is None or not by or not math.isfinite(by) or not _keeps(x, factor):
         return None
     return powers.scaled(1.0 / by if divided else by, x.shape)
+
+
+def _keeps(x: SecretTensor, factor: Any) -> bool:
+    """Whether a product by a public number has the shape and the dtype of x."""
+    return result_dtype(x, factor) == x.dtype and (
+        not isinstance(factor, torch.Tensor) or factor.dim() <= x.dim()
+    )
 
 
 def _left(y: SecretTensor, power: int, roots: Roots, weight: SecretTensor | None = None) -> SecretTensor:
     """The power of what is, or would be, the inverse root beside y."""
     factor = roots.factor if roots.is_inverse else 1.0 / roots.factor
     inverse = rescaled(roots.inverse.beside(y._session), _FACTOR)
-    later = Powers(seen_as(inverse, y), power, factor**power, None, y._session.scale, y.shape, roots.inverse)
+    seen = seen_as(inverse, y)
+    seen = seen.like(seen._parts, dtype=y.dtype)
+    of = roots.inverse, _place(y)
+    later = Powers(seen, power, factor**power, None, y._session.scale, y.shape, of)
     if weight is not None:
         return later.weighted(weight, y.shape)
     return later.scaled(1.0, y.shape)
@@ -500,6 +605,6 @@ def _left(y: SecretTensor, power: int, roots: Roots, weight: SecretTensor | None
 def _product_with_powers(x: SecretTensor, powers: Powers, y: Any) -> SecretTensor | None:
     if not isinstance(y, SecretTensor):
         return multiple(x, y)
-    if powers.weight is None and y.shape == x.shape:
+    if powers.weight is None and y.shape == x.shape and y.dtype == x.dtype:
         return powers.weighted(y, x.shape)
     return powers.met_by(y, x.shape)

@@ -290,6 +290,8 @@ def _into(func: Any, packet: Any, outs: list[str]) -> Entry | None:
 def _reshaping(func: Any, functional: Callable[..., Any]) -> Callable[..., Any]:
     def reshape(target: SecretTensor, *args: Any, **kwargs: Any) -> SecretTensor:
         target._parts = functional(target, *args, **kwargs)._parts
+        # What was left for later lies in another order.
+        target._later = None
         # The outer tensor's own sizes follow.
         with torch._C._DisableTorchDispatch():
             func(target, *args, **kwargs)
