@@ -1,11 +1,13 @@
 """The session of a party: who takes part, under which protocol, and what it has cost so far."""
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from itertools import count
 from typing import Any, NoReturn, Protocol
+from weakref import ref
 
 import torch
 
@@ -71,6 +73,8 @@ class Session:
         self.reported: dict[str, str] = {}
         #: What an operator was refused with last: PyTorch's interpreter of scripts loses it.
         self.refused = ""
+        #: Of what operators remember of their results, the latest, by kind; see ``operators.roots``.
+        self.remembered: defaultdict[Any, deque[tuple[Any, ref[Any]]]] = defaultdict(deque)
         #: Whether an optimiser's step is carried out, in which what is made like a secret is one.
         self.is_optimizing = False
         #: Under the reference alone, where it is wanted: the bits that the largest value and the largest
@@ -137,6 +141,7 @@ class Session:
         own.modules.names = self.modules.names
         own.modules.labels = list(self.modules.labels)
         own.trace = None
+        own.remembered = defaultdict(deque)
         token = _current.set(own)
         try:
             yield own

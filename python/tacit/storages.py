@@ -90,9 +90,16 @@ class Storages:
         """What was kept of that kind beside the storage that this is a view of; ``None`` if nothing."""
         return self._derived.get((kind, tensor.untyped_storage()._cdata))
 
-    def keep_beside(self, kind: Any, tensor: torch.Tensor, value: Any, *, of: Sequence[torch.Tensor]) -> None:
-        """Keeps a value that follows from all of a storage, as ``derive`` does."""
-        self._keep((kind, tensor.untyped_storage()._cdata), value, (tensor, *of))
+    def keep_beside(self, kind: Any, tensor: torch.Tensor, value: Any, *, of: Sequence[torch.Tensor]) -> Any:
+        """Keeps a value that follows from all of a storage, as ``derive`` does; where, is given back."""
+        key = kind, tensor.untyped_storage()._cdata
+        self._keep(key, value, (tensor, *of))
+        return key
+
+    def let_go(self, key: Any, value: Any) -> None:
+        """Keeps a value no longer, unless another one is kept in its place."""
+        if self._derived.get(key) is value:
+            self._derived.pop(key, None)
 
     def _keep(self, key: Any, value: Any, tensors: Sequence[torch.Tensor]) -> None:
         self._drop_freed()

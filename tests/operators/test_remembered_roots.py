@@ -3,11 +3,13 @@ is done to it and to its gradient give what PyTorch gives."""
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import pytest
 import torch
 
 import tacit
+from tacit.operators import roots
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "replicated": {},
@@ -184,3 +186,35 @@ def test_what_is_remembered_does_not_hang_on_when_numbers_are_freed() -> None:
         return mean.sqrt().reveal()
 
     assert torch.allclose(tacit.launch(program)[0], X[:, 1:].square().mean(-1).sqrt(), atol=2.0**-14)
+
+
+def test_means_that_a_program_keeps_do_not_keep_all_numbers() -> None:
+    def program() -> int:
+        means, numbers = [], []
+        for _ in range(8 * roots.MOST):
+            x = tacit.share(Y, owner=0)
+            numbers.append(ref(x._parts[0].untyped_storage()))
+            means.append(x.pow(2).mean())
+            means.append(x.norm().detach())
+        return sum(number() is not None for number in numbers)
+
+    # Of squares, of their sums and of norms, and what is at work.
+    assert max(tacit.launch(program)) <= 3 * roots.MOST + 8
+
+
+def test_a_deep_model_has_the_roots_of_all_its_layers_in_its_backward_pass() -> None:
+    """Rows of 2^−9, whose squares have few bits, after far more results than others remember."""
+    plain = X / 512.0
+
+    def deep(x: torch.Tensor) -> torch.Tensor:
+        leaf = x.detach().requires_grad_()
+        y = leaf * torch.rsqrt(_mean(leaf) + 1e-9)
+        for _ in range(2 * roots.MOST):
+            y = y * torch.rsqrt(_mean(y) + 1e-9)
+        (y * SIZES).sum().backward()
+        assert leaf.grad is not None
+        return leaf.grad
+
+    found = tacit.launch(lambda: deep(tacit.share(plain, owner=0)).reveal())[0]
+    expected = deep(plain)
+    assert (found - expected).abs().max() <= 2.0**-6 * expected.abs().max()

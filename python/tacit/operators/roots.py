@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import ref
 
 import torch
 
@@ -46,6 +47,11 @@ _MOST = 2.0**20
 
 #: How many times a root what is added to it may be: more leaves too few bits of 1 / (1 + more / root).
 _MOST_TIMES = 2.0**11
+
+#: How many results of a kind remember at a time what they are of, which is in memory as long: a program makes
+#: roots of squares at once, but may keep means of many batches. Of roots to which gradients come, as many as
+#: a deep model has.
+MOST, MOST_FOR_GRADIENTS = 32, 512
 
 #: Of inverse roots among other numbers: they are factors of what is as large as their inverse.
 _FACTOR = fixed.FEWER
@@ -142,11 +148,26 @@ class Roots:
 # What is remembered --------------------------------------------------------------------------------------
 
 
-def _remember(kind: str, result: SecretTensor, known: Any, x: SecretTensor) -> SecretTensor:
-    y = result._parts[0]
-    if known is not None and y.numel() and is_whole(y) and result.dtype.is_floating_point:
-        result._session.storages.keep_beside((kind, *tracers()), y, known, of=x._parts[:1])
+def _remember(
+    kind: str, result: SecretTensor, known: Any, x: SecretTensor, *, for_gradients: bool = False
+) -> SecretTensor:
+    y, session = result._parts[0], result._session
+    if known is None or not y.numel() or not is_whole(y) or not result.dtype.is_floating_point:
+        return result
+    place = session.storages.keep_beside((kind, *tracers()), y, known, of=x._parts[:1])
+    latest = session.remembered[kind, for_gradients]
+    latest.append((place, ref(known)))
+    # What is forgotten follows from the program alone: parties free memory at other times.
+    if len(latest) > (MOST_FOR_GRADIENTS if for_gradients else MOST):
+        place, oldest = latest.popleft()
+        if (found := oldest()) is not None:
+            session.storages.let_go(place, found)
     return result
+
+
+def _remember_root(result: SecretTensor, roots: "Roots", x: SecretTensor) -> SecretTensor:
+    """What is made of x, which is squared numbers, sums of squares or a root itself."""
+    return _remember(_ROOTS, result, roots, roots.sums.x, for_gradients=x.requires_grad)
 
 
 def _known(kind: str, y: Any) -> Any:
@@ -198,7 +219,7 @@ def remember_sum(result: SecretTensor, x: Any, y: Any) -> SecretTensor:
             more = roots.more + eps
             if more > _MOST_TIMES * roots.factor / roots.sums.greatest:
                 return result
-            return _remember(_ROOTS, result, replace(roots, more=more), roots.sums.x)
+            return _remember_root(result, replace(roots, more=more), one)
     return result
 
 
@@ -210,7 +231,7 @@ def remember_clamped(result: SecretTensor, x: Any, low: Any) -> SecretTensor:
     if roots is None or bound is None or result.shape != x.shape:
         return result
     if bound <= min(roots.least, result._scale.unit):
-        return _remember(_ROOTS, result, roots, roots.sums.x)
+        return _remember_root(result, roots, x)
     return result
 
 
@@ -224,7 +245,7 @@ def remember_multiple(result: SecretTensor, x: Any, factor: Any, *, divided: boo
         return _remember(_SUMS, result, sums.times(by), sums.x)
     if (roots := _known_wholly(_ROOTS, x)) is not None and 1 / _MOST <= abs(roots.factor * by) <= _MOST:
         changed = replace(roots, factor=roots.factor * by, more=roots.more * by)
-        return _remember(_ROOTS, result, changed, roots.sums.x)
+        return _remember_root(result, changed, x)
     return result
 
 
@@ -263,8 +284,8 @@ def _root(x: Any, *, is_inverse: bool, scale: Scale | None = None) -> SecretTens
     values = rescaled(found.found, scale) if scale else found.roots()
     result = x.like(tuple(part.reshape(x.shape) for part in values._parts), values._scale)
     if x.requires_grad:
-        _remember(_ROOTED, x, Roots(sums, found.found, is_inverse=True), sums.x)
-    return _remember(_ROOTS, result, Roots(sums, found.found, is_inverse), sums.x)
+        _remember(_ROOTED, x, Roots(sums, found.found, is_inverse=True), sums.x, for_gradients=True)
+    return _remember_root(result, Roots(sums, found.found, is_inverse), x)
 
 
 def norm(x: SecretTensor, dims: Sequence[int], keepdim: bool, count: float = 1.0) -> SecretTensor:
@@ -275,7 +296,7 @@ def norm(x: SecretTensor, dims: Sequence[int], keepdim: bool, count: float = 1.0
     found = inverse_roots(_rows(x, dims), 0.0, count)
     root = found.roots()
     result = root.like(tuple(part.reshape(shape) for part in root._parts))
-    return _remember(_ROOTS, result, Roots(sums, found.found, is_inverse=False), x)
+    return _remember_root(result, Roots(sums, found.found, is_inverse=False), x)
 
 
 def inverse(y: Any) -> SecretTensor | None:
@@ -284,7 +305,7 @@ def inverse(y: Any) -> SecretTensor | None:
     if roots is None or roots.is_inverse or roots.more:
         return None
     found = rescaled(roots.seen_as(y), y._session.scale)
-    return _remember(_ROOTS, found, replace(roots, is_inverse=True, factor=1.0 / roots.factor), roots.sums.x)
+    return _remember_root(found, replace(roots, is_inverse=True, factor=1.0 / roots.factor), y)
 
 
 def product(x: Any, y: Any) -> SecretTensor | None:

@@ -380,22 +380,15 @@ fn instructions_by_two_parties_and_a_dealer() {
     check("additive_2_dealer", 64, 20, 0);
 }
 
-/// Whatever is public beside what is secret.
-#[test]
-#[ignore = "long: a minute"]
-fn instructions_on_all_that_may_be_public() {
-    for bits in LENGTHS {
-        check("plain", bits, 1, 1);
-        check("plain", bits, 1, 2);
-    }
-}
-
+/// Each pair by each protocol, whatever is public beside what is secret.
 #[test]
 #[ignore = "long: minutes"]
 fn instructions_by_every_protocol() {
-    for protocol in PROTOCOLS[1..].iter().chain(&OTHERS) {
-        for bits in LENGTHS {
-            check(protocol, bits, 1, 0);
+    for protocol in PROTOCOLS.iter().chain(&OTHERS) {
+        for begin in 0..3 {
+            for bits in LENGTHS {
+                check(protocol, bits, 1, begin);
+            }
         }
     }
 }
