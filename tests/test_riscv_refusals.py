@@ -49,6 +49,10 @@ REFUSED: dict[str, tuple[Said, str | tuple[str, str]]] = {
         r"stopped at 0x[0-9a-f]+ in \w+ \(\w+\.h:\d+\), called from .*, from main \(sums\.c:44\): "
         "what is printed is secret: write it to a file that is an --output",
     ),
+    "a secret is printed in digits": (
+        sums("--arg", "digits"),
+        r" in \w+ \(.*\), called from .*printf .*, from main \(sums\.c:47\): what is printed is secret: ",
+    ),
     "no output": (sums("--output", "more=all"), "did not write the output more: have it open and write"),
     "too few instructions": (
         sums("--limit", 100),

@@ -23,9 +23,7 @@ pub enum Fault {
         wanted: u64,
         most: u64,
     },
-    #[error(
-        "{0:#010x} is no instruction of rv64gcv_zicsr_zicond_zba_zbb_zbs: compile for that with -march"
-    )]
+    #[error("{}", no_instruction(*.0))]
     Unknown(u32),
     #[error(
         "there are no instructions at {0:#x}: a pointer to a function is none, or a return address was overwritten; \
@@ -175,6 +173,22 @@ pub enum Fault {
     NoMain(Option<String>),
     #[error("there is no object {0} in the program: make it global, and do not have it stripped")]
     NoObject(String),
+}
+
+/// Which it is, and what to do; zeros are what clang ends with where a program must not come.
+fn no_instruction(word: u32) -> String {
+    let shown = match (word & 3, word & 0xffff) {
+        (_, 0) => {
+            return "a trap, as clang ends undefined behaviour and what must not be come to: look at what this line \
+                    takes for given"
+                .to_owned();
+        }
+        (3, _) => format!("{word:#010x}"),
+        (_, half) => format!("{half:#06x}"),
+    };
+    format!(
+        "{shown} is no instruction of rv64gcv_zicsr_zicond_zba_zbb_zbs: compile for that with -march"
+    )
 }
 
 /// As a message begins that is of them.
@@ -361,6 +375,14 @@ mod tests {
         let bytes = 1;
         let one = Fault::Unmapped { address, bytes }.to_string();
         assert!(one.starts_with("1 byte at 0x8 is outside"), "{one}");
+        for (word, begins) in [
+            (0x1234_0000, "a trap, as clang ends"),
+            (0x1234_8000, "0x8000 is no instruction"),
+            (u32::MAX, "0xffffffff is no instruction"),
+        ] {
+            let said = Fault::Unknown(word).to_string();
+            assert!(said.starts_with(begins), "{said}");
+        }
         let limit = Fault::Limit(8).to_string();
         assert!(limit.contains("--limit"), "{limit}");
     }

@@ -95,6 +95,9 @@ static void rounded(struct tacit_decimal *of, int end) {
 
 static void floating(struct target *target, const struct form *form, char kind, double value) {
     struct tacit_decimal all;
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    tacit_printed(bits);
     int is_none = tacit_decimal(&all, value), precision = form->precision < 0 ? 6 : form->precision;
     if (is_none) {
         struct form plain = *form;
@@ -158,14 +161,14 @@ static const char *read_form(const char *format, struct form *form, va_list *val
 }
 
 static int64_t signed_value(const struct form *form, va_list *values) {
-    if (form->longs > 0) return va_arg(*values, int64_t);
-    int value = va_arg(*values, int);
+    if (form->longs > 0) return (int64_t)tacit_printed(va_arg(*values, uint64_t));
+    int value = (int)tacit_printed((unsigned long)va_arg(*values, int));
     return form->longs == 0 ? value : form->longs == -1 ? (short)value : (signed char)value;
 }
 
 static uint64_t unsigned_value(const struct form *form, va_list *values) {
-    if (form->longs > 0) return va_arg(*values, uint64_t);
-    unsigned value = va_arg(*values, unsigned);
+    if (form->longs > 0) return tacit_printed(va_arg(*values, uint64_t));
+    unsigned value = (unsigned)tacit_printed(va_arg(*values, unsigned));
     return form->longs == 0 ? value : form->longs == -1 ? (unsigned short)value : (unsigned char)value;
 }
 
@@ -211,6 +214,7 @@ static void one(struct target *target, char kind, struct form *form, va_list *va
     case 's':
         text = va_arg(*values, const char *);
         if (!text) text = "(null)";
+        if (form->precision) tacit_printed((unsigned char)*text);
         for (length = 0; (form->precision < 0 || length < (size_t)form->precision) && text[length];) length++;
         form->zeros = 0;
         padded(target, form, "", text, (int)length, 0);

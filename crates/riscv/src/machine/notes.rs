@@ -16,6 +16,10 @@ pub const RANGE: u64 = 0x7ac1;
 /// there is no such call. The machine answers it, on sides of branches too.
 pub const LABEL: u64 = 0x7ac2;
 
+/// Says that a word is to be printed in digits, or a text that begins with it: a secret one stops the program there,
+/// and not where a loop over its digits ends. Elsewhere there is no such call.
+pub const PRINTED: u64 = 0x7ac3;
+
 /// Bytes of a label, and labels of a program.
 const LABEL_BYTES: u64 = 64;
 const DIFFERENT: usize = 1024;
@@ -24,7 +28,7 @@ impl<W: Words> Machine<W> {
     /// Answers what the machine itself can of what the program asks; whether it was that.
     ///
     /// # Errors
-    /// `SecretArgument`, `NotInRange`, `TooMany`; as memory has them.
+    /// `SecretArgument`, `SecretPrinted`, `NotInRange`, `TooMany`; as memory has them.
     pub fn noted(&mut self) -> Result<bool> {
         let asked = self.register(register::CALL);
         match self.words.public(asked) {
@@ -35,6 +39,9 @@ impl<W: Words> Machine<W> {
             Some(LABEL) => {
                 let [address, bytes] = self.arguments()?;
                 self.name(address, bytes)?;
+            }
+            Some(PRINTED) => {
+                self.argument(0).map_err(|_| Fault::SecretPrinted)?;
             }
             _ => return Ok(false),
         }

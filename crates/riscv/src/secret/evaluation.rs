@@ -2,7 +2,7 @@
 
 use super::Secret;
 use super::columns::{columns, rows, slices};
-use super::node::{Components, Facts, Form, Node, Word, low};
+use super::node::{Components, Facts, Form, Native, Node, Origin, Word, low};
 use super::opaque;
 use super::operations::Publics;
 use super::order::{self, Key, Wanted, compute};
@@ -115,6 +115,32 @@ pub fn settle(
         .collect())
 }
 
+/// A word in whose place another is opened: the low bits of a sum are there without a conversion as its highest ones,
+/// where it is moved to the left modulo 2^64, and that says nothing of the others. And the bits that are opened, with
+/// what stands before them, of that.
+fn risen(word: &Word) -> Option<(Word, (u32, Signs))> {
+    let Word::Secret(node) = word else {
+        return None;
+    };
+    let is_sum = |x: &Word| match x {
+        Word::Public(_) => false,
+        Word::Secret(of) => {
+            of.native == Native::One(Form::Arithmetic) && of.computed(Form::Binary).is_none()
+        }
+    };
+    let (x, bits, signs) = node.with_origin(|origin| match origin {
+        Some(Origin::Extend(x, bits, signs)) if is_sum(x) => Some((x.clone(), *bits, *signs)),
+        _ => None,
+    })?;
+    let moved = Secret.shift_left(&x, &Word::Public((64 - bits).into()));
+    Some((moved, (bits, signs)))
+}
+
+/// What is opened in the place of a word.
+fn in_its_place(word: &Word) -> Word {
+    risen(word).map_or_else(|| word.clone(), |(moved, _)| moved)
+}
+
 /// Words of one fate.
 struct Set {
     fate: Fate,
@@ -123,6 +149,8 @@ struct Set {
     forms: Vec<Option<Wanted>>,
     /// What floats they are.
     reals: Vec<Option<Real>>,
+    /// Of each that is opened moved to the left, what it is then.
+    risen: Vec<Option<(u32, Signs)>>,
     /// The fraction bits of those that are kept.
     scale: u8,
 }
@@ -152,9 +180,15 @@ impl Set {
             (Fate::Shared, Word::Secret(node)) => Some((node.clone(), Form::Arithmetic)),
             _ => wanted(word),
         };
+        let opened = |word: Word| match (fate, risen(&word)) {
+            (Fate::Opened(_), Some((moved, kept))) => (moved, Some(kept)),
+            _ => (word, None),
+        };
+        let (words, risen): (Vec<Word>, _) = words.into_iter().map(opened).unzip();
         Ok(Self {
             fate,
             forms: words.iter().map(form).collect(),
+            risen,
             words,
             reals: floats.into_iter().map(|float| Some(float?.1)).collect(),
             scale: 0,
@@ -197,6 +231,7 @@ impl Set {
             fate: Fate::Fractions(bytes),
             forms: fixed.iter().map(form).collect(),
             reals: vec![None; fixed.len()],
+            risen: vec![None; fixed.len()],
             words: fixed,
             scale,
         })
@@ -219,7 +254,14 @@ impl Set {
                 let float = |(value, real): (u64, &Option<Real>)| {
                     real.as_ref().map_or(value, |real| real.decode(value))
                 };
+                let whole = |(value, risen): (u64, &Option<(u32, Signs)>)| match risen {
+                    Some((bits, signs)) => {
+                        Plain.shift_right(&value, &(64 - u64::from(*bits)), *signs)
+                    }
+                    None => value,
+                };
                 let values = self.words.iter().zip(&self.forms).map(value);
+                let values = values.zip(&self.risen).map(whole);
                 Learned::Values(values.zip(&self.reals).map(float).collect())
             }
             Fate::Shared | Fate::Fractions(_) => {
@@ -243,7 +285,11 @@ impl Set {
 /// the opening, and the bits of all.
 #[must_use]
 pub fn cost(protocol: &dyn Protocol, words: &[Word], to: Recipient) -> Cost {
-    let mut wanted: Vec<Wanted> = words.iter().filter_map(wanted).collect();
+    let mut wanted: Vec<Wanted> = words
+        .iter()
+        .map(in_its_place)
+        .filter_map(|word| wanted(&word))
+        .collect();
     let steps = order::cost(protocol, &wanted);
     let bits = |(node, _): &Wanted| u64::from(opened(node.facts).count_ones());
     let is_number = |(_, form): &Wanted| *form == Form::Arithmetic;

@@ -296,14 +296,15 @@ fn what_is_no_instruction_stops_a_program() {
         let mut machine = Machine::new(Plain, &program, 10).expect("it fits");
         machine.run(None).expect_err("it stops")
     };
-    // All ones; a function of registers that there is none of; 0.
-    for word in [u32::MAX, 0x0800_0033, 0] {
+    // All ones; a function of registers that there is none of; 0, which compilers write where nothing must come.
+    for (word, remedy) in [
+        (u32::MAX, ": compile for that with -march"),
+        (0x0800_0033, ": compile for that with -march"),
+        (0, ": look at what this line takes for given"),
+    ] {
         let fault = stops(word);
         assert!(matches!(fault, Fault::Unknown(_)), "{word:#x}: {fault}");
-        assert!(
-            fault.to_string().contains(": compile for that with -march"),
-            "{fault}"
-        );
+        assert!(fault.to_string().contains(remedy), "{fault}");
     }
     // One that goes on behind the last.
     assert_eq!(stops(0x13), Fault::NoCode(DATA + 4));

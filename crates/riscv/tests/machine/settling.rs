@@ -4,7 +4,7 @@ use mpc::Recipient;
 use riscv::secret::Word;
 use riscv::secret::evaluation::{Fate, Learned, cost, settle};
 use riscv::secret::inputs::{Input, share_all};
-use riscv::{Secret, Signs, Words};
+use riscv::{Plain, Secret, Signs, Words};
 use testkit::{run, usual_parties};
 
 const PROTOCOLS: [&str; 4] = [
@@ -121,6 +121,55 @@ fn all_that_is_left_takes_the_rounds_of_the_longest() {
             "replicated" => assert!((chain..=chain + 1).contains(&most), "{most} for {chain}"),
             _ => assert_eq!(most, chain, "{protocol}"),
         }
+    }
+}
+
+/// Of sums and products the low bits are opened as they are, with what stands before them: nobody reads their highest
+/// ones, and a conversion would take rounds.
+#[test]
+fn low_bits_of_sums_are_opened_without_a_conversion() {
+    let values = [u64::MAX - 2, 0x8000_0001, 0x7fff_ffff_8000_0000, 129];
+    let kinds = [1, 8, 16, 31, 32, 63].map(|bits| [(bits, Signs::Signed), (bits, Signs::Unsigned)]);
+    let kinds: Vec<(u32, Signs)> = kinds.concat();
+    fn made<W: Words>(w: &mut W, x: &[W::Word], kinds: &[(u32, Signs)]) -> Vec<W::Word> {
+        let mut all = Vec::new();
+        for (bits, signs) in kinds {
+            let sum = w.add(&x[0], &x[1]);
+            let difference = w.subtract(&x[2], &x[3]);
+            let product = w.multiply(&x[1], &x[3]);
+            // Twice the same, and once with a conversion that a comparison asks for.
+            let extended = [sum, difference, product].map(|word| w.extend(&word, *bits, *signs));
+            all.push(w.less(&extended[0], &x[3], Signs::Signed));
+            all.extend([extended[1].clone()]);
+            all.extend(extended);
+        }
+        all
+    }
+    let expected = made(&mut Plain, &values, &kinds);
+    for protocol in PROTOCOLS {
+        run(protocol, usual_parties(protocol), |p| {
+            let input = Input {
+                owner: 0,
+                count: values.len(),
+                bytes: 8,
+                values: (p.party() == 0).then(|| values.to_vec()),
+            };
+            let words = share_all(p, &[input])?.swap_remove(0);
+            settle(p, &[(&words[..1], Fate::Opened(Recipient::All))], false)?;
+            let all = made(&mut Secret, &words, &kinds);
+            // Without comparisons: a round of products, and one that opens.
+            let of_sums: Vec<Word> = all.chunks(5).flat_map(|each| &each[1..]).cloned().collect();
+            let before = p.channel().meter().totals().rounds;
+            let learned = settle(p, &[(&of_sums, Fate::Opened(Recipient::All))], false)?;
+            let rounds = p.channel().meter().totals().rounds - before;
+            assert!(rounds <= 2, "{protocol}: {rounds} rounds");
+            let values = expected.chunks(5).flat_map(|each| &each[1..]).copied();
+            let values: Vec<u64> = values.collect();
+            assert_eq!(learned[0].values(), Some(&values[..]), "{protocol}");
+            let learned = settle(p, &[(&all, Fate::Opened(Recipient::All))], false)?;
+            assert_eq!(learned[0].values(), Some(&expected[..]), "{protocol}");
+            Ok(())
+        });
     }
 }
 
