@@ -11,11 +11,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 import tacit
 from models import Residual, normalised
 from tacit.commands.run_program import parsed_part
 from tacit.compile.format import MOST_NODES, canonical
+from tacit.compile.inspect import inspect
 from tacit.compile.program import DAMAGED, Program
 from tacit.compile.weights import Weights
 from tacit.errors import MisuseError, SetupError, TacitError
@@ -168,6 +170,44 @@ def rectified(content: Any) -> Any:
 def test_what_cannot_be_is_refused(change: Any, message: str) -> None:
     with pytest.raises(MisuseError, match=message):
         Program.parsed(changed(change), "the file")
+
+
+@pytest.mark.parametrize(
+    "name", ["one\nBLAKE3: 0", "\x1b[2J", "\u202eright to left", "half \ud800", "two  spaces", " ", "a" * 501]
+)
+@pytest.mark.parametrize("kind", ["nodes", "inputs"])
+def test_what_would_be_shown_as_something_else_is_refused(kind: str, name: str) -> None:
+    def change(content: Any) -> None:
+        content[kind][0][{"nodes": "layer", "inputs": "shown"}[kind]] = name
+
+    with pytest.raises(MisuseError, match="has a name that could not be shown, such as") as told:
+        Program.parsed(changed(change), "the file")
+    assert str(told.value).isprintable()
+
+
+def test_names_of_a_model_are_written_as_they_can_be_shown() -> None:
+    module = nn.Sequential()
+    module.add_module("one\u202e  two", nn.Linear(2, 2))
+    module.add_module("long" * 200, nn.Linear(2, 2))
+    module.add_module("größe 2", nn.Linear(2, 2))
+    program, _ = tacit.compile(module.eval(), torch.ones(1, 2))
+    assert [step.layer for step in inspect(program, []).steps] == ["one two", "long" * 125, "größe 2"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.update(version="5" * 10**6),
+        lambda c: rectified(c).update(guard=["24" * 10**6]),
+        lambda c: c["nodes"][0].update(operator="aten.relu_.default", name="n" * 10**6),
+        lambda c: c["nodes"][0]["named"].update({"\x1b[2J" * 10**5: 1}),
+    ],
+)
+def test_what_is_told_of_a_file_is_short(change: Any) -> None:
+    with pytest.raises(MisuseError) as told:
+        Program.parsed(changed(change), "the file")
+    assert len(str(told.value)) < 1200
+    assert str(told.value).isprintable()
 
 
 def test_a_model_of_too_many_operators_is_refused_where_it_is_compiled(
