@@ -252,6 +252,25 @@ def test_nothing_is_cut_into_millions_of_pieces() -> None:
         Program.parsed(changed(change), "the file")
 
 
+@pytest.mark.parametrize("number", [-1, 6, 47, 1 << 40])
+@pytest.mark.parametrize("operator", ["aten.softmax.int", "aten.sum.default", "aten._to_copy.default"])
+def test_a_number_is_no_dtype(operator: str, number: int) -> None:
+    """PyTorch takes one, and for some of them the process ends."""
+
+    def change(content: Any) -> None:
+        arguments: list[Any] = [{"of": content["inputs"][0]["name"]}]
+        own = operator == "aten.softmax.int"
+        content["nodes"][0].update(
+            operator=operator,
+            arguments=[*arguments, -1, number] if own else arguments,
+            named={} if own else {"dtype": number},
+            width=None,
+        )
+
+    with pytest.raises(MisuseError, match=f": {number} is no dtype"):
+        Program.parsed(changed(change), "the file")
+
+
 def test_another_way_to_write_it_is_refused() -> None:
     spaced = json.dumps(json.loads(COMPILED[0].text), sort_keys=True).encode()
     with pytest.raises(MisuseError, match=f"as tacit compile writes programs; {DAMAGED}"):

@@ -55,6 +55,7 @@ def _given(node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         )
     try:
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: values[of])
+        _check_dtypes(node)
         _check_pieces(node, args)
         result = node.target(*args, **kwargs)  # type: ignore[operator]
     except MisuseError as error:
@@ -66,6 +67,20 @@ def _given(node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         if isinstance(leaf, torch.Tensor):
             _check_size(node.name, leaf)
     return result
+
+
+#: What a dtype is among the arguments of PyTorch's operators.
+DTYPES = frozenset({"ScalarType", "Optional[ScalarType]"})
+
+
+def _check_dtypes(node: fx.Node) -> None:
+    """Looks whether dtypes are some: PyTorch takes numbers for them, and reads beyond its table of dtypes for
+    one that stands for none, which ends the process."""
+    schema = getattr(node.target, "_schema", None)
+    for at, argument in enumerate(schema.arguments if schema else ()):
+        given = node.args[at] if at < len(node.args) else node.kwargs.get(argument.name)
+        if str(argument.real_type) in DTYPES and not isinstance(given, torch.dtype | None):
+            raise MisuseError(f"{given!r:.80} is no dtype")
 
 
 #: Operators that give as many tensors as a number says, or as a tensor is long.
