@@ -16,6 +16,7 @@ from torch import nn
 import tacit
 from models import Residual, normalised
 from tacit.commands.run_program import parsed_part
+from tacit.compile.allowed import by_name
 from tacit.compile.format import MOST_NODES, canonical
 from tacit.compile.inspect import inspect
 from tacit.compile.program import DAMAGED, Program
@@ -269,6 +270,29 @@ def test_a_number_is_no_dtype(operator: str, number: int) -> None:
 
     with pytest.raises(MisuseError, match=f": {number} is no dtype"):
         Program.parsed(changed(change), "the file")
+
+
+@pytest.mark.parametrize("dims", [0, -1, 5, 1 << 40])
+def test_no_list_is_made_of_dimensions_that_there_are_not(dims: int) -> None:
+    def change(content: Any) -> None:
+        arguments = [{"of": content["inputs"][0]["name"]}, dims, None, 1e-5]
+        content["nodes"][0].update(operator="tacit.rms_norm.default", arguments=arguments, width=None)
+
+    with pytest.raises(MisuseError, match=rf"rms_norm\.default: the last {dims} dimensions of 4"):
+        Program.parsed(changed(change), "the file")
+
+
+def test_no_program_makes_gradients() -> None:
+    """PyTorch ended the process of some that no forward pass was before."""
+
+    def change(content: Any) -> None:
+        x = {"of": content["inputs"][0]["name"]}
+        operator = "aten.fractional_max_pool2d_backward.default"
+        content["nodes"][0].update(operator=operator, arguments=[x, x, [2], [], x], width=None)
+
+    with pytest.raises(MisuseError, match=r"max_pool2d_backward\.default', which no program may"):
+        Program.parsed(changed(change), "the file")
+    assert not any("backward" in name for name in by_name())
 
 
 def test_another_way_to_write_it_is_refused() -> None:
