@@ -282,6 +282,19 @@ def test_no_list_is_made_of_dimensions_that_there_are_not(dims: int) -> None:
         Program.parsed(changed(change), "the file")
 
 
+@pytest.mark.parametrize("long", ["input", "state"])
+def test_a_recurrent_layer_has_no_millions_of_steps_or_layers(long: str) -> None:
+    def change(content: Any) -> None:
+        content["inputs"][0]["shape"] = [1 << 26]
+        x, other = ({"of": content[kind][0]["name"]} for kind in ("inputs", "weights"))
+        x, state = (x, other) if long == "input" else (other, x)
+        arguments = [x, state, [other, other], False, 1, 0.0, False, True, False]
+        content["nodes"][0].update(operator="aten.gru.input", arguments=arguments, width=None)
+
+    with pytest.raises(MisuseError, match="cut into pieces is at most 16384 long"):
+        Program.parsed(changed(change), "the file")
+
+
 def test_no_program_makes_gradients() -> None:
     """PyTorch ended the process of some that no forward pass was before."""
 

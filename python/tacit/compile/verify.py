@@ -86,6 +86,9 @@ def _check_dtypes(node: fx.Node) -> None:
 #: Operators that give as many tensors as a number says, or as a tensor is long.
 CUTTING = frozenset({"chunk", "split", "tensor_split", "unbind", "unsafe_chunk", "unsafe_split"})
 
+#: Those that cut their input into steps, along one of two dimensions, and their states into layers.
+RECURRENT = frozenset({"gru", "lstm"})
+
 #: Elements along any dimension of what is cut, and so pieces, at most.
 MOST_PIECES = 1 << 14
 
@@ -96,7 +99,11 @@ def _check_pieces(node: fx.Node, args: tuple[Any, ...]) -> None:
     if schema is None or not args or not isinstance(args[0], torch.Tensor):
         return
     name = schema.name.removeprefix("aten::").removesuffix("_copy")
-    if name in CUTTING and max(args[0].shape, default=0) > MOST_PIECES:
+    lengths = list(args[0].shape) if name in CUTTING else []
+    if name in RECURRENT:
+        states = [each for each in pytree.tree_leaves(args[1:2]) if isinstance(each, torch.Tensor)]
+        lengths = [*args[0].shape[:2], *(each.shape[0] for each in states if each.dim())]
+    if max(lengths, default=0) > MOST_PIECES:
         raise MisuseError(f"what is cut into pieces is at most {MOST_PIECES} long")
 
 
