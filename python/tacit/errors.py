@@ -34,11 +34,24 @@ __all__ = [
     "UntracedError",
     "WorkerError",
     "cause",
+    "printable",
 ]
 
 
 #: Whoever raises an error, as it calls itself.
 _THIS = re.compile(r"\bthis (party|server)\b")
+
+
+#: What changes how a terminal shows the text around it, or is no character: controls, marks of direction and
+#: of no width, halves. The same under every Python, as names in programs go through it.
+_UNSHOWN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
+
+
+def printable(text: object, most: int = 300) -> str:
+    """What a file, or another library, says, which may quote anything: on one line, and not too long."""
+    return " ".join(_UNSHOWN.sub(" ", str(text)).split())[:most].rstrip()
 
 
 def cause(error: OSError) -> str:

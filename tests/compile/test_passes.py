@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch import nn
 
 from models import Attention, Residual, normalised
 from tacit.compile.draft import Draft, calls, is_call, outputs, plain
-from tacit.compile.importers.exported import of_exported, of_module
+from tacit.compile.importers.exported import of_exported, of_file, of_module
 from tacit.compile.passes import PASSES, improve
 from tacit.compile.passes.assign_scales import at_scale
 from tacit.compile.passes.batch_independent import batch_independent
@@ -23,7 +24,7 @@ from tacit.compile.passes.normalise import normalise
 from tacit.compile.passes.switch_relu_maxpool import switch_relu_maxpool
 from tacit.compile.passes.whole_functions import whole_functions
 from tacit.compile.passes.whole_layers import whole_layers
-from tacit.errors import MisuseError, UnsupportedOperatorError
+from tacit.errors import MisuseError, SetupError, UnsupportedOperatorError
 
 IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 
@@ -858,6 +859,35 @@ def test_dynamic_shapes_are_refused() -> None:
     exported = torch.export.export(nn.Linear(2, 2).eval(), (torch.ones(4, 2),), dynamic_shapes=({0: rows},))
     with pytest.raises(MisuseError, match="exported with dynamic shapes"):
         of_exported(exported)
+
+
+@pytest.mark.parametrize(
+    ("function", "operator"),
+    [(lambda _, x: x[x > 0] * 2, "index.Tensor"), (lambda _, x: x + torch.unique(x).sum(), "_unique2")],
+)
+def test_shapes_that_follow_from_values_are_refused(
+    function: Callable[..., torch.Tensor], operator: str
+) -> None:
+    module = nn.Sequential(nn.Identity(), Function(function)).eval()
+    message = rf"^in 1 the shape of what aten\.{operator}\S* gives follows from values.*by torch\.where"
+    with pytest.raises(MisuseError, match=message):
+        of_module(module, (IMAGES,), {})
+
+
+def test_a_damaged_exported_program_is_told_in_one_sentence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.pt2"
+    torch.export.save(torch.export.export(nn.Linear(2, 2).eval(), (torch.ones(1, 2),)), path)
+    assert of_file(path).weights
+    path.write_bytes(path.read_bytes()[:1000])
+    capfd.readouterr()
+    with pytest.raises(
+        SetupError, match=r"model\.pt2 is no exported program of this PyTorch: File is not a zip"
+    ):
+        of_file(path)
+    # PyTorch would print where it was.
+    assert capfd.readouterr() == ("", "")
 
 
 def test_all_that_is_missing_is_named_at_once() -> None:

@@ -11,11 +11,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 import tacit
 from models import Residual, normalised
 from tacit.commands.run_program import parsed_part
+from tacit.compile.allowed import by_name
 from tacit.compile.format import MOST_NODES, canonical
+from tacit.compile.inspect import inspect
 from tacit.compile.program import DAMAGED, Program
 from tacit.compile.weights import Weights
 from tacit.errors import MisuseError, SetupError, TacitError
@@ -170,6 +173,44 @@ def test_what_cannot_be_is_refused(change: Any, message: str) -> None:
         Program.parsed(changed(change), "the file")
 
 
+@pytest.mark.parametrize(
+    "name", ["one\nBLAKE3: 0", "\x1b[2J", "\u202eright to left", "half \ud800", "two  spaces", " ", "a" * 501]
+)
+@pytest.mark.parametrize("kind", ["nodes", "inputs"])
+def test_what_would_be_shown_as_something_else_is_refused(kind: str, name: str) -> None:
+    def change(content: Any) -> None:
+        content[kind][0][{"nodes": "layer", "inputs": "shown"}[kind]] = name
+
+    with pytest.raises(MisuseError, match="has a name that could not be shown, such as") as told:
+        Program.parsed(changed(change), "the file")
+    assert str(told.value).isprintable()
+
+
+def test_names_of_a_model_are_written_as_they_can_be_shown() -> None:
+    module = nn.Sequential()
+    module.add_module("one\u202e  two", nn.Linear(2, 2))
+    module.add_module("long" * 200, nn.Linear(2, 2))
+    module.add_module("größe 2", nn.Linear(2, 2))
+    program, _ = tacit.compile(module.eval(), torch.ones(1, 2))
+    assert [step.layer for step in inspect(program, []).steps] == ["one two", "long" * 125, "größe 2"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.update(version="5" * 10**6),
+        lambda c: rectified(c).update(guard=["24" * 10**6]),
+        lambda c: c["nodes"][0].update(operator="aten.relu_.default", name="n" * 10**6),
+        lambda c: c["nodes"][0]["named"].update({"\x1b[2J" * 10**5: 1}),
+    ],
+)
+def test_what_is_told_of_a_file_is_short(change: Any) -> None:
+    with pytest.raises(MisuseError) as told:
+        Program.parsed(changed(change), "the file")
+    assert len(str(told.value)) < 1200
+    assert str(told.value).isprintable()
+
+
 def test_a_model_of_too_many_operators_is_refused_where_it_is_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -210,6 +251,61 @@ def test_nothing_is_cut_into_millions_of_pieces() -> None:
 
     with pytest.raises(MisuseError, match="cut into pieces"):
         Program.parsed(changed(change), "the file")
+
+
+@pytest.mark.parametrize("number", [-1, 6, 47, 1 << 40])
+@pytest.mark.parametrize("operator", ["aten.softmax.int", "aten.sum.default", "aten._to_copy.default"])
+def test_a_number_is_no_dtype(operator: str, number: int) -> None:
+    """PyTorch takes one, and for some of them the process ends."""
+
+    def change(content: Any) -> None:
+        arguments: list[Any] = [{"of": content["inputs"][0]["name"]}]
+        own = operator == "aten.softmax.int"
+        content["nodes"][0].update(
+            operator=operator,
+            arguments=[*arguments, -1, number] if own else arguments,
+            named={} if own else {"dtype": number},
+            width=None,
+        )
+
+    with pytest.raises(MisuseError, match=f": {number} is no dtype"):
+        Program.parsed(changed(change), "the file")
+
+
+@pytest.mark.parametrize("dims", [0, -1, 5, 1 << 40])
+def test_no_list_is_made_of_dimensions_that_there_are_not(dims: int) -> None:
+    def change(content: Any) -> None:
+        arguments = [{"of": content["inputs"][0]["name"]}, dims, None, 1e-5]
+        content["nodes"][0].update(operator="tacit.rms_norm.default", arguments=arguments, width=None)
+
+    with pytest.raises(MisuseError, match=rf"rms_norm\.default: the last {dims} dimensions of 4"):
+        Program.parsed(changed(change), "the file")
+
+
+@pytest.mark.parametrize("long", ["input", "state"])
+def test_a_recurrent_layer_has_no_millions_of_steps_or_layers(long: str) -> None:
+    def change(content: Any) -> None:
+        content["inputs"][0]["shape"] = [1 << 26]
+        x, other = ({"of": content[kind][0]["name"]} for kind in ("inputs", "weights"))
+        x, state = (x, other) if long == "input" else (other, x)
+        arguments = [x, state, [other, other], False, 1, 0.0, False, True, False]
+        content["nodes"][0].update(operator="aten.gru.input", arguments=arguments, width=None)
+
+    with pytest.raises(MisuseError, match="cut into pieces is at most 16384 long"):
+        Program.parsed(changed(change), "the file")
+
+
+def test_no_program_makes_gradients() -> None:
+    """PyTorch ended the process of some that no forward pass was before."""
+
+    def change(content: Any) -> None:
+        x = {"of": content["inputs"][0]["name"]}
+        operator = "aten.fractional_max_pool2d_backward.default"
+        content["nodes"][0].update(operator=operator, arguments=[x, x, [2], [], x], width=None)
+
+    with pytest.raises(MisuseError, match=r"max_pool2d_backward\.default', which no program may"):
+        Program.parsed(changed(change), "the file")
+    assert not any("backward" in name for name in by_name())
 
 
 def test_another_way_to_write_it_is_refused() -> None:

@@ -232,3 +232,37 @@ def test_what_the_owner_of_weights_that_are_too_small_can_do() -> None:
         tacit.launch(shared)
     assert len(told) == 1
     assert "share_module" not in str(told[0].message)
+
+
+class Beside(nn.Module):
+    """A layer whose results hardly matter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.small, self.last = nn.Linear(16, 16), nn.Linear(16, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(x + self.small(x))
+
+
+@pytest.mark.parametrize("widths", ["proved", "uniform"])
+def test_of_a_program_that_was_calibrated_the_remedy_is_another(widths: str) -> None:
+    module = normalised(Beside())
+    with torch.no_grad():
+        module.small.weight.mul_(1e-3)
+    data = torch.randn(40, 16, generator=torch.Generator().manual_seed(3))
+    program, weights = tacit.compile(module, data[:1], calibrate=data, widths=widths)
+
+    def shared() -> None:
+        program.share(weights if tacit.session().party == 0 else None, owner=0)
+
+    with pytest.warns(tacit.PrecisionWarning, match=r"p_small_weight \(.*; on its calibration data") as told:
+        tacit.launch(shared)
+    assert len(told) == 1
+    # Beside the program it is tried as it was, with the usual 16 bits, which nobody can do anything about.
+    with pytest.warns(tacit.PrecisionWarning) as told:
+        tried(program, weights, [data[:1]], parties=2, protocol=REFERENCE, transport="memory")
+    said = [str(each.message) for each in told]
+    assert sum("on its calibration data" in each for each in said) == 1
+    assert sum("in the model as it runs without compilation" in each for each in said) == 1
+    assert not any("compile the model with calibration data, on which scales" in each for each in said)

@@ -74,7 +74,9 @@ def is_allowed(target: Any) -> bool:
         return False
     # What is empty holds whatever was in memory.
     is_empty = "empty" in target._schema.name
-    return target in COMPOSITE or (target in TABLE and is_pure(target) and not is_empty)
+    # No program trains, and PyTorch takes what gradients are made of as its own forward pass leaves it.
+    is_gradient = "_backward" in target._schema.name
+    return target in COMPOSITE or (target in TABLE and is_pure(target) and not is_empty and not is_gradient)
 
 
 def is_pure(target: Any) -> bool:

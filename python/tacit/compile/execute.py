@@ -19,7 +19,7 @@ from tacit.compile.given import check_interval, placeholder_of, same_kind
 from tacit.compile.signature import Runnable
 from tacit.compile.stages import stages
 from tacit.errors import CostWarning, DeviationError, MisuseError, SetupError
-from tacit.fixed import Scale
+from tacit.fixed import DEFAULT, Scale
 from tacit.module import share_weights_of
 from tacit.session import Session, session
 from tacit.sharing import share_as
@@ -28,10 +28,16 @@ from tacit.tensor import SecretTensor, check_party
 #: The label of what is done before the first layer.
 SHARING = "(sharing the weights)"
 
-#: What their owner can do about weights that their scale changes noticeably: it is the program's.
+#: What their owner can do about weights that their scale changes noticeably: it is the program's, which was
+#: chosen so where there were calibration data.
 COMPILE_AGAIN = (
     "compile the model with calibration data, on which scales are tried, or with these weights scaled up; "
     "tacit inspect shows the fraction bits of all"
+)
+CALIBRATED = (
+    "on its calibration data the program gives what is as good as what the plain model gives all the same; "
+    "where that does not hold of other inputs, which tacit try shows, compile the model with calibration "
+    "data like them"
 )
 
 
@@ -214,12 +220,17 @@ def revealed(result: torch.Tensor, to: int | None = None) -> torch.Tensor | None
 
 
 def share_weights(
-    program: Runnable, weights: Mapping[str, torch.Tensor] | None, owner: int, count: int = 1
+    program: Runnable,
+    weights: Mapping[str, torch.Tensor] | None,
+    owner: int,
+    count: int = 1,
+    remedy: str | None = None,
 ) -> Bound:
     """Shares the owner's weights, after all parties were seen to have the same program and as many streams.
 
     Args:
         count: of streams.
+        remedy: what is said of weights that are too small, if not what a program's owner can do.
 
     Raises:
         SetupError: a party has another program (both hashes are shown), or other streams.
@@ -238,8 +249,15 @@ def share_weights(
         holder.register_buffer(name, value)
     with paths.labelled(SHARING):
         scales = {name: each.bits for name, each in program.weights.items()}
-        share_weights_of(holder, owner, scales, trainable=False, remedy=COMPILE_AGAIN)
+        share_weights_of(holder, owner, scales, trainable=False, remedy=remedy or _remedy(program))
     return Bound(program, current, dict(holder.named_buffers()), count)
+
+
+def _remedy(program: Runnable) -> str:
+    """By whether the program was calibrated: then its inputs have intervals, and where they are integers its
+    scale is hardly the usual one."""
+    was = program.scale != DEFAULT.bits or any(each.interval for each in program.inputs.values())
+    return CALIBRATED if was else COMPILE_AGAIN
 
 
 def _compare(current: Session, program: Runnable, count: int) -> None:

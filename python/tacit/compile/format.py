@@ -20,7 +20,7 @@ from tacit.compile.approximating import Choice, functions_of, looks_at_sides
 from tacit.compile.comparing import COMPARING, DROPPING, RECTIFYING, Guard
 from tacit.compile.draft import KEEPING
 from tacit.components import bytes_in_order
-from tacit.errors import MisuseError
+from tacit.errors import MisuseError, printable
 from tacit.fixed import Scale
 from tacit.operators.approximation.fits import FITS, USUAL
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
@@ -36,6 +36,9 @@ MOST_NUMBER = 2.0**64
 
 #: Bits that a comparison has at least that is guarded.
 LEAST_GUARDED = 4
+
+#: Characters of the names that are shown of inputs and layers at most.
+MOST_SHOWN = 500
 
 #: Lists in lists at most.
 MOST_NESTED = 4
@@ -68,7 +71,7 @@ def read(text: bytes, what: str) -> dict[str, Any]:
         raise MisuseError(f"{what} is no compiled program: tacit compile makes one")
     if content.get("version") != VERSION:
         raise MisuseError(
-            f"{what} has version {content.get('version')!r} of programs, this tacit reads {VERSION}: "
+            f"{what} has version {content.get('version')!r:.80} of programs, this tacit reads {VERSION}: "
             "compile it anew, with the tacit that runs it"
         )
     return content
@@ -91,6 +94,20 @@ def dtype_of(name: Any) -> torch.dtype:
     if not isinstance(name, str) or name not in DTYPES:
         raise MisuseError(f"{name!r} is no dtype of a program")
     return DTYPES[name]
+
+
+def shown_name(name: str) -> str:
+    """The name of an input or a layer, as programs have it: whoever gets one is shown nothing that would move
+    what stands around it."""
+    return printable(name, MOST_SHOWN)
+
+
+def check_shown(name: str) -> None:
+    """Raises where a file has a name that it would not be written with."""
+    if name != shown_name(name):
+        raise MisuseError(
+            f"an input or a layer has a name that could not be shown, such as {printable(name, 40)!r}"
+        )
 
 
 def shape_of(sizes: Any) -> tuple[int, ...]:
@@ -146,7 +163,7 @@ def node_text(node: fx.Node) -> dict[str, Any]:
         "operator": name_of(node.target),
         "arguments": [_argument_text(each) for each in node.args],
         "named": {name: _argument_text(value) for name, value in node.kwargs.items()},
-        "layer": node.meta.get("layer", ""),
+        "layer": shown_name(node.meta.get("layer", "")),
         "interval": list(node.meta["interval"]) if node.meta.get("interval") else None,
         "width": node.meta.get("width"),
         "guard": list(node.meta["guard"]) if node.meta.get("guard") else None,
@@ -197,6 +214,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
             pass
         case _:
             raise MisuseError("a node has a name of its own, an operator and its arguments")
+    check_shown(layer)
     target = by_name().get(operator)
     if target is None:
         raise MisuseError(f"{name} calls {operator[:80]!r}, which no program may")
@@ -210,7 +228,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
     node = graph.create_node("call_function", target, args, kwargs, name)
     if node.name != name:
         raise MisuseError(f"{name[:80]!r} cannot be the name of a node")
-    node.meta = {"layer": layer[:500], "interval": interval_of(interval), "width": width}
+    node.meta = {"layer": layer, "interval": interval_of(interval), "width": width}
     node.meta["guard"] = _guard_of(name, target, guard, scale)
     node.meta["fits"] = _fits_of(node, fits)
     if width is not None and not ((target in COMPARING or looks_at_sides(node)) and _is_width(width)):

@@ -18,24 +18,29 @@ from tacit.compile.format import (
     VERSION,
     add_node,
     canonical,
+    check_shown,
     dtype_name,
     dtype_of,
     interval_of,
     node_text,
     read,
     shape_of,
+    shown_name,
     tensor_of,
     tensor_text,
 )
 from tacit.compile.signature import Input, Owned, Weight
 from tacit.compile.verify import verify
-from tacit.errors import MisuseError, SetupError, cause
+from tacit.errors import MisuseError, SetupError, cause, printable
 from tacit.fixed import Scale
 
 #: What to do about a file that cannot be a program, as tacit compile writes none like it.
 DAMAGED = (
     "the file was damaged or changed: take the one that tacit compile wrote, from who compiled the model"
 )
+
+#: Characters that are told of what is wrong with a program at most.
+MOST_TOLD = 1000
 
 #: The greatest scale of a session's numbers, by ``tacit.fraction_bits``.
 MOST_SCALE = (fixed.RANGE - 2) // 2
@@ -59,7 +64,10 @@ class Program:
         """Of a draft as it stands."""
         inputs = {
             name: Input(
-                draft.names.get(name, name), example.dtype, tuple(example.shape), draft.intervals.get(name)
+                shown_name(draft.names.get(name, name)),
+                example.dtype,
+                tuple(example.shape),
+                draft.intervals.get(name),
             )
             for name, example in draft.examples.items()
         }
@@ -136,7 +144,8 @@ class Program:
         try:
             program = _Reader(content).program
         except MisuseError as error:
-            raise MisuseError(f"{what}: {error}{remedy}") from None
+            # It may quote names of any kind and length.
+            raise MisuseError(f"{what}: {printable(error, MOST_TOLD)}{remedy}") from None
         if program.text != text:
             raise MisuseError(f"{what} is not written as tacit compile writes programs{remedy}")
         return program
@@ -243,7 +252,8 @@ class _Reader:
                 "interval": interval,
                 **rest,
             } if not rest:
-                made = Input(shown[:200], dtype_of(dtype), shape_of(shape), interval_of(interval))
+                check_shown(shown)
+                made = Input(shown, dtype_of(dtype), shape_of(shape), interval_of(interval))
                 return self._placed(name, made.shape, made.dtype), made
         raise MisuseError("an input has name, dtype, shape and interval")
 

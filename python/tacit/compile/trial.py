@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tacit.compile.draft import walk
-from tacit.compile.execute import revealed
+from tacit.compile.execute import revealed, share_weights
 from tacit.compile.given import same_kind
 from tacit.compile.passes.assign_scales import normalised_error
 from tacit.compile.program import Program
@@ -21,6 +21,9 @@ from tacit.starting import LATE
 
 #: Who owns what.
 WEIGHTS_OWNER, INPUT_OWNER = 0, 1
+
+#: What is said of weights of the model as it was that are too small for their scale.
+AS_IT_IS = "so it is in the model as it runs without compilation, which the program is held against"
 
 #: Longest wait for one message, in seconds: correlations may take long.
 TIMEOUT = 1800.0
@@ -115,8 +118,8 @@ def _run(
 ) -> dict[str, Any]:
     """One party's part; what it has of the result and of the meter."""
     current = session()
-    own = weights if current.party == WEIGHTS_OWNER else None
-    bound = program.share(own, owner=WEIGHTS_OWNER, streams=streams)
+    own = weights.values if current.party == WEIGHTS_OWNER else None
+    bound = share_weights(program, own, WEIGHTS_OWNER, streams, AS_IT_IS if is_eager else None)
     if is_eager:
         bound.one_by_one()
     before, started = current.meter.total, time.perf_counter()

@@ -55,6 +55,7 @@ def _given(node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         )
     try:
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: values[of])
+        _check_dtypes(node)
         _check_pieces(node, args)
         result = node.target(*args, **kwargs)  # type: ignore[operator]
     except MisuseError as error:
@@ -68,8 +69,25 @@ def _given(node: fx.Node, values: dict[fx.Node, Any]) -> Any:
     return result
 
 
+#: What a dtype is among the arguments of PyTorch's operators.
+DTYPES = frozenset({"ScalarType", "Optional[ScalarType]"})
+
+
+def _check_dtypes(node: fx.Node) -> None:
+    """Looks whether dtypes are some: PyTorch takes numbers for them, and reads beyond its table of dtypes for
+    one that stands for none, which ends the process."""
+    schema = getattr(node.target, "_schema", None)
+    for at, argument in enumerate(schema.arguments if schema else ()):
+        given = node.args[at] if at < len(node.args) else node.kwargs.get(argument.name)
+        if str(argument.real_type) in DTYPES and not isinstance(given, torch.dtype | None):
+            raise MisuseError(f"{given!r:.80} is no dtype")
+
+
 #: Operators that give as many tensors as a number says, or as a tensor is long.
 CUTTING = frozenset({"chunk", "split", "tensor_split", "unbind", "unsafe_chunk", "unsafe_split"})
+
+#: Those that cut their input into steps, along one of two dimensions, and their states into layers.
+RECURRENT = frozenset({"gru", "lstm"})
 
 #: Elements along any dimension of what is cut, and so pieces, at most.
 MOST_PIECES = 1 << 14
@@ -81,7 +99,11 @@ def _check_pieces(node: fx.Node, args: tuple[Any, ...]) -> None:
     if schema is None or not args or not isinstance(args[0], torch.Tensor):
         return
     name = schema.name.removeprefix("aten::").removesuffix("_copy")
-    if name in CUTTING and max(args[0].shape, default=0) > MOST_PIECES:
+    lengths = list(args[0].shape) if name in CUTTING else []
+    if name in RECURRENT:
+        states = [each for each in pytree.tree_leaves(args[1:2]) if isinstance(each, torch.Tensor)]
+        lengths = [*args[0].shape[:2], *(each.shape[0] for each in states if each.dim())]
+    if max(lengths, default=0) > MOST_PIECES:
         raise MisuseError(f"what is cut into pieces is at most {MOST_PIECES} long")
 
 

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from tacit.compile.draft import Draft
 from tacit.compile.program import Program
-from tacit.errors import MisuseError, SetupError, cause
+from tacit.errors import MisuseError, SetupError, cause, printable
 
 #: Names of the weights of the model as it was.
 BEFORE = "before/"
@@ -62,8 +62,9 @@ class Weights:
         """
         if self.program != program.digest:
             raise MisuseError(
-                f"these weights belong to another program: theirs has the hash {self.program[:16]}…, this "
-                f"one {program.digest[:16]}…; tacit compile writes both together"
+                "these weights belong to another program: theirs has the hash "
+                f"{printable(self.program, 16)}…, this one {program.digest[:16]}…; tacit compile writes both "
+                "together"
             )
         _check_shapes(program, self.values)
 
@@ -92,7 +93,7 @@ def load_weights(path: str | Path, *, with_model: bool = True) -> Weights:
             names = [name for name in file.keys() if with_model or not name.startswith(BEFORE)]  # noqa: SIM118
             values = {name: file.get_tensor(name) for name in names}
     except (OSError, SafetensorError, json.JSONDecodeError) as error:
-        raise MisuseError(f"{path} holds no weights of a program: {error}") from None
+        raise MisuseError(f"{path} holds no weights of a program: {printable(error)}") from None
     if not {"program", "model"} <= metadata.keys():
         raise MisuseError(f"{path} holds no weights of a program: tacit compile writes them")
     model = Program.parsed(metadata["model"].encode(), f"{path}, the model before compilation")
@@ -109,7 +110,8 @@ def _check_shapes(program: Program, values: Mapping[str, torch.Tensor]) -> None:
     if wanted != given:
         name = next(iter({*wanted, *given} - {name for name in wanted if given.get(name) == wanted[name]}))
         raise MisuseError(
-            f"these weights are another program's: {name} has shape {given.get(name)}, not {wanted.get(name)}"
+            f"these weights are another program's: {printable(name)} has shape {given.get(name)}, not "
+            f"{wanted.get(name)}"
         )
     for name, value in values.items():
         if value.dtype != torch.float32 or not bool(value.isfinite().all()):

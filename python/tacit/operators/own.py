@@ -135,7 +135,13 @@ for _definition in (
 
 
 def last_of(x: torch.Tensor, dims: int) -> list[int]:
-    """So many last dimensions."""
+    """So many last dimensions.
+
+    Raises:
+        ValueError: it has not so many; a program may say any number.
+    """
+    if not 0 < dims <= x.dim():
+        raise ValueError(f"the last {dims} dimensions of {x.dim()}")
     return list(range(x.dim() - dims, x.dim()))
 
 

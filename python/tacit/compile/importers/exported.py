@@ -29,8 +29,8 @@ from tacit.operators.rewrites import rewrite
 #: What the export of a module leaves out of a report of what is missing.
 OUTSIDE = "the model itself"
 
-#: Where PyTorch tells that it cannot say which line decides by values.
-DECISIONS = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+#: Where PyTorch tells that it cannot say which line decides by values, and that a file is none of its own.
+TELLING = tuple(map(logging.getLogger, ("torch.fx.experimental.symbolic_shapes", "torch.export")))
 
 
 def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Draft:
@@ -58,7 +58,8 @@ def of_file(path: Path) -> Draft:
     """The draft of a file of ``torch.export.save``. Loading one can run code that it holds, so it must be
     one's own."""
     try:
-        exported = torch.export.load(path)
+        with _quiet():
+            exported = torch.export.load(path)
     except Exception as error:
         raise SetupError(f"{path} is no exported program of this PyTorch: {_first_line(error)}") from None
     return of_exported(exported)
@@ -173,11 +174,23 @@ def layer_of(node: fx.Node) -> str:
 
 
 def _check_shapes(exported: ExportedProgram) -> None:
-    shapes = (node.meta["val"].shape for node in exported.graph.nodes if _is_tensor(node.meta.get("val")))
-    if any(not isinstance(size, int) for shape in shapes for size in shape):
+    for node in exported.graph.nodes:
+        if all(isinstance(size, int) for shape in _shapes(node) for size in shape):
+            continue
+        if node.op == "placeholder":
+            raise MisuseError(
+                "the model was exported with dynamic shapes: export it with those that it will run on"
+            )
+        # Nothing before it has such a shape, so values make it.
         raise MisuseError(
-            "the model was exported with dynamic shapes: export it with those that it will run on"
+            f"in {layer_of(node) or OUTSIDE} the shape of what {node.target} gives follows from values, "
+            "which nobody will see: choose by torch.where, or multiply by what is 1 or 0, which leave shapes "
+            "as they are"
         )
+
+
+def _shapes(node: fx.Node) -> list[torch.Size]:
+    return [value.shape for value in pytree.tree_leaves(node.meta.get("val")) if _is_tensor(value)]
 
 
 def _is_tensor(value: Any) -> bool:
@@ -236,14 +249,17 @@ def _meets_data(node: fx.Node) -> bool:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Within it an export that fails prints nothing: PyTorch would print its graph beside our message."""
+    """Within it what fails prints nothing: PyTorch would print its graph, or where it was, beside our
+    message."""
     told = io.StringIO()
-    DECISIONS.addFilter(_is_no_warning)
+    for each in TELLING:
+        each.addFilter(_is_no_warning)
     try:
         with redirect_stderr(told):
             yield
     finally:
-        DECISIONS.removeFilter(_is_no_warning)
+        for each in TELLING:
+            each.removeFilter(_is_no_warning)
     sys.stderr.write(told.getvalue())
 
 

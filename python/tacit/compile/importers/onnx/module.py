@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from tacit.compile.importers.onnx.problems import printable
 from tacit.compile.importers.onnx.table import Function, Node
+from tacit.errors import printable
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class OnnxModule(torch.nn.Module):
         self._results = tuple(results)
         for step in steps:
             # As it stands in the file; in the path of a module there are no dots within a name.
-            name = printable(step.node.name)[:200].replace(".", "_") or step.node.operator
+            name = printable(step.node.name, 200).replace(".", "_") or step.node.operator
             name = name if not hasattr(self, name) else unique(self, name)
             self.add_module(name, Layer(step))
             self._layers.append(name)

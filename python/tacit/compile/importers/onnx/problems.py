@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tacit.errors import SetupError, UnsupportedOperatorError
+from tacit.errors import SetupError, UnsupportedOperatorError, printable
 
 #: How many problems a message lists, and how many characters it quotes of a name.
 MOST_LISTED, MOST_QUOTED = 100, 80
@@ -20,11 +20,6 @@ class NotImportedError(Exception):
 def quoted(name: str) -> str:
     """A name out of a file, which may hold anything, on one line and not too long."""
     return repr(name if len(name) <= MOST_QUOTED else f"{name[:MOST_QUOTED]}...")
-
-
-def printable(text: object) -> str:
-    """What another library says of a file, of which it may quote anything: on one line, and not too long."""
-    return "".join(each if each.isprintable() else " " for each in " ".join(str(text).split()))[:300]
 
 
 class Problems:

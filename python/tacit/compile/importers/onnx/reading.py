@@ -11,9 +11,9 @@ import torch
 
 from tacit.compile.importers.onnx import tensors
 from tacit.compile.importers.onnx.inputs import Inputs, Like, alike, fix, inputs, static
-from tacit.compile.importers.onnx.problems import NotImportedError, Problems, printable, quoted
+from tacit.compile.importers.onnx.problems import NotImportedError, Problems, quoted
 from tacit.compile.importers.onnx.table import OPERATORS
-from tacit.errors import SetupError, cause
+from tacit.errors import SetupError, cause, printable
 
 #: The oldest operators that are imported: from here on their parameters come as inputs.
 OLDEST = 13

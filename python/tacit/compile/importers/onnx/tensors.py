@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from tacit.compile.importers.onnx.problems import printable, quoted
-from tacit.errors import SetupError
+from tacit.compile.importers.onnx.problems import quoted
+from tacit.errors import SetupError, printable
 
 #: PyTorch's type for each of ONNX's, by its number there, with the bytes that an element takes in a file.
 DTYPES: dict[int, tuple[torch.dtype, int]] = {

@@ -7,10 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tacit.compile.importers.onnx.problems import printable
 from tacit.compile.importers.tensorflow import worker
 from tacit.compile.importers.tensorflow.formats import Format
-from tacit.errors import MisuseError, SetupError, cause
+from tacit.errors import MisuseError, SetupError, cause, printable
 
 #: Whose TensorFlow it is.
 INTERPRETER = sys.executable
