@@ -76,8 +76,8 @@ other numbers, of copies in another dtype too, inverse roots have units of 2^−
 RMS norm, but for eight units of 2^−20; that of a mean of squares itself is a number as others are.
 Deviations that a model works out, and those of `var` and `std`, have units of 2^−16. A mean of squares that
 is clamped, or was written to, or whose numbers were, is the number that it is: small squares have no bits
-there. Squares of numbers from 2^15 on leave the range, of which a run under `protocol="plain"` warns; their
-root does not.
+there. So is all but the latest 32 of a kind, and the latest 512 roots to which gradients come. Squares of
+numbers from 2^15 on leave the range, of which a run under `protocol="plain"` warns; their root does not.
 
 Norms of orders other than 0, 1, 2 and infinity, from 1/16 to 16 and negative ones alike, go by logarithms:
 order p is off by (2 + 1/|p|)·2^−13 relative and two units of 2^−16, and has no gradient.
