@@ -6,7 +6,7 @@ import torch
 
 from tacit import fixed, shares
 from tacit.fixed import DEFAULT, WHOLE, Scale
-from tacit.operators import roots
+from tacit.operators import powers, roots
 from tacit.operators.approximation import divide
 from tacit.operators.operands import (
     Number,
@@ -80,7 +80,7 @@ def neg(x: SecretTensor) -> SecretTensor:
     """−x; no interaction."""
     if x.dtype == torch.bool:
         unsupported("the negative of a boolean", "~x inverts it")
-    if (later := roots.multiple(x, -1.0)) is not None:
+    if (later := powers.multiple(x, -1.0)) is not None:
         return later
     return x.like(shares.negate(x._parts), loose=is_loose(x.dtype))
 
@@ -130,7 +130,7 @@ def multiply_public(x: SecretTensor, y: torch.Tensor | Number) -> SecretTensor:
     """x·y for public y."""
     if result_dtype(x, y) == torch.bool:
         return conjunction(x, y)
-    if (later := roots.multiple(x, y)) is not None:
+    if (later := powers.multiple(x, y)) is not None:
         return later
     return roots.remember_multiple(times_public(x, public(y), result_dtype(x, y)), x, y)
 
@@ -149,7 +149,7 @@ def div(x: Any, y: Any) -> SecretTensor:
         return _divided(x, y)
     dtype = result_dtype(x, y)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
-    if (later := roots.multiple(x, y, divided=True)) is not None:
+    if (later := powers.multiple(x, y, divided=True)) is not None:
         return later
     result = times_public(x, 1.0 / public(y).to(torch.float64), dtype)
     return roots.remember_multiple(result, x, y, divided=True)

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from tacit import shares
-from tacit.operators import roots
+from tacit.operators import powers
 from tacit.operators.operands import (
     bits_of,
     common_scale,
@@ -49,7 +49,7 @@ def _by_component(condition: torch.Tensor, chosen: Parts, other: Parts) -> Parts
 @implements(aten.masked_fill.Scalar, aten.masked_fill.Tensor)
 def masked_fill(x: Any, mask: torch.Tensor, value: Any) -> SecretTensor:
     """The value where the mask holds, else x, with the dtype of x."""
-    if (later := roots.masked(x, mask, value)) is not None:
+    if (later := powers.masked(x, mask, value)) is not None:
         return later
     if not x.dtype.is_floating_point and isinstance(value, float):
         value = int(value)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from tacit.fixed import WHOLE, Scale
-from tacit.operators import roots
+from tacit.operators import powers, roots
 from tacit.operators.operands import (
     Number,
     common_scale,
@@ -105,7 +105,7 @@ def clone(x: SecretTensor, *, memory_format: torch.memory_format | None = None) 
 @implements(aten.expand.default)
 def expand(x: SecretTensor, shape: Sequence[int], *, implicit: bool = False) -> SecretTensor:  # noqa: ARG001
     """Repeated along dimensions; no interaction. What ``roots`` left for later is so still."""
-    later = roots.expanded(x, shape)
+    later = powers.expanded(x, shape)
     return (
         later if later is not None else x.like(tuple(part.expand(shape) for part in x._parts), loose=x._loose)
     )

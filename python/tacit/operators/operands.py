@@ -18,6 +18,14 @@ from tacit.tensor import SecretTensor
 Number = int | float | bool
 
 
+def number(x: Any) -> float | None:
+    """A public number, with or without a tensor around it."""
+    if isinstance(x, torch.Tensor):
+        is_one = not isinstance(x, SecretTensor) and x.numel() == 1 and x.dtype != torch.bool
+        return float(x) if is_one and not is_tracing() else None
+    return float(x) if isinstance(x, int | float) and not isinstance(x, bool) else None
+
+
 def session_of(*operands: Any) -> Session:
     """The session of the secret operands."""
     return next(operand._session for operand in operands if isinstance(operand, SecretTensor))

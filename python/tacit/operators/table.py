@@ -16,9 +16,10 @@ from tacit.modes import is_tracing, with_constants
 from tacit.operators.agreement import note_values
 from tacit.operators.calls import call_of
 from tacit.operators.operands import as_kind_of, rescaled
+from tacit.operators.powers import written
 from tacit.operators.propagation import Outcome
 from tacit.operators.rewrites import rewrite
-from tacit.operators.roots import carry, written
+from tacit.operators.roots import carry
 from tacit.operators.scales import Rule, kept, of_target
 from tacit.session import Session
 from tacit.shares import Parts
