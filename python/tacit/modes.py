@@ -29,6 +29,11 @@ def is_tracing() -> bool:
     return _has_mode(_Mode.PROXY, _Mode.FUNCTIONAL, _Mode.FAKE)
 
 
+def is_backward() -> bool:
+    """Whether this is part of a backward pass."""
+    return torch._C._current_graph_task_id() >= 0
+
+
 def is_differentiating() -> bool:
     """Whether ``torch.func`` differentiates."""
     transforms = torch._C._functorch.get_interpreter_stack() or []

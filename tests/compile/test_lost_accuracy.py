@@ -16,6 +16,11 @@ from tacit.compile.trial import tried
 from tacit.compile.weights import Weights
 from tacit.demo.digits import DigitNet, for_training, held_out
 
+SETTINGS: list[dict[str, Any]] = [
+    {"protocol": "replicated", "parties": 3},
+    {"protocol": "additive", "parties": 2, "source": "dealer"},
+]
+
 
 class Averaging(nn.Module):
     """Convolutions with normalisation before and behind, a skip connection, and an average over the image."""
@@ -50,10 +55,7 @@ def trained(make: type[nn.Module]) -> nn.Module:
 
 
 @pytest.mark.parametrize("make", [DigitNet, Averaging])
-@pytest.mark.parametrize(
-    "setting",
-    [{"protocol": "replicated", "parties": 3}, {"protocol": "additive", "parties": 2, "source": "dealer"}],
-)
+@pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("is_calibrated", [True, False])
 def test_digits_lose_no_accuracy(make: type[nn.Module], setting: dict[str, Any], is_calibrated: bool) -> None:
     module = trained(make)
@@ -71,10 +73,7 @@ def test_digits_lose_no_accuracy(make: type[nn.Module], setting: dict[str, Any],
 
 
 @pytest.mark.parametrize("make", [DigitNet, Averaging])
-@pytest.mark.parametrize(
-    "setting",
-    [{"protocol": "replicated", "parties": 3}, {"protocol": "additive", "parties": 2, "source": "dealer"}],
-)
+@pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("is_calibrated", [True, False])
 def test_digits_take_fewer_bytes(make: type[nn.Module], setting: dict[str, Any], is_calibrated: bool) -> None:
     images, labels = (each[:16] for each in for_training())

@@ -6,6 +6,7 @@ import torch
 
 from tacit import fixed, shares
 from tacit.fixed import DEFAULT, WHOLE, Scale
+from tacit.modes import is_backward
 from tacit.operators import powers, roots
 from tacit.operators.approximation import divide
 from tacit.operators.operands import (
@@ -171,7 +172,7 @@ def square(x: SecretTensor) -> SecretTensor:
 def power(x: SecretTensor, exponent: int) -> SecretTensor:
     """x^n for n from 1 on, by squaring: at most 2·log2(n) products. All have the session's scale, x^1
     too."""
-    if exponent == 3 and x._scale.bits > x._session.scale.bits and torch._C._current_graph_task_id() >= 0:
+    if exponent == 3 and x._scale.bits > x._session.scale.bits and is_backward():
         return _cube_of_inverse_root(x)
     remaining, base = int(exponent), as_words(x) if x.dtype == torch.bool else x
     result: SecretTensor | None = None

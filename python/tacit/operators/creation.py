@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from tacit import fixed, shares
+from tacit.modes import is_backward
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
@@ -20,7 +21,7 @@ def _is_written(
     gradients are added up in; ``gumbel_softmax(hard=True)`` alone asks for the legacy format; and of a mask
     of truth attention makes fractions, in which it fills what is not to be seen."""
     if overload is aten.new_zeros.default:
-        return torch._C._current_graph_task_id() >= 0
+        return is_backward()
     is_mask = x.dtype == torch.bool and dtype is not None and dtype.is_floating_point
     is_legacy = memory_format == torch.legacy_contiguous_format
     return overload is aten.zeros_like.default and (is_mask or is_legacy)

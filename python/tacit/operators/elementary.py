@@ -7,6 +7,7 @@ from typing import Any, cast
 import torch
 
 from tacit import fixed, ranges, shares
+from tacit.fixed import Scale
 from tacit.operators import approximation, roots
 from tacit.operators.activation import absolute, clamp
 from tacit.operators.arithmetic import add, mul, multiply_public, neg, power, sub
@@ -169,9 +170,7 @@ def reciprocal(x: SecretTensor) -> SecretTensor:
 def rsqrt(x: SecretTensor) -> SecretTensor:
     """1 / √x, with eight fraction bits more than the session (at most 24), as it is a factor of numbers as
     large as √x: see ``approximation.rsqrt``, and of sums of squares ``roots``."""
-    scale = of_inverse_root(x._session.scale, x._scale)
-    known = roots.inverse_root(x, scale)
-    return known if known is not None else approximation.rsqrt(x, scale=scale)
+    return _inverse_root(x, of_inverse_root(x._session.scale, x._scale))
 
 
 @implements(aten.sqrt.default, scale=of_session)
@@ -305,16 +304,16 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
     if x._session.is_plain:
         ranges.check_domain(x._session, x._parts[0] < 0, *FRACTIONAL)
     if abs(exponent) == 0.5:
-        return sqrt(x) if exponent > 0 else _inverse_root(x)
+        return sqrt(x) if exponent > 0 else _inverse_root(x, x._session.scale)
     logarithm = approximation.log(x)
     with in_full(x._session):
         return approximation.exp(multiply_public(logarithm, exponent))
 
 
-def _inverse_root(x: SecretTensor) -> SecretTensor:
-    """1 / √x at the session's scale."""
-    known = roots.inverse_root(x, x._session.scale)
-    return known if known is not None else approximation.rsqrt(x)
+def _inverse_root(x: SecretTensor, scale: Scale) -> SecretTensor:
+    """1 / √x at that scale."""
+    known = roots.inverse_root(x, scale)
+    return known if known is not None else approximation.rsqrt(x, scale=scale)
 
 
 def _inverse_power(x: SecretTensor, exponent: int) -> SecretTensor:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tacit.modes import is_tracing
+from tacit.modes import is_backward, is_tracing
 from tacit.operators.operands import rescaled
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -103,7 +103,7 @@ def left_for_later(
 ) -> SecretTensor | None:
     """In a backward pass a quotient by what remembers its argument, y, or by y·(1 − y); ``None`` for all
     else."""
-    known = _kept(y) if torch._C._current_graph_task_id() >= 0 else None
+    known = _kept(y) if is_backward() else None
     if known is None or not is_whole(y._parts[0]):
         return None
     # Nobody writes to these.

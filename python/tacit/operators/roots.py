@@ -24,7 +24,7 @@ import torch
 
 from tacit import fixed, shares
 from tacit.fixed import Scale
-from tacit.modes import tracers
+from tacit.modes import is_backward, tracers
 from tacit.operators.approximation import reciprocal
 from tacit.operators.averages import last, reduced
 from tacit.operators.digits import Digit, digits, times_secret
@@ -152,14 +152,14 @@ def _remember(
     y, session = result._parts[0], result._session
     if known is None or not y.numel() or not is_whole(y) or not result.dtype.is_floating_point:
         return result
-    place = session.storages.keep_beside((kind, *tracers()), y, known, of=x._parts[:1])
+    kept = session.storages.keep_beside((kind, *tracers()), y, known, of=x._parts[:1])
     latest = session.remembered[kind, for_gradients]
-    latest.append((place, ref(known)))
+    latest.append((kept, ref(known)))
     # What is forgotten follows from the program alone: parties free memory at other times.
     if len(latest) > (MOST_FOR_GRADIENTS if for_gradients else MOST):
-        place, oldest = latest.popleft()
+        kept, oldest = latest.popleft()
         if (found := oldest()) is not None:
-            session.storages.let_go(place, found)
+            session.storages.let_go(kept, found)
     return result
 
 
@@ -306,7 +306,7 @@ def product(x: Any, y: Any) -> SecretTensor | None:
     for one, other in ((x, y), (y, x)):
         roots = _known(_ROOTS, one)
         if roots is not None and roots.is_inverse and isinstance(other, SecretTensor):
-            if x is y and _is_backward():
+            if x is y and is_backward():
                 return _left(one, 2, roots)
             return None if _known(_ROOTS, other) is not None else _by_inverse(other, one, roots)
     return None
@@ -318,7 +318,7 @@ def quotient(x: Any, y: Any) -> SecretTensor | None:
     if roots is None or roots.is_inverse or not isinstance(x, SecretTensor):
         return None
     powers = powers_of(x)
-    if _is_backward() and x.shape == y.shape and x.dtype == y.dtype and not roots.more:
+    if is_backward() and x.shape == y.shape and x.dtype == y.dtype and not roots.more:
         if powers is None:
             return _left(y, 1, roots, x)
         if powers.is_beside(y, roots.inverse):
@@ -328,7 +328,7 @@ def quotient(x: Any, y: Any) -> SecretTensor | None:
 
 def power(y: Any, exponent: Any) -> SecretTensor | None:
     """y^n in a backward pass, left for later where y is an inverse root or what that is of; else ``None``."""
-    if not _is_backward():
+    if not is_backward():
         return None
     if (roots := _known_wholly(_ROOTS, y)) is not None and roots.is_inverse and exponent in (2, 3):
         return _left(y, int(exponent), roots)
@@ -405,10 +405,6 @@ def _times(x: SecretTensor, factor: float) -> SecretTensor:
 
 
 # Backward passes -------------------------------------------------------------------------------------------
-
-
-def _is_backward() -> bool:
-    return torch._C._current_graph_task_id() >= 0
 
 
 def _left(y: SecretTensor, power: int, roots: Roots, weight: SecretTensor | None = None) -> SecretTensor:

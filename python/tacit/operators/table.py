@@ -12,7 +12,7 @@ import torch
 from tacit import components, lines, paths, ranges, remedies
 from tacit.errors import EncodingError, MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
-from tacit.modes import is_tracing, with_constants
+from tacit.modes import is_backward, is_tracing, with_constants
 from tacit.operators.agreement import note_values
 from tacit.operators.calls import call_of
 from tacit.operators.operands import as_kind_of, rescaled
@@ -108,7 +108,7 @@ def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _composed(func, args, kwargs)
     secrets = _secrets(args, kwargs)
     session = _session_of_all(secrets)
-    if session.operator or torch._C._current_graph_task_id() < 0:
+    if session.operator or not is_backward():
         return _run(operator, session, secrets, func, args, kwargs)
     # Part of a backward pass.
     with session.at_scale(of_gradients(session.scale)):
