@@ -144,7 +144,13 @@ class Session:
     @property
     def guards(self) -> bool: ...
     def relu(
-        self, x: list[Words], width: int, out: list[Words], reach: int = 0, dropped: int = 0
+        self,
+        x: list[Words],
+        width: int,
+        out: list[Words],
+        reach: int = 0,
+        dropped: int = 0,
+        below: list[Bits] | None = None,
     ) -> None: ...
     def maximum(
         self, x: list[Words], y: list[Words], width: int, out: list[Words], reach: int = 0

@@ -322,6 +322,18 @@ def relu(session: Session, x: Parts, compared: Comparison | int) -> Parts:
     return out
 
 
+@operation("(Tensor[] x, Tensor[] below, int[1] compared)")
+def one_sided(session: Session, x: Parts, below: Parts, compared: Comparison | int) -> Parts:
+    """max(x, 0), and min(x, 0) where a bit of ``below``, of equal shape, is 1; the messages of ``relu``."""
+    out, arrays = empty_words(session, x[0].shape)
+    if arrays[0].size:
+        width, reach, dropped = _comparison(compared)
+        if not reach:
+            _check_compared(session, x, width - 1)
+        session.core.relu(_arrays(x), width, arrays, reach, dropped, _arrays(below))
+    return out
+
+
 @operation("(Tensor[] x, Tensor[] y, int[1] compared)")
 def maximum(session: Session, x: Parts, y: Parts, compared: Comparison | int) -> Parts:
     """The greater of x and y, of equal shapes, whose difference has at most that many bits."""

@@ -18,7 +18,7 @@ IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
 
 #: Of the program of that file. It is another when passes, or the format, do something else; under another
 #: version of Python, or on another machine, it is the same.
-HASH = "53b948241cac869bf6ff10fd20b8f257c733f75212d05ebf24827dae9875fa26"
+HASH = "9c30f5057311ae33ba2e5a75b83baf290657c21d43fef58057aec2a92da53f44"
 
 #: With branches, normalisations, pooling and public constants.
 MODELS = ("residual",)

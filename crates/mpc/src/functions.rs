@@ -116,7 +116,7 @@ pub fn maximum(
         .map(|(x, y)| x.iter().zip(*y).map(|(x, y)| x.wrapping_sub(*y)).collect())
         .collect();
     let difference: Vec<&[u64]> = difference.iter().map(Vec::as_slice).collect();
-    let tally = protocol.rectify(&difference, compared, out)?;
+    let tally = protocol.rectify(&difference, None, compared, out)?;
     for (out, y) in out.iter_mut().zip(y) {
         Group::Additive.add(out, y);
     }

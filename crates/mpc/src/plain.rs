@@ -241,7 +241,13 @@ impl Protocol for Plain {
     }
 
     /// A number is out of its range where the other protocols' guards must say so: from 1.5·2^(width−2) on.
-    fn rectify(&mut self, x: Parts, compared: Compared, out: PartsMut) -> Result<Option<Tally>> {
+    fn rectify(
+        &mut self,
+        x: Parts,
+        below: Option<&Bits>,
+        compared: Compared,
+        out: PartsMut,
+    ) -> Result<Option<Tally>> {
         let tally = compared.reach(64).map(|reach| {
             let end = 3_u64 << (compared.width() - 3);
             let outside = x[0].iter().any(|x| (*x as i64).unsigned_abs() >= end);
@@ -249,7 +255,7 @@ impl Protocol for Plain {
             tally.sums[0] = u64::from(outside);
             tally
         });
-        steps::rectify(self, x, compared.width(), out)?;
+        steps::rectify(self, x, below, compared.width(), out)?;
         Ok(tally)
     }
 

@@ -104,9 +104,15 @@ pub trait Protocol: Send {
     /// Each bit as the ring element 0 or 1, for a binary sharing of one plane.
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()>;
 
-    /// max(x, 0), and where k low bits are dropped 0 or x for x in [0, 2^k). A tally where the comparison is guarded, for
-    /// [`crate::Guards`].
-    fn rectify(&mut self, x: Parts, compared: Compared, out: PartsMut) -> Result<Option<Tally>>;
+    /// max(x, 0), and min(x, 0) where a bit of `below` is set: x times a bit in any case. Where k low bits are dropped,
+    /// 0 or x for x in [0, 2^k). A tally where the comparison is guarded, for [`crate::Guards`].
+    fn rectify(
+        &mut self,
+        x: Parts,
+        below: Option<&Bits>,
+        compared: Compared,
+        out: PartsMut,
+    ) -> Result<Option<Tally>>;
 
     /// [`Protocol::affine`], then [`Protocol::rectify`]. What lies in [0, 1) may become 0, and in [0, 2^k) where k low
     /// bits are dropped.

@@ -1,7 +1,7 @@
 //! Operations as one step after another, for protocols that have nothing better.
 
 use crate::group::Group;
-use crate::{Affine, Compared, Parts, PartsMut, Protocol, Result, Tally};
+use crate::{Affine, Bits, Compared, Parts, PartsMut, Protocol, Result, Tally};
 
 /// [`Protocol::affine`].
 pub(crate) fn affine(protocol: &mut dyn Protocol, sum: &Affine, out: PartsMut) -> Result<()> {
@@ -41,18 +41,22 @@ pub(crate) fn rectified_affine(
     let mut slices: Vec<&mut [u64]> = truncated.iter_mut().map(Vec::as_mut_slice).collect();
     protocol.affine(sum, &mut slices)?;
     let truncated: Vec<&[u64]> = truncated.iter().map(Vec::as_slice).collect();
-    protocol.rectify(&truncated, compared, out)
+    protocol.rectify(&truncated, None, compared, out)
 }
 
-/// [`Protocol::rectify`] of what is proved to fit: x minus its negative part.
+/// [`Protocol::rectify`] of what is proved to fit: x minus its negative part, or the other one.
 pub(crate) fn rectify(
     protocol: &mut dyn Protocol,
     x: Parts,
+    below: Option<&Bits>,
     width: usize,
     out: PartsMut,
 ) -> Result<()> {
-    let negative = protocol.sign(x, width)?;
-    protocol.bit_multiply(&negative, x, out)?;
+    let mut dropped = protocol.sign(x, width)?;
+    if let Some(below) = below {
+        dropped.xor_assign(below);
+    }
+    protocol.bit_multiply(&dropped, x, out)?;
     for (out, x) in out.iter_mut().zip(x) {
         out.iter_mut()
             .zip(*x)

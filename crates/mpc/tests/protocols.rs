@@ -51,7 +51,7 @@ for_every_protocol! {
     truncation::{edges, every_small_value, exact_multiples, whole_range},
     comparison::{signs_at_every_width, signs_of_every_short_value, signs_of_many, zeros},
     binary::{ands, joins, takes_apart, puts_together, bit_products, bits_to_ring},
-    functions::{relu, maximum, low_bits, leading_zeros},
+    functions::{relu, one_sided, maximum, low_bits, leading_zeros},
     integers::{quotients, quotients_by_what_is_known, comparisons},
     series::{values},
     cost::{declared_is_measured},

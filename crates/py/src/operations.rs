@@ -261,7 +261,9 @@ impl Session {
         py.detach(|| self.inner.has_guards()).map_err(raise)
     }
 
-    #[pyo3(signature = (x, width, out, reach=0, dropped=0))]
+    /// max(x, 0), and min(x, 0) where a bit of `below` is set.
+    #[pyo3(signature = (x, width, out, reach=0, dropped=0, below=None))]
+    #[expect(clippy::too_many_arguments, reason = "how it is compared")]
     fn relu(
         &self,
         py: Python<'_>,
@@ -270,12 +272,18 @@ impl Session {
         out: Vec<Words>,
         reach: u32,
         dropped: u32,
+        below: Option<Vec<Bytes>>,
     ) -> PyResult<()> {
         let compared = comparison(width, reach, dropped).map_err(raise)?;
         let n = length("the output", &out)?;
-        let operation = self.operation().words("the input", &x, n)?;
+        let mut operation = self.operation().words("the input", &x, n)?;
+        let has_sides = below.is_some();
+        if let Some(below) = below {
+            operation = operation.bits("the sides", &below, n)?;
+        }
         operation.into_guarded_words(py, out, n, |protocol, operands, out| {
-            protocol.rectify(operands.words(0), compared, out)
+            let below = has_sides.then(|| operands.bits(0));
+            protocol.rectify(operands.words(0), below, compared, out)
         })
     }
 

@@ -8,6 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -18,7 +20,7 @@ from tacit.bench import models
 from tacit.bench.settings import Setting
 from tacit.compile.execute import revealed
 from tacit.compile.program import Program
-from tacit.compile.weights import Weights
+from tacit.compile.weights import Weights, load_weights
 
 #: Images that widths and scales are chosen on.
 CALIBRATION = 8
@@ -88,26 +90,29 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     started = time.perf_counter()
     program, weights = tacit.compile(module.eval(), x, calibrate=images)
     seconds_to_compile = time.perf_counter() - started
-    # The other's weights are not to count as memory of either.
-    before = Weights(weights.of_model, weights.model.digest, weights.model, {})
-    after = Weights(weights.values, weights.program, weights.model, {})
+    # A file holds no memory twice.
+    copied = {name: value.clone() for name, value in weights.of_model.items()}
+    before = Weights(copied, weights.model.digest, weights.model, weights.of_model)
     found = {}
-    for kind, each, own in (("eager", weights.model, before), ("compiled", program, after)):
-        told = tacit.launch(
-            _party,
-            each,
-            own,
-            x,
-            case.warm_up,
-            case.repetitions,
-            kind == "eager",
-            parties=setting.parties,
-            protocol=setting.protocol,
-            source=setting.source,
-            transport="tcp",
-            timeout=TIMEOUT,
-            threads=threads,
-        )
+    for kind, each, own in (("eager", weights.model, before), ("compiled", program, weights)):
+        with TemporaryDirectory() as folder:
+            # Their owner alone reads them, as in tacit run: they are not to count as memory of the others.
+            own.save(path := Path(folder) / "model.weights")
+            told = tacit.launch(
+                _party,
+                each,
+                path,
+                x,
+                case.warm_up,
+                case.repetitions,
+                kind == "eager",
+                parties=setting.parties,
+                protocol=setting.protocol,
+                source=setting.source,
+                transport="tcp",
+                timeout=TIMEOUT,
+                threads=threads,
+            )
         seconds = [max(times) for times in zip(*(party["seconds"] for party in told), strict=True)]
         found[kind] = {
             "seconds_median": statistics.median(seconds),
@@ -133,11 +138,12 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
 
 
 def _party(
-    program: Program, weights: Weights, x: torch.Tensor, warm_up: int, repetitions: int, is_eager: bool
+    program: Program, path: Path, x: torch.Tensor, warm_up: int, repetitions: int, is_eager: bool
 ) -> dict[str, Any]:
     """One party's part: inferences, from sharing what goes in to its owner's result."""
     current = tacit.session()
-    bound = program.share(weights if current.party == WEIGHTS_OWNER else None, owner=WEIGHTS_OWNER)
+    weights = load_weights(path, with_model=False) if current.party == WEIGHTS_OWNER else None
+    bound = program.share(weights, owner=WEIGHTS_OWNER)
     if is_eager:
         bound.one_by_one()
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tacit.compile.comparing import COMPARING
+from tacit.compile.comparing import COMPARING, compared_by
 from tacit.compile.draft import Draft, Interval, Node, calls, plain
 from tacit.errors import MisuseError
 
@@ -152,6 +152,6 @@ def _split(draft: Draft) -> tuple[Draft, dict[Node, list[str]]]:
             node.target, relu.args = torch.ops.tacit.affine.default, (node,)
             comparing[node].append(node.name)
         else:
-            for source in node.all_input_nodes:
+            for source in compared_by(node):
                 comparing[source].append(node.name)
     return copy, comparing

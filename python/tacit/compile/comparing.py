@@ -16,6 +16,7 @@ WITH_ZERO = (
     aten.abs.default,
     aten.leaky_relu.default,
     aten.relu.default,
+    torch.ops.tacit.one_sided.default,
     torch.ops.tacit.rectified_affine.default,
 )
 
@@ -37,7 +38,11 @@ RECTIFYING = (
 
 #: ReLUs: of their comparisons alone low bits may be dropped, by a tolerance. Those of a pooling are not among
 #: them, as one loser after another would err, and no comparison with another number than zero.
-DROPPING = (aten.relu.default, torch.ops.tacit.rectified_affine.default)
+DROPPING = (
+    aten.relu.default,
+    torch.ops.tacit.one_sided.default,
+    torch.ops.tacit.rectified_affine.default,
+)
 
 #: Operators that are nothing but comparisons of their operands with each other, with zero and with public
 #: numbers, and choices.
@@ -50,6 +55,11 @@ BIT = 6
 def compares(node: fx.Node) -> bool:
     """Whether a node does."""
     return node.op == "call_function" and node.target in COMPARING
+
+
+def compared_by(node: fx.Node) -> list[fx.Node]:
+    """What it compares; on which side of zero ``one_sided`` keeps numbers is no number."""
+    return node.all_input_nodes[: 1 if node.target is torch.ops.tacit.one_sided.default else None]
 
 
 class Guard(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 
 from tacit.compile.calibration import Batches, batches, observed, promised
-from tacit.compile.draft import Draft, plain
+from tacit.compile.draft import Draft, of_dtype, plain
 from tacit.compile.importers import draft_of
 from tacit.compile.passes import improve
 from tacit.compile.passes.assign_scales import Data, are_classes, assign_scales
@@ -132,7 +132,7 @@ def compile(  # noqa: A001
     progress("improving the graph")
     improve(draft)
     # As they will be read back.
-    draft.weights = {name: value.to(torch.float32).to(torch.float64) for name, value in draft.weights.items()}
+    draft.weights = {name: of_dtype(value, torch.float64) for name, value in of_draft(draft).items()}
     choose = partial(choose_approximations, budget=error_budget, proved=widths != UNIFORM)
     if given is not None:
         progress("choosing scales")

@@ -49,7 +49,7 @@ class Draft:
     examples: dict[str, torch.Tensor]
     """Of each input, by placeholder."""
     weights: dict[str, torch.Tensor] = field(repr=False)
-    """The owner's, by placeholder, in float64."""
+    """The owner's, by placeholder, in float64; or booleans."""
     constants: dict[str, torch.Tensor]
     """Public ones, by placeholder."""
     scale: Scale = DEFAULT
@@ -74,7 +74,7 @@ class Draft:
         """A new weight, with fraction bits of its own where it needs more than the session has, as
         long as what its layer gives, of that magnitude at most, stays in range."""
         node = self._added(hint, value)
-        self.weights[node.name] = value.detach().to(torch.float64)
+        self.weights[node.name] = of_dtype(value.detach(), torch.float64)
         if bits is not None:
             self.weight_scales[node.name] = bits
         if reach is not None:
@@ -229,10 +229,11 @@ def plain(
 ) -> tuple[Any, ...]:
     """What the draft gives on plain inputs, in their precision."""
     dtype = next((x.dtype for x in inputs.values() if x.is_floating_point()), torch.get_default_dtype())
-    weights = {name: value.to(dtype) for name, value in draft.weights.items()}
+    held = {name: of_dtype(value, dtype) for name, value in (draft.weights | draft.constants).items()}
     with torch.no_grad():
-        return walk(draft.graph, {**inputs, **weights, **_of_dtype(draft.constants, dtype)}, seen=seen)
+        return walk(draft.graph, {**inputs, **held}, seen=seen)
 
 
-def _of_dtype(tensors: Mapping[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    return {name: x.to(dtype) if x.is_floating_point() else x for name, x in tensors.items()}
+def of_dtype(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Fractions in that precision; whole numbers and booleans as they are."""
+    return value.to(dtype) if value.is_floating_point() else value

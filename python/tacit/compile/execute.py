@@ -2,6 +2,7 @@
 tensors have; there is no second runtime."""
 
 import json
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -19,7 +20,7 @@ from tacit.compile.given import check_interval, placeholder_of, same_kind
 from tacit.compile.signature import Runnable
 from tacit.compile.stages import stages
 from tacit.errors import CostWarning, DeviationError, MisuseError, SetupError
-from tacit.fixed import DEFAULT, Scale
+from tacit.fixed import DEFAULT, WHOLE, Scale
 from tacit.module import share_weights_of
 from tacit.session import Session, session
 from tacit.sharing import share_as
@@ -243,14 +244,30 @@ def share_weights(
     if current.party == owner and weights is None:
         raise MisuseError(f"party {owner} owns the weights and must pass them, not None")
     holder = torch.nn.Module()
-    for name, weight in program.weights.items():
+    numbers = {name: each for name, each in program.weights.items() if each.bits}
+    for name, weight in numbers.items():
         # Only the owner's numbers count; the others need no memory for any.
         value = torch.zeros(()).expand(weight.shape) if weights is None else weights[name]
         holder.register_buffer(name, value)
     with paths.labelled(SHARING):
-        scales = {name: each.bits for name, each in program.weights.items()}
+        scales = {name: each.bits for name, each in numbers.items()}
         share_weights_of(holder, owner, scales, trainable=False, remedy=remedy or _remedy(program))
-    return Bound(program, current, dict(holder.named_buffers()), count)
+        booleans = _share_booleans(program, weights, owner)
+    return Bound(program, current, {**dict(holder.named_buffers()), **booleans}, count)
+
+
+def _share_booleans(
+    program: Runnable, weights: Mapping[str, torch.Tensor] | None, owner: int
+) -> dict[str, torch.Tensor]:
+    """Those of the weights, in one message."""
+    shapes = {name: each.shape for name, each in program.weights.items() if not each.bits}
+    sizes = [math.prod(shape) for shape in shapes.values()]
+    if not sum(sizes):
+        return {name: torch.zeros(shape, dtype=torch.bool) for name, shape in shapes.items()}
+    known = None if weights is None else torch.cat([weights[name].flatten() for name in shapes])
+    shared = share_as(known, [sum(sizes)], torch.bool, owner=owner, scale=WHOLE)
+    parts = zip(shapes.items(), shared.split(sizes), strict=True)
+    return {name: part.reshape(shape) for (name, shape), part in parts}
 
 
 def _remedy(program: Runnable) -> str:

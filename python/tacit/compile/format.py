@@ -26,7 +26,7 @@ from tacit.operators.approximation.fits import FITS, USUAL
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: What a file says that it is, and in which form.
-FORMAT, VERSION = "tacit-program", 5
+FORMAT, VERSION = "tacit-program", 6
 
 #: Bytes of a file, and nodes of a program, at most.
 MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16

@@ -74,7 +74,7 @@ class Inspection:
     weights: int
     """Numbers in all of them."""
     weight_scales: dict[str, int]
-    """Fraction bits of each tensor of weights."""
+    """Fraction bits of each tensor of weights; 0 of booleans."""
     truncations: dict[str, int]
     """Steps that bring a product back to the scale: "before" they were merged, and "after"."""
     in_range: dict[str, float]
@@ -203,7 +203,10 @@ def _lines(found: Inspection) -> list[str]:
         )
     for bits in sorted(set(found.weight_scales.values())):
         names = ", ".join(name for name, own in found.weight_scales.items() if own == bits)
-        lines.append(f"weights with {bits} fraction bits: {names}")
+        kind = (
+            f"weights with {bits} fraction bits" if bits else "booleans, by which numbers keep a side of zero"
+        )
+        lines.append(f"{kind}: {names}")
     for cost in found.costs:
         sent = max(cost.bytes_sent_per_party) / 1e6
         lines.append(

@@ -68,6 +68,12 @@ def _rectified(prover: Prover, node: Node) -> Interval | None:
     return x and (max(x[0], 0.0), max(x[1], 0.0))
 
 
+@rule(torch.ops.tacit.one_sided.default)
+def _one_sided(prover: Prover, node: Node) -> Interval | None:
+    x = prover.against_zero(node)
+    return x and (min(x[0], 0.0), max(x[1], 0.0))
+
+
 @rule(aten.abs.default)
 def _magnitude(prover: Prover, node: Node) -> Interval | None:
     x = prover.against_zero(node)

@@ -73,7 +73,9 @@ class Program:
         }
         bits = draft.scale.bits
         weights = {
-            name: Weight(tuple(value.shape), draft.weight_scales.get(name, bits))
+            name: Weight(
+                tuple(value.shape), draft.weight_scales.get(name, bits) if value.is_floating_point() else 0
+            )
             for name, value in draft.weights.items()
         }
         if (count := len(draft.graph.nodes)) > MOST_NODES:
@@ -260,11 +262,13 @@ class _Reader:
     def _weight(self, entry: Any) -> tuple[str, Weight]:
         match entry:
             case {"name": name, "shape": shape, "scale": int(bits), **rest} if (
-                not rest and type(bits) is int and 1 <= bits <= fixed.MOST_FRACTION_BITS
+                not rest and type(bits) is int and 0 <= bits <= fixed.MOST_FRACTION_BITS
             ):
                 made = Weight(shape_of(shape), bits)
-                return self._placed(name, made.shape, torch.float32), made
-        raise MisuseError(f"a weight has name, shape and 1 to {fixed.MOST_FRACTION_BITS} fraction bits")
+                return self._placed(name, made.shape, made.dtype), made
+        raise MisuseError(
+            f"a weight has name, shape and 1 to {fixed.MOST_FRACTION_BITS} fraction bits, or 0 of booleans"
+        )
 
     def _constant(self, entry: Any) -> tuple[str, torch.Tensor]:
         if not isinstance(entry, dict):

@@ -9,6 +9,7 @@ import torch
 from torch import fx
 
 from tacit import fixed
+from tacit.compile.comparing import compared_by
 from tacit.compile.draft import Draft, Interval, Node
 from tacit.errors import EncodingError
 from tacit.fixed import Scale
@@ -90,7 +91,7 @@ class Prover:
         """Between which numbers that lies which a node compares with itself, with zero or with bounds."""
         if node.target is torch.ops.tacit.rectified_affine.default:
             return RULES[torch.ops.tacit.affine.default](self, node)
-        return hull(*map(self.of, node.all_input_nodes))
+        return hull(*map(self.of, compared_by(node)))
 
     def against_zero(self, node: Node) -> Interval | None:
         """The same of a node that compares with zero alone, as its guard leaves it."""

@@ -24,7 +24,12 @@ class Weight(NamedTuple):
 
     shape: tuple[int, ...]
     bits: int
-    """Fraction bits."""
+    """Fraction bits; 0 of booleans, which say on which side of zero numbers are kept."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """As files have them."""
+        return torch.float32 if self.bits else torch.bool
 
 
 class Runnable(Protocol):

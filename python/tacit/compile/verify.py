@@ -170,5 +170,5 @@ def _check_interval(name: str, interval: Interval | None) -> None:
 
 
 def _dtype(draft: Draft, name: str, value: torch.Tensor) -> torch.dtype:
-    """Weights are float64 for their owner, and float32 in the program."""
-    return torch.float32 if name in draft.weights else value.dtype
+    """Weights that are float64 for their owner are float32 in the program."""
+    return torch.float32 if name in draft.weights and value.is_floating_point() else value.dtype

@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 
-from tacit.compile.draft import Draft
+from tacit.compile.draft import Draft, of_dtype
 from tacit.compile.program import Program
 from tacit.errors import MisuseError, SetupError, cause, printable
 
@@ -24,7 +24,7 @@ class Weights:
     """Of a program, and of the model that it was compiled from."""
 
     values: Mapping[str, torch.Tensor] = field(repr=False)
-    """By placeholder, float32."""
+    """By placeholder, float32 or booleans."""
     program: str
     """The hash of the program that they belong to."""
     model: Program = field(repr=False)
@@ -71,7 +71,7 @@ class Weights:
 
 def of_draft(draft: Draft) -> dict[str, torch.Tensor]:
     """A draft's weights as files have them."""
-    return {name: value.to(torch.float32) for name, value in draft.weights.items()}
+    return {name: of_dtype(value, torch.float32) for name, value in draft.weights.items()}
 
 
 def load_weights(path: str | Path, *, with_model: bool = True) -> Weights:
@@ -114,5 +114,8 @@ def _check_shapes(program: Program, values: Mapping[str, torch.Tensor]) -> None:
             f"{wanted.get(name)}"
         )
     for name, value in values.items():
-        if value.dtype != torch.float32 or not bool(value.isfinite().all()):
-            raise MisuseError(f"the weight {name} holds what no weight is: float32 without NaN and infinity")
+        if value.dtype != program.weights[name].dtype or not bool(value.isfinite().all()):
+            raise MisuseError(
+                f"the weight {name} holds what no weight is: float32 without NaN and infinity, and booleans "
+                "where the program has them"
+            )

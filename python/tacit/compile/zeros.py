@@ -40,7 +40,9 @@ def metered(program: Program, receivers: int = 1, count: int = 1, streams: int =
     current = session()
     zeros = None
     if current.party == WEIGHTS_OWNER:
-        zeros = {name: torch.zeros(weight.shape) for name, weight in program.weights.items()}
+        zeros = {
+            name: torch.zeros(weight.shape, dtype=weight.dtype) for name, weight in program.weights.items()
+        }
     bound = share_weights(program, zeros, WEIGHTS_OWNER, streams)
     before = current.meter.total
     given = []

@@ -29,6 +29,17 @@ def rectified_max_pool2d(
     return functional.max_pool2d(x, *settings, ceil_mode=ceil_mode).clamp_min(0)
 
 
+LIBRARY.define("one_sided(Tensor self, Tensor below) -> Tensor")  # type: ignore[no-untyped-call]
+
+
+@torch.library.impl(LIBRARY, "one_sided", "CompositeExplicitAutograd")
+def one_sided(x: torch.Tensor, below: torch.Tensor) -> torch.Tensor:
+    """max(x, 0), and min(x, 0) where ``below`` is true: booleans that broadcast to x."""
+    if torch.broadcast_shapes(x.shape, below.shape) != x.shape:  # type: ignore[no-untyped-call]
+        raise ValueError(f"sides of shape {tuple(below.shape)} of numbers of shape {tuple(x.shape)}")
+    return torch.where(below, x.clamp_max(0), x.clamp_min(0))
+
+
 # Affine maps -----------------------------------------------------------------------------------------------
 
 #: What an affine map is made of: products of inputs and weights, which are convolutions of images where the

@@ -322,8 +322,14 @@ impl Protocol for Additive {
         self.bit_as_word(bit, only_mut(out))
     }
 
-    fn rectify(&mut self, x: Parts, compared: Compared, out: PartsMut) -> Result<Option<Tally>> {
-        self.rectified(only(x), compared, only_mut(out))
+    fn rectify(
+        &mut self,
+        x: Parts,
+        below: Option<&Bits>,
+        compared: Compared,
+        out: PartsMut,
+    ) -> Result<Option<Tally>> {
+        self.rectified(only(x), below, compared, only_mut(out))
     }
 
     fn rectified_affine(

@@ -1,4 +1,5 @@
-//! max(x, 0): x minus its negative part, which is the sign times x.
+//! max(x, 0): x minus its negative part, which is the sign times x. Where a secret bit asks for min(x, 0), the sign is
+//! flipped by it before, locally: XOR of two binary sharings takes no message.
 //!
 //! Where the comparison is guarded, and the source makes what guards take, the selection's columns are those of a
 //! guarded one ([`super::guard`]): no more is sent or opened. Elsewhere guarded comparisons take 64 bits.
@@ -21,22 +22,26 @@ use super::Additive;
 use super::guard::Guard;
 use crate::group::Group;
 use crate::leaves::Wanted;
-use crate::{Affine, Compared, Result, Tally};
+use crate::{Affine, Bits, Compared, Result, Tally};
 
 impl Additive {
     pub(super) fn rectified(
         &mut self,
         x: &[u64],
+        below: Option<&Bits>,
         compared: Compared,
         out: &mut [u64],
     ) -> Result<Option<Tally>> {
         let compared = compared.with_guards(self.supply.guards());
         let (looked_at, dropped) = compared.of_summands(self.channel.parties(), 0);
-        let negative = self.sign_bit(x, looked_at, dropped)?;
+        let mut left_out = self.sign_bit(x, looked_at, dropped)?;
+        if let Some(below) = below {
+            left_out.xor_assign(below);
+        }
         let guard = Guard::of(compared);
         let parameters = guard.map_or([0; 2], |guard| [guard.below, guard.reach].map(u64::from));
         self.channel.begin_of("bit product", x.len(), &parameters);
-        let tally = self.select(&negative, x, guard, out)?;
+        let tally = self.select(&left_out, x, guard, out)?;
         Group::Additive.subtract_from(x, out);
         Ok(tally)
     }

@@ -265,7 +265,13 @@ impl Protocol for Rehearsed {
         Ok(())
     }
 
-    fn rectify(&mut self, x: Parts, compared: Compared, _: PartsMut) -> Result<Option<Tally>> {
+    fn rectify(
+        &mut self,
+        x: Parts,
+        _: Option<&Bits>,
+        compared: Compared,
+        _: PartsMut,
+    ) -> Result<Option<Tally>> {
         let (compared, n) = (compared.with_guards(self.guards), x[0].len());
         let (looked_at, _) = compared.of_summands(self.parties(), 0);
         self.signs(looked_at.width(), n)?;

@@ -324,8 +324,14 @@ impl Protocol for Replicated {
         self.bit_as_word(bit, pair_mut(out))
     }
 
-    fn rectify(&mut self, x: Parts, compared: Compared, out: PartsMut) -> Result<Option<Tally>> {
-        self.rectified(pair(x), compared, pair_mut(out))
+    fn rectify(
+        &mut self,
+        x: Parts,
+        below: Option<&Bits>,
+        compared: Compared,
+        out: PartsMut,
+    ) -> Result<Option<Tally>> {
+        self.rectified(pair(x), below, compared, pair_mut(out))
     }
 
     fn rectified_affine(

@@ -1,6 +1,7 @@
 //! max(x, 0), of a sharing and of an affine map whose truncation is under way.
 //!
-//! **Computes** the product of x with a bit that says that x is not negative: the complement of the sign.
+//! **Computes** the product of x with a bit that says that x is not negative: the complement of the sign. Where a
+//! secret bit asks for min(x, 0), the sign is flipped by it, locally: XOR of two binary sharings takes no message.
 //!
 //! **Beside the truncation** of z = Σ map(x, y) + addend·2^f the sign begins at once: both need s, known to role 0,
 //! and t, known to roles 1 and 2, with s + t = z mod 2^64. Where w + f ≤ 64, the sign is taken of
@@ -26,11 +27,15 @@ impl Replicated {
     pub(super) fn rectified(
         &mut self,
         x: Pair,
+        below: Option<&Bits>,
         compared: Compared,
         out: PairMut,
     ) -> Result<Option<Tally>> {
-        let (negative, tally) = self.sign_bit(x, compared)?;
-        self.bit_times_word(&self.complement(negative), x, out)?;
+        let (mut left_out, tally) = self.sign_bit(x, compared)?;
+        if let Some(below) = below {
+            left_out.xor_assign(below);
+        }
+        self.bit_times_word(&self.complement(left_out), x, out)?;
         Ok(tally)
     }
 

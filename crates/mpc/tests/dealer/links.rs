@@ -78,7 +78,7 @@ mod tests {
             x.bilinear(p, &map, &y, None)?;
             Shared::made(p, n, |p, out| {
                 let compared = Compared::guarded(24, 10)?;
-                p.rectify(&x.slices(), compared, out).map(drop)
+                p.rectify(&x.slices(), None, compared, out).map(drop)
             })?;
             p.equal_zero(&x.slices(), 64)?;
             p.to_binary(&x.slices(), 64)?;

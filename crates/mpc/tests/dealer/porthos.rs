@@ -66,7 +66,8 @@ fn bits(jobs: u64, program: impl Fn(&mut dyn Protocol) -> Result<()> + Sync) -> 
 /// As many of the dealer as it takes, at 64 bits.
 fn rectified(p: &mut dyn Protocol, x: &Shared) -> Result<Shared> {
     Shared::made(p, x.0[0].len(), |p, out| {
-        p.rectify(&x.slices(), Compared::proved(64), out).map(drop)
+        p.rectify(&x.slices(), None, Compared::proved(64), out)
+            .map(drop)
     })
 }
 

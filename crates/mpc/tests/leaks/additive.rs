@@ -57,7 +57,9 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         "to binary" => sum(&[mask, one, two, one, two, one, two, one, two, one, two, one]),
         "bit product" => (2, 2),
         "affine map of two terms and an addend" => sum(&[product, product, truncation]),
-        "rectify, guarded" => sum(&[sign_of_24, guarded_selection]),
+        "rectify, guarded" | "rectify, guarded, by a bit to one side or the other" => {
+            sum(&[sign_of_24, guarded_selection])
+        }
         "rectified affine map, guarded" => {
             sum(&[product, truncation, sign_of_24, guarded_selection])
         }

@@ -60,7 +60,7 @@ impl Inputs {
     }
 }
 
-pub const OPERATIONS: [(&str, Operation); 26] = [
+pub const OPERATIONS: [(&str, Operation); 27] = [
     ("share", |p, inputs| {
         Shared::input(p, inputs.owner, &inputs.secret).map(drop)
     }),
@@ -116,11 +116,25 @@ pub const OPERATIONS: [(&str, Operation); 26] = [
     }),
     ("rectify, guarded", |p, inputs| {
         let compared = Compared::guarded(24, 10)?;
-        made(p, inputs, |p, x, out| p.rectify(x, compared, out).map(drop))
+        made(p, inputs, |p, x, out| {
+            p.rectify(x, None, compared, out).map(drop)
+        })
     }),
+    (
+        "rectify, guarded, by a bit to one side or the other",
+        |p, inputs| {
+            let compared = Compared::guarded(24, 10)?;
+            let below = Some(&inputs.bit);
+            made(p, inputs, |p, x, out| {
+                p.rectify(x, below, compared, out).map(drop)
+            })
+        },
+    ),
     ("rectify, without low bits", |p, inputs| {
         let compared = Compared::proved(24).dropping(9)?;
-        made(p, inputs, |p, x, out| p.rectify(x, compared, out).map(drop))
+        made(p, inputs, |p, x, out| {
+            p.rectify(x, None, compared, out).map(drop)
+        })
     }),
     (
         "rectified affine map, guarded and without low bits",

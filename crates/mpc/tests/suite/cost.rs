@@ -76,9 +76,9 @@ pub(super) fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> 
             p.rectified_affine(&sum(&terms, &addends, shift), compared, &mut result)
                 .map(drop)
         }
-        Operation::Rectify { compared, .. } => {
-            p.rectify(&x.slices(), compared, &mut result).map(drop)
-        }
+        Operation::Rectify { compared, .. } => p
+            .rectify(&x.slices(), None, compared, &mut result)
+            .map(drop),
         Operation::InRange { n } => {
             let tallies: Vec<Tally> = (0..n).map(|_| Tally::new(7)).collect();
             p.in_range(&tallies).map(drop)

@@ -69,7 +69,7 @@ fn rectify(
 ) -> Result<()> {
     let n = x[0].len();
     let Some(shift) = Shift::new(fraction) else {
-        return p.rectify(x, compared, out).map(drop);
+        return p.rectify(x, None, compared, out).map(drop);
     };
     let terms = [Term {
         map: Bilinear::Elementwise { n },

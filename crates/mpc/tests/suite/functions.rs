@@ -9,13 +9,51 @@ pub fn relu(protocol: &str) {
         let found = agreed(run(protocol, usual_parties(protocol), |p| {
             let x = Shared::input(p, 0, &x)?;
             Shared::made(p, x.0[0].len(), |p, out| {
-                p.rectify(&x.slices(), Compared::proved(width as usize), out)
+                p.rectify(&x.slices(), None, Compared::proved(width as usize), out)
                     .map(drop)
             })?
             .open(p)
         }));
         for (x, found) in x.iter().zip(found) {
             assert_eq!((found as i64), (*x as i64).max(0));
+        }
+    }
+}
+
+/// By secret bits, of which each number meets both: n of them fill no whole number of words.
+pub fn one_sided(protocol: &str) {
+    for width in [8, 32, 64] {
+        let x = values(width - 1, 20_000, 3);
+        let x = [&x[..], &x[..]].concat();
+        let half = x.len() / 2;
+        // In the second half each number meets the other bit.
+        let below: Vec<bool> = (0..x.len())
+            .map(|at| ((at % half) % 3 == 0) == (at < half))
+            .collect();
+        let mut planes = vec![0_u64; below.len().div_ceil(64)];
+        for (at, below) in below.iter().enumerate() {
+            planes[at / 64] |= u64::from(*below) << (at % 64);
+        }
+        let found = agreed(run(protocol, usual_parties(protocol), |p| {
+            let n = below.len();
+            let mine = (p.party() == 1).then_some(&planes[..]);
+            let below = p.share_bits(1, mine, 1, n)?;
+            let x = Shared::input(p, 0, &x)?;
+            Shared::made(p, x.0[0].len(), |p, out| {
+                p.rectify(
+                    &x.slices(),
+                    Some(&below),
+                    Compared::proved(width as usize),
+                    out,
+                )
+                .map(drop)
+            })?
+            .open(p)
+        }));
+        for ((x, below), found) in x.iter().zip(below).zip(found) {
+            let x = *x as i64;
+            let expected = if below { x.min(0) } else { x.max(0) };
+            assert_eq!(found as i64, expected, "of {x}");
         }
     }
 }

@@ -14,6 +14,8 @@ const END: i64 = 3 << (WIDTH - 3);
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum By {
     Relu,
+    /// On the one side of zero or the other, by turns.
+    OneSided,
     Affine,
     /// The same without low bits.
     Dropping,
@@ -21,6 +23,14 @@ enum By {
 }
 
 impl By {
+    const ALL: [Self; 5] = [
+        Self::Relu,
+        Self::OneSided,
+        Self::Affine,
+        Self::Dropping,
+        Self::AffineDropping,
+    ];
+
     fn is_affine(self) -> bool {
         matches!(self, Self::Affine | Self::AffineDropping)
     }
@@ -28,8 +38,17 @@ impl By {
     /// Low bits that are not compared.
     fn dropped(self) -> u32 {
         match self {
-            Self::Relu | Self::Affine => 0,
+            Self::Relu | Self::OneSided | Self::Affine => 0,
             Self::Dropping | Self::AffineDropping => 3,
+        }
+    }
+
+    /// What is left of a number at that place.
+    fn of(self, at: usize, x: i64) -> i64 {
+        if self == Self::OneSided && at % 2 == 1 {
+            x.min(0)
+        } else {
+            x.max(0)
         }
     }
 }
@@ -50,7 +69,11 @@ fn compared(
     Shared::made(p, n, |p, out| {
         let tally = if !by.is_affine() {
             let x = Shared::input(p, 0, &scaled(0))?;
-            p.rectify(&x.slices(), compared, out)?
+            // Of every word of bits the odd ones.
+            let planes = vec![0xaaaa_aaaa_aaaa_aaaa; n.div_ceil(64)];
+            let sides = p.share_bits(0, (p.party() == 0).then_some(&planes[..]), 1, n)?;
+            let sides = (by == By::OneSided).then_some(&sides);
+            p.rectify(&x.slices(), sides, compared, out)?
         } else {
             let (x, one) = (
                 Shared::input(p, 0, &scaled(F))?,
@@ -101,16 +124,16 @@ fn revealed(protocol: &str, by: By, layers: &[Vec<i64>], reach: u32) -> (Vec<Str
 
 /// All numbers that must pass, in a layer; then each layer with one number more that must not, wherever it stands.
 pub fn boundaries(protocol: &str) {
-    for by in [By::Relu, By::Affine, By::Dropping, By::AffineDropping] {
+    for by in By::ALL {
         // Truncation takes a unit.
         let spare = i64::from(by.is_affine());
         let inside: Vec<i64> = (spare - CERTAIN..CERTAIN - spare).collect();
         for reach in [2, 5, 10, 64] {
             let (failed, words) = revealed(protocol, by, std::slice::from_ref(&inside), reach);
             assert!(failed.is_empty(), "{by:?}: {failed:?}");
-            for (word, x) in words.iter().zip(&inside) {
-                let is_lost = *word == 0 && *x < 1 << by.dropped();
-                assert!(*word as i64 == (*x).max(0) || is_lost, "{by:?}: {x}");
+            for (at, (word, x)) in words.iter().zip(&inside).enumerate() {
+                let is_lost = *word == 0 && (0..1 << by.dropped()).contains(x);
+                assert!(*word as i64 == by.of(at, *x) || is_lost, "{by:?}: {x}");
             }
         }
         let most = 1_i64 << (WIDTH - 1);
@@ -153,15 +176,14 @@ pub fn boundaries(protocol: &str) {
 pub fn in_between(protocol: &str) {
     let middle = 1_i64 << (WIDTH - 2);
     let near = [middle - 1, middle, middle + 1, CERTAIN, END - 1];
-    for by in [By::Relu, By::Affine, By::Dropping, By::AffineDropping] {
+    for by in By::ALL {
         for x in near.iter().flat_map(|x| [*x, -*x, -*x - 1]) {
             for _ in 0..4 {
                 let (failed, words) = revealed(protocol, by, &[vec![x; 40]], 10);
-                let wanted = if failed.is_empty() { x.max(0) } else { 0 };
-                assert!(
-                    words.iter().all(|word| *word as i64 == wanted),
-                    "{by:?}: {x}, {failed:?}"
-                );
+                for (at, word) in words.iter().enumerate() {
+                    let wanted = if failed.is_empty() { by.of(at, x) } else { 0 };
+                    assert!(*word as i64 == wanted, "{by:?}: {x}, {failed:?}");
+                }
             }
         }
     }

@@ -56,7 +56,7 @@ fn work_side_by_side_has_its_part_of_the_session() {
                     let mut out = [vec![0; 400], vec![0; 400]];
                     let mut out: Vec<&mut [u64]> = out.iter_mut().map(Vec::as_mut_slice).collect();
                     let compared = mpc::Compared::guarded(24, 10).unwrap();
-                    let tally = protocol.rectify(&x, compared, &mut out)?;
+                    let tally = protocol.rectify(&x, None, compared, &mut out)?;
                     guards.push(protocol.channel().meter().label(), tally);
                     Ok(())
                 })?;

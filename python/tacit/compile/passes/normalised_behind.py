@@ -1,6 +1,7 @@
 """Normalisation before a ReLU, in the weights of the layers behind it: with y = x + b/a, max(a·x + b, 0) is
-|a|·max(y, 0), less |a|·y where a is negative. So y takes no product, and the layers two terms each, which
-replicated sharing sends as one. Whether any a is negative stays its owner's: there are always two."""
+a·max(y, 0), and a·min(y, 0) where a is negative. So y takes no product, what is kept of it the messages of a
+ReLU, and the layers as many weights as before. Which a are negative stays their owner's: booleans are among
+the weights, also where none is."""
 
 from typing import Any
 
@@ -43,12 +44,13 @@ def into_layers_behind(
     with draft.graph.inserting_before(result):
         by = draft.add_weight(f"{name}_shift", shift.reshape(-1, 1, 1))
         shifted = draft.graph.call_function(aten.add.Tensor, (source, by))
-        positive = draft.graph.call_function(aten.relu.default, (shifted,))
+        below = draft.add_weight(f"{name}_below", (factor < 0).reshape(-1, 1, 1))
+        kept = draft.graph.call_function(torch.ops.tacit.one_sided.default, (shifted, below))
     shifted.meta = {"layer": result.meta["layer"], "value": result.meta["value"]}
-    positive.meta = {"layer": relu.meta["layer"], "value": relu.meta["value"]}
+    kept.meta = {"layer": relu.meta["layer"], "value": relu.meta["value"]}
     for user, each in maps:
         assert each is not None
-        _take_factor(draft, reach, user, each, positive, shifted, torch.where(idle, 0.0, factor), left)
+        _take_factor(draft, reach, user, each, kept, torch.where(idle, 0.0, factor), left)
     return True
 
 
@@ -69,26 +71,21 @@ def _take_factor(
     reach: Reach,
     user: Node,
     layer: AffineMap,
-    positive: Node,
-    shifted: Node,
+    kept: Node,
     factor: torch.Tensor,
     left: torch.Tensor,
 ) -> None:
-    """Puts the layer of both terms in that one's place."""
+    """Puts a layer of what is kept of y in that one's place."""
     (node,) = layer.weight
     weight = draft.weights[node.name]
-    scaled = weight * factor.abs().reshape(1, -1, 1, 1)
     bits, most = with_more(draft.bits_of(node), factor), reach.of(user)
-    layer.x, layer.geometry = [positive, shifted], layer.geometry * 2
-    layer.weight = [
-        draft.add_weight(f"{node.name}_scaled", scaled, bits, most),
-        draft.add_weight(f"{node.name}_negative", -scaled * (factor < 0).reshape(1, -1, 1, 1), bits, most),
-    ]
+    scaled = draft.add_weight(f"{node.name}_scaled", weight * factor.reshape(1, -1, 1, 1), bits, most)
     more = (weight * left.reshape(1, -1, 1, 1)).sum((1, 2, 3))
     bias = draft.weights[layer.bias[0].name] + more if layer.bias else more
-    layer.bias = [draft.add_weight(f"{node.name}_offset", bias)]
-    made = layer.call(draft, user, rectified=False)
-    made.meta["value"] = user.meta["value"]
+    offset = draft.add_weight(f"{node.name}_offset", bias)
+    with draft.graph.inserting_before(user):
+        made = draft.graph.call_function(user.target, (kept, scaled, offset, *user.args[3:]))
+    made.meta = {"layer": user.meta["layer"], "value": user.meta["value"]}
     reach.replace(user, made)
     user.replace_all_uses_with(made)
     draft.graph.erase_node(user)

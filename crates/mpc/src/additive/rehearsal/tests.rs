@@ -71,7 +71,7 @@ fn program(p: &mut dyn Protocol, n: usize) {
                 .dropping(dropped)
                 .unwrap(),
         ] {
-            let tally = p.rectify(x, compared, out).unwrap();
+            let tally = p.rectify(x, None, compared, out).unwrap();
             let beside = p.rectified_affine(&sum, compared, out).unwrap();
             let tallies: Vec<Tally> = tally.into_iter().chain(beside).collect();
             p.in_range(&tallies).unwrap();

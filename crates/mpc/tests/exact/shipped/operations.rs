@@ -43,7 +43,7 @@ macro_rules! in_each_family {
     };
 }
 
-pub const OPERATIONS: [Entry; 26] = [
+pub const OPERATIONS: [Entry; 27] = [
     in_each_family!(
         "share",
         |p, mine| made(p, mine, |p, out| {
@@ -205,7 +205,7 @@ pub const OPERATIONS: [Entry; 26] = [
         |p, mine| {
             let compared = Compared::proved(20).dropping(7)?;
             made(p, mine, |p, out| {
-                p.rectify(&slices(&mine.x), compared, out).map(drop)
+                p.rectify(&slices(&mine.x), None, compared, out).map(drop)
             })
         },
         |w, on| {
@@ -217,6 +217,27 @@ pub const OPERATIONS: [Entry; 26] = [
             let dropped = 9 - on.x.len() as u32;
             let negative = additive::sign_without(w, on.x, 20, dropped);
             let part = additive::bit_multiply(w, negative, on.x);
+            vec![crate::model::subtract(on.x, part)]
+        }
+    ),
+    in_each_family!(
+        "ReLU of 20 bits, or what is below zero",
+        |p, mine| {
+            let compared = Compared::proved(20);
+            made(p, mine, |p, out| {
+                p.rectify(&slices(&mine.x), Some(&mine.b), compared, out)
+                    .map(drop)
+            })
+        },
+        |w, on| {
+            let negative = replicated::sign(w, on.x, 20);
+            let left_out = std::array::from_fn(|at| negative[at] + on.b[at]);
+            vec![replicated::rectified(w, left_out, on.x)]
+        },
+        |w, on| {
+            let negative = additive::sign(w, on.x, 20);
+            let left_out = std::array::from_fn(|at| negative[at] + on.b[at]);
+            let part = additive::bit_multiply(w, left_out, on.x);
             vec![crate::model::subtract(on.x, part)]
         }
     ),
@@ -295,7 +316,7 @@ pub fn guarded_relu() -> (&'static str, Operation, Model<3>, Model<2>, Model<3>)
         |p, mine| {
             let compared = Compared::guarded(20, 9)?;
             made(p, mine, |p, out| {
-                p.rectify(&slices(&mine.x), compared, out).map(drop)
+                p.rectify(&slices(&mine.x), None, compared, out).map(drop)
             })
         },
         |w, on| {
