@@ -166,3 +166,25 @@ def test_biases_keep_the_bits_of_numbers() -> None:
     program, _ = compiled(module)
     bits = {len(each.shape): each.bits for each in program.weights.values()}
     assert bits[2] < bits[1] == program.scale
+
+
+def test_a_sum_of_a_normalised_layer_and_another_one_has_a_scale() -> None:
+    class Branches(nn.Module):
+        """Of which one alone has weights with fraction bits of their own."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.norm, self.other = nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4), nn.Conv2d(4, 4, 1)
+            with torch.no_grad():
+                self.norm.weight.fill_(0.1)
+            self.eval()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.norm(self.layer(x)) + self.other(x * x)
+
+    torch.manual_seed(1)
+    images = torch.randn(4, 4, 4, 4)
+    program, weights = tacit.compile(Branches(), images[:1], calibrate=images)
+    assert [node for node in program.graph.nodes if node.target is torch.ops.tacit.affine.default]
+    found = tried(program, weights, [images[:1]], parties=3, protocol="replicated", transport="memory")
+    assert found.compiled.normalised_squared_error < 2e-3

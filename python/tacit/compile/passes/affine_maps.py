@@ -81,7 +81,8 @@ class AffineMap:
         if not reach().allows(draft, node, most):
             return False
         known = reach().of(node)
-        draft.reaches.update((each.name, known) for each in self.weight if known is not None)
+        with_more = [each.name for each in self.weight if each.name in draft.weight_scales]
+        draft.reaches.update((name, known) for name in with_more if known is not None)
         return True
 
     def beside(self, other: "AffineMap") -> "AffineMap":
