@@ -37,12 +37,9 @@ RECTIFYING = (
 )
 
 #: ReLUs: of their comparisons alone low bits may be dropped, by a tolerance. Those of a pooling are not among
-#: them, as one loser after another would err, and no comparison with another number than zero.
-DROPPING = (
-    aten.relu.default,
-    torch.ops.tacit.one_sided.default,
-    torch.ops.tacit.rectified_affine.default,
-)
+#: them, as one loser after another would err, and no comparison with another number than zero. Nor is
+#: ``one_sided``: its numbers are those of the model's ReLU, which the tolerance is of, by secret factors.
+DROPPING = (aten.relu.default, torch.ops.tacit.rectified_affine.default)
 
 #: Operators that are nothing but comparisons of their operands with each other, with zero and with public
 #: numbers, and choices.

@@ -2,8 +2,9 @@
 not look at the low bits of what it compares that a tolerance allows: a positive number below 2^(dropped −
 scale) may become zero, and nothing else changes. That holds in every protocol, with any number of parties,
 as each drops as many bits as keep it. All other comparisons keep their bits: those that the model writes
-itself, those with other numbers than zero (a clamp, ReLU6), and those of a pooling, where one loser after
-another would err. Saves: bits of masks and messages, and rounds where few bits are left."""
+itself, those with other numbers than zero (a clamp, ReLU6), those of a pooling, where one loser after
+another would err, and those of numbers whose normalisation is in the layers behind, which
+are other numbers than the model's. Saves: bits of masks and messages, and rounds where few bits are left."""
 
 import math
 
