@@ -6,6 +6,7 @@ all other nodes call an operator (``allowed``) or take one of several results. W
 in its ``meta``: see :class:`Value`.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -97,6 +98,11 @@ class Draft:
     def bits_of(self, *nodes: Node) -> int:
         """Fraction bits of weights: the most that one of them has."""
         return max(self.weight_scales.get(node.name, self.scale.bits) for node in nodes)
+
+    def may_copy(self, weight: Node, opened: int = 0) -> bool:
+        """Whether a layer may have a changed copy of a weight, where that opens so many words less. Others
+        may keep the weight, and additive sharing opens each of both once, masked."""
+        return len(weight.users) == 1 or math.prod(weight.meta["value"].shape) <= opened
 
     def is_constant(self, node: Any) -> bool:
         """Whether it is a public constant."""

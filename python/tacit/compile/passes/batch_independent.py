@@ -74,6 +74,8 @@ def _kind(draft: Draft, node: Node) -> Any:
     weight = draft.weight(node.args[1])
     if weight is None or (bias is not None and draft.weight(bias) is None) or node.kwargs:
         return None
+    if not draft.may_copy(node.args[1]):
+        return None
     steps = tuple(tuple(each) if isinstance(each, list | tuple) else each for each in node.args[3:])
     if node.target in CONVOLUTIONS and len(node.args) > 6 and node.args[6] != 1:
         return None

@@ -94,11 +94,12 @@ def rescaled(
     draft: Draft,
     result: Node,
     source: Node,
-    factor: torch.Tensor,
+    factor: torch.Tensor | None,
     offset: torch.Tensor,
     digits: Callable[[int, torch.Tensor], int] = with_more,
 ) -> bool:
-    """Puts a layer in the place of what makes ``factor · source + offset`` of its channels.
+    """Puts a layer in the place of what makes ``factor · source + offset`` of its channels, or ``source +
+    offset``, if that opens no more.
 
     Args:
         digits: how many fraction bits the weights have then. By default the range is that of a normalisation.
@@ -108,11 +109,15 @@ def rescaled(
     bias = torch.zeros_like(offset) if bias_node is None else draft.weight(bias_node)
     if weight is None or bias is None:
         return False
-    folded = _scaled(source, weight, factor)
-    name = source.args[1].name
-    bits = digits(draft.bits_of(source.args[1]), factor)
-    new_weight = draft.add_weight(f"{name}_folded", folded, bits)
-    new_bias = draft.add_weight(f"{name}_offset", bias * factor + offset)
+    name, new_weight = source.args[1].name, source.args[1]
+    if factor is not None:
+        # Each element of the result is opened for the product that is saved.
+        if not draft.may_copy(source.args[1], math.prod(source.meta["value"].shape)):
+            return False
+        bits = digits(draft.bits_of(source.args[1]), factor)
+        new_weight = draft.add_weight(f"{name}_folded", _scaled(source, weight, factor), bits)
+        bias = bias * factor
+    new_bias = draft.add_weight(f"{name}_offset", bias + offset)
     with draft.graph.inserting_after(source):
         args = (source.args[0], new_weight, new_bias, *source.args[3:])
         made = draft.graph.call_function(source.target, args)
@@ -176,7 +181,13 @@ def _average_before(draft: Draft, linear: Node) -> tuple[Node, int] | None:
     while takes(average, *RESHAPING):
         average = average.args[0]
     places = _averaged(average)
-    if draft.weight(linear.args[1]) is None or places is None or list(linear.args[0].users) != [linear]:
+    weight = linear.args[1]
+    if (
+        draft.weight(weight) is None
+        or not draft.may_copy(weight)
+        or places is None
+        or list(linear.args[0].users) != [linear]
+    ):
         return None
     return average, places
 

@@ -67,7 +67,7 @@ def _scale(draft: Draft, layer: Node, number: float) -> bool:
     weight = draft.weight(layer.args[1])
     bias: Any = layer.args[2] if len(layer.args) > 2 else None
     value = draft.weight(bias)
-    if weight is None or (bias is not None and value is None):
+    if weight is None or (bias is not None and value is None) or not draft.may_copy(layer.args[1]):
         return False
     name = layer.args[1].name
     bits = with_free(draft.bits_of(layer.args[1]), torch.tensor(number))

@@ -3,6 +3,7 @@ a·max(y, 0), and a·min(y, 0) where a is negative. So y takes no product, what 
 ReLU, and the layers as many weights as before. Which a are negative stays their owner's: booleans are among
 the weights, also where none is."""
 
+import math
 from typing import Any
 
 import torch
@@ -32,6 +33,10 @@ def into_layers_behind(
     known = [each for _, each in maps if each is not None]
     if not all(_has_room(draft, reach, user, each, factor) for user, each in maps if each is not None):
         return False
+    copied = [node for each in known for node in each.weight if not draft.may_copy(node)]
+    # Each element is opened for the product that is saved.
+    if sum(map(_numbers, copied)) > _numbers(result):
+        return False
     idle = factor.abs() < NONE_LEFT
     shift = torch.where(idle, 0.0, offset / torch.where(idle, 1.0, factor))
     if not maps or len(known) < len(maps) or bool((shift.abs() > MOST_OFFSET).any()):
@@ -52,6 +57,10 @@ def into_layers_behind(
         assert each is not None
         _take_factor(draft, reach, user, each, kept, torch.where(idle, 0.0, factor), left)
     return True
+
+
+def _numbers(node: Node) -> int:
+    return math.prod(node.meta["value"].shape)
 
 
 def _convolution(draft: Draft, node: Node) -> AffineMap | None:

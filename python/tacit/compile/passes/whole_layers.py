@@ -51,11 +51,10 @@ def _into_layer(draft: Draft, node: Node) -> None:
     channels = _by_channel(weight, shape, len(shape) - 1 - places)
     if channels is None:
         return
-    zeros, ones = torch.zeros_like(channels), torch.ones_like(channels)
     if node.target in PRODUCTS:
-        rescaled(draft, node, layer, channels, zeros, with_free)
+        rescaled(draft, node, layer, channels, torch.zeros_like(channels), with_free)
     else:
-        rescaled(draft, node, layer, ones, -channels if node.target in DIFFERENCES else channels)
+        rescaled(draft, node, layer, None, -channels if node.target in DIFFERENCES else channels)
 
 
 def _as_normalisation(draft: Draft, product: Node) -> None:
