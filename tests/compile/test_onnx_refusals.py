@@ -46,6 +46,27 @@ def test_all_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
     ]
 
 
+def test_what_has_no_shape_without_data_is_told_behind_what_is_missing(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Gelu", ["x"], ["a"], name="fused", domain="com.microsoft"),
+        helper.make_node("Relu", ["a"], ["b"], name="behind"),
+        helper.make_node("NonZero", ["b"], ["y"], name="where"),
+        # Of shapes alone, and of constants, it is known once what is missing is there.
+        helper.make_node("Shape", ["b"], ["s"]),
+        helper.make_node("NonZero", ["s"], ["of_shapes"], name="known"),
+        helper.make_node("Gelu", ["c"], ["d"], name="constant", domain="com.microsoft"),
+        helper.make_node("NonZero", ["d"], ["of_constants"], name="known too"),
+    ]
+    own = [helper.make_opsetid("com.microsoft", 1)]
+    made = model(nodes, {"x": [2, 3]}, ["y"], {"c": np.float32([0, 2])}, opset_imports=own)
+    told = refused(made, tmp_path, UnsupportedOperatorError)
+    assert [line.split(":")[0] for line in told.splitlines()[1:]] == [
+        "  Gelu 'fused'",
+        "  Gelu 'constant'",
+        "  NonZero 'where'",
+    ]
+
+
 def test_control_flow(tmp_path: Path) -> None:
     branch = helper.make_graph(
         [helper.make_node("Identity", ["x"], ["z"])],

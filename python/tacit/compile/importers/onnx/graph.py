@@ -41,6 +41,9 @@ LEAST_OF_MASKS = -1e4
 #: What takes nothing but the shape of what goes in.
 SHAPES = ("Shape", "Size")
 
+#: Its result has a shape that depends on the values that go in.
+MEASURING = "NonZero"
+
 #: What PyTorch raises where a shape, or a value, is not to be told without the data.
 DEPENDS = (DataDependentOutputException, DynamicOutputShapeException)
 
@@ -66,6 +69,8 @@ class Importing:
         self.read, self.folder, self.module, self.problems = read, folder, module, problems
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.values: dict[str, Value | None] = {"": None}
+        #: What comes of inputs, also where it has no value, as what gives it is missing.
+        self.flowing: set[str] = set()
         self.held: dict[str, Held] = {}
         self.steps: list[Step] = []
         self.folded = 0
@@ -76,6 +81,7 @@ class Importing:
     def take(self, name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
         """That the model has this input."""
         self.values[name] = Value(self._fake(shape, dtype))
+        self.flowing.add(name)
 
     def node(self, proto: Any) -> None:
         """Evaluates a node, or notes it as a step; its results have values after it."""
@@ -88,9 +94,16 @@ class Importing:
                 node = Node(proto.op_type, label, self.read.opset, found, len(names), kinds)
                 check(node)
                 self._evaluate(node, operator, list(proto.input), names)
+        elif proto.domain in OWN and proto.op_type == MEASURING and self.flowing & set(proto.input):
+            with self.problems.at(proto.op_type, label):
+                raise _depends_on_data()
+        if proto.op_type not in SHAPES and self.flowing & set(proto.input):
+            self.flowing |= {name for name in names if name not in self.values}
         for name in names:
             if name and name not in self.values:
                 self._assume(name)
+            if name and (value := self.values.get(name)) is not None and value.known is None:
+                self.flowing.add(name)
 
     def _evaluate(self, node: Node, operator: Operator, inputs: list[str], names: list[str]) -> None:
         values = [self.values[name] for name in inputs]
@@ -138,12 +151,10 @@ class Importing:
             with self.mode, _quiet():
                 return self._call(node, operator, arguments, lambda name: self._value(name).fake)
         except DEPENDS:
-            if folds and node.operator == "NonZero":
+            if folds and node.operator == MEASURING:
                 # Then it is known after all, and no larger than what goes in by more than its rank.
                 return tuple(self._value(each.name).fake for each in arguments if isinstance(each, Flowing))
-            raise NotImportedError(
-                "the shape of its result depends on data", "export a model in which all shapes are fixed"
-            ) from None
+            raise _depends_on_data() from None
 
     def _call(
         self, node: Node, operator: Operator, arguments: list[Any], look: Callable[[str], torch.Tensor]
@@ -226,6 +237,12 @@ class Importing:
             dtype = tensors.dtype_of(number)
             if dtype is not None and math.prod(shape) <= tensors.MOST_ELEMENTS:
                 self.values[name] = Value(self._fake(shape, dtype))
+
+
+def _depends_on_data() -> NotImportedError:
+    return NotImportedError(
+        "the shape of its result depends on data", "export a model in which all shapes are fixed"
+    )
 
 
 @contextmanager
