@@ -163,7 +163,7 @@ def rectified(content: Any) -> Any:
         (lambda c: c.update(outputs=["nobody"]), "no node"),
         (lambda c: c.update(outputs=[]), "it has no outputs"),
         (
-            lambda c: c.update(nodes=c["nodes"] * 30000),
+            lambda c: c.update(nodes=c["nodes"] * (MOST_NODES // len(c["nodes"]) + 1)),
             f"nodes, and a program {MOST_NODES} at most; {DAMAGED}",
         ),
     ],

@@ -59,6 +59,10 @@ COMPOSITE = frozenset(
     }
 )
 
+#: What secret tensors have, and no program: PyTorch believes its arguments, and reads whatever is in memory.
+#: It is what others are made of that programs may call.
+BELIEVED = frozenset({aten._reshape_alias.default, aten.mkldnn_rnn_layer.default})
+
 #: They say where and how a tensor lies, which its components decide for themselves.
 PLACES = frozenset({"device", "layout", "pin_memory", "memory_format", "non_blocking"})
 
@@ -76,7 +80,8 @@ def is_allowed(target: Any) -> bool:
     is_empty = "empty" in target._schema.name
     # No program trains, and PyTorch takes what gradients are made of as its own forward pass leaves it.
     is_gradient = "_backward" in target._schema.name
-    return target in COMPOSITE or (target in TABLE and is_pure(target) and not is_empty and not is_gradient)
+    is_refused = is_empty or is_gradient or target in BELIEVED
+    return target in COMPOSITE or (target in TABLE and is_pure(target) and not is_refused)
 
 
 def is_pure(target: Any) -> bool:

@@ -14,12 +14,13 @@ from torch import fx
 
 from tacit import _core, paths
 from tacit.compile import streams
+from tacit.compile.allowed import name_of
 from tacit.compile.approximating import fits_of
 from tacit.compile.draft import Values
 from tacit.compile.given import check_interval, placeholder_of, same_kind
 from tacit.compile.signature import Runnable
 from tacit.compile.stages import stages
-from tacit.errors import CostWarning, DeviationError, MisuseError, SetupError
+from tacit.errors import CostWarning, DeviationError, MisuseError, SetupError, TacitError, printable
 from tacit.fixed import DEFAULT, WHOLE, Scale
 from tacit.module import share_weights_of
 from tacit.session import Session, session
@@ -324,9 +325,21 @@ class _Widths(NamedTuple):
 
 
 def _carry_out(values: Values, node: fx.Node, widths: _Widths, own: Session) -> None:
-    """A step of an example, in the session of its lane."""
-    with _around(own, node, widths):
-        values.carry_out(node, partial(streams.beside, current=own))
+    """A step of an example, in the session of its lane.
+
+    Raises:
+        MisuseError: what PyTorch has to say of arguments that fit by their shapes, and which all the same no
+            numbers can be computed of: the program is wrong, not tacit.
+    """
+    try:
+        with _around(own, node, widths):
+            values.carry_out(node, partial(streams.beside, current=own))
+    except (TacitError, MemoryError):
+        raise
+    except Exception as error:
+        reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
+        what = f"{node.name}, {name_of(node.target)}: {printable(reason[0])}"
+        raise MisuseError(f"the program cannot run: {what}") from error
 
 
 @contextmanager

@@ -9,6 +9,8 @@ import base64
 import binascii
 import json
 import math
+import re
+from itertools import islice
 from typing import Any
 
 import torch
@@ -31,6 +33,10 @@ FORMAT, VERSION = "tacit-program", 6
 #: Bytes of a file, and nodes of a program, at most.
 MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16
 
+#: Bytes of what is no constant's data, at most: in memory they are up to thirty times as many. A node has
+#: about two hundred.
+MOST_BARE = 512 * MOST_NODES
+
 #: Greatest number of an interval: beyond all that has an encoding.
 MOST_NUMBER = 2.0**64
 
@@ -40,8 +46,14 @@ LEAST_GUARDED = 4
 #: Characters of the names that are shown of inputs and layers at most.
 MOST_SHOWN = 500
 
-#: Lists in lists at most.
-MOST_NESTED = 4
+#: Lists in lists at most, and entries of each.
+MOST_NESTED, MOST_LISTED = 4, 1 << 14
+
+#: What a name may not end with: Python makes no number of so many digits, and names are numbered.
+_NUMBERED = re.compile(r"[0-9]{600}\Z")
+
+#: Of a constant. Nothing else of a file is long, and it has no character that JSON would look at.
+_DATA = re.compile(rb'"data":"([A-Za-z0-9+/=]*)"')
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
@@ -63,8 +75,14 @@ def read(text: bytes, what: str) -> dict[str, Any]:
             f"{what} is larger than the {MOST_BYTES} bytes that a program has at most: compile parts of the "
             "model, or have its large public constants as weights"
         )
+    if _bare(text) > MOST_BARE:
+        raise MisuseError(
+            f"{what} has more than the {MOST_BARE} bytes that a program has at most beside its public "
+            "constants: compile parts of the model, one after another"
+        )
     try:
-        content = json.loads(text, parse_constant=_refuse_number)
+        # Of other characters each would take four bytes.
+        content = json.loads(text.decode("ascii"), parse_constant=_refuse_number)
     except (ValueError, RecursionError):
         raise MisuseError(f"{what} is no compiled program: tacit compile makes one") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -75,6 +93,12 @@ def read(text: bytes, what: str) -> dict[str, Any]:
             "compile it anew, with the tacit that runs it"
         )
     return content
+
+
+def _bare(text: bytes) -> int:
+    """Bytes of what is no constant's data; of more constants than there can be, of them too."""
+    constants = islice(_DATA.finditer(text), MOST_NODES)
+    return len(text) - sum(each.end(1) - each.start(1) for each in constants)
 
 
 # Tensors --------------------------------------------------------------------------------------------------
@@ -100,6 +124,11 @@ def shown_name(name: str) -> str:
     """The name of an input or a layer, as programs have it: whoever gets one is shown nothing that would move
     what stands around it."""
     return printable(name, MOST_SHOWN)
+
+
+def is_name(entry: Any) -> bool:
+    """Whether it can be the name of a node."""
+    return isinstance(entry, str) and entry.isidentifier() and entry.isascii() and not _NUMBERED.search(entry)
 
 
 def check_shown(name: str) -> None:
@@ -210,7 +239,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
             "fits": fits,
             "scale": kept,
             **rest,
-        } if not rest and name.isidentifier() and name.isascii() and name not in nodes:
+        } if not rest and is_name(name) and name not in nodes:
             pass
         case _:
             raise MisuseError("a node has a name of its own, an operator and its arguments")
@@ -328,6 +357,6 @@ def _argument(entry: Any, nodes: dict[str, fx.Node], depth: int = 0) -> Any:
             return entry
         case int() if -(2**63) <= entry < 2**63:
             return entry
-        case list() if depth < MOST_NESTED:
+        case list() if depth < MOST_NESTED and len(entry) <= MOST_LISTED:
             return [_argument(each, nodes, depth + 1) for each in entry]
     raise MisuseError(f"an argument is a number, a list, or what another node gives, not {entry!r:.80}")

@@ -22,6 +22,7 @@ from tacit.compile.format import (
     dtype_name,
     dtype_of,
     interval_of,
+    is_name,
     node_text,
     read,
     shape_of,
@@ -234,7 +235,7 @@ class _Reader:
         self.program = Program(self._graph, read_inputs, read_weights, read_constants, scale)
 
     def _placed(self, name: Any, shape: tuple[int, ...], dtype: torch.dtype) -> str:
-        if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or name in self._nodes:
+        if not is_name(name) or name in self._nodes:
             raise MisuseError("every input, weight and constant has a name of its own")
         node = self._graph.placeholder(name)
         if node.name != name:

@@ -10,11 +10,16 @@ from torch.utils import _pytree as pytree
 
 from tacit.compile.allowed import is_allowed, name_of, trains
 from tacit.compile.approximating import looks_at_sides
+from tacit.compile.arguments import check
 from tacit.compile.comparing import COMPARING, DROPPING
 from tacit.compile.draft import KEEPING, Draft, Interval, Value, outputs
 from tacit.errors import MisuseError
 from tacit.fixed import MOST_FRACTION_BITS, WORD
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
+
+#: Tensors that all operators together give, and take steps for, at most: each takes memory and time, though
+#: it has no data.
+MOST_VALUES = 1 << 18
 
 
 def verify(graph: fx.Graph, given: dict[str, Value]) -> None:
@@ -27,6 +32,7 @@ def verify(graph: fx.Graph, given: dict[str, Value]) -> None:
         MisuseError: a node does not fit; the message names it.
     """
     values: dict[fx.Node, Any] = {}
+    count = 0
     for node in graph.nodes:
         match node.op:
             case "placeholder":
@@ -35,7 +41,12 @@ def verify(graph: fx.Graph, given: dict[str, Value]) -> None:
                 known = given[node.name]
                 values[node] = torch.empty(known.shape, dtype=known.dtype, device="meta")
             case "call_function":
-                values[node] = _given(node, values)
+                values[node], made = _given(node, values)
+                if (count := count + made) > MOST_VALUES:
+                    raise MisuseError(
+                        f"{node.name} is one too many: a program has {MOST_VALUES} tensors and steps at "
+                        "most; compile parts of the model, one after another"
+                    )
             case "output":
                 break
             case _:
@@ -46,7 +57,8 @@ def verify(graph: fx.Graph, given: dict[str, Value]) -> None:
             raise MisuseError("a program gives tensors")
 
 
-def _given(node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+def _given(node: fx.Node, values: dict[fx.Node, Any]) -> tuple[Any, int]:
+    """What a node gives, and how many tensors it took to make it, about."""
     if not is_allowed(node.target):
         raise MisuseError(f"{node.name} calls {name_of(node.target)}, which no program may")
     if trains(node.target, node.args, node.kwargs):
@@ -55,56 +67,18 @@ def _given(node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         )
     try:
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: values[of])
-        _check_dtypes(node)
-        _check_pieces(node, args)
+        pieces = check(node, args, kwargs)
         result = node.target(*args, **kwargs)  # type: ignore[operator]
     except MisuseError as error:
         raise MisuseError(f"{node.name}: {error}") from None
     except Exception as error:  # Whatever PyTorch has to say of arguments that do not fit.
         reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
         raise MisuseError(f"{node.name}, {name_of(node.target)}: {reason[0]}") from None
-    for leaf in pytree.tree_leaves(result):
+    leaves = pytree.tree_leaves(result)
+    for leaf in leaves:
         if isinstance(leaf, torch.Tensor):
             _check_size(node.name, leaf)
-    return result
-
-
-#: What a dtype is among the arguments of PyTorch's operators.
-DTYPES = frozenset({"ScalarType", "Optional[ScalarType]"})
-
-
-def _check_dtypes(node: fx.Node) -> None:
-    """Looks whether dtypes are some: PyTorch takes numbers for them, and reads beyond its table of dtypes for
-    one that stands for none, which ends the process."""
-    schema = getattr(node.target, "_schema", None)
-    for at, argument in enumerate(schema.arguments if schema else ()):
-        given = node.args[at] if at < len(node.args) else node.kwargs.get(argument.name)
-        if str(argument.real_type) in DTYPES and not isinstance(given, torch.dtype | None):
-            raise MisuseError(f"{given!r:.80} is no dtype")
-
-
-#: Operators that give as many tensors as a number says, or as a tensor is long.
-CUTTING = frozenset({"chunk", "split", "tensor_split", "unbind", "unsafe_chunk", "unsafe_split"})
-
-#: Those that cut their input into steps, along one of two dimensions, and their states into layers.
-RECURRENT = frozenset({"gru", "lstm"})
-
-#: Elements along any dimension of what is cut, and so pieces, at most.
-MOST_PIECES = 1 << 14
-
-
-def _check_pieces(node: fx.Node, args: tuple[Any, ...]) -> None:
-    """Looks into how many pieces a tensor may be cut, before it is."""
-    schema = getattr(node.target, "_schema", None)
-    if schema is None or not args or not isinstance(args[0], torch.Tensor):
-        return
-    name = schema.name.removeprefix("aten::").removesuffix("_copy")
-    lengths = list(args[0].shape) if name in CUTTING else []
-    if name in RECURRENT:
-        states = [each for each in pytree.tree_leaves(args[1:2]) if isinstance(each, torch.Tensor)]
-        lengths = [*args[0].shape[:2], *(each.shape[0] for each in states if each.dim())]
-    if max(lengths, default=0) > MOST_PIECES:
-        raise MisuseError(f"what is cut into pieces is at most {MOST_PIECES} long")
+    return result, max(pieces, len(leaves))
 
 
 def _check_size(name: str, tensor: torch.Tensor) -> None:

@@ -28,7 +28,6 @@ aten = torch.ops.aten
 ONE_TO_ONE = (
     aten.alias.default,
     aten.alias_copy.default,
-    aten._reshape_alias.default,
     aten._unsafe_view.default,
     aten.channel_shuffle.default,
     aten.detach.default,
@@ -109,6 +108,13 @@ def expand(x: SecretTensor, shape: Sequence[int], *, implicit: bool = False) -> 
     return (
         later if later is not None else x.like(tuple(part.expand(shape) for part in x._parts), loose=x._loose)
     )
+
+
+@implements(aten._reshape_alias.default)
+def reshape_alias(x: SecretTensor, size: Sequence[int], stride: Sequence[int]) -> SecretTensor:  # noqa: ARG001
+    """The same numbers in another shape; no interaction. PyTorch would believe any strides, and read what is
+    beyond the tensor in memory; those that it makes itself are those of the view."""
+    return x.like(tuple(part.view(size) for part in x._parts), loose=x._loose)
 
 
 def _one_to_many(overload: Any) -> None:
