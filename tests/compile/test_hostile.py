@@ -11,6 +11,7 @@ import torch
 import tacit
 from tacit.compile import verify
 from tacit.compile.allowed import by_name
+from tacit.compile.execute import share_weights
 from tacit.compile.format import MOST_LISTED, canonical, read, tensor_text
 from tacit.compile.program import Program
 from tacit.compile.zeros import metered
@@ -65,6 +66,26 @@ def test_an_alias_of_secret_numbers_reads_none_beyond_them() -> None:
                 alias(x, size, stride)
 
     tacit.launch(run)
+
+
+@pytest.mark.parametrize(("first", "size", "offset"), [(0, 4, 4), (0, 8, 0), (50, 4, 0)])
+def test_of_a_public_input_no_more_is_seen_than_was_given(first: int, size: int, offset: int) -> None:
+    """Strides go through memory, in which a part of a larger tensor is not alone."""
+    nodes = (
+        node("y", "aten.as_strided.default", X, [size], [1], offset),
+        node("z", "aten.neg.default", {"of": "y"}),
+    )
+    loaded = Program.parsed(program(*nodes), "the file")
+    larger = torch.cat([torch.full((first,), 7.0), torch.ones(4), torch.full((50,), 7.0)])
+
+    def run() -> torch.Tensor:
+        return share_weights(loaded, {}, 0)(larger[first : first + 4])
+
+    if size + offset > 4:
+        with pytest.raises(MisuseError, match=r"as_strided\.default: setStorage"):
+            tacit.launch(run)
+    else:
+        assert all(found.tolist() == [-1] * 4 for found in tacit.launch(run))
 
 
 @pytest.mark.parametrize("layers", [[2, 1], [1, 2]])

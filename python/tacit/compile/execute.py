@@ -100,7 +100,8 @@ class Bound:
             for first in range(0, count, self._streams):
                 together = range(first, min(count, first + self._streams))
                 examples = [
-                    {name: streams.one_of(x, at, count) for name, x in given.items()} for at in together
+                    {name: _alone(streams.one_of(x, at, count)) for name, x in given.items()}
+                    for at in together
                 ]
                 results += self._together(examples, widths, is_given)
             parts = tuple(streams.joined(each, current) for each in zip(*results, strict=True))
@@ -315,6 +316,14 @@ def told_of(current: Session, program: Runnable, own: list[int]) -> list[list[An
                 f"has {program.digest}: give all parties the same file"
             )
     return found
+
+
+def _alone(x: torch.Tensor) -> torch.Tensor:
+    """An input in memory of its own where it is public: operators that go through memory by strides are to
+    see no more of it than was given."""
+    if isinstance(x, SecretTensor) or x.untyped_storage().nbytes() == x.numel() * x.itemsize:
+        return x
+    return x.clone(memory_format=torch.contiguous_format)
 
 
 class _Widths(NamedTuple):
