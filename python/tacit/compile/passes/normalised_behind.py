@@ -1,7 +1,8 @@
 """Normalisation before a ReLU, in the weights of the layers behind it: with y = x + b/a, max(a·x + b, 0) is
 a·max(y, 0), and a·min(y, 0) where a is negative. So y takes no product, what is kept of it the messages of a
 ReLU, and the layers as many weights as before. Which a are negative stays their owner's: booleans are among
-the weights, also where none is."""
+the weights, also where none is, and what is kept is taken to lie on both sides. What intervals behind the
+layers tell is of the products of a with their weights, as it is of all weights."""
 
 import math
 from typing import Any
