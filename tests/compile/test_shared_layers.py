@@ -23,6 +23,7 @@ class Twice(nn.Module):
         self.before = nn.ModuleList(nn.BatchNorm2d(4) for _ in range(2))
         self.other, self.linear = nn.Conv2d(4, 8, 3, padding=1), nn.Linear(4, 200)
         self.added = nn.Parameter(torch.rand(48, 1, 1))
+        self.shift, self.factor = nn.Parameter(torch.rand(200)), nn.Parameter(torch.rand(200))
 
 
 class Normalised(Twice):
@@ -77,7 +78,7 @@ def test_a_layer_that_is_used_twice_is_no_dearer(kind: type[Twice], is_calibrate
     module = normalised(kind())
     with torch.no_grad():
         for norm in module.before:  # type: ignore[union-attr]
-            norm.weight.copy_(torch.tensor([1.5, -2.0, 1.2, -1.1]))
+            norm.weight.copy_(torch.tensor([2.5, -3.0, 2.2, -2.1]))
     program, weights = tacit.compile(module, images[:1], calibrate=images if is_calibrated else None)
     before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
     assert max(payload(program, weights, images[:1])) <= max(payload(weights.model, before, images[:1]))
@@ -86,11 +87,23 @@ def test_a_layer_that_is_used_twice_is_no_dearer(kind: type[Twice], is_calibrate
 @pytest.mark.parametrize("kind", [Normalised, Rectified])
 def test_a_layer_of_large_images_is_folded_although_it_is_used_twice(kind: type[Twice]) -> None:
     images = torch.randn(1, 4, 24, 24)
+    # So large factors that no weights need more digits.
     module = normalised(kind())
     with torch.no_grad():
         for norm in module.before:  # type: ignore[union-attr]
-            norm.weight.copy_(torch.tensor([1.5, -2.0, 1.2, -1.1]))
+            norm.weight.copy_(torch.tensor([2.5, -3.0, 2.2, -2.1]))
     program, weights = tacit.compile(module, images)
     before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
     assert not [name for name in program.weights if name.endswith("_factor")]
     assert max(payload(program, weights, images)) < max(payload(weights.model, before, images))
+
+
+def test_what_follows_a_layer_is_all_in_its_weights() -> None:
+    class Written(Twice):
+        """As TensorFlow writes it: with more weights than numbers."""
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (self.linear(x) + self.shift) * self.factor
+
+    program, _ = tacit.compile(normalised(Written()), torch.randn(1, 4))
+    assert len(program.weights) == 2

@@ -122,6 +122,10 @@ def rescaled(
         args = (source.args[0], new_weight, new_bias, *source.args[3:])
         made = draft.graph.call_function(source.target, args)
     _take_place(draft, result, made, source.meta["layer"])
+    # What is dead is to count as no user of its weights.
+    for dead in (*source.users, source):
+        if not dead.users:
+            draft.graph.erase_node(dead)
     return True
 
 
