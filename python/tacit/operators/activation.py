@@ -7,7 +7,7 @@ import torch
 
 from tacit import shares
 from tacit.fixed import WORD
-from tacit.operators import own, roots  # noqa: F401
+from tacit.operators import own, roots
 from tacit.operators.arithmetic import add, mul, multiply_public
 from tacit.operators.choice import where
 from tacit.operators.comparison import gt
@@ -67,7 +67,7 @@ def one_sided(x: Any, below: Any) -> Any:
     """max(x, 0), and min(x, 0) where ``below`` is true, for the messages of ``relu``: x times a bit in any
     case, which each party flips alone."""
     if not (isinstance(x, SecretTensor) and isinstance(below, SecretTensor)):
-        return torch.where(below, x.clamp_max(0), x.clamp_min(0))
+        return own.one_sided(x, below)
     x = as_words(x)
     sides = tuple(part.expand(x.shape).contiguous() for part in below._parts)
     return x.like(shares.one_sided(x._session, x._parts, sides, rectified_to_zero(x._session, x._scale)))
