@@ -139,6 +139,7 @@ def examples() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
         "equal_zero": (shares.equal_zero, (x, 32)),
         "series": (shares.series, (x, ARGUMENT, _divided((0.5, 0.25, 0.125, 0.0625, 0.5)))),
         "relu": (shares.relu, (x, 32)),
+        "one_sided": (shares.one_sided, (x, b, 32)),
         "maximum": (shares.maximum, (x, y, Comparison(32))),
         "_summed": (shares.affine, (terms, added, size, 4, rectified)),
         "_summed, of matrices": (shares.affine, (product, [], (1, 2, 4), 4, None)),

@@ -104,7 +104,7 @@ None of these functions wraps around. Sums and products do: what leaves the rang
 so is `1000.0**4`, since whole powers are products; a run under `protocol="plain"` warns of both. So are
 gradients that are made of squares: those of `1/x` where |x| is below 2^−15, of `arctan`, `asinh`, `acosh`,
 `erf` and `erfc` beyond ±2^13. That of `rsqrt` is right from 2^−16 on, and that of `sinc`, which is divided by
-x², off by up to 2^−18/x².
+x², off by up to 2^−15/x².
 """
 
 

@@ -154,6 +154,8 @@ CASES: list[tuple[Any, torch.Tensor]] = [
     (torch.erf, LARGE),
     (torch.erfc, LARGE),
     (torch.sinc, torch.tensor([2.0**-12, 2.0**-10, 2.0**-8, 2.0**-5, 0.5, 3.0])),
+    # Around 2^-9.5 it is furthest off, and how far differs with the rounding.
+    (torch.sinc, torch.arange(64, 4096).repeat(2) / 2**16),
 ]
 
 
@@ -176,7 +178,7 @@ def test_gradients_of_roots_and_quotients_are_right_as_far_as_is_documented(sett
     for (function, numbers), mine in zip(CASES, tacit.launch(program, **setting)[0], strict=True):
         x = numbers.double().requires_grad_()
         function(x).sum().backward()
-        error = 2.0**-18 / numbers**2 if function is torch.sinc else 2.0**-11
+        error = 2.0**-15 / numbers**2 if function is torch.sinc else 2.0**-11
         assert bool(((mine - x.grad).abs() <= 1e-3 * x.grad.abs() + error).all()), function
 
 
