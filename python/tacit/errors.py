@@ -54,6 +54,11 @@ def printable(text: object, most: int = 300) -> str:
     return " ".join(_UNSHOWN.sub(" ", str(text)).split())[:most].rstrip()
 
 
+def reason(error: BaseException) -> str:
+    """What another library says of an error before it says more of it; else the error's kind."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def cause(error: OSError) -> str:
     """Why the operating system did not do what it was asked for, in the native part's words for it."""
     return _core.cause(error.errno) if error.errno else str(error)

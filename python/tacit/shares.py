@@ -310,27 +310,25 @@ def series(session: Session, x: Parts, argument: int, remainders: list[list[int]
     return out
 
 
-@operation("(Tensor[] x, int[1] compared)")
 def relu(session: Session, x: Parts, compared: Comparison | int) -> Parts:
     """max(x, 0), for numbers of that many bits."""
-    out, arrays = empty_words(session, x[0].shape)
-    if arrays[0].size:
-        width, reach, dropped = _comparison(compared)
-        if not reach:
-            _check_compared(session, x, width - 1)
-        session.core.relu(_arrays(x), width, arrays, reach, dropped)
-    return out
+    return _rectified(session, x, compared, ())
 
 
-@operation("(Tensor[] x, Tensor[] below, int[1] compared)")
 def one_sided(session: Session, x: Parts, below: Parts, compared: Comparison | int) -> Parts:
     """max(x, 0), and min(x, 0) where a bit of ``below``, of equal shape, is 1; the messages of ``relu``."""
+    return _rectified(session, x, compared, below)
+
+
+@operation("(Tensor[] x, int[1] compared, Tensor[] below)")
+def _rectified(session: Session, x: Parts, compared: Comparison | int, below: Parts) -> Parts:
+    """The same, without components of bits where there are none."""
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         width, reach, dropped = _comparison(compared)
         if not reach:
             _check_compared(session, x, width - 1)
-        session.core.relu(_arrays(x), width, arrays, reach, dropped, _arrays(below))
+        session.core.relu(_arrays(x), width, arrays, reach, dropped, _arrays(below) or None)
     return out
 
 

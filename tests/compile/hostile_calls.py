@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+from written import node, program
 
 from tacit.compile.allowed import ITEM, PLACES, by_name
 from tacit.compile.draft import Value, walk
-from tacit.compile.format import canonical, dtype_of, tensor_text
+from tacit.compile.format import dtype_of
 from tacit.compile.program import Program
 from tacit.errors import TacitError
 
@@ -102,7 +103,7 @@ def _fraction(number: Any) -> Any:
     return number if isinstance(number, int) or math.isfinite(number) else {"number": str(number)}
 
 
-def program(name: str, draw: Draw) -> bytes:
+def drawn(name: str, draw: Draw) -> bytes:
     """One that calls the operator, of constants alone."""
     caller = Caller(draw)
     schema = getattr(by_name()[name], "_schema", None)
@@ -118,25 +119,10 @@ def program(name: str, draw: Draw) -> bytes:
     several = schema is not None and (len(schema.returns) != 1 or "List" in str(schema.returns[0].type))
     calls = [(name, arguments, named), *([(ITEM, [{"of": "n0"}, 0], {})] if several else [])]
     nodes = [
-        {
-            "name": f"n{at}",
-            "operator": operator,
-            "arguments": taken,
-            "named": by_names,
-            "layer": "",
-            "interval": None,
-            "width": None,
-            "guard": None,
-            "dropped": 0,
-            "fits": {},
-            "scale": None,
-        }
-        for at, (operator, taken, by_names) in enumerate(calls)
+        node(f"n{at}", operator, *taken, **by_names) for at, (operator, taken, by_names) in enumerate(calls)
     ]
-    given = {"name": "x", "shown": "x", "dtype": "float32", "shape": [1], "interval": None}
-    content = {"format": "tacit-program", "version": 6, "scale": 16, "inputs": [given], "weights": []}
-    held = [{"name": f"c{at}", **tensor_text(value)} for at, value in enumerate(caller.constants)]
-    return canonical({**content, "constants": held, "nodes": nodes, "outputs": [nodes[-1]["name"]]})
+    constants = {f"c{at}": value for at, value in enumerate(caller.constants)}
+    return program(*nodes, shapes={"x": (1,)}, constants=constants)
 
 
 def call(name: str, draw: Draw) -> tuple[bool, bool]:
@@ -146,7 +132,7 @@ def call(name: str, draw: Draw) -> tuple[bool, bool]:
         Exception: loading it ends in anything but an error of tacit.
     """
     try:
-        loaded = Program.parsed(program(name, draw), "the file")
+        loaded = Program.parsed(drawn(name, draw), "the file")
     except TacitError:
         return False, False
     made = [node.meta["value"] for node in loaded.graph.nodes if "value" in node.meta]

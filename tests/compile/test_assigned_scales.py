@@ -13,7 +13,6 @@ from tacit.compile.inspect import inspect
 from tacit.compile.passes.assign_scales import Data, Merit
 from tacit.compile.program import Program
 from tacit.compile.trial import Trial, tried
-from tacit.compile.weights import Weights
 from tacit.fixed import DEFAULT
 from tacit.providers import REFERENCE
 
@@ -138,7 +137,7 @@ def test_what_is_sent_rises_for_better_results_alone(
     x = X * size
     program, weights = tacit.compile(module.eval(), x, calibrate=x)
     assert (bits_of(program) > DEFAULT.bits) == rises
-    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    before = weights.as_it_was()
     now, eager = (spent(*each, x, **setting) for each in ((program, weights), (weights.model, before)))
     if max(now) > max(eager):
         found = tried(program, weights, [x], transport="memory", **setting)

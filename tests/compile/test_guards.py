@@ -109,7 +109,7 @@ def test_guards_that_a_margin_asks_for_may_cost_more_than_they_save() -> None:
     for margin in (None, 4.0):
         program, weights = compiled(margin=margin)
         found[margin] = max(spent(program, weights, with_sum(0), **setting))
-    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    before = weights.as_it_was()
     eager = max(spent(weights.model, before, with_sum(0), **setting))
     # The one exception that is told of what a program sends (docs/compile.md).
     assert found[None] <= eager < found[4.0]

@@ -7,38 +7,18 @@ from typing import Any
 
 import pytest
 import torch
+from written import node, program
 
 import tacit
 from tacit.compile import verify
 from tacit.compile.allowed import by_name
 from tacit.compile.execute import share_weights
-from tacit.compile.format import MOST_LISTED, canonical, read, tensor_text
+from tacit.compile.format import MOST_LISTED, canonical, read
 from tacit.compile.program import Program
 from tacit.compile.zeros import metered
 from tacit.errors import MisuseError
 
 X = {"of": "x"}
-
-
-def node(name: str, operator: str, *arguments: Any, **named: Any) -> dict[str, Any]:
-    """As files have it."""
-    kept = {"layer": "", "interval": None, "width": None, "guard": None, "dropped": 0, "fits": {}}
-    content = {"name": name, "operator": operator, "arguments": list(arguments), "named": named}
-    return {**content, **kept, "scale": None}
-
-
-def program(
-    *nodes: dict[str, Any], shapes: Any = None, constants: dict[str, torch.Tensor] | None = None
-) -> bytes:
-    """Of inputs of these shapes, and these constants; its result is what the last node gives."""
-    inputs = [
-        {"name": name, "shown": name, "dtype": "float32", "shape": list(shape), "interval": None}
-        for name, shape in (shapes or {"x": (4,)}).items()
-    ]
-    held = [{"name": name, **tensor_text(value)} for name, value in (constants or {}).items()]
-    content = {"format": "tacit-program", "version": 6, "scale": 16, "inputs": inputs, "weights": []}
-    outputs = [nodes[-1]["name"]]
-    return canonical({**content, "constants": held, "nodes": list(nodes), "outputs": outputs})
 
 
 def refused(text: bytes, message: str) -> None:

@@ -79,7 +79,7 @@ def test_digits_take_fewer_bytes(make: type[nn.Module], setting: dict[str, Any],
     images, labels = (each[:16] for each in for_training())
     named: dict[str, Any] = {"calibrate": images, "labels": labels} if is_calibrated else {}
     program, weights = tacit.compile(trained(make), images, **named)
-    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    before = weights.as_it_was()
     compiled, eager = (
         spent(*each, images, **setting) for each in ((program, weights), (weights.model, before))
     )
@@ -104,7 +104,7 @@ def test_a_layer_with_its_relu_sends_no_more_payload(is_calibrated: bool) -> Non
     module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()).eval()
     x = torch.rand(1, 1, 8, 8)
     program, weights = tacit.compile(module, x, calibrate=x if is_calibrated else None)
-    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    before = weights.as_it_was()
     compiled, eager = (
         spent(*each, x, protocol="replicated", parties=3)
         for each in ((program, weights), (weights.model, before))

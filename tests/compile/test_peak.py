@@ -140,7 +140,7 @@ def _grown(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool) 
 def test_parties_take_no_more_memory(setting: dict[str, Any]) -> None:
     x = torch.rand(1, 8, 128, 128)
     program, weights = tacit.compile(normalised(Branches()), x, calibrate=x)
-    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    before = weights.as_it_was()
     compiled, eager = (
         max(tacit.launch(_grown, *each, x, is_eager, transport="tcp", threads=1, **setting))
         for each, is_eager in (((program, weights), False), ((weights.model, before), True))

@@ -11,7 +11,6 @@ from torch import nn
 import tacit
 from models import normalised, spent
 from tacit.compile.trial import tried
-from tacit.compile.weights import Weights
 
 #: Layers of a model.
 DEPTH = 9
@@ -83,7 +82,7 @@ def test_a_program_is_right_and_no_dearer(seed: int, is_calibrated: bool) -> Non
     if max(found.compiled.bytes_sent_per_party) > max(found.eager.bytes_sent_per_party):
         # Frames carry the name of their operation, which is longer where a layer and its ReLU are one: all
         # else is compared, payload and the rest of the headers.
-        before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+        before = weights.as_it_was()
         setup = {"protocol": protocol, "parties": parties, "source": source}
         assert max(spent(program, weights, images[:2], **setup)) <= max(
             spent(weights.model, before, images[:2], **setup)

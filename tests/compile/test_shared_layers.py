@@ -80,7 +80,7 @@ def test_a_layer_that_is_used_twice_is_no_dearer(kind: type[Twice], is_calibrate
         for norm in module.before:  # type: ignore[union-attr]
             norm.weight.copy_(torch.tensor([2.5, -3.0, 2.2, -2.1]))
     program, weights = tacit.compile(module, images[:1], calibrate=images if is_calibrated else None)
-    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    before = weights.as_it_was()
     assert max(payload(program, weights, images[:1])) <= max(payload(weights.model, before, images[:1]))
 
 
@@ -93,7 +93,7 @@ def test_a_layer_of_large_images_is_folded_although_it_is_used_twice(kind: type[
         for norm in module.before:  # type: ignore[union-attr]
             norm.weight.copy_(torch.tensor([2.5, -3.0, 2.2, -2.1]))
     program, weights = tacit.compile(module, images)
-    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    before = weights.as_it_was()
     assert not [name for name in program.weights if name.endswith("_factor")]
     assert max(payload(program, weights, images)) < max(payload(weights.model, before, images))
 

@@ -52,9 +52,9 @@ class Watched:
         self._note(x[0], width - 1)
         self._core.sign(x, width, out)
 
-    def relu(self, x: Any, width: int, out: Any, reach: int, dropped: int) -> None:
+    def relu(self, x: Any, width: int, out: Any, reach: int, dropped: int, below: Any) -> None:
         self._note(x[0], width - 1)
-        self._core.relu(x, width, out, reach, dropped)
+        self._core.relu(x, width, out, reach, dropped, below)
 
     def equal_zero(self, x: Any, width: int, out: Any) -> None:
         self._note(x[0], width)

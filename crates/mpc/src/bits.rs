@@ -114,6 +114,18 @@ impl Bits {
             mine.iter_mut().zip(theirs).for_each(|(a, b)| *a ^= b);
         }
     }
+
+    /// This, XOR another one of the same shape where there is one.
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    #[must_use]
+    pub fn flipped(mut self, by: Option<&Self>) -> Self {
+        if let Some(by) = by {
+            self.xor_assign(by);
+        }
+        self
+    }
 }
 
 /// Bit i of a plane, as a word.

@@ -52,11 +52,8 @@ pub(crate) fn rectify(
     width: usize,
     out: PartsMut,
 ) -> Result<()> {
-    let mut dropped = protocol.sign(x, width)?;
-    if let Some(below) = below {
-        dropped.xor_assign(below);
-    }
-    protocol.bit_multiply(&dropped, x, out)?;
+    let left_out = protocol.sign(x, width)?.flipped(below);
+    protocol.bit_multiply(&left_out, x, out)?;
     for (out, x) in out.iter_mut().zip(x) {
         out.iter_mut()
             .zip(*x)

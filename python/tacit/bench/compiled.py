@@ -7,7 +7,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +20,7 @@ from tacit.bench import models
 from tacit.bench.settings import Setting
 from tacit.compile.execute import revealed
 from tacit.compile.program import Program
-from tacit.compile.weights import Weights, load_weights
+from tacit.compile.weights import load_weights
 
 #: Images that widths and scales are chosen on.
 CALIBRATION = 8
@@ -92,7 +92,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     seconds_to_compile = time.perf_counter() - started
     # A file holds no memory twice.
     copied = {name: value.clone() for name, value in weights.of_model.items()}
-    before = Weights(copied, weights.model.digest, weights.model, weights.of_model)
+    before = replace(weights.as_it_was(), values=copied)
     found = {}
     for kind, each, own in (("eager", weights.model, before), ("compiled", program, weights)):
         with TemporaryDirectory() as folder:

@@ -94,12 +94,17 @@ def trains(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     no statistics of its own, as a normalisation by those of the batch, does neither."""
     if not isinstance(target, torch._ops.OpOverload):
         return False
-    names = [argument.name for argument in target._schema.arguments]
-    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    given = by_names(target._schema, args, kwargs)
     if given.get("dropout_p", 0.0) != 0.0:
         return True
-    flags = [given.get(name, False) for name in ("train", "training") if name in names]
+    flags = [given.get(name, False) for name in ("train", "training")]
     return any(flag is not False for flag in flags) and given.get("running_mean", True) is not None
+
+
+def by_names(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, by the names that an operator has for them."""
+    names = [argument.name for argument in schema.arguments]
+    return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
 @cache

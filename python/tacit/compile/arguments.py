@@ -8,6 +8,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from tacit.compile.allowed import by_names
 from tacit.errors import MisuseError
 
 aten = torch.ops.aten
@@ -71,8 +72,7 @@ def _check_dtypes(node: fx.Node, schema: Any) -> None:
 
 
 def _check_channels(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    names = [argument.name for argument in schema.arguments]
-    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    given = by_names(schema, args, kwargs)
     x = given["input"]
     channels = x.shape[1] if isinstance(x, torch.Tensor) and x.dim() > 1 else 0
     for name in ("weight", "bias", "running_mean", "running_var"):

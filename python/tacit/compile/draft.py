@@ -41,6 +41,11 @@ class Value(NamedTuple):
     shape: tuple[int, ...]
     dtype: torch.dtype
 
+    @property
+    def numbers(self) -> int:
+        """How many it is."""
+        return math.prod(self.shape)
+
 
 @dataclass
 class Draft:
@@ -102,7 +107,7 @@ class Draft:
     def may_copy(self, weight: Node, opened: int = 0) -> bool:
         """Whether a layer may have a changed copy of a weight, where that opens so many words less. Others
         may keep the weight, and additive sharing opens each of both once, masked."""
-        return len(weight.users) == 1 or math.prod(weight.meta["value"].shape) <= opened
+        return len(weight.users) == 1 or weight.meta["value"].numbers <= opened
 
     def is_constant(self, node: Any) -> bool:
         """Whether it is a public constant."""

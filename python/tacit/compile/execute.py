@@ -20,7 +20,7 @@ from tacit.compile.draft import Values
 from tacit.compile.given import check_interval, placeholder_of, same_kind
 from tacit.compile.signature import Runnable
 from tacit.compile.stages import stages
-from tacit.errors import CostWarning, DeviationError, MisuseError, SetupError, TacitError, printable
+from tacit.errors import CostWarning, DeviationError, MisuseError, SetupError, TacitError, printable, reason
 from tacit.fixed import DEFAULT, WHOLE, Scale
 from tacit.module import share_weights_of
 from tacit.session import Session, session
@@ -346,8 +346,7 @@ def _carry_out(values: Values, node: fx.Node, widths: _Widths, own: Session) -> 
     except (TacitError, MemoryError):
         raise
     except Exception as error:
-        reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
-        what = f"{node.name}, {name_of(node.target)}: {printable(reason[0])}"
+        what = f"{node.name}, {name_of(node.target)}: {printable(reason(error))}"
         raise MisuseError(f"the program cannot run: {what}") from error
 
 

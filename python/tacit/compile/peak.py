@@ -2,8 +2,6 @@
 memory together: so many of them as are no more than the program holds at its most one step after another, but
 for what is too little to count."""
 
-import math
-
 from torch import fx
 
 from tacit.compile.approximating import functions_of
@@ -34,7 +32,7 @@ def work(node: fx.Node) -> int:
 
 def _numbers(node: fx.Node) -> int:
     value = node.meta.get("value")
-    return math.prod(value.shape) if isinstance(value, Value) else 0
+    return value.numbers if isinstance(value, Value) else 0
 
 
 def held(graph: fx.Graph) -> dict[fx.Node, int]:

@@ -95,7 +95,7 @@ def tried(
     }
     examples = [_plain(weights, [one_of(x, at, count) for x in inputs]) for at in range(count)]
     plain = [each[0] if count == 1 else torch.cat(each) for each in zip(*examples, strict=True)]
-    before = Weights(weights.of_model, weights.model.digest, weights.model, weights.of_model)
+    before = weights.as_it_was()
     # Parties would import it within what is timed, where a program is the first to need it.
     for late in LATE:
         importlib.import_module(late)

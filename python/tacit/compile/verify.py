@@ -13,7 +13,7 @@ from tacit.compile.approximating import looks_at_sides
 from tacit.compile.arguments import check
 from tacit.compile.comparing import COMPARING, DROPPING
 from tacit.compile.draft import KEEPING, Draft, Interval, Value, outputs
-from tacit.errors import MisuseError
+from tacit.errors import MisuseError, reason
 from tacit.fixed import MOST_FRACTION_BITS, WORD
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
 
@@ -72,8 +72,7 @@ def _given(node: fx.Node, values: dict[fx.Node, Any]) -> tuple[Any, int]:
     except MisuseError as error:
         raise MisuseError(f"{node.name}: {error}") from None
     except Exception as error:  # Whatever PyTorch has to say of arguments that do not fit.
-        reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
-        raise MisuseError(f"{node.name}, {name_of(node.target)}: {reason[0]}") from None
+        raise MisuseError(f"{node.name}, {name_of(node.target)}: {reason(error)}") from None
     leaves = pytree.tree_leaves(result)
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor):

@@ -54,6 +54,10 @@ class Weights:
                 f"cannot write {path}: {cause(error) if isinstance(error, OSError) else error}"
             ) from None
 
+    def as_it_was(self) -> "Weights":
+        """Those of the model as it was, as a program of their own."""
+        return Weights(self.of_model, self.model.digest, self.model, self.of_model)
+
     def check(self, program: Program) -> None:
         """Holds them against the program that they are to be used with.
 

@@ -34,10 +34,7 @@ impl Additive {
     ) -> Result<Option<Tally>> {
         let compared = compared.with_guards(self.supply.guards());
         let (looked_at, dropped) = compared.of_summands(self.channel.parties(), 0);
-        let mut left_out = self.sign_bit(x, looked_at, dropped)?;
-        if let Some(below) = below {
-            left_out.xor_assign(below);
-        }
+        let left_out = self.sign_bit(x, looked_at, dropped)?.flipped(below);
         let guard = Guard::of(compared);
         let parameters = guard.map_or([0; 2], |guard| [guard.below, guard.reach].map(u64::from));
         self.channel.begin_of("bit product", x.len(), &parameters);

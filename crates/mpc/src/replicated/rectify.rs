@@ -31,11 +31,8 @@ impl Replicated {
         compared: Compared,
         out: PairMut,
     ) -> Result<Option<Tally>> {
-        let (mut left_out, tally) = self.sign_bit(x, compared)?;
-        if let Some(below) = below {
-            left_out.xor_assign(below);
-        }
-        self.bit_times_word(&self.complement(left_out), x, out)?;
+        let (negative, tally) = self.sign_bit(x, compared)?;
+        self.bit_times_word(&self.complement(negative.flipped(below)), x, out)?;
         Ok(tally)
     }
 

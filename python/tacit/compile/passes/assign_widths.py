@@ -156,7 +156,7 @@ class _Guards:
 
 def _comparisons(node: Node) -> int:
     """How many a node takes, about: of a pooling one for each place of a window."""
-    places = math.prod(node.meta["value"].shape)
+    places = node.meta["value"].numbers
     if node.target in (aten.max_pool2d.default, torch.ops.tacit.rectified_max_pool2d.default):
         places *= math.prod([*node.args[1], *node.args[1]][:2])
     return places

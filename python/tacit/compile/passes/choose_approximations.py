@@ -78,6 +78,6 @@ class Cost(NamedTuple):
 
 
 def _cost(node: Node, choice: Choice) -> float:
-    places = math.prod(node.meta["value"].shape)
+    places = node.meta["value"].numbers
     costs = [Cost.of(fit) for fit in fits_in(node, choice)]
     return sum(_ROUND * each.rounds + places * each.bits for each in costs)

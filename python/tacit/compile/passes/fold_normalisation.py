@@ -112,7 +112,7 @@ def rescaled(
     name, new_weight = source.args[1].name, source.args[1]
     if factor is not None:
         # Each element of the result is opened for the product that is saved.
-        if not draft.may_copy(source.args[1], math.prod(source.meta["value"].shape)):
+        if not draft.may_copy(source.args[1], source.meta["value"].numbers):
             return False
         bits = digits(draft.bits_of(source.args[1]), factor)
         new_weight = draft.add_weight(f"{name}_folded", _scaled(source, weight, factor), bits)

@@ -4,8 +4,6 @@ guards, to stay below 2^62 before it is truncated for both; it is at most one un
 numbers give exactly. Saves: a truncation for each element, and its rounds. The last one drops more bits, each
 of which is sent as one of the first is, so it has no more elements than that."""
 
-import math
-
 import torch
 from torch import fx
 
@@ -103,7 +101,7 @@ class _Chains:
             if not self._is_below(user, scale, fixed.RANGE):
                 return False
             last = user
-        if user.op != "call_function" or _elements(user) > _elements(node):
+        if user.op != "call_function" or user.meta["value"].numbers > node.meta["value"].numbers:
             return False
         if user.target in AVERAGING:
             return self._is_below(user.args[0], scale, fixed.ENCODED)
@@ -157,7 +155,3 @@ def _is_below(summands: list[Interval | None], scale: int, bits: int) -> bool:
     known = [each for each in summands if each is not None]
     greatest = sum(max(-low, high, 0.0) for low, high in known)
     return len(known) == len(summands) and greatest * 2.0**scale < 2.0**bits
-
-
-def _elements(node: Node) -> int:
-    return math.prod(node.meta["value"].shape)

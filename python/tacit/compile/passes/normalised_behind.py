@@ -4,7 +4,6 @@ ReLU, and the layers as many weights as before. Which a are negative stays their
 the weights, also where none is, and what is kept is taken to lie on both sides. What intervals behind the
 layers tell is of the products of a with their weights, as it is of all weights."""
 
-import math
 from typing import Any
 
 import torch
@@ -36,7 +35,7 @@ def into_layers_behind(
         return False
     copied = [node for each in known for node in each.weight if not draft.may_copy(node)]
     # Each element is opened for the product that is saved.
-    if sum(map(_numbers, copied)) > _numbers(result):
+    if sum(node.meta["value"].numbers for node in copied) > result.meta["value"].numbers:
         return False
     idle = factor.abs() < NONE_LEFT
     shift = torch.where(idle, 0.0, offset / torch.where(idle, 1.0, factor))
@@ -58,10 +57,6 @@ def into_layers_behind(
         assert each is not None
         _take_factor(draft, reach, user, each, kept, torch.where(idle, 0.0, factor), left)
     return True
-
-
-def _numbers(node: Node) -> int:
-    return math.prod(node.meta["value"].shape)
 
 
 def _convolution(draft: Draft, node: Node) -> AffineMap | None:
