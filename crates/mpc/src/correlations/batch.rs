@@ -27,8 +27,24 @@ impl Batch {
         self.n - self.gone
     }
 
-    /// The next n of those that are left, copied out of all; the rest stays where it lies.
+    /// Whether nothing was taken of these n yet.
+    pub fn is_whole(&self, n: usize) -> bool {
+        (self.n, self.gone) == (n, 0)
+    }
+
+    /// The next n of those that are left, copied out of all. The rest stays where it lies while it is half of all:
+    /// less than that is copied too, so that a few that are left hold no memory of many.
     pub fn split_off(&mut self, n: usize) -> Self {
+        let taken = self.copied(n);
+        self.gone += n;
+        if self.left() < self.n / 2 {
+            *self = self.copied(self.left());
+        }
+        taken
+    }
+
+    /// The next n of those that are left.
+    fn copied(&self, n: usize) -> Self {
         let start = self.gone;
         let copied = |(column, shape): (&Vec<u64>, Shape)| match shape {
             Shape::Words(_) => column[start..start + n].to_vec(),
@@ -39,9 +55,7 @@ impl Batch {
             }
         };
         let columns = self.columns.iter().zip(self.kind.columns());
-        let taken = Self::new(self.kind, n, columns.map(copied).collect());
-        self.gone += n;
-        taken
+        Self::new(self.kind, n, columns.map(copied).collect())
     }
 
     /// Batches one after another.

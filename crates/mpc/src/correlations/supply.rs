@@ -60,11 +60,36 @@ pub(crate) struct Supply {
 /// Correlations of one kind that nobody took yet.
 #[derive(Default)]
 struct Pool {
-    ready: VecDeque<Batch>,
-    ordered: VecDeque<(usize, Answer)>,
-    /// Both together.
+    /// In the order in which they were asked for.
+    lots: VecDeque<Lot>,
+    /// All together.
     left: usize,
     consumed: usize,
+}
+
+/// What was asked for at once.
+enum Lot {
+    Ordered(usize, Answer),
+    Made(Batch),
+}
+
+impl Lot {
+    fn left(&self) -> usize {
+        match self {
+            Self::Ordered(n, _) => *n,
+            Self::Made(batch) => batch.left(),
+        }
+    }
+}
+
+impl Pool {
+    /// The lot that n are taken of: of those that have as many the smallest, so that the fewest are cut and none is
+    /// joined for the few that another has left; else the first.
+    fn fitting(&self, n: usize) -> usize {
+        let lots = self.lots.iter().map(Lot::left).enumerate();
+        let enough = lots.filter(|(_, left)| *left >= n);
+        enough.min_by_key(|(_, left)| *left).map_or(0, |(at, _)| at)
+    }
 }
 
 /// A product made ahead, its other mask fresh.
@@ -272,28 +297,28 @@ impl Supply {
         let result = self.request(job);
         let pool = self.pools.entry(kind).or_default();
         pool.left += n;
-        pool.ordered.push_back((n, result));
+        pool.lots.push_back(Lot::Ordered(n, result));
     }
 
     fn collect(&mut self, kind: Kind, pool: &mut Pool, n: usize) -> Result<Batch> {
         let (mut taken, mut missing) = (Vec::new(), n);
         while missing > 0 {
-            let Some(first) = pool.ready.front_mut() else {
-                let (n, result) = pool.ordered.pop_front().expect("as many as are counted");
-                let columns = self.wait(&result)?;
-                pool.ready.push_back(Batch::new(kind, n, columns));
-                continue;
+            let at = pool.fitting(missing);
+            let lot = pool.lots.remove(at).expect("as many as are counted");
+            let mut batch = match lot {
+                Lot::Made(batch) => batch,
+                Lot::Ordered(n, result) => Batch::new(kind, n, self.wait(&result)?),
             };
-            let now = first.left().min(missing);
-            if now == first.n {
-                taken.extend(pool.ready.pop_front());
+            let now = batch.left().min(missing);
+            missing -= now;
+            if batch.is_whole(now) {
+                taken.push(batch);
             } else {
-                taken.push(first.split_off(now));
-                if first.left() == 0 {
-                    pool.ready.pop_front();
+                taken.push(batch.split_off(now));
+                if batch.left() > 0 {
+                    pool.lots.insert(at, Lot::Made(batch));
                 }
             }
-            missing -= now;
         }
         pool.left -= n;
         Ok(Batch::join(taken))

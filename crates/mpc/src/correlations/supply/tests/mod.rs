@@ -7,6 +7,7 @@ use crate::bits::bit_at;
 use crate::correlations::kind::Shape;
 use crate::correlations::zeros::Zeros;
 use ring::planes::words_of;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Makes zeros until it fails.
@@ -103,23 +104,53 @@ impl Source for Numbered {
     }
 }
 
-/// Whatever is asked for in whatever order: the next ones, each once, and exactly as many.
+/// Whatever is asked for in whatever order: each once, exactly as many, all columns of the same ones, and but for what
+/// is left, all that were made.
 #[test]
-fn what_is_drawn_follows_what_was_drawn() {
-    let source = Box::new(Numbered::default());
-    let mut supply = Supply::start(source, Patience::default(), false).unwrap();
-    let mut drawn = 0;
+fn each_is_drawn_once() {
+    let source = Numbered::default();
+    let made = Arc::clone(&source.made);
+    let mut supply = Supply::start(Box::new(source), Patience::default(), false).unwrap();
+    let kind = Kind::RingWithBits { width: 3 };
+    let mut drawn = HashSet::new();
     for round in 0..300 {
         let n = [1, 32, 64, 1, 63, 1000, 65, 3, 128, 5000][round * round % 10];
-        let [r, bits] = supply.take(Kind::RingWithBits { width: 3 }, n).unwrap();
-        let numbers: Vec<u64> = (drawn..drawn + n).map(|at| at as u64).collect();
-        assert!(r == numbers, "round {round}");
+        let [r, bits] = supply.take(kind, n).unwrap();
+        assert_eq!(r.len(), n);
+        assert!(r.iter().all(|at| drawn.insert(*at)), "round {round}");
         for (plane, words) in bits.chunks_exact(words_of(n)).enumerate() {
-            let right = |i| bit_at(words, i) == numbered_bit(drawn + i + plane);
+            let right = |i: usize| bit_at(words, i) == numbered_bit(r[i] as usize + plane);
             assert!((0..n).all(right), "round {round}, plane {plane}");
         }
-        drawn += n;
     }
+    let left = supply.left(kind);
+    let [r, _] = supply.take(kind, left).unwrap();
+    assert!(r.iter().all(|at| drawn.insert(*at)));
+    let made = made.load(Ordering::Relaxed) as u64;
+    assert!((0..drawn.len() as u64).all(|at| drawn.contains(&at)));
+    assert!(made >= drawn.len() as u64);
+}
+
+/// Where a few are left over, what is asked for after is cut out of what was made for it, and they hold no more than
+/// they are.
+#[test]
+fn a_few_that_are_left_hold_little() {
+    let source = Numbered::default();
+    let mut supply = Supply::start(Box::new(source), Patience::default(), false).unwrap();
+    let (kind, many) = (Kind::RingWithBits { width: 3 }, 1 << 13);
+    let wanted = [40, many, many, many - 20, many];
+    supply.expect(&wanted.map(|n| Job::Batch { kind, n }));
+    let mut held = Vec::new();
+    for n in wanted {
+        let [r, _] = supply.take(kind, n).unwrap();
+        assert!(r.iter().zip(r[0]..).all(|(r, at)| *r == at), "{n} in order");
+        let made = supply.pools[&kind].lots.iter().map(|lot| match lot {
+            Lot::Made(batch) => batch.n,
+            Lot::Ordered(..) => 0,
+        });
+        held.push(made.sum::<usize>());
+    }
+    assert_eq!(held, [24, 24, 24, 44, 44]);
 }
 
 /// Single bits use up single bits.
