@@ -153,19 +153,20 @@ def told(error: BaseException, party: int) -> tuple[str, int | None]:
     if isinstance(error, DeviationError):
         return error.reason, error.blamed
     is_told = isinstance(error, PeerError | RefusedError | NetworkError | SetupError | StoppedError)
-    if is_told and _is_raised_here(error):
+    if is_told and is_raised_in(error, "tacit"):
         return _THIS.sub(rf"\1 {party}", str(error)), None
     # What a guard told is its receiver's: to others it is misuse like any other.
     kind = MisuseError if isinstance(error, RangeError) else type(error)
     return f"its program raised {kind.__name__}; see its own output", None
 
 
-def _is_raised_here(error: BaseException) -> bool:
-    """Whether code of tacit raised it, or called what did."""
+def is_raised_in(error: BaseException, *packages: str) -> bool:
+    """Whether code of these raised it, or called what did that is not Python's. What a signal's handler
+    raises comes out of whatever runs then, and is its own."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").split(".")[0] == "tacit"
+    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").split(".")[0] in packages
 
 
 class RangeWarning(UserWarning):

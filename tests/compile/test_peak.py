@@ -10,6 +10,7 @@ from torch import fx, nn
 
 import tacit
 from models import normalised
+from tacit.bench.models import of_image
 from tacit.compile import stages as staging
 from tacit.compile.draft import Value, calls
 from tacit.compile.importers.exported import of_module
@@ -120,29 +121,47 @@ def _peak() -> int:
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
-def _grown(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool) -> int:
+def _most(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool) -> int:
     current = tacit.session()
     bound = program.share(weights if current.party == 0 else None, owner=0)
     if is_eager:
         bound.one_by_one()
     given = bound.given(x if current.party == 1 else None, owner=1)
-    before = _peak()
-    bound(given).reveal(to=1)
-    return _peak() - before
+    # From here on: what was needed to share the weights is another peak.
+    Path("/proc/self/clear_refs").write_text("5")
+    for _ in range(4):
+        bound(given).reveal(to=1)
+    return _peak()
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {"protocol": "replicated", "parties": 3},
+    {"protocol": "additive", "parties": 2, "source": "dealer"},
+]
 
 
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="tells its memory on Linux alone")
-@pytest.mark.parametrize(
-    "setting",
-    [{"protocol": "replicated", "parties": 3}, {"protocol": "additive", "parties": 2, "source": "dealer"}],
-)
-def test_parties_take_no_more_memory(setting: dict[str, Any]) -> None:
-    x = torch.rand(1, 8, 128, 128)
-    program, weights = tacit.compile(normalised(Branches()), x, calibrate=x)
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@pytest.mark.parametrize("name", ["branches", "squeezenet1_1", "resnet50", "densenet121"])
+def test_parties_take_no_more_memory(
+    name: str, setting: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Every block of some size goes back to the system at once, so that what lives is seen, and not what the C
+    # library keeps for later: that differs from run to run by more than is looked for.
+    for limit in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
+        monkeypatch.setenv(limit, "65536")
+    if name == "branches":
+        module: nn.Module = normalised(Branches())
+        x = torch.rand(1, 8, 128, 128)
+    else:
+        module, x = of_image(name)
+        module.eval()
+    program, weights = tacit.compile(module, x, calibrate=torch.rand(4, *x.shape[1:]))
     before = weights.as_it_was()
     compiled, eager = (
-        max(tacit.launch(_grown, *each, x, is_eager, transport="tcp", threads=1, **setting))
+        max(tacit.launch(_most, *each, x, is_eager, transport="tcp", threads=1, **setting))
         for each, is_eager in (((program, weights), False), ((weights.model, before), True))
     )
-    assert compiled <= eager
+    # What is left of noise is a hundredth of a party's memory.
+    assert compiled <= 1.01 * eager

@@ -281,7 +281,8 @@ def test_a_party_that_dies_is_named_at_once() -> None:
         tacit.launch(run, transport="tcp", timeout=30, delay=0.005)
 
 
-def test_a_signal_ends_streams() -> None:
+@pytest.mark.parametrize("streams", [1, STREAMS])
+def test_a_signal_ends_streams(streams: int) -> None:
     def run() -> None:
         def rung(*_: object) -> None:
             raise RuntimeError("it rang")
@@ -290,7 +291,7 @@ def test_a_signal_ends_streams() -> None:
             signal.signal(signal.SIGALRM, rung)
             signal.setitimer(signal.ITIMER_REAL, 0.5)
         for _ in range(100):
-            classified(STREAMS)
+            classified(streams)
 
     with pytest.raises(RuntimeError, match="party 1: it rang"):
         tacit.launch(run, transport="tcp", timeout=30, delay=0.02)

@@ -1,6 +1,6 @@
 //! Work that does not wait for each other, side by side: its messages share rounds.
 //!
-//! A lane is work on a protocol as always, on a thread of its own. Only one goes on at a time. It has all that the
+//! A lane is work on a protocol as always, on a thread to itself. Only one goes on at a time. It has all that the
 //! party has (links, masks, keys) until it has sent what it can and needs an answer; then the next one has it. When
 //! all have sent, the first receives. So a turn of all lanes is a round, and as many rounds are taken as the longest
 //! lane takes.
@@ -10,7 +10,9 @@
 //! are received in the order in which they were sent. An operation says where its turn ends ([`Turn::round`]), and
 //! receives in a turn exactly what was sent to it in the one before.
 //!
-//! **Owned lanes** take their protocol with them, for work of other languages, such as the examples of a batch.
+//! **Owned lanes** take their protocol with them, for work of other languages, such as the examples of a batch. The first
+//! of them is carried out by the thread that begins them, and gives the others their turns where its own one ends: what
+//! a thread has set aside of the process's memory, others do not use.
 //!
 //! **Secrecy** is that of the operations: each draws its own masks, and what a party sees are the same messages in
 //! another order. No comparison of public values begins meanwhile ([`net::Channel::take_turns`]).
@@ -18,7 +20,7 @@
 use crate::{Error, Lane, Next, OwnedLane, Protocol, Result};
 use net::{Channel, Watch, no_thread};
 use std::ops::{Deref, DerefMut};
-use std::panic;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -44,10 +46,18 @@ pub(crate) struct Turn<S> {
     others: Option<Others<S>>,
 }
 
-/// The way to whoever gives the turns.
-struct Others<S> {
-    leave: Sender<Left<S>>,
-    turn: Receiver<Box<S>>,
+/// Where the turns of others come between.
+enum Others<S> {
+    /// The way to whoever gives the turns.
+    Given {
+        leave: Sender<Left<S>>,
+        turn: Receiver<Box<S>>,
+    },
+    /// It gives them itself, until it leaves the rest of them.
+    Giving {
+        lanes: Lanes<S>,
+        leave: Sender<Lanes<S>>,
+    },
 }
 
 /// A lane has had its turn.
@@ -83,17 +93,23 @@ impl<S: Linked> Turn<S> {
     /// # Errors
     /// `Misuse` where another lane has panicked.
     pub fn round(&mut self) -> Result<()> {
-        let Some(others) = &self.others else {
+        let Some(others) = &mut self.others else {
             return Ok(());
         };
         let mut state = self.state.take().expect("it is its turn");
         let step = state.channel().leave();
         let stopped = || Error::misuse("other work side by side with this has failed");
-        others
-            .leave
-            .send(Left::Round(state))
-            .map_err(|_| stopped())?;
-        let mut state = others.turn.recv().map_err(|_| stopped())?;
+        let mut state = match others {
+            Others::Given { leave, turn } => {
+                leave.send(Left::Round(state)).map_err(|_| stopped())?;
+                turn.recv().map_err(|_| stopped())?
+            }
+            Others::Giving { lanes, .. } => {
+                lanes.state = Some(state);
+                lanes.turns(0);
+                lanes.state.take().expect("each has given it back")
+            }
+        };
         state.channel().go_on(step);
         self.state = Some(state);
         Ok(())
@@ -103,8 +119,18 @@ impl<S: Linked> Turn<S> {
 /// A lane that ends leaves what the party has to the others, whatever ended it.
 impl<S> Drop for Turn<S> {
     fn drop(&mut self) {
-        if let Some((state, others)) = self.state.take().zip(self.others.take()) {
-            let _ = others.leave.send(Left::Ended(state));
+        match self.others.take() {
+            Some(Others::Given { leave, .. }) => {
+                if let Some(state) = self.state.take() {
+                    let _ = leave.send(Left::Ended(state));
+                }
+            }
+            Some(Others::Giving { mut lanes, leave }) => {
+                // Where another one has panicked, it is there by now.
+                lanes.state = lanes.state.or(self.state.take());
+                let _ = leave.send(lanes);
+            }
+            None => {}
         }
     }
 }
@@ -163,9 +189,30 @@ pub(crate) fn run_owned<P: Turns>(protocol: &mut P, lanes: Vec<OwnedLane>) -> Re
             "work side by side does not begin other work side by side",
         ));
     }
-    let boxed = |lane: OwnedLane| -> Work<P> { Box::new(|protocol| lane(Box::new(protocol))) };
-    let lanes = lanes.into_iter().map(boxed).collect();
-    together(protocol, lanes, &mut Vec::new)
+    let begun = lanes.len();
+    let mut works = lanes.into_iter();
+    let Some(first) = works.next() else {
+        return Ok(());
+    };
+    let mut lanes = Lanes::of(protocol);
+    lanes.begin(works.map(|lane| -> Work<P> { Box::new(|protocol| lane(Box::new(protocol))) }));
+    let state = lanes.state.take();
+    let (leave, left) = channel();
+    let own = P::with(Turn {
+        state,
+        others: Some(Others::Giving { lanes, leave }),
+    });
+    let ended = caught(|| first(Box::new(own)));
+    let mut lanes: Lanes<_> = left.recv().expect("it gives its part back by dropping it");
+    let all = ended.and_then(|ended| {
+        lanes.note(ended);
+        caught(|| {
+            while !lanes.running.is_empty() {
+                lanes.turns(0);
+            }
+        })
+    });
+    lanes.end(protocol, begun, all)
 }
 
 fn owned<P: Turns>(lanes: Vec<Lane>) -> Vec<Work<P>> {
@@ -180,49 +227,79 @@ fn together<P: Turns>(
     first: Vec<Work<P>>,
     next: &mut dyn FnMut() -> Vec<Work<P>>,
 ) -> Result<()> {
-    protocol.channel().begin("side by side");
-    protocol.channel().take_turns(true);
-    let mut lanes = Lanes {
-        watch: protocol.channel().watch(),
-        protocol,
-        running: Vec::new(),
-        failed: None,
-    };
+    let mut lanes = Lanes::of(protocol);
     let mut begun = first.len();
     lanes.begin(first);
-    while !lanes.running.is_empty() {
-        let mut has_ended = lanes.turns(0);
-        // What begins now sends in this round already.
-        while has_ended && lanes.failed.is_none() {
-            let (old, new) = (lanes.running.len(), next());
-            begun += new.len();
-            lanes.begin(new);
-            has_ended = lanes.turns(old);
+    let all = caught(|| {
+        while !lanes.running.is_empty() {
+            let mut has_ended = lanes.turns(0);
+            // What begins now sends in this round already.
+            while has_ended && lanes.failed.is_none() {
+                let (old, new) = (lanes.running.len(), next());
+                begun += new.len();
+                lanes.begin(new);
+                has_ended = lanes.turns(old);
+            }
         }
-    }
-    let failed = lanes.failed;
-    protocol.channel().take_turns(false);
-    protocol.channel().begin_of("side by side", begun, &[]);
-    failed.map_or(Ok(()), Err)
+    });
+    lanes.end(protocol, begun, all)
 }
 
-/// Lanes under way.
-struct Lanes<'p, P: Turns> {
-    protocol: &'p mut P,
-    running: Vec<Running<P::State>>,
+/// What lanes do, or their panic.
+fn caught<T>(work: impl FnOnce() -> T) -> thread::Result<T> {
+    panic::catch_unwind(AssertUnwindSafe(work))
+}
+
+/// Lanes under way on threads of their own.
+struct Lanes<S> {
+    /// What the party has, between turns.
+    state: Option<Box<S>>,
+    running: Vec<Running<S>>,
     watch: Watch,
     failed: Option<Error>,
 }
 
-impl<P: Turns> Lanes<'_, P> {
-    fn begin(&mut self, lanes: Vec<Work<P>>) {
+impl<S: Linked> Lanes<S> {
+    /// None yet, of what this protocol has until they end.
+    fn of<P: Turns<State = S>>(protocol: &mut P) -> Self {
+        let channel = protocol.channel();
+        channel.begin("side by side");
+        channel.take_turns(true);
+        Self {
+            watch: channel.watch(),
+            state: protocol.turn().state.take(),
+            running: Vec::new(),
+            failed: None,
+        }
+    }
+
+    /// None any more, or one has panicked: gives back what the party has, and goes on with the panic or with what the
+    /// first one has failed with.
+    fn end<P: Turns<State = S>>(
+        self,
+        protocol: &mut P,
+        begun: usize,
+        all: thread::Result<()>,
+    ) -> Result<()> {
+        protocol.turn().state = self.state;
+        all.unwrap_or_else(|panicked| panic::resume_unwind(panicked));
+        protocol.channel().take_turns(false);
+        protocol.channel().begin_of("side by side", begun, &[]);
+        self.failed.map_or(Ok(()), Err)
+    }
+
+    fn begin<P: Turns<State = S>>(&mut self, lanes: impl IntoIterator<Item = Work<P>>) {
         for lane in lanes {
             match begin(lane) {
                 Ok(running) => self.running.push(running),
-                Err(error) => {
-                    self.failed.get_or_insert(error);
-                }
+                Err(error) => self.note(Err(error)),
             }
+        }
+    }
+
+    fn note(&mut self, ended: Result<()>) {
+        if let Err(error) = ended {
+            self.failed.get_or_insert(error);
         }
     }
 
@@ -230,19 +307,18 @@ impl<P: Turns> Lanes<'_, P> {
     fn turns(&mut self, from: usize) -> bool {
         let (mut at, mut has_ended) = (from, false);
         while let Some(lane) = self.running.get(at) {
-            let state = self.protocol.turn().state.take().expect("no lane has it");
+            let state = self.state.take().expect("no lane has it");
             let given = lane.turn.send(state).is_ok();
             let left = if given { lane.wait(&self.watch) } else { None };
             match left {
                 Some(Left::Round(state)) => {
-                    self.protocol.turn().state = Some(state);
+                    self.state = Some(state);
                     at += 1;
                 }
                 Some(Left::Ended(state)) => {
-                    self.protocol.turn().state = Some(state);
-                    if let Err(error) = self.running.remove(at).join() {
-                        self.failed.get_or_insert(error);
-                    }
+                    self.state = Some(state);
+                    let ended = self.running.remove(at).join();
+                    self.note(ended);
                     has_ended = true;
                 }
                 // It has panicked while another one had what the party has.
@@ -283,7 +359,7 @@ fn begin<P: Turns>(work: Work<P>) -> Result<Running<P::State>> {
         };
         work(P::with(Turn {
             state: Some(state),
-            others: Some(Others { leave, turn }),
+            others: Some(Others::Given { leave, turn }),
         }))
     };
     let lane = thread::Builder::new()

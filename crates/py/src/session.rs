@@ -156,8 +156,8 @@ impl Session {
         py.detach(|| self.inner.expect_no_more()).map_err(raise)
     }
 
-    /// Calls each on a thread of its own, one going on at a time: while what one has sent is under way, the next one
-    /// computes. What they compute there is theirs. Raises what the first one raises.
+    /// Calls each on a thread to itself, the first on this one, and one going on at a time: while what one has sent is
+    /// under way, the next one computes. What they compute there is theirs. Raises what the first one raises.
     fn side_by_side(&self, py: Python<'_>, works: Vec<Py<PyAny>>) -> PyResult<()> {
         let raised = Arc::new(Mutex::new(None));
         let works = works

@@ -1,4 +1,4 @@
-//! Streams side by side, each on a thread of its own: what a thread computes goes to its own state of the session.
+//! Streams side by side, each on a thread to itself: what a thread computes goes to its own state of the session.
 //!
 //! A stream is a lane of the protocol (mpc/src/lanes.rs) that takes its state with it. It stands here under its thread,
 //! so that whoever computes needs to know nothing of streams. Guards that streams have kept are told of with all others,

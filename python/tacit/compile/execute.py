@@ -20,7 +20,16 @@ from tacit.compile.draft import Values
 from tacit.compile.given import check_interval, placeholder_of, same_kind
 from tacit.compile.signature import Runnable
 from tacit.compile.stages import stages
-from tacit.errors import CostWarning, DeviationError, MisuseError, SetupError, TacitError, printable, reason
+from tacit.errors import (
+    CostWarning,
+    DeviationError,
+    MisuseError,
+    SetupError,
+    TacitError,
+    is_raised_in,
+    printable,
+    reason,
+)
 from tacit.fixed import DEFAULT, WHOLE, Scale
 from tacit.module import share_weights_of
 from tacit.session import Session, session
@@ -346,6 +355,8 @@ def _carry_out(values: Values, node: fx.Node, widths: _Widths, own: Session) -> 
     except (TacitError, MemoryError):
         raise
     except Exception as error:
+        if not is_raised_in(error, "tacit", "torch"):
+            raise
         what = f"{node.name}, {name_of(node.target)}: {printable(reason(error))}"
         raise MisuseError(f"the program cannot run: {what}") from error
 

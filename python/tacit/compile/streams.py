@@ -3,8 +3,9 @@
 
 An *example* is what the program was compiled for, one row or several. With k *streams* k examples go through
 each stage together. A *lane* (crates/mpc/src/lanes.rs) is the steps of one example that use one another, on a
-thread of its own. Only one goes on at a time: it has all that the party has (links, masks, and whatever
-Python works on) until it has sent what it can and needs an answer; then the next one has it.
+thread to itself, the first on the one that begins them. Only one goes on at a time: it has all that the party
+has (links, masks, and whatever Python works on) until it has sent what it can and needs an answer; then the
+next one has it.
 
 Why that is as right and as secret as one step after another:
 

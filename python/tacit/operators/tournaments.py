@@ -135,6 +135,9 @@ class Tournament:
                     # The left one is the earlier; it loses only when it is less.
                     levels.append(less(session, left, right, comparison.width))
                     won = self._chosen(levels[-1], left, right)
+                # Those that have met are not held beside those that go on.
+                rest = tuple(part.clone() for part in rest)
+                del places, left, right
                 places = shares.joined(won, rest)
             x = tuple(part[0] for part in places)
             self._stages.append((windows, levels))

@@ -26,6 +26,7 @@ use crate::leaves::Wanted;
 use crate::range::{SUMS, Tally, coins_of, count};
 use crate::tree::conjunction;
 use crate::{Bits, Compared, Result};
+use ring::pack::unpack_low;
 use ring::parallel::Rates;
 use ring::planes::words_of;
 use std::sync::{Mutex, PoisonError};
@@ -60,13 +61,15 @@ impl Additive {
                 n,
                 Rates {
                     outputs: [],
-                    inputs: [64; 3],
+                    inputs: [64, reach as usize, reach as usize],
                 },
                 [],
                 [opened, upper, both],
                 #[inline(always)]
-                |offset, [], [e, c, both], [products, drawn]| {
+                |offset, [], [e, packed_c, packed_both], [products, c, both, drawn]| {
                     let products = &mut products[..e.len()];
+                    unpack_low(packed_c, reach, &mut c[..e.len()]);
+                    unpack_low(packed_both, reach, &mut both[..e.len()]);
                     for i in 0..e.len() {
                         let k = e[i].wrapping_add(1 << (below - 1)) >> below;
                         products[i] = (k << 1).wrapping_mul(c[i]).wrapping_add(both[i]);

@@ -74,13 +74,14 @@ impl Additive {
     fn open_both(&mut self, bits: Hidden, words: Hidden) -> Result<(Vec<u64>, Vec<u64>)> {
         let (mut bits, mut words) = (bits.into_message(), words.into_message());
         let (me, parties) = (self.channel.party(), self.channel.parties());
-        let message = [bits.as_slice(), &words].concat();
+        let length = bits.len() + words.len();
         for peer in (0..parties).filter(|peer| *peer != me) {
-            self.channel.send(peer, message.clone())?;
+            let message = [bits.as_slice(), &words].concat();
+            self.channel.send(peer, message)?;
         }
         self.0.round()?;
         for peer in (0..parties).filter(|peer| *peer != me) {
-            let theirs = self.channel.receive(peer, message.len())?;
+            let theirs = self.channel.receive(peer, length)?;
             let (their_bits, their_words) = theirs.split_at(bits.len());
             Group::Binary.add(&mut bits, their_bits);
             Group::Additive.add(&mut words, their_words);

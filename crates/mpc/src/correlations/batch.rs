@@ -48,6 +48,10 @@ impl Batch {
         let start = self.gone;
         let copied = |(column, shape): (&Vec<u64>, Shape)| match shape {
             Shape::Words(_) => column[start..start + n].to_vec(),
+            Shape::Packed(bits) => {
+                let bits = bits as usize;
+                extract(column, start * bits, n * bits).into_owned()
+            }
             Shape::Planes(_) => {
                 let planes = column.chunks_exact(words_of(self.n));
                 let planes: Vec<_> = planes.map(|plane| extract(plane, start, n)).collect();

@@ -222,8 +222,9 @@ impl Dealer {
         for (party, stream) in self.streams.iter_mut().enumerate() {
             let corrected = job.corrected(party, parties);
             let shares = expand(stream, &derived);
-            for ((total, mut share), sized) in totals.iter_mut().zip(shares).zip(&derived) {
-                for range in places(sized, &corrected) {
+            for ((total, share), sized) in totals.iter_mut().zip(shares).zip(&derived) {
+                let mut share = sized.0.loose(share, sized.1);
+                for range in loose_places(sized, &corrected) {
                     share[range].fill(0);
                 }
                 sized.0.group().subtract(total, &share);
@@ -305,10 +306,10 @@ fn expand(stream: &mut Stream, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
     shapes.iter().map(column).collect()
 }
 
-/// Where these elements lie in a column: in each of its planes, if it has such.
-fn places((shape, n): &SizedColumn, elements: &Range<usize>) -> Vec<Range<usize>> {
+/// Where these elements lie in a column that is loose: in each of its planes, if it has such.
+fn loose_places((shape, n): &SizedColumn, elements: &Range<usize>) -> Vec<Range<usize>> {
     match shape {
-        Shape::Words(_) => vec![elements.clone()],
+        Shape::Words(_) | Shape::Packed(_) => vec![elements.clone()],
         Shape::Planes(planes) => (0..*planes)
             .map(|plane| {
                 let start = plane * words_of(*n);
@@ -322,19 +323,20 @@ fn places((shape, n): &SizedColumn, elements: &Range<usize>) -> Vec<Range<usize>
 fn sent_words(shape: Shape, elements: &Range<usize>) -> usize {
     match shape {
         Shape::Words(bits) => packed_words(elements.len(), bits),
-        Shape::Planes(_) => shape.words(elements.len()),
+        Shape::Packed(_) | Shape::Planes(_) => shape.words(elements.len()),
     }
 }
 
+/// Of a column that is loose.
 fn packed(column: &[u64], sized: &SizedColumn, elements: &Range<usize>) -> Vec<u64> {
     match sized.0 {
-        Shape::Words(bits) => {
+        Shape::Words(bits) | Shape::Packed(bits) => {
             let mut words = vec![0; sent_words(sized.0, elements)];
             pack_low(&column[elements.clone()], bits, &mut words);
             words
         }
         Shape::Planes(_) => {
-            let places = places(sized, elements);
+            let places = loose_places(sized, elements);
             places
                 .into_iter()
                 .flat_map(|range| &column[range])
@@ -348,9 +350,14 @@ fn packed(column: &[u64], sized: &SizedColumn, elements: &Range<usize>) -> Vec<u
 fn correct(column: &mut [u64], sized: &SizedColumn, elements: &Range<usize>, words: &[u64]) {
     match sized.0 {
         Shape::Words(bits) => unpack_low(words, bits, &mut column[elements.clone()]),
+        // Those of a batch begin and end with a word.
+        Shape::Packed(bits) => {
+            let start = packed_words(elements.start, bits);
+            column[start..start + words.len()].copy_from_slice(words);
+        }
         Shape::Planes(_) => {
             let mut rest = words;
-            for range in places(sized, elements) {
+            for range in loose_places(sized, elements) {
                 let (now, after) = rest.split_at(range.len());
                 column[range].copy_from_slice(now);
                 rest = after;

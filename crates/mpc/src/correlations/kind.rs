@@ -8,6 +8,7 @@ use crate::blocks;
 use crate::dense::{Run, concatenate};
 use crate::group::Group;
 use crate::leaves::{Leaves, Wanted};
+use ring::pack::{packed_words, unpack_low};
 use ring::planes::words_of;
 use std::fmt;
 
@@ -94,6 +95,8 @@ impl fmt::Display for Kind {
 pub(crate) enum Shape {
     /// n words, of which the low bits count.
     Words(u32),
+    /// n numbers modulo 2^bits, of so many bits each, without gaps ([`ring::pack`]).
+    Packed(u32),
     /// That many planes of n bits.
     Planes(usize),
 }
@@ -103,15 +106,28 @@ impl Shape {
     pub fn words(self, n: usize) -> usize {
         match self {
             Self::Words(_) => n,
+            Self::Packed(bits) => packed_words(n, bits),
             Self::Planes(planes) => planes * words_of(n),
         }
     }
 
-    /// How shares combine.
+    /// How shares combine, once they are loose.
     pub fn group(self) -> Group {
         match self {
-            Self::Words(_) => Group::Additive,
+            Self::Words(_) | Self::Packed(_) => Group::Additive,
             Self::Planes(_) => Group::Binary,
+        }
+    }
+
+    /// A column with each packed number in a word of its own.
+    pub fn loose(self, column: Vec<u64>, n: usize) -> Vec<u64> {
+        match self {
+            Self::Words(_) | Self::Planes(_) => column,
+            Self::Packed(bits) => {
+                let mut words = vec![0; n];
+                unpack_low(&column, bits, &mut words);
+                words
+            }
         }
     }
 }
@@ -147,7 +163,7 @@ impl Kind {
             Self::CrossBits { bits } => vec![Shape::Words(bits)],
             Self::Selections => vec![Shape::Words(64); 2],
             Self::GuardedSelections { reach, .. } => {
-                [[Shape::Words(64); 2], [Shape::Words(reach); 2]].concat()
+                [[Shape::Words(64); 2], [Shape::Packed(reach); 2]].concat()
             }
         }
     }
@@ -164,6 +180,13 @@ impl Kind {
                 let columns = batches.iter().map(|(_, columns)| &columns[at][..]);
                 columns.collect::<Vec<_>>().concat()
             }
+            Shape::Packed(width) => {
+                let of_batch = batches.iter().map(|(n, columns)| Run {
+                    words: &columns[at],
+                    bits: n * width as usize,
+                });
+                concatenate(&of_batch.collect::<Vec<_>>())
+            }
             Shape::Planes(planes) => {
                 let joined = |plane: usize| {
                     let of_batch = batches.iter().map(|(n, columns)| Run {
@@ -178,7 +201,7 @@ impl Kind {
         self.columns().into_iter().enumerate().map(join).collect()
     }
 
-    /// The derived columns, from the free ones; of [`Kind::CrossBits`] from both parties' shares.
+    /// The derived columns, loose, from the free ones; of [`Kind::CrossBits`] from both parties' shares.
     pub(crate) fn derive(self, free: &[Vec<u64>]) -> Vec<Vec<u64>> {
         match self {
             Self::Triples => vec![products(&free[0], &free[1], u64::wrapping_mul)],

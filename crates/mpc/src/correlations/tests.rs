@@ -73,11 +73,13 @@ fn totals(job: &Job, shares: &[&Vec<Vec<u64>>]) -> Vec<Vec<u64>> {
     let shapes = [free, derived].concat();
     assert!(shares.iter().all(|share| share.len() == shapes.len()));
     let total = |(at, (shape, n)): (usize, &(Shape, usize))| {
-        let mut sum = vec![0; shape.words(*n)];
-        shares
-            .iter()
-            .for_each(|share| shape.group().add(&mut sum, &share[at]));
-        if let Shape::Words(bits) = shape {
+        let mut loose = shares.iter().map(|share| {
+            assert_eq!(share[at].len(), shape.words(*n));
+            shape.loose(share[at].clone(), *n)
+        });
+        let mut sum = loose.next().unwrap();
+        loose.for_each(|share| shape.group().add(&mut sum, &share));
+        if let Shape::Words(bits) | Shape::Packed(bits) = shape {
             sum.iter_mut().for_each(|word| *word &= low(*bits));
         }
         sum
@@ -115,7 +117,7 @@ fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
             _ => kind.derive(free),
         };
         for (column, shape) in expected.iter_mut().zip(kind.derived()) {
-            if let Shape::Words(bits) = shape {
+            if let Shape::Words(bits) | Shape::Packed(bits) = shape {
                 column.iter_mut().for_each(|word| *word &= low(bits));
             }
         }

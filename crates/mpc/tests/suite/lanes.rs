@@ -9,6 +9,7 @@ use ring::planes::words_of;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
+use std::thread;
 use testkit::{Shared, run, usual_parties};
 
 /// What a lane leaves.
@@ -302,8 +303,9 @@ pub fn failures(protocol: &str) {
     );
 }
 
-/// Lanes with a protocol of their own are as right, take the rounds of one, and leave all behind as it was. Inside of
-/// one there are no others, and under the reference there are none.
+/// Lanes with a protocol of their own are as right, take the rounds of one, and leave all behind as it was; the first is
+/// carried out where they were begun. Inside of one there are no others, and under the reference there are none. One
+/// that fails has the others come to their ends.
 pub fn owned(protocol: &str) {
     if protocol == "plain" {
         let told = run(protocol, 2, |p| Ok(p.owned_lanes(Vec::new()).is_err()));
@@ -313,23 +315,32 @@ pub fn owned(protocol: &str) {
     let told = run(protocol, usual_parties(protocol), |p| {
         let x = Shared::input(p, 0, &[5, 1_u64.wrapping_neg(), 70])?;
         let (give, take) = channel();
-        let lane = |at: usize| -> OwnedLane {
+        let here = thread::current().id();
+        let lane = |at: usize, fails: usize| -> OwnedLane {
             let (x, give) = (Shared(x.0.clone()), give.clone());
             Box::new(move |mut p| {
                 let map = mpc::Bilinear::Elementwise { n: 3 };
                 let square = x.bilinear(&mut *p, &map, &x, None)?;
                 let made = square.bilinear(&mut *p, &map, &x, None)?;
                 let inside = p.owned_lanes(Vec::new());
-                let _ = give.send((at, made, inside.is_err()));
+                let is_here = thread::current().id() == here;
+                let _ = give.send((at, made, inside.is_err() && is_here == (at == 0)));
+                if at == fails {
+                    return Err(mpc::Error::misuse("this one is wrong"));
+                }
                 Ok(())
             })
         };
         let before = p.channel().meter().totals().rounds;
-        p.owned_lanes((0..4).map(lane).collect())?;
+        p.owned_lanes((0..4).map(|at| lane(at, 4)).collect())?;
         let rounds = p.channel().meter().totals().rounds - before;
-        for (place, (at, made, is_refused)) in take.try_iter().enumerate() {
-            assert_eq!((place, is_refused), (at, true));
-            assert_eq!(made.open(p)?, [125, 1_u64.wrapping_neg(), 343_000]);
+        for fails in 0..=4 {
+            for (place, (at, made, is_right)) in take.try_iter().enumerate() {
+                assert_eq!((place, is_right), (at, true));
+                assert_eq!(made.open(p)?, [125, 1_u64.wrapping_neg(), 343_000]);
+            }
+            let ended = p.owned_lanes((0..4).map(|at| lane(at, fails)).collect());
+            assert_eq!(ended.is_err(), fails < 4);
         }
         Ok(rounds)
     });
@@ -346,22 +357,32 @@ pub fn panics(protocol: &str) {
         assert!(!panics, "this is what was wrong");
         p.sign(&x.slices(), 64).map(drop)
     }
-    for is_owned in [false, protocol != "plain"] {
+    let who = [[false, true], [true, false], [true, true]];
+    for (is_owned, who) in [false, protocol != "plain"]
+        .into_iter()
+        .flat_map(|is_owned| who.map(|who| (is_owned, who)))
+    {
         let told = run(protocol, usual_parties(protocol), |p| {
             let panicked = catch_unwind(AssertUnwindSafe(|| {
                 if is_owned {
                     let lane =
                         |panics| -> OwnedLane { Box::new(move |mut p| step(&mut *p, panics)) };
-                    p.owned_lanes([false, true].map(lane).into())
+                    p.owned_lanes(who.map(lane).into())
                 } else {
                     let lane = |panics| -> Lane { Box::new(move |p| step(p, panics)) };
-                    all(p, [false, true].map(lane).into())
+                    all(p, who.map(lane).into())
                 }
             }));
             let panicked = panicked.expect_err("it goes on with the panic");
-            Ok(panicked.downcast_ref::<&str>().map(ToString::to_string))
+            // What the party has is there again.
+            let parties = p.channel().parties();
+            Ok((
+                parties,
+                panicked.downcast_ref::<&str>().map(ToString::to_string),
+            ))
         });
-        for told in told {
+        for (parties, told) in told {
+            assert_eq!(parties, usual_parties(protocol));
             assert_eq!(told.as_deref(), Some("this is what was wrong"));
         }
     }

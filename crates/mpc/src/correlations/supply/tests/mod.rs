@@ -6,6 +6,7 @@ use super::*;
 use crate::bits::bit_at;
 use crate::correlations::kind::Shape;
 use crate::correlations::zeros::Zeros;
+use ring::pack::{pack_low, unpack_low};
 use ring::planes::words_of;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,6 +85,12 @@ impl Source for Numbered {
         let word = |at: usize| (0..64).fold(0, |word, i| word | numbered_bit(at + i) << i);
         let column = |shape| match shape {
             Shape::Words(_) => (first..first + n).map(|at| at as u64).collect(),
+            Shape::Packed(bits) => {
+                let numbers: Vec<u64> = (first..first + n).map(|at| at as u64).collect();
+                let mut packed = vec![0; shape.words(n)];
+                pack_low(&numbers, bits, &mut packed);
+                packed
+            }
             Shape::Planes(planes) => (0..planes)
                 .flat_map(|plane| (0..n).step_by(64).map(move |at| word(first + at + plane)))
                 .collect(),
@@ -111,24 +118,38 @@ fn each_is_drawn_once() {
     let source = Numbered::default();
     let made = Arc::clone(&source.made);
     let mut supply = Supply::start(Box::new(source), Patience::default(), false).unwrap();
-    let kind = Kind::RingWithBits { width: 3 };
+    let guarded = Kind::GuardedSelections {
+        below: 22,
+        reach: 10,
+    };
     let mut drawn = HashSet::new();
     for round in 0..300 {
         let n = [1, 32, 64, 1, 63, 1000, 65, 3, 128, 5000][round * round % 10];
-        let [r, bits] = supply.take(kind, n).unwrap();
-        assert_eq!(r.len(), n);
-        assert!(r.iter().all(|at| drawn.insert(*at)), "round {round}");
-        for (plane, words) in bits.chunks_exact(words_of(n)).enumerate() {
-            let right = |i: usize| bit_at(words, i) == numbered_bit(r[i] as usize + plane);
-            assert!((0..n).all(right), "round {round}, plane {plane}");
+        let [numbers, bits] = supply.take(Kind::RingWithBits { width: 3 }, n).unwrap();
+        check(&mut drawn, &numbers, &bits);
+        let [bits, numbers, _, _, upper, both] = supply.take(guarded, n).unwrap();
+        check(&mut drawn, &numbers, &bits);
+        for packed in [upper, both] {
+            let mut low = vec![0; n];
+            unpack_low(&packed, 10, &mut low);
+            assert!(low.iter().zip(&numbers).all(|(low, at)| *low == at % 1024));
         }
     }
-    let left = supply.left(kind);
-    let [r, _] = supply.take(kind, left).unwrap();
-    assert!(r.iter().all(|at| drawn.insert(*at)));
-    let made = made.load(Ordering::Relaxed) as u64;
-    assert!((0..drawn.len() as u64).all(|at| drawn.contains(&at)));
-    assert!(made >= drawn.len() as u64);
+    // Nothing is lost in cutting: what was made and not drawn is left.
+    let left: usize = supply.pools.values().map(|pool| pool.left).sum();
+    let lots = supply.pools.values().flat_map(|pool| &pool.lots);
+    assert_eq!(left, lots.map(Lot::left).sum());
+    assert!((drawn.len()..=drawn.len() + left).contains(&made.load(Ordering::Relaxed)));
+}
+
+/// That numbers are drawn for the first time, and bits are theirs.
+fn check(drawn: &mut HashSet<u64>, numbers: &[u64], bits: &[u64]) {
+    let n = numbers.len();
+    assert!(numbers.iter().all(|at| drawn.insert(*at)));
+    for (plane, words) in bits.chunks_exact(words_of(n)).enumerate() {
+        let right = |i: usize| bit_at(words, i) == numbered_bit(numbers[i] as usize + plane);
+        assert!((0..n).all(right), "plane {plane} of {n}");
+    }
 }
 
 /// Where a few are left over, what is asked for after is cut out of what was made for it, and they hold no more than
