@@ -1,6 +1,8 @@
 """Programs hold no more at once than their models: neither what goes side by side, nor what is made one."""
 
+from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -115,29 +117,41 @@ def test_layers_become_one_where_that_is_held_at_once_anyway(side: int, convolut
     assert most(draft.graph) <= before
 
 
-def _peak() -> int:
-    """The most memory that this process had, in KiB."""
+def _memory(what: str) -> int:
+    """Of this process, in KiB: VmRSS now, VmHWM at most."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+    return int(next(line for line in lines if line.startswith(what)).split()[1])
 
 
-def _most(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool) -> int:
+def _grown(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool) -> int:
     current = tacit.session()
     bound = program.share(weights if current.party == 0 else None, owner=0)
     if is_eager:
         bound.one_by_one()
     given = bound.given(x if current.party == 1 else None, owner=1)
-    # From here on: what was needed to share the weights is another peak.
-    Path("/proc/self/clear_refs").write_text("5")
-    for _ in range(4):
+    before, highest = _memory("VmRSS"), []
+    for _ in range(5):
+        # The most from here on.
+        Path("/proc/self/clear_refs").write_text("5")
         bound(given).reveal(to=1)
-    return _peak()
+        highest.append(_memory("VmHWM"))
+    # How much of what a source makes ahead is there at once is a matter of time.
+    return int(median(highest)) - before
 
+
+#: What two such medians of the same program differ by, in KiB.
+NOISE = 4 << 10
 
 SETTINGS: list[dict[str, Any]] = [
     {"protocol": "replicated", "parties": 3},
     {"protocol": "additive", "parties": 2, "source": "dealer"},
 ]
+
+
+@cache
+def _compiled(name: str) -> tuple[Program, Weights, torch.Tensor]:
+    module, x = (normalised(Branches()), torch.rand(1, 8, 128, 128)) if name == "branches" else of_image(name)
+    return *tacit.compile(module.eval(), x, calibrate=torch.rand(4, *x.shape[1:])), x
 
 
 @pytest.mark.long
@@ -151,17 +165,10 @@ def test_parties_take_no_more_memory(
     # library keeps for later: that differs from run to run by more than is looked for.
     for limit in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
         monkeypatch.setenv(limit, "65536")
-    if name == "branches":
-        module: nn.Module = normalised(Branches())
-        x = torch.rand(1, 8, 128, 128)
-    else:
-        module, x = of_image(name)
-        module.eval()
-    program, weights = tacit.compile(module, x, calibrate=torch.rand(4, *x.shape[1:]))
+    program, weights, x = _compiled(name)
     before = weights.as_it_was()
     compiled, eager = (
-        max(tacit.launch(_most, *each, x, is_eager, transport="tcp", threads=1, **setting))
+        max(tacit.launch(_grown, *each, x, is_eager, transport="tcp", threads=1, **setting))
         for each, is_eager in (((program, weights), False), ((weights.model, before), True))
     )
-    # What is left of noise is a hundredth of a party's memory.
-    assert compiled <= 1.01 * eager
+    assert compiled <= eager + NOISE
