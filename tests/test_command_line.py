@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -422,6 +422,15 @@ def listens(port: int) -> bool:
         return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Whoever runs tests in the background of a shell ignores this signal, and so would what they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupting_ends_the_wait_for_the_others(tmp_path: Path) -> None:
     config = example(tmp_path)
     config.write_text(config.read_text().replace("timeout = 60", "timeout = 600"))
@@ -436,6 +445,7 @@ def test_interrupting_ends_the_wait_for_the_others(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (130, "", "tacit: interrupted\n")
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_interrupting_ends_the_wait_for_a_message_and_tells_the_others(tmp_path: Path) -> None:
     config = example(tmp_path)
     config.write_text(config.read_text().replace("timeout = 60", "timeout = 600"))
@@ -475,6 +485,7 @@ INTERRUPTED = {
 
 
 @pytest.mark.parametrize("what", INTERRUPTED)
+@pytest.mark.usefixtures("interruptible")
 def test_interrupting_ends_parties_in_threads(what: str, tmp_path: Path) -> None:
     setting = "" if "threads" in what else "parties=2, protocol='additive', source='ot', "
     program = tmp_path / "program.py"
