@@ -168,7 +168,7 @@ impl Additive {
         Ok(())
     }
 
-    fn peers(&self) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn peers(&self) -> impl Iterator<Item = usize> + use<> {
         let me = self.channel.party();
         (0..self.channel.parties()).filter(move |peer| *peer != me)
     }

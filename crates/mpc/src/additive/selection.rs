@@ -73,14 +73,13 @@ impl Additive {
     /// Opens bits and words in one round.
     fn open_both(&mut self, bits: Hidden, words: Hidden) -> Result<(Vec<u64>, Vec<u64>)> {
         let (mut bits, mut words) = (bits.into_message(), words.into_message());
-        let (me, parties) = (self.channel.party(), self.channel.parties());
         let length = bits.len() + words.len();
-        for peer in (0..parties).filter(|peer| *peer != me) {
+        for peer in self.peers() {
             let message = [bits.as_slice(), &words].concat();
             self.channel.send(peer, message)?;
         }
         self.0.round()?;
-        for peer in (0..parties).filter(|peer| *peer != me) {
+        for peer in self.peers() {
             let theirs = self.channel.receive(peer, length)?;
             let (their_bits, their_words) = theirs.split_at(bits.len());
             Group::Binary.add(&mut bits, their_bits);
