@@ -143,6 +143,49 @@ def test_no_interpreter_ends_under_who_came_through_pytorch(target: str, last: s
     assert ended.stderr.splitlines()[-1:] == last.removeprefix("raise ").split()
 
 
+#: Parties call operators side by side that Python sees for the first time. What PyTorch makes for one that
+#: is new takes a while.
+FIRST_SEEN = """
+import time
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+import tacit
+
+NAMES = "msort", "ravel", "atleast_3d", "argwhere", "isreal"
+
+def program():
+    class Sees(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    seen = []
+    with torch.inference_mode():
+        for name in NAMES:
+            with tacit.public_random():
+                pass
+            with Sees():
+                getattr(torch, name)(torch.ones(3, 3))
+    return [getattr(torch.ops.aten, name).default in seen for name in NAMES]
+
+def slowly(name, *of):
+    made = at_once(name, *of)
+    if name.removeprefix("aten::") in NAMES:
+        time.sleep(0.02)
+    return made
+
+at_once, torch._ops._get_packet = torch._ops._get_packet, slowly
+print(tacit.launch(program))
+"""
+
+
+def test_operators_that_parties_see_first_at_once() -> None:
+    """PyTorch keeps the address of what it made for the first thread that saw an operator. It must be what
+    ``torch.ops`` keeps: what another thread has made takes its place there, and it is collected, and used."""
+    ended = subprocess.run([sys.executable, "-c", FIRST_SEEN], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, f"{[[True] * 5] * 3}\n"), ended.stderr
+
+
 def test_processes_that_begin_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "FORKS", False)
     assert tacit.launch(double, 21, transport="tcp") == [(0, 42), (1, 42), (2, 42)]

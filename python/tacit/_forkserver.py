@@ -27,7 +27,7 @@ import tacit.operators
 import tacit.sharing  # noqa: F401
 from tacit._entry import begin
 from tacit.starting import EXIT_CODE
-from tacit.warming import import_all
+from tacit.warming import prepare
 
 #: Longest name of a module.
 LONGEST = 1024
@@ -124,7 +124,7 @@ def _become(entry: str, ends: list[int], folder: int) -> None:
 def main() -> None:
     """Serves until the parent has gone; in each new process, does its work."""
     server = Server(socket.socket(fileno=int(sys.argv[1])))
-    import_all()
+    prepare()
     # What is there now is not touched again, and stays shared with the processes to come.
     gc.freeze()
     # These are collected at the end of each process: some libraries tell of what is left over then.

@@ -18,7 +18,7 @@ from tacit.providers import DEFAULT
 from tacit.session import running
 from tacit.trace.page import write
 from tacit.trace.spans import recorded
-from tacit.warming import import_all
+from tacit.warming import prepare
 
 #: Longest wait for one message, in seconds.
 TIMEOUT = 60.0
@@ -115,7 +115,7 @@ def _in_threads(
     program = pickled((fn, args))
     # What changes PyTorch for all threads is done before any party begins: kernels are registered, and graphs
     # are traced anew as they are loaded, for which PyTorch traces every thread's modules.
-    import_all()
+    prepare()
     divert()
     copies = [cloudpickle.loads(program) for _ in cores]
     outcomes = [Outcome() for _ in cores]
