@@ -339,7 +339,8 @@ def test_clipping(largest: float) -> None:
 
 @pytest.mark.parametrize(("protocol", "parties"), [("replicated", 3), ("additive", 2)])
 def test_exploding_gradients_are_clipped_as_exactly_as_others(protocol: str, parties: int) -> None:
-    """Where the factor is less than a unit of 2^−16, too; what is short enough, or has no limit, stays."""
+    """Where the factor is less than a unit of 2^−16, too; what is short enough, or has no limit, stays. A
+    norm of norms is off by five units of 2^−16 at most, as each root is by two."""
     direction = torch.linspace(-1, 1, 24) / torch.linspace(-1, 1, 24).norm()
     cases = [
         (length, largest, foreach)
@@ -364,7 +365,9 @@ def test_exploding_gradients_are_clipped_as_exactly_as_others(protocol: str, par
     found = tacit.launch(program, protocol=protocol, parties=parties, source=source)[0]
     for case, mine in zip(cases, found, strict=True):
         plain = torch.cat([each.flatten() for each in clipped(torch.clone, *case)])
-        assert torch.allclose(mine, plain, rtol=2e-3, atol=2.0**-18), case
+        length = case[0]
+        of_norm = 5 * 2.0**-16 / length if length else 0.0
+        assert torch.allclose(mine, plain, rtol=2e-3 + of_norm, atol=2.0**-18), case
 
 
 def test_clipping_that_would_show_whether_a_norm_is_finite_is_refused_or_shows_nothing() -> None:
