@@ -2,12 +2,14 @@
 
 import copy
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 
 import tacit
 from tacit import components, shares
+from tacit.storages import Storages
 
 
 def test_an_array_is_the_memory_of_its_component_in_every_state() -> None:
@@ -101,3 +103,25 @@ def test_bits_of_many_elements_are_words_a_few_at_a_time(monkeypatch: pytest.Mon
     # A message is padded to words, so that pieces of few bits send a little more.
     sent, in_pieces = (sum(sent for _, sent in of_all) for of_all in (whole, pieces))
     assert sent <= in_pieces < sent + 3 * 3 * 8 * len(most)
+
+
+def test_what_is_kept_is_not_forgotten_with_what_lay_there_before() -> None:
+    """Memory is used again. What the numbers before were made of may be freed later, at another time in each
+    party."""
+    storages = Storages(Mock())
+    before, numbers = torch.ones(4), torch.ones(3)
+    address = before.untyped_storage()._cdata
+    storages.keep_beside("kind", before, "before", of=[numbers])
+    del before
+    # Looks for what has been freed.
+    storages.add(torch.ones(1))
+    others = [torch.ones(4) for _ in range(1000)]
+    now = [other for other in others if other.untyped_storage()._cdata == address]
+    assert now, "the memory is used again"
+    more = torch.ones(3)
+    storages.keep_beside("kind", now[0], "now", of=[more])
+    del numbers
+    storages.add(torch.ones(1))
+    assert storages.beside("kind", now[0]) == "now"
+    storages.written(more)
+    assert storages.beside("kind", now[0]) is None

@@ -29,7 +29,8 @@ class _Lasting:
     def __init__(self, reference: StorageWeakRef) -> None:
         self.reference = reference
         self.names: dict[Geometry, int] = {}
-        self.derived: set[Any] = set()
+        #: What was kept that follows from it, and the how manieth of all that was.
+        self.derived: dict[Any, int] = {}
         #: Whether its views have names.
         self.is_named = False
 
@@ -44,6 +45,9 @@ class Storages:
         self._core = core
         self._lasting: dict[int, _Lasting] = {}
         self._derived: dict[Any, Any] = {}
+        #: Of each, the how manieth it was: another storage may lie where one was that has been freed.
+        self._turns: dict[Any, int] = {}
+        self._kept = 0
         self._next = 0
         #: Names that are asked for before freed storages are looked for again.
         self._patience = 0
@@ -103,9 +107,10 @@ class Storages:
 
     def _keep(self, key: Any, value: Any, tensors: Sequence[torch.Tensor]) -> None:
         self._drop_freed()
-        self._derived[key] = value
+        self._kept += 1
+        self._derived[key], self._turns[key] = value, self._kept
         for tensor in tensors:
-            self._entry(tensor).derived.add(key)
+            self._entry(tensor).derived[key] = self._kept
 
     @contextmanager
     def rehearsed(self) -> Iterator[None]:
@@ -130,9 +135,11 @@ class Storages:
     def _forget(self, lasting: _Lasting) -> None:
         for name in list(lasting.names.values()):
             self._core.forget(name)
-        for key in list(lasting.derived):
-            self._derived.pop(key, None)
-        lasting.names, lasting.derived = {}, set()
+        for key, turn in list(lasting.derived.items()):
+            if self._turns.get(key) == turn:
+                self._derived.pop(key, None)
+                self._turns.pop(key, None)
+        lasting.names, lasting.derived = {}, {}
 
     def _drop_freed(self) -> None:
         self._patience = len(self._lasting)
