@@ -107,10 +107,11 @@ class Storages:
 
     def _keep(self, key: Any, value: Any, tensors: Sequence[torch.Tensor]) -> None:
         self._drop_freed()
-        self._kept += 1
-        self._derived[key], self._turns[key] = value, self._kept
+        # Work side by side is done by threads: another one may keep something else meanwhile.
+        turn = self._kept = self._kept + 1
+        self._derived[key], self._turns[key] = value, turn
         for tensor in tensors:
-            self._entry(tensor).derived[key] = self._kept
+            self._entry(tensor).derived[key] = turn
 
     @contextmanager
     def rehearsed(self) -> Iterator[None]:

@@ -365,8 +365,9 @@ def test_exploding_gradients_are_clipped_as_exactly_as_others(protocol: str, par
     found = tacit.launch(program, protocol=protocol, parties=parties, source=source)[0]
     for case, mine in zip(cases, found, strict=True):
         plain = torch.cat([each.flatten() for each in clipped(torch.clone, *case)])
-        length = case[0]
-        of_norm = 5 * 2.0**-16 / length if length else 0.0
+        length, largest, _ = case
+        # What is not shortened does not hang on the norm.
+        of_norm = 5 * 2.0**-16 / length if length >= largest else 0.0
         assert torch.allclose(mine, plain, rtol=2e-3 + of_norm, atol=2.0**-18), case
 
 
