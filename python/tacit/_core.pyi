@@ -117,6 +117,7 @@ class Session:
         is_transposed: bool,
         truncate: int,
         names: Names,
+        is_narrow: bool = False,
     ) -> None: ...
     def convolution(
         self,
@@ -126,6 +127,7 @@ class Session:
         shape: Convolution,
         truncate: int,
         names: Names,
+        is_narrow: bool = False,
     ) -> None: ...
     def forget(self, name: int) -> None: ...
     def rehearse(self) -> bool: ...
@@ -164,6 +166,7 @@ class Session:
         out: list[Words],
         truncate: int,
         rectified: tuple[int, int, int] | None = None,
+        is_narrow: bool = False,
     ) -> None: ...
     def and_bits(self, x: list[Bits], y: list[Bits], out: list[Bits]) -> None: ...
     def bit_multiply(self, bits: list[Bits], x: list[Words], out: list[Words]) -> None: ...

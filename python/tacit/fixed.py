@@ -40,6 +40,11 @@ AT_ONCE = 1 << 18
 #: Magnitudes of words stay below 2^RANGE, where truncation has no wild errors.
 RANGE = 62
 
+#: Magnitudes of products that are promised to be narrow stay below 2^NARROW before they are truncated, and as
+#: many bits less are left of their words as NARROW is less than RANGE.
+NARROW = 49
+ABOVE = RANGE - NARROW
+
 #: Magnitudes of words that are encoded stay below 2^ENCODED, which leaves room for a factor.
 ENCODED = 46
 

@@ -60,6 +60,9 @@ class Session:
         self.guard: tuple[int, int] | None = None
         #: Low bits of fractions at the session's scale that a ReLU's comparison does not look at.
         self.dropped = 0
+        #: Whether the products of layers are promised to be narrow: below 2^``fixed.NARROW`` as words, before
+        #: they are truncated. Then less of them is worked out, where that pays.
+        self.is_narrow = False
         #: Of functions that take another series than the usual one its key; see ``approximation.fits``.
         self.fits: Mapping[str, str] = {}
         self.modules = RunningModules()
@@ -102,6 +105,15 @@ class Session:
             yield
         finally:
             self.width = previous
+
+    @contextmanager
+    def narrow(self) -> Iterator[None]:
+        """Within it, the products of layers are promised to be narrow."""
+        previous, self.is_narrow = self.is_narrow, True
+        try:
+            yield
+        finally:
+            self.is_narrow = previous
 
     @contextmanager
     def fitted(self, fits: Mapping[str, str]) -> Iterator[None]:

@@ -176,10 +176,20 @@ def multiply(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: b
     return out
 
 
-@operation("(Tensor[] x, Tensor[] y, int truncate, *, bool in_range=False)", _of_matrices)
-def matmul(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: bool = False) -> Parts:
-    """(batch, m, k) by (batch, k, n), each / 2^truncate; ranges as in ``multiply``. A right operand that lies
-    transposed, as weights do, is not copied."""
+@operation(
+    "(Tensor[] x, Tensor[] y, int truncate, *, bool in_range=False, bool is_narrow=False)", _of_matrices
+)
+def matmul(
+    session: Session,
+    x: Parts,
+    y: Parts,
+    truncate: int,
+    *,
+    in_range: bool = False,
+    is_narrow: bool = False,
+) -> Parts:
+    """(batch, m, k) by (batch, k, n), each / 2^truncate; ranges as in ``multiply``, narrow ones as in
+    ``affine``. A right operand that lies transposed, as weights do, is not copied."""
     (batch, m, k), n = x[0].shape, y[0].shape[2]
     out, arrays = empty_words(session, (batch, m, n))
     if arrays[0].size and not k:
@@ -191,12 +201,15 @@ def matmul(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: boo
         is_transposed = turned[0].is_contiguous() and not y[0].is_contiguous()
         right = turned if is_transposed else y
         sizes, names = (batch, m, k, n), _names(session, x, right)
-        session.core.matmul(_arrays(x), _arrays(right), arrays, *sizes, is_transposed, truncate, names)
+        operands = (_arrays(x), _arrays(right), arrays)
+        session.core.matmul(*operands, *sizes, is_transposed, truncate, names, is_narrow)
     return out
 
 
 @operation(
-    "(Tensor[] x, Tensor[] w, int[] geometry, int[] shape, int truncate, *, bool in_range=False)", _of_shape
+    "(Tensor[] x, Tensor[] w, int[] geometry, int[] shape, int truncate, *, bool in_range=False, "
+    "bool is_narrow=False)",
+    _of_shape,
 )
 def convolution(
     session: Session,
@@ -207,8 +220,10 @@ def convolution(
     truncate: int,
     *,
     in_range: bool = False,
+    is_narrow: bool = False,
 ) -> Parts:
-    """Images by weights, each / 2^truncate, in the output's shape; ranges as in ``multiply``."""
+    """Images by weights, each / 2^truncate, in the output's shape; ranges as in ``multiply``, narrow ones
+    as in ``affine``."""
     geometry = shape_of(geometry)
     out, arrays = empty_words(session, shape)
     if arrays[0].size:
@@ -217,7 +232,8 @@ def convolution(
             convolve = partial(convolved, geometry=geometry)
             summands = w[0][0].numel()
             ranges.check_product(session, images[0], weights[0], summands, convolve, truncated=truncate > 0)
-        session.core.convolution(images, weights, arrays, geometry.core, truncate, _names(session, x, w))
+        names = _names(session, x, w)
+        session.core.convolution(images, weights, arrays, geometry.core, truncate, names, is_narrow)
     return out
 
 
@@ -355,20 +371,24 @@ def affine(
     shape: Sequence[int],
     truncate: int,
     rectified: Comparison | None,
+    *,
+    is_narrow: bool = False,
 ) -> Parts:
     """(Σ terms + Σ addends·2^truncate) / 2^truncate, truncated once, in the output's shape; then max(0, ·)
     of it where that is wanted. Where the comparison and what is truncated fit a word together, what lies
-    between zero and one unit may become zero then."""
+    between zero and one unit may become zero then. A narrow sum is promised to have a magnitude below
+    2^``fixed.NARROW`` before it is truncated: if it has not, the result is wrong."""
     operands = [part for term in terms for part in (*term.x, *term.y)]
     shapes = [term.shape for term in terms]
     added = [part for addend in addends for part in addend.parts]
     runs = [addend.run for addend in addends]
-    return _summed(session, operands, shapes, added, shape, runs, truncate, rectified or ())
+    geometry = (shapes, added, shape, runs)
+    return _summed(session, operands, *geometry, truncate, rectified or (), is_narrow=is_narrow)
 
 
 @operation(
     "(Tensor[] operands, int[][] shapes, Tensor[] added, int[] shape, int[] runs, int truncate, "
-    "int[] rectified)",
+    "int[] rectified, *, bool is_narrow=False)",
     _of_shape,
 )
 def _summed(
@@ -380,6 +400,8 @@ def _summed(
     runs: Sequence[int],
     truncate: int,
     rectified: Sequence[int],
+    *,
+    is_narrow: bool = False,
 ) -> Parts:
     """The same, with the components of all terms, and of all addends, one behind the other."""
     out, arrays = empty_words(session, shape)
@@ -391,7 +413,7 @@ def _summed(
     given = [(_arrays(x), _arrays(y), of.core, _names(session, x, y)) for x, y, of in terms]
     compared = _comparison(rectified) if rectified else None
     addends = [(_arrays(parts), run) for parts, run in zip(_cut(session, added), runs, strict=True)]
-    session.core.affine(given, addends, arrays, truncate, compared)
+    session.core.affine(given, addends, arrays, truncate, compared, is_narrow)
     return out
 
 

@@ -18,7 +18,7 @@ IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
 
 #: Of the program of that file. It is another when passes, or the format, do something else; under another
 #: version of Python, or on another machine, it is the same.
-HASH = "9c30f5057311ae33ba2e5a75b83baf290657c21d43fef58057aec2a92da53f44"
+HASH = "0fde2fb162b5ecf8af831818c9b2848305e696804866ee77c02b1cb9c5b0194f"
 
 #: With branches, normalisations, pooling and public constants.
 MODELS = ("residual",)

@@ -129,7 +129,7 @@ def test_steps_of_recurrent_layers_count(monkeypatch: pytest.MonkeyPatch) -> Non
     refused(text, "y is one too many")
 
 
-BEGIN = b'{"format":"tacit-program","version":6,"more":'
+BEGIN = b'{"format":"tacit-program","version":7,"more":'
 
 
 @pytest.mark.parametrize(

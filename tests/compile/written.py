@@ -9,7 +9,15 @@ from tacit.compile.format import FORMAT, VERSION, canonical, tensor_text
 
 def node(name: str, operator: str, *arguments: Any, **named: Any) -> dict[str, Any]:
     """As files have it."""
-    kept = {"layer": "", "interval": None, "width": None, "guard": None, "dropped": 0, "fits": {}}
+    kept = {
+        "layer": "",
+        "interval": None,
+        "width": None,
+        "guard": None,
+        "narrow": False,
+        "dropped": 0,
+        "fits": {},
+    }
     content = {"name": name, "operator": operator, "arguments": list(arguments), "named": named}
     return {**content, **kept, "scale": None}
 

@@ -3,7 +3,7 @@
 use crate::Bits;
 use ring::convolution::Convolution;
 use ring::matrix::Lies;
-use ring::third::Third;
+use ring::third::{ABOVE, Third};
 
 /// Names an operand that is used again; chosen by the caller, the same in every party.
 pub type Name = u64;
@@ -31,21 +31,67 @@ impl<'a> Operand<'a> {
     }
 }
 
-/// How many bits a truncation drops: 1 to 61.
+/// How many bits a truncation drops: 1 to 61. Of a product that is truncated it may be promised besides that it is
+/// *narrow*, |z| < 2^[`Shift::NARROW`] before it is truncated; a protocol may make use of that.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Shift(u32);
+pub struct Shift {
+    bits: u32,
+    is_narrow: bool,
+}
 
 impl Shift {
+    /// Magnitudes of narrow products are below this power of two, as those of others are below 2^62.
+    pub const NARROW: u32 = Self::MOST - ABOVE + 1;
+
+    const MOST: u32 = 61;
+
     /// `None` unless `bits` is 1 to 61.
     #[must_use]
     pub fn new(bits: u32) -> Option<Self> {
-        (1..=61).contains(&bits).then_some(Self(bits))
+        let is_narrow = false;
+        (1..=Self::MOST)
+            .contains(&bits)
+            .then_some(Self { bits, is_narrow })
+    }
+
+    /// The same of a narrow product; `None` where nothing would be left of one.
+    #[must_use]
+    pub fn of_narrow(self) -> Option<Self> {
+        (self.bits < Self::NARROW).then_some(Self {
+            is_narrow: true,
+            ..self
+        })
     }
 
     /// How many.
     #[must_use]
     pub fn bits(self) -> u32 {
-        self.0
+        self.bits
+    }
+
+    /// Whether what is truncated is promised to be narrow.
+    #[must_use]
+    pub fn is_narrow(self) -> bool {
+        self.is_narrow
+    }
+
+    /// How far a narrow product is shifted up, so that it has the room in a word that others have: nothing is above it
+    /// then that could be wrong.
+    pub(crate) fn above(self) -> u32 {
+        if self.is_narrow { ABOVE } else { 0 }
+    }
+
+    /// What is dropped of it then.
+    pub(crate) fn lifted(self) -> Self {
+        Self {
+            bits: self.bits + self.above(),
+            is_narrow: false,
+        }
+    }
+
+    /// As a parameter of a step.
+    pub(crate) fn parameter(self) -> u64 {
+        u64::from(self.bits) | u64::from(self.is_narrow) << 32
     }
 }
 
@@ -207,7 +253,7 @@ impl Bilinear {
     /// All that makes the map and the truncation after it, as numbers: equal for equal ones alone.
     #[must_use]
     pub fn parameters(&self, truncate: Option<Shift>) -> Vec<u64> {
-        let mut parameters = vec![u64::from(truncate.map_or(0, Shift::bits))];
+        let mut parameters = vec![truncate.map_or(0, Shift::parameter)];
         let mut add = |sizes: &[usize]| parameters.extend(sizes.iter().map(|size| *size as u64));
         match *self {
             Self::Elementwise { n } => add(&[0, n]),

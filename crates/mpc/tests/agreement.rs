@@ -73,11 +73,16 @@ fn words(
     Shared::made(p, n, work).map(drop)
 }
 
-const OPERATIONS: [(&str, Varied); 12] = [
+const OPERATIONS: [(&str, Varied); 13] = [
     ("truncate", |p, x, v| x.truncated(p, [16, 17][v]).map(drop)),
     ("multiply", |p, x, v| {
         let map = Bilinear::Elementwise { n: 12 };
         x.bilinear(p, &map, x, Shift::new([16, 9][v])).map(drop)
+    }),
+    ("multiply", |p, x, v| {
+        let (map, shift) = (Bilinear::Elementwise { n: 12 }, Shift::new(16));
+        let shift = [shift, shift.and_then(Shift::of_narrow)][v];
+        x.bilinear(p, &map, x, shift).map(drop)
     }),
     ("matrix product", |p, x, v| {
         // Operands and results of equal lengths.

@@ -47,7 +47,9 @@ macro_rules! for_every_protocol {
 for_every_protocol! {
     inputs::{shares_and_reveals, public_values, bits},
     products::{integers, matrices, rows_by_themselves, convolutions, fixed_point},
-    affine::{sums, named_operands_of_several_terms, rectified_sums, rectified_edges, rectified_whole_range},
+    affine::{
+        sums, named_operands_of_several_terms, rectified_sums, rectified_edges, rectified_whole_range, narrow_ends
+    },
     truncation::{edges, every_small_value, exact_multiples, whole_range},
     comparison::{signs_at_every_width, signs_of_every_short_value, signs_of_many, zeros},
     binary::{ands, joins, takes_apart, puts_together, bit_products, bits_to_ring},
@@ -255,6 +257,7 @@ mod thirds {
                 assert!(map.has_thirds());
                 check(says, &map, None);
                 check(says, &map, Shift::new(16));
+                check(says, &map, Shift::new(16).and_then(Shift::of_narrow));
             }
         }
     }

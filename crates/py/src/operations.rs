@@ -5,7 +5,9 @@ use crate::errors::{misuse, raise};
 use crate::kernels::{Convolution, Shape, expect_length, product_of};
 use crate::operands::{length, packed};
 use crate::session::Session;
-use ::session::limits::{comparison, comparison_width, low_width, truncation};
+use ::session::limits::{
+    comparison, comparison_width, low_width, truncation, truncation_of_product,
+};
 use mpc::series::Series;
 use mpc::{Addend, Affine, Bilinear, Name, Operand, Term, functions};
 use pyo3::prelude::*;
@@ -114,9 +116,10 @@ impl Session {
     ) -> PyResult<()> {
         let n = length("the output", &out)?;
         let map = Bilinear::Elementwise { n };
-        self.bilinear(py, map, [&x, &y], names, out, truncate)
+        self.bilinear(py, map, [&x, &y], names, out, (truncate, false))
     }
 
+    #[pyo3(signature = (x, y, out, batch, m, k, n, is_transposed, truncate, names, is_narrow=false))]
     #[expect(clippy::too_many_arguments, reason = "the sizes of a matrix product")]
     fn matmul(
         &self,
@@ -131,11 +134,13 @@ impl Session {
         is_transposed: bool,
         truncate: u32,
         names: Names,
+        is_narrow: bool,
     ) -> PyResult<()> {
         let map = Shape::Matrix([batch, m, k, n], is_transposed).map()?;
-        self.bilinear(py, map, [&x, &y], names, out, truncate)
+        self.bilinear(py, map, [&x, &y], names, out, (truncate, is_narrow))
     }
 
+    #[pyo3(signature = (x, w, out, shape, truncate, names, is_narrow=false))]
     #[expect(clippy::too_many_arguments, reason = "operands, their shape and names")]
     fn convolution(
         &self,
@@ -146,9 +151,10 @@ impl Session {
         shape: &Convolution,
         truncate: u32,
         names: Names,
+        is_narrow: bool,
     ) -> PyResult<()> {
         let map = Bilinear::Convolution(shape.checked()?);
-        self.bilinear(py, map, [&x, &w], names, out, truncate)
+        self.bilinear(py, map, [&x, &w], names, out, (truncate, is_narrow))
     }
 
     /// The operand of that name may change from here on.
@@ -314,8 +320,12 @@ impl Session {
 
     /// The sum of bilinear maps and addends, truncated once; then max(0, ·) of it where a comparison is given, as its
     /// width, its reach, and the low bits that it drops. With each addend goes how many elements in a row take the same
-    /// number of it.
-    #[pyo3(signature = (terms, addends, out, truncate, rectified=None))]
+    /// number of it. Of a narrow sum it is promised that its magnitude is below 2^49 before it is truncated.
+    #[pyo3(signature = (terms, addends, out, truncate, rectified=None, is_narrow=false))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "how it is truncated and compared"
+    )]
     fn affine(
         &self,
         py: Python<'_>,
@@ -324,9 +334,10 @@ impl Session {
         out: Vec<Words>,
         truncate: u32,
         rectified: Option<(usize, u32, u32)>,
+        is_narrow: bool,
     ) -> PyResult<()> {
         let n = length("the output", &out)?;
-        let shift = truncation(truncate).map_err(raise)?;
+        let shift = truncation_of_product(truncate, is_narrow).map_err(raise)?;
         let shift = shift.ok_or_else(|| misuse("an affine map is truncated"))?;
         let compared = rectified.map(|(width, reach, dropped)| comparison(width, reach, dropped));
         let compared = compared.transpose().map_err(raise)?;
@@ -441,9 +452,9 @@ impl Session {
         [x, y]: [&[Words]; 2],
         names: Names,
         out: Vec<Words>,
-        truncate: u32,
+        (truncate, is_narrow): (u32, bool),
     ) -> PyResult<()> {
-        let truncate = truncation(truncate).map_err(raise)?;
+        let truncate = truncation_of_product(truncate, is_narrow).map_err(raise)?;
         let (left, right, n) = map.lengths();
         let operation = self.operation().words("the left operand", x, left)?;
         let operation = operation.words("the right operand", y, right)?;

@@ -14,11 +14,28 @@
 //! come out once if c_i + 1/c_{i−1} = 1, so the three are c, 1 − 1/c and 1/(1 − c), and of c and c − 1 one is even.
 //! Here c = 2.
 //!
+//! **Narrow thirds.** The lowest bits of a product that is known to be small say all of it. Mod 2^52 a product of words
+//! is one multiply-add of 52 bits, where mod 2^65 it takes two and a half; what is halved leaves [`NARROW`] bits. They
+//! are written at the upper end of words, times 2^[`ABOVE`], so that sums of them wrap around where they should.
+//!
 //! Summands are each party's own and of its own parts; what hides them where they are sent is the protocol's.
 
-/// Which of the three summands; their parts are in the order in which the party holds them.
+/// Bits of a narrow third that are right.
+pub const NARROW: u32 = 51;
+
+/// Places by which a narrow third is shifted up.
+pub const ABOVE: u32 = 64 - NARROW;
+
+/// One of the three summands, of all 64 bits or [narrow](self).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Third {
+pub struct Third {
+    pub(crate) summand: Summand,
+    pub(crate) is_narrow: bool,
+}
+
+/// Which of the three; its parts are in the order in which the party holds them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Summand {
     /// ⌊½(2x + x′)(2y + y′)⌋
     First,
     /// ⌈½(x + 2x′)(y + 2y′)⌉
@@ -34,6 +51,18 @@ impl Third {
     /// If there is no such party.
     #[must_use]
     pub fn of(party: usize) -> Self {
-        [Self::First, Self::Second, Self::Last][party]
+        Self {
+            summand: [Summand::First, Summand::Second, Summand::Last][party],
+            is_narrow: false,
+        }
+    }
+
+    /// The same of its lowest bits, shifted up.
+    #[must_use]
+    pub fn narrow(self) -> Self {
+        Self {
+            is_narrow: true,
+            ..self
+        }
     }
 }

@@ -20,6 +20,7 @@ from tacit.compile.passes.choose_approximations import MOST_BUDGET, choose_appro
 from tacit.compile.passes.drop_low_bits import drop_low_bits
 from tacit.compile.passes.fold_normalisation import as_eager
 from tacit.compile.passes.merge_truncations import merge_truncations, truncations
+from tacit.compile.passes.narrow_products import narrow_products
 from tacit.compile.program import Program
 from tacit.compile.verify import verify_draft
 from tacit.compile.weights import Weights, of_draft
@@ -147,6 +148,8 @@ def compile(  # noqa: A001
     if given is not None and widths != UNIFORM:
         merge_truncations(draft)
         verify_draft(draft)
+    narrow_products(draft, uniform=widths == UNIFORM)
+    verify_draft(draft)
     progress(f"{truncations(draft.graph)} truncations are left of {truncations(before.graph)}")
     if tolerance is not None:
         dropped = drop_low_bits(draft, tolerance, uniform=widths == UNIFORM)

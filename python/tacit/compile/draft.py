@@ -17,6 +17,7 @@ import torch
 from torch import fx
 
 from tacit.fixed import DEFAULT, Scale
+from tacit.operators import own  # noqa: F401
 
 #: A node of a graph. To type checkers it is anything: what its arguments may be, PyTorch says as a union of
 #: sixteen types, of which each pass knows which one it meets.
@@ -32,6 +33,14 @@ KEEPING = (
     torch.ops.aten.conv2d.default,
     torch.ops.aten.conv3d.default,
     torch.ops.aten.linear.default,
+)
+
+#: Layers whose products may be narrow.
+NARROWING = (
+    torch.ops.aten.conv2d.default,
+    torch.ops.aten.linear.default,
+    torch.ops.tacit.affine.default,
+    torch.ops.tacit.rectified_affine.default,
 )
 
 

@@ -208,7 +208,7 @@ class Bound:
 
     def _tell_of_costs(self, unknown: list[str]) -> None:
         """Says once, of inputs of which nothing is proved, what they cost, and how to share them instead."""
-        chosen = ("width", "guard", "scale", "fits")
+        chosen = ("width", "guard", "narrow", "scale", "fits")
         nodes = self.program.graph.nodes
         if not unknown or self._is_told or not any(node.meta.get(name) for node in nodes for name in chosen):
             return
@@ -363,8 +363,9 @@ def _carry_out(values: Values, node: fx.Node, widths: _Widths, own: Session) -> 
 
 @contextmanager
 def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
-    """What an operator runs in: its layer's name, the width that was proved for it, or is guarded, the
-    low bits that it drops, the series that were chosen for it, and the scale of what is not truncated."""
+    """What an operator runs in: its layer's name, the width that was proved for it, or is guarded, whether
+    its products are narrow, the low bits that it drops, the series that were chosen for it, and the scale of
+    what is not truncated."""
     with ExitStack() as stack:
         stack.enter_context(_layer(current, node.meta.get("layer") or node.name))
         width, guard = node.meta.get("width"), node.meta.get("guard")
@@ -375,6 +376,8 @@ def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
             stack.enter_context(current.at_width(width))
         if (scale := node.meta.get("scale")) and widths.proved:
             stack.enter_context(current.at_scale(Scale(scale)))
+        if node.meta.get("narrow") and widths.guarded:
+            stack.enter_context(current.narrow())
         if dropped := node.meta.get("dropped"):
             stack.enter_context(current.dropping(dropped))
         fits = node.meta.get("fits") or {}

@@ -20,7 +20,7 @@ from tacit import fixed
 from tacit.compile.allowed import PLACES, by_name, name_of
 from tacit.compile.approximating import Choice, functions_of, looks_at_sides
 from tacit.compile.comparing import COMPARING, DROPPING, RECTIFYING, Guard
-from tacit.compile.draft import KEEPING
+from tacit.compile.draft import KEEPING, NARROWING
 from tacit.components import bytes_in_order
 from tacit.errors import MisuseError, printable
 from tacit.fixed import Scale
@@ -28,7 +28,7 @@ from tacit.operators.approximation.fits import FITS, USUAL
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: What a file says that it is, and in which form.
-FORMAT, VERSION = "tacit-program", 6
+FORMAT, VERSION = "tacit-program", 7
 
 #: Bytes of a file, and nodes of a program, at most.
 MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16
@@ -196,6 +196,7 @@ def node_text(node: fx.Node) -> dict[str, Any]:
         "interval": list(node.meta["interval"]) if node.meta.get("interval") else None,
         "width": node.meta.get("width"),
         "guard": list(node.meta["guard"]) if node.meta.get("guard") else None,
+        "narrow": bool(node.meta.get("narrow")),
         "dropped": node.meta.get("dropped") or 0,
         "fits": dict(node.meta.get("fits") or {}),
         "scale": node.meta.get("scale"),
@@ -235,6 +236,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
             "interval": interval,
             "width": width,
             "guard": guard,
+            "narrow": bool() as narrow,
             "dropped": dropped,
             "fits": fits,
             "scale": kept,
@@ -262,6 +264,9 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
     node.meta["fits"] = _fits_of(node, fits)
     if width is not None and not ((target in COMPARING or looks_at_sides(node)) and _is_width(width)):
         raise MisuseError(f"{name} compares {width!r} bits")
+    if narrow and target not in NARROWING:
+        raise MisuseError(f"{name} has a narrow product, and is no layer")
+    node.meta["narrow"] = narrow
     node.meta["dropped"] = _dropped_of(node, dropped, scale)
     node.meta["scale"] = _kept_of(node, kept, scale)
     return node

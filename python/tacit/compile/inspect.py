@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from tacit import fixed
 from tacit.compile.allowed import name_of
 from tacit.compile.approximating import error_of, functions_of, looks_at_sides
 from tacit.compile.comparing import COMPARING, Guard
@@ -47,6 +48,8 @@ class Step:
     """It errs by less than that, where it drops some: a positive number below it may become zero."""
     fits: dict[str, str]
     """Of functions the series that were chosen instead of the usual ones."""
+    narrow: bool
+    """Whether its products are worked out by their lowest bits alone where guards are."""
     scale: int | None
     """Fraction bits of what is not truncated, as what follows is for both."""
     error: float | None
@@ -132,6 +135,7 @@ def _step(node: fx.Node, scale: int) -> Step:
         dropped,
         2.0 ** (dropped - scale) if dropped else None,
         dict(node.meta.get("fits") or {}),
+        bool(node.meta.get("narrow")),
         node.meta.get("scale"),
         error_of(node, node.meta.get("fits") or {}) if functions_of(node) else None,
     )
@@ -144,6 +148,12 @@ def _approximated(step: Step) -> str:
     return f"off by 2^{math.log2(step.error):.1f} at most" + (f": {series}" if series else "")
 
 
+def _narrow(step: Step) -> str:
+    if not step.narrow:
+        return ""
+    return f"products of {fixed.NARROW + 2} bits, as it is below 2^{fixed.NARROW} before it is truncated"
+
+
 def _kept(step: Step) -> str:
     return "" if step.scale is None else f"keeps {step.scale} fraction bits: truncated with what follows"
 
@@ -153,6 +163,10 @@ def _tolerated(step: Step) -> str:
         return ""
     bits = "bit" if step.dropped == 1 else "bits"
     return f"without the lowest {step.dropped} {bits}: below {step.tolerance:g} it may become zero"
+
+
+#: What is told of a step besides its width.
+TOLD = (_tolerated, _approximated, _narrow, _kept)
 
 
 def _guarded(guard: Guard | None) -> str:
@@ -178,9 +192,7 @@ def _lines(found: Inspection) -> list[str]:
                 shape,
                 between,
                 str(step.width or ""),
-                "; ".join(
-                    filter(None, (step.why, step.guarded, _tolerated(step), _approximated(step), _kept(step)))
-                ),
+                "; ".join(filter(None, (step.why, step.guarded, *(tell(step) for tell in TOLD)))),
             )
         )
     widths = [max(len(row[at]) for row in rows) for at in range(5)]

@@ -12,7 +12,7 @@ from tacit.compile.allowed import is_allowed, name_of, trains
 from tacit.compile.approximating import looks_at_sides
 from tacit.compile.arguments import check
 from tacit.compile.comparing import COMPARING, DROPPING
-from tacit.compile.draft import KEEPING, Draft, Interval, Value, outputs
+from tacit.compile.draft import KEEPING, NARROWING, Draft, Interval, Value, outputs
 from tacit.errors import MisuseError, reason
 from tacit.fixed import MOST_FRACTION_BITS, WORD
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
@@ -133,6 +133,8 @@ def _check_chosen(draft: Draft, node: fx.Node) -> None:
         raise MisuseError(f"{node.name} is guarded, and compares nothing")
     if kept and not (node.target in KEEPING and draft.scale.bits < kept <= MOST_FRACTION_BITS):
         raise MisuseError(f"{node.name} keeps {kept} fraction bits")
+    if node.meta.get("narrow") and (kept or node.target not in NARROWING):
+        raise MisuseError(f"{node.name} has a narrow product, and is no layer that is truncated")
     if dropped and node.target not in DROPPING:
         raise MisuseError(f"{node.name} drops {dropped} low bits")
 

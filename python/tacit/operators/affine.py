@@ -64,7 +64,9 @@ def _fused(
     product = _Layers(factors) if weight[0].dim() == 2 else _Convolutions(factors, geometry)
     added = [product.added(lifted(session, each, scale), is_bias=each is bias) for each in more]
     comparison = rectified_to_zero(session, scale) if is_rectified else None
-    result = shares.affine(session, product.terms, added, product.shape, drop, comparison)
+    result = shares.affine(
+        session, product.terms, added, product.shape, drop, comparison, is_narrow=session.is_narrow
+    )
     return x[0].like(product.given(result), scale)
 
 

@@ -33,7 +33,7 @@ pub fn of(operation: Operation) -> Cost {
             },
             Some(shift) => Cost {
                 rounds: 2,
-                bits: (192 + 3 * u64::from(shift.bits())) * n,
+                bits: (192 + 3 * u64::from(shift.bits()) + u64::from(shift.above())) * n,
             },
         },
         Operation::Affine {
@@ -54,7 +54,7 @@ pub fn of(operation: Operation) -> Cost {
             shift,
             compared,
         } => {
-            let (compared, dropped) = compared.of_summands(2, shift.bits());
+            let (compared, dropped) = compared.of_summands(2, shift.lifted().bits());
             let sum = of(Operation::Affine {
                 left,
                 right,

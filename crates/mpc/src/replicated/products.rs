@@ -15,14 +15,22 @@
 //! 128 + 64 + 3f bits: a round and 64 bits less than product and truncation one after the other. Several maps cost
 //! no more than one, and an addend, shifted up, costs nothing. The leaves of a sign have the same two summands
 //! and the same two rounds ([`super::sign`]).
+//!
+//! **Narrow products** ([`Shift::of_narrow`]): of |z| < 2^49 the lowest 51 bits of each summand say all, and to evaluate no
+//! more takes less time ([`ring::third`]). Each party shifts them up by a = 13 places, so that their sum is 2^a·z mod 2^64
+//! with |2^a·z| < 2^62, and what follows is the truncation of that by f + a bits, and a sign beside it, as they are. The
+//! masks are shifted up too: z1 and z2 stay uniform in what is sent of them, 64 − a bits. So 2a bits less are sent of
+//! the summands, and 3a more by the truncation, whose correction has f + a bits: 128 + 64 + 3f + a. Truncated, 2^a·z is
+//! rounded as z would be: its lowest a bits are zero in both summands, and carry nothing.
 
 use super::roles::{MaskWords, field};
 use super::sign::Sign;
-use super::truncation::Truncation;
+use super::truncation::{Truncation, add_high};
 use super::{Pair, PairMut, Replicated, pair};
 use crate::blocks::{self, BLOCK};
 use crate::group::Group;
 use crate::{Addend, Affine, Bilinear, Bits, Result, Shift};
+use ring::pack::{pack_low, packed_words};
 use ring::parallel::Rates;
 use ring::stream::Reserved;
 use ring::third::Third;
@@ -33,7 +41,7 @@ struct Run<'a> {
     range: Range<usize>,
     /// What is added, or subtracted.
     masks: Vec<(&'a Reserved, Mask)>,
-    /// Where they are written besides.
+    /// Where they are written besides: the bits of each that are not below those that are shifted up.
     message: &'a mut [u64],
 }
 
@@ -74,7 +82,7 @@ impl Replicated {
             ],
             message: &mut message,
         };
-        masked_products(self.third, &[(map, [x, y])], first, [whole]);
+        masked_products(self.third, &[(map, [x, y])], 0, first, [whole]);
         let (after, before) = (self.after(), self.before());
         self.channel.send(before, message)?;
         self.0.round()?;
@@ -115,6 +123,7 @@ impl Replicated {
         [first, second]: PairMut,
     ) -> Result<Option<Bits>> {
         let n = first.len();
+        let (above, shift) = (shift.above(), shift.lifted());
         let [r0, r1, r2] = self.ranges(n);
         let masks = self.masks(n, |n| MaskWords {
             k01: field(n),
@@ -122,7 +131,8 @@ impl Replicated {
             k20: field(n),
         });
         let [of_0, of_1, of_2] = &masks;
-        let [mut z1, mut z2] = [&r1, &r2].map(|range| self.channel.memory(range.len()));
+        let [mut z1, mut z2] =
+            [&r1, &r2].map(|range| self.channel.memory(packed_words(range.len(), 64 - above)));
         let run = |range: &Range<usize>, masks, message| Run {
             range: range.clone(),
             masks,
@@ -138,7 +148,7 @@ impl Replicated {
             run(&r1, vec![(&of_1.with_previous, Mask::Added)], &mut z1),
             run(&r2, vec![(&of_2.with_next, Mask::Added)], &mut z2),
         ];
-        masked_products(self.third, terms, first, runs);
+        masked_products(self.third, terms, above, first, runs);
 
         let (after, before) = (self.after(), self.before());
         self.send_some(after, z1)?;
@@ -158,13 +168,13 @@ impl Replicated {
         }
         truncation.open(self)?;
         self.0.round()?;
-        self.receive_and_add(before, truncation.known(r2.clone()))?;
+        self.receive_and_add(before, above, truncation.known(r2.clone()))?;
         add(&mut truncation, &r2, &[0]);
         if let Some(sign) = &mut sign {
             sign.help(self, truncation.known(r2))?;
         }
         truncation.help(self)?;
-        self.receive_and_add(after, truncation.known(r1.clone()))?;
+        self.receive_and_add(after, above, truncation.known(r1.clone()))?;
         add(&mut truncation, &r1, &[1]);
         if let Some(sign) = &mut sign {
             sign.middle(self, truncation.known(r1))?;
@@ -191,22 +201,27 @@ impl Replicated {
         self.channel.send(to, words)
     }
 
-    /// Receives as many words as `sum` has, if any, and adds them to it.
-    fn receive_and_add(&mut self, from: usize, sum: &mut [u64]) -> Result<()> {
+    /// Receives as many numbers as `sum` has, if any, and adds them to it, shifted up.
+    fn receive_and_add(&mut self, from: usize, above: u32, sum: &mut [u64]) -> Result<()> {
         if sum.is_empty() {
             return Ok(());
         }
-        let theirs = self.channel.receive(from, sum.len())?;
-        Group::Additive.add(sum, &theirs);
+        let bits = 64 - above;
+        let theirs = self.channel.receive(from, packed_words(sum.len(), bits))?;
+        match above {
+            0 => Group::Additive.add(sum, &theirs),
+            _ => add_high(sum, &theirs, bits),
+        }
         self.channel.give_back(theirs);
         Ok(())
     }
 }
 
-/// This party's summand of all maps, masked in runs that cover it.
+/// This party's summand of all maps, shifted up, masked in runs that cover it.
 fn masked_products<const N: usize>(
     third: Option<Third>,
     terms: &[Factors],
+    above: u32,
     out: &mut [u64],
     runs: [Run; N],
 ) {
@@ -215,8 +230,9 @@ fn masked_products<const N: usize>(
         _ => None,
     };
     if one_by_one.is_none() {
-        summands(third, terms, out);
+        summands(third, terms, above, out);
     }
+    let bits = 64 - above;
     for Run {
         range,
         masks,
@@ -224,7 +240,8 @@ fn masked_products<const N: usize>(
     } in runs
     {
         let n = range.len();
-        let outputs = [64, if message.is_empty() { 0 } else { 64 }];
+        let sent = if message.is_empty() { 0 } else { bits };
+        let outputs = [64, sent as usize];
         let Some([[x0, x1], [y0, y1]]) = one_by_one else {
             blocks::for_each_packed(
                 n,
@@ -235,7 +252,7 @@ fn masked_products<const N: usize>(
                 [&mut out[range], message],
                 [],
                 #[inline(always)]
-                |offset, [z, message], [], [kept]| masked(&masks, offset, z, message, kept),
+                |offset, [z, message], [], [kept]| masked(&masks, above, offset, z, message, kept),
             );
             continue;
         };
@@ -254,30 +271,34 @@ fn masked_products<const N: usize>(
                     let both = y0[i].wrapping_add(y1[i]);
                     z[i] = x0[i]
                         .wrapping_mul(both)
-                        .wrapping_add(x1[i].wrapping_mul(y0[i]));
+                        .wrapping_add(x1[i].wrapping_mul(y0[i]))
+                        << above;
                 }
-                masked(&masks, offset, z, message, kept);
+                masked(&masks, above, offset, z, message, kept);
             },
         );
     }
 }
 
-/// This party's summand of all maps; by thirds, if there is one.
-fn summands(third: Option<Third>, terms: &[Factors], out: &mut [u64]) {
+/// This party's summand of all maps, shifted up; by thirds, if there is one.
+fn summands(third: Option<Third>, terms: &[Factors], above: u32, out: &mut [u64]) {
     let evaluate = |(map, [[x0, x1], [y0, y1]]): Factors, out: &mut [u64]| {
         if let Some(third) = third.filter(|_| map.has_thirds()) {
+            let third = if above == 0 { third } else { third.narrow() };
             return map.third(third, out, [(x0, y0), (x1, y1)]);
         }
         // Of inner products memory is the limit, which a sum of operands would go through once more.
         if let Bilinear::Matrix { m: 1, n: 1, .. } | Bilinear::ByTransposed { m: 1, n: 1, .. } = map
         {
-            return map.evaluate(out, &[(x0, y0), (x0, y1), (x1, y0)]);
-        }
-        // The pre-added operand is the smaller one.
-        if x0.len() < y0.len() {
+            map.evaluate(out, &[(x0, y0), (x0, y1), (x1, y0)]);
+        } else if x0.len() < y0.len() {
+            // The pre-added operand is the smaller one.
             map.evaluate(out, &[(&sum(x0, x1), y0), (x0, y1)]);
         } else {
             map.evaluate(out, &[(x0, &sum(y0, y1)), (x1, y0)]);
+        }
+        if above > 0 {
+            shift_up(out, above);
         }
     };
     for (at, term) in terms.iter().enumerate() {
@@ -289,6 +310,15 @@ fn summands(third: Option<Third>, terms: &[Factors], out: &mut [u64]) {
         evaluate(*term, &mut more);
         Group::Additive.add(out, &more);
     }
+}
+
+fn shift_up(words: &mut [u64], above: u32) {
+    blocks::for_each(
+        [words],
+        [],
+        #[inline(always)]
+        |_, [words], []| words.iter_mut().for_each(|word| *word <<= above),
+    );
 }
 
 /// Adds components of addends, times 2^shift, to elements of the result from one on.
@@ -314,10 +344,11 @@ fn add_shifted(
     );
 }
 
-/// Masks a block, and writes it where it leaves.
+/// Masks a block, by masks that are shifted up as it is, and writes it where it leaves.
 #[inline(always)]
 fn masked(
     masks: &[(&Reserved, Mask)],
+    above: u32,
     offset: usize,
     z: &mut [u64],
     message: &mut [u64],
@@ -326,14 +357,25 @@ fn masked(
     for (words, sign) in masks {
         let mask = &mut kept[..z.len()];
         words.fill(offset, mask);
+        if above > 0 {
+            mask.iter_mut().for_each(|word| *word <<= above);
+        }
         match sign {
             Mask::Added => add(z, mask, u64::wrapping_add),
             Mask::Taken => add(z, mask, u64::wrapping_sub),
         }
     }
-    if !message.is_empty() {
-        message.copy_from_slice(z);
+    if message.is_empty() {
+        return;
     }
+    if above == 0 {
+        return message.copy_from_slice(z);
+    }
+    let sent = &mut kept[..z.len()];
+    for (sent, word) in sent.iter_mut().zip(z) {
+        *sent = *word >> above;
+    }
+    pack_low(sent, 64 - above, message);
 }
 
 #[inline(always)]

@@ -9,7 +9,8 @@
 //! is negative is found negative, and only what lies in [0, 2^f) may be found so as well: it becomes 0, where the
 //! truncation has 0 or 1. Where w + f > 64, all 64 bits of z are compared, exactly and without a guard, as
 //! |z| < 2^62 is required of whatever is truncated. Where k low bits of the result may be dropped as well
-//! ([`Compared::dropping`]), s and t are shifted by f + k, whatever w is.
+//! ([`Compared::dropping`]), s and t are shifted by f + k, whatever w is. Of a narrow sum ([`crate::Shift`]) s and t are
+//! shifted up, and f is so many more.
 //!
 //! **Adversary:** semi-honest, one party. **Rounds:** those of the sign, and 2; of an affine map no more. **Bits:**
 //! those of the affine map, of the sign, of its guard, and 256.
@@ -43,7 +44,7 @@ impl Replicated {
         out: PairMut,
     ) -> Result<Option<Tally>> {
         let n = sum.elements();
-        let (compared, dropped) = compared.of_summands(2, sum.shift.bits());
+        let (compared, dropped) = compared.of_summands(2, sum.shift.lifted().bits());
         let mut parameters = sum.parameters();
         parameters.extend(compared.parameters(dropped));
         self.channel.begin_of(sum.name(), n, &parameters);

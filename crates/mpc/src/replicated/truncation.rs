@@ -329,7 +329,7 @@ fn answered(f: u32, q: &[u64], m: &[u64], y1: &mut [u64], y2: &mut [u64], c1: &m
 }
 
 /// Adds packed values of f bits, times 2^(64−f).
-fn add_high(y: &mut [u64], packed: &[u64], f: u32) {
+pub(super) fn add_high(y: &mut [u64], packed: &[u64], f: u32) {
     let rates = Rates {
         outputs: [64],
         inputs: [f as usize],

@@ -40,9 +40,9 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
     match operation {
         "share" | "share bits" => (0, 0),
         "multiply" | "matrix product" | "convolution" | "AND" => product,
-        "multiply and truncate by 16" | "multiply and truncate by 40" => {
-            sum(&[product, truncation])
-        }
+        "multiply and truncate by 16"
+        | "multiply and truncate by 40"
+        | "multiply and truncate a narrow product" => sum(&[product, truncation]),
         "square" | "bit to ring" | "sign of 2 bits" | "sign of 5 bits" => mask,
         // The kept mask once, and thrice another one.
         "three products with a named operand" | "three lanes with a named operand" => (1 + 3, 3),
@@ -56,11 +56,12 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         // 63 carries: six levels, the last with one product each.
         "to binary" => sum(&[mask, one, two, one, two, one, two, one, two, one, two, one]),
         "bit product" => (2, 2),
-        "affine map of two terms and an addend" => sum(&[product, product, truncation]),
+        "affine map of two terms and an addend"
+        | "narrow affine map of two terms and an addend" => sum(&[product, product, truncation]),
         "rectify, guarded" | "rectify, guarded, by a bit to one side or the other" => {
             sum(&[sign_of_24, guarded_selection])
         }
-        "rectified affine map, guarded" => {
+        "rectified affine map, guarded" | "narrow rectified affine map, guarded" => {
             sum(&[product, truncation, sign_of_24, guarded_selection])
         }
         "rectify, without low bits" => sum(&[sign_without_9, (2, 2)]),

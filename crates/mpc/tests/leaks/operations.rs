@@ -60,7 +60,7 @@ impl Inputs {
     }
 }
 
-pub const OPERATIONS: [(&str, Operation); 27] = [
+pub const OPERATIONS: [(&str, Operation); 30] = [
     ("share", |p, inputs| {
         Shared::input(p, inputs.owner, &inputs.secret).map(drop)
     }),
@@ -75,6 +75,9 @@ pub const OPERATIONS: [(&str, Operation); 27] = [
     }),
     ("multiply and truncate by 40", |p, inputs| {
         multiply(p, inputs, Shift::new(40))
+    }),
+    ("multiply and truncate a narrow product", |p, inputs| {
+        multiply(p, inputs, narrow())
     }),
     ("square", |p, inputs| {
         let map = Bilinear::Elementwise { n: inputs.n() };
@@ -107,6 +110,16 @@ pub const OPERATIONS: [(&str, Operation); 27] = [
     ("truncate", |p, inputs| inputs.x.truncated(p, 16).map(drop)),
     ("affine map of two terms and an addend", |p, inputs| {
         affine(p, inputs, 2, |p, sum, out| p.affine(sum, out))
+    }),
+    (
+        "narrow affine map of two terms and an addend",
+        |p, inputs| affine(p, inputs, 2, |p, sum, out| p.affine(&narrowed(sum), out)),
+    ),
+    ("narrow rectified affine map, guarded", |p, inputs| {
+        let compared = Compared::guarded(24, 10)?;
+        affine(p, inputs, 1, |p, sum, out| {
+            p.rectified_affine(&narrowed(sum), compared, out).map(drop)
+        })
     }),
     ("rectified affine map, guarded", |p, inputs| {
         let compared = Compared::guarded(24, 10)?;
@@ -189,6 +202,17 @@ fn multiply(p: &mut dyn Protocol, inputs: &Inputs, truncate: Option<Shift>) -> R
         .x
         .bilinear(p, &map, &inputs.first(n), truncate)
         .map(drop)
+}
+
+fn narrow() -> Option<Shift> {
+    Shift::new(16).and_then(Shift::of_narrow)
+}
+
+fn narrowed<'a>(sum: &Affine<'a>) -> Affine<'a> {
+    Affine {
+        shift: narrow().expect("few bits"),
+        ..*sum
+    }
 }
 
 /// x·x' for each term, elsewhere in memory each, and x.

@@ -14,6 +14,11 @@ fn shift() -> Shift {
     Shift::new(F).expect("1 to 61 bits")
 }
 
+/// Of any sum, and of a narrow one.
+fn shifts() -> [Shift; 2] {
+    [shift(), shift().of_narrow().expect("few bits")]
+}
+
 /// x·w over pixels and their neighbours, u·v elementwise, a product of matrices, an addend, and a bias, both of channels
 /// of two images and of columns: what a layer may be.
 struct Layer {
@@ -104,6 +109,7 @@ impl Layer {
         p: &mut dyn Protocol,
         terms: usize,
         with_addend: bool,
+        shift: Shift,
         work: impl FnOnce(&mut dyn Protocol, &Affine, mpc::PartsMut) -> Result<()>,
     ) -> Result<Vec<u64>> {
         let shared: Result<Vec<Shared>> = self
@@ -131,7 +137,7 @@ impl Layer {
         let sum = Affine {
             terms: &terms,
             addends: if with_addend { &addends } else { &[] },
-            shift: shift(),
+            shift,
         };
         Shared::made(p, self.addend.len(), |p, out| work(p, &sum, out))?.open(p)
     }
@@ -210,9 +216,14 @@ pub fn sums(protocol: &str) {
     for n in SIZES {
         let layer = Layer::new(n, n as u64);
         for terms in 1..=3 {
-            for with_addend in [false, true] {
+            for (with_addend, shift) in [false, true]
+                .iter()
+                .flat_map(|is| shifts().map(|of| (*is, of)))
+            {
                 let found = agreed(run(protocol, usual_parties(protocol), |p| {
-                    layer.carried_out(p, terms, with_addend, |p, sum, out| p.affine(sum, out))
+                    layer.carried_out(p, terms, with_addend, shift, |p, sum, out| {
+                        p.affine(sum, out)
+                    })
                 }));
                 for (exact, found) in layer.exactly(terms, with_addend).iter().zip(found) {
                     assert_within_a_unit(*exact, F, found as i64);
@@ -228,9 +239,9 @@ pub fn rectified_sums(protocol: &str) {
     for n in SIZES {
         let layer = Layer::new(n, 7 + n as u64);
         for compared in [Compared::proved(64), Compared::proved(40), guarded] {
-            for terms in 1..=3 {
+            for (terms, shift) in (1..=3).zip(shifts().into_iter().cycle()) {
                 let found = agreed(run(protocol, usual_parties(protocol), |p| {
-                    layer.carried_out(p, terms, true, |p, sum, out| {
+                    layer.carried_out(p, terms, true, shift, |p, sum, out| {
                         p.rectified_affine(sum, compared, out).map(drop)
                     })
                 }));
@@ -257,7 +268,11 @@ pub fn rectified_edges(protocol: &str) {
         .collect();
     let words: Vec<u64> = x.iter().map(|x| *x as u64).collect();
     let n = x.len();
-    for compared in [15, 16, 51, 52, 64].map(Compared::proved) {
+    let widths = [15, 16, 38, 39, 51, 52, 64].map(Compared::proved);
+    for (compared, shift) in widths
+        .iter()
+        .flat_map(|of| shifts().map(|shift| (*of, shift)))
+    {
         let found = agreed(run(protocol, usual_parties(protocol), |p| {
             let (x, one) = (
                 Shared::input(p, 0, &words)?,
@@ -272,7 +287,7 @@ pub fn rectified_edges(protocol: &str) {
             let sum = Affine {
                 terms: &terms,
                 addends: &[],
-                shift: shift(),
+                shift,
             };
             Shared::made(p, n, |p, out| {
                 p.rectified_affine(&sum, compared, out).map(drop)
@@ -291,7 +306,13 @@ pub fn rectified_edges(protocol: &str) {
 
 /// The same at the largest magnitudes that are truncated.
 pub fn rectified_whole_range(protocol: &str) {
-    let words = values(62, 20_000, 11);
+    let [any, narrow] = shifts();
+    rectified_below(protocol, 62, any);
+    rectified_below(protocol, Shift::NARROW, narrow);
+}
+
+fn rectified_below(protocol: &str, bits: u32, shift: Shift) {
+    let words = values(bits, 20_000, 11);
     let n = words.len();
     let found = agreed(run(protocol, usual_parties(protocol), |p| {
         let (x, one) = (
@@ -307,7 +328,7 @@ pub fn rectified_whole_range(protocol: &str) {
         let sum = Affine {
             terms: &terms,
             addends: &[],
-            shift: shift(),
+            shift,
         };
         let compared = Compared::proved(64);
         Shared::made(p, n, |p, out| {
@@ -320,6 +341,72 @@ pub fn rectified_whole_range(protocol: &str) {
             assert_eq!(found, 0);
         } else {
             assert_within_a_unit(*exact as i64, F, found as i64);
+        }
+    }
+}
+
+/// Narrow products by blocks, of which three parties evaluate a third each, with every sum at an end of its range or
+/// beside it: within a unit, so exact where it is whole.
+pub fn narrow_ends(protocol: &str) {
+    const K: usize = 300;
+    let convolution = Bilinear::Convolution(Convolution {
+        batch: 1,
+        groups: 1,
+        in_channels: K,
+        out_channels: 40,
+        input: [1, 9],
+        kernel: [1, 1],
+        stride: [1, 1],
+        padding: [0, 0],
+        dilation: [1, 1],
+    });
+    let (batch, m, k, n) = (1, 40, K, 9);
+    let maps = [
+        Bilinear::Matrix { batch, m, k, n },
+        Bilinear::ByTransposed { batch, m, k, n },
+        convolution,
+    ];
+    let end = (1_i64 << Shift::NARROW) - 1;
+    // Sums are ±(most + at), by rows and columns.
+    let most = end - 1 - (m as i64) * (1 << F);
+    let each = most / (K as i64 - 1);
+    let x: Vec<i64> = (0..m * K)
+        .map(|at| match (at / K, at % K) {
+            (row, 0) => most - each * (K as i64 - 1) + (row as i64) * (1 << F) + [0, 1][row % 2],
+            _ => each,
+        })
+        .collect();
+    let signs: Vec<i64> = (0..n).map(|column| [1, -1][column % 2]).collect();
+    for map in maps {
+        let (of_left, of_right, of_result) = map.lengths();
+        // Of a convolution the images stand on the left, and the rows are its filters.
+        let columns: Vec<u64> = (0..K * n)
+            .map(|at| match map {
+                Bilinear::ByTransposed { .. } => signs[at / K] as u64,
+                _ => signs[at % n] as u64,
+            })
+            .collect();
+        let rows: Vec<u64> = x.iter().map(|x| *x as u64).collect();
+        let (left, right) = match map {
+            Bilinear::Convolution(_) => (&columns, &rows),
+            _ => (&rows, &columns),
+        };
+        assert_eq!((left.len(), right.len()), (of_left, of_right));
+        let found = agreed(run(protocol, usual_parties(protocol), |p| {
+            let (left, right) = (Shared::input(p, 0, left)?, Shared::input(p, 1, right)?);
+            let [_, narrow] = shifts();
+            let (left, right) = (left.slices(), right.slices());
+            Shared::made(p, of_result, |p, out| {
+                let [left, right] = [&left, &right].map(|parts| Operand::once(parts));
+                p.bilinear(&map, left, right, Some(narrow), out)
+            })?
+            .open(p)
+        }));
+        for (at, found) in found.into_iter().enumerate() {
+            let (row, column) = (at / n, at % n);
+            let exact = signs[column] * x[row * K..][..K].iter().sum::<i64>();
+            assert!(exact.abs() <= end && exact.abs() >= most);
+            assert_within_a_unit(exact, F, found as i64);
         }
     }
 }

@@ -157,22 +157,25 @@ fn operations(n: u64) -> Vec<Operation> {
     ];
     for bits in [1, 16, 33] {
         let shift = Shift::new(bits).expect("1 to 61 bits");
-        all.extend([product(n, Some(shift)), Operation::Truncate { n, shift }]);
-        let [left, right] = [Opening::New(n); 2];
-        all.push(Operation::Affine {
-            left,
-            right,
-            n,
-            shift,
-        });
-        for compared in compared() {
-            all.push(Operation::RectifiedAffine {
+        all.push(Operation::Truncate { n, shift });
+        for shift in [shift, shift.of_narrow().expect("few bits")] {
+            all.push(product(n, Some(shift)));
+            let [left, right] = [Opening::New(n); 2];
+            all.push(Operation::Affine {
                 left,
                 right,
                 n,
                 shift,
-                compared,
             });
+            for compared in compared() {
+                all.push(Operation::RectifiedAffine {
+                    left,
+                    right,
+                    n,
+                    shift,
+                    compared,
+                });
+            }
         }
     }
     all.extend(compared().map(|compared| Operation::Rectify { n, compared }));

@@ -17,29 +17,47 @@ enum By {
     /// On the one side of zero or the other, by turns.
     OneSided,
     Affine,
+    /// Of a narrow sum.
+    NarrowAffine,
     /// The same without low bits.
     Dropping,
     AffineDropping,
+    NarrowAffineDropping,
 }
 
 impl By {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 7] = [
         Self::Relu,
         Self::OneSided,
         Self::Affine,
+        Self::NarrowAffine,
         Self::Dropping,
         Self::AffineDropping,
+        Self::NarrowAffineDropping,
     ];
 
     fn is_affine(self) -> bool {
-        matches!(self, Self::Affine | Self::AffineDropping)
+        matches!(self, Self::Affine | Self::AffineDropping) || self.is_narrow()
+    }
+
+    fn is_narrow(self) -> bool {
+        matches!(self, Self::NarrowAffine | Self::NarrowAffineDropping)
     }
 
     /// Low bits that are not compared.
     fn dropped(self) -> u32 {
         match self {
-            Self::Relu | Self::OneSided | Self::Affine => 0,
-            Self::Dropping | Self::AffineDropping => 3,
+            Self::Relu | Self::OneSided | Self::Affine | Self::NarrowAffine => 0,
+            Self::Dropping | Self::AffineDropping | Self::NarrowAffineDropping => 3,
+        }
+    }
+
+    /// Magnitudes are less.
+    fn most(self) -> i64 {
+        if self.is_narrow() {
+            1 << (Shift::NARROW - F)
+        } else {
+            1 << 50
         }
     }
 
@@ -85,7 +103,9 @@ fn compared(
                 x: Operand::once(&x),
                 y: Operand::once(&one),
             }];
-            let shift = Shift::new(F).expect("1 to 61 bits");
+            let shift = Shift::new(F).filter(|_| !by.is_narrow());
+            let narrow = || Shift::new(F).and_then(Shift::of_narrow);
+            let shift = shift.or_else(narrow).expect("1 to 61 bits");
             p.rectified_affine(
                 &Affine {
                     terms: &terms,
@@ -152,7 +172,11 @@ pub fn boundaries(protocol: &str) {
             -(1 << 20),
             (1 << 40) + 1,
             -(1 << 40),
+            (1 << 40) - 1,
+            1 - (1 << 40),
         ];
+        let outside = outside.iter().filter(|x| x.abs() < by.most());
+        let outside: Vec<i64> = outside.copied().collect();
         let layers: Vec<Vec<i64>> = outside
             .iter()
             .enumerate()
@@ -244,26 +268,37 @@ pub fn everybody_is_told_once(protocol: &str) {
 
 /// None of them is missed: each stands alone among numbers that fit, in a layer of its own.
 pub fn overflows(protocol: &str, layers: usize) {
+    for by in [By::Relu, By::NarrowAffine] {
+        overflows_by(protocol, layers, by);
+    }
+}
+
+fn overflows_by(protocol: &str, layers: usize, by: By) {
     let mut random = Random::new(3);
+    // Truncation takes a unit.
+    let spare = i64::from(by.is_affine());
     let mut left = layers;
     while left > 0 {
         let some = left.min(500);
         let layers: Vec<Vec<i64>> = (0..some)
             .map(|_| {
-                let mut x: Vec<i64> = (0..5).map(|_| random.signed(WIDTH as u32 - 3)).collect();
+                let mut x: Vec<i64> = (0..5)
+                    .map(|_| random.signed(WIDTH as u32 - 3) >> spare)
+                    .collect();
                 // Every magnitude from the end on, by its number of bits.
-                let bits = random.word() % 50;
+                let bits = random.word() % u64::from(by.most().ilog2());
                 let far = END + (random.word() & ((1 << bits) - 1)) as i64;
+                let far = far.min(by.most() - 2);
                 x[random.word() as usize % 5] = if random.word() & 1 == 0 {
                     far
                 } else {
-                    -far - 1
+                    -far - 1 - spare
                 };
                 x
             })
             .collect();
-        let (failed, _) = revealed(protocol, By::Relu, &layers, 64);
-        assert_eq!(failed.len(), some);
+        let (failed, _) = revealed(protocol, by, &layers, 64);
+        assert_eq!(failed.len(), some, "{by:?}");
         left -= some;
     }
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::dispatch::backends;
 use crate::product::tests::{add, both, values};
+use crate::third::ABOVE;
 
 /// The definition: seven loops.
 fn slowly(shape: &Convolution, images: &[u64], filters: &[u64]) -> Vec<u64> {
@@ -453,19 +454,23 @@ fn thirds_add_up_to_the_convolution() {
         let share = |n: usize, seed: u64| [0, 1, 2].map(|part| values(n, seed + part));
         let (x, y) = (share(shape.input_len(), 1), share(shape.weight_len(), 5));
         let mut expected = vec![0; shape.output_len()];
-        let mut sum = expected.clone();
         for (images, filters) in x.iter().flat_map(|x| y.iter().map(move |y| (x, y))) {
             let mut one = vec![7; expected.len()];
             convolve(&shape, &mut one, &[(images, filters)]);
             add(&mut expected, &one);
         }
-        for party in 0..3 {
-            let ([x0, x1], [y0, y1]) = (both(&x, party), both(&y, party));
-            let (which, parts) = (Some(Third::of(party)), [(x0, y0), (x1, y1)]);
-            let mut out = vec![7; expected.len()];
-            convolve_with(backend, &shape, &mut out, &parts, which);
-            add(&mut sum, &out);
+        for is_narrow in [false, true] {
+            let mut sum = vec![0; expected.len()];
+            for party in 0..3 {
+                let ([x0, x1], [y0, y1]) = (both(&x, party), both(&y, party));
+                let (third, parts) = (Third::of(party), [(x0, y0), (x1, y1)]);
+                let third = Some(if is_narrow { third.narrow() } else { third });
+                let mut out = vec![7; expected.len()];
+                convolve_with(backend, &shape, &mut out, &parts, third);
+                add(&mut sum, &out);
+            }
+            assert!(sum == expected, "{shape:?}");
+            expected.iter_mut().for_each(|word| *word <<= ABOVE);
         }
-        assert!(sum == expected, "{shape:?}");
     }
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::dispatch::backends;
-use crate::product::tests::{add, both, slowly, values};
+use crate::product::tests::{add, both, slowly, total, values};
+use crate::third::ABOVE;
 
 #[test]
 fn large_products_agree_bit_for_bit() {
@@ -201,25 +202,31 @@ fn thirds_add_up_to_the_product() {
         assert!(is_blocked(sizes, right));
         let share = |n: usize, seed: u64| [0, 1, 2].map(|part| values(n, seed + part));
         let (x, y) = (share(batch * m * k, 1), share(batch * k * n, 5));
-        let all = |parts: &[Vec<u64>; 3]| {
-            let mut sum = parts[0].clone();
-            parts[1..].iter().for_each(|part| add(&mut sum, part));
-            sum
-        };
         let mut expected = vec![7; batch * m * n];
-        multiply_batch(&mut expected, batch, sizes, right, &[(&all(&x), &all(&y))]);
-        let mut sum = vec![0; expected.len()];
-        for party in 0..3 {
-            let ([x0, x1], [y0, y1]) = (both(&x, party), both(&y, party));
-            let (third, parts) = (Some(Third::of(party)), [(x0, y0), (x1, y1)]);
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(1 + party);
-            let mut out = vec![7; expected.len()];
-            pool.build().unwrap().install(|| {
-                multiply_with(backend, &mut out, batch, sizes, right, &parts, third);
-            });
-            add(&mut sum, &out);
+        let whole = [total(&x), total(&y)];
+        multiply_batch(
+            &mut expected,
+            batch,
+            sizes,
+            right,
+            &[(&whole[0], &whole[1])],
+        );
+        for is_narrow in [false, true] {
+            let mut sum = vec![0; expected.len()];
+            for party in 0..3 {
+                let ([x0, x1], [y0, y1]) = (both(&x, party), both(&y, party));
+                let (third, parts) = (Third::of(party), [(x0, y0), (x1, y1)]);
+                let third = Some(if is_narrow { third.narrow() } else { third });
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(1 + party);
+                let mut out = vec![7; expected.len()];
+                pool.build().unwrap().install(|| {
+                    multiply_with(backend, &mut out, batch, sizes, right, &parts, third);
+                });
+                add(&mut sum, &out);
+            }
+            assert!(sum == expected, "{batch} × {sizes:?}, {right:?}");
+            expected.iter_mut().for_each(|word| *word <<= ABOVE);
         }
-        assert!(sum == expected, "{batch} × {sizes:?}, {right:?}");
     }
 }
 
@@ -228,7 +235,7 @@ fn thirds_add_up_to_the_product() {
 fn thirds_of_thin_products_are_refused() {
     let parts: [(&[u64], &[u64]); 2] = [(&[0; 6], &[0; 12]); 2];
     third_of_batch(
-        Third::First,
+        Third::of(0),
         &mut [0; 8],
         1,
         [2, 3, 4],

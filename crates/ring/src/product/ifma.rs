@@ -17,7 +17,7 @@
 
 use super::DEPTH;
 use super::packed::{Panel, Places, Side, Words, rows_of};
-use crate::third::Third;
+use crate::third::Summand;
 use std::arch::x86_64::{
     __m512i, _mm256_mask_storeu_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_castsi512_si256,
     _mm512_cvtepi64_epi32, _mm512_cvtepu32_epi64, _mm512_dpwssd_epi32, _mm512_extracti64x4_epi64,
@@ -58,7 +58,7 @@ pub(super) unsafe fn prepare(
 ) {
     let (third, [words, others]) = match words {
         Words::Whole(words) => (None, [words, words]),
-        Words::Parts(third, parts) => (Some(third), parts),
+        Words::Parts(third, parts) => (Some(third.summand), parts),
     };
     let pieces = words.chunks(places.width).zip(others.chunks(places.width));
     for (at, (words, others)) in pieces.enumerate() {
@@ -91,15 +91,15 @@ pub(super) unsafe fn prepare(
 /// The processor has AVX-512 F.
 #[inline]
 #[target_feature(enable = "avx512f")]
-unsafe fn mixed(third: Option<Third>, word: __m512i, other: __m512i) -> (__m512i, __m512i) {
+unsafe fn mixed(third: Option<Summand>, word: __m512i, other: __m512i) -> (__m512i, __m512i) {
     let (first, second) = match third {
         None => return (word, _mm512_srli_epi64::<LIMB>(word)),
-        Some(Third::Last) => {
+        Some(Summand::Last) => {
             let difference = _mm512_sub_epi64(word, other);
             return (difference, _mm512_srli_epi64::<LIMB>(difference));
         }
-        Some(Third::First) => (word, other),
-        Some(Third::Second) => (other, word),
+        Some(Summand::First) => (word, other),
+        Some(Summand::Second) => (other, word),
     };
     // Half of 2·first + second has its upper bits.
     let half = _mm512_add_epi64(first, _mm512_srli_epi64::<1>(second));
@@ -128,7 +128,7 @@ unsafe fn joined(below: __m512i, above: __m512i) -> __m512i {
 pub(super) unsafe fn multiply(
     a: Panel<'_>,
     b: Panel<'_>,
-    third: Option<Third>,
+    third: Option<Summand>,
     columns: usize,
     out: &mut [u64],
 ) {
@@ -157,7 +157,7 @@ pub(super) unsafe fn multiply(
 unsafe fn some<const VECTORS: usize>(
     a: Panel<'_>,
     b: Panel<'_>,
-    third: Option<Third>,
+    third: Option<Summand>,
     out: &mut [u64],
 ) {
     let depth = b.words.len() / COLUMNS;
@@ -202,9 +202,9 @@ unsafe fn some<const VECTORS: usize>(
             };
             let result = match third {
                 None => whole(),
-                Some(Third::First) => half(low),
-                Some(Third::Second) => half(_mm512_add_epi64(low, _mm512_set1_epi64(1))),
-                Some(Third::Last) => _mm512_sub_epi64(zero, whole()),
+                Some(Summand::First) => half(low),
+                Some(Summand::Second) => half(_mm512_add_epi64(low, _mm512_set1_epi64(1))),
+                Some(Summand::Last) => _mm512_sub_epi64(zero, whole()),
             };
             // SAFETY: the chunk has 8 words, which an unaligned store writes.
             unsafe {

@@ -10,9 +10,9 @@
 //! Where the processor multiplies tiles of bytes and they are well filled, words are taken apart into bytes and
 //! packed for that instead (`amx`).
 //!
-//! **Limit.** One multiply-add of a vector takes two and a half instructions (`ifma`), one multiplication of three
-//! micro-operations and one addition (AVX-512 without it), or two of each (AVX2, which has 32-bit multiplications
-//! only).
+//! **Limit.** One multiply-add of a vector takes two and a half instructions (`ifma`; of a narrow third one, `limb`), one
+//! multiplication of three micro-operations and one addition (AVX-512 without it), or two of each (AVX2, which has
+//! 32-bit multiplications only).
 
 #[cfg(avx512)]
 mod amx;
@@ -22,6 +22,8 @@ mod avx2;
 mod avx512;
 #[cfg(avx512)]
 mod ifma;
+#[cfg(avx512)]
+mod limb;
 mod packed;
 mod portable;
 
@@ -99,6 +101,8 @@ enum Kernel {
     Avx2,
     Avx512,
     Ifma,
+    /// Of narrow thirds alone.
+    Limb,
 }
 
 impl Kernel {
@@ -117,7 +121,7 @@ impl Kernel {
         let (rows, columns) = match self {
             Self::Portable => (4, 4),
             Self::Avx2 => (6, 4),
-            Self::Avx512 => (8, 24),
+            Self::Avx512 | Self::Limb => (8, 24),
             Self::Ifma => (5, 16),
         };
         Tile { rows, columns }
@@ -128,8 +132,17 @@ impl Kernel {
         self == Self::Ifma
     }
 
-    /// Makes of words what it multiplies: themselves, and their ends where it takes them. A third is what
-    /// [`Kernel::Ifma`] can.
+    /// Whether it evaluates that, or the whole product.
+    fn can(self, third: Option<Third>) -> bool {
+        match self {
+            Self::Ifma => third.is_none_or(|third| !third.is_narrow),
+            Self::Limb => third.is_some_and(|third| third.is_narrow),
+            _ => third.is_none(),
+        }
+    }
+
+    /// Makes of words what it multiplies: themselves, and their ends where it takes them; of both parts of words what
+    /// a third multiplies, where it [can](Self::can).
     fn prepare(
         self,
         side: Side,
@@ -142,6 +155,11 @@ impl Kernel {
             // SAFETY: as of `multiply`.
             #[cfg(avx512)]
             (Self::Ifma, _) => unsafe { ifma::prepare(side, words, places, out, ends) },
+            // SAFETY: as of `multiply`.
+            #[cfg(avx512)]
+            (Self::Limb, Words::Parts(third, parts)) => unsafe {
+                limb::prepare(third.summand, parts, places, out);
+            },
             (_, Words::Whole(words)) => {
                 for (at, piece) in words.chunks(places.width).enumerate() {
                     out[places.start + at * places.stride..][..piece.len()].copy_from_slice(piece);
@@ -153,8 +171,8 @@ impl Kernel {
         let _ = (side, ends);
     }
 
-    /// The tile of two panels: `a` is rows × depth, `b` depth × columns, of which the first are needed. A third is what
-    /// [`Kernel::Ifma`] can.
+    /// The tile of two panels: `a` is rows × depth, `b` depth × columns, of which the first are needed; a third of it,
+    /// where it [can](Self::can).
     #[cfg_attr(
         not(avx512),
         expect(unused_variables, reason = "every kernel works out all columns")
@@ -167,7 +185,7 @@ impl Kernel {
         columns: usize,
         out: &mut [u64],
     ) {
-        assert!(third.is_none() || self.has_ends(), "no thirds by {self:?}");
+        assert!(self.can(third), "no {third:?} by {self:?}");
         match self {
             Self::Portable => portable::multiply(a.words, b.words, out),
             // SAFETY: whoever chose the kernel asked for a backend that the processor has, and for what it needs
@@ -179,7 +197,15 @@ impl Kernel {
             Self::Avx512 => unsafe { avx512::multiply(a.words, b.words, out) },
             // SAFETY: as above.
             #[cfg(avx512)]
-            Self::Ifma => unsafe { ifma::multiply(a, b, third, columns, out) },
+            Self::Ifma => unsafe {
+                ifma::multiply(a, b, third.map(|third| third.summand), columns, out);
+            },
+            // SAFETY: as above.
+            #[cfg(avx512)]
+            Self::Limb => unsafe {
+                let third = third.expect("a narrow one");
+                limb::multiply(a.words, b.words, third.summand, columns, out);
+            },
             #[cfg(not(all(target_arch = "x86_64", avx512)))]
             other => unreachable!("{other:?} kernels are not part of this build"),
         }
@@ -214,8 +240,12 @@ impl<'a> Left<'a> {
     ) -> Self {
         assert!(terms.iter().all(|a| a.len() == m * k), "m×k operands");
         assert!(third.is_none() || terms.len() == 2, "two parts");
+        let kernel = match Kernel::of(backend) {
+            Kernel::Ifma if third.is_some_and(|third| third.is_narrow) => Kernel::Limb,
+            other => other,
+        };
         Self {
-            kernel: Kernel::of(backend),
+            kernel,
             rows: m,
             columns: k,
             terms,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::third::{ABOVE, Summand};
 
 /// Row-major, of so many columns.
 pub(crate) struct Matrix<'a>(pub &'a [u64], pub usize);
@@ -99,10 +100,10 @@ pub(crate) fn backend_of_thirds() -> Option<Backend> {
 fn third_slowly(third: Third, [m, k, n]: [usize; 3], a: [&[u64]; 2], b: [&[u64]; 2]) -> Vec<u64> {
     let mixed = |[one, other]: [&[u64]; 2], at: usize| -> u128 {
         let [one, other] = [one[at], other[at]].map(u128::from);
-        match third {
-            Third::First => 2 * one + other,
-            Third::Second => one + 2 * other,
-            Third::Last => one.wrapping_sub(other),
+        match third.summand {
+            Summand::First => 2 * one + other,
+            Summand::Second => one + 2 * other,
+            Summand::Last => one.wrapping_sub(other),
         }
     };
     let entry = |row: usize, column: usize| {
@@ -112,10 +113,15 @@ fn third_slowly(third: Third, [m, k, n]: [usize; 3], a: [&[u64]; 2], b: [&[u64];
                 let (a, b) = (mixed(a, row * k + at), mixed(b, at * n + column));
                 sum.wrapping_add(a.wrapping_mul(b))
             });
-            match third {
-                Third::First => sum >> 1,
-                Third::Second => sum.wrapping_add(1) >> 1,
-                Third::Last => sum.wrapping_neg(),
+            let whole = match third.summand {
+                Summand::First => sum >> 1,
+                Summand::Second => sum.wrapping_add(1) >> 1,
+                Summand::Last => sum.wrapping_neg(),
+            };
+            if third.is_narrow {
+                whole << ABOVE
+            } else {
+                whole
             }
         });
         runs.fold(0_u64, |sum, run| sum.wrapping_add(run as u64))
@@ -126,6 +132,15 @@ fn third_slowly(third: Third, [m, k, n]: [usize; 3], a: [&[u64]; 2], b: [&[u64];
 /// Each bit for bit, and what they add up to.
 #[test]
 fn thirds_are_of_the_product() {
+    thirds_are_exact(|third| third, 0);
+}
+
+#[test]
+fn narrow_thirds_are_of_the_products_lowest_bits() {
+    thirds_are_exact(Third::narrow, ABOVE);
+}
+
+fn thirds_are_exact(of: impl Fn(Third) -> Third, above: u32) {
     for [m, k, n] in SIZES {
         for kinds in 0..KINDS * KINDS {
             let kind = |part: usize| [kinds % KINDS, kinds / KINDS, 1][part];
@@ -133,19 +148,12 @@ fn thirds_are_of_the_product() {
                 std::array::from_fn(|part| words(kind(part), n, seed + part as u64))
             };
             let (x, y) = (share(m * k, 3), share(k * n, 7));
-            let total = |parts: &[Vec<u64>; 3]| -> Vec<u64> {
-                let sum = |at: usize| {
-                    parts
-                        .iter()
-                        .fold(0_u64, |sum, part| sum.wrapping_add(part[at]))
-                };
-                (0..parts[0].len()).map(sum).collect()
-            };
-            let expected = slowly(m, k, n, &total(&x), &total(&y));
+            let mut expected = slowly(m, k, n, &total(&x), &total(&y));
+            expected.iter_mut().for_each(|word| *word <<= above);
             let mut slow = vec![0; m * n];
             let mut sum = slow.clone();
             for party in 0..3 {
-                let third = Third::of(party);
+                let third = of(Third::of(party));
                 let (a, b) = (both(&x, party), both(&y, party));
                 let defined = third_slowly(third, [m, k, n], a, b);
                 add(&mut slow, &defined);
@@ -162,6 +170,13 @@ fn thirds_are_of_the_product() {
             assert!(backend_of_thirds().is_none() || sum == expected);
         }
     }
+}
+
+/// What three parts add up to.
+pub(crate) fn total(parts: &[Vec<u64>; 3]) -> Vec<u64> {
+    let mut sum = parts[0].clone();
+    parts[1..].iter().for_each(|part| add(&mut sum, part));
+    sum
 }
 
 /// The parts that a party holds.

@@ -35,7 +35,7 @@ class AffineMap:
             return None
         if node.target is aten.add.Tensor:
             return _sum(draft, node)
-        if node.target is torch.ops.tacit.affine.default:
+        if node.target in (torch.ops.tacit.affine.default, torch.ops.tacit.rectified_affine.default):
             operands: Any = node.args
             x, weight, bias, addends, geometry = operands
             biases = [] if bias is None else [bias]

@@ -79,13 +79,7 @@ class _Chains:
         known = [self._draft.weight(each) for each in (node.args[1], bias) if each is not None]
         if any(each is None for each in known) or not node.meta["value"].dtype.is_floating_point:
             return None
-        return self._bits(node.args[0]) + self._draft.bits_of(node.args[1])
-
-    def _bits(self, node: Node) -> int:
-        """Fraction bits of what a layer takes; the session's, unless those of a product were kept."""
-        while node.op == "call_function" and node.target in BETWEEN:
-            node = node.args[0]
-        return int(node.meta.get("scale") or self._draft.scale.bits)
+        return bits_taken(self._draft, node.args[0]) + self._draft.bits_of(node.args[1])
 
     def can_keep(self, node: Node, scale: int) -> bool:
         """Whether what a layer gives, at that scale, goes into one other alone, whose product holds it."""
@@ -110,17 +104,10 @@ class _Chains:
     def _holds(self, user: Node, x: Node, scale: int) -> bool:
         """Whether a layer's product of what has that scale is in range before it is truncated."""
         is_rectified = user.target is _RECTIFIED
-        if is_rectified:
-            inputs, weights, bias, addends, _ = user.args
-            biases = [] if bias is None else [bias]
-        else:
-            made = AffineMap.of(self._draft, user) if user.target in (*KEEPING, _AFFINE) else None
-            if made is None:
-                return False
-            inputs, weights, biases, addends = made.x, made.weight, made.bias, made.addends
-        if list(inputs) != [x] or x in addends:
+        made = AffineMap.of(self._draft, user) if user.target in (*KEEPING, _AFFINE, _RECTIFIED) else None
+        if made is None or made.x != [x] or x in made.addends:
             return False
-        own = self._draft.bits_of(*weights)
+        own = self._draft.bits_of(*made.weight)
         total = scale + own
         if total > fixed.MOST_IN_PRODUCT:
             return False
@@ -128,8 +115,8 @@ class _Chains:
             return False
         summed = self._prover.compared(user) if is_rectified else self._prover.known.get(user)
         # Also what a sum is of: some are truncated before they are added up, some after.
-        parts = [self._prover.of(each) for each in (*biases, *addends)]
-        return _is_below([summed, *parts], total, fixed.RANGE)
+        parts = [self._prover.of(each) for each in (*made.bias, *made.addends)]
+        return is_below([summed, *parts], total, fixed.RANGE)
 
     def _has_room(self, user: Node, more: int, dropped: int) -> bool:
         """Whether the sign of a ReLU still starts beside the truncation, at its own width, if it does so now:
@@ -144,13 +131,20 @@ class _Chains:
         return True
 
     def _is_below(self, node: Node, scale: int, bits: int) -> bool:
-        return _is_below([self._prover.known.get(node)], scale, bits)
+        return is_below([self._prover.known.get(node)], scale, bits)
 
 
 _AFFINE, _RECTIFIED = torch.ops.tacit.affine.default, torch.ops.tacit.rectified_affine.default
 
 
-def _is_below(summands: list[Interval | None], scale: int, bits: int) -> bool:
+def bits_taken(draft: Draft, node: Node) -> int:
+    """Fraction bits of what a layer takes; the session's, unless those of a product were kept."""
+    while node.op == "call_function" and node.target in BETWEEN:
+        node = node.args[0]
+    return int(node.meta.get("scale") or draft.scale.bits)
+
+
+def is_below(summands: list[Interval | None], scale: int, bits: int) -> bool:
     """Whether the magnitudes of all summands together are proved to be less, as words of a scale."""
     known = [each for each in summands if each is not None]
     greatest = sum(max(-low, high, 0.0) for low, high in known)

@@ -97,36 +97,42 @@ pub fn truncated_product(
     y: Shared<3>,
     f: u32,
 ) -> (Shared<3>, [Value; 2]) {
-    let (s, t) = fused_split(w, &[[x, y]]);
+    let (s, t) = fused_split(w, &[[x, y]], 0);
     (truncate_split(w, s, t, f), [s, t])
 }
 
-/// The same of several products and an addend: its components 0 and 1 are added to s, 2 to t.
+/// The same of several products and an addend: its components 0 and 1 are added to s, 2 to t. A narrow sum is shifted
+/// up by that many places.
 pub fn truncated_affine(
     w: &mut World,
     terms: &[[Shared<3>; 2]],
     addend: Shared<3>,
-    f: u32,
+    [f, above]: [u32; 2],
 ) -> (Shared<3>, [Value; 2]) {
-    let (s, t) = fused_split(w, terms);
+    let (s, t) = fused_split(w, terms, above);
+    let f = f + above;
     let (s, t) = (s + ((addend[0] + addend[1]) << f), t + (addend[2] << f));
     (truncate_split(w, s, t, f), [s, t])
 }
 
 /// The sum of products as s at role 0 and t at roles 1 and 2: z1 masked by k01, z2 by k20, both taken off s.
-fn fused_split(w: &mut World, terms: &[[Shared<3>; 2]]) -> (Value, Value) {
+/// Of a narrow sum all is shifted up.
+fn fused_split(w: &mut World, terms: &[[Shared<3>; 2]], above: u32) -> (Value, Value) {
+    let (word, sent) = (w.word, w.word - above);
     let [k01, _, k20] = ranges(w, Extent::Runs);
-    let [to_2, to_1] = [k01, k20].map(|key| w.coin(key, Slot::word(0), w.word));
+    let [to_2, to_1] = [k01, k20].map(|key| w.coin(key, Slot::word(0), sent));
     let z = |i: usize| {
         let summands = terms.iter().map(|[x, y]| summand(*x, *y, i));
-        summands.reduce(|a, b| a + b).expect("at least one product")
+        let sum = summands.reduce(|a, b| a + b).expect("at least one product");
+        sum.low(sent)
     };
     let s = z(0) - to_2 - to_1;
     let mut z1 = [z(1) + to_2];
     w.send(1, 2, &mut z1);
     let mut z2 = [z(2) + to_1];
     w.send(2, 1, &mut z2);
-    (s, z1[0] + z2[0])
+    let up = |x: Value| x.widen(word) << above;
+    (up(s), up(z1[0] + z2[0]))
 }
 
 /// `truncation.rs`: the split anew, by the public coin κ, which is what it tells.
@@ -385,11 +391,12 @@ pub fn begun_product(
     w: &mut World,
     x: Shared<3>,
     y: Shared<3>,
-    f: u32,
+    [f, above]: [u32; 2],
     [width, reach, dropped]: [u32; 3],
 ) -> Begun {
     let keys = keys_of_guarded(w);
-    let (s, t) = fused_split(w, &[[x, y]]);
+    let (s, t) = fused_split(w, &[[x, y]], above);
+    let f = f + above;
     let shifted = [s, t].map(|summand| summand >> (f + dropped));
     let (bits, guard) = begun_comparison(w, keys, shifted, [width - dropped, reach]);
     let truncated = truncate_split(w, s, t, f);
@@ -406,10 +413,10 @@ pub fn rectified_product(
     w: &mut World,
     x: Shared<3>,
     y: Shared<3>,
-    f: u32,
+    shift: [u32; 2],
     compared: [u32; 3],
 ) -> Shared<3> {
-    let begun = begun_product(w, x, y, f, compared);
+    let begun = begun_product(w, x, y, shift, compared);
     rectified(w, begun.negative, begun.truncated)
 }
 

@@ -1,8 +1,8 @@
 //! Guarded comparisons, by themselves and of a product, what follows them, and what is looked at of their guards.
 
 use super::{
-    ALL, COALITIONS, experiment, fresh_sharing, in_range, of_component, operand, secret,
-    truncated_sum,
+    ALL, COALITIONS, experiment, fresh_sharing, in_range, is_narrow, of_component, operand, secret,
+    truncated_narrow_sum, truncated_sum,
 };
 use crate::check::{Experiment, Failure};
 use crate::enumeration::Mutation;
@@ -36,7 +36,7 @@ pub fn comparisons() -> Vec<(&'static str, Experiment)> {
         &[4, 4],
         |w, x| {
             let begun =
-                protocol::begun_product(w, operand(x, 0), operand(x, 1), 1, [WIDTH, REACH, 0]);
+                protocol::begun_product(w, operand(x, 0), operand(x, 1), [1, 0], [WIDTH, REACH, 0]);
             w.give(begun.truncated);
             w.give(begun.split);
             w.give(begun.negative);
@@ -49,8 +49,33 @@ pub fn comparisons() -> Vec<(&'static str, Experiment)> {
             of_guard(w, shifted);
         },
     );
+    let narrow = experiment(
+        [5, 4],
+        &[5, 5],
+        |w, x| {
+            let operands = [0, 1].map(|at| operand(x, at));
+            let [x, y] = operands;
+            let begun = protocol::begun_product(w, x, y, [1, 1], [WIDTH, REACH, 0]);
+            w.give(begun.truncated);
+            w.give(begun.split);
+            w.give(begun.negative);
+            w.give(begun.guard);
+        },
+        |w, x| {
+            let split = truncated_narrow_sum::<2, 1>(w, secret(x, 0) * secret(x, 1));
+            let shifted = split.map(|summand| summand >> 2);
+            fresh_sharing(w, (shifted[0] + shifted[1]).low(WIDTH).high());
+            of_guard(w, shifted);
+        },
+    );
+    let narrow =
+        narrow.admits(|x| is_narrow(x[0] * x[1]) && x[0].bits() % 5 == 1 && x[1].bits() % 7 == 1);
     vec![
         ("guarded sign", sign.choosing(2)),
+        (
+            "rectified narrow product, before its last step",
+            narrow.choosing(1),
+        ),
         (
             "rectified product, before its last step",
             product.admits(|x| in_range(x[0] * x[1])).choosing(1),
@@ -94,7 +119,7 @@ fn chains() -> [(&'static str, Experiment); 2] {
         &[3; 3],
         |w, x| {
             let [x, y, u] = [0, 1, 2].map(|at| operand(x, at));
-            let (z, split) = protocol::truncated_affine(w, &[[x, y], [y, u]], u, 1);
+            let (z, split) = protocol::truncated_affine(w, &[[x, y], [y, u]], u, [1, 0]);
             let negative = protocol::sign(w, z, 2);
             let positive = protocol::rectified(w, negative, z);
             w.give(positive);

@@ -40,6 +40,11 @@ fn in_range(value: Value) -> bool {
     value.signed().abs() < 1 << (value.width() - 2)
 }
 
+/// By one bit.
+fn is_narrow(value: Value) -> bool {
+    value.signed().abs() < 1 << (value.width() - 3)
+}
+
 fn experiment(scale: [u32; 2], operands: &[u32], protocol: Program, ideal: Program) -> Experiment {
     Experiment::new(scale, &components(), operands, protocol, ideal)
 }
@@ -160,9 +165,14 @@ fn truncated_split<const F: u32>(w: &mut World, s: Value, t: Value) {
 
 /// Truncation of a sum of products by one bit. It tells s and t.
 fn truncated_sum(w: &mut World, sum: Value) -> [Value; 2] {
-    let t = ideal::coin(w, w.word);
-    let s = sum - t;
-    truncated_split::<1>(w, s, t);
+    truncated_narrow_sum::<1, 0>(w, sum)
+}
+
+/// The same of a narrow sum, shifted up, by those bits in all.
+fn truncated_narrow_sum<const F: u32, const ABOVE: u32>(w: &mut World, sum: Value) -> [Value; 2] {
+    let t = ideal::coin(w, w.word - ABOVE).widen(w.word) << ABOVE;
+    let s = (sum << ABOVE) - t;
+    truncated_split::<F>(w, s, t);
     w.give([s.given(holders([0])), t.given(holders([1, 2]))]);
     [s, t]
 }
@@ -222,7 +232,7 @@ fn truncations() -> Vec<(&'static str, Experiment)> {
                 &[3, 3, 3],
                 |w, x| {
                     let [x, y, u] = [0, 1, 2].map(|at| operand(x, at));
-                    let (z, split) = protocol::truncated_affine(w, &[[x, y], [y, u]], u, 1);
+                    let (z, split) = protocol::truncated_affine(w, &[[x, y], [y, u]], u, [1, 0]);
                     w.give(z);
                     w.give(split);
                 },
@@ -233,6 +243,27 @@ fn truncations() -> Vec<(&'static str, Experiment)> {
             )
             .admits(|x| in_range(x[0] * x[1] + x[1] * x[2] + (x[2] << 1)) && x[1].bits() % 5 == 1)
             .choosing(2),
+        ),
+        (
+            "a narrow product and an addend, truncated",
+            experiment(
+                [4, 4],
+                &[4, 4, 4],
+                |w, x| {
+                    let [x, y, u] = [0, 1, 2].map(|at| operand(x, at));
+                    let (z, split) = protocol::truncated_affine(w, &[[x, y]], u, [1, 1]);
+                    w.give(z);
+                    w.give(split);
+                },
+                |w, x| {
+                    let [x, y, u] = [0, 1, 2].map(|at| secret(x, at));
+                    truncated_narrow_sum::<2, 1>(w, x * y + (u << 1));
+                },
+            )
+            .admits(|x| {
+                is_narrow(x[0] * x[1] + (x[2] << 1)) && x[1].bits() % 5 == 1 && x[2].bits() % 7 == 1
+            })
+            .choosing(1),
         ),
     ]
 }

@@ -55,6 +55,7 @@ fn turned_roles_are_the_model() {
         "truncated product",
         "truncated product by 40",
         "two products and an addend, truncated",
+        "narrow product, truncated",
         "truncate",
         "truncate by 40",
         "sign of 5 bits",
@@ -73,7 +74,7 @@ fn turned_roles_are_the_model() {
 /// A rectified product, guarded: with a tree, and with roles turned.
 #[test]
 fn rectified_products_are_the_model() {
-    let sizes = [128, 1536, 1536];
+    let sizes = [128, 1536, 1536, 1536];
     for ((name, operation, of_roles, two), n) in
         operations::rectified_products().into_iter().zip(sizes)
     {

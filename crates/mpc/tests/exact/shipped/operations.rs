@@ -43,7 +43,7 @@ macro_rules! in_each_family {
     };
 }
 
-pub const OPERATIONS: [Entry; 27] = [
+pub const OPERATIONS: [Entry; 28] = [
     in_each_family!(
         "share",
         |p, mine| made(p, mine, |p, out| {
@@ -129,12 +129,22 @@ pub const OPERATIONS: [Entry; 27] = [
         }),
         |w, on| {
             let terms = [[on.x, on.y], [on.y, on.x]];
-            vec![replicated::truncated_affine(w, &terms, on.x, 16).0]
+            vec![replicated::truncated_affine(w, &terms, on.x, [16, 0]).0]
         },
         |w, on| {
             let sum = additive::summed(w, &[[on.x, on.y], [on.y, on.x]], on.x, 16);
             vec![truncated_afresh(w, sum, 16)]
         }
+    ),
+    in_each_family!(
+        "narrow product, truncated",
+        |p, mine| multiply(p, mine, narrow()),
+        |w, on| {
+            let none = [0, 1, 2].map(|_| w.public(0));
+            let terms = [[on.x, on.y]];
+            vec![replicated::truncated_affine(w, &terms, none, [16, 13]).0]
+        },
+        |w, on| truncated_product(w, on, 16)
     ),
     (
         "two products with a named operand",
@@ -329,18 +339,34 @@ pub fn guarded_relu() -> (&'static str, Operation, Model<3>, Model<2>, Model<3>)
 }
 
 /// By 20 bits, by 5, and by the upper 5 of 20: of replicated sharing, and of additive sharing between two.
-pub fn rectified_products() -> [(&'static str, Operation, Model<3>, Model<2>); 3] {
+pub fn rectified_products() -> [(&'static str, Operation, Model<3>, Model<2>); 4] {
     [
         (
             "rectified product",
             |p, mine| rectified_product(p, mine, Compared::guarded(20, 9)?),
-            |w, on| vec![replicated::rectified_product(w, on.x, on.y, 16, [20, 9, 0])],
+            |w, on| {
+                vec![replicated::rectified_product(
+                    w,
+                    on.x,
+                    on.y,
+                    [16, 0],
+                    [20, 9, 0],
+                )]
+            },
             |w, on| between_two(w, on, [20, 16], Some([18, 9])),
         ),
         (
             "rectified product of 5 bits",
             |p, mine| rectified_product(p, mine, Compared::guarded(5, 40)?),
-            |w, on| vec![replicated::rectified_product(w, on.x, on.y, 16, [5, 40, 0])],
+            |w, on| {
+                vec![replicated::rectified_product(
+                    w,
+                    on.x,
+                    on.y,
+                    [16, 0],
+                    [5, 40, 0],
+                )]
+            },
             |w, on| between_two(w, on, [5, 16], Some([3, 40])),
         ),
         (
@@ -351,11 +377,28 @@ pub fn rectified_products() -> [(&'static str, Operation, Model<3>, Model<2>); 3
                     w,
                     on.x,
                     on.y,
-                    16,
+                    [16, 0],
                     [20, 9, 15],
                 )]
             },
             |w, on| between_two(w, on, [5, 31], Some([18, 9])),
+        ),
+        (
+            "rectified narrow product",
+            |p, mine| {
+                let shift = narrow().expect("few bits");
+                rectified(p, mine, shift, Compared::guarded(5, 20)?)
+            },
+            |w, on| {
+                vec![replicated::rectified_product(
+                    w,
+                    on.x,
+                    on.y,
+                    [16, 13],
+                    [5, 20, 0],
+                )]
+            },
+            |w, on| between_two(w, on, [5, 16], Some([3, 20])),
         ),
     ]
 }
@@ -384,9 +427,22 @@ fn between_two(
     vec![crate::model::subtract(x, part)]
 }
 
+fn narrow() -> Option<Shift> {
+    Shift::new(16).and_then(Shift::of_narrow)
+}
+
 fn rectified_product(
     p: &mut dyn Protocol,
     mine: &Mine,
+    compared: Compared,
+) -> Result<Vec<Position>> {
+    rectified(p, mine, Shift::new(16).expect("1 to 61 bits"), compared)
+}
+
+fn rectified(
+    p: &mut dyn Protocol,
+    mine: &Mine,
+    shift: Shift,
     compared: Compared,
 ) -> Result<Vec<Position>> {
     made(p, mine, |p, out| {
@@ -399,7 +455,7 @@ fn rectified_product(
         let sum = Affine {
             terms: &terms,
             addends: &[],
-            shift: Shift::new(16).expect("1 to 61 bits"),
+            shift,
         };
         p.rectified_affine(&sum, compared, out).map(drop)
     })
