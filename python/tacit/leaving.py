@@ -5,6 +5,10 @@ it stands, by unwinding its stack. Frames of Python and of the C library bear th
 through which an operator goes from PyTorch to the core and back, bring the process down. So the interpreter
 does not end under such a thread: it is interrupted like the main one, and waited for while there is code of
 PyTorch or tacit on its stack. What a program does besides, such as sleeping, nobody waits for.
+
+Code of PyTorch is not seen where a program calls it and it calls nothing back, as in a product of plain
+tensors. So where an error or an interrupt ends the interpreter, and a thread that was left behind is still
+there, the process ends at once, as it would have ended, without what else the interpreter does at its end.
 """
 
 import atexit
@@ -50,7 +54,8 @@ def _wait() -> None:
     try:
         _wait_outside()
     finally:
-        if any(map(is_inside, _left)):
+        has_failed = getattr(sys, "last_type", None) is not None
+        if any(is_inside(at) or (has_failed and at.is_alive()) for at in _left):
             _end()
 
 
