@@ -25,17 +25,23 @@ def check_product(
     product: Callable[..., torch.Tensor],
     *,
     truncated: bool = True,
+    limit: int = fixed.RANGE,
 ) -> None:
     """Reports a product of words, of which a result takes that many, that truncation cannot take, or no
-    word."""
+    word; or one that was promised to be below 2^limit."""
     bound = float(_core.greatest_magnitude(x)) * _core.greatest_magnitude(y) * summands
-    if bound < 2.0**fixed.RANGE and (session.headroom is None or not truncated):
+    if bound < 2.0**limit and (session.headroom is None or not truncated):
         return
     exact = product(*(torch.from_numpy(words).to(torch.float64) for words in (x, y)))
     greatest = float(exact.abs().max())
     if truncated:
         _note_headroom(session, "product", fixed.RANGE, greatest)
-    _check_word(session, "product", greatest)
+    _check_word(session, "product", greatest, limit)
+
+
+def check_narrow(session: Session, exact: torch.Tensor) -> None:
+    """Reports a sum of products that was promised to be narrow and is not."""
+    _check_word(session, "product", float(exact.abs().max()), fixed.NARROW)
 
 
 def check_sum(session: Session, words: torch.Tensor, added: Callable[[torch.Tensor], torch.Tensor]) -> None:

@@ -60,9 +60,9 @@ class Session:
         self.guard: tuple[int, int] | None = None
         #: Low bits of fractions at the session's scale that a ReLU's comparison does not look at.
         self.dropped = 0
-        #: Whether the products of layers are promised to be narrow: below 2^``fixed.NARROW`` as words, before
-        #: they are truncated. Then less of them is worked out, where that pays.
-        self.is_narrow = False
+        #: Products of layers with so many fraction bits, or fewer, are promised to be narrow: below
+        #: 2^``fixed.NARROW`` as words, before they are truncated. Less of them is worked out then.
+        self.narrow = 0
         #: Of functions that take another series than the usual one its key; see ``approximation.fits``.
         self.fits: Mapping[str, str] = {}
         self.modules = RunningModules()
@@ -107,13 +107,18 @@ class Session:
             self.width = previous
 
     @contextmanager
-    def narrow(self) -> Iterator[None]:
-        """Within it, the products of layers are promised to be narrow."""
-        previous, self.is_narrow = self.is_narrow, True
+    def at_narrow(self, bits: int) -> Iterator[None]:
+        """Within it, products of layers with so many fraction bits, or fewer, are promised to be narrow; with
+        0 none is."""
+        previous, self.narrow = self.narrow, bits
         try:
             yield
         finally:
-            self.is_narrow = previous
+            self.narrow = previous
+
+    def is_narrow(self, dropped: int) -> bool:
+        """Whether that is promised of a product that drops so many bits to come to the session's scale."""
+        return 0 < dropped <= self.narrow - self.scale.bits
 
     @contextmanager
     def fitted(self, fits: Mapping[str, str]) -> Iterator[None]:

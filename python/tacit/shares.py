@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tacit import _core, ranges, tracing
+from tacit import _core, fixed, ranges, tracing
 from tacit.components import array, made_of
 from tacit.errors import RangeError
 from tacit.maps import Geometry, Matrices, shape_of
@@ -196,7 +196,8 @@ def matmul(
         return tuple(part.zero_() for part in out)
     if arrays[0].size:
         if (truncate or in_range) and session.is_plain:
-            ranges.check_product(session, array(x[0]), array(y[0]), k, torch.bmm, truncated=truncate > 0)
+            first, limit = (array(x[0]), array(y[0])), _limit(is_narrow)
+            ranges.check_product(session, *first, k, torch.bmm, truncated=truncate > 0, limit=limit)
         turned = tuple(part.mT for part in y)
         is_transposed = turned[0].is_contiguous() and not y[0].is_contiguous()
         right = turned if is_transposed else y
@@ -231,10 +232,15 @@ def convolution(
         if (truncate or in_range) and session.is_plain:
             convolve = partial(convolved, geometry=geometry)
             summands = w[0][0].numel()
-            ranges.check_product(session, images[0], weights[0], summands, convolve, truncated=truncate > 0)
+            first, limit = (images[0], weights[0]), _limit(is_narrow)
+            ranges.check_product(session, *first, summands, convolve, truncated=truncate > 0, limit=limit)
         names = _names(session, x, w)
         session.core.convolution(images, weights, arrays, geometry.core, truncate, names, is_narrow)
     return out
+
+
+def _limit(is_narrow: bool) -> int:
+    return fixed.NARROW if is_narrow else fixed.RANGE
 
 
 def convolved(images: torch.Tensor, weights: torch.Tensor, geometry: Geometry) -> torch.Tensor:
@@ -408,11 +414,13 @@ def _summed(
     if not arrays[0].size:
         return out
     terms = _terms(session, operands, shapes)
-    if session.is_plain:
-        _check_terms(session, terms)
     given = [(_arrays(x), _arrays(y), of.core, _names(session, x, y)) for x, y, of in terms]
     compared = _comparison(rectified) if rectified else None
     addends = [(_arrays(parts), run) for parts, run in zip(_cut(session, added), runs, strict=True)]
+    if session.is_plain:
+        _check_terms(session, terms)
+        if is_narrow:
+            ranges.check_narrow(session, _exactly(terms, addends, truncate))
     session.core.affine(given, addends, arrays, truncate, compared, is_narrow)
     return out
 
@@ -431,13 +439,24 @@ def _cut(session: Session, tensors: Sequence[torch.Tensor]) -> list[Parts]:
 
 def _check_terms(session: Session, terms: Sequence[Term]) -> None:
     for x, y, of in terms:
-        left, right = array(x[0]), array(y[0])
-        if isinstance(of, Geometry):
-            convolve = partial(convolved, geometry=of)
-            ranges.check_product(session, left, right, y[0][0].numel(), convolve)
-        else:
-            product = _by_transposed if of.is_transposed else torch.bmm
-            ranges.check_product(session, left, right, of.sizes[2], product)
+        summands = y[0][0].numel() if isinstance(of, Geometry) else of.sizes[2]
+        ranges.check_product(session, array(x[0]), array(y[0]), summands, _in_float64(of))
+
+
+def _exactly(terms: Sequence[Term], addends: Sequence[tuple[Any, int]], truncate: int) -> torch.Tensor:
+    """What is truncated of a sum, in float64, for the reference."""
+    products = [_in_float64(of)(x[0].to(torch.float64), y[0].to(torch.float64)) for x, y, of in terms]
+    total = torch.stack([product.flatten() for product in products]).sum(0)
+    for (words, *_), run in addends:
+        each = torch.from_numpy(words).to(torch.float64).flatten().repeat_interleave(run)
+        total = total + each.repeat(total.numel() // each.numel()) * 2.0**truncate
+    return total
+
+
+def _in_float64(of: Geometry | Matrices) -> Callable[..., torch.Tensor]:
+    if isinstance(of, Geometry):
+        return partial(convolved, geometry=of)
+    return _by_transposed if of.is_transposed else torch.bmm
 
 
 def _by_transposed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -18,7 +18,7 @@ IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
 
 #: Of the program of that file. It is another when passes, or the format, do something else; under another
 #: version of Python, or on another machine, it is the same.
-HASH = "0fde2fb162b5ecf8af831818c9b2848305e696804866ee77c02b1cb9c5b0194f"
+HASH = "a70145378d137f497d0a724a9175f59ec684583ec57ffd014eca58b4b74ba617"
 
 #: With branches, normalisations, pooling and public constants.
 MODELS = ("residual",)

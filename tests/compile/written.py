@@ -14,7 +14,7 @@ def node(name: str, operator: str, *arguments: Any, **named: Any) -> dict[str, A
         "interval": None,
         "width": None,
         "guard": None,
-        "narrow": False,
+        "narrow": 0,
         "dropped": 0,
         "fits": {},
     }

@@ -22,8 +22,8 @@ pub struct Addend<'a> {
     pub run: usize,
 }
 
-/// (Σ map(x, y) + Σ addend·2^shift) / 2^shift, for signed numbers below 2^62 before they are truncated. All maps give
-/// equally many elements.
+/// (Σ map(x, y) + Σ addend·2^shift) / 2^shift, for signed numbers below 2^62 before they are truncated, and so without
+/// the addends; below 2^49 where the shift says that they are narrow. All maps give equally many elements.
 pub struct Affine<'a> {
     /// At least one.
     pub terms: &'a [Term<'a>],

@@ -184,6 +184,7 @@ mod thirds {
     use mpc::replicated::Replicated;
     use mpc::{Bilinear, Result, Shift};
     use ring::convolution::Convolution;
+    use ring::third::Thirds;
     use testkit::{Random, Shared, run_opened};
 
     fn maps() -> [Bilinear; 3] {
@@ -205,7 +206,7 @@ mod thirds {
         ]
     }
 
-    fn check(says: [bool; 3], map: &Bilinear, shift: Option<Shift>) {
+    fn check(says: [Thirds; 3], map: &Bilinear, shift: Option<Shift>) {
         let (left, right, _) = map.lengths();
         let mut random = Random::new(5);
         // What fits the range of a truncation, and whole words.
@@ -246,12 +247,24 @@ mod thirds {
 
     #[test]
     fn whoever_has_them() {
-        let has = ring::matrix::has_thirds();
+        let has = ring::matrix::thirds();
+        let [all, narrow, none] = [3, 2, 0].map(Thirds::of_word);
         for says in [
             [has; 3],
-            [true, false, true],
-            [true, true, false],
-            [false; 3],
+            [all, none, all],
+            [all, all, none],
+            [none; 3],
+            // Of some whole ones alone, of some narrow ones: nothing that all can.
+            [Thirds::of_word(1), narrow, all],
+            // As where there are tiles of bytes.
+            [
+                has,
+                Thirds {
+                    whole: false,
+                    ..has
+                },
+                has,
+            ],
         ] {
             for map in maps() {
                 assert!(map.has_thirds());

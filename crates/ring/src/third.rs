@@ -26,6 +26,43 @@ pub const NARROW: u32 = 51;
 /// Places by which a narrow third is shifted up.
 pub const ABOVE: u32 = 64 - NARROW;
 
+/// Which thirds a machine evaluates faster than two products of all bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Thirds {
+    /// Those of all 64 bits.
+    pub whole: bool,
+    /// Narrow ones.
+    pub narrow: bool,
+}
+
+impl Thirds {
+    /// As machines tell each other: what all of them can is what all words have in common.
+    #[must_use]
+    pub fn word(self) -> u64 {
+        u64::from(self.whole) | u64::from(self.narrow) << 1
+    }
+
+    /// Of such a word.
+    #[must_use]
+    pub fn of_word(word: u64) -> Self {
+        Self {
+            whole: word & 1 != 0,
+            narrow: word & 2 != 0,
+        }
+    }
+
+    /// A party's third, narrow or not, if there is one.
+    #[must_use]
+    pub fn of(self, party: usize, is_narrow: bool) -> Option<Third> {
+        let third = Third::of(party);
+        if is_narrow {
+            self.narrow.then(|| third.narrow())
+        } else {
+            self.whole.then_some(third)
+        }
+    }
+}
+
 /// One of the three summands, of all 64 bits or [narrow](self).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Third {

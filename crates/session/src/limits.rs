@@ -45,16 +45,17 @@ pub fn truncation(bits: u32) -> Result<Option<Shift>> {
 /// # Errors
 /// `Misuse` for more than 61, and for a narrow product of which nothing would be left.
 pub fn truncation_of_product(bits: u32, is_narrow: bool) -> Result<Option<Shift>> {
-    let Some(shift) = truncation(bits)?.filter(|_| is_narrow) else {
-        return truncation(bits);
-    };
-    let narrow = shift.of_narrow().ok_or_else(|| {
+    let shift = truncation(bits)?;
+    if !is_narrow {
+        return Ok(shift);
+    }
+    let narrow = |shift: Shift| {
         let most = Shift::NARROW - 1;
-        Error::misuse(format!(
-            "truncation drops at most {most} bits of a narrow product, not {bits}"
-        ))
-    })?;
-    Ok(Some(narrow))
+        let refused =
+            || format!("truncation drops at most {most} bits of a narrow product, not {bits}");
+        shift.of_narrow().ok_or_else(|| Error::misuse(refused()))
+    };
+    shift.map(narrow).transpose()
 }
 
 /// A number of low bits, checked.

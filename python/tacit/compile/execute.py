@@ -376,8 +376,8 @@ def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
             stack.enter_context(current.at_width(width))
         if (scale := node.meta.get("scale")) and widths.proved:
             stack.enter_context(current.at_scale(Scale(scale)))
-        if node.meta.get("narrow") and widths.guarded:
-            stack.enter_context(current.narrow())
+        if (narrow := node.meta.get("narrow")) and widths.guarded:
+            stack.enter_context(current.at_narrow(narrow))
         if dropped := node.meta.get("dropped"):
             stack.enter_context(current.dropping(dropped))
         fits = node.meta.get("fits") or {}

@@ -196,7 +196,7 @@ def node_text(node: fx.Node) -> dict[str, Any]:
         "interval": list(node.meta["interval"]) if node.meta.get("interval") else None,
         "width": node.meta.get("width"),
         "guard": list(node.meta["guard"]) if node.meta.get("guard") else None,
-        "narrow": bool(node.meta.get("narrow")),
+        "narrow": node.meta.get("narrow") or 0,
         "dropped": node.meta.get("dropped") or 0,
         "fits": dict(node.meta.get("fits") or {}),
         "scale": node.meta.get("scale"),
@@ -236,7 +236,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
             "interval": interval,
             "width": width,
             "guard": guard,
-            "narrow": bool() as narrow,
+            "narrow": narrow,
             "dropped": dropped,
             "fits": fits,
             "scale": kept,
@@ -264,9 +264,7 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
     node.meta["fits"] = _fits_of(node, fits)
     if width is not None and not ((target in COMPARING or looks_at_sides(node)) and _is_width(width)):
         raise MisuseError(f"{name} compares {width!r} bits")
-    if narrow and target not in NARROWING:
-        raise MisuseError(f"{name} has a narrow product, and is no layer")
-    node.meta["narrow"] = narrow
+    node.meta["narrow"] = _narrow_of(node, narrow, kept)
     node.meta["dropped"] = _dropped_of(node, dropped, scale)
     node.meta["scale"] = _kept_of(node, kept, scale)
     return node
@@ -306,6 +304,18 @@ def _dropped_of(node: fx.Node, entry: Any, scale: Scale) -> int:
         if entry == 0 or (node.target in DROPPING and left >= fixed.LEAST_COMPARED):
             return entry
     raise MisuseError(f"{node.name} drops {entry!r} low bits")
+
+
+def _narrow_of(node: fx.Node, entry: Any, kept: Any) -> int:
+    """Fraction bits of a layer's product that is narrow, if it is.
+
+    Raises:
+        MisuseError: there are none such, or it is no layer that is truncated.
+    """
+    is_layer = node.target in NARROWING and kept is None
+    if type(entry) is int and 0 <= entry <= (fixed.MOST_IN_PRODUCT if is_layer else 0):
+        return entry
+    raise MisuseError(f"{node.name} has {entry!r} for the fraction bits of a narrow product")
 
 
 def _fits_of(node: fx.Node, entry: Any) -> Choice:

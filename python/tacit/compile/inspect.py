@@ -48,8 +48,8 @@ class Step:
     """It errs by less than that, where it drops some: a positive number below it may become zero."""
     fits: dict[str, str]
     """Of functions the series that were chosen instead of the usual ones."""
-    narrow: bool
-    """Whether its products are worked out by their lowest bits alone where guards are."""
+    narrow: int | None
+    """Fraction bits of its product, if that is worked out by its lowest bits alone where guards are."""
     scale: int | None
     """Fraction bits of what is not truncated, as what follows is for both."""
     error: float | None
@@ -135,7 +135,7 @@ def _step(node: fx.Node, scale: int) -> Step:
         dropped,
         2.0 ** (dropped - scale) if dropped else None,
         dict(node.meta.get("fits") or {}),
-        bool(node.meta.get("narrow")),
+        node.meta.get("narrow") or None,
         node.meta.get("scale"),
         error_of(node, node.meta.get("fits") or {}) if functions_of(node) else None,
     )
@@ -149,7 +149,7 @@ def _approximated(step: Step) -> str:
 
 
 def _narrow(step: Step) -> str:
-    if not step.narrow:
+    if step.narrow is None:
         return ""
     return f"products of {fixed.NARROW + 2} bits, as it is below 2^{fixed.NARROW} before it is truncated"
 

@@ -26,7 +26,7 @@ def affine(x: Operands, weight: Operands, bias: Any, addends: Operands, geometry
     """Σ x·weight + bias + Σ addends. The rounds of a product that is truncated."""
     own.check_affine(x, weight, geometry)
     fused = _fused(x, weight, bias, addends, geometry, is_rectified=False)
-    return own.composed(x, weight, bias, addends, geometry) if fused is None else fused
+    return _composed(x, weight, bias, addends, geometry) if fused is None else fused
 
 
 @implements(torch.ops.tacit.rectified_affine.default, scale=of_affine)
@@ -36,7 +36,14 @@ def rectified_affine(
     """max(0, .) of the same; of a value that is nearer to zero than a unit that may be zero too."""
     own.check_affine(x, weight, geometry)
     fused = _fused(x, weight, bias, addends, geometry, is_rectified=True)
-    return torch.relu(own.composed(x, weight, bias, addends, geometry)) if fused is None else fused
+    return torch.relu(_composed(x, weight, bias, addends, geometry)) if fused is None else fused
+
+
+def _composed(x: Operands, weight: Operands, bias: Any, addends: Operands, geometry: Sequence[int]) -> Any:
+    """By other operators. That their sum is narrow says nothing of each."""
+    (secret, *_) = (each for each in (*x, *weight, bias, *addends) if isinstance(each, SecretTensor))
+    with secret._session.at_narrow(0):
+        return own.composed(x, weight, bias, addends, geometry)
 
 
 def _fused(
@@ -64,8 +71,9 @@ def _fused(
     product = _Layers(factors) if weight[0].dim() == 2 else _Convolutions(factors, geometry)
     added = [product.added(lifted(session, each, scale), is_bias=each is bias) for each in more]
     comparison = rectified_to_zero(session, scale) if is_rectified else None
+    how = (drop, comparison)
     result = shares.affine(
-        session, product.terms, added, product.shape, drop, comparison, is_narrow=session.is_narrow
+        session, product.terms, added, product.shape, *how, is_narrow=session.is_narrow(drop)
     )
     return x[0].like(product.given(result), scale)
 

@@ -45,7 +45,7 @@ use crate::{
 };
 use net::Channel;
 use ring::stream::Stream;
-use ring::third::Third;
+use ring::third::Thirds;
 use std::ops::{Deref, DerefMut};
 
 /// The components that a party holds: its own, and that of the next party.
@@ -65,8 +65,8 @@ pub struct Party {
     previous: Stream,
     /// Known to all three: for public coins only.
     common: Stream,
-    /// Which third of a product this party evaluates, if the processors of all three can.
-    third: Option<Third>,
+    /// Which thirds of products the processors of all three evaluate.
+    thirds: Thirds,
 }
 
 /// What this protocol protects.
@@ -88,19 +88,19 @@ pub fn threat_model(parties: usize) -> Result<ThreatModel> {
 }
 
 impl Replicated {
-    /// Agrees on the pairwise keys and the common one, and whether products are evaluated by thirds.
+    /// Agrees on the pairwise keys and the common one, and which products are evaluated by thirds.
     ///
     /// # Errors
     /// `Misuse` unless there are three parties; whatever the links meet.
     pub fn new(channel: Channel) -> Result<Self> {
-        Self::with_thirds(channel, ring::matrix::has_thirds())
+        Self::with_thirds(channel, ring::matrix::thirds())
     }
 
-    /// The same of a party that tells the others whether it can evaluate thirds.
+    /// The same of a party that tells the others which thirds it can evaluate.
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn with_thirds(mut channel: Channel, thirds: bool) -> Result<Self> {
+    pub fn with_thirds(mut channel: Channel, thirds: Thirds) -> Result<Self> {
         threat_model(channel.parties())?;
         let (after, before) = ((channel.party() + 1) % 3, (channel.party() + 2) % 3);
         channel.begin("agree on keys");
@@ -113,12 +113,12 @@ impl Replicated {
             )
         };
         let common = keys::common(&mut channel)?;
-        let third = all_have_thirds(&mut channel, thirds)?.then(|| Third::of(channel.party()));
+        let thirds = thirds_of_all(&mut channel, thirds)?;
         Ok(Self(Turn::alone(Party {
             next: pair(after),
             previous: pair(before),
             common: Stream::new(&common, "replicated: public coins"),
-            third,
+            thirds,
             channel,
         })))
     }
@@ -176,17 +176,17 @@ impl Turns for Replicated {
     }
 }
 
-/// Whether all parties can evaluate thirds.
-fn all_have_thirds(channel: &mut Channel, mine: bool) -> Result<bool> {
+/// Which thirds all parties can evaluate.
+fn thirds_of_all(channel: &mut Channel, mine: Thirds) -> Result<Thirds> {
     let others = [channel.party() + 1, channel.party() + 2].map(|party| party % 3);
     for peer in others {
-        channel.send(peer, vec![u64::from(mine)])?;
+        channel.send(peer, vec![mine.word()])?;
     }
-    let mut all = mine;
+    let mut all = mine.word();
     for peer in others {
-        all &= channel.receive(peer, 1)?[0] == 1;
+        all &= channel.receive(peer, 1)?[0];
     }
-    Ok(all)
+    Ok(Thirds::of_word(all))
 }
 
 /// Whoever calls a protocol passes as many components as [`Protocol::parts`] says.

@@ -21,7 +21,8 @@
 //! with |2^a·z| < 2^62, and what follows is the truncation of that by f + a bits, and a sign beside it, as they are. The
 //! masks are shifted up too: z1 and z2 stay uniform in what is sent of them, 64 − a bits. So 2a bits less are sent of
 //! the summands, and 3a more by the truncation, whose correction has f + a bits: 128 + 64 + 3f + a. Truncated, 2^a·z is
-//! rounded as z would be: its lowest a bits are zero in both summands, and carry nothing.
+//! rounded as z would be: the lowest a bits of t are zero, so that they carry nothing, whatever the offset makes of those
+//! of s, and above them the dropped bits are z's.
 
 use super::roles::{MaskWords, field};
 use super::sign::Sign;
@@ -82,7 +83,7 @@ impl Replicated {
             ],
             message: &mut message,
         };
-        masked_products(self.third, &[(map, [x, y])], 0, first, [whole]);
+        masked_products(self.third(0), &[(map, [x, y])], 0, first, [whole]);
         let (after, before) = (self.after(), self.before());
         self.channel.send(before, message)?;
         self.0.round()?;
@@ -148,7 +149,7 @@ impl Replicated {
             run(&r1, vec![(&of_1.with_previous, Mask::Added)], &mut z1),
             run(&r2, vec![(&of_2.with_next, Mask::Added)], &mut z2),
         ];
-        masked_products(self.third, terms, above, first, runs);
+        masked_products(self.third(above), terms, above, first, runs);
 
         let (after, before) = (self.after(), self.before());
         self.send_some(after, z1)?;
@@ -191,6 +192,11 @@ impl Replicated {
         let leaves = sign.close(self)?;
         truncation.close(self)?;
         Ok(Some(leaves))
+    }
+
+    /// Which third of products that are shifted up so this party evaluates, if all do.
+    fn third(&self, above: u32) -> Option<Third> {
+        self.thirds.of(self.channel.party(), above > 0)
     }
 
     /// Sends words, if there are any.
@@ -284,7 +290,6 @@ fn masked_products<const N: usize>(
 fn summands(third: Option<Third>, terms: &[Factors], above: u32, out: &mut [u64]) {
     let evaluate = |(map, [[x0, x1], [y0, y1]]): Factors, out: &mut [u64]| {
         if let Some(third) = third.filter(|_| map.has_thirds()) {
-            let third = if above == 0 { third } else { third.narrow() };
             return map.third(third, out, [(x0, y0), (x1, y1)]);
         }
         // Of inner products memory is the limit, which a sum of operands would go through once more.

@@ -8,7 +8,7 @@ mod thin;
 
 use crate::dispatch::{Backend, backend};
 use crate::product::{Left, Right};
-use crate::third::Third;
+use crate::third::{Third, Thirds};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -68,11 +68,12 @@ pub fn third_of_batch(
     multiply_with(backend(), out, batch, sizes, right, &parts, Some(third));
 }
 
-/// Whether this machine can evaluate thirds, and faster than two products: it has multiply-adds of 52 bits, which give
-/// products mod 2^65, and no tiles of bytes, by which two products mod 2^64 take less time.
+/// Which thirds this machine can evaluate, and faster than two products: narrow ones where it has multiply-adds of 52 bits;
+/// those of all bits, which need products mod 2^65, where it has no tiles of bytes besides, by which two products mod 2^64
+/// take less time.
 #[must_use]
-pub fn has_thirds() -> bool {
-    crate::product::has_thirds(backend())
+pub fn thirds() -> Thirds {
+    crate::product::thirds(backend())
 }
 
 /// Whether a product of an m×k by a k×n matrix is multiplied block by block.

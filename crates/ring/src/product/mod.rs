@@ -30,7 +30,7 @@ mod portable;
 use crate::dispatch::Backend;
 use crate::parallel;
 use crate::shared_slice::SharedSlice;
-use crate::third::Third;
+use crate::third::{Third, Thirds};
 use packed::{Packed, Panel, Places, Side, Words};
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -491,13 +491,14 @@ impl<'a> Left<'a> {
     }
 }
 
-/// Whether thirds can be evaluated, and faster than two products.
-pub(crate) fn has_thirds(backend: Backend) -> bool {
+/// Which thirds can be evaluated, and faster than two products.
+pub(crate) fn thirds(backend: Backend) -> Thirds {
+    let narrow = Kernel::of(backend) == Kernel::Ifma;
     #[cfg(avx512)]
-    if amx::is_available() {
-        return false;
-    }
-    Kernel::of(backend) == Kernel::Ifma
+    let whole = narrow && !amx::is_available();
+    #[cfg(not(avx512))]
+    let whole = narrow;
+    Thirds { whole, narrow }
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ class _Chains:
     """What is known of layers that stand behind one another."""
 
     def __init__(self, draft: Draft) -> None:
-        self._draft, self._prover = draft, Prover(draft)
+        self._draft, self._prover, self._finer = draft, Prover(draft), finer(draft.graph)
         for node in draft.graph.nodes:
             self._prover.enter(node)
 
@@ -78,6 +78,8 @@ class _Chains:
         bias = node.args[2] if len(node.args) > 2 else None
         known = [self._draft.weight(each) for each in (node.args[1], bias) if each is not None]
         if any(each is None for each in known) or not node.meta["value"].dtype.is_floating_point:
+            return None
+        if node.args[0] in self._finer:
             return None
         return bits_taken(self._draft, node.args[0]) + self._draft.bits_of(node.args[1])
 
@@ -137,8 +139,22 @@ class _Chains:
 _AFFINE, _RECTIFIED = torch.ops.tacit.affine.default, torch.ops.tacit.rectified_affine.default
 
 
+def finer(graph: fx.Graph) -> set[Node]:
+    """What may have more fraction bits than the session though no product's were kept: inverse roots, and
+    whatever is made of them and is not truncated."""
+    found: set[Node] = set()
+    for node in graph.nodes:
+        if node.op == "call_function" and (
+            node.target is aten.rsqrt.default
+            or (node.target not in TRUNCATING and not found.isdisjoint(node.all_input_nodes))
+        ):
+            found.add(node)
+    return found
+
+
 def bits_taken(draft: Draft, node: Node) -> int:
-    """Fraction bits of what a layer takes; the session's, unless those of a product were kept."""
+    """Fraction bits of what a layer takes, if it is not finer; the session's, unless those of a product were
+    kept."""
     while node.op == "call_function" and node.target in BETWEEN:
         node = node.args[0]
     return int(node.meta.get("scale") or draft.scale.bits)
