@@ -38,14 +38,14 @@ def interrupt(workers: Sequence[threading.Thread]) -> None:
             interrupted = ctypes.py_object(KeyboardInterrupt)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(worker.ident), interrupted)
     until = time.monotonic() + FAREWELL
-    for worker in workers:
-        worker.join(max(0.0, until - time.monotonic()))
+    while any(map(is_there, workers)) and time.monotonic() < until:
+        time.sleep(0.01)
     leave_behind(workers)
 
 
 def leave_behind(workers: Sequence[threading.Thread]) -> None:
     """Nobody waits for them any more, but the end of the interpreter."""
-    _left.extend(worker for worker in workers if worker.is_alive())
+    _left.extend(filter(is_there, workers))
 
 
 @atexit.register
@@ -55,17 +55,23 @@ def _wait() -> None:
         _wait_outside()
     finally:
         has_failed = getattr(sys, "last_type", None) is not None
-        if any(is_inside(at) or (has_failed and at.is_alive()) for at in _left):
+        if any(is_inside(at) or (has_failed and is_there(at)) for at in _left):
             _end()
 
 
 def _wait_outside() -> None:
     now = time.monotonic()
     until, inside = now + LINGER, dict.fromkeys(_left, now)
-    while now < until and any(at.is_alive() and now - last < OUTSIDE for at, last in inside.items()):
+    while now < until and any(is_there(at) and now - last < OUTSIDE for at, last in inside.items()):
         inside.update(dict.fromkeys(filter(is_inside, _left), now))
         time.sleep(0.02)
         now = time.monotonic()
+
+
+def is_there(worker: threading.Thread) -> bool:
+    """Whether a thread has not ended. Python takes it for ended, before 3.13, once whoever waited for it was
+    interrupted (bpo-45274)."""
+    return worker.ident in sys._current_frames()
 
 
 def is_inside(worker: threading.Thread) -> bool:
