@@ -483,7 +483,7 @@ INTERRUPTED = {
     "a wait for correlations": "y = x.expand(2000, 3) @ x.expand(2000, 3).T\n    y = y @ y",
     # Its stack shows no code of PyTorch, and nothing ends it; but Python takes it for ended, as it is waited
     # for while the interrupt comes.
-    "one of the threads": """big = torch.ones(300, 300)
+    "one of the threads": """big = torch.ones(1500, 1500)
     while tacit.session().party == 1:
         try:
             while True: big @ big
@@ -505,7 +505,9 @@ def test_interrupting_ends_parties_in_threads(what: str, tmp_path: Path) -> None
     ]
     body = "\n    ".join(lines)
     program.write_text(
-        f"import tacit, time, torch\n\ndef program():\n    {body}\n\n"
+        # The interpreter takes its time to end, in which no thread may ask for it that is in C++.
+        "import tacit, time, torch\n\nclass Slow:\n    def __del__(self, wait=time.sleep): wait(1)\n\n"
+        f"slow = Slow()\n\ndef program():\n    {body}\n\n"
         f"tacit.launch(program, {setting}timeout=600)\n"
     )
     process = subprocess.Popen(
