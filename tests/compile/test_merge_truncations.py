@@ -3,18 +3,17 @@ else, how exact it is, and that it is never dearer."""
 
 import json
 import random
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import pytest
 import torch
+from ran import THREE, TWO, changed, exact, run
 from torch import nn
 
 import tacit
 from models import normalised
-from tacit import fixed
-from tacit.compile.draft import Draft, walk
+from tacit.compile.draft import Draft
 from tacit.compile.execute import share_weights
 from tacit.compile.format import canonical
 from tacit.compile.importers.exported import of_module
@@ -28,9 +27,6 @@ from tacit.compile.zeros import metered
 from tacit.errors import MisuseError
 from tacit.fixed import Scale
 
-THREE: dict[str, Any] = {"parties": 3, "protocol": "replicated", "transport": "memory"}
-TWO: dict[str, Any] = {"parties": 2, "protocol": "additive", "source": "dealer", "transport": "memory"}
-
 IMAGES = torch.randn(6, 3, 6, 6, generator=torch.Generator().manual_seed(5))
 
 
@@ -41,40 +37,13 @@ def kept(program: Program) -> list[int]:
 
 def without(program: Program) -> Program:
     """The same with all truncations."""
-    content = json.loads(program.text)
-    for node in content["nodes"]:
-        node["scale"] = None
-    return Program.parsed(canonical(content), "the same")
+    return changed(program, scale=None)
 
 
 def cost(program: Program, setting: dict[str, Any]) -> tuple[int, int]:
     """Rounds, and bytes of the party that sends most."""
     found = tacit.launch(metered, program, **setting)
     return max(each.rounds for each in found), max(each.bytes_sent for each in found)
-
-
-def run(
-    program: Program, weights: Mapping[str, torch.Tensor], x: torch.Tensor, setting: dict[str, Any]
-) -> torch.Tensor:
-    """What it gives in a session."""
-
-    def shown() -> Any:
-        bound = share_weights(program, weights if tacit.session().party == 0 else None, 0)
-        return bound(bound.given(x, owner=1)).reveal()
-
-    found: torch.Tensor = tacit.launch(shown, **setting)[0]
-    return found
-
-
-def exact(program: Program, weights: Weights, x: torch.Tensor) -> torch.Tensor:
-    """What the encoded numbers give, without any rounding: all words are below 2^53."""
-
-    def encoded(value: torch.Tensor, bits: int) -> torch.Tensor:
-        return fixed.decode(fixed.encode(value, Scale(bits)), Scale(bits), torch.float64)
-
-    values = {name: encoded(weights.values[name], each.bits) for name, each in program.weights.items()}
-    values.update({name: encoded(x, program.scale) for name in program.inputs})
-    return walk(program.graph, {**values, **program.constants})[0]
 
 
 # Chains ---------------------------------------------------------------------------------------------------
@@ -106,7 +75,7 @@ def test_a_chain_is_truncated_once(name: str, setting: dict[str, Any]) -> None:
     # One truncation, at most a unit off; averages round their public factors besides.
     units = 2 if name == "thirds" else 1
     torch.testing.assert_close(
-        found, exact(program, weights, IMAGES[:2]), rtol=0, atol=units * 2.0**-program.scale
+        found, exact(program, weights.values, IMAGES[:2]), rtol=0, atol=units * 2.0**-program.scale
     )
     (rounds, sent), (before, more) = cost(program, setting), cost(without(program), setting)
     # Each truncation has a round behind that of its product; between two parties what they compare of all
@@ -129,7 +98,9 @@ def test_a_relu_behind_a_chain_starts_beside_its_truncation(setting: dict[str, A
     assert [step.operator for step in inspect(program, []).steps][-1] == "tacit.rectified_affine"
     assert len(kept(program)) == 1
     found = run(program, weights.values, IMAGES[:2], setting).to(torch.float64)
-    torch.testing.assert_close(found, exact(program, weights, IMAGES[:2]), rtol=0, atol=2.0**-program.scale)
+    torch.testing.assert_close(
+        found, exact(program, weights.values, IMAGES[:2]), rtol=0, atol=2.0**-program.scale
+    )
     (rounds, sent), (before, more) = cost(program, setting), cost(without(program), setting)
     assert rounds == before - 1 if setting is THREE else rounds <= before
     assert sent < more

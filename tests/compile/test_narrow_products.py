@@ -3,18 +3,19 @@ are right up to the limit."""
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import pytest
 import torch
+from ran import THREE, TWO, changed, exact, run
 from torch import nn
 
 import tacit
 from models import normalised
 from tacit import fixed
-from tacit.compile.draft import Draft, walk
+from tacit.compile.draft import Draft
 from tacit.compile.execute import share_weights
 from tacit.compile.format import canonical
 from tacit.compile.importers.exported import of_module
@@ -29,8 +30,6 @@ from tacit.compile.zeros import metered
 from tacit.errors import MisuseError, RangeError
 from tacit.fixed import Scale
 
-THREE: dict[str, Any] = {"parties": 3, "protocol": "replicated", "transport": "memory"}
-TWO: dict[str, Any] = {"parties": 2, "protocol": "additive", "source": "dealer", "transport": "memory"}
 SETTINGS = [THREE, TWO]
 IDS = ["replicated", "additive"]
 
@@ -45,40 +44,13 @@ def narrow(program: Program) -> list[bool]:
 
 def without(program: Program) -> Program:
     """The same with whole products."""
-    content = json.loads(program.text)
-    for node in content["nodes"]:
-        node["narrow"] = 0
-    return Program.parsed(canonical(content), "the same")
+    return changed(program, narrow=0)
 
 
 def cost(program: Program, setting: dict[str, Any]) -> tuple[int, int]:
     """Rounds, and bytes of all parties."""
     found = tacit.launch(metered, program, **setting)
     return max(each.rounds for each in found), sum(each.bytes_sent for each in found)
-
-
-def run(
-    program: Program, weights: Mapping[str, torch.Tensor], x: torch.Tensor, setting: dict[str, Any]
-) -> torch.Tensor:
-    """What it gives in a session."""
-
-    def shown() -> Any:
-        bound = share_weights(program, weights if tacit.session().party == 0 else None, 0)
-        return bound(bound.given(x, owner=1)).reveal()
-
-    found: torch.Tensor = tacit.launch(shown, **setting)[0]
-    return found
-
-
-def exact(program: Program, weights: Mapping[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-    """What the encoded numbers give, without any rounding: all words are below 2^53."""
-
-    def encoded(value: torch.Tensor, bits: int) -> torch.Tensor:
-        return fixed.decode(fixed.encode(value, Scale(bits)), Scale(bits), torch.float64)
-
-    values = {name: encoded(weights[name], each.bits) for name, each in program.weights.items()}
-    values.update({name: encoded(x, program.scale) for name in program.inputs})
-    return walk(program.graph, {**values, **program.constants})[0]
 
 
 # The limit ------------------------------------------------------------------------------------------------

@@ -69,12 +69,6 @@ impl Shift {
         self.bits
     }
 
-    /// Whether what is truncated is promised to be narrow.
-    #[must_use]
-    pub fn is_narrow(self) -> bool {
-        self.is_narrow
-    }
-
     /// How far a narrow product is shifted up, so that it has the room in a word that others have: nothing is above it
     /// then that could be wrong.
     pub(crate) fn above(self) -> u32 {

@@ -1,7 +1,6 @@
 use super::*;
 use crate::dispatch::backends;
-use crate::product::tests::{add, both, values};
-use crate::third::ABOVE;
+use crate::product::tests::{add, thirds_add_up, values};
 
 /// The definition: seven loops.
 fn slowly(shape: &Convolution, images: &[u64], filters: &[u64]) -> Vec<u64> {
@@ -459,18 +458,9 @@ fn thirds_add_up_to_the_convolution() {
             convolve(&shape, &mut one, &[(images, filters)]);
             add(&mut expected, &one);
         }
-        for is_narrow in [false, true] {
-            let mut sum = vec![0; expected.len()];
-            for party in 0..3 {
-                let ([x0, x1], [y0, y1]) = (both(&x, party), both(&y, party));
-                let (third, parts) = (Third::of(party), [(x0, y0), (x1, y1)]);
-                let third = Some(if is_narrow { third.narrow() } else { third });
-                let mut out = vec![7; expected.len()];
-                convolve_with(backend, &shape, &mut out, &parts, third);
-                add(&mut sum, &out);
-            }
-            assert!(sum == expected, "{shape:?}");
-            expected.iter_mut().for_each(|word| *word <<= ABOVE);
-        }
+        let are = thirds_add_up(&x, &y, &expected, |_, third, parts, out| {
+            convolve_with(backend, &shape, out, &parts, Some(third));
+        });
+        assert!(are, "{shape:?}");
     }
 }

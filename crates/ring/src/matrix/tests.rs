@@ -1,7 +1,6 @@
 use super::*;
 use crate::dispatch::backends;
-use crate::product::tests::{add, both, slowly, total, values};
-use crate::third::ABOVE;
+use crate::product::tests::{slowly, thirds_add_up, total, values};
 
 #[test]
 fn large_products_agree_bit_for_bit() {
@@ -211,22 +210,13 @@ fn thirds_add_up_to_the_product() {
             right,
             &[(&whole[0], &whole[1])],
         );
-        for is_narrow in [false, true] {
-            let mut sum = vec![0; expected.len()];
-            for party in 0..3 {
-                let ([x0, x1], [y0, y1]) = (both(&x, party), both(&y, party));
-                let (third, parts) = (Third::of(party), [(x0, y0), (x1, y1)]);
-                let third = Some(if is_narrow { third.narrow() } else { third });
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(1 + party);
-                let mut out = vec![7; expected.len()];
-                pool.build().unwrap().install(|| {
-                    multiply_with(backend, &mut out, batch, sizes, right, &parts, third);
-                });
-                add(&mut sum, &out);
-            }
-            assert!(sum == expected, "{batch} × {sizes:?}, {right:?}");
-            expected.iter_mut().for_each(|word| *word <<= ABOVE);
-        }
+        let are = thirds_add_up(&x, &y, &expected, |party, third, parts, out| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1 + party);
+            pool.build().unwrap().install(|| {
+                multiply_with(backend, out, batch, sizes, right, &parts, Some(third));
+            });
+        });
+        assert!(are, "{batch} × {sizes:?}, {right:?}");
     }
 }
 

@@ -16,8 +16,8 @@ use std::arch::x86_64::{
     _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
 };
 
-pub(super) const ROWS: usize = 8;
-pub(super) const COLUMNS: usize = 3 * WORDS;
+const ROWS: usize = 8;
+const COLUMNS: usize = 3 * WORDS;
 
 /// Words of a vector.
 const WORDS: usize = 8;

@@ -179,6 +179,32 @@ pub(crate) fn total(parts: &[Vec<u64>; 3]) -> Vec<u64> {
     sum
 }
 
+/// Holds what the thirds of three parties add up to, whole ones and narrow ones, against products; a third is evaluated
+/// of a party's two parts of both operands.
+pub(crate) fn thirds_add_up(
+    x: &[Vec<u64>; 3],
+    y: &[Vec<u64>; 3],
+    expected: &[u64],
+    evaluate: impl Fn(usize, Third, [(&[u64], &[u64]); 2], &mut [u64]),
+) -> bool {
+    [(false, 0), (true, ABOVE)]
+        .iter()
+        .all(|(is_narrow, above)| {
+            let mut sum = vec![0; expected.len()];
+            for party in 0..3 {
+                let ([x0, x1], [y0, y1]) = (both(x, party), both(y, party));
+                let third = Third::of(party);
+                let third = if *is_narrow { third.narrow() } else { third };
+                let mut out = vec![7; expected.len()];
+                evaluate(party, third, [(x0, y0), (x1, y1)], &mut out);
+                add(&mut sum, &out);
+            }
+            sum.iter()
+                .zip(expected)
+                .all(|(sum, word)| *sum == word << above)
+        })
+}
+
 /// The parts that a party holds.
 pub(crate) fn both(parts: &[Vec<u64>; 3], party: usize) -> [&[u64]; 2] {
     [&parts[party], &parts[(party + 1) % 3]]
