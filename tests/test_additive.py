@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import tacit
+from tacit.flags import Dependencies
 from tacit.storages import Storages
 
 SETTINGS = [(2, "ot"), (2, "he"), (3, "dealer")]
@@ -251,7 +252,7 @@ class Forgetting:
 
 def test_masks_of_freed_weights_are_forgotten_while_others_are_used() -> None:
     core: Any = Forgetting()
-    storages = Storages(core)
+    storages = Storages(core, Dependencies())
     kept, freed = torch.zeros(3), torch.zeros(4)
     storages.add(kept)
     storages.add(freed)

@@ -9,6 +9,7 @@ import torch
 
 import tacit
 from tacit import components, shares
+from tacit.flags import Dependencies
 from tacit.storages import Storages
 
 
@@ -108,7 +109,7 @@ def test_bits_of_many_elements_are_words_a_few_at_a_time(monkeypatch: pytest.Mon
 def test_what_is_kept_is_not_forgotten_with_what_lay_there_before() -> None:
     """Memory is used again. What the numbers before were made of may be freed later, at another time in each
     party."""
-    storages = Storages(Mock())
+    storages = Storages(Mock(), Dependencies())
     before, numbers = torch.ones(4), torch.ones(3)
     address = before.untyped_storage()._cdata
     storages.keep_beside("kind", before, "before", of=[numbers])

@@ -84,7 +84,7 @@ INSIDE = {
     "py": [
         ["errors"],
         ["buffer", "certificates", "digest", "doctor", "making"],
-        ["kernels", "session"],
+        ["flags", "kernels", "session"],
         ["beginning"],
         ["door", "operands", "riscv"],
         ["operations"],
@@ -95,7 +95,7 @@ INSIDE = {
 #: package too.
 MODULES = [
     ["_core", "coverage", "gradient_coverage", "leaving", "lines", "memory", "warming"],
-    ["errors", "providers", "remedies"],
+    ["errors", "flags", "providers", "remedies"],
     ["copying", "maps", "modes"],
     ["components", "delay", "fixed", "meter", "storages"],
     ["session", "starting", "_entry"],

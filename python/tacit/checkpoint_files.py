@@ -22,7 +22,7 @@ from tacit.errors import MisuseError
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: Of this format; other ones are refused.
-VERSION = 2
+VERSION = 3
 
 #: Steps whose files stay.
 KEPT = 2
@@ -177,11 +177,15 @@ def _is_public_part(public: Any) -> bool:
             "protocol": str(),
             "parties": int(),
             "optimizer": about,
+            "flags": [*labels],
             "tensors": dict(kinds),
         }:
+            bits = ["bool", [len(labels)], 0] if labels else None
             return (
                 0 <= step < 1 << 62
-                and len(public) == 6
+                and len(public) == 7
+                and all(isinstance(label, str) for label in labels)
+                and kinds.get("flags") == bits
                 and all(_is_kind(kind) for kind in kinds.values())
                 and (about is None or _is_optimizer(about, kinds))
             )

@@ -15,9 +15,13 @@ from tacit.checkpoint_checks import check_module, check_optimizer, class_of, gro
 from tacit.checkpoint_files import CheckpointFile, Tensors, find, identifier_of, read, remove_older, write
 from tacit.errors import DeviationError, MisuseError
 from tacit.fixed import Scale
+from tacit.flags import union
 from tacit.session import Session, session
 from tacit.sharing import DTYPES, announcement, grouped
 from tacit.tensor import SecretTensor, check_party
+
+#: The name of the bits of flags that what is saved depends on.
+FLAGS = "flags"
 
 #: Bytes of what tells one checkpoint from all others.
 IDENTIFIER = 16
@@ -45,6 +49,10 @@ def save_checkpoint(
     if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < 1 << 62:
         raise MisuseError(f"a step is a whole number from 0, not {step!r}")
     tensors, about = _collected(current, module, optimizer)
+    known = union(each.flags for each in tensors.values() if isinstance(each, SecretTensor))
+    bits, labels = shares.flag_bits(current, known)
+    if labels:
+        tensors[FLAGS] = SecretTensor(bits, fixed.WHOLE, current, torch.bool)
     identifier = current.core.broadcast(0, os.urandom(IDENTIFIER) if current.party == 0 else None).hex()
     public = {
         "identifier": identifier,
@@ -52,6 +60,7 @@ def save_checkpoint(
         "protocol": current.protocol,
         "parties": current.parties,
         "optimizer": about,
+        "flags": labels,
         "tensors": {name: kind(tensor) for name, tensor in sorted(tensors.items())},
     }
     _compare(current, public, "saves", "save the same step of the same module in every party")
@@ -101,6 +110,12 @@ def load_checkpoint(
     saved = public["optimizer"]
     check_optimizer(optimizer, module, saved, saved and _filled(saved["state"], file.tensors), chosen)
     restored = _restored(current, file)
+    if (flags := restored.pop(FLAGS, None)) is not None:
+        assert isinstance(flags, SecretTensor), "its kind was looked at"
+        known = shares.flags_of_bits(current, flags._parts, public["flags"])
+        for each in restored.values():
+            if isinstance(each, SecretTensor):
+                each.depends(known)
     _put_into_module(current, module, restored, optimizer)
     if optimizer is not None:
         optimizer.load_state_dict(_filled(saved["state"], restored))
@@ -113,14 +128,16 @@ def reveal_module(module: torch.nn.Module, *, to: int | None = None) -> dict[str
 
     Raises:
         MisuseError: ``to`` is no party's number.
+        RangeError: where it would be learnt, if a comparison that a tensor depends on left its range.
     """
     current = session()
     check_party(current, to, "receiver")
     state: dict[str, torch.Tensor] = dict(module.state_dict())
     secrets = {name: each for name, each in state.items() if isinstance(each, SecretTensor)}
-    words = [each._parts for each in secrets.values() if each.dtype != torch.bool]
-    joined = tuple(torch.cat([part.reshape(-1) for part in same]) for same in zip(*words, strict=True))
-    opened = shares.reveal(current, joined, to) if joined else torch.empty(0, dtype=torch.int64)
+    numbers = [each for each in secrets.values() if each.dtype != torch.bool]
+    words, known = [each._parts for each in numbers], union(each.flags for each in numbers)
+    together = tuple(torch.cat([part.reshape(-1) for part in same]) for same in zip(*words, strict=True))
+    opened = shares.reveal(current, together, to, known) if together else torch.empty(0, dtype=torch.int64)
     for name, secret in secrets.items():
         if secret.dtype == torch.bool:
             value = secret.reveal(to=to)

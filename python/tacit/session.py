@@ -13,6 +13,7 @@ import torch
 
 from tacit import _core, fixed
 from tacit.errors import MisuseError, NoSessionError, told
+from tacit.flags import Dependencies
 from tacit.meter import Meter
 from tacit.providers import PROTOCOLS
 from tacit.storages import Storages
@@ -66,7 +67,9 @@ class Session:
         #: Of functions that take another series than the usual one its key; see ``approximation.fits``.
         self.fits: Mapping[str, str] = {}
         self.modules = RunningModules()
-        self.storages = Storages(core)
+        #: Which flags of comparisons its values depend on.
+        self.dependencies = Dependencies()
+        self.storages = Storages(core, self.dependencies)
         #: Whether values can be looked at: under the reference alone.
         self.is_plain = not PROTOCOLS[core.protocol].is_secret
         #: Numbers of secret tensors, in the order in which a program makes them: the same in all parties.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tacit import _core, fixed, ranges, tracing
 from tacit.components import array, made_of
 from tacit.errors import RangeError
+from tacit.flags import Known, each_of, union
 from tacit.maps import Geometry, Matrices, shape_of
 from tacit.session import Session
 from tacit.tracing import local, operation
@@ -146,21 +147,56 @@ def trivial_bits(session: Session, bits: torch.Tensor) -> Parts:
     return out
 
 
-def reveal(session: Session, x: Parts, to: int | None) -> torch.Tensor | None:
-    """Opens to all or to one. One round; where something was guarded since, eleven.
+def reveal(session: Session, x: Parts, to: int | None, known: Known = None) -> torch.Tensor | None:
+    """Opens to all or to one. One round. Flags that were not looked at before take as many more as looking at
+    them does, 7 by replicated sharing; opening them takes one, and for one receiver two more and those of
+    their AND.
+
+    Args:
+        known: the flags that it depends on.
 
     Raises:
-        RangeError: at who learns it alone, if a guard failed: what was opened is zeros.
+        RangeError: at who learns it alone, if a flag failed: the value is not opened.
     """
     tracing.refuse("revealing")
     learns = to is None or to == session.party
     out = torch.empty(x[0].shape, dtype=x[0].dtype) if learns else None
     if x[0].numel():
         open_ = session.core.reveal_bits if x[0].dtype == torch.uint8 else session.core.reveal
-        failed = open_(_arrays(x), to, None if out is None else array(out))
+        failed = open_(_arrays(x), to, None if out is None else array(out), each_of(known))
         if failed:
             raise RangeError.of(failed)
     return out
+
+
+def checked(session: Session, x: Parts, known: Known) -> Parts:
+    """Words, or zeros where one of their flags failed, in secret."""
+    tracing.refuse("calling a program")
+    flags = each_of(known)
+    if not flags or not x[0].numel():
+        return x
+    out, arrays = empty_words(session, x[0].shape)
+    session.core.checked(_arrays(x), arrays, flags)
+    return out
+
+
+def flag_bits(session: Session, known: Known) -> tuple[Parts, list[str]]:
+    """The bits of flags, each 1 where it holds, and their labels."""
+    tracing.refuse("saving")
+    flags = each_of(known)
+    components = session.core.flag_bits(flags)
+    return tuple(torch.tensor(list(part), dtype=torch.uint8) for part in components), [
+        flag.label for flag in flags
+    ]
+
+
+def flags_of_bits(session: Session, bits: Parts, labels: Sequence[str]) -> Known:
+    """The flags again."""
+    tracing.refuse("loading")
+    return union(
+        session.core.flag_of(label, _arrays(tuple(part[at : at + 1] for part in bits)))
+        for at, label in enumerate(labels)
+    )
 
 
 @operation("(Tensor[] x, Tensor[] y, int truncate, *, bool in_range=False)")
@@ -350,7 +386,8 @@ def _rectified(session: Session, x: Parts, compared: Comparison | int, below: Pa
         width, reach, dropped = _comparison(compared)
         if not reach:
             _check_compared(session, x, width - 1)
-        session.core.relu(_arrays(x), width, arrays, reach, dropped, _arrays(below) or None)
+        flag = session.core.relu(_arrays(x), width, arrays, reach, dropped, _arrays(below) or None)
+        session.dependencies.add(flag)
     return out
 
 
@@ -362,7 +399,7 @@ def maximum(session: Session, x: Parts, y: Parts, compared: Comparison | int) ->
         width, reach, _ = _comparison(compared)
         if session.is_plain and not reach:
             ranges.check_difference(session, x[0], y[0], width)
-        session.core.maximum(_arrays(x), _arrays(y), width, arrays, reach)
+        session.dependencies.add(session.core.maximum(_arrays(x), _arrays(y), width, arrays, reach))
     return out
 
 
@@ -421,7 +458,7 @@ def _summed(
         _check_terms(session, terms)
         if is_narrow:
             ranges.check_narrow(session, _exactly(terms, addends, truncate))
-    session.core.affine(given, addends, arrays, truncate, compared, is_narrow)
+    session.dependencies.add(session.core.affine(given, addends, arrays, truncate, compared, is_narrow))
     return out
 
 

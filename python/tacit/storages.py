@@ -15,6 +15,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tacit import _core
+from tacit.flags import Dependencies, Known
 
 #: Views of one storage that have names: a weight is used in few ways, and its rows one by one need none.
 MOST_VIEWS = 1024
@@ -41,10 +42,13 @@ class Storages:
     All parties run the same program, so the same names stand for the same values everywhere.
     """
 
-    def __init__(self, core: _core.Session) -> None:
+    def __init__(self, core: _core.Session, dependencies: Dependencies) -> None:
         self._core = core
+        self._dependencies = dependencies
         self._lasting: dict[int, _Lasting] = {}
         self._derived: dict[Any, Any] = {}
+        #: What each depends on.
+        self._flags: dict[Any, Known] = {}
         #: Of each, the how manieth it was: another storage may lie where one was that has been freed.
         self._turns: dict[Any, int] = {}
         self._kept = 0
@@ -81,7 +85,7 @@ class Storages:
 
     def derived(self, kind: Any, tensors: Sequence[torch.Tensor]) -> Any:
         """What was kept of that kind for these tensors in their present state; ``None`` if nothing."""
-        return self._derived.get((kind, *map(geometry, tensors)))
+        return self._used((kind, *map(geometry, tensors)))
 
     def derive(
         self, kind: Any, tensors: Sequence[torch.Tensor], value: Any, *, of: Sequence[torch.Tensor] = ()
@@ -92,7 +96,13 @@ class Storages:
 
     def beside(self, kind: Any, tensor: torch.Tensor) -> Any:
         """What was kept of that kind beside the storage that this is a view of; ``None`` if nothing."""
-        return self._derived.get((kind, tensor.untyped_storage()._cdata))
+        return self._used((kind, tensor.untyped_storage()._cdata))
+
+    def _used(self, key: Any) -> Any:
+        """What was kept, for whoever uses it now."""
+        if (known := self._flags.get(key)) is not None:
+            self._dependencies.use_within(known)
+        return self._derived.get(key)
 
     def keep_beside(self, kind: Any, tensor: torch.Tensor, value: Any, *, of: Sequence[torch.Tensor]) -> Any:
         """Keeps a value that follows from all of a storage, as ``derive`` does; where, is given back."""
@@ -104,12 +114,14 @@ class Storages:
         """Keeps a value no longer, unless another one is kept in its place."""
         if self._derived.get(key) is value:
             self._derived.pop(key, None)
+            self._flags.pop(key, None)
 
     def _keep(self, key: Any, value: Any, tensors: Sequence[torch.Tensor]) -> None:
         self._drop_freed()
         # Work side by side is done by threads: another one may keep something else meanwhile.
         turn = self._kept = self._kept + 1
         self._derived[key], self._turns[key] = value, turn
+        self._flags[key] = self._dependencies.now()
         for tensor in tensors:
             self._entry(tensor).derived[key] = turn
 
@@ -140,6 +152,7 @@ class Storages:
             if self._turns.get(key) == turn:
                 self._derived.pop(key, None)
                 self._turns.pop(key, None)
+                self._flags.pop(key, None)
         lasting.names, lasting.derived = {}, {}
 
     def _drop_freed(self) -> None:

@@ -8,6 +8,7 @@ import torch
 from tacit import fixed, lines, paths, remedies, shares
 from tacit.errors import MisuseError, UnsupportedOperatorError, UntracedError
 from tacit.fixed import Scale
+from tacit.flags import Known, union
 from tacit.session import Session, current_session
 from tacit.shares import Parts
 
@@ -48,7 +49,18 @@ class _LeftForLater:
     def __get__(self, tensor: "SecretTensor", owner: type) -> Parts:
         if tensor._later is None:
             raise AttributeError("a secret tensor without components")
-        tensor._parts = tuple(part.reshape(tensor.shape) for part in tensor._later.parts())
+        dependencies = tensor._session.dependencies
+        with dependencies.running(tensor._flags) as running:
+            computed = tensor._later.parts()
+            parts = tuple(part.reshape(tensor.shape) for part in computed)
+            # Another tensor may have the same left for later.
+            dependencies.use(dependencies.of(computed))
+            known = dependencies.finish(running)
+        for made in (computed, parts):
+            dependencies.carry(made, known)
+        # It counts for whatever uses it now.
+        dependencies.use_within(known)
+        tensor._parts = parts
         return tensor._parts
 
 
@@ -69,6 +81,9 @@ class SecretTensor(_Tensor):
     _session: Session
     _loose: bool
     _later: Later | None
+
+    #: What its values depend on, until they are computed.
+    _flags: Known = None
 
     #: Which of the session's secret tensors it is, for the comparison of programs: equal numbers are the same
     #: tensors in all parties. What is made inside of operators has none.
@@ -115,6 +130,20 @@ class SecretTensor(_Tensor):
             made._parts = parts
         return made
 
+    @property
+    def flags(self) -> Known:
+        """What its values depend on."""
+        return self._session.dependencies.of(self._parts) if self.is_computed else self._flags
+
+    def depends(self, known: Known) -> "SecretTensor":
+        """This tensor, whose values depend on these flags too."""
+        if known is not None:
+            if self.is_computed:
+                self._session.dependencies.carry(self._parts, known)
+            else:
+                self._flags = union((self._flags, known))
+        return self
+
     def numbered(self) -> "SecretTensor":
         """This tensor, as the next that a program makes or writes to."""
         self._number = next(self._session.numbers)
@@ -156,6 +185,8 @@ class SecretTensor(_Tensor):
         """
         if (remedy := remedies.here(remedies.FLATTENED)) is not None:
             raise UntracedError.of("tracing by torch.compile or torch.export", paths.current(), remedy)
+        # What a graph makes of components is not followed.
+        self._session.dependencies.carry_to_all(self.flags)
         return list(COMPONENTS[: len(self._parts)]), (self._session, self._scale, self.dtype, self._loose)
 
     @staticmethod
@@ -189,10 +220,12 @@ class SecretTensor(_Tensor):
         *,
         loose: bool = False,
     ) -> "SecretTensor":
-        """Another tensor of the same session, by default of the same scale and dtype."""
-        return SecretTensor(
+        """Another tensor of the same session, by default of the same scale and dtype; outside of operators
+        it depends on what this one does."""
+        made = SecretTensor(
             parts, self._scale if scale is None else scale, self._session, dtype or self.dtype, loose=loose
         )
+        return made if self._session.operator else made.depends(self.flags)
 
     def beside(self, session: Session) -> "SecretTensor":
         """The same components in a session beside this tensor's, or in the one that this one's is beside."""
@@ -216,11 +249,12 @@ class SecretTensor(_Tensor):
 
         Raises:
             MisuseError: ``to`` is no party's number.
-            RangeError: where it would be learnt alone, if a guard of a compiled program failed before.
+            RangeError: where it would be learnt alone, if a guarded comparison that it depends on left its
+                range.
         """
         to = check_party(self._session, to, "receiver")
         self._session.core.note(f"reveal {self._number}".encode())
-        words = shares.reveal(self._session, self._parts, to)
+        words = shares.reveal(self._session, self._parts, to, self.flags)
         if words is None:
             return None
         if self.dtype == torch.bool:

@@ -1,153 +1,312 @@
-//! What a session's guards have to tell, and to whom: see [`crate::Compared::guarded`].
+//! Flags: whether a guarded comparison kept its range ([`crate::Compared::guarded`]), for as long as anything depends
+//! on it.
+//!
+//! **Which results a flag stops.** A flag belongs to a comparison, and travels with whatever is computed of its result:
+//! whoever opens a value passes the flags of all that it was made of. So a flag that fails stops every value that
+//! depends on it, at every opening, and no other value.
+//!
+//! **Who is told.** Flags are opened to those who receive the value and to nobody else. An opening to one party
+//! multiplies the value by the AND of its flags, in secret: that party receives the value if all flags hold, and zeros
+//! and the labels of those that failed if not. An opening to all opens the flags to all first, and the value only if
+//! all of them hold.
+//!
+//! **Cost.** A flag is looked at once ([`Protocol::in_range`]), when it first stands before an opening, and stays a
+//! secret bit after that. What was opened to all, all know from then on: later openings need no message for it.
+//!
+//! **Simulation.** Flags are looked at and multiplied by operations of the protocol, each of which is simulated by its
+//! own argument. What a receiver sees beyond these is its flags and, if all hold, the value: the output that the
+//! functionality gives it. The others see no message that depends on a flag. Whether an opening to all goes on is decided
+//! by what all received.
 
 use crate::tree::conjunction;
 use crate::{Bits, Parts, Protocol, Recipient, Result, Tally};
 use ring::planes::words_of;
-use std::sync::Arc;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most tallies that are taken together.
+/// Most tallies that are looked at together.
 const TOGETHER: usize = 1024;
 
-/// Runs whose flags somebody has not seen, before they are joined to one.
-const RUNS: usize = 64;
-
-/// The flags of comparisons that were looked at together.
-struct Run {
-    labels: Arc<[String]>,
-    /// Planes of one bit: of each comparison whether it was in range, then the AND of all.
-    fit: Bits,
-    seen: Vec<bool>,
+/// What this party holds of a flag.
+enum State {
+    /// Summands of the sums that tell it.
+    Tally(Tally),
+    /// A share of the bit, which is one where the flag holds.
+    Bit(Bits),
+    /// It was opened to all.
+    Known(bool),
 }
 
-/// What a session's guards have yet to tell to whoever receives something.
+/// Whether a comparison kept its range, or several did. Shared by all values that depend on it.
+pub struct Flag {
+    label: String,
+    state: Mutex<State>,
+}
+
+/// A flag that several values hold.
+pub type SharedFlag = Arc<Flag>;
+
+/// What an opening gives this party: the words where it receives them, which are zeros if a flag failed, and the labels
+/// of the flags that failed, where it receives those.
+pub type Opened = (Option<Vec<u64>>, Vec<String>);
+
+impl Flag {
+    /// Of a comparison whose tally this is.
+    #[must_use]
+    pub fn new(label: &str, tally: Tally) -> SharedFlag {
+        Self::of(label, State::Tally(tally))
+    }
+
+    /// Of a bit that is shared: one plane of one bit, which is one where the flag holds.
+    ///
+    /// # Panics
+    /// If it is another number of bits.
+    #[must_use]
+    pub fn of_bit(label: &str, bit: Bits) -> SharedFlag {
+        assert!(bit.width() == 1 && bit.len() == 1, "a flag is one bit");
+        Self::of(label, State::Bit(bit))
+    }
+
+    fn of(label: &str, state: State) -> SharedFlag {
+        Arc::new(Self {
+            label: label.to_owned(),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Where the comparison stands in the program.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// What all parties know of it: whether it holds, where it was opened to all.
+    #[must_use]
+    pub fn known(&self) -> Option<bool> {
+        match *self.state() {
+            State::Known(holds) => Some(holds),
+            State::Tally(_) | State::Bit(_) => None,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Shares of the flags' bits, one plane of one bit for each.
+///
+/// # Errors
+/// What the links meet.
+pub fn bits(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Vec<Bits>> {
+    look(protocol, flags)?;
+    let bit = |flag: &SharedFlag| match &*flag.state() {
+        State::Bit(bit) => bit.planes(0..1),
+        State::Known(holds) => protocol.trivial_bits(&[u64::from(*holds)], 1, 1),
+        State::Tally(_) => unreachable!("it was looked at"),
+    };
+    Ok(flags.iter().map(bit).collect())
+}
+
+/// Opens a ring sharing that depends on these flags, each of which is given once.
+///
+/// # Errors
+/// What the links meet.
+pub fn reveal(
+    protocol: &mut dyn Protocol,
+    x: Parts,
+    to: Recipient,
+    flags: &[SharedFlag],
+) -> Result<Opened> {
+    let n = x[0].len();
+    match judge(protocol, to, flags)? {
+        Judged::Holds => Ok((protocol.reveal(x, to)?, Vec::new())),
+        Judged::Failed(labels) => Ok(refused(protocol, to, n, labels)),
+        Judged::Secret(fit, failed) => {
+            let mut checked = vec![vec![0; n]; protocol.parts()];
+            let mut slices: Vec<&mut [u64]> = checked.iter_mut().map(Vec::as_mut_slice).collect();
+            protocol.bit_multiply(&repeated(&fit, 1, n), x, &mut slices)?;
+            let checked: Vec<&[u64]> = checked.iter().map(Vec::as_slice).collect();
+            Ok((protocol.reveal(&checked, to)?, failed))
+        }
+    }
+}
+
+/// As [`reveal`], of a binary sharing.
+///
+/// # Errors
+/// What the links meet.
+pub fn reveal_bits(
+    protocol: &mut dyn Protocol,
+    x: &Bits,
+    to: Recipient,
+    flags: &[SharedFlag],
+) -> Result<Opened> {
+    match judge(protocol, to, flags)? {
+        Judged::Holds => Ok((protocol.reveal_bits(x, to)?, Vec::new())),
+        Judged::Failed(labels) => Ok(refused(protocol, to, x.width() * words_of(x.len()), labels)),
+        Judged::Secret(fit, failed) => {
+            let checked = protocol.and(&repeated(&fit, x.width(), x.len()), x)?;
+            Ok((protocol.reveal_bits(&checked, to)?, failed))
+        }
+    }
+}
+
+/// Opens flags to those who receive what depends on them: the labels of those that failed, where this party does.
+///
+/// # Errors
+/// What the links meet.
+pub fn tell(
+    protocol: &mut dyn Protocol,
+    to: Recipient,
+    flags: &[SharedFlag],
+) -> Result<Vec<String>> {
+    match judge(protocol, to, flags)? {
+        Judged::Holds => Ok(Vec::new()),
+        Judged::Failed(labels) => Ok(refused(protocol, to, 0, labels).1),
+        Judged::Secret(_, failed) => Ok(failed),
+    }
+}
+
+/// The same ring sharing, or zeros where a flag failed, in secret.
+///
+/// # Errors
+/// What the links meet.
+pub fn checked(
+    protocol: &mut dyn Protocol,
+    x: Parts,
+    flags: &[SharedFlag],
+) -> Result<Vec<Vec<u64>>> {
+    let n = x[0].len();
+    let fit = conjunction_of(protocol, flags)?;
+    let mut checked = vec![vec![0; n]; protocol.parts()];
+    let mut slices: Vec<&mut [u64]> = checked.iter_mut().map(Vec::as_mut_slice).collect();
+    protocol.bit_multiply(&repeated(&fit, 1, n), x, &mut slices)?;
+    Ok(checked)
+}
+
+/// What stands before an opening.
+enum Judged {
+    /// All parties know that all flags hold.
+    Holds,
+    /// All parties know that these failed.
+    Failed(Vec<String>),
+    /// Whether all hold, as a secret bit; to a receiver, the labels of those that failed.
+    Secret(Bits, Vec<String>),
+}
+
+fn judge(protocol: &mut dyn Protocol, to: Recipient, flags: &[SharedFlag]) -> Result<Judged> {
+    if let Some(judged) = known(flags) {
+        return Ok(judged);
+    }
+    let secret: Vec<SharedFlag> = flags
+        .iter()
+        .filter(|flag| flag.known().is_none())
+        .cloned()
+        .collect();
+    let everybody = to == Recipient::All;
+    // All know what they open then, so that nothing is left to be multiplied in secret.
+    let fit = if everybody {
+        None
+    } else {
+        Some(conjunction_of(protocol, &secret)?)
+    };
+    let shares = bits(protocol, &secret)?;
+    let opened = protocol.reveal_bits(&stacked(&shares), to)?;
+    // Of each a word, whose lowest bit counts.
+    let holds =
+        |opened: &Vec<u64>| -> Vec<bool> { opened.iter().map(|word| word & 1 == 1).collect() };
+    let holds = opened.as_ref().map(holds);
+    if let (true, Some(holds)) = (everybody, &holds) {
+        for (flag, holds) in secret.iter().zip(holds) {
+            *flag.state() = State::Known(*holds);
+        }
+    }
+    let Some(fit) = fit else {
+        return Ok(known(&secret).expect("they were opened to all"));
+    };
+    let failed = holds.into_iter().flatten().zip(&secret);
+    let failed = failed.filter(|(holds, _)| !holds).map(|(_, flag)| flag);
+    Ok(Judged::Secret(fit, labels(failed)))
+}
+
+/// What all parties know of flags: that some failed, or that all hold; `None` where some are secret and none is known to
+/// have failed.
+fn known(flags: &[SharedFlag]) -> Option<Judged> {
+    let is = |holds: bool| move |flag: &&SharedFlag| flag.known() == Some(holds);
+    let failed = labels(flags.iter().filter(is(false)));
+    if !failed.is_empty() {
+        return Some(Judged::Failed(failed));
+    }
+    flags
+        .iter()
+        .all(|flag| is(true)(&flag))
+        .then_some(Judged::Holds)
+}
+
+/// Whether all flags hold, as a secret bit.
+fn conjunction_of(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Bits> {
+    let mut all = look(protocol, flags)?;
+    let older = |flag: &&SharedFlag| !all.flags.iter().any(|new| Arc::ptr_eq(new, flag));
+    let older: Vec<SharedFlag> = flags.iter().filter(older).cloned().collect();
+    all.conjunctions.extend(bits(protocol, &older)?);
+    conjunction(stacked(&all.conjunctions), &mut |joins| {
+        protocol.and_all(joins)
+    })
+}
+
+/// Flags that were looked at just now, and the ANDs that came with them.
 #[derive(Default)]
-pub struct Guards {
-    pending: Vec<(String, Tally)>,
-    runs: Vec<Run>,
+struct Looked {
+    flags: Vec<SharedFlag>,
+    conjunctions: Vec<Bits>,
 }
 
-impl Guards {
-    /// Keeps a tally until something is revealed.
-    pub fn push(&mut self, label: &str, tally: Option<Tally>) {
-        self.pending
-            .extend(tally.map(|tally| (label.to_owned(), tally)));
-    }
-
-    /// Keeps what those of work side by side have kept, none of which has told anything.
-    pub fn extend(&mut self, others: Self) {
-        self.pending.extend(others.pending);
-    }
-
-    /// Opens a ring sharing; the words where this party is among the recipients, and the labels of the comparisons
-    /// that left their range. The words are zeros if there are any.
-    ///
-    /// # Errors
-    /// What the links meet.
-    pub fn reveal(
-        &mut self,
-        protocol: &mut dyn Protocol,
-        x: Parts,
-        to: Recipient,
-    ) -> Result<(Option<Vec<u64>>, Vec<String>)> {
-        let Some((fit, failed)) = self.look(protocol, to)? else {
-            return Ok((protocol.reveal(x, to)?, Vec::new()));
-        };
-        let n = x[0].len();
-        let mut checked = vec![vec![0; n]; protocol.parts()];
-        let mut slices: Vec<&mut [u64]> = checked.iter_mut().map(Vec::as_mut_slice).collect();
-        protocol.bit_multiply(&repeated(&fit, 1, n), x, &mut slices)?;
-        let checked: Vec<&[u64]> = checked.iter().map(Vec::as_slice).collect();
-        Ok((protocol.reveal(&checked, to)?, failed))
-    }
-
-    /// As [`Guards::reveal`], of a binary sharing.
-    ///
-    /// # Errors
-    /// What the links meet.
-    pub fn reveal_bits(
-        &mut self,
-        protocol: &mut dyn Protocol,
-        x: &Bits,
-        to: Recipient,
-    ) -> Result<(Option<Vec<u64>>, Vec<String>)> {
-        let Some((fit, failed)) = self.look(protocol, to)? else {
-            return Ok((protocol.reveal_bits(x, to)?, Vec::new()));
-        };
-        let checked = protocol.and(&repeated(&fit, x.width(), x.len()), x)?;
-        Ok((protocol.reveal_bits(&checked, to)?, failed))
-    }
-
-    /// Whether all that `to` has not been told of was in range, as a secret bit, and to `to` alone what was not;
-    /// `None` where nothing is left to be told.
-    fn look(
-        &mut self,
-        protocol: &mut dyn Protocol,
-        to: Recipient,
-    ) -> Result<Option<(Bits, Vec<String>)>> {
-        self.settle(protocol)?;
-        let receives = |run: &Run| {
-            let mut seen = run.seen.iter().enumerate();
-            seen.any(|(party, seen)| !seen && to.includes(party))
-        };
-        let asked: Vec<&mut Run> = self.runs.iter_mut().filter(|run| receives(run)).collect();
-        if asked.is_empty() {
-            return Ok(None);
+/// Looks at those flags of which there are tallies alone.
+fn look(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Looked> {
+    let is_new = |flag: &&SharedFlag| matches!(*flag.state(), State::Tally(_));
+    let mut looked = Looked {
+        flags: flags.iter().filter(is_new).cloned().collect(),
+        conjunctions: Vec::new(),
+    };
+    for some in looked.flags.chunks(TOGETHER) {
+        let mut states: Vec<MutexGuard<State>> = some.iter().map(|flag| flag.state()).collect();
+        let tallies = states.iter().filter_map(|state| match &**state {
+            State::Tally(tally) => Some(tally),
+            State::Bit(_) | State::Known(_) => None,
+        });
+        let tallies: Vec<&Tally> = tallies.collect();
+        let bits = transposed(&protocol.in_range(&tallies)?);
+        for (at, state) in states.iter_mut().enumerate() {
+            drop(mem::replace(
+                &mut **state,
+                State::Bit(bits.planes(at..at + 1)),
+            ));
         }
-        let (mut labels, mut flags, mut all) = (Vec::new(), Vec::new(), Vec::new());
-        for run in asked {
-            let last = run.fit.width() - 1;
-            labels.extend_from_slice(&run.labels);
-            flags.push(run.fit.planes(0..last));
-            all.push(run.fit.planes(last..last + 1));
-            for (party, seen) in run.seen.iter_mut().enumerate() {
-                *seen |= to.includes(party);
-            }
-        }
-        self.runs.retain(|run| run.seen.contains(&false));
-        let (flags, all) = (stacked(&flags), stacked(&all));
-        let fit = conjunction(all, &mut |joins| protocol.and_all(joins))?;
-        let opened = protocol.reveal_bits(&flags, to)?.unwrap_or_default();
-        let failed = labels.into_iter().zip(opened);
-        let failed = failed.filter(|(_, fit)| fit & 1 == 0);
-        Ok(Some((fit, failed.map(|(label, _)| label).collect())))
+        let last = bits.width() - 1;
+        looked.conjunctions.push(bits.planes(last..last + 1));
     }
+    Ok(looked)
+}
 
-    /// Takes the tallies together.
-    fn settle(&mut self, protocol: &mut dyn Protocol) -> Result<()> {
-        let parties = protocol.parties();
-        while !self.pending.is_empty() {
-            let some = self.pending.len().min(TOGETHER);
-            let (labels, tallies): (Vec<String>, Vec<Tally>) = self.pending.drain(..some).unzip();
-            self.runs.push(Run {
-                labels: labels.into(),
-                fit: transposed(&protocol.in_range(&tallies)?),
-                seen: vec![false; parties],
-            });
-        }
-        if self.runs.len() > RUNS {
-            self.join(protocol)?;
-        }
-        Ok(())
+/// What is opened in the place of a value of which all know that it is none.
+fn refused(protocol: &dyn Protocol, to: Recipient, words: usize, labels: Vec<String>) -> Opened {
+    if to.includes(protocol.party()) {
+        (Some(vec![0; words]), labels)
+    } else {
+        (None, Vec::new())
     }
+}
 
-    /// One run of all but the latest: somebody receives nothing, and what could be told would grow for ever.
-    fn join(&mut self, protocol: &mut dyn Protocol) -> Result<()> {
-        let older: Vec<Run> = self.runs.drain(..self.runs.len() - 1).collect();
-        let all: Vec<Bits> = older
-            .iter()
-            .map(|run| run.fit.planes(run.fit.width() - 1..run.fit.width()))
-            .collect();
-        let fit = conjunction(stacked(&all), &mut |joins| protocol.and_all(joins))?;
-        // Whoever has seen some of them alone is told again; nobody misses one.
-        let seen = (0..protocol.parties()).map(|party| older.iter().all(|run| run.seen[party]));
-        let joined = Run {
-            labels: ["a layer of an earlier run".to_owned()].into(),
-            fit: Bits::stack(&[&fit, &fit]),
-            seen: seen.collect(),
-        };
-        self.runs.insert(0, joined);
-        Ok(())
+/// Each once, in order.
+fn labels<'f>(flags: impl Iterator<Item = &'f SharedFlag>) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    for flag in flags {
+        if !labels.contains(&flag.label) {
+            labels.push(flag.label.clone());
+        }
     }
+    labels
 }
 
 fn stacked(all: &[Bits]) -> Bits {

@@ -14,7 +14,7 @@
 //!
 //! Public operands that must be equal in all parties are compared in private ([`agreement`]).
 //! Vectors may come from clients outside of the session ([`submission`]). Correlations may come from files made
-//! ahead ([`making`], [`sealed`]). Comparisons of fewer bits than are proved to be enough are guarded ([`Guards`]). [`functions`], [`integers`] and [`series`] build what every protocol can do (ReLU,
+//! ahead ([`making`], [`sealed`]). Comparisons of fewer bits than are proved to be enough are guarded ([`guards`]). [`functions`], [`integers`] and [`series`] build what every protocol can do (ReLU,
 //! maximum, exact division, approximations) from the trait alone.
 
 pub mod additive;
@@ -29,7 +29,7 @@ mod dense;
 pub mod functions;
 pub mod gaussian;
 mod group;
-mod guards;
+pub mod guards;
 pub mod integers;
 mod keys;
 mod lanes;
@@ -55,7 +55,7 @@ pub use affine::{Addend, Affine, Term};
 pub use bits::Bits;
 pub use broadcast::{broadcast, gather};
 pub use cost::{Cost, Opening, Operation};
-pub use guards::Guards;
+pub use guards::{Flag, Opened, SharedFlag};
 pub use net::{Error, Result};
 pub use open::{Settings, consuming, is_dealt, open, sources};
 pub use operand::{Bilinear, Join, Name, Operand, Parts, PartsMut, Recipient, Shift};

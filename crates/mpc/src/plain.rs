@@ -272,7 +272,7 @@ impl Protocol for Plain {
         true
     }
 
-    fn in_range(&mut self, tallies: &[Tally]) -> Result<Bits> {
+    fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
         self.channel
             .begin_of("look at range guards", tallies.len(), &[]);
         let mut all: Vec<u64> = tallies.iter().map(|tally| tally.sums[0]).collect();

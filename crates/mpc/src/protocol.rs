@@ -105,7 +105,7 @@ pub trait Protocol: Send {
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()>;
 
     /// max(x, 0), and min(x, 0) where a bit of `below` is set: x times a bit in any case. Where k low bits are dropped,
-    /// 0 or x for x in [0, 2^k). A tally where the comparison is guarded, for [`crate::Guards`].
+    /// 0 or x for x in [0, 2^k). A tally where the comparison is guarded, for [`crate::guards`].
     fn rectify(
         &mut self,
         x: Parts,
@@ -128,7 +128,7 @@ pub trait Protocol: Send {
 
     /// Whether the comparisons of these tallies were in range: a bit for each, and after them the AND of all. At
     /// most 1024 tallies.
-    fn in_range(&mut self, tallies: &[Tally]) -> Result<Bits>;
+    fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits>;
 
     /// Runs lanes until none is left and none begins: side by side where that saves rounds. What is under way together
     /// takes the rounds of the longest, and sends what each sends.

@@ -20,7 +20,7 @@
 //! **Sums.** Of h(h + 1) each party has a summand modulo 2^g. Random sums of them, [`SUMS`] for each comparison of
 //! many numbers, with public coins for their factors 0 and 1, stay with the parties ([`Tally`]): a number out of
 //! range makes each sum nonzero with probability one half at least, so all are zero by chance with 2^−48 at most.
-//! They are taken together and looked at when something is revealed ([`crate::Guards`]): whoever receives it receives one
+//! They are taken together and looked at when something is revealed ([`crate::guards`]): whoever receives it receives one
 //! bit for each comparison, and the result is multiplied by the AND of all these bits before.
 //!
 //! **Simulation.** Tallies are local. The bits of those who receive a result are part of what they are given by the

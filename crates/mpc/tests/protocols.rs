@@ -85,8 +85,18 @@ mod guards {
                 }
 
                 #[test]
-                fn everybody_is_told_once() {
-                    guards::everybody_is_told_once(stringify!($protocol));
+                fn sizes() {
+                    guards::sizes(stringify!($protocol));
+                }
+
+                #[test]
+                fn flags_stop_what_depends_on_them() {
+                    guards::flags_stop_what_depends_on_them(stringify!($protocol));
+                }
+
+                #[test]
+                fn flags_are_bits() {
+                    guards::flags_are_bits(stringify!($protocol));
                 }
 
                 #[test]

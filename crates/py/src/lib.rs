@@ -19,6 +19,7 @@ mod digest;
 mod doctor;
 mod door;
 mod errors;
+mod flags;
 mod kernels;
 mod making;
 mod operands;
@@ -41,6 +42,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(errors::cause, module)?)?;
     module.add_class::<session::Session>()?;
     module.add_class::<session::Expectation>()?;
+    module.add_class::<flags::Flag>()?;
     module.add_class::<beginning::Listener>()?;
     module.add_class::<kernels::Convolution>()?;
     module.add_class::<riscv::Program>()?;

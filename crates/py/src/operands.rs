@@ -6,9 +6,10 @@
 
 use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise};
+use crate::flags::Flag;
 use crate::kernels::expect_length;
 use crate::session::Session;
-use mpc::{Bits, Guards, Parts, PartsMut, Protocol, Recipient, Tally};
+use mpc::{Bits, Opened, Parts, PartsMut, Protocol, Recipient, Tally};
 use pyo3::prelude::*;
 use ring::planes::{pack_bytes, unpack_bytes, words_of};
 use std::ops::Range;
@@ -148,21 +149,22 @@ impl<'a> Operation<'a> {
         self.into_guarded_words(py, out, n, |protocol, operands, out| {
             work(protocol, operands, out).map(|()| None)
         })
+        .map(drop)
     }
 
-    /// The same, by an operation that may have guarded a comparison.
+    /// The same, by an operation that may have guarded a comparison, whose flag is returned then.
     pub fn into_guarded_words(
         self,
         py: Python<'_>,
         mut out: Vec<Words>,
         n: usize,
         work: impl FnOnce(&mut dyn Protocol, &Operands, PartsMut) -> mpc::Result<Option<Tally>> + Send,
-    ) -> PyResult<()> {
+    ) -> PyResult<Option<Flag>> {
         self.session.check("the output", &out, n)?;
-        self.run(py, &mut out, |protocol, guards, operands, out| {
+        self.run(py, &mut out, |protocol, operands, out| {
             let tally = work(protocol, operands, out)?;
-            guards.push(protocol.channel().meter().label(), tally);
-            Ok(())
+            let label = protocol.channel().meter().label();
+            Ok(tally.map(|tally| Flag::new(label, tally)))
         })
     }
 
@@ -175,7 +177,7 @@ impl<'a> Operation<'a> {
         work: impl FnOnce(&mut dyn Protocol, &Operands) -> mpc::Result<Bits> + Send,
     ) -> PyResult<()> {
         self.session.check("the output", &out, n)?;
-        self.run(py, &mut out, |protocol, _, operands, out| {
+        self.run(py, &mut out, |protocol, operands, out| {
             let bits = work(protocol, operands)?;
             let n = bits.len();
             for (out, planes) in out.iter_mut().zip(bits.parts()) {
@@ -187,20 +189,15 @@ impl<'a> Operation<'a> {
         })
     }
 
-    /// Writes what was opened, where this party learns it; then the labels of the guarded comparisons that left
-    /// their range, where it learns them too: there are none, or zeros were opened.
+    /// Writes what was opened, where this party learns it; then the labels of the flags that failed, where it learns
+    /// them too: there are none, or zeros were opened.
     pub fn open<C: Component>(
         self,
         py: Python<'_>,
         to: Recipient,
         out: Option<C>,
         n: usize,
-        work: impl FnOnce(
-            &mut dyn Protocol,
-            &mut Guards,
-            &Operands,
-        ) -> mpc::Result<(Option<Vec<u64>>, Vec<String>)>
-        + Send,
+        work: impl FnOnce(&mut dyn Protocol, &Operands) -> mpc::Result<Opened> + Send,
     ) -> PyResult<Vec<String>> {
         let learns = to.includes(self.session.inner.party());
         let mut out: Vec<C> = out.into_iter().filter(|_| learns).collect();
@@ -211,8 +208,8 @@ impl<'a> Operation<'a> {
             }
             None => {}
         }
-        self.run(py, &mut out, |protocol, guards, operands, out| {
-            let (opened, failed) = work(protocol, guards, operands)?;
+        self.run(py, &mut out, |protocol, operands, out| {
+            let (opened, failed) = work(protocol, operands)?;
             if let (Some(opened), Some(out)) = (opened, out.first_mut()) {
                 C::write(&opened, out);
             }
@@ -224,20 +221,12 @@ impl<'a> Operation<'a> {
         self,
         py: Python<'_>,
         out: &mut [C],
-        work: impl FnOnce(
-            &mut dyn Protocol,
-            &mut Guards,
-            &Operands,
-            &mut [&mut [C::Value]],
-        ) -> mpc::Result<T>
-        + Send,
+        work: impl FnOnce(&mut dyn Protocol, &Operands, &mut [&mut [C::Value]]) -> mpc::Result<T> + Send,
     ) -> PyResult<T> {
         let mut out = C::outputs(out, &self.read)?;
         let (session, operands) = (&self.session.inner, &self.operands);
-        py.detach(|| {
-            session.work_guarded(|protocol, guards| work(protocol, guards, operands, &mut out))
-        })
-        .map_err(raise)
+        py.detach(|| session.work(|protocol| work(protocol, operands, &mut out)))
+            .map_err(raise)
     }
 }
 

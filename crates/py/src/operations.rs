@@ -2,6 +2,7 @@
 
 use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise};
+use crate::flags::{Flag, shared};
 use crate::kernels::{Convolution, Shape, expect_length, product_of};
 use crate::operands::{length, packed};
 use crate::session::Session;
@@ -9,8 +10,9 @@ use ::session::limits::{
     comparison, comparison_width, low_width, truncation, truncation_of_product,
 };
 use mpc::series::Series;
-use mpc::{Addend, Affine, Bilinear, Name, Operand, Term, functions};
+use mpc::{Addend, Affine, Bilinear, Bits, Name, Operand, Term, functions, guards};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 /// Names of the operands of a bilinear map that are used again.
 type Names = [Option<Name>; 2];
@@ -73,36 +75,106 @@ impl Session {
         })
     }
 
-    #[pyo3(signature = (x, to=None, out=None))]
+    /// Opens words that depend on flags; the labels of those that failed, where this party learns the words.
+    #[pyo3(signature = (x, to=None, out=None, flags=vec![]))]
     fn reveal(
         &self,
         py: Python<'_>,
         x: Vec<Words>,
         to: Option<usize>,
         out: Option<Words>,
+        flags: Vec<PyRef<Flag>>,
     ) -> PyResult<Vec<String>> {
         let to = self.inner.recipient(to).map_err(raise)?;
         let n = length("the input", &x)?;
+        let flags = shared(&flags);
         let operation = self.operation().words("the input", &x, n)?;
-        operation.open(py, to, out, n, |protocol, guards, operands| {
-            guards.reveal(protocol, operands.words(0), to)
+        operation.open(py, to, out, n, |protocol, operands| {
+            guards::reveal(protocol, operands.words(0), to, &flags)
         })
     }
 
-    #[pyo3(signature = (x, to=None, out=None))]
+    /// The same of bits.
+    #[pyo3(signature = (x, to=None, out=None, flags=vec![]))]
     fn reveal_bits(
         &self,
         py: Python<'_>,
         x: Vec<Bytes>,
         to: Option<usize>,
         out: Option<Bytes>,
+        flags: Vec<PyRef<Flag>>,
     ) -> PyResult<Vec<String>> {
         let to = self.inner.recipient(to).map_err(raise)?;
         let n = length("the input", &x)?;
+        let flags = shared(&flags);
         let operation = self.operation().bits("the input", &x, n)?;
-        operation.open(py, to, out, n, |protocol, guards, operands| {
-            guards.reveal_bits(protocol, operands.bits(0), to)
+        operation.open(py, to, out, n, |protocol, operands| {
+            guards::reveal_bits(protocol, operands.bits(0), to, &flags)
         })
+    }
+
+    /// The labels of the flags that failed, opened to those who receive what depends on them.
+    #[pyo3(signature = (flags, to=None))]
+    fn tell_flags(
+        &self,
+        py: Python<'_>,
+        flags: Vec<PyRef<Flag>>,
+        to: Option<usize>,
+    ) -> PyResult<Vec<String>> {
+        let to = self.inner.recipient(to).map_err(raise)?;
+        let flags = shared(&flags);
+        py.detach(|| {
+            self.inner
+                .work(|protocol| guards::tell(protocol, to, &flags))
+        })
+        .map_err(raise)
+    }
+
+    /// The same sharing, or zeros where a flag failed.
+    fn checked(
+        &self,
+        py: Python<'_>,
+        x: Vec<Words>,
+        out: Vec<Words>,
+        flags: Vec<PyRef<Flag>>,
+    ) -> PyResult<()> {
+        let n = length("the output", &out)?;
+        let flags = shared(&flags);
+        let operation = self.operation().words("the input", &x, n)?;
+        operation.into_words(py, out, n, |protocol, operands, out| {
+            let checked = guards::checked(protocol, operands.words(0), &flags)?;
+            for (out, words) in out.iter_mut().zip(&checked) {
+                out.copy_from_slice(words);
+            }
+            Ok(())
+        })
+    }
+
+    /// This party's shares of the flags' bits: a byte for each, of each component.
+    fn flag_bits<'py>(
+        &self,
+        py: Python<'py>,
+        flags: Vec<PyRef<Flag>>,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let flags = shared(&flags);
+        let bits = py
+            .detach(|| self.inner.work(|protocol| guards::bits(protocol, &flags)))
+            .map_err(raise)?;
+        let component = |at: usize| -> Vec<u8> {
+            let bit = |bit: &Bits| u8::from(bit.parts()[at][0] & 1 == 1);
+            bits.iter().map(bit).collect()
+        };
+        let components = (0..self.inner.parts()).map(|at| PyBytes::new(py, &component(at)));
+        Ok(components.collect())
+    }
+
+    /// The flag of a bit that is shared, one where it holds.
+    fn flag_of(&self, label: &str, bit: Vec<Bytes>) -> PyResult<Flag> {
+        if bit.len() != self.inner.parts() || length("the bit", &bit)? != 1 {
+            return Err(misuse("a flag is of one bit"));
+        }
+        let planes = bit.iter().map(|component| packed(component.bytes()));
+        Ok(Flag::of_bit(label, Bits::new(1, 1, planes.collect())))
     }
 
     fn multiply(
@@ -279,7 +351,7 @@ impl Session {
         reach: u32,
         dropped: u32,
         below: Option<Vec<Bytes>>,
-    ) -> PyResult<()> {
+    ) -> PyResult<Option<Flag>> {
         let compared = comparison(width, reach, dropped).map_err(raise)?;
         let n = length("the output", &out)?;
         let mut operation = self.operation().words("the input", &x, n)?;
@@ -302,7 +374,7 @@ impl Session {
         width: usize,
         out: Vec<Words>,
         reach: u32,
-    ) -> PyResult<()> {
+    ) -> PyResult<Option<Flag>> {
         let compared = comparison(width, reach, 0).map_err(raise)?;
         let n = length("the output", &out)?;
         let operation = self.operation().words("the input", &x, n)?;
@@ -335,7 +407,7 @@ impl Session {
         truncate: u32,
         rectified: Option<(usize, u32, u32)>,
         is_narrow: bool,
-    ) -> PyResult<()> {
+    ) -> PyResult<Option<Flag>> {
         let n = length("the output", &out)?;
         let shift = truncation_of_product(truncate, is_narrow).map_err(raise)?;
         let shift = shift.ok_or_else(|| misuse("an affine map is truncated"))?;

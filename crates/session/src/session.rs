@@ -1,10 +1,8 @@
 //! A party's links and protocol, as long as they last.
 
-use crate::streams::{State, Stream, Streams, locked};
+use crate::streams::{Stream, Streams, locked};
 use mpc::correlations::Demand;
-use mpc::{
-    Error, Expectation, Guards, Name, Protocol, Recipient, Rehearsal, Result, Settings, functions,
-};
+use mpc::{Error, Expectation, Name, Protocol, Recipient, Rehearsal, Result, Settings, functions};
 use net::{Mesh, Process, Reading};
 use std::fmt;
 use std::hint;
@@ -48,8 +46,6 @@ struct About {
 struct Open {
     mesh: Mesh,
     work: Mutex<Work>,
-    /// Taken after the protocol.
-    guards: Mutex<Guards>,
     streams: Streams,
 }
 
@@ -108,7 +104,6 @@ impl Session {
             open: Some(Open {
                 mesh,
                 work,
-                guards: Mutex::default(),
                 streams: Streams::default(),
             }),
         })
@@ -189,36 +184,13 @@ impl Session {
         // Before the locks, which another thread may have held when the process was forked.
         let open = self.opened()?;
         if let Some(state) = open.streams.mine() {
-            return work(&mut *locked(&state).protocol);
+            return work(&mut **locked(&state));
         }
         let at = &mut *self.lock()?;
         match &mut at.rehearsal {
             Some(rehearsal) => work(rehearsal.protocol()),
             None => work(&mut *at.protocol),
         }
-    }
-
-    /// As [`Session::work`], with what the session's guards have yet to tell.
-    ///
-    /// # Errors
-    /// As [`Session::work`].
-    pub fn work_guarded<T>(
-        &self,
-        work: impl FnOnce(&mut dyn Protocol, &mut Guards) -> Result<T>,
-    ) -> Result<T> {
-        let open = self.opened()?;
-        if let Some(state) = open.streams.mine() {
-            let State { protocol, guards } = &mut *locked(&state);
-            return work(&mut **protocol, guards);
-        }
-        let at = &mut *self.lock()?;
-        if let Some(rehearsal) = &mut at.rehearsal {
-            // Nothing was compared that a guard could tell of.
-            return work(rehearsal.protocol(), &mut Guards::default());
-        }
-        let guards = self.opened()?.guards.lock();
-        let mut guards = guards.unwrap_or_else(PoisonError::into_inner);
-        work(&mut *at.protocol, &mut guards)
     }
 
     /// From here on it is found out what a program takes of its source of correlations: operations look at no number and
@@ -275,7 +247,7 @@ impl Session {
     /// `Misuse` in another process than its own.
     pub fn forget(&self, name: Name) -> Result<()> {
         match self.opened()?.streams.mine() {
-            Some(state) => functions::forget(&mut *locked(&state).protocol, name),
+            Some(state) => functions::forget(&mut **locked(&state), name),
             None => functions::forget(&mut *self.lock()?.protocol, name),
         }
         Ok(())
@@ -289,7 +261,7 @@ impl Session {
     /// Of the first that fails; `Misuse` inside of one.
     pub fn side_by_side(&self, works: Vec<Stream>) -> Result<()> {
         let streams = self.opened()?.streams.clone();
-        self.work_guarded(|protocol, guards| streams.run(works, protocol, guards))
+        self.work(|protocol| streams.run(works, protocol))
     }
 
     /// Whether comparisons can be guarded.

@@ -1,12 +1,10 @@
 //! Streams side by side, each on a thread to itself: what a thread computes goes to its own state of the session.
 //!
 //! A stream is a lane of the protocol (mpc/src/lanes.rs) that takes its state with it. It stands here under its thread,
-//! so that whoever computes needs to know nothing of streams. Guards that streams have kept are told of with all others,
-//! in the order of the streams, which is the same in every party.
+//! so that whoever computes needs to know nothing of streams.
 
-use mpc::{Guards, OwnedLane, Protocol, Result};
+use mpc::{OwnedLane, Protocol, Result};
 use std::collections::HashMap;
-use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -14,10 +12,7 @@ use std::thread::{self, ThreadId};
 pub type Stream = Box<dyn FnOnce() -> Result<()> + Send>;
 
 /// What a stream has of the session for itself.
-pub(crate) struct State {
-    pub protocol: Box<dyn Protocol>,
-    pub guards: Guards,
-}
+type State = Box<dyn Protocol>;
 
 /// Those under way, by their threads.
 #[derive(Clone, Default)]
@@ -32,40 +27,22 @@ impl Streams {
         locked(&self.0).get(&thread::current().id()).cloned()
     }
 
-    /// Runs all side by side; what they have kept of guards goes to the session's.
-    pub fn run(
-        &self,
-        works: Vec<Stream>,
-        protocol: &mut dyn Protocol,
-        guards: &mut Guards,
-    ) -> Result<()> {
-        let kept: Vec<_> = works.iter().map(|_| Arc::default()).collect();
-        let stream = |(work, kept): (Stream, &Arc<Mutex<Guards>>)| -> OwnedLane {
-            let (streams, kept) = (self.clone(), Arc::clone(kept));
+    /// Runs all side by side.
+    pub fn run(&self, works: Vec<Stream>, protocol: &mut dyn Protocol) -> Result<()> {
+        let stream = |work: Stream| -> OwnedLane {
+            let streams = self.clone();
             Box::new(move |protocol| {
                 let entered = streams.enter(protocol);
                 let end = work();
-                if let Some(state) = streams.mine() {
-                    *locked(&kept) = mem::take(&mut locked(&state).guards);
-                }
                 drop(entered);
                 end
             })
         };
-        let streams = works.into_iter().zip(&kept).map(stream).collect();
-        let end = protocol.owned_lanes(streams);
-        for kept in &kept {
-            guards.extend(mem::take(&mut *locked(kept)));
-        }
-        end
+        protocol.owned_lanes(works.into_iter().map(stream).collect())
     }
 
-    fn enter(&self, protocol: Box<dyn Protocol>) -> Entered<'_> {
-        let state = State {
-            protocol,
-            guards: Guards::default(),
-        };
-        let state = Arc::new(Mutex::new(state));
+    fn enter(&self, protocol: State) -> Entered<'_> {
+        let state = Arc::new(Mutex::new(protocol));
         locked(&self.0).insert(thread::current().id(), state);
         Entered(self)
     }

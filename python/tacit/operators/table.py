@@ -12,6 +12,7 @@ import torch
 from tacit import components, lines, paths, ranges, remedies
 from tacit.errors import EncodingError, MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
+from tacit.flags import Running, union
 from tacit.modes import is_backward, is_tracing, with_constants
 from tacit.operators.agreement import note_values
 from tacit.operators.calls import call_of
@@ -85,6 +86,7 @@ def assign(target: SecretTensor, value: Any) -> SecretTensor:
 def writable(target: SecretTensor) -> Parts:
     """The components of a secret tensor, for the operators that write into them."""
     target._session.storages.written(target._parts[0])
+    target._session.dependencies.written(target._parts)
     return target._parts
 
 
@@ -128,7 +130,7 @@ def _run(
         outcome = call.expected(operator.scale, session, func, args, kwargs)
         shaped = SecretTensor((), secrets[0]._scale, session, outcome.dtype, shape=outcome.shape, later=later)
         shaped._number = secrets[0]._number
-        return shaped
+        return shaped.depends(secrets[0].flags)
     if session.operator:
         # Part of another, which was noted.
         expected = call.expected(operator.scale, session, func, args, kwargs)
@@ -141,10 +143,14 @@ def _run(
             torch._C._set_grad_enabled(False)
         call.note(session, secrets, func, args, kwargs)
         expected = call.expected(operator.scale, session, func, args, kwargs)
-        if not is_tracing():
-            return _numbered(_carried_out(operator, expected, args, kwargs, secrets))
-        with with_constants():
-            return _numbered(_carried_out(operator, expected, args, kwargs, secrets))
+        operands = union([each.flags for each in secrets]) if session.dependencies.are_there else None
+        with session.dependencies.running(operands) as running:
+            if not is_tracing():
+                result = _carried_out(operator, expected, args, kwargs, secrets)
+            else:
+                with with_constants():
+                    result = _carried_out(operator, expected, args, kwargs, secrets)
+            return _numbered(_depending(session, running, result))
     except EncodingError as error:
         # Of a public operand: its values are known, and which line has it is what is missing.
         place = ", ".join(filter(None, (paths.current(), lines.line())))
@@ -325,6 +331,17 @@ def _carried_out(
         for one, outcome, is_fresh in zip(result, outcomes, fresh, strict=True)
     )
     return type(result)(finished) if type(result) in (list, tuple) else tuple(finished)
+
+
+def _depending(session: Session, running: Running, result: Any) -> Any:
+    """What an operator of the program gives, which depends on the flags of its operands and on those within
+    it; and so does what it has written to."""
+    known = session.dependencies.finish(running)
+    if known is not None:
+        for one in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(one, SecretTensor):
+                one.depends(known)
+    return result
 
 
 def _numbered(result: Any) -> Any:

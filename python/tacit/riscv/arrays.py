@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from tacit import _core, fixed
+from tacit import _core, fixed, shares
 from tacit.errors import DesyncError, DeviationError, MisuseError, StoppedError
+from tacit.flags import Known
 from tacit.session import Session
 from tacit.tensor import SecretTensor
 
@@ -55,6 +56,8 @@ class Given:
     #: Of shares, how many fraction bits they have, and which tensor of the session they are.
     scale: int = 0
     number: int = 0
+    #: The flags that they depend on; where one failed, the shares are of zeros.
+    known: Known = field(default=None, repr=False)
 
     @property
     def described(self) -> tuple[str, str, int, int | None, str | None, bool, int, int]:
@@ -66,9 +69,9 @@ class Given:
     @property
     def for_core(self) -> _core.Given:
         """As the machine takes it."""
-        shares = None
+        own = None
         if self.shares is not None:
-            shares = [_words(part.reshape(-1).numpy()) for part in self.shares]
+            own = [_words(part.reshape(-1).numpy()) for part in self.shares]
         return _core.Given(
             self.name,
             np.dtype(TYPES[self.type]).itemsize,
@@ -77,7 +80,7 @@ class Given:
             self.count,
             None if self.values is None else _words(self.values),
             None if self.public is None else self.public.tobytes(),
-            shares,
+            own,
             self.scale,
         )
 
@@ -244,8 +247,16 @@ def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
         raise MisuseError(f"{name} is a secret tensor of another session")
     if tensor.numel() > MOST_ELEMENTS:
         raise MisuseError(f"{name} has {tensor.numel()} elements, and {MOST_ELEMENTS} are the most")
-    scale, number = tensor._scale.bits, tensor._number
-    return Given(name, kind, tensor.numel(), shares=tensor._parts, scale=scale, number=number)
+    known = tensor.flags
+    return Given(
+        name,
+        kind,
+        tensor.numel(),
+        shares=shares.checked(here, tensor._parts, known),
+        scale=tensor._scale.bits,
+        number=tensor._number,
+        known=known,
+    )
 
 
 def _own(here: Session, name: str, owner: int, values: ArrayLike | Typed | None) -> NDArray[Any] | None:
@@ -275,9 +286,9 @@ def receiver(to: Receiver) -> int | None:
 
 def left(here: Session, kind: str, had: tuple[list[int] | None, list[list[int]] | None, int]) -> Any:
     """An output as Python has it: its values where they were opened to this party, or a secret tensor."""
-    values, shares, scale = had
-    if shares is not None:
-        parts = tuple(torch.from_numpy(np.array(part, np.uint64).view(np.int64)) for part in shares)
+    values, own, scale = had
+    if own is not None:
+        parts = tuple(torch.from_numpy(np.array(part, np.uint64).view(np.int64)) for part in own)
         # What has no dtype that can be shared is of the next that can hold it.
         dtype = getattr(torch, {"u16": "int32", "u32": "int64", "u64": "int64"}.get(kind, TYPES[kind]))
         loose = kind[0] != "f" and dtype != torch.int64

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit import _core
-from tacit.errors import MisuseError, SetupError, StoppedError, cause
+from tacit.errors import MisuseError, RangeError, SetupError, StoppedError, cause
+from tacit.flags import Known, each_of, union
 from tacit.riscv.arrays import (
     TYPES,
     Given,
@@ -23,7 +24,8 @@ from tacit.riscv.arrays import (
     receiver,
     said_of,
 )
-from tacit.session import session
+from tacit.session import Session, session
+from tacit.tensor import SecretTensor
 
 #: Instructions that a program carries out at most, where nobody says otherwise.
 LIMIT = 1 << 30
@@ -118,6 +120,8 @@ class Program:
             StoppedError: a name, a type or a party that does not exist; or the program stops before its end,
                 for a reason that the message says with the place in the program. All parties are told it.
             MisuseError: values of this party that cannot be given.
+            RangeError: at whoever something was opened to, if a guarded comparison that a given tensor
+                depends on left its range; the program ran on zeros then.
             DesyncError: the parties call different programs, or call them differently.
         """
         here, options = session(), (list(open_branches), list(oblivious), limit, self.passes_over)
@@ -140,7 +144,7 @@ class Program:
             options,
         )
         types = [arrays[place].type for place, _ in outputs]
-        return _outcome(list(output or {}), types, told, returns)
+        return _outcome(list(output or {}), types, told, arrays, returns)
 
     def run(
         self,
@@ -191,7 +195,7 @@ class Program:
             ],
             options,
         )
-        return _outcome(list(output or {}), [kind for _, _, kind in outputs], found)
+        return _outcome(list(output or {}), [kind for _, _, kind in outputs], found, arrays)
 
 
 def load(path: str | Path) -> Program:
@@ -269,14 +273,34 @@ def _typed(name: str, to: Receiver | tuple[Receiver, str], arrays: list[Given]) 
     return to, types.pop() if types else "u8"
 
 
+def _tell(here: Session, known: Known, receivers: Sequence[int | None]) -> None:
+    """Tells those to whom something was opened whether what the program was given was in range.
+
+    Raises:
+        RangeError: at these, if it was not: the program ran on zeros.
+    """
+    # All before the others: what all know is told once.
+    failed = []
+    for to in sorted(set(receivers), key=lambda to: -1 if to is None else to):
+        if flags := each_of(known):
+            failed += here.core.tell_flags(flags, to)
+    if failed:
+        raise RangeError.of(list(dict.fromkeys(failed)))
+
+
 def _outcome(
     names: list[str],
     types: list[str],
     told: "_core.Told",
+    arrays: Sequence[Given],
     returns: tuple[int | None, str, int] | None = None,
 ) -> Outcome:
     result, had, instructions, printed, opened, waited = told
-    here = session()
+    here, known = session(), union(each.known for each in arrays)
     outputs = {name: left(here, kind, each) for name, kind, each in zip(names, types, had, strict=True)}
+    for each in outputs.values():
+        if isinstance(each, SecretTensor):
+            each.depends(known)
+    _tell(here, known, [to for _, to, _ in opened])
     shown = [Opened(what, "all" if to is None else to, values) for what, to, values in opened]
     return Outcome(_number(result, returns), outputs, instructions, printed, shown, dict(waited))

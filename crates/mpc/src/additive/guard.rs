@@ -1,4 +1,4 @@
-//! Guards of comparisons ([`crate::Guards`]), made of what the selection after a comparison opens.
+//! Guards of comparisons ([`crate::guards`]), made of what the selection after a comparison opens.
 //!
 //! **Computes** sums of h(h + 1) modulo 2^g, where h = (u ≫ b) + (v ≫ b) mod 2^g and u + v = x + 2^(b−1). A selection
 //! ([`super::selection`]) opens e = x − a, so that u = e + 2^(b−1) and v = a will do: k = u ≫ b is public, and of
@@ -87,7 +87,7 @@ impl Additive {
     }
 
     /// A bit for each tally, and the AND of all.
-    pub(super) fn tallies_in_range(&mut self, tallies: &[Tally]) -> Result<Bits> {
+    pub(super) fn tallies_in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
         let reaches: Vec<u64> = tallies.iter().map(|tally| u64::from(tally.reach)).collect();
         self.channel
             .begin_of("look at range guards", tallies.len(), &reaches);

@@ -348,7 +348,7 @@ impl Protocol for Additive {
         self.supply.guards()
     }
 
-    fn in_range(&mut self, tallies: &[Tally]) -> Result<Bits> {
+    fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
         self.tallies_in_range(tallies)
     }
 

@@ -303,7 +303,7 @@ impl Protocol for Rehearsed {
         self.guards
     }
 
-    fn in_range(&mut self, tallies: &[Tally]) -> Result<Bits> {
+    fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
         let rows = tallies.len() + 1;
         let spans = self.leaves(Wanted::Propagate, 64, SUMS * rows).width();
         conjunction(zeros(SUMS * spans, rows), &mut |joins| self.and_all(joins))

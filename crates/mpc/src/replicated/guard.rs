@@ -1,4 +1,4 @@
-//! Guards of comparisons ([`crate::Guards`]), beside the first messages of the comparison's leaves.
+//! Guards of comparisons ([`crate::guards`]), beside the first messages of the comparison's leaves.
 //!
 //! **Computes** sums of h(h + 1) modulo 2^g, where h = a + c mod 2^g, role 0 knows a = u ≫ b, and roles 1 and 2 know
 //! c = v ≫ b: h(h + 1) = a(a + 1) + c(c + 1) + 2ac. Only ac needs interaction, and only modulo 2^(g−1).
@@ -54,18 +54,22 @@ impl Replicated {
             k12: 0,
             k20: field(n),
         });
+        let ranges = self.ranges(n);
+        // Each run has blocks of its own, whose coins begin where its numbers do.
+        let ends = ranges.iter().map(|run| run.start + coins_of(run.len()));
+        let coins = ends.max().unwrap_or(0);
         Guard {
             below: width as u32 - 2,
             dropped,
-            ranges: self.ranges(n),
+            ranges,
             masks,
-            coins: self.coins(field(coins_of(n))),
+            coins: self.coins(field(coins)),
             tally: Tally::new(reach),
         }
     }
 
     /// A bit for each tally, and the AND of all.
-    pub(super) fn tallies_in_range(&mut self, tallies: &[Tally]) -> Result<Bits> {
+    pub(super) fn tallies_in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
         let reaches: Vec<u64> = tallies.iter().map(|tally| u64::from(tally.reach)).collect();
         self.channel
             .begin_of("look at range guards", tallies.len(), &reaches);

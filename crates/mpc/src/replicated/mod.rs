@@ -347,7 +347,7 @@ impl Protocol for Replicated {
         true
     }
 
-    fn in_range(&mut self, tallies: &[Tally]) -> Result<Bits> {
+    fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
         self.tallies_in_range(tallies)
     }
 

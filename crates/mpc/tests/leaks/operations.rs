@@ -253,7 +253,7 @@ fn look(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
         2
     };
     let tallies: Vec<Tally> = (0..n).map(|_| Tally::of(10, sums)).collect();
-    p.in_range(&tallies).map(drop)
+    p.in_range(&tallies.iter().collect::<Vec<_>>()).map(drop)
 }
 
 /// A map of operands cut to its size.

@@ -81,7 +81,7 @@ pub(super) fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> 
             .map(drop),
         Operation::InRange { n } => {
             let tallies: Vec<Tally> = (0..n).map(|_| Tally::new(7)).collect();
-            p.in_range(&tallies).map(drop)
+            p.in_range(&tallies.iter().collect::<Vec<_>>()).map(drop)
         }
         Operation::Truncate { shift, .. } => p.truncate(&x.slices(), shift, &mut result),
         Operation::And { width, rights, .. } => {

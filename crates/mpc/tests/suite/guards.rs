@@ -1,7 +1,10 @@
 //! Comparisons that are held against their range.
 
 use super::agreed;
-use mpc::{Affine, Bilinear, Compared, Guards, Operand, Protocol, Recipient, Result, Shift, Term};
+use mpc::{
+    Affine, Bilinear, Compared, Flag, Opened, Operand, Protocol, Recipient, Result, SharedFlag,
+    Shift, Term, guards,
+};
 use testkit::{Random, Shared, run, usual_parties};
 
 const WIDTH: usize = 12;
@@ -75,7 +78,7 @@ const F: u32 = 9;
 
 fn compared(
     p: &mut dyn Protocol,
-    guards: &mut Guards,
+    flags: &mut Vec<SharedFlag>,
     label: &str,
     by: By,
     x: &[i64],
@@ -116,7 +119,7 @@ fn compared(
                 out,
             )?
         };
-        guards.push(label, tally);
+        flags.extend(tally.map(|tally| Flag::new(label, tally)));
         Ok(())
     })
 }
@@ -124,12 +127,12 @@ fn compared(
 /// The labels that are told to all, and what is revealed.
 fn revealed(protocol: &str, by: By, layers: &[Vec<i64>], reach: u32) -> (Vec<String>, Vec<u64>) {
     agreed(run(protocol, usual_parties(protocol), |p| {
-        let mut guards = Guards::default();
+        let mut flags = Vec::new();
         let mut last = None;
         for (at, x) in layers.iter().enumerate() {
             last = Some(compared(
                 p,
-                &mut guards,
+                &mut flags,
                 &format!("layer {at}"),
                 by,
                 x,
@@ -137,7 +140,7 @@ fn revealed(protocol: &str, by: By, layers: &[Vec<i64>], reach: u32) -> (Vec<Str
             )?);
         }
         let last = last.expect("a layer");
-        let (words, failed) = guards.reveal(p, &last.slices(), Recipient::All)?;
+        let (words, failed) = guards::reveal(p, &last.slices(), Recipient::All, &flags)?;
         Ok((failed, words.expect("all learn it")))
     }))
 }
@@ -226,44 +229,107 @@ pub fn reaches(protocol: &str) {
     }
 }
 
-/// Whoever receives is told, and nobody twice.
-pub fn everybody_is_told_once(protocol: &str) {
-    let told = run(protocol, usual_parties(protocol), |p| {
-        let mut guards = Guards::default();
-        let mut told = Vec::new();
-        let x = compared(p, &mut guards, "first", By::Relu, &[END], 20)?;
-        let plain = Shared::input(p, 0, &[5])?;
-        for to in [0, 0, 1] {
-            told.push(guards.reveal(p, &plain.slices(), Recipient::One(to))?);
+/// Numbers of any size that is turned by thirds or not, of which the last alone is out of range.
+pub fn sizes(protocol: &str) {
+    for n in [1, 63, 511, 513, 1535, 1536, 1537, 1665, 1666, 1793, 3330] {
+        for reach in [10, 40] {
+            let mut x = vec![1; n];
+            let (failed, _) = revealed(protocol, By::Relu, &[x.clone()], reach);
+            assert!(failed.is_empty(), "{n} numbers");
+            x[n - 1] = END;
+            let (failed, _) = revealed(protocol, By::Relu, &[x], reach);
+            assert_eq!(failed.len(), 1, "{n} numbers");
         }
-        let y = compared(p, &mut guards, "second", By::Relu, &[1, 2], 20)?;
-        told.push(guards.reveal(p, &y.slices(), Recipient::One(0))?);
+    }
+}
+
+/// A flag that failed stops what depends on it, at every opening and for whoever receives it, and nothing else; who
+/// receives something else is told nothing.
+pub fn flags_stop_what_depends_on_them(protocol: &str) {
+    let parties = usual_parties(protocol);
+    let told = run(protocol, parties, |p| {
+        let (mut bad, mut good) = (Vec::new(), Vec::new());
+        let x = compared(p, &mut bad, "bad", By::Relu, &[END], 20)?;
+        let y = compared(p, &mut good, "good", By::Relu, &[1, 2], 20)?;
+        let both: Vec<SharedFlag> = bad.iter().chain(&good).cloned().collect();
         let negative = p.sign(&x.slices(), 64)?;
-        told.push(guards.reveal_bits(p, &negative, Recipient::All)?);
-        told.push(guards.reveal(p, &plain.slices(), Recipient::All)?);
+        let (x, y) = (x.slices(), y.slices());
+        let (all, one) = (Recipient::All, Recipient::One);
+        let mut told = Vec::new();
+        for to in [one(1), one(0), one(1)] {
+            told.push(guards::reveal(p, &x, to, &bad)?);
+            told.push(guards::reveal(p, &y, to, &good)?);
+            told.push(guards::reveal_bits(p, &negative, to, &bad)?);
+            told.push(guards::reveal(p, &y, to, &both)?);
+            told.push(guards::reveal(p, &y, to, &[])?);
+            told.push((None, guards::tell(p, to, &both)?));
+        }
+        for _ in 0..2 {
+            told.push(guards::reveal(p, &y, all, &good)?);
+            told.push(guards::reveal(p, &x, all, &both)?);
+            told.push(guards::reveal_bits(p, &negative, all, &bad)?);
+            told.push((None, guards::tell(p, all, &both)?));
+        }
+        // After all know it, for one receiver too.
+        told.push(guards::reveal(p, &x, one(0), &bad)?);
+        told.push(guards::reveal(p, &y, one(0), &good)?);
         Ok(told)
     });
-    for (party, told) in told.iter().enumerate() {
-        let failed = |at: usize| told[at].1.clone();
-        let first = vec!["first".to_owned()];
-        let only = |is: bool| if is { first.clone() } else { Vec::new() };
-        assert_eq!(failed(0), only(party == 0));
-        assert_eq!(told[0].0, (party == 0).then(|| vec![0]));
-        assert_eq!(
-            told[1],
-            ((party == 0).then(|| vec![5]), Vec::new()),
-            "told before"
-        );
-        assert_eq!(failed(2), only(party == 1));
-        assert_eq!(told[3], ((party == 0).then(|| vec![1, 2]), Vec::new()));
-        // A third party has not been told, and what is opened to all says it to all.
-        assert_eq!(failed(4), only(usual_parties(protocol) > 2));
-        assert_eq!(
-            told[5],
-            (Some(vec![5]), Vec::new()),
-            "everybody has been told"
-        );
+    let bad = vec!["bad".to_owned()];
+    let refused = |words: usize| (Some(vec![0; words]), bad.clone());
+    let right = (Some(vec![1, 2]), Vec::new());
+    let nothing: Opened = (None, Vec::new());
+    for (party, told) in told.into_iter().enumerate() {
+        let mut wanted = Vec::new();
+        for to in [1, 0, 1] {
+            let each = [
+                refused(1),
+                right.clone(),
+                refused(1),
+                refused(2),
+                right.clone(),
+                (None, bad.clone()),
+            ];
+            wanted.extend(each.map(|each| if party == to { each } else { nothing.clone() }));
+        }
+        for _ in 0..2 {
+            wanted.extend([right.clone(), refused(1), refused(1), (None, bad.clone())]);
+        }
+        let last = [refused(1), right.clone()];
+        wanted.extend(last.map(|each| if party == 0 { each } else { nothing.clone() }));
+        assert_eq!(told, wanted, "party {party}");
     }
+}
+
+/// What is taken out of flags as bits, and made of these again, stops the same.
+pub fn flags_are_bits(protocol: &str) {
+    let told = agreed(run(protocol, usual_parties(protocol), |p| {
+        let mut flags = Vec::new();
+        let x = compared(p, &mut flags, "bad", By::Relu, &[END], 20)?;
+        let y = compared(p, &mut flags, "good", By::Relu, &[7], 20)?;
+        let bits = guards::bits(p, &flags)?;
+        let again: Vec<SharedFlag> = bits
+            .into_iter()
+            .zip(&flags)
+            .map(|(bit, flag)| Flag::of_bit(flag.label(), bit))
+            .collect();
+        let zeros = guards::checked(p, &y.slices(), &again)?;
+        let same = guards::checked(p, &y.slices(), &again[1..])?;
+        let zeros: Vec<&[u64]> = zeros.iter().map(Vec::as_slice).collect();
+        let same: Vec<&[u64]> = same.iter().map(Vec::as_slice).collect();
+        Ok([
+            guards::reveal(p, &x.slices(), Recipient::All, &again[..1])?,
+            guards::reveal(p, &y.slices(), Recipient::All, &again[1..])?,
+            (p.reveal(&zeros, Recipient::All)?, Vec::new()),
+            (p.reveal(&same, Recipient::All)?, Vec::new()),
+        ])
+    }));
+    let right = (Some(vec![7]), Vec::new());
+    let refused = (Some(vec![0]), vec!["bad".to_owned()]);
+    assert_eq!(
+        told,
+        [refused, right.clone(), (Some(vec![0]), Vec::new()), right]
+    );
 }
 
 /// None of them is missed: each stands alone among numbers that fit, in a layer of its own.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Options, local};
+use mpc::{Flag, Recipient, guards};
 use std::sync::Arc;
 use std::thread;
 
@@ -46,18 +47,22 @@ fn work_side_by_side_has_its_part_of_the_session() {
     let each = |session: Session| {
         let session = Arc::new(session);
         let found = Arc::new(Mutex::new(Vec::new()));
+        let flags = Arc::new(Mutex::new(Vec::new()));
         let work = |at: usize| -> Stream {
             let (session, found) = (Arc::clone(&session), Arc::clone(&found));
+            let flags = Arc::clone(&flags);
             Box::new(move || {
                 session.set_label(&format!("layer {at}"))?;
                 let x = [vec![3; 400], vec![4; 400]];
                 let x: Vec<&[u64]> = x.iter().map(Vec::as_slice).collect();
-                session.work_guarded(|protocol, guards| {
+                session.work(|protocol| {
                     let mut out = [vec![0; 400], vec![0; 400]];
                     let mut out: Vec<&mut [u64]> = out.iter_mut().map(Vec::as_mut_slice).collect();
                     let compared = mpc::Compared::guarded(24, 10).unwrap();
                     let tally = protocol.rectify(&x, None, compared, &mut out)?;
-                    guards.push(protocol.channel().meter().label(), tally);
+                    let tally = tally.expect("a guarded comparison");
+                    let flag = Flag::new(protocol.channel().meter().label(), tally);
+                    flags.lock().unwrap().push(flag);
                     Ok(())
                 })?;
                 refused_inside(session.side_by_side(Vec::new()));
@@ -75,10 +80,11 @@ fn work_side_by_side_has_its_part_of_the_session() {
         assert!(sent(0) > 0 && sent(0) == sent(1) && sent(1) == sent(2));
         // The numbers are small, so that no guard fails; all of them are looked at.
         let x: Vec<&[u64]> = vec![&[0], &[0]];
-        let reveal = |protocol: &mut dyn Protocol, guards: &mut Guards| {
-            guards.reveal(protocol, &x, Recipient::All)
-        };
-        let (_, failed) = session.work_guarded(reveal).unwrap();
+        let flags = mem::take(&mut *flags.lock().unwrap());
+        assert_eq!(flags.len(), 3);
+        let reveal =
+            |protocol: &mut dyn Protocol| guards::reveal(protocol, &x, Recipient::All, &flags);
+        let (_, failed) = session.work(reveal).unwrap();
         assert_eq!(failed, Vec::<String>::new());
         let steps = session.totals().unwrap();
         session.close().unwrap();

@@ -73,7 +73,7 @@ fn program(p: &mut dyn Protocol, n: usize) {
         ] {
             let tally = p.rectify(x, None, compared, out).unwrap();
             let beside = p.rectified_affine(&sum, compared, out).unwrap();
-            let tallies: Vec<Tally> = tally.into_iter().chain(beside).collect();
+            let tallies: Vec<&Tally> = tally.iter().chain(&beside).collect();
             p.in_range(&tallies).unwrap();
         }
         let sign = p.sign(x, width).unwrap();

@@ -30,7 +30,7 @@ fn look(p: &mut dyn Protocol, mine: &Mine) -> Result<Vec<Position>> {
     let tallies: Vec<Tally> = sums
         .map(|(at, sums)| Tally::of(reach(at), sums.try_into().expect("so many sums")))
         .collect();
-    p.in_range(&tallies).map(planes)
+    p.in_range(&tallies.iter().collect::<Vec<_>>()).map(planes)
 }
 
 /// Random summands, of every third tally of zeros modulo 2^reach, of the next one of zeros but for the highest bit.

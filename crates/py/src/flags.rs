@@ -1,0 +1,46 @@
+//! Flags of guarded comparisons, as Python keeps them beside what depends on them.
+
+use mpc::{Bits, SharedFlag, Tally};
+use pyo3::prelude::*;
+
+/// Whether a comparison kept its range, which no party knows until it is opened.
+#[pyclass(frozen, module = "tacit._core")]
+pub struct Flag {
+    inner: SharedFlag,
+}
+
+impl Flag {
+    /// Of a comparison.
+    pub fn new(label: &str, tally: Tally) -> Self {
+        Self {
+            inner: mpc::Flag::new(label, tally),
+        }
+    }
+
+    /// Of a bit that is shared.
+    pub fn of_bit(label: &str, bit: Bits) -> Self {
+        Self {
+            inner: mpc::Flag::of_bit(label, bit),
+        }
+    }
+}
+
+#[pymethods]
+impl Flag {
+    /// Where in the program it stands.
+    #[getter]
+    fn label(&self) -> &str {
+        self.inner.label()
+    }
+
+    /// Whether all parties know that it holds.
+    #[getter]
+    fn is_over(&self) -> bool {
+        self.inner.known() == Some(true)
+    }
+}
+
+/// Python's flags as the protocol takes them.
+pub fn shared(flags: &[PyRef<Flag>]) -> Vec<SharedFlag> {
+    flags.iter().map(|flag| flag.inner.clone()).collect()
+}

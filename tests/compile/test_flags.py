@@ -1,0 +1,366 @@
+"""Flags of guarded comparisons: they travel with whatever is computed of a result, and stop nothing else."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pytest
+import torch
+from guarded import COMPILED, layers, with_sum
+from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import tacit
+from tacit.errors import RangeError
+from tacit.flags import each_of
+from tacit.tensor import SecretTensor
+
+#: A sum of inputs that a guard passes, and one that it does not.
+GOOD, BAD = 7, 512
+
+FAMILIES = [
+    {"protocol": "replicated", "parties": 3},
+    {"protocol": "additive", "parties": 2, "source": "dealer"},
+]
+
+PROGRAMS = Path(__file__).parents[2] / "crates" / "riscv" / "programs"
+
+
+def result(total: float) -> SecretTensor:
+    """What the program gives of party 1's input."""
+    program, weights = COMPILED
+    party = tacit.session().party
+    bound = program.share(weights if party == 0 else None, owner=0)
+    return bound(bound.given(with_sum(total) if party == 1 else None, owner=1))
+
+
+def opened(secret: torch.Tensor, to: int | None = None) -> Any:
+    """Its values, or which layers are told of in their place."""
+    assert isinstance(secret, SecretTensor)
+    try:
+        value = secret.reveal(to=to)
+    except RangeError as error:
+        return error.layers
+    return None if value is None else value.tolist()
+
+
+def all_say(fn: Callable[..., Any], *args: Any, **setting: Any) -> Any:
+    told = tacit.launch(fn, *args, **setting)
+    assert all(each == told[0] for each in told)
+    return told[0]
+
+
+# What depends on a flag ------------------------------------------------------------------------------
+
+
+def _written(r: SecretTensor) -> SecretTensor:
+    target = tacit.share(torch.zeros(1, 2), owner=0)
+    target.copy_(r)
+    return target
+
+
+def _written_to_a_view(r: SecretTensor) -> SecretTensor:
+    whole = tacit.share(torch.zeros(3, 2), owner=0)
+    whole[1:2] += r
+    return whole[0]
+
+
+def _assigned(r: SecretTensor) -> SecretTensor:
+    other = tacit.share(torch.zeros(1, 2), owner=0)
+    other.data = r
+    return other
+
+
+def _gradient(r: SecretTensor) -> SecretTensor:
+    weight = tacit.share(torch.ones(1, 2), owner=0).requires_grad_()
+    (weight * r).sum().backward()
+    assert isinstance(weight.grad, SecretTensor)
+    return weight.grad
+
+
+def _trained(r: SecretTensor) -> SecretTensor:
+    weight = nn.Parameter(tacit.share(torch.ones(1, 2), owner=0))
+    optimizer = torch.optim.Adam([weight])
+    (weight * r).sum().backward()
+    optimizer.step()
+    return weight  # type: ignore[return-value]
+
+
+def _normalised(r: SecretTensor) -> SecretTensor:
+    statistics = nn.BatchNorm1d(2).eval()
+    tacit.share_module(statistics, owner=0)
+    statistics.running_mean.copy_(r[0])  # type: ignore[union-attr, operator]
+    first = statistics(tacit.share(torch.ones(1, 2), owner=0))
+    # The factors that were kept the first time are used again.
+    return first - first + statistics(tacit.share(torch.ones(1, 2), owner=0))  # type: ignore[no-any-return]
+
+
+def _pooled(r: SecretTensor) -> SecretTensor:
+    _, indices = nn.functional.max_pool1d(r[None], 2, return_indices=True)
+    return indices  # type: ignore[no-any-return]
+
+
+def _left_for_later(r: SecretTensor) -> SecretTensor:
+    p = r.sigmoid().requires_grad_()
+    (gradient,) = torch.autograd.grad(p.log().sum(), p)
+    return gradient  # type: ignore[return-value]
+
+
+#: PyTorch's tracer is one to a process, and parties are threads here.
+TRACER = Lock()
+
+
+def _traced(r: SecretTensor) -> SecretTensor:
+    with TRACER:
+        graph = make_fx(lambda x: x * 2, tracing_mode="fake")(r)
+    return graph(r)  # type: ignore[no-any-return]
+
+
+DERIVED: dict[str, Callable[[SecretTensor], torch.Tensor]] = {
+    "itself": lambda r: r,
+    "a view": lambda r: r[:, :1].t(),
+    "a sum": lambda r: r * 2 + 1,
+    "an operand": lambda r: tacit.share(torch.ones(2, 2), owner=0) @ r.t(),
+    "a comparison": lambda r: r > 0,
+    "an index": lambda r: tacit.share(torch.arange(4), owner=0).gather(0, r.argmax(1)),
+    "a choice": lambda r: torch.where(r > 0, torch.ones(1, 2), torch.zeros(1, 2)),
+    "a list": lambda r: torch.cat([tacit.share(torch.ones(1, 2), owner=0), r]),
+    "one of several": lambda r: r.sort(1).indices,
+    "a copy": lambda r: copy.deepcopy(r),
+    "detached": lambda r: r.detach().clone(),
+    "an integer": lambda r: r.long() // 2,
+    "written": _written,
+    "written to a view": _written_to_a_view,
+    "assigned": _assigned,
+    "a gradient": _gradient,
+    "trained": _trained,
+    "a kept factor": _normalised,
+    "indices": _pooled,
+    "left for later": _left_for_later,
+    "traced": _traced,
+    "shuffled": lambda r: tacit.shuffle(r, dim=1),
+    "drawn": lambda r: tacit.random.bernoulli((r * 0 + 0.5).clamp(0, 1)),
+}
+
+
+def _derived(name: str, total: float) -> list[Any]:
+    unrelated = tacit.share(torch.tensor([3.25]), owner=2)
+    r = result(total)
+    secret = DERIVED[name](r)
+    return [opened(secret), opened(secret), opened(unrelated), opened(tacit.share(torch.ones(1), owner=0))]
+
+
+@pytest.mark.parametrize("name", sorted(DERIVED))
+def test_whatever_is_computed_of_a_failure_is_never_opened(name: str) -> None:
+    first, again, unrelated, later = all_say(_derived, name, BAD)
+    assert first == again == ("0",)
+    if name != "traced":
+        # What a tracer makes is not followed, so that all of it counts.
+        assert (unrelated, later) == ([3.25], [1.0])
+
+
+@pytest.mark.parametrize("name", sorted(DERIVED))
+def test_whatever_is_computed_within_the_range_is_opened(name: str) -> None:
+    told = all_say(_derived, name, GOOD)
+    assert not any(isinstance(each, tuple) for each in told)
+
+
+# Who is told -----------------------------------------------------------------------------------------
+
+
+def _to(total: float, order: tuple[int | None, ...]) -> list[Any]:
+    r = result(total)
+    unrelated = tacit.share(torch.tensor([3.25]), owner=0)
+    return [(opened(r, to), opened(unrelated, to), opened(r * 0, to)) for to in order]
+
+
+@pytest.mark.parametrize("setting", FAMILIES, ids=lambda each: each["protocol"])
+def test_the_receiver_alone_is_told_each_time(setting: dict[str, Any]) -> None:
+    order = (1, 0, 1, None, 0, None)
+    for party, told in enumerate(tacit.launch(_to, BAD, order, **setting)):
+        for to, each in zip(order, told, strict=True):
+            receives = to in (None, party)
+            assert each == ((("0",), [3.25], ("0",)) if receives else (None, None, None)), (party, to)
+
+
+def _guesses(thresholds: list[Any], total: float) -> list[bool]:
+    """What party 0, which owns the model and has chosen its thresholds, learns of results of party 1's."""
+    seen, party = [], tacit.session().party
+    for program, weights in thresholds:
+        bound = program.share(weights if party == 0 else None, owner=0)
+        r = bound(bound.given(with_sum(total) if party == 1 else None, owner=1))
+        opened(r, 1)
+        seen.append(opened(tacit.share(torch.ones(1), owner=2), 0) not in (None, [1.0]))
+    return seen
+
+
+def test_the_owner_of_a_model_learns_nothing_by_what_is_revealed_to_it_later() -> None:
+    programs = [
+        tacit.compile(layers(), with_sum(0), calibrate=with_sum(total), margin=1.0) for total in (1, 15, 63)
+    ]
+    for total in (2, 400):
+        assert not any(map(any, tacit.launch(_guesses, programs, total)))
+
+
+def _both() -> list[Any]:
+    program, weights = COMPILED
+    bound = program.share(weights, owner=0)
+    bad, good = (bound(bound.given(with_sum(total), owner=1)) for total in (BAD, GOOD))
+    return [opened(good), opened(bad), opened(good), opened(good + bad), opened(bad), opened(good * 2)]
+
+
+def test_another_result_is_opened_before_and_after() -> None:
+    good = [[10.5, 5.25]]
+    wanted = [good, ("0",), good, ("0",), ("0",), [[21.0, 10.5]]]
+    assert all_say(_both) == wanted
+
+
+class Two(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = layers()
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.layers(x)
+        return y, y.sum(1)
+
+
+def test_each_output_of_a_program_is_refused() -> None:
+    calibrate = torch.cat([with_sum(total) for total in (2, 4, 7)])
+    program, weights = tacit.compile(Two().eval(), with_sum(0), calibrate=calibrate, margin=4.0)
+
+    def run() -> list[Any]:
+        bound = program.share(weights, owner=0)
+        return [opened(each) for each in bound(bound.given(with_sum(BAD), owner=1))]
+
+    told = all_say(run)
+    assert len(told) == 2
+    assert all(isinstance(each, tuple) for each in told)
+
+
+def _beside() -> list[Any]:
+    program, weights = COMPILED
+    bound = program.share(weights, owner=0, streams=2)
+    batch = torch.cat([with_sum(GOOD), with_sum(BAD), with_sum(GOOD)])
+    r = bound(bound.given(batch, owner=1, count=3))
+    return [opened(r), opened(r[0]), opened(tacit.share(torch.ones(1), owner=0))]
+
+
+def test_streams_keep_their_flags() -> None:
+    first, again, unrelated = all_say(_beside)
+    assert first == again != ()
+    assert isinstance(first, tuple)
+    assert unrelated == [1.0]
+
+
+# Beyond a session's tensors --------------------------------------------------------------------------
+
+
+def _machine(total: float, file: bytes, receiver: Any) -> list[Any]:
+    program = tacit.riscv.Program(file)
+    r = result(total)
+    given = (r[0] * 4).long()
+    try:
+        outcome = program.call("greatest", ["given", "len:given"], secret={"given": given}, result=receiver)
+    except RangeError as error:
+        return [error.layers]
+    return [outcome.result]
+
+
+def test_functions_of_the_machine_carry_flags() -> None:
+    file = (PROGRAMS / "arrays.elf").read_bytes()
+    for to in ("all", 1):
+        for total, wanted in ((GOOD, [42]), (BAD, [("0",)])):
+            told = tacit.launch(_machine, total, file, to)
+            for party, each in enumerate(told):
+                assert each == (wanted if to in ("all", party) else [None]), (to, total, party)
+
+
+def _machine_output(total: float, file: bytes) -> list[Any]:
+    program = tacit.riscv.Program(file)
+    given = (result(total)[0] * 4).long()
+    outcome = program.call(
+        "greatest", ["given", "len:given"], secret={"given": given}, result=None, output={"given": None}
+    )
+    return [opened(outcome.outputs["given"]), opened(tacit.share(torch.ones(1), owner=0))]
+
+
+def test_what_the_machine_leaves_secret_carries_flags() -> None:
+    file = (PROGRAMS / "arrays.elf").read_bytes()
+    assert all_say(_machine_output, BAD, file) == [("0",), [1.0]]
+    assert all_say(_machine_output, GOOD, file) == [[42, 21], [1.0]]
+
+
+class Saved(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1, 2))
+        self.other = nn.Parameter(torch.zeros(1, 2))
+
+
+def _save(path: str, total: float) -> None:
+    module = Saved()
+    tacit.share_module(module, owner=0)
+    with torch.no_grad():
+        module.weight.copy_(result(total))
+    tacit.save_checkpoint(path, module, step=1)
+
+
+def _load(path: str) -> list[Any]:
+    module = Saved()
+    tacit.load_checkpoint(path, module)
+    try:
+        state = tacit.reveal_module(module)
+    except RangeError as error:
+        return [error.layers, opened(module.weight), opened(module.weight, 1)]
+    assert state is not None
+    return [state["weight"].tolist()]
+
+
+@pytest.mark.parametrize("setting", FAMILIES, ids=lambda each: each["protocol"])
+def test_checkpoints_carry_flags_into_another_session(tmp_path: Path, setting: dict[str, Any]) -> None:
+    tacit.launch(_save, str(tmp_path / "bad"), BAD, **setting)
+    for party, told in enumerate(tacit.launch(_load, str(tmp_path / "bad"), **setting)):
+        assert told == [("0",), ("0",), ("0",) if party == 1 else None]
+    tacit.launch(_save, str(tmp_path / "good"), GOOD, **setting)
+    assert all_say(_load, str(tmp_path / "good"), **setting) == [[[10.5, 5.25]]]
+
+
+# What it takes ---------------------------------------------------------------------------------------
+
+
+def _rounds(total: float) -> list[int]:
+    r, before = result(total), tacit.share(torch.ones(1), owner=0)
+    # What is public is compared, and all have come as far as this.
+    opened(before)
+    opened(before)
+    rounds = []
+    for to in (None, None, 1, 1):
+        so_far = tacit.session().meter.total.rounds
+        opened(r, to)
+        rounds.append(tacit.session().meter.total.rounds - so_far)
+    return rounds
+
+
+def test_what_all_know_is_told_once() -> None:
+    # Looking at the flags takes 7 rounds, and opening them one; what is public may take one to be compared.
+    for rounds in tacit.launch(_rounds, GOOD):
+        assert rounds[0] <= 7 + 1 + 1 + 1
+        assert max(rounds[1:]) <= 1
+    for rounds in tacit.launch(_rounds, BAD):
+        assert rounds[0] <= 7 + 1 + 1
+        assert max(rounds[1:]) == 0
+
+
+def _many() -> int:
+    x = result(GOOD)
+    total = x
+    for _ in range(2000):
+        total = total * 0.5 + x
+    return len(each_of(total.flags))
+
+
+def test_flags_are_counted_once_however_often_values_meet() -> None:
+    assert set(tacit.launch(_many)) == {2}
