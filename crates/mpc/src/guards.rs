@@ -30,7 +30,7 @@ const TOGETHER: usize = 1024;
 /// What this party holds of a flag.
 enum State {
     /// Summands of the sums that tell it.
-    Tally(Tally),
+    Tally(Box<Tally>),
     /// A share of the bit, which is one where the flag holds.
     Bit(Bits),
     /// It was opened to all.
@@ -54,7 +54,7 @@ impl Flag {
     /// Of a comparison whose tally this is.
     #[must_use]
     pub fn new(label: &str, tally: Tally) -> SharedFlag {
-        Self::of(label, State::Tally(tally))
+        Self::of(label, State::Tally(Box::new(tally)))
     }
 
     /// Of a bit that is shared: one plane of one bit, which is one where the flag holds.
@@ -272,7 +272,7 @@ fn look(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Looked> {
     for some in looked.flags.chunks(TOGETHER) {
         let mut states: Vec<MutexGuard<State>> = some.iter().map(|flag| flag.state()).collect();
         let tallies = states.iter().filter_map(|state| match &**state {
-            State::Tally(tally) => Some(tally),
+            State::Tally(tally) => Some(&**tally),
             State::Bit(_) | State::Known(_) => None,
         });
         let tallies: Vec<&Tally> = tallies.collect();
