@@ -327,4 +327,45 @@ mod tests {
             }
         }
     }
+
+    /// The coins of every number for all sums, as [`count`] takes them: read off one number at a time.
+    fn coins_of_numbers(n: usize, reach: u32) -> Vec<u64> {
+        let coins = Stream::new(&Key::from_bytes([5; 16]), "test").reserve(coins_of(n));
+        let (mut numbers, mut drawn) = (vec![0; n], [0; BLOCK]);
+        let read = |at: usize| {
+            numbers[at] = 1;
+            let sums = Mutex::new([0; SUMS]);
+            let start = at / BLOCK * BLOCK;
+            let block = &numbers[start..n.min(start + BLOCK)];
+            count(&sums, reach, &coins, start, block, &mut drawn);
+            numbers[at] = 0;
+            let sums = sums.into_inner().expect("nobody failed");
+            assert!(sums.iter().all(|sum| *sum < 2), "coins are 0 and 1");
+            (0..SUMS).fold(0, |word, sum| word | sums[sum] << sum)
+        };
+        (0..n).map(read).collect()
+    }
+
+    /// Whatever numbers out of range add up to, each sum misses them with one half: coins are as many 0 as 1, and neither
+    /// those of two numbers nor those of two sums are alike. Fixed coins, so that the test says the same each time.
+    #[test]
+    fn coins_of_numbers_and_sums_are_unlike() {
+        let n = 2 * BLOCK + 40;
+        for reach in [2, u16::BITS, u16::BITS + 1, 64] {
+            let coins = coins_of_numbers(n, reach);
+            let pairs = (0..n).flat_map(|i| (0..i).map(move |j| (i, j)));
+            for differing in pairs.map(|(i, j)| (coins[i] ^ coins[j]).count_ones()) {
+                // Of half a million pairs one is beyond: once in 10^5.
+                assert!((3..=45).contains(&differing), "numbers, reach {reach}");
+            }
+            // The last of these is none: its coins are all 0.
+            for (one, other) in (0..SUMS).flat_map(|one| (one + 1..=SUMS).map(move |at| (one, at)))
+            {
+                let differ = coins.iter().map(|word| (word >> one ^ word >> other) & 1);
+                let apart = (differ.sum::<u64>() as f64 - n as f64 / 2.0).abs();
+                let most = 6.0 * 0.5 * (n as f64).sqrt();
+                assert!(apart < most, "sums {one} and {other}, reach {reach}");
+            }
+        }
+    }
 }

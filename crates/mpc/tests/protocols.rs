@@ -115,6 +115,26 @@ mod guards {
     guards!(plain, replicated, additive_2_dealer, additive_3_dealer);
 }
 
+/// Guards of what would cancel without coins.
+mod guard_coins {
+    macro_rules! guard_coins {
+        ($($protocol:ident: $($test:ident),*;)*) => {
+            $(mod $protocol {
+                $(#[test]
+                fn $test() {
+                    crate::suite::guard_coins::$test(stringify!($protocol));
+                })*
+            })*
+        };
+    }
+    guard_coins!(
+        plain: numbers_do_not_cancel;
+        replicated: numbers_do_not_cancel, looks_do_not_cancel;
+        additive_2_dealer: numbers_do_not_cancel, looks_do_not_cancel;
+        additive_3_dealer: numbers_do_not_cancel, looks_do_not_cancel;
+    );
+}
+
 // What ARCHITECTURE.md says of a ReLU.
 mod relus {
     use crate::suite::cost::a_relu_is_as_written;

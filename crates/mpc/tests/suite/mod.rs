@@ -7,6 +7,7 @@ pub mod compositions;
 pub mod cost;
 pub mod dropping;
 pub mod functions;
+pub mod guard_coins;
 pub mod guards;
 pub mod inputs;
 pub mod integers;
