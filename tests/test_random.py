@@ -97,29 +97,84 @@ def test_distributions(setting: str) -> None:
         assert found[name].shape == (size,)
         assert distance(found[name], distribution) < 1, name
     for name, (_, values, probabilities) in DISCRETE.items():
-        counts = torch.stack([(found[name] == value).sum() for value in values])
-        assert counts.sum() == size, name
-        expected = torch.tensor(probabilities) * size
-        assert ((counts - expected) ** 2 / expected).sum() < CHI_SQUARE[len(values) - 1], name
+        assert chi_square(found[name], values, probabilities) < CHI_SQUARE[len(values) - 1], name
     assert all(torch.equal(other[name], found[name]) for other in others for name in found)
+
+
+def chi_square(found: torch.Tensor, values: list[float], probabilities: list[float]) -> float:
+    """Of what takes these values alone; infinite where it takes another."""
+    counts = torch.stack([(found == value).sum() for value in values])
+    expected = torch.tensor(probabilities) * found.numel()
+    return float(((counts - expected) ** 2 / expected).sum()) if counts.sum() == found.numel() else math.inf
 
 
 @pytest.mark.parametrize("setting", ["replicated", "additive"])
 def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All others draw the same byte for ever: zero, or one of each party's own, of half the bits."""
     size, options = SAMPLES // 10, SETTINGS[setting]
-    urandom = sampling.os.urandom
+    ways = {name: way[0] for name, way in (CONTINUOUS | DISCRETE).items()}  # type: ignore[operator]
+    urandom, parties = sampling.os.urandom, options.get("parties", 3)
 
-    def program() -> list[torch.Tensor]:
-        return [CONTINUOUS[name][0](tacit.random, size).reveal() for name in ("uniform", "laplace")]
+    def program() -> dict[str, torch.Tensor]:
+        found = {name: draw(tacit.random, size).reveal() for name, draw in ways.items()}
+        return found | {"different": tacit.random.choice([1.0] * 200, 100, replacement=False).reveal()}
 
-    for honest in range(options.get("parties", 3)):
-        monkeypatch.setattr(
-            "tacit.sampling.os.urandom",
-            lambda count, honest=honest: urandom(count) if tacit.session().party == honest else bytes(count),
-        )
-        uniform, laplace = tacit.launch(program, **options)[0]
-        assert distance(uniform, CONTINUOUS["uniform"][1]) < 1
-        assert distance(laplace, CONTINUOUS["laplace"][1]) < 1
+    def drawn(honest: int | None, stuck: Callable[[int], int]) -> dict[str, torch.Tensor]:
+        def draw(count: int) -> bytes:
+            party = tacit.session().party
+            return urandom(count) if party == honest else bytes([stuck(party)]) * count
+
+        monkeypatch.setattr("tacit.sampling.os.urandom", draw)
+        found: dict[str, torch.Tensor] = tacit.launch(program, **options)[0]
+        return found
+
+    def wrong(found: dict[str, torch.Tensor]) -> list[str]:
+        # Of a hundred of two hundred the sum has a deviation of 408.
+        is_wrong = {"different": abs(int(found["different"].sum()) - 100 * 199 // 2) > 6 * 408}
+        is_wrong |= {name: distance(found[name], way[1]) >= 1 for name, way in CONTINUOUS.items()}
+        for name, (_, values, probabilities) in DISCRETE.items():
+            most = CHI_SQUARE[len(values) - 1]
+            is_wrong[name] = chi_square(found[name], values, probabilities) >= most
+        return [name for name, each in is_wrong.items() if each]
+
+    for honest in range(parties):
+        for stuck in (lambda _: 0, lambda party: (0x35, 0xC6, 0x9A)[party]):
+            assert not wrong(drawn(honest, stuck)), honest
+    # Where nobody draws well all of it shows.
+    assert set(wrong(drawn(None, lambda _: 0))) == {*ways, "different"}
+
+
+def test_nothing_is_shown_while_samples_are_drawn() -> None:
+    """What is drawn in public, or opened on the way, is no secret, whoever contributed to it."""
+    shows = {"broadcast", "gather", "reveal", "reveal_bits", "seal"}
+
+    class Silent:
+        """A session's core without what shows anything."""
+
+        def __init__(self, core: Any) -> None:
+            self._core = core
+
+        def __getattr__(self, name: str) -> Any:
+            assert name not in shows, f"{name} while samples are drawn"
+            return getattr(self._core, name)
+
+    def program() -> None:
+        current, random = tacit.session(), tacit.random
+        weights, x = tacit.share(WEIGHTS, owner=0), tacit.share(torch.ones(6, 4), owner=0)
+        current.core = Silent(current.core)  # type: ignore[assignment]
+        for draw, *_ in CONTINUOUS.values():
+            draw(random, 3)
+        for name in ("rademacher", "bernoulli", "choice", "choice of ten"):
+            DISCRETE[name][0](random, 3)
+        random.bernoulli(weights / 4)
+        random.choice(weights, (3,))
+        random.choice([1.0] * 5, 2, replacement=False)
+        random.permutation(6)
+        tacit.shuffle(x, x > 0)
+        nn.functional.dropout(x)
+        torch.randn_like(x)
+
+    tacit.launch(program)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import tacit
+from tacit import shuffling
 from tacit.shuffling import _drawn, columns, routed
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -61,21 +62,57 @@ def test_slices_stay_whole_and_together(setting: str) -> None:
     assert all(torch.equal(mine, order * 1_000_003) for _, mine, *_ in others)
 
 
+def statistic(order: torch.Tensor, before: torch.Tensor) -> float:
+    """Of how many elements go from each tenth before to each in this order: the margins are known, so
+    chi-square of 81 degrees of freedom."""
+    tenths = 10
+    part = order.numel() // tenths
+    counts = torch.bincount(order // part * tenths + before // part, minlength=tenths**2)
+    expected = order.numel() / tenths**2
+    return float(((counts - expected) ** 2 / expected).sum())
+
+
+#: Below the greater one with probability 1 − 10^-7, above the least with as much.
+USUAL = (31.1, 165.3)
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_orders_are_uniform(setting: str) -> None:
-    # Of 10^5 elements how many go from each tenth to each: the margins are known, so 81 degrees of freedom.
-    size, tenths = 100_000, 10
+    size = 100_000
 
     def program() -> torch.Tensor:
         return tacit.random.permutation(size).reveal()
 
     order = tacit.launch(program, **SETTINGS[setting])[0]
-    part = size // tenths
-    counts = torch.bincount(order // part * tenths + torch.arange(size) // part, minlength=tenths**2)
-    expected = size / tenths**2
-    statistic = float(((counts - expected) ** 2 / expected).sum())
-    # Below this with probability 1 − 10^-7, above the least with as much.
-    assert 31.1 < statistic < 165.3
+    assert USUAL[0] < statistic(order, torch.arange(size)) < USUAL[1]
+
+
+@pytest.mark.parametrize("setting", ["replicated", "additive"])
+def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So none of them knows the order, nor all but one together: to them it is as likely to be any, and
+    another one each time. All but one draw the same permutation for ever."""
+    size, options = 10_000, SETTINGS[setting]
+    drawn = shuffling._drawn
+    same = [torch.randperm(size, generator=torch.Generator().manual_seed(party)) for party in range(3)]
+
+    def program() -> list[torch.Tensor]:
+        x = tacit.share(torch.arange(size), owner=0)
+        return [tacit.random.permutation(size).reveal(), tacit.shuffle(x, x > 3)[0].reveal()]
+
+    def orders(honest: int | None) -> tuple[torch.Tensor, torch.Tensor]:
+        def draw(count: int) -> torch.Tensor:
+            party = tacit.session().party
+            return drawn(count) if party == honest else same[party]
+
+        monkeypatch.setattr(shuffling, "_drawn", draw)
+        one, other = tacit.launch(program, **options)[0]
+        return one, other
+
+    for honest in range(options.get("parties", 3)):
+        one, other = orders(honest)
+        for before in (torch.arange(size), other, *same):
+            assert USUAL[0] < statistic(one, before) < USUAL[1], honest
+    assert torch.equal(*orders(None))
 
 
 def test_every_order_comes_as_often() -> None:

@@ -10,9 +10,12 @@ import torch
 from scipy import stats
 
 import tacit
-from tacit import shares
+from tacit import fixed, shares
 from tacit._core import PROJECTIONS
 from tacit.federated import validation
+from tacit.federated.change import Outgoing, Update
+from tacit.federated.held import Held
+from tacit.federated.steps import Clip, Validate
 from tacit.federated.validation import UNIT, WIDEST
 from tacit.fixed import WHOLE, Scale
 from tacit.shares import ring_projections
@@ -279,6 +282,50 @@ def test_vectors_that_come_multiplied_are_as_short_as_their_weights() -> None:
     # Who sends more than its weight counts as much as anybody may.
     lengths = [quarter, UNIT, quarter, UNIT, UNIT, UNIT, 0, UNIT, 0]
     assert counted.tolist() == lengths
+
+
+#: By how many words a product may be longer than its weight, by its number of parameters: what SECURITY.md
+#: says, half the root of that number, and two. Written out, as the code's own slack would be held to itself.
+SLACK = {1: 2, 3: 2, 4: 3, 100: 7, SIZE: 37, 100_000: 160}
+
+
+@pytest.mark.parametrize("parameters", SLACK)
+def test_the_slack_is_what_is_written(parameters: int) -> None:
+    """To a word, whatever the weight, in secret and in the reference: a product of weight 0 moves the sum by
+    no more than that."""
+    weights = torch.tensor([0, 1, UNIT // 4, UNIT - SLACK[parameters] - 1]).repeat_interleave(4)
+    lengths = SLACK[parameters] + torch.tensor([0, 1, 0, 1]).repeat(4)
+    words = torch.zeros(len(weights), parameters, dtype=torch.int64)
+    words[:, -1] = (weights + lengths) * torch.tensor([1, 1, -1, -1]).repeat(4)
+    expected = [True, False, True, False] * 4
+
+    def program() -> list[torch.Tensor]:
+        return [validation.within_bound(shared(words), shared(weights), is_weighted=True)]
+
+    assert everywhere(program)[0].tolist() == expected
+    step = Validate("refuse", 1, is_weighted=True)
+    plain = Held(tuple(range(len(weights))), words.double() / UNIT, weights.double() / UNIT)
+    assert list(step.plain(plain).clients) == [at for at, each in enumerate(expected) if each]
+
+
+@pytest.mark.parametrize("parameters", [1, 3, SIZE])
+def test_what_an_honest_client_rounds_is_within_the_slack(parameters: int) -> None:
+    """At its worst: every element of the product is rounded up by half a word, and the weight down."""
+    step, rows, weights = Clip(1.0, 1.0), [], []
+    for examples in (1e-7, 0.0009765, 0.25, 1 / 3, 0.7, 1.0):
+        for halves in (0.5, 0.499, 0.0):
+            length = math.floor(examples * UNIT / parameters**0.5) + halves
+            vector = torch.full((parameters,), length / examples / UNIT, dtype=torch.float64)
+            sent = step.client(Outgoing.of(Update(vector, examples)))
+            update = sent.by(sent.weight).update()
+            rows.append(fixed.encode(update.vector, Scale(validation.VECTOR_BITS)))
+            weights.append(fixed.encode(torch.tensor(update.weight), Scale(validation.VECTOR_BITS)))
+    words, own = torch.stack(rows), torch.stack(weights)
+
+    def program() -> list[torch.Tensor]:
+        return [validation.within_bound(shared(words), shared(own), is_weighted=True)]
+
+    assert everywhere(program)[0].all()
 
 
 def test_what_validation_cannot_take() -> None:
