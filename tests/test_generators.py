@@ -1,5 +1,6 @@
 """What parties draw: each for itself, or all alike; in threads as in processes."""
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,7 +11,9 @@ import torch
 from torch import nn
 
 import tacit
+from tacit import generators
 from tacit.generators import _drawing, _takes_generator
+from tacit.session import current_session
 
 TRANSPORTS = ["memory", "tcp"]
 
@@ -190,6 +193,34 @@ def test_public_layers_and_own_noise() -> None:
     for got, expected, _ in found:
         assert torch.allclose(got, expected, atol=1e-3)
     assert torch.equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("setting", [{}, {"parties": 2, "protocol": "additive", "source": "dealer"}])
+def test_every_party_has_a_part_in_a_coin(setting: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but one draw the same for ever, and the coin is another one each time."""
+    urandom, parties = os.urandom, setting.get("parties", 3)
+
+    def program() -> list[bytes]:
+        return [generators.public_coin(16) for _ in range(2)]
+
+    def coins(honest: int | None) -> list[bytes]:
+        def draw(count: int) -> bytes:
+            current = current_session()
+            if current is None or current.party == honest:
+                return urandom(count)
+            return bytes([7 * current.party + 1]) * count
+
+        monkeypatch.setattr(generators.os, "urandom", draw)
+        found, *others = tacit.launch(program, **setting)
+        assert all(other == found for other in others)
+        return found
+
+    for honest in range(parties):
+        one, other = coins(honest)
+        # Each of 128 bits is another one with one half: eight standard deviations.
+        assert abs((int.from_bytes(one) ^ int.from_bytes(other)).bit_count() - 64) < 46
+    one, other = coins(None)
+    assert one == other
 
 
 def test_a_coin_needs_a_session() -> None:

@@ -130,17 +130,20 @@ def _diverted(form: torch._ops.OpOverload) -> Callable[..., Any]:
 def public_coin(size: int) -> bytes:
     """So many bytes that every party knows, and none before this. One round.
 
-    Party 0 draws them and tells them to all. A party that follows the protocol, as all are assumed to,
-    draws them uniformly.
+    Each party draws as many from its operating system, now, and tells them to all; the coin is the XOR of
+    what all drew. So it is uniform as long as one party draws well, and whoever knows all that one party
+    knows before this, the parties' common key among it, knows nothing of the coin. (A party that deviates may
+    wait for what the others drew, and choose the coin then.)
 
     Raises:
-        PeerError: party 0 failed, or told something else.
+        PeerError: a party failed, or told something else.
     """
-    current = session()
-    told = current.core.broadcast(0, os.urandom(size) if current.party == 0 else None)
-    if len(told) != size:
-        raise DeviationError.of(0, "told what is not a coin")
-    return told
+    coin = 0
+    for party, drawn in enumerate(session().told_by_all(os.urandom(size))):
+        if len(drawn) != size:
+            raise DeviationError.of(party, "told what is not its part of a coin")
+        coin ^= int.from_bytes(drawn, "little")
+    return coin.to_bytes(size, "little")
 
 
 @contextmanager
@@ -157,7 +160,7 @@ def public_random() -> Iterator[int]:
 
     Raises:
         MisuseError: outside of a session.
-        PeerError: party 0 failed, or told something else.
+        PeerError: a party failed, or told something else.
     """
     coin = int.from_bytes(public_coin(COIN), "little")
     generator = _generator()

@@ -101,9 +101,9 @@ def hides(view: View) -> bool:
 
 
 def shows_no_more(view: View) -> bool:
-    """Whether all that is shown is the coin, a bit of each client, and the result."""
+    """Whether all that is shown is what servers draw of the coin, a bit of each client, and the result."""
     kinds = [type(each) for each in view.shown] == [bytes, np.ndarray, np.ndarray]
-    return kinds and [len(view.shown[0]), *(each.size for each in view.shown[1:])] == [COIN, 2, SIZE]
+    return kinds and [len(view.shown[0]), *(each.size for each in view.shown[1:])] == [3 * COIN, 2, SIZE]
 
 
 def test_joint_noise_hides_from_every_server_and_nothing_else_is_shown(tmp_path: Path) -> None:

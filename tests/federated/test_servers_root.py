@@ -1,7 +1,10 @@
 """FLTrust whose root is learned by a server."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -12,9 +15,14 @@ from tacit.errors import EncodingError, MisuseError, PeerError, RefusedError, Se
 from tacit.federated import Client
 from tacit.federated.change import Update
 from tacit.federated.config import Federation
+from tacit.federated.exchange import taken
 from tacit.federated.server import Report, Server
 from tacit.federated.settings import Settings
 from tacit.federated.steps import SERVERS_ROOT, Round
+from tacit.federated.submission import Submitted
+from tacit.federated.validation import COIN
+from tacit.session import Session
+from tacit.session import session as current
 
 START = torch.linspace(-1, 1, 6)
 ROOT = torch.tensor([0.5, 0.25, 0.0, -0.25, 0.5, 0.1])
@@ -55,6 +63,35 @@ def test_a_servers_update_is_the_root(tmp_path: Path) -> None:
         assert report.accepted == [0, 1, 2]
         assert report.refused == []
         assert torch.equal(report.model, found[0])
+
+
+def test_each_server_draws_a_coin_when_all_vectors_are_fixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before that no server has anything of what judges them, that it might tell a client."""
+    fixed: set[int] = set()
+    drawn: list[tuple[int, bool]] = []
+
+    def take(session: Session, *rest: Any) -> Submitted:
+        found = taken(session, *rest)
+        fixed.add(session.party)
+        return found
+
+    def draw(count: int) -> bytes:
+        assert count == COIN
+        party = current().party
+        drawn.append((party, party in fixed))
+        return os.urandom(count)
+
+    monkeypatch.setattr("tacit.federated.server.taken", take)
+    monkeypatch.setattr("tacit.generators.os", SimpleNamespace(urandom=draw))
+    servers = Servers(
+        written(tmp_path, 3, rules=RULES),
+        lambda server: server.round(START, START + ROOT if server.number == 1 else None),
+    )
+    learned(tmp_path / "federation.toml")
+    servers.ended()
+    assert sorted(drawn) == [(server, True) for server in range(3)]
 
 
 def test_a_servers_root_is_validated_as_clients_vectors_are(tmp_path: Path) -> None:

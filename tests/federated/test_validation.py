@@ -1,6 +1,7 @@
 """What a norm must be: found out in secret, whatever a client sends."""
 
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from tacit.federated.held import Held
 from tacit.federated.steps import Clip, Validate
 from tacit.federated.validation import UNIT, WIDEST
 from tacit.fixed import WHOLE, Scale
+from tacit.session import current_session
 from tacit.shares import ring_projections
 from tacit.tensor import SecretTensor
 
@@ -246,6 +248,29 @@ def test_who_knew_the_coin_could_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     assert everywhere(program)[0].tolist() == [False]
     monkeypatch.setattr(validation, "public_coin", bytes)
     assert everywhere(program)[0].tolist() == [True]
+
+
+def test_who_knows_what_a_server_draws_is_refused_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client for which a server has drawn its part of the coin in advance."""
+    known, urandom = bytes(range(16)), os.urandom
+    words = known_to_pass(known)
+    told: list[int] = []
+
+    def program() -> list[torch.Tensor]:
+        return [validation.within_bound(shared(words), shared(torch.ones(1, dtype=torch.int64)))]
+
+    for server in range(3):
+
+        def draw(count: int, server: int = server) -> bytes:
+            current = current_session()
+            if current is None or current.party != server or count != validation.COIN:
+                return urandom(count)
+            told.append(server)
+            return known
+
+        monkeypatch.setattr("tacit.generators.os.urandom", draw)
+        assert everywhere(program)[0].tolist() == [False]
+    assert told == [0, 1, 2]
 
 
 def test_vectors_that_come_multiplied_are_as_short_as_their_weights() -> None:

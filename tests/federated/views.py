@@ -17,7 +17,7 @@ CLIENTS = 67
 RARE, DEVIATIONS = 3, 8.0
 
 #: Operations that show what they give, and those of public values.
-SHOWN, PUBLIC = ("reveal", "reveal_bits", "broadcast"), ("trivial", "trivial_bits")
+SHOWN, PUBLIC = ("reveal", "reveal_bits"), ("trivial", "trivial_bits")
 
 #: The arguments of each operation of a core, read once: Python 3.11 cannot read them in several threads.
 PLACES = {
@@ -57,8 +57,8 @@ class Watched:
         if name == "add_noise":
             self.noise.append((before, [part.copy() for part in args[0]]))
             return
-        if name == "broadcast":
-            self.shown.append(result)
+        if name in ("broadcast", "gather"):
+            self.shown.append(result if name == "broadcast" else b"".join(result))
             return
         places = PLACES[name]
         if "out" not in places:

@@ -34,7 +34,18 @@ shortens vectors, one that is longer than its weight allows is shortened to β a
 any client might have claimed for it.
 
 What is shown of a client is one bit: whether it passed. Weights are expanded from the coin's 128 bits by
-AES in counter mode, which a client cannot know when it chooses its vector; nothing secret rests on them.
+AES in counter mode; nothing secret rests on them.
+
+**Nobody knows the coin before vectors are fixed,** also no client that talks with a server. Each server draws
+128 bits from its operating system for every check, and the coin is their XOR (``public_coin``); no key that
+servers had before goes into it. A server draws its bits after it has seen both others' lists of whom they
+have (``submissions.agree``), and after it has what another one passes on (``taken``), which it has held
+against the client's commitment; where a server hands in a vector itself, after that too. Lists name the
+hashes of signed statements, and these commit to every piece: by then no server can take another piece for a
+client's. So whatever a client and one server know together when the vector can still be chosen, the two
+servers that follow the protocol and talk with no client have yet to draw their bits, and the coin is uniform
+given all that. That all have compared lists before any draws is the order of these steps in every server, and
+a server's bits leave it after it has received them.
 """
 
 import math
