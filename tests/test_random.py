@@ -112,7 +112,7 @@ def chi_square(found: torch.Tensor, values: list[float], probabilities: list[flo
 def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All others draw the same byte for ever: zero, or one of each party's own, of half the bits."""
     size, options = SAMPLES // 10, SETTINGS[setting]
-    ways = {name: way[0] for name, way in (CONTINUOUS | DISCRETE).items()}  # type: ignore[operator]
+    ways = {name: way[0] for name, way in (CONTINUOUS | DISCRETE).items()}
     urandom, parties = sampling.os.urandom, options.get("parties", 3)
 
     def program() -> dict[str, torch.Tensor]:
