@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import tacit
-from tacit.federated.lasting import write
+from tacit.lasting import write
 
 SETTINGS = [
     pytest.param("replicated", None, "threads", id="replicated"),

@@ -96,8 +96,8 @@ INSIDE = {
 MODULES = [
     ["_core", "coverage", "gradient_coverage", "leaving", "lines", "memory", "warming"],
     ["errors", "flags", "providers", "remedies"],
-    ["copying", "maps", "modes"],
-    ["components", "delay", "fixed", "meter", "storages"],
+    ["checksums", "copying", "maps", "modes"],
+    ["components", "delay", "fixed", "lasting", "meter", "storages"],
     ["session", "starting", "_entry"],
     ["processes", "_party", "generators", "paths", "trace", "tracing"],
     ["launch", "ranges"],

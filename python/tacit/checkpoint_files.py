@@ -1,12 +1,8 @@
 """A party's file of a checkpoint: its shares in the safetensors format, with a manifest in the header. Files
 are hostile until they are checked: nothing of one is believed for its own sake."""
 
-import contextlib
 import json
-import os
 import re
-import tempfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,19 +12,21 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from tacit import fixed
-from tacit.components import bytes_in_order
-from tacit.errors import MisuseError
+from tacit import checksums, fixed, lasting
+from tacit.errors import MisuseError, SetupError, cause
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: Of this format; other ones are refused.
 VERSION = 3
 
+#: What to do about a file that is not as it was written.
+REMEDY = "put a copy of it back, or resume from an earlier step: load_checkpoint(..., step=N)"
+
 #: Steps whose files stay.
 KEPT = 2
 
-#: What the format calls itself.
-FORMAT = "tacit checkpoint"
+#: What the format calls itself, and its checksum.
+FORMAT, KIND = "tacit checkpoint", "checkpoint"
 
 Tensors = Sequence[torch.Tensor]
 
@@ -57,8 +55,10 @@ def find(folder: Path, party: int) -> dict[int, Path]:
 
 
 def identifier_of(path: Path) -> str | None:
-    """What tells the checkpoint from all others, by the head of a file; of one that ``read`` refuses maybe
-    nothing."""
+    """What tells the checkpoint from all others, by the head of a file; nothing of one that ``read`` refuses,
+    which is no reason to take an earlier one."""
+    if checksums.wrong_with(path, KIND) is not None:
+        return None
     try:
         with path.open("rb") as stream:
             length = stream.read(8)
@@ -75,54 +75,30 @@ def remove_older(folder: Path, party: int, latest: int) -> None:
     files = find(folder, party)
     for step in sorted(step for step in files if step <= latest)[:-KEPT]:
         files[step].unlink(missing_ok=True)
-    for unfinished in folder.glob(f"{_unfinished(party)}*"):
+    for unfinished in folder.glob(f"step-*-party-{party}.safetensors{lasting.UNFINISHED}"):
         unfinished.unlink(missing_ok=True)
 
 
-def _unfinished(party: int) -> str:
-    """How names of files begin that are being written."""
-    return f".saving-party-{party}-"
-
-
 def write(folder: Path, file: CheckpointFile) -> Path:
-    """Writes a file beside those that are there; under its name it appears whole, and lasting."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Writes a file beside those that are there; under its name it appears whole, and lasting.
+
+    Raises:
+        SetupError: it cannot be written; the others are as they were.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SetupError(f"cannot make the folder {folder}: {cause(error)}") from None
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "party": file.party,
         "public": file.public,
-        "checksums": {name: _checksum(tensor) for name, tensor in file.tensors.items()},
     }
-    content = save(file.tensors, {"manifest": json.dumps(manifest)})
+    content = save(file.tensors, {"manifest": json.dumps(manifest), "checksum": checksums.field(KIND)})
     target = folder / _name(file.party, file.public["step"])
-    # Made so that nobody but its user may read it.
-    descriptor, temporary = tempfile.mkstemp(prefix=_unfinished(file.party), dir=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    _make_lasting(folder)
+    lasting.write(target, checksums.filled(content, KIND), "the checkpoint", is_private=True)
     return target
-
-
-def _make_lasting(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _checksum(tensor: torch.Tensor) -> int:
-    """Against accidents, not against anybody."""
-    return zlib.crc32(bytes_in_order(tensor).data)
 
 
 def read(path: Path, party: int) -> CheckpointFile:
@@ -132,6 +108,9 @@ def read(path: Path, party: int) -> CheckpointFile:
         MisuseError: it is no such file, cut, of another version or party, or says what cannot be.
     """
     content = path.read_bytes()
+    damage = checksums.wrong(content, KIND)
+    if damage == checksums.DAMAGED:
+        _refuse(path, f"{damage}; {REMEDY}")
     manifest = _manifest(content, path)
     if manifest.get("format") != FORMAT:
         _refuse(path, "it is no checkpoint of tacit")
@@ -140,12 +119,11 @@ def read(path: Path, party: int) -> CheckpointFile:
     if manifest.get("party") != party:
         _refuse(path, f"it is the file of party {str(manifest.get('party'))[:20]}, and this is party {party}")
     public: Any = manifest.get("public")
-    checksums = manifest.get("checksums")
     try:
         is_right = _is_public_part(public)
     except RecursionError:
         is_right = False
-    if not is_right or not isinstance(checksums, dict):
+    if not is_right:
         _refuse(path, "its manifest is not as it should be")
     if path.name != _name(party, public["step"]):
         _refuse(path, f"it is of step {public['step']}, whatever its name says")
@@ -153,7 +131,9 @@ def read(path: Path, party: int) -> CheckpointFile:
         tensors = load(content)
     except (SafetensorError, ValueError, KeyError) as error:
         _refuse(path, f"it cannot be read: {str(error)[:80]}")
-    _check_tensors(path, tensors, public["tensors"], checksums)
+    _check_tensors(path, tensors, public["tensors"])
+    if damage is not None:
+        _refuse(path, f"{damage}; {REMEDY}")
     return CheckpointFile(public, party, tensors)
 
 
@@ -230,9 +210,7 @@ def _is_tree(tree: Any, kinds: Mapping[str, Any]) -> bool:
     return tree is None or isinstance(tree, bool | int | float | str)
 
 
-def _check_tensors(
-    path: Path, tensors: Mapping[str, torch.Tensor], kinds: Mapping[str, Any], checksums: Mapping[str, Any]
-) -> None:
+def _check_tensors(path: Path, tensors: Mapping[str, torch.Tensor], kinds: Mapping[str, Any]) -> None:
     if set(tensors) != set(kinds):
         _refuse(path, "its tensors are not those of its manifest")
     for name, tensor in tensors.items():
@@ -242,8 +220,6 @@ def _check_tensors(
             expected = torch.uint8 if dtype == "bool" else torch.int64
         if tensor.dtype != expected or list(tensor.shape) != shape:
             _refuse(path, f"{name[:80]} is not as its manifest says")
-        if checksums.get(name) != _checksum(tensor):
-            _refuse(path, f"{name[:80]} was damaged")
 
 
 def _refuse(path: Path, why: str) -> NoReturn:

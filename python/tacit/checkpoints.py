@@ -43,7 +43,7 @@ def save_checkpoint(
 
     Raises:
         MisuseError: the parties save different steps or modules; nothing was written.
-        OSError: the folder or the file cannot be written; what was saved before is untouched.
+        SetupError: the folder or the file cannot be written; what was saved before is untouched.
     """
     current = session()
     if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < 1 << 62:

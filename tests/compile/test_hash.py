@@ -18,7 +18,7 @@ IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
 
 #: Of the program of that file. It is another when passes, or the format, do something else; under another
 #: version of Python, or on another machine, it is the same.
-HASH = "a70145378d137f497d0a724a9175f59ec684583ec57ffd014eca58b4b74ba617"
+HASH = "ec84d057ae2d9768ef7e71aef3986c83826fe0374e3ae7a53b49683a2ce1473d"
 
 #: With branches, normalisations, pooling and public constants.
 MODELS = ("residual",)

@@ -88,7 +88,7 @@ def rectified(content: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(version=6), "version 6 of programs, this tacit reads 7"),
+        (lambda c: c.update(version=7), "version 7 of programs, this tacit reads 8"),
         (lambda c: c.update(format="other"), "no compiled program"),
         (lambda c: c.update(more=1), "make a program"),
         (lambda c: c.update(scale=31), "make a program"),

@@ -4,6 +4,7 @@ import json
 import logging
 import math
 import random
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from scipy import optimize, special, stats
 from views import watch
 
 import tacit
+from tacit import checksums
 from tacit.errors import MisuseError, SetupError
 from tacit.federated.account import GREATEST, ORDERS, Account, Epsilons, Mechanism, epsilon, epsilons
 from tacit.federated.noise import pairs, rounded_gaussian
@@ -200,17 +202,42 @@ def test_accounts_that_are_none(tmp_path: Path) -> None:
     kept = json.dumps(asdict(mechanism))
     rounds = ("-1", "1000001", "true", "1.0", "NaN", '"1"', "9" * 400, "9" * 5000)
     for text in ("", "[]", "{}", '{"rounds": 1}', "null", "[" * 100_000, *rounds):
-        path.write_text(f'{{"mechanism": {kept}, "rounds": {text}}}' if text in rounds else text)
-        with pytest.raises(SetupError, match="is no account"):
+        whole = f'{{"mechanism": {kept}, "rounds": {text}}}' if text in rounds else text
+        path.write_text(whole)
+        with pytest.raises(SetupError, match="is not taken for the account: it has no checksum"):
+            Account(path, mechanism)
+        sealed = f'{{"checksum": "{checksums.field("account")}", {whole.removeprefix("{")}'
+        path.write_bytes(checksums.filled(sealed.encode(), "account"))
+        with pytest.raises(
+            SetupError, match=r"account\.json is no account: .*put it back as it was, or copy"
+        ):
             Account(path, mechanism)
     Account(tmp_path / "other", Mechanism.of(2.0)).spend()
     with pytest.raises(SetupError, match="a federation keeps its noise"):
         Account(tmp_path / "other", mechanism)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(SetupError, match="is no account"):
+    with pytest.raises(SetupError, match="is not taken for the account: it was damaged"):
         Account(path, mechanism)
-    with pytest.raises(SetupError, match="is no account"):
+    with pytest.raises(SetupError, match=r"cannot read the account .*: it is a folder"):
         Account(tmp_path, mechanism)
+
+
+def test_an_account_of_an_earlier_release_is_taken_when_somebody_says_so(tmp_path: Path) -> None:
+    mechanism, path = Mechanism.of(1.0), tmp_path / "account"
+    path.write_text(json.dumps({"mechanism": asdict(mechanism), "rounds": 7}))
+    with pytest.raises(SetupError, match="has no checksum") as refused:
+        Account(path, mechanism)
+    # The remedy is one.
+    found = re.search(r'python -c "(.*?)"', str(refused.value))
+    assert found is not None
+    exec(found[1], {})
+    assert Account(path, mechanism).rounds == 7
+    with pytest.raises(SetupError, match="has a checksum already"):
+        exec(found[1], {})
+
+
+def test_an_account_cannot_be_written_nowhere(tmp_path: Path) -> None:
+    mechanism = Mechanism.of(1.0)
     with pytest.raises(SetupError, match="cannot write the account"):
         Account(tmp_path / "nowhere" / "account", mechanism).spend()
 

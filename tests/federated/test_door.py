@@ -11,15 +11,15 @@ from typing import Any, cast
 
 import pytest
 import torch
-from worlds import LONG, Servers, beyond_the_bound, written
+from worlds import LONG, Servers, beyond_the_bound, known_of, write_known, written
 
 import tacit
 from commands import Command
 from commands import tacit as command
 from ports import free_addresses
-from tacit import _core, components, fixed
+from tacit import _core, checksums, components, fixed
 from tacit.commands.federated_serve import _line
-from tacit.errors import DesyncError, EncodingError, MisuseError, PeerError, RefusedError
+from tacit.errors import DesyncError, EncodingError, MisuseError, PeerError, RefusedError, SetupError
 from tacit.federated import Client
 from tacit.federated.account import Epsilons, Mechanism, epsilons
 from tacit.federated.config import Federation
@@ -66,7 +66,7 @@ def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
         assert all(report.accepted == [0, 1, 2] and report.failure is None for report in each)
         assert all(report.refused == [] and report.dropped == [] for report in each)
     # A server that starts again goes on with the numbers.
-    assert (tmp_path / "server-0.round").read_text() == "2\n"
+    assert known_of(tmp_path, 0) == "2 0 0 2"
 
 
 def test_who_breaks_the_rules_is_refused_by_reason_and_the_round_goes_on(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path
 
     _, learned = one_round()
     assert torch.allclose(learned[0], start + 0.375, atol=1e-4)
-    assert (tmp_path / "server-0.round").read_text() == "1 1\n"
+    assert known_of(tmp_path, 0) == "1 1 0 1"
     # A client's program ends, and the next one knows nothing but what it is told.
     clients[1] = Client(config, 1)
     clients[1].take_up(learned[0], 1)
@@ -158,7 +158,7 @@ def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path
     assert all(torch.allclose(model, start + 0.75, atol=1e-4) for model in learned)
     assert all(report.round == 2 and torch.equal(report.model, start) for report in reports)
     # The third server ended before it had kept the result, so that no client has it.
-    (tmp_path / "server-2.round").write_text("2 1\n")
+    write_known(tmp_path, 2, 2, 1)
     for client in clients:
         client.take_up(start + 0.375, 1)
     _, learned = one_round()
@@ -172,10 +172,13 @@ def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path
         )
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "3 4", "1 1 1 1", "1 0 1000001", "1.0", "²", "9" * 19])
+@pytest.mark.parametrize(
+    "text", ["", "x", "-1", "3 4", "1 1 1 2", "1 1 1 1 1", "1 0 1000001", "1.0", "²", "9" * 19]
+)
 def test_what_is_no_latest_round(tmp_path: Path, text: str) -> None:
-    (tmp_path / "file").write_text(text)
-    with pytest.raises(MisuseError, match="holds no number of a round"):
+    whole = checksums.filled(f"{text}\n{checksums.field('round')}\n".encode(), "round")
+    (tmp_path / "file").write_bytes(whole)
+    with pytest.raises(SetupError, match="holds no number of a round; put it back"):
         Latest(tmp_path / "file")
     with pytest.raises(PeerError, match="server 1 announced what is no number of a round"):
         Latest(tmp_path / "none").agreed([b"0", text.encode(), b"0"])
@@ -363,7 +366,7 @@ def test_servers_refuse_the_round_that_would_overspend(tmp_path: Path) -> None:
         for error in failed:
             # One may hear of another's refusal before it refuses itself.
             assert isinstance(error, MisuseError) or "its program raised MisuseError" in str(error)
-    assert (tmp_path / "server-0.round").read_text() == "1 0 1\n"
+    assert known_of(tmp_path, 0) == "1 0 1 1"
     assert not (again / "server-0.round").exists()
     for number in range(3):
         assert json.loads((again / f"server-{number}.account").read_text())["rounds"] == 1
@@ -458,7 +461,7 @@ def test_servers_that_differ_in_the_last_step_tell_clients_nothing(tmp_path: Pat
 
 def test_a_server_may_not_be_far_ahead(tmp_path: Path) -> None:
     config = written(tmp_path, 2)
-    (tmp_path / "server-1.round").write_text(str(2**21))
+    write_known(tmp_path, 1, 2**21)
     failed = Servers(config, lambda server: server.round(torch.zeros(3))).failed()
     assert any("server 1 announced what is no number of a round" in str(error) for error in failed)
 

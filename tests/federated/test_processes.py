@@ -156,7 +156,8 @@ def test_servers_begin_again_where_one_died_or_stalled(tmp_path: Path) -> None:
         heard = pool.map(hear_of_it, clients[:2])
         servers.end(2, Command.kill)
         list(heard)
-    servers = Commands(config, 3, tmp_path / "0.pt")
+    # By the same command line.
+    servers = Commands(config, 3, tmp_path / "start.pt")
     second = all_of_them(3)
     assert torch.allclose(second, first + 0.3 * 3 / 2, atol=0.02)
     two_of_them(4)

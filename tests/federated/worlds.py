@@ -9,6 +9,7 @@ from typing import Any
 from ports import free_addresses
 from tacit import _core
 from tacit.federated import Client
+from tacit.federated.latest import Known, to_bytes
 from tacit.federated.server import Report, Server
 from tacit.federated.steps import Round, Rounds
 
@@ -31,6 +32,16 @@ def written(folder: Path, clients: int, *, seconds: float = LONG, rules: str = "
     clients_table = f"[clients]\ncount = {clients}\n"
     path.write_text("\n".join([head, *tables, clients_table, f"[round]\nseconds = {seconds}\n{rules}"]))
     return path
+
+
+def known_of(folder: Path, server: int) -> str:
+    """What a server's file of the latest round says."""
+    return (folder / f"server-{server}.round").read_text().partition("\n")[0]
+
+
+def write_known(folder: Path, server: int, *numbers: int) -> None:
+    """Has that file say so."""
+    (folder / f"server-{server}.round").write_bytes(to_bytes(Known(*numbers)))
 
 
 def beyond_the_bound(client: Client) -> None:

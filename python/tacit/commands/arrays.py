@@ -1,10 +1,12 @@
 """Files of NumPy arrays that commands read and write."""
 
+import io
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from tacit import lasting
 from tacit.commands.numpy_files import loaded
 from tacit.errors import MisuseError, SetupError, cause
 
@@ -36,8 +38,6 @@ def write(path: Path, values: torch.Tensor) -> None:
     Raises:
         SetupError: the file cannot be written.
     """
-    try:
-        with path.open("wb") as file:
-            np.save(file, values.numpy(), allow_pickle=False)
-    except OSError as error:
-        raise SetupError(f"cannot write {path}: {cause(error)}") from None
+    content = io.BytesIO()
+    np.save(content, values.numpy(), allow_pickle=False)
+    lasting.write(path, content.getvalue())

@@ -4,10 +4,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tacit import _core
+from tacit import _core, checksums
 from tacit.commands.options import add_streams, party, positive
 from tacit.errors import MisuseError, SetupError, cause
 from tacit.providers import LIVE
+
+#: Of the checksum of a demand, and what to do about one that is not as it was written.
+KIND = "demand"
+REMEDY = "record it anew by `tacit run --record`, or copy it again"
 
 
 def add(commands: Any) -> None:
@@ -83,9 +87,11 @@ def _recorded(parsed: argparse.Namespace) -> str:
         if getattr(parsed, option) != 1:
             raise MisuseError(f"--{option} goes with --program: a recorded run has had its own")
     try:
-        return str(parsed.demand.read_text())
-    except OSError as error:
+        text = checksums.text_of(parsed.demand, KIND, "a demand", REMEDY)
+    except FileNotFoundError as error:
         raise SetupError(f"cannot read {parsed.demand}: {cause(error)}") from None
+    # Its last line is the checksum.
+    return text[: text.rindex("\n", 0, -1) + 1]
 
 
 def _of_program(parsed: argparse.Namespace) -> str:

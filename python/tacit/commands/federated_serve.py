@@ -2,15 +2,18 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.commands.options import cannot_write, positive
-from tacit.errors import MisuseError, SetupError, cause
+from tacit.commands.options import check_writable, positive
+from tacit.errors import MisuseError, PeerError, SetupError, cause
 
 if TYPE_CHECKING:
     from tacit.federated.config import Federation
-    from tacit.federated.server import Report
+    from tacit.federated.resuming import Models
+    from tacit.federated.server import Report, Server
     from tacit.federated.states import State
 
 
@@ -24,7 +27,14 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--server", required=True, type=int, metavar="I", help="which of them this is, from 0"
     )
-    parser.add_argument("--rounds", type=positive, default=1, metavar="N", help="how many; 1 if not given")
+    parser.add_argument(
+        "--rounds",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="how many in all of this federation, also where its servers start again in between; 1 if not "
+        "given",
+    )
     parser.add_argument(
         "--model",
         type=Path,
@@ -37,7 +47,9 @@ def add(commands: Any) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help="write there, after each round, the parameters, in a row or as a state_dict() as given",
+        help="write there, after each round, the parameters, in a row or as a state_dict() as given; "
+        "where it is "
+        "there already, go on from it, and from the round that it says",
     )
     parser.add_argument(
         "--threads", type=positive, metavar="N", help="of this process; all cores if not given"
@@ -47,7 +59,6 @@ def add(commands: Any) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     from tacit.federated.config import Federation
-    from tacit.federated.server import Server
 
     federation = Federation.read(parsed.config)
     if federation.settings.root == f"server-{parsed.server}":
@@ -62,22 +73,83 @@ def run(parsed: argparse.Namespace) -> None:
                 "clients have it"
             )
         # Before anybody is met.
-        if (wrong := cannot_write(parsed.out)) is not None:
-            raise SetupError(wrong)
-    from tacit.federated.states import in_form
+        check_writable(parsed.out)
+    from tacit.federated.naming import counted
+    from tacit.federated.opening import latest_of
+    from tacit.federated.resuming import Kept, Models, missing
 
-    start = _model(_start(parsed.model or federation.model, federation))
-    model: State = start
+    federation.server(parsed.server)
+    latest = latest_of(federation, parsed.server)
+    models = None if parsed.out is None else Models(parsed.out)
+    settled = latest.known.ended if models is None else models.settled.ended if models.settled else 0
+    if settled >= parsed.rounds:
+        _say_that_all_ended(parsed, settled)
+        return
+    # A model that servers are not to know is nothing that they go on from.
+    is_known = federation.settings.result_to != "clients" and federation.settings.coordinator is None
+    is_kept = is_known or models is not None
+    kept = [] if models is None else models.kept
+    if not kept:
+        if is_kept and latest.known.ended:
+            raise missing(parsed.out, latest.path, latest.known.ended)
+        kept = [Kept.of(_model(_start(parsed.model or federation.model, federation)), is_alike=not is_known)]
     print(f"tacit: server {parsed.server} waits for the two others ...", file=sys.stderr, flush=True)
-    with Server.open(parsed.config, parsed.server, parsed.threads) as server:
+    with _opened(parsed, models) as server:
         print(f"tacit: server {server.number}; {server.threat_model}", file=sys.stderr)
         print(f"tacit: clients reach it at {server.address}", file=sys.stderr)
-        for _ in range(parsed.rounds):
-            report = server.round(model)
+        chosen = server.agree_to_begin(parsed.rounds, kept if is_kept else []) or kept[0]
+        if models is not None:
+            models.begin(chosen)
+        if server.ended >= parsed.rounds:
+            _say_that_all_ended(parsed, server.ended)
+        elif server.ended:
+            print(
+                f"tacit: goes on after {counted(server.ended, 'round')} of {parsed.rounds}", file=sys.stderr
+            )
+        model = chosen.model
+        while server.ended < parsed.rounds:
+            report = server.round(model, models=models)
             print(_line(report), flush=True)
             model = report.model
-            if parsed.out is not None:
-                _write(parsed.out, in_form(report.model, start))
+
+
+def _say_that_all_ended(parsed: argparse.Namespace, ended: int) -> None:
+    from tacit.federated.naming import counted
+
+    where = f", and {parsed.out} has their model" if parsed.out is not None else ""
+    print(
+        f"tacit: nothing is left to do: {counted(ended, 'round')} of this federation ended{where}; for "
+        f"more of "
+        f"them give --rounds above {ended}"
+    )
+
+
+@contextmanager
+def _opened(parsed: argparse.Namespace, models: "Models | None") -> "Iterator[Server]":
+    """The server. One that has what the last round came to, and not the others' word for it, may find them
+    gone, their work done.
+
+    Raises:
+        SetupError: in place of what else is raised then, with what to do.
+        TacitError: as ``Server.open``.
+    """
+    from tacit.federated.server import Server
+
+    has_met = False
+    try:
+        with Server.open(parsed.config, parsed.server, parsed.threads) as server:
+            has_met = True
+            yield server
+    except PeerError as error:
+        pending = None if models is None or has_met else models.pending
+        if pending is None or pending.ended < parsed.rounds:
+            raise
+        assert models is not None
+        raise SetupError(
+            f"{error}. {models.beside} has the model of round {pending.round}, the last one: where another "
+            f"server has that in its --out file, its work is done, and so is this one's: mv {models.beside} "
+            f"{models.path}"
+        ) from None
 
 
 def _start(path: Path | None, federation: "Federation") -> Path:
@@ -118,17 +190,6 @@ def _model(path: Path) -> "State":
     # What is no number, or none that is learned, is known before anybody is met.
     in_a_row(loaded)
     return loaded
-
-
-def _write(path: Path, model: "State") -> None:
-    import torch
-
-    written = path.with_name(path.name + ".new")
-    try:
-        torch.save(model, written)
-        written.replace(path)
-    except OSError as error:
-        raise SetupError(f"cannot write {path}: {cause(error)}") from None
 
 
 def _line(report: "Report") -> str:

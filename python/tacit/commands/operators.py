@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import coverage, gradient_coverage
+from tacit.lasting import write
 
 INTRODUCTION = """\
 # Operators
@@ -33,7 +34,7 @@ def add(commands: Any) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     if parsed.write is not None:
-        parsed.write.write_text(page())
+        write(parsed.write, page())
         return
     from rich import box
     from rich.console import Console

@@ -2,13 +2,13 @@
 
 import argparse
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit import _core
 from tacit.bench.settings import Setting
-from tacit.errors import SetupError, cause
+from tacit.errors import SetupError
+from tacit.lasting import cannot_write, write
 from tacit.providers import CONSUMING, DEFAULT, LIVE, PROTOCOLS, SOURCES, described
 
 if TYPE_CHECKING:
@@ -100,39 +100,24 @@ def print_threat_model(console: "Console", setting: Setting) -> None:
     console.print(f"Threat model: {threat_model}; links: TLS 1.3, mutual certificates.")
 
 
-def cannot_write(path: Path | None) -> str | None:
-    """What keeps a file, if it is wanted, from being written when all is done."""
-    if path is None:
-        return None
-    folder = path.absolute().parent
-    if path.is_dir():
-        return f"cannot write {path}: it is a folder; give a file in it"
-    if not folder.is_dir():
-        return f"cannot write {path}: there is no such folder"
-    if not os.access(path if path.exists() else folder, os.W_OK):
-        return f"cannot write {path}: this user may not"
-    return None
+def check_writable(*paths: Path | None) -> None:
+    """Whether files that a command writes in the end can be written, before it takes minutes; those that are
+    wanted.
+
+    Raises:
+        SetupError: one cannot.
+    """
+    for path in paths:
+        if (wrong := cannot_write(path)) is not None:
+            raise SetupError(wrong)
 
 
 def check_report(parsed: argparse.Namespace) -> None:
-    """Whether the report that a command writes in the end can be written, before it takes minutes.
-
-    Raises:
-        SetupError: it cannot.
-    """
-    if (wrong := cannot_write(getattr(parsed, "json", None))) is not None:
-        raise SetupError(wrong)
+    """The same of the report of a command that has one."""
+    check_writable(getattr(parsed, "json", None))
 
 
 def write_json(path: Path | None, content: Any) -> None:
     """Writes a report, if it is wanted."""
     if path is not None:
-        write_text(path, json.dumps(content, indent=2) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes a file; raises :class:`~tacit.errors.SetupError` where that cannot be."""
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise SetupError(f"cannot write {path}: {cause(error)}") from None
+        write(path, json.dumps(content, indent=2) + "\n")

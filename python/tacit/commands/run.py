@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import tacit
+from tacit import checksums
 from tacit.commands import run_program
-from tacit.commands.options import cannot_write, party, write_text
+from tacit.commands.correlations import KIND
+from tacit.commands.options import party
 from tacit.commands.telling import WHILE_STARTING, tell
 from tacit.errors import MisuseError, cause
+from tacit.lasting import cannot_write, write
 
 
 def add(commands: Any) -> None:
@@ -86,5 +89,7 @@ def _wrong_with(program: Path) -> str | None:
 def _write_demand(path: Path, demand: str | None) -> None:
     if demand is None:
         raise MisuseError("--record: this session's protocol consumes no correlations")
-    write_text(path, demand)
+    # The last line: whoever makes correlations of it sees that it is whole.
+    text = demand.removesuffix("\n") + f"\n{checksums.field(KIND)}\n"
+    write(path, checksums.filled(text.encode(), KIND), "the demand")
     print(f"tacit: wrote {path}: {len(demand.splitlines()) - 1} jobs", file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import tacit
 from tacit import _core
-from tacit.commands.options import add_streams, cannot_write
+from tacit.commands.options import add_streams, check_writable
 from tacit.errors import DeviationError, MisuseError, SetupError
 
 if TYPE_CHECKING:
@@ -95,8 +95,7 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
     count = same_kind(loaded, inputs)
     if len(outputs(loaded.graph)) > 1:
         raise MisuseError("the program gives several tensors: tacit run writes one; run it from Python")
-    if (wrong := cannot_write(parsed.output)) is not None:
-        raise SetupError(wrong)
+    check_writable(parsed.output)
     return Part(loaded, weights, inputs, parsed.output, parsed.streams, count)
 
 

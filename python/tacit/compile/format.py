@@ -10,13 +10,14 @@ import binascii
 import json
 import math
 import re
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 import torch
 from torch import fx
 
-from tacit import fixed
+from tacit import checksums, fixed
 from tacit.compile.allowed import PLACES, by_name, name_of
 from tacit.compile.approximating import Choice, functions_of, looks_at_sides
 from tacit.compile.comparing import COMPARING, DROPPING, RECTIFYING, Guard
@@ -28,7 +29,15 @@ from tacit.operators.approximation.fits import FITS, USUAL
 from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: What a file says that it is, and in which form.
-FORMAT, VERSION = "tacit-program", 7
+FORMAT, VERSION = "tacit-program", 8
+
+#: Of the checksum.
+KIND = "program"
+
+#: What to do about a file that cannot be a program, as tacit compile writes none like it.
+DAMAGED = (
+    "the file was damaged or changed: take the one that tacit compile wrote, from who compiled the model"
+)
 
 #: Bytes of a file, and nodes of a program, at most.
 MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16
@@ -58,10 +67,11 @@ _DATA = re.compile(rb'"data":"([A-Za-z0-9+/=]*)"')
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
-def canonical(content: Any) -> bytes:
-    """The one way to write it."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return text.encode("ascii")
+def canonical(content: Mapping[str, Any]) -> bytes:
+    """The one way to write it, with a checksum over all of it."""
+    whole = {**content, "checksum": checksums.field(KIND)}
+    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return checksums.filled(text.encode("ascii"), KIND)
 
 
 def read(text: bytes, what: str) -> dict[str, Any]:
@@ -84,9 +94,10 @@ def read(text: bytes, what: str) -> dict[str, Any]:
         # Of other characters each would take four bytes.
         content = json.loads(text.decode("ascii"), parse_constant=_refuse_number)
     except (ValueError, RecursionError):
-        raise MisuseError(f"{what} is no compiled program: tacit compile makes one") from None
+        content = None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise MisuseError(f"{what} is no compiled program: tacit compile makes one")
+        damaged = f"; {DAMAGED}" if checksums.wrong(text, KIND) == checksums.DAMAGED else ""
+        raise MisuseError(f"{what} is no compiled program: tacit compile makes one{damaged}")
     if content.get("version") != VERSION:
         raise MisuseError(
             f"{what} has version {content.get('version')!r:.80} of programs, this tacit reads {VERSION}: "

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import fx
 
-from tacit import _core, fixed
+from tacit import _core, fixed, lasting
 from tacit.compile import execute
 from tacit.compile.draft import Draft, Value, outputs
 from tacit.compile.format import (
+    DAMAGED,
     FORMAT,
     MOST_BYTES,
     MOST_NODES,
@@ -34,11 +35,6 @@ from tacit.compile.signature import Input, Owned, Weight
 from tacit.compile.verify import verify
 from tacit.errors import MisuseError, SetupError, cause, printable
 from tacit.fixed import Scale
-
-#: What to do about a file that cannot be a program, as tacit compile writes none like it.
-DAMAGED = (
-    "the file was damaged or changed: take the one that tacit compile wrote, from who compiled the model"
-)
 
 #: Characters that are told of what is wrong with a program at most.
 MOST_TOLD = 1000
@@ -127,10 +123,7 @@ class Program:
         Raises:
             SetupError: it cannot be written.
         """
-        try:
-            Path(path).write_bytes(self.text)
-        except OSError as error:
-            raise SetupError(f"cannot write {path}: {cause(error)}") from None
+        lasting.write(path, self.text)
 
     @staticmethod
     def parsed(text: bytes, what: str) -> "Program":
@@ -149,6 +142,7 @@ class Program:
         except MisuseError as error:
             # It may quote names of any kind and length.
             raise MisuseError(f"{what}: {printable(error, MOST_TOLD)}{remedy}") from None
+        # Its checksum too is what was written then, or another one.
         if program.text != text:
             raise MisuseError(f"{what} is not written as tacit compile writes programs{remedy}")
         return program
@@ -202,6 +196,7 @@ class _Reader:
             case {
                 "format": _,
                 "version": _,
+                "checksum": _,
                 "scale": int(scale),
                 "inputs": [*inputs],
                 "weights": [*weights],

@@ -11,9 +11,16 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 
+from tacit import checksums, lasting
 from tacit.compile.draft import Draft, of_dtype
 from tacit.compile.program import Program
 from tacit.errors import MisuseError, SetupError, cause, printable
+
+#: Of the checksum.
+KIND = "weights"
+
+#: What to do about a file that is not as it was written.
+REMEDY = "copy it again from where tacit compile wrote it, or compile the model anew"
 
 #: Names of the weights of the model as it was.
 BEFORE = "before/"
@@ -46,13 +53,20 @@ class Weights:
             )
         own = {name: value.contiguous() for name, value in self.values.items()}
         before = {BEFORE + name: value.contiguous() for name, value in self.of_model.items()}
-        metadata = {"program": self.program, "model": self.model.text.decode("ascii")}
-        try:
-            safetensors.torch.save_file({**own, **before}, path, metadata)
-        except (OSError, SafetensorError) as error:
-            raise SetupError(
-                f"cannot write {path}: {cause(error) if isinstance(error, OSError) else error}"
-            ) from None
+        metadata = {
+            "program": self.program,
+            "model": self.model.text.decode("ascii"),
+            "checksum": checksums.field(KIND),
+        }
+
+        def make(at: Path) -> None:
+            try:
+                safetensors.torch.save_file({**own, **before}, at, metadata)
+            except SafetensorError as error:
+                raise lasting.WritingError(printable(error)) from None
+            checksums.fill(at, KIND)
+
+        lasting.write(path, make)
 
     def as_it_was(self) -> "Weights":
         """Those of the model as it was, as a program of their own."""
@@ -89,17 +103,23 @@ def load_weights(path: str | Path, *, with_model: bool = True) -> Weights:
         SetupError: the file cannot be read.
         MisuseError: it holds no weights of a program.
     """
-    if not Path(path).is_file():
-        raise SetupError(f"cannot read {path}: there is no such file")
+    try:
+        wrong = checksums.wrong_with(Path(path), KIND)
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {cause(error)}") from None
+    if wrong == checksums.DAMAGED:
+        raise MisuseError(f"{path} holds no weights to rely on: {wrong}; {REMEDY}")
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
             names = [name for name in file.keys() if with_model or not name.startswith(BEFORE)]  # noqa: SIM118
             values = {name: file.get_tensor(name) for name in names}
     except (OSError, SafetensorError, json.JSONDecodeError) as error:
-        raise MisuseError(f"{path} holds no weights of a program: {printable(error)}") from None
+        raise MisuseError(f"{path} holds no weights of a program: {printable(error)}; {REMEDY}") from None
     if not {"program", "model"} <= metadata.keys():
         raise MisuseError(f"{path} holds no weights of a program: tacit compile writes them")
+    if wrong is not None:
+        raise MisuseError(f"{path} holds no weights to rely on: {wrong}; {REMEDY}")
     model = Program.parsed(metadata["model"].encode(), f"{path}, the model before compilation")
     before = {name.removeprefix(BEFORE): value for name, value in values.items() if name.startswith(BEFORE)}
     own = {name: value for name, value in values.items() if not name.startswith(BEFORE)}

@@ -23,8 +23,9 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from tacit import checksums
 from tacit.errors import MisuseError, SetupError
-from tacit.federated.lasting import write
+from tacit.lasting import write
 
 #: Steps of the grid of privacy losses, which are rounded up to it, where a round spends an ε of 1 or less;
 #: relative to that ε where it is more, and to all rounds' where that is less (but for LEAST).
@@ -48,6 +49,14 @@ LIMITS = {
     "sampling": (1e-6, 1.0, "it is the chance with which a client is drawn, 1 if all are"),
     "δ": (1e-10, 1 - 1e-10, "it is the chance that ε does not hold: well below one client's part, as 1e-5"),
 }
+
+#: Of the checksum of the file.
+KIND = "account"
+
+#: What to do about a file that is not as it was written: what was spent stays so.
+REMEDY = (
+    "put it back as it was, or copy another server's, which is the same; to remove it forgets what was spent"
+)
 
 #: Rounds that can be accounted.
 MOST_ROUNDS = 1_000_000
@@ -208,8 +217,7 @@ class Account:
             self.check_next()
 
     def _keep(self, rounds: int) -> None:
-        entries = {"mechanism": asdict(self.mechanism), "rounds": rounds}
-        write(self.path, json.dumps(entries, indent=2) + "\n", "the account")
+        write(self.path, _to_bytes(self.mechanism, rounds), "the account")
         self.rounds = rounds
 
     def _check(self, budget: float, after: Epsilons) -> None:
@@ -220,18 +228,30 @@ class Account:
             )
 
 
+def _to_bytes(mechanism: Mechanism, rounds: int) -> bytes:
+    """The file."""
+    entries = {"mechanism": asdict(mechanism), "rounds": rounds, "checksum": checksums.field(KIND)}
+    return checksums.filled((json.dumps(entries, indent=2) + "\n").encode(), KIND)
+
+
 def _read(path: Path, mechanism: Mechanism) -> int:
     try:
-        entries = json.loads(path.read_text())
-        rounds, kept = entries["rounds"], entries["mechanism"]
+        entries = json.loads(checksums.text_of(path, KIND, "the account", REMEDY))
     except FileNotFoundError:
         return 0
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise SetupError(f"{path} is no account: {error}") from None
-    if type(rounds) is not int or not 0 <= rounds <= MOST_ROUNDS:
-        raise SetupError(f"{path} is no account: its rounds are no count from 0 to {MOST_ROUNDS}")
+    except (ValueError, RecursionError):
+        entries = None
+    match entries:
+        case {"mechanism": dict(kept), "rounds": int(rounds)} if type(rounds) is int:
+            pass
+        case _:
+            raise SetupError(f"{path} is no account: it has no mechanism and no rounds; {REMEDY}")
+    if not 0 <= rounds <= MOST_ROUNDS:
+        raise SetupError(f"{path} is no account: its rounds are no count from 0 to {MOST_ROUNDS}; {REMEDY}")
     if kept != asdict(mechanism):
         raise SetupError(
-            f"{path} is the account of {kept}, not of {asdict(mechanism)}: a federation keeps its noise"
+            f"{path} is the account of {kept}, not of {asdict(mechanism)}: a federation keeps its noise. "
+            f"Give "
+            "its settings back, or, for a new federation, begin in a folder of its own"
         )
     return rounds

@@ -2,16 +2,28 @@
 restart. And, where only clients know the model, the round that made it: it is kept before any client is told
 what the round came to, so that servers which start again do not begin anew what clients have learned. And,
 where there is noise, how many rounds were spent: an account that was lost or put back to an earlier state is
-noticed by it, and by the other servers', so that none begins again at an ε of 0.
+noticed by it, and by the other servers', so that none begins again at an ε of 0. And how many rounds came to
+an end, whatever they came to: servers that start again do those that are left.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tacit.errors import DeviationError, MisuseError, SetupError
+from tacit import checksums
+from tacit.errors import DeviationError, SetupError
 from tacit.federated.account import MOST_ROUNDS, Account
-from tacit.federated.lasting import write
+from tacit.lasting import write
+
+#: Of the checksum.
+KIND = "round"
+
+#: What to do about a file that is not as it was written.
+REMEDY = (
+    "put it back as it was, or copy another server's, which is the same but for a round that was going "
+    "on; or "
+    "begin anew: remove server-N.round at all three servers, whose accounts stay"
+)
 
 #: How many rounds a server may have seen more than another one.
 AHEAD = 1 << 20
@@ -26,9 +38,11 @@ class Known(NamedTuple):
     base: int = 0
     #: Rounds with noise whose part of a budget is spent.
     spent: int = 0
+    #: Rounds that came to an end.
+    ended: int = 0
 
     def text(self) -> str:
-        """As in the file; what is 0 at its end is left out."""
+        """As in the file's first line; what is 0 at its end is left out."""
         words = [str(each) for each in self]
         while len(words) > 1 and words[-1] == "0":
             words.pop()
@@ -42,12 +56,16 @@ class Latest:
         """Goes on with the file, if it is there.
 
         Raises:
-            MisuseError: it holds something else.
+            SetupError: it cannot be read, or was damaged.
         """
-        self._path = path
-        known = _read(path.read_text()) if path.exists() else Known(0)
+        self.path = path
+        try:
+            text = checksums.text_of(path, KIND, "the latest round", REMEDY)
+        except FileNotFoundError:
+            text = "0\n"
+        known = _read(text.partition("\n")[0])
         if known is None:
-            raise MisuseError(f"{path} holds no number of a round; put the latest one there")
+            raise SetupError(f"{path} holds no number of a round; {REMEDY}")
         self.known = known
 
     def check(self, account: Account | None) -> None:
@@ -58,24 +76,26 @@ class Latest:
         """
         if account is not None and account.rounds < self.known.spent:
             raise SetupError(
-                f"{account.path} has {account.rounds} rounds, and {self._path} says that {self.known.spent} "
+                f"{account.path} has {account.rounds} rounds, and {self.path} says that {self.known.spent} "
                 "are spent, which stays so: put the account back as it was, or copy another server's, which "
                 "is the same"
             )
 
-    def keep(self, number: int, base: int, account: Account | None = None) -> None:
+    def keep(self, number: int, base: int, account: Account | None = None, ended: int | None = None) -> None:
         """What is known from here on, before anybody hears of it.
 
         Raises:
             SetupError: the file cannot be written.
         """
-        known = Known(number, base, self.known.spent if account is None else account.rounds)
-        write(self._path, known.text(), "the latest round to")
+        spent = self.known.spent if account is None else account.rounds
+        known = Known(number, base, spent, self.known.ended if ended is None else ended)
+        write(self.path, to_bytes(known), "the latest round to")
         self.known = known
 
     def to_bytes(self, account: Account | None = None) -> bytes:
         """What the other servers are told."""
-        return self.known._replace(spent=0 if account is None else account.rounds).text().encode()
+        spent = 0 if account is None else account.rounds
+        return self.known._replace(spent=spent, ended=0).text().encode()
 
     def agreed(self, told: Sequence[bytes]) -> Known:
         """The number of the next round, one more than any server has seen, which round made the model that
@@ -113,11 +133,17 @@ class Latest:
         return Known(max(each.number for each in known) + 1, min(each.base for each in known), spent)
 
 
+def to_bytes(known: Known) -> bytes:
+    """The file."""
+    return checksums.filled(f"{known.text()}{checksums.field(KIND)}\n".encode(), KIND)
+
+
 def _read(text: str) -> Known | None:
     words = text.split()
     if not (
-        1 <= len(words) <= 3 and all(word.isascii() and word.isdigit() and len(word) < 19 for word in words)
+        1 <= len(words) <= 4 and all(word.isascii() and word.isdigit() and len(word) < 19 for word in words)
     ):
         return None
     known = Known(*map(int, words))
-    return known if known.base <= known.number and known.spent <= MOST_ROUNDS else None
+    is_right = max(known.base, known.ended) <= known.number and known.spent <= MOST_ROUNDS
+    return known if is_right else None

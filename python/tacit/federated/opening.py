@@ -4,6 +4,7 @@ import json
 
 from tacit.federated.account import Account, epsilons
 from tacit.federated.config import Federation, mechanism_of
+from tacit.federated.latest import Latest
 from tacit.federated.steps import Round
 
 
@@ -20,6 +21,11 @@ def alike(federation: Federation, rules: Round) -> bytes:
         "budget": federation.budget,
     }
     return json.dumps(entries, sort_keys=True).encode()
+
+
+def latest_of(federation: Federation, number: int) -> Latest:
+    """The latest round that a server has seen; beside the configuration."""
+    return Latest(federation.path.parent / f"server-{number}.round")
 
 
 def account_of(federation: Federation, number: int) -> Account | None:

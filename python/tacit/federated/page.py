@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.errors import SetupError, cause
+from tacit.lasting import write
 
 STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }
 table { border-collapse: collapse; margin: 1em 0; }
@@ -37,11 +38,11 @@ def write_page(
         for plot in plots:
             data = base64.b64encode(plot.read_bytes()).decode()
             parts.append(f'<img alt="{html.escape(plot.stem)}" src="data:image/png;base64,{data}">')
-        head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{STYLE}</style>'
-        body = "\n".join(parts)
-        path.write_text(f"<!doctype html><html lang=en><head>{head}</head>\n<body>{body}</body></html>\n")
     except OSError as error:
-        raise SetupError(f"cannot write {path}: {cause(error)}") from None
+        raise SetupError(f"cannot read {plot}: {cause(error)}") from None
+    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{STYLE}</style>'
+    body = "\n".join(parts)
+    write(path, f"<!doctype html><html lang=en><head>{head}</head>\n<body>{body}</body></html>\n")
     return path
 
 

@@ -1,9 +1,11 @@
 """Plots, as PNG files."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from tacit.errors import SetupError, cause
+from tacit.errors import SetupError
+from tacit.lasting import write
 
 #: A line of a plot: places and heights.
 Line = tuple[Sequence[float], Sequence[float]]
@@ -61,9 +63,7 @@ def lines(
     # Beside the lines, where it hides none.
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
     try:
-        figure.savefig(path, dpi=120)
-    except OSError as error:
-        raise SetupError(f"cannot write {path}: {cause(error)}") from None
+        write(path, partial(figure.savefig, dpi=120, format="png"))
     finally:
         pyplot.close(figure)
     return path

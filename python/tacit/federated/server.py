@@ -12,7 +12,7 @@ whom all have.
 
 import json
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from tacit import _core
-from tacit.errors import DeviationError, MisuseError, TacitError
+from tacit.errors import DeviationError, MisuseError, NetworkError, PeerError, TacitError
 from tacit.federated.account import Account, Epsilons
 from tacit.federated.change import Outgoing, Update
 from tacit.federated.config import Federation
@@ -30,7 +30,8 @@ from tacit.federated.joint import check_values
 from tacit.federated.latest import Latest
 from tacit.federated.memory import Memory
 from tacit.federated.naming import counted, naming_servers, of_servers
-from tacit.federated.opening import account_of, alike
+from tacit.federated.opening import account_of, alike, latest_of
+from tacit.federated.resuming import Kept, Models, agreed, announcement
 from tacit.federated.settings import ROOTS
 from tacit.federated.states import State, change_of, in_a_row, layout_of
 from tacit.federated.steps import SERVERS_ROOT, Round, Rounds
@@ -98,6 +99,8 @@ class Server:
         #: What stands for the names and shapes of the model, and how many values it has.
         self._layout, self._values = "", 0
         self._alike = alike(federation, rules)
+        #: Rounds of the federation that came to an end.
+        self.ended = latest.known.ended
 
     @staticmethod
     @contextmanager
@@ -126,7 +129,7 @@ class Server:
         certificates = federation.certificates_of_servers()
         key = _core.read_private_key(str(own.key))
         account = account_of(federation, number)
-        latest = Latest(federation.path.parent / f"server-{number}.round")
+        latest = latest_of(federation, number)
         latest.check(account)
         # What cannot be done is known before anybody is met.
         rules = rounds(federation.settings, account, federation.clients)
@@ -174,7 +177,25 @@ class Server:
         return self._door.address
 
     @naming_servers()
-    def round(self, model: State, root: State | None = None) -> Report:
+    def agree_to_begin(self, rounds: int, kept: Sequence[Kept]) -> Kept | None:
+        """The latest model that all three servers hold, of those that this one does; ``ended`` is how many
+        rounds came before it. Nothing of models that servers are not to know. Before the first round; one
+        exchange.
+
+        Args:
+            rounds: how many of this federation are to be, the same at all servers.
+            kept: what this server holds.
+
+        Raises:
+            SetupError: servers hold different models, or are to do unlike numbers of rounds.
+            PeerError: another server failed.
+        """
+        told = self._session.told_by_all(announcement(rounds, self.ended, kept))
+        self.ended, digest = agreed(told)
+        return next((each for each in kept if (each.ended, each.digest) == (self.ended, digest)), None)
+
+    @naming_servers()
+    def round(self, model: State, root: State | None = None, *, models: Models | None = None) -> Report:
         """Asks the clients for their vectors and combines them.
 
         Args:
@@ -183,8 +204,10 @@ class Server:
                 shapes, to hand in the same; a row of as many values, as a report has it, keeps them.
             root: at the server that the setting ``root`` names, what it trained from that model on data that
                 are trusted. It is shared in the session, and validated as the vectors of clients are.
+            models: where the model after the round is kept, before any client hears of it.
 
         Raises:
+            SetupError: what is to be kept cannot be written; no client has heard of the round's result.
             MisuseError: the round would overspend the budget, there is no such model, or a root that is not
                 wanted, or none that is; no client is asked.
             PeerError: another server failed, has another configuration or has lost its account, or passed on
@@ -231,6 +254,7 @@ class Server:
                 self._latest.keep(number, base, self._account)
             if outcome is not None and outcome.vector is not None:
                 model = model + outcome.vector.to(torch.float32)
+            self._keep(number, base, model, outcome, models)
             self._tell(number, model, outcome, failure)
         except TacitError as error:
             self._door.tell(number, None, of_servers(str(error)))
@@ -275,17 +299,36 @@ class Server:
             )
         return self._rules.sent(Outgoing(change_of(root, model, self._layout), 1.0)).update()
 
+    def _keep(
+        self, number: int, base: int, model: torch.Tensor, outcome: Outcome | None, models: Models | None
+    ) -> None:
+        """What a round came to, for servers that start again: before any client has it. No round has ended
+        before all servers stand behind it."""
+        if models is not None:
+            models.pend(self.ended + 1, number, model)
+        try:
+            self._session.core.confirm()
+        except TacitError as error:
+            # What a server does not stand behind is nothing to go on from; one that is gone may well have.
+            is_gone = isinstance(error, PeerError | NetworkError) and not isinstance(error, DeviationError)
+            if models is not None and not is_gone:
+                models.discard()
+            raise
+        if models is not None:
+            models.settle()
+        self.ended += 1
+        is_for_clients = outcome is not None and outcome.sealed is not None
+        if is_for_clients and self.federation.settings.coordinator is None:
+            base = number
+        self._latest.keep(number, base, self._account, self.ended)
+
     def _tell(self, number: int, model: torch.Tensor, outcome: Outcome | None, failure: str | None) -> None:
-        """What a round came to, to its clients. Nothing is told before all servers stand behind it."""
-        self._session.core.confirm()
+        """What a round came to, to its clients."""
         if outcome is None or failure is not None:
             self._door.tell(number, None, self._reason(failure or ""))
         elif outcome.sealed is None:
             self._door.tell(number, content_of(model))
         else:
-            if self.federation.settings.coordinator is None:
-                # Before any client has it: see ``latest``.
-                self._latest.keep(number, number, self._account)
             self._door.tell(number, part_of(self._session, outcome.sealed), is_part=True)
 
     def _reason(self, failure: str) -> str:
@@ -297,7 +340,7 @@ class Server:
         """The round's number, and which round made the model that only clients have; 0 for what all know. An
         account that is one round behind, as of a server that ended within it, catches up."""
         own = self._latest.to_bytes(self._account)
-        number, base, spent = self._latest.agreed(self._session.told_by_all(own))
+        number, base, spent, _ = self._latest.agreed(self._session.told_by_all(own))
         if self._account is not None:
             self._account.catch_up(spent)
         return number, base

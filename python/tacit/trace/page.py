@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import SetupError, cause
+from tacit import lasting
 from tacit.trace.spans import recording
 
 
@@ -25,10 +25,7 @@ def write(path: str | Path, traces: Sequence[dict[str, Any]]) -> None:
     Raises:
         SetupError: the file cannot be written.
     """
-    try:
-        Path(path).write_text(page(traces), encoding="utf-8")
-    except OSError as error:
-        raise SetupError(f"cannot write {path}: {cause(error)}") from None
+    lasting.write(path, page(traces))
 
 
 @contextmanager
