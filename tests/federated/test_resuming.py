@@ -1,0 +1,213 @@
+"""Servers that end at any moment, and start again by one command line, with the model that all three have."""
+
+import itertools
+import re
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from worlds import LONG, Servers, known_of, write_known, written
+
+from commands import tacit as command
+from ports import free_addresses
+from tacit.errors import PeerError, SetupError, TacitError
+from tacit.federated import Client
+from tacit.federated.resuming import Kept, Models, agreed, announcement
+from tacit.federated.server import Server
+
+START = {"w": torch.zeros(3), "steps": torch.tensor(7)}
+
+#: When a server may end in the second round: before the model is beside the file, when it is, and when it has
+#: taken the file's place.
+MOMENTS = ("before", "pending", "settled")
+
+
+def ended_in_the_second_round(path: Path, moment: str) -> Models:
+    """The files of such a server, as they are read when it starts again."""
+    models = Models(path)
+    models.begin(Kept.of(START))
+    for number, until in ((1, "settled"), (2, moment)):
+        if until != "before":
+            models.pend(number, number, torch.full((3,), float(number)))
+        if until == "settled":
+            models.settle()
+    return Models(path)
+
+
+def begun(every: list[Models]) -> list[Kept]:
+    """What each server goes on with, as they agree."""
+    ended, digest = agreed([announcement(3, 0, models.kept) for models in every])
+    chosen = []
+    for models in every:
+        found = next(each for each in models.kept if (each.ended, each.digest) == (ended, digest))
+        models.begin(found)
+        chosen.append(found)
+    return chosen
+
+
+@pytest.mark.parametrize("moments", list(itertools.product(MOMENTS, repeat=3)))
+def test_there_is_always_a_model_that_all_have(tmp_path: Path, moments: tuple[str, ...]) -> None:
+    """None settles before all have the model beside their file."""
+    every = [ended_in_the_second_round(tmp_path / f"{at}.pt", moment) for at, moment in enumerate(moments)]
+    if "before" in moments and "settled" in moments:
+        with pytest.raises(SetupError, match="the servers hold different models"):
+            begun(every)
+        return
+    expected = 1 if "before" in moments else 2
+    chosen = begun(every)
+    assert [each.ended for each in chosen] == [expected] * 3
+    for at, each in enumerate(chosen):
+        assert isinstance(each.model, dict)
+        assert each.model["w"].tolist() == [expected] * 3
+        assert each.model["steps"] == 7
+        # It alone is left, and the next round is kept beside it.
+        again = Models(tmp_path / f"{at}.pt")
+        assert again.settled is not None
+        assert (again.settled.ended, again.pending) == (expected, None)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_servers_of_different_models_are_told_so_and_what_to_do(tmp_path: Path) -> None:
+    every = [ended_in_the_second_round(tmp_path / f"{at}.pt", "settled") for at in range(3)]
+    # One is put back from a backup of the first round.
+    (tmp_path / "1.pt").unlink()
+    every[1] = Models(tmp_path / "1.pt")
+    every[1].begin(Kept.of(START))
+    every[1].pend(1, 1, torch.ones(3))
+    every[1].settle()
+    every[1] = Models(tmp_path / "1.pt")
+    said = (
+        r"the servers hold different models: server 0 that of round 2, after 2 rounds \(BLAKE3 \w{12}\); "
+        r"server 1 that of round 1, after 1 round \(BLAKE3 \w{12}\); server 2 that of round 2, .*: "
+        "copy the file that --out names at server 0, or one backup of it, over those of all three, and start"
+    )
+    with pytest.raises(SetupError, match=said):
+        begun(every)
+    # The remedy is one.
+    shutil.copy(tmp_path / "0.pt", tmp_path / "1.pt")
+    assert [each.ended for each in begun([Models(tmp_path / f"{at}.pt") for at in range(3)])] == [2, 2, 2]
+
+
+def test_servers_that_begin_from_different_models_are_told_so() -> None:
+    kept = [[Kept.of(torch.full((3,), value))] for value in (0.0, 0.0, 1.0)]
+    with pytest.raises(
+        SetupError, match=r"different models: server 0 one to begin from .*: give all three the s"
+    ):
+        agreed([announcement(1, 0, each) for each in kept])
+    with pytest.raises(
+        SetupError, match="server 0 with --rounds 1, server 1 with --rounds 2, server 2 with --ro"
+    ):
+        agreed([announcement(rounds, 0, kept[0]) for rounds in (1, 2, 1)])
+    for told in (b"", b"[]", b"{}", announcement(1, 0, kept[0] * 3), b"[" * 100_000):
+        with pytest.raises(PeerError, match="server 1 announced what is no model to begin from"):
+            agreed([announcement(1, 0, kept[0]), told, announcement(1, 0, kept[0])])
+
+
+def rounded(values: torch.Tensor) -> list[int]:
+    assert torch.allclose(values, values.round(), atol=1e-3)
+    return [round(value) for value in values.tolist()]
+
+
+class Run:
+    """A federation of two clients whose servers have files, and start again and again."""
+
+    def __init__(self, folder: Path, rules: str = "") -> None:
+        self.folder, self.config = folder, written(folder, 2, rules=rules)
+        self.clients = [Client(self.config, number) for number in range(2)]
+
+    def move(self) -> None:
+        """To other ports: errors that are kept hold the old ones."""
+        text = self.config.read_text()
+        found = re.findall(r"127\.0\.0\.1:\d+", text)
+        for old, new in zip(found, free_addresses(len(found)), strict=True):
+            text = text.replace(old, new)
+        self.config.write_text(text)
+        self.clients = [Client(self.config, number) for number in range(2)]
+
+    def servers(self, rounds: int, disturb: Callable[[Server, Models], None] = lambda *_: None) -> Servers:
+        def work(server: Server) -> Any:
+            models = Models(self.folder / f"{server.number}.pt")
+            kept = models.kept or [Kept.of(START)]
+            chosen = server.agree_to_begin(rounds, kept)
+            assert chosen is not None
+            models.begin(chosen)
+            disturb(server, models)
+            reports, model = [], chosen.model
+            while server.ended < rounds:
+                reports.append(server.round(model, models=models))
+                model = reports[-1].model
+            return reports
+
+        return Servers(self.config, work)
+
+    def learn(self, value: float) -> list[int]:
+        """A round, in which each client adds that."""
+        clients = self.clients
+        with ThreadPoolExecutor(2) as pool:
+            tasks = list(pool.map(lambda client: client.join(LONG), clients))
+            list(pool.map(lambda at: clients[at].submit(tasks[at].model + value), range(2)))
+            return next(pool.map(lambda client: rounded(client.result(LONG)), clients))
+
+    def models(self) -> list[list[int]]:
+        found = [torch.load(self.folder / f"{at}.pt", weights_only=True)["w"] for at in range(3)]
+        return [rounded(each) for each in found]
+
+
+def refused_by_its_disk(server: Server, models: Models) -> None:
+    """Of the second server, in the second round."""
+
+    def pend(ended: int, *given: Any) -> None:
+        models.beside = Path("/dev/full") if ended == 2 else models.beside
+        kept(ended, *given)
+
+    if server.number == 1:
+        kept, models.pend = models.pend, pend  # type: ignore[method-assign]
+
+
+def test_a_server_that_cannot_write_ends_the_round_and_nothing_is_lost(tmp_path: Path) -> None:
+    """Nor do clients have what no server has; with room, the same command goes on."""
+    run = Run(tmp_path, "norm = 4.0")
+    servers = run.servers(2, refused_by_its_disk)
+    assert run.learn(1.0) == [1, 1, 1]
+    with pytest.raises(TacitError, match=r"the disk is full|server 1 failed"):
+        run.learn(1.0)
+    for error in servers.failed():
+        assert "cannot write the model of round 2 to /dev/full: the disk is full" in str(error)
+    assert run.models() == [[1, 1, 1]] * 3
+    assert [known_of(tmp_path, server) for server in range(3)] == ["2 0 0 1"] * 3
+    run.move()
+    servers = run.servers(2)
+    assert run.learn(1.0) == [2, 2, 2]
+    assert [len(reports) for reports in servers.ended()] == [1, 1, 1]
+    assert run.models() == [[2, 2, 2]] * 3
+    assert not [*tmp_path.glob("*.next"), *tmp_path.glob("*.new")]
+    # The command does nothing then, and needs none of the others for that.
+    before = (tmp_path / "0.pt").read_bytes()
+    serve = ("federated", "serve", "--config", run.config, "--server", 0, "--out", tmp_path / "0.pt")
+    ended = command(*serve, "--rounds", 2)
+    assert ended.returncode == 0, ended
+    assert "nothing is left to do: 2 rounds of this federation ended" in ended.stdout
+    assert (tmp_path / "0.pt").read_bytes() == before
+
+
+def test_models_that_are_gone_are_not_begun_anew_in_silence(tmp_path: Path) -> None:
+    config = written(tmp_path, 2)
+    torch.save(torch.zeros(3), tmp_path / "start.pt")
+    write_known(tmp_path, 0, 4, 0, 0, 2)
+    serve = ("federated", "serve", "--config", config, "--server", 0, "--rounds", 3)
+    ended = command(*serve, "--out", tmp_path / "0.pt")
+    assert ended.returncode == 1
+    assert "says that 2 rounds of this federation ended, and" in ended.stderr
+    assert "0.pt, which has their model, is not there: put it back, or copy another server's" in ended.stderr
+    assert "without --out no server has kept their model; to begin anew" in command(*serve).stderr
+    # What is there and is no server's is not written over.
+    torch.save(torch.ones(3), tmp_path / "0.pt")
+    before = (tmp_path / "0.pt").read_bytes()
+    ended = command(*serve, "--out", tmp_path / "0.pt")
+    assert ended.returncode == 1
+    assert "0.pt is not taken for the model to go on from: it has no checksum" in ended.stderr
+    assert (tmp_path / "0.pt").read_bytes() == before
