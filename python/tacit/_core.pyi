@@ -1,6 +1,6 @@
 """The native part: sessions, buffers and exceptions. Arrays are C-contiguous NumPy arrays."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -315,8 +315,10 @@ class Door:
         terms: bytes,
         model: Bits,
         timeout: float,
+        closer: int | None,
     ) -> None: ...
     def wait(self, enough: int, most: float) -> bool: ...
+    def is_closed(self) -> bool: ...
     def end(self) -> Submissions: ...
     def missing(self) -> list[int]: ...
     def see_off(self, clients: list[int], most: float) -> None: ...
@@ -327,6 +329,7 @@ class Door:
         content: Bits | None = None,
         reason: str = "",
         is_part: bool = False,
+        own: Mapping[int, str] = {},
     ) -> None: ...
 
 class Submissions:
@@ -366,7 +369,8 @@ class Client:
         weight: int,
         bits: int,
     ) -> bytes: ...
-    def outcome(self, round: int, timeout: float, into: Bits) -> list[Content]: ...  # noqa: A002
+    def close(self, round: int, timeout: float) -> None: ...  # noqa: A002
+    def outcome(self, round: int, timeout: float, into: Bits) -> tuple[list[Content], str]: ...  # noqa: A002
 
 class Content:
     """What servers told, of any size."""

@@ -173,6 +173,11 @@ class RangeWarning(UserWarning):
     """A value or product left the range in which results are right; the reference notices."""
 
 
+class SubmissionWarning(UserWarning):
+    """What a client of a federation handed in counts for less than it was: it was shortened, its weight was
+    capped, it is too small to be sent, or the servers refused it."""
+
+
 class CostWarning(UserWarning):
     """What is done is right, and dearer than it need be."""
 

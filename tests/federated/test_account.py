@@ -5,7 +5,7 @@ import logging
 import math
 import random
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ from views import watch
 import tacit
 from tacit import checksums
 from tacit.errors import MisuseError, SetupError
-from tacit.federated.account import GREATEST, ORDERS, Account, Epsilons, Mechanism, epsilon, epsilons
-from tacit.federated.noise import pairs, rounded_gaussian
-from tacit.federated.settings import Settings
-from tacit.federated.steps import Round
+from tacit.federated.account import GREATEST, GRID, ORDERS, Account, Epsilons, Mechanism, epsilon, epsilons
+from tacit.federated.noise import OFF, pairs, rounded_gaussian
+from tacit.federated.settings import Settings, mechanism_of
+from tacit.federated.steps import Noise, Reveal, Round
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
 
@@ -88,6 +88,120 @@ def test_a_sampled_round_has_the_closed_form(sigma: float, sampling: float) -> N
     found = epsilon(sigma, sampling, 1, DELTA)
     assert exact <= found * (1 + 1e-9)
     assert found == pytest.approx(exact, rel=2e-3, abs=2e-4)
+
+
+def test_what_is_told_is_no_less_than_the_closed_form_and_little_more() -> None:
+    """Of Gaussians, whatever the noise, rounds and δ: from an ε near 0 to one that hides nothing."""
+    rnd = random.Random(7)
+    for _ in range(60):
+        sigma, delta = 10 ** rnd.uniform(-4, 3), 10 ** rnd.uniform(-10, -1)
+        rounds = int(10 ** rnd.uniform(0, 6))
+        exact, found = gaussian(sigma / math.sqrt(rounds), delta), epsilon(sigma, 1.0, rounds, delta)
+        most = exact * 1.005 + GRID if found <= GREATEST else exact * 1.05
+        assert exact * (1 - 1e-9) <= found <= most
+
+
+def gaussian(sigma: float, delta: float) -> float:
+    """As ``closed_form``, by logarithms, so that no ε is too large."""
+
+    def excess(found: float) -> float:
+        first = float(special.log_ndtr(1 / (2 * sigma) - found * sigma))
+        second = found + float(special.log_ndtr(-1 / (2 * sigma) - found * sigma))
+        return first + math.log(-math.expm1(second - first)) - math.log(delta) if second < first else -1e9
+
+    most = 1.0
+    while excess(most) > 0:
+        most *= 2
+    return float(optimize.brentq(excess, 0, most, xtol=1e-12)) if excess(0.0) > 0 else 0.0
+
+
+@pytest.mark.parametrize(
+    ("sigma", "sampling", "rounds", "delta"),
+    [(0.8, 0.02, 60, 1e-6), (1.0, 0.25, 20, 1e-5), (3.0, 0.6, 100, 1e-4), (0.6, 0.5, 10, 1e-5)],
+)
+def test_rounds_of_samples_are_told_as_by_a_finer_grid(
+    sigma: float, sampling: float, rounds: int, delta: float
+) -> None:
+    import dp_accounting
+    from dp_accounting import pld
+
+    found = epsilon(sigma, sampling, rounds, delta)
+    event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(sigma))
+    # Of the step that is taken, for an ε above 1 relative to it.
+    finer = pld.PLDAccountant(value_discretization_interval=GRID / 10 * max(1.0, found))
+    reference = float(finer.compose(event, rounds).get_epsilon(delta))
+    assert reference * (1 - 1e-6) <= found <= reference * 1.005 + 5 * GRID
+
+
+@pytest.mark.parametrize(("sigma", "sampling", "rounds"), [(4.0, 1.0, 3), (2.0, 0.25, 4), (1.0, 1.0, 2)])
+def test_what_noise_is_off_by_is_a_part_of_delta(sigma: float, sampling: float, rounds: int) -> None:
+    """The least ε, but for a little: what is left of δ has that one."""
+    off = OFF["joint"]
+    found = epsilon(sigma, sampling, rounds, DELTA, off)
+    left = DELTA - rounds * off * (1 + math.exp(found))
+    assert 0 < left < DELTA
+    least = epsilon(sigma, sampling, rounds, left)
+    assert epsilon(sigma, sampling, rounds, DELTA) < least <= found * (1 + 1e-6)
+    assert found == pytest.approx(least, rel=1e-4)
+    # More than could be: nothing is proven.
+    assert epsilon(0.5, 1.0, rounds, DELTA, off) == math.inf > epsilon(0.5, 1.0, rounds, DELTA)
+    assert epsilon(sigma, sampling, rounds, DELTA, 1e-4) == math.inf
+
+
+def test_an_account_of_other_noise_is_refused(tmp_path: Path) -> None:
+    """By whichever part of it; the remedy is one. One that does not know what joint noise is off by goes
+    on."""
+    for how in ("pairs", "joint"):
+        settings = Settings(noise=how, sigma=2.0, divisor=8.0, sampling=0.5)
+        right = mechanism_of(settings, DELTA)
+        for wrong in (
+            replace(right, noise_to_server=2.5),
+            replace(right, noise_to_others=20.0),
+            replace(right, sampling=0.25),
+            replace(right, off=1e-6),
+        ):
+            with pytest.raises(
+                MisuseError, match=r"the account is of .*, and these rounds are of .*make the"
+            ):
+                Round.of(settings, Account(tmp_path / "account", wrong))
+        Round.of(settings, Account(tmp_path / "account", right))
+        earlier = {name: value for name, value in asdict(right).items() if name != "off"}
+        path = tmp_path / f"earlier-{how}"
+        path.write_text(json.dumps({"mechanism": earlier, "rounds": 3}))
+        assert Account(path, right).rounds == 3
+    with pytest.raises(MisuseError, match="these rounds have none"):
+        Round.of(Settings(), Account(tmp_path / "account", right))
+
+
+class CrashError(Exception):
+    """A server ends here."""
+
+
+@pytest.mark.parametrize("result_to", ["all", "clients"])
+def test_what_is_revealed_is_spent_before(
+    result_to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever ends a server at the reveal, the file that it would start again from has the round."""
+    settings = Settings(noise="pairs", sigma=2.0, divisor=2.0, bound="clip", result_to=result_to)
+    mechanism = mechanism_of(settings, DELTA)
+
+    def crashes(*_: object) -> None:
+        raise CrashError
+
+    monkeypatch.setattr(Reveal, "secret", crashes)
+
+    def program() -> int:
+        party = tacit.session().party
+        path = tmp_path / f"account-{party}"
+        round_ = Round.of(settings, Account(path, mechanism))
+        with tacit.fraction_bits(VECTOR_BITS):
+            rows = tacit.share(torch.ones(2, 3) / 4 if party == 0 else None, owner=0)
+            weights = tacit.share(torch.ones(2) if party == 0 else None, owner=0)
+        with pytest.raises(CrashError):
+            round_.secret(Submitted([0, 1], rows, weights))
+        return Account(path, mechanism).rounds
+
+    assert tacit.launch(program) == [1, 1, 1]
 
 
 @pytest.mark.parametrize(("sigma", "rounds"), [(1.0, 1), (2.0, 30), (10.0, 5)])
@@ -363,8 +477,12 @@ def test_an_audit_by_membership_stays_below_epsilon(tmp_path: Path) -> None:
         with tacit.fraction_bits(VECTOR_BITS):
             rows = tacit.share(vectors if party == 0 else None, owner=0)
             weights = tacit.share(torch.ones(CANARIES) if party == 0 else None, owner=0)
-        settings = Settings(norm=1.0, noise="pairs", sigma=deviation, divisor=1.0)
-        outcome = Round.of(settings, account).secret(Submitted(list(range(CANARIES)), rows, weights))
+        settings = Settings(norm=1.0, noise="pairs", sigma=sigma, divisor=1.0)
+        round_ = Round.of(settings, account)
+        steps = [
+            replace(step, deviation=deviation) if isinstance(step, Noise) else step for step in round_.steps
+        ]
+        outcome = replace(round_, steps=steps).secret(Submitted(list(range(CANARIES)), rows, weights))
         assert outcome.vector is not None
         assert not outcome.refused
         ((before, after),) = watched.noise

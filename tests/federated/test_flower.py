@@ -156,6 +156,43 @@ def test_a_round_that_comes_to_nothing_leaves_the_model(
     assert "row" not in reasons[0]
 
 
+def test_a_round_ends_when_all_who_were_asked_have_handed_in_or_failed(tmp_path: Path) -> None:
+    """Two of three are asked, in the first round; in the second one of all three fails, and in the third two.
+    No test waits for such a deadline."""
+    rules = f"norm = 8.0\ngreatest_weight = 100\nminimum_clients = 2\ncoordinator = {NODES}\n"
+    config = written(tmp_path, NODES + 1, seconds=100 * LONG, rules=rules)
+    servers = Servers(config, lambda server: [server.round(torch.zeros(SIZE)) for _ in range(3)])
+
+    def train(msg: Message, ctxt: Context) -> Message:
+        number, node = msg.content["config"]["server-round"], ctxt.node_config["partition-id"]
+        if (number, node) in ((2, 0), (3, 0), (3, 1)):
+            raise ValueError("a row of data")
+        return flowers.train(msg, ctxt)
+
+    app = ClientApp(mods=[partial(secure_mod, federation=config)])
+    app.train()(train)
+
+    class Sampling(FedAvg):
+        def configure_train(self, server_round: int, *others: Any) -> Any:
+            asked = list(super().configure_train(server_round, *others))
+            return asked[:2] if server_round == 1 else asked
+
+    def learn(grid: Grid) -> None:
+        inner = Sampling(min_train_nodes=NODES, min_available_nodes=NODES, fraction_evaluate=0.0)
+        SecureAggregation(inner, config).start(grid, flowers.model(), 3)
+
+    flowers.simulated(app, learn)
+    for first, second, third in servers.ended():
+        assert len(first.accepted) == 2
+        assert second.accepted == [1, 2]
+        assert (first.failure, second.failure, third.accepted) == (None, None, [])
+        assert third.failure == (
+            "the vectors of 1 client are whole at all servers, and 2 are needed; the coordinator says that "
+            "nobody else comes: it has to ask more clients, and the logs of those who failed say why"
+        )
+        assert (first.late, second.late, third.late) == ([], [0], [0, 1])
+
+
 def context(**node: Any) -> Context:
     return Context(run_id=1, node_id=2, node_config=node, state=RecordDict(), run_config={})
 
@@ -327,9 +364,15 @@ def handed_in(client: Client) -> None:
 
 def test_the_coordinator_hands_in_nothing(opened: Path) -> None:
     coordinator = Client(opened, 2)
+    with pytest.raises(MisuseError, match="no round was joined"):
+        coordinator.close(LONG)
     coordinator.join(LONG)
     with pytest.raises(MisuseError, match="client 2 is the coordinator, who hands in nothing"):
         coordinator.submit(torch.zeros(SIZE))
+    other = Client(opened, 1)
+    other.join(LONG)
+    with pytest.raises(MisuseError, match="client 1 is not the coordinator, who alone ends a round"):
+        other.close(LONG)
 
 
 def test_what_a_coordinator_cannot_be(opened: Path, tmp_path: Path) -> None:

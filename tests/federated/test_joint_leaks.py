@@ -13,9 +13,9 @@ from views import CLIENTS, Array, watch
 
 import tacit
 from tacit import sampling, shares
-from tacit.federated.account import Account, Mechanism
+from tacit.federated.account import Account
 from tacit.federated.joint import MAGNITUDE, joint
-from tacit.federated.settings import Settings
+from tacit.federated.settings import Settings, mechanism_of
 from tacit.federated.steps import Round
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import COIN, VECTOR_BITS
@@ -77,8 +77,8 @@ def views(folder: Path) -> list[View]:
         drawing = Drawing(session.core)
         session.core = drawing  # type: ignore[assignment]
         watched = watch(components=False)
-        account = Account(folder / str(session.party), Mechanism.of(SIGMA, 1))
-        round_ = Round.of(Settings(noise="joint", sigma=SIGMA, divisor=2.0), account)
+        settings = Settings(noise="joint", sigma=SIGMA, divisor=2.0)
+        round_ = Round.of(settings, Account(folder / str(session.party), mechanism_of(settings, 1e-5)))
         outcome = round_.secret(Submitted([3, 5], vectors, weights))
         assert outcome.vector is not None
         noise = outcome.vector.double().numpy() * 2.0 / SIGMA

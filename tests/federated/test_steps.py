@@ -10,11 +10,10 @@ import torch
 
 import tacit
 from tacit.errors import EncodingError, MisuseError
-from tacit.federated.account import Account, Mechanism
+from tacit.federated.account import Account
 from tacit.federated.aggregators import AGGREGATORS, Quotient
 from tacit.federated.held import Held, Outcome, RoundError, Step
-from tacit.federated.noise import parts
-from tacit.federated.settings import Settings
+from tacit.federated.settings import Settings, mechanism_of
 from tacit.federated.steps import Clip, Round
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
@@ -41,7 +40,7 @@ def round_of(settings: Settings, folder: Path) -> Round:
     """With an account where there is noise."""
     account = None
     if settings.sigma is not None:
-        account = Account(folder / "account", Mechanism.of(settings.sigma, parts(settings.noise or "", 3)))
+        account = Account(folder / "account", mechanism_of(settings, 1e-5))
     return Round.of(settings, account)
 
 
@@ -167,7 +166,7 @@ def test_noise_has_its_deviation_and_is_counted(how: str, lacked: int, tmp_path:
     assert float(drawn.std()) == pytest.approx(deviation, rel=5 / math.sqrt(2 * size))
     assert abs(float(drawn.mean())) < 5 * deviation / math.sqrt(size)
     for party in range(3):
-        assert Account(tmp_path / str(party) / "account", Mechanism.of(sigma, lacked)).rounds == 1
+        assert Account(tmp_path / str(party) / "account", mechanism_of(settings, 1e-5)).rounds == 1
     assert not (tmp_path / "account").exists()
 
 

@@ -2,6 +2,7 @@
 nothing."""
 
 import re
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from worlds import LONG, Servers, written
+from worlds import LONG, Servers, beyond_the_bound, written
 
 import tacit
-from tacit.errors import MisuseError, RefusedError
+from tacit.errors import EncodingError, MisuseError, RefusedError, SubmissionWarning
 from tacit.federated import Client
 from tacit.federated.account import Account
 from tacit.federated.change import Outgoing
@@ -99,6 +100,74 @@ def test_a_weight_that_counts_for_less_is_told(tmp_path: Path) -> None:
     assert Path(warning.filename) == Path(__file__)
     for model in learned:
         torch.testing.assert_close(model, START + (2 * UPDATES[0] + UPDATES[1]) / 3, rtol=0, atol=1e-5)
+    servers.ended()
+
+
+def test_an_update_that_counts_for_less_is_told_to_its_client_alone(tmp_path: Path) -> None:
+    """One is shortened, one is so long that the squares of its values are no doubles, and one does not keep
+    to the bound: each is told so, and it is what happened."""
+    config = written(tmp_path, 4, rules="norm = 4.0\nminimum_clients = 3")
+    servers = Servers(config, lambda server: server.round(START))
+    ways = [UPDATES[0] / UPDATES[0].norm(), torch.eye(len(START))[1].double()]
+    lengths = [1000.0, 1e200]
+
+    def learn(number: int) -> tuple[torch.Tensor, Client]:
+        client = Client(config, number)
+        task = client.join(LONG)
+        if number == 3:
+            beyond_the_bound(client)
+        elif number == 2:
+            client.submit(task.model)
+        else:
+            client.submit(task.model.double() + lengths[number] * ways[number])
+        model = client.result(LONG)
+        assert client.receipt is not None
+        return model, client
+
+    with warnings.catch_warnings(record=True) as caught, ThreadPoolExecutor(4) as pool:
+        warnings.simplefilter("always")
+        found = list(pool.map(learn, range(4)))
+    told = sorted(str(each.message) for each in caught if each.category is SubmissionWarning)
+    assert told == [
+        "an update of norm 1000 is longer than the rounds' bound of 4: it was multiplied by 0.004, and "
+        "counts as one of that norm",
+        "an update of norm 1e+200 is longer than the rounds' bound of 4: it was multiplied by 4e-200, and "
+        "counts as one of that norm",
+        "round 1: what this client handed in was refused and does not count: its norm is above the bound, or "
+        "above the part of it that its weight allows, or its weight is not from 0 to 1",
+    ]
+    receipts = [client.receipt for _, client in found]
+    assert [each and each.shortened for each in receipts] == pytest.approx([0.004, 4e-200, 1, 1], rel=1e-6)
+    assert [bool(each and each.refused) for each in receipts] == [False, False, False, True]
+    expected = START + 4 * (ways[0] + ways[1]).float() / 3
+    for model, _ in found:
+        torch.testing.assert_close(model, expected, rtol=0, atol=1e-5)
+    assert all(report.refused == [(3, "norm", 1)] for report in servers.ended())
+
+
+def test_what_is_too_small_or_too_large_to_be_sent_is_told(tmp_path: Path) -> None:
+    """In a round that comes to nothing since one is refused, which it is told with that."""
+    config = written(tmp_path, 2, rules="norm = 4.0")
+    servers = Servers(config, lambda server: server.round(START))
+    client, other = Client(config, 0), Client(config, 1)
+    task = client.join(LONG)
+    huge = torch.full((len(START),), 1.7e308, dtype=torch.float64)
+    with pytest.raises(
+        EncodingError, match=r"the norm of what was learned is above 1\.8e\+308, so that nothing"
+    ):
+        client.submit(huge)
+    other.join(LONG)
+    with pytest.warns(
+        SubmissionWarning, match="a weight of 1e-08 is so small a part of the rounds' greatest"
+    ):
+        client.submit(task.model + UPDATES[0], weight=1e-8)
+    beyond_the_bound(other)
+    with pytest.raises(RefusedError, match=r"of 1 client count, and a round needs 2$"):
+        client.result(LONG)
+    with pytest.raises(
+        RefusedError, match="a round needs 2; what this client handed in was refused and does"
+    ):
+        other.result(LONG)
     servers.ended()
 
 

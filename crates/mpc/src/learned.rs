@@ -31,7 +31,8 @@ pub struct Learned<'a> {
 /// What is to be known of numbers before they are sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
-    /// The root of the sum of the squares; the same for any number of threads.
+    /// The root of the sum of the squares, however large or small these are; infinite where it is beyond the range
+    /// of doubles itself. The same for any number of threads.
     pub norm: f64,
     /// The greatest magnitude; NaN where a number is NaN or infinite.
     pub greatest: f64,
@@ -48,6 +49,13 @@ pub struct Outgoing<'a> {
 
 /// Numbers that one thread measures.
 const PIECE: usize = 32 * BLOCK;
+
+/// 2^-600, by which numbers are multiplied before they are squared where their squares are beyond the range of doubles.
+const SMALLER: f64 = f64::from_bits((1023 - 600) << 52);
+
+/// 2^600, by which they are multiplied where the sum of their squares is below [`LEAST`], 2^-800: bits are lost there.
+const GREATER: f64 = f64::from_bits((1023 + 600) << 52);
+const LEAST: f64 = f64::from_bits((1023 - 800) << 52);
 
 /// Sums that run side by side, so that none waits for another.
 const SIDE_BY_SIDE: usize = 16;
@@ -120,36 +128,54 @@ impl<'a> Learned<'a> {
         self.len == 0
     }
 
-    /// One pass.
+    /// One pass, and another one where squares are too large or too small for doubles.
     #[must_use]
     pub fn measured(&self) -> Measured {
+        let (squares, greatest) = self.sums(1.0);
+        let by = if squares.is_infinite() && greatest.is_finite() {
+            SMALLER
+        } else if squares < LEAST && greatest > 0.0 {
+            GREATER
+        } else {
+            1.0
+        };
+        let is_finite = !squares.is_nan() && greatest.is_finite();
+        let squares = if by == 1.0 { squares } else { self.sums(by).0 };
+        Measured {
+            norm: squares.sqrt() / by,
+            greatest: if is_finite { greatest } else { f64::NAN },
+        }
+    }
+
+    /// The sum of the squares of all numbers by a factor, and the greatest magnitude.
+    fn sums(&self, by: f64) -> (f64, f64) {
         let pieces: Vec<(f64, f64)> = (0..self.len.div_ceil(PIECE))
             .into_par_iter()
             .map(|piece| {
                 let begin = piece * PIECE;
                 backend().call(
                     #[inline(always)]
-                    || self.measure(begin, self.len.min(begin + PIECE)),
+                    || self.measure(begin, self.len.min(begin + PIECE), by),
                 )
             })
             .collect();
-        let squares: f64 = pieces.iter().map(|piece| piece.0).sum();
         let greatest = pieces.iter().map(|piece| piece.1).fold(0.0, f64::max);
-        let is_finite = !squares.is_nan() && greatest.is_finite();
-        Measured {
-            norm: squares.sqrt(),
-            greatest: if is_finite { greatest } else { f64::NAN },
-        }
+        (pieces.iter().map(|piece| piece.0).sum(), greatest)
     }
 
     /// The sum of the squares, NaN where a number is, and the greatest magnitude but for NaN.
     #[inline(always)]
-    fn measure(&self, begin: usize, end: usize) -> (f64, f64) {
+    fn measure(&self, begin: usize, end: usize, by: f64) -> (f64, f64) {
         let mut squares = [0.0; SIDE_BY_SIDE];
         let mut greatest = [0.0; SIDE_BY_SIDE];
         for begin in (begin..end).step_by(BLOCK) {
             let mut numbers = [0.0; BLOCK];
             self.subtract(begin, &mut numbers[..BLOCK.min(end - begin)]);
+            if by != 1.0 {
+                for number in &mut numbers {
+                    *number *= by;
+                }
+            }
             for numbers in numbers.chunks_exact(SIDE_BY_SIDE) {
                 for (i, number) in numbers.iter().enumerate() {
                     squares[i] += number * number;

@@ -118,10 +118,6 @@ fn what_is_no_finite_number_is_measured_as_none() {
             assert!(learned.measured().greatest.is_nan(), "{number} at {place}");
         }
     }
-    // Squares that are beyond all numbers are no reason to refuse.
-    let learned = Learned::new([Floats::Double(&[1e300, 1e300])], None).unwrap();
-    let measured = learned.measured();
-    assert_eq!((measured.norm, measured.greatest), (f64::INFINITY, 1e300));
     let none = Learned::new([], None).unwrap();
     assert_eq!(
         none.measured(),
@@ -130,4 +126,24 @@ fn what_is_no_finite_number_is_measured_as_none() {
             greatest: 0.0
         }
     );
+}
+
+#[test]
+fn norms_are_right_where_squares_leave_the_range_of_doubles() {
+    for magnitude in [
+        1e-320, 1e-300, 1e-170, 1e-154, 1e-120, 1.0, 1e150, 1e154, 1e200, 1e300, 1e307,
+    ] {
+        let mut numbers = vec![0.0; 40_000];
+        (numbers[0], numbers[39_999]) = (3.0 * magnitude, -4.0 * magnitude);
+        let learned = Learned::new([Floats::Double(&numbers)], None).unwrap();
+        let Measured { norm, greatest } = learned.measured();
+        let right = 5.0 * magnitude;
+        let off = (norm - right).abs();
+        // The least doubles have few bits themselves.
+        assert!(off <= 1e-14 * right + 1e-322, "{norm} for {right}");
+        assert_eq!(greatest, 4.0 * magnitude);
+    }
+    // One that no double holds is told as infinite.
+    let learned = Learned::new([Floats::Double(&[1.7e308, 1.7e308])], None).unwrap();
+    assert_eq!(learned.measured().norm, f64::INFINITY);
 }

@@ -10,6 +10,7 @@ use net::door::ticket::Tickets;
 use net::door::{Client, Door, Federation, HELD, KEEPER, REST, SEED, SERVERS, Task};
 use net::tcp::Listener;
 use net::{Error, Result};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -92,6 +93,7 @@ fn terms(number: u64, time: Duration) -> Terms {
         model: Arc::from(&b"a model"[..]),
         add: None,
         deadline: Instant::now() + time,
+        closer: None,
     }
 }
 
@@ -144,13 +146,14 @@ fn three_clients_hand_in_their_vectors() {
             let held = HELD[server].iter().map(|piece| &sent[*piece].words);
             assert!(submission.pieces.iter().map(|piece| &piece.words).eq(held));
         }
-        door.tell(7, Ok(b"a result"), false).unwrap();
+        door.tell(7, Ok(b"a result"), false, BTreeMap::new())
+            .unwrap();
         assert_eq!(door.refused(), []);
     }
     for number in 0..3 {
         let mut told = [1; 8];
-        let parts = world.client(number).outcome(7, LONG, &mut told).unwrap();
-        assert!(parts.is_empty() && told == *b"a result");
+        let outcome = world.client(number).outcome(7, LONG, &mut told).unwrap();
+        assert!(outcome.parts.is_empty() && outcome.own.is_empty() && told == *b"a result");
         match world.client(number).outcome(7, LONG, &mut told[1..]) {
             Err(Error::Peer { party, reason, .. }) => {
                 assert_eq!(
@@ -163,14 +166,15 @@ fn three_clients_hand_in_their_vectors() {
     }
     // What differs by server is told by each.
     for (server, door) in world.doors.iter().enumerate() {
-        door.tell(7, Ok(&vec![server as u8; server]), true).unwrap();
+        door.tell(7, Ok(&vec![server as u8; server]), true, BTreeMap::new())
+            .unwrap();
     }
     let told = world.client(0).outcome(7, LONG, &mut []).unwrap();
-    assert_eq!(told, [vec![], vec![1], vec![2, 2]]);
+    assert_eq!(told.parts, [vec![], vec![1], vec![2, 2]]);
     // A server that says something else than the others is named, by whoever asks it.
     for (server, door) in world.doors.iter().enumerate() {
         let content = if server == 1 { b"lies" } else { b"true" };
-        door.tell(7, Ok(content), false).unwrap();
+        door.tell(7, Ok(content), false, BTreeMap::new()).unwrap();
     }
     for number in 0..3 {
         match world
@@ -190,10 +194,84 @@ fn three_clients_hand_in_their_vectors() {
     let all: Vec<usize> = (0..3).collect();
     world.doors[0].see_off(&all, LONG).unwrap();
     for door in &world.doors {
-        door.tell(7, Err("it came to nothing"), false).unwrap();
+        door.tell(7, Err("it came to nothing"), false, BTreeMap::new())
+            .unwrap();
     }
     let nothing = world.client(0).outcome(7, LONG, &mut []).map(|_| [0; 32]);
     assert_eq!(refused(nothing), "it came to nothing");
+}
+
+#[test]
+fn who_was_refused_is_told_so_and_nobody_else() {
+    let world = World::new(3);
+    world.begin(7, LONG);
+    let own = || BTreeMap::from([(1, "norm".to_owned())]);
+    for door in &world.doors {
+        door.end().unwrap();
+        door.tell(7, Ok(b"a result"), false, own()).unwrap();
+    }
+    for (number, right) in ["", "norm", ""].iter().enumerate() {
+        let outcome = world.client(number).outcome(7, LONG, &mut [0; 8]).unwrap();
+        assert_eq!(outcome.own, *right);
+    }
+    for door in &world.doors {
+        door.tell(7, Err("too few"), false, own()).unwrap();
+    }
+    for (number, right) in ["too few", "too few; norm", "too few"].iter().enumerate() {
+        let nothing = world.client(number).outcome(7, LONG, &mut []);
+        assert_eq!(refused(nothing.map(|_| [0; 32])), *right);
+    }
+    // A server that says so alone is named.
+    for (server, door) in world.doors.iter().enumerate() {
+        let own = if server == 2 { own() } else { BTreeMap::new() };
+        door.tell(7, Ok(b"a result"), false, own).unwrap();
+    }
+    match world.client(1).outcome(7, LONG, &mut [0; 8]) {
+        Err(Error::Peer { party: 2, .. }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_coordinator_alone_ends_a_round_before_its_deadline() {
+    let world = World::new(3);
+    world.begin_with(&Terms {
+        closer: Some(2),
+        ..terms(7, LONG)
+    });
+    let client = world.client(0);
+    let task = client.join(0, LONG).unwrap();
+    let close = |number: usize, round: u64| {
+        let closed = world.client(number).close(round, LONG);
+        closed.map(|()| [0; 32])
+    };
+    let reason = refused(close(1, 7));
+    assert!(
+        reason.contains("client 1 is not the coordinator"),
+        "{reason}"
+    );
+    assert!(refused(close(2, 8)).contains("round 8 is not open"));
+    let waits = |most: Duration| -> Vec<bool> {
+        let wait = |door: &Door| door.wait(2, most).unwrap();
+        world.doors.iter().map(wait).collect()
+    };
+    assert_eq!(waits(SHORT), [false; 3]);
+    // Twice is once; and what comes before the round ends counts.
+    let before = Instant::now();
+    close(2, 7).unwrap();
+    close(2, 7).unwrap();
+    client.submit(&task, &pieces(WORDS)).unwrap();
+    assert_eq!(waits(LONG), [true; 3]);
+    assert!(before.elapsed() < LONG / 2);
+    assert!(world.doors.iter().all(Door::is_closed));
+    assert_eq!(world.whole(), vec![vec![0]; 3]);
+    // One that comes late is right; the next round is open all the same.
+    close(2, 7).unwrap();
+    world.begin(9, LONG);
+    close(2, 7).unwrap();
+    assert!(!world.doors.iter().any(Door::is_closed));
+    assert!(refused(close(2, 9)).contains("client 2 is not the coordinator"));
+    assert_eq!(waits(SHORT), [false; 3]);
 }
 
 #[test]
@@ -528,7 +606,8 @@ fn who_waits_for_a_server_that_has_gone_hears_why_from_the_others() {
     client.join(0, LONG).unwrap();
     drop(world.doors.remove(2));
     for door in &world.doors {
-        door.tell(1, Err("server 2 has gone"), false).unwrap();
+        door.tell(1, Err("server 2 has gone"), false, BTreeMap::new())
+            .unwrap();
     }
     let started = Instant::now();
     let nothing = client.outcome(1, 10 * LONG, &mut []).map(|_| [0; 32]);

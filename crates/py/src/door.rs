@@ -12,6 +12,7 @@ use net::door::round::Terms;
 use net::door::{self, Federation, REST};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -62,7 +63,7 @@ impl Door {
     }
 
     /// Begins a round about vectors of so many numbers, of so many bits, with so many seconds for clients. Vectors
-    /// are added up as they come where only their sum counts.
+    /// are added up as they come where only their sum counts. ``closer`` is the client who may end it sooner.
     #[allow(
         clippy::too_many_arguments,
         reason = "what a round is about, named in Python"
@@ -78,6 +79,7 @@ impl Door {
         terms: Vec<u8>,
         model: Bytes,
         timeout: f64,
+        closer: Option<usize>,
     ) -> PyResult<()> {
         let deadline = Instant::now() + seconds(timeout).map_err(raise)?;
         let width = width(bits)?;
@@ -88,6 +90,7 @@ impl Door {
             model: Arc::from(model.bytes()),
             add: is_sum.then(|| submissions::add(width)),
             deadline,
+            closer,
         };
         let begin = || {
             let tickets = submissions::tickets(&session.inner)?;
@@ -101,11 +104,16 @@ impl Door {
         Ok(())
     }
 
-    /// Waits until so many clients are here whole, for the deadline, or so many seconds; whether it was one of
-    /// the former two.
+    /// Waits until so many clients are here whole, for the deadline, for the coordinator to close the round, or so
+    /// many seconds; whether it was one of the former three.
     fn wait(&self, py: Python<'_>, enough: usize, most: f64) -> PyResult<bool> {
         let most = seconds(most).map_err(raise)?;
         py.detach(|| self.inner.wait(enough, most)).map_err(raise)
+    }
+
+    /// Whether the coordinator has closed the round that is open.
+    fn is_closed(&self) -> bool {
+        self.inner.is_closed()
     }
 
     /// Ends the round for submissions and gives out what is here whole.
@@ -138,8 +146,8 @@ impl Door {
             .collect()
     }
 
-    /// What a round came to: content, or why there is none.
-    #[pyo3(signature = (round, content=None, reason="", is_part=false))]
+    /// What a round came to: content, or why there is none; and by client why its own submission was refused.
+    #[pyo3(signature = (round, content=None, reason="", is_part=false, own=BTreeMap::new()))]
     fn tell(
         &self,
         py: Python<'_>,
@@ -147,12 +155,13 @@ impl Door {
         content: Option<Bytes>,
         reason: &str,
         is_part: bool,
+        own: BTreeMap<usize, String>,
     ) -> PyResult<()> {
         let outcome = match &content {
             Some(content) => Ok(content.bytes()),
             None => Err(reason),
         };
-        py.detach(|| self.inner.tell(round, outcome, is_part))
+        py.detach(|| self.inner.tell(round, outcome, is_part, own))
             .map_err(raise)
     }
 }
@@ -356,22 +365,29 @@ impl Client {
         Ok(PyBytes::new(py, &digest))
     }
 
-    /// Waits for what a round came to: one content, which is written, or a part of each server.
+    /// Says to all servers, as the coordinator, that nobody is to be waited for any more in a round.
+    fn close(&self, py: Python<'_>, round: u64, timeout: f64) -> PyResult<()> {
+        py.detach(|| self.inner.close(round, seconds(timeout)?))
+            .map_err(raise)
+    }
+
+    /// Waits for what a round came to: one content, which is written, or a part of each server. And why this
+    /// client's own submission was refused, or nothing.
     fn outcome(
         &self,
         py: Python<'_>,
         round: u64,
         timeout: f64,
         into: Bytes,
-    ) -> PyResult<Vec<Content>> {
+    ) -> PyResult<(Vec<Content>, String)> {
         let mut into = [into];
         let mut into = Bytes::outputs(&mut into, &[])?;
         let outcome = || {
             let timeout = seconds(timeout)?;
             self.inner.outcome(round, timeout, into[0])
         };
-        let parts = py.detach(outcome).map_err(raise)?;
-        Ok(parts.into_iter().map(Content).collect())
+        let door::Outcome { parts, own } = py.detach(outcome).map_err(raise)?;
+        Ok((parts.into_iter().map(Content).collect(), own))
     }
 }
 

@@ -85,6 +85,8 @@ class Outgoing:
     change: Change
     weight: float
     factor: float = 1.0
+    #: What a norm above the bound was multiplied by to be the bound; 1 for one that was not.
+    shortened: float = 1.0
 
     @staticmethod
     def of(update: Update) -> "Outgoing":

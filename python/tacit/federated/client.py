@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from tacit import _core, fixed
-from tacit.errors import MisuseError, PeerError, RefusedError
+from tacit.errors import MisuseError, PeerError, RefusedError, SubmissionWarning
 from tacit.federated import width
 from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.chance import is_drawn, withheld
@@ -72,13 +72,19 @@ class Task:
 
 @dataclass(frozen=True)
 class Receipt:
-    """All three servers have a submission whole. It counts unless they find it too long."""
+    """All three servers have a submission whole. It counts unless they find it too long, of which
+    :attr:`Client.receipt` tells after :meth:`Client.result`."""
 
     round: int
     #: Stands for what the client signed; the servers' reports name it too.
     digest: str
     #: The one that counts: what was given, or the rounds' ``greatest_weight`` if that is less.
     weight: float
+    #: What the update was multiplied by since its norm was above the bound: the bound over that norm. 1 if it
+    #: was not. It stays with the client.
+    shortened: float = 1.0
+    #: Why the servers refused it, where they did in a round that came to something.
+    refused: str | None = None
 
 
 class Client:
@@ -109,6 +115,8 @@ class Client:
         self._base = 0
         self._model: torch.Tensor | None = None
         self._task: tuple[_core.Task, Task] | None = None
+        #: What was handed in last, as far as is known of it.
+        self.receipt: Receipt | None = None
         #: Whether this client counts in the joined round, which nobody is told: see ``chance``.
         self._is_drawn = True
 
@@ -178,8 +186,12 @@ class Client:
             weight: the count of examples, where clients weigh unlike. More than the rounds' greatest_weight
                 counts as that, of which a warning and the receipt tell.
 
+        A warning and the receipt also tell where an update is longer than the bound, and by what it was
+        shortened; a warning tells where all of it, or the weight, is so small that zeros are sent.
+
         Raises:
-            EncodingError: a value is NaN, infinite or too far from the task's model, named with the limit.
+            EncodingError: a value is NaN, infinite or too far from the task's model, named with the limit; or
+                the norm is beyond what float64 holds.
             MisuseError: no round was joined; the state has another size than its model, or other names, order
                 or shapes than the servers know of it (the first is named), or holds what is no dense tensor
                 of real numbers; the weight is none, or above 1 where the rounds have no ``greatest_weight``;
@@ -198,9 +210,10 @@ class Client:
         rules = self._rounds(_clients_half(task.settings), None, task.clients)
         sent = rules.sent(Outgoing(change, float(weight)))
         counts = min(float(weight), task.settings.greatest_weight or 1.0)
-        if counts < weight:
+        for remark in _remarks(sent, float(weight), counts, task.norm):
             # Of what decorates this method there is a frame more.
-            warnings.warn(capped(weight, counts), stacklevel=3)
+            warnings.warn(remark, SubmissionWarning, stacklevel=3)
+        shortened = sent.shortened
         # After all steps, so that none can undo it.
         sent = sent if self._is_drawn else withheld(sent)
         scale, bits = fixed.Scale(VECTOR_BITS), task.settings.word_bits
@@ -213,15 +226,35 @@ class Client:
             weight=int(fixed.encode(torch.tensor(sent.weight, dtype=torch.float64), scale)),
             bits=bits,
         )
-        return Receipt(task.round, digest.hex(), counts)
+        self.receipt = Receipt(task.round, digest.hex(), counts, shortened)
+        return self.receipt
+
+    @naming_servers("client")
+    def close(self, timeout: float = PATIENCE) -> None:
+        """Tells the servers, as the coordinator, that all whom it asked in the joined round have handed in or
+        failed: the round ends then, and not at its deadline. What is whole by then counts.
+
+        Raises:
+            MisuseError: no round was joined, or this client is not the coordinator.
+            RefusedError: a server's rules name another coordinator.
+            PeerError: a server was not reached; the round ends at its deadline then.
+        """
+        if self._task is None:
+            raise MisuseError("no round was joined: call join() first")
+        core, task = self._task
+        if task.settings.coordinator != self.number:
+            raise MisuseError(f"client {self.number} is not the coordinator, who alone ends a round")
+        self._core.close(core.round, timeout)
 
     @naming_servers("client")
     def result(self, timeout: float = PATIENCE) -> torch.Tensor:
-        """Waits for the model that the joined round came to.
+        """Waits for the model that the joined round came to. Where the servers refused what this client
+        handed in, a warning and its :attr:`receipt` tell why.
 
         Raises:
             MisuseError: no round was joined.
-            RefusedError: the round came to nothing, and why.
+            RefusedError: the round came to nothing, and why; and that what this client handed in was refused,
+                if it was.
             PeerError: a server is not reached, or tells something else than the others.
         """
         if self._task is None:
@@ -229,9 +262,12 @@ class Client:
         _, task = self._task
         is_sealed = task.settings.result_to == "clients"
         whole = np.empty(0 if is_sealed else len(task.model), np.float32)
-        parts = self._core.outcome(task.round, timeout, whole.view(np.uint8))
+        parts, refused = self._core.outcome(task.round, timeout, whole.view(np.uint8))
         if bool(parts) != is_sealed:
             raise PeerError("the servers tell the result in another way than the round's rules say")
+        if refused and self.receipt is not None and self.receipt.round == task.round:
+            self.receipt = replace(self.receipt, refused=refused)
+            warnings.warn(f"round {task.round}: {refused}", SubmissionWarning, stacklevel=3)
         if not is_sealed:
             return torch.from_numpy(whole)
         try:
@@ -247,6 +283,35 @@ class Client:
 def capped(weight: float, counts: float) -> str:
     """What is told of a weight that counts for less."""
     return f"a weight of {weight:g} counts as {counts:g}, the rounds' greatest_weight"
+
+
+def shorter(shortened: float, norm: float) -> str:
+    """What is told of an update that was longer than the bound."""
+    return (
+        f"an update of norm {norm / shortened:.6g} is longer than the rounds' bound of {norm:g}: it was "
+        f"multiplied by {shortened:.3g}, and counts as one of that norm"
+    )
+
+
+def _remarks(sent: Outgoing, weight: float, counts: float, norm: float) -> list[str]:
+    """What a client should know of what is sent for it, beside what it handed in."""
+    found = []
+    if counts < weight:
+        found.append(capped(weight, counts))
+    if sent.shortened < 1:
+        found.append(shorter(sent.shortened, norm))
+    least = 2.0 ** -(VECTOR_BITS + 1)
+    if 0 <= sent.weight < least:
+        found.append(
+            f"a weight of {weight:g} is so small a part of the rounds' greatest_weight that it counts as "
+            "nothing: agree on a smaller greatest_weight"
+        )
+    if 0 < sent.greatest < least:
+        found.append(
+            f"no value of the update, times its weight, is above 2^-{VECTOR_BITS + 1} of the rounds' bound "
+            f"of {norm:g}, so that zeros are sent: agree on a smaller norm"
+        )
+    return found
 
 
 def _clients_half(settings: Settings) -> Settings:

@@ -43,10 +43,8 @@ from typing import Any
 
 from tacit import _core
 from tacit.errors import MisuseError, SetupError, cause
-from tacit.federated.account import Mechanism
 from tacit.federated.aggregators import described
-from tacit.federated.noise import parts
-from tacit.federated.settings import Settings, check, check_clients
+from tacit.federated.settings import Settings, check, check_clients, mechanism_of
 
 #: Servers of a federation.
 SERVERS = 3
@@ -374,17 +372,6 @@ class _Reading:
             raise self.wrong(
                 f"{what} = {seconds}; it is a number of seconds above 0 and at most {LONGEST:.0f}"
             )
-
-
-def mechanism_of(settings: Settings, delta: float) -> Mechanism:
-    """What the servers account for in each round with noise.
-
-    Raises:
-        MisuseError: what cannot be accounted.
-    """
-    assert settings.noise is not None
-    assert settings.sigma is not None
-    return Mechanism.of(settings.sigma, parts(settings.noise, SERVERS), settings.sampling, delta)
 
 
 def _text(path: Path, whose: str) -> str:

@@ -115,7 +115,7 @@ def _check(federation: Federation) -> None:
             f"--attack {attack.text}: that part of {counted(clients, 'client')} is nobody; from "
             f"1/{clients} on somebody attacks"
         )
-    Round.of(federation.settings, account_of(federation, Path("account-of-nobody"), SERVERS))
+    Round.of(federation.rules, account_of(federation, Path("account-of-nobody"), SERVERS))
     aggregator(federation.settings.aggregator).check_count(federation.clients)
 
 

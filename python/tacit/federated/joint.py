@@ -21,8 +21,8 @@ convolution; what follows is that for this sum.)
 - *The tables' ends.* A digit ends at 127.5, more than 9.37 deviations: 2^-67 lies beyond.
 - *Thresholds* have 62 bits, so that a digit's distribution is off by 2^-63 in total variation.
 
-The latter two are less than 2^-39 for all values together: that much, times 1 + e^ε, δ is more than it is
-said to be.
+The latter two are less than 2^-39 for all values of a round together. Of R rounds R times that much, times
+1 + e^ε, is a part of δ, which the account takes off before it looks for ε.
 
 **What it says.** A discrete Gaussian has no greater Rényi divergences than a Gaussian of its variance (C.
 Canonne, G. Kamath, T. Steinke 2020, theorem 4; on the whole numbers and a half but for a factor 1 +
@@ -47,6 +47,9 @@ from tacit.tensor import SecretTensor
 
 #: Values that noise is drawn for at most.
 MOST_VALUES = 1_000_000
+
+#: By how much the distribution of so many is off: see above.
+OFF = 2.0**-39
 
 #: Standard deviations are from these powers of two of words to below.
 LEAST, MOST = 2, 28

@@ -77,6 +77,10 @@ DRAWN: dict[str, Callable[[SecretTensor, float], SecretTensor]] = {"pairs": pair
 POWERS = {"pairs": (0, MOST), "joint": (jointly.LEAST, jointly.MOST)}
 
 
+#: By the same: by how much the distribution of a round's noise is off, in total variation.
+OFF = {"pairs": 0.0, "joint": jointly.OFF}
+
+
 def parts(how: str, parties: int) -> int:
     """Of how many parts of the given deviation all noise is, of which a server lacks one."""
     return parties if how == "pairs" else 1

@@ -3,8 +3,9 @@
 import json
 
 from tacit.federated.account import Account, epsilons
-from tacit.federated.config import Federation, mechanism_of
+from tacit.federated.config import Federation
 from tacit.federated.latest import Latest
+from tacit.federated.settings import mechanism_of
 from tacit.federated.steps import Round
 
 

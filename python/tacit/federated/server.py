@@ -23,7 +23,7 @@ from tacit import _core
 from tacit.errors import DeviationError, MisuseError, NetworkError, PeerError, TacitError
 from tacit.federated.account import Account, Epsilons
 from tacit.federated.change import Outgoing, Update
-from tacit.federated.config import Federation
+from tacit.federated.config import SERVERS, Federation
 from tacit.federated.exchange import content_of, is_sum, part_of, taken
 from tacit.federated.held import Outcome, RoundError
 from tacit.federated.joint import check_values
@@ -34,7 +34,7 @@ from tacit.federated.opening import account_of, alike, latest_of
 from tacit.federated.resuming import Kept, Models, agreed, announcement
 from tacit.federated.settings import ROOTS
 from tacit.federated.states import State, change_of, in_a_row, layout_of
-from tacit.federated.steps import SERVERS_ROOT, Round, Rounds
+from tacit.federated.steps import SERVERS_ROOT, TOO_LONG, Round, Rounds
 from tacit.federated.terms import Terms, check_size
 from tacit.meter import Meter
 from tacit.session import Session, running
@@ -42,8 +42,24 @@ from tacit.session import Session, running
 #: Seconds after which servers that wait for clients tell each other that they still do.
 TOGETHER = 5.0
 
+#: What servers that wait for clients tell each other: whether there is somebody to wait for, or the
+#: coordinator says that there is not.
+WAITING, READY, CLOSED = b"waiting", b"ready", b"closed"
+
 #: Why a round with noise comes to nothing, as clients hear it.
 UNCOUNTED = "too few clients count in this round"
+
+#: Why a round comes to nothing where a server deviated.
+UNLIKE = "the servers came to different results"
+
+#: Why a client's submission does not count, as it alone is told; by the reason in the reports, which is told
+#: as it is where a step of one's own gives another.
+OWN = {
+    TOO_LONG: (
+        "its norm is above the bound, or above the part of it that its weight allows, or its weight is not "
+        "from 0 to 1"
+    )
+}
 
 #: Seconds in which clients may ask why a round failed that ends its servers.
 PARTING = 5.0
@@ -61,7 +77,7 @@ class Report:
     accepted: list[int]
     #: Those whom this server has whole and another one has not.
     dropped: list[int]
-    #: Those who were told of the round, and were silent until its deadline.
+    #: Those who were told of the round, and were silent until its end.
     late: list[int]
     #: Who was refused since the last report, why, and how often. A client that is not known is None.
     refused: list[tuple[int | None, str, int]]
@@ -241,21 +257,28 @@ class Server:
             told,
             content,
             self.federation.seconds,
+            self.federation.settings.coordinator,
         )
         try:
-            submissions = self._gathered()
+            submissions, is_closed = self._gathered()
             started = time.perf_counter()
             here = submissions.clients
             common = self._waiting = submissions.agree(self._session.core)
             # One that told the others unlike lists is found out by the next message.
             self._session.core.note(json.dumps(common).encode())
-            outcome, failure = self._combined(submissions, common, terms, trusted)
+            outcome, failure = self._combined(submissions, common, terms, trusted, is_closed)
             if self._account is not None and self._account.rounds > self._latest.known.spent:
                 self._latest.keep(number, base, self._account)
+            learned = model
             if outcome is not None and outcome.vector is not None:
-                model = model + outcome.vector.to(torch.float32)
+                learned = model + outcome.vector.to(torch.float32)
+            unlike = self._unlike(learned, outcome, failure)
+            if unlike is None:
+                model = learned
+            else:
+                outcome, failure = Outcome(None, None, (), {} if outcome is None else outcome.refused), unlike
             self._keep(number, base, model, outcome, models)
-            self._tell(number, model, outcome, failure)
+            self._tell(number, model, outcome, failure, is_unlike=unlike is not None)
         except TacitError as error:
             self._door.tell(number, None, of_servers(str(error)))
             self._door.see_off(self._listening, PARTING)
@@ -322,14 +345,55 @@ class Server:
             base = number
         self._latest.keep(number, base, self._account, self.ended)
 
-    def _tell(self, number: int, model: torch.Tensor, outcome: Outcome | None, failure: str | None) -> None:
-        """What a round came to, to its clients."""
+    def _unlike(self, learned: torch.Tensor, outcome: Outcome | None, failure: str | None) -> str | None:
+        """Why no server goes on from what it came to, where these are not the same; what only clients see
+        cannot be compared. One round.
+
+        Where one of three deviates, nobody can say which: what one sends wrong to another may be right at the
+        third, and at itself. But each knows that it is not itself.
+        """
         if outcome is None or failure is not None:
-            self._door.tell(number, None, self._reason(failure or ""))
-        elif outcome.sealed is None:
-            self._door.tell(number, content_of(model))
+            own = b"nothing"
+        elif outcome.sealed is not None:
+            own = b"sealed"
         else:
-            self._door.tell(number, part_of(self._session, outcome.sealed), is_part=True)
+            own = _core.blake3(content_of(learned).tobytes()).encode()
+        told = self._session.told_by_all(own)
+        # One that told the others unlike things makes steps differ, which ``confirm`` finds.
+        self._session.core.note(b",".join(told))
+        if len(set(told)) == 1:
+            return None
+        others = " or ".join(f"server {other}" for other in range(SERVERS) if other != self.number)
+        return (
+            f"{UNLIKE}: {others} deviates, and which of these cannot be told. No server goes on from what it "
+            "came to"
+        )
+
+    def _tell(
+        self,
+        number: int,
+        model: torch.Tensor,
+        outcome: Outcome | None,
+        failure: str | None,
+        *,
+        is_unlike: bool = False,
+    ) -> None:
+        """What a round came to, to its clients, and to each whether its own submission was refused."""
+        refused = {} if outcome is None else outcome.refused
+        own = {
+            client: f"what this client handed in was refused and does not count: {OWN.get(reason, reason)}"
+            for client, reason in refused.items()
+            if client != SERVERS_ROOT
+        }
+        if is_unlike:
+            # The same at all.
+            self._door.tell(number, None, UNLIKE, own=own)
+        elif outcome is None or failure is not None:
+            self._door.tell(number, None, self._reason(failure or ""), own=own)
+        elif outcome.sealed is None:
+            self._door.tell(number, content_of(model), own=own)
+        else:
+            self._door.tell(number, part_of(self._session, outcome.sealed), is_part=True, own=own)
 
     def _reason(self, failure: str) -> str:
         """Why a round came to nothing, as clients hear it: where there is noise, no count of clients is
@@ -345,17 +409,22 @@ class Server:
             self._account.catch_up(spent)
         return number, base
 
-    def _gathered(self) -> _core.Submissions:
-        """What is whole here in the end. The round is closed for clients then, also where a server fails."""
+    def _gathered(self) -> tuple[_core.Submissions, bool]:
+        """What is whole here in the end, and whether the coordinator ended the round. It is closed for
+        clients then, also where a server fails."""
         try:
-            self._wait()
+            is_closed = self._wait()
         finally:
             submissions = self._door.end()
             self._waiting = submissions.clients
-        return submissions
+        return submissions, is_closed
 
-    def _wait(self) -> None:
-        """Until every server has all clients whole, or its deadline is over; they hear of each other.
+    def _wait(self) -> bool:
+        """Until every server has all clients whole, or its deadline is over, or the coordinator has told it
+        that nobody else comes; they hear of each other. Whether the last was the reason at one of them.
+
+        A coordinator that tells servers unlike things changes when the round ends, and nothing else: who
+        counts they compare afterwards.
 
         Raises:
             PeerError: a server is not ready long after the deadline.
@@ -367,23 +436,35 @@ class Server:
             # was busy, or slept. Unless it is past before the last exchange, which they answer after it.
             was_past, is_past = is_past, time.monotonic() > until
             ready = self._door.wait(self.federation.submitting, min(TOGETHER, self.federation.timeout / 4))
-            told = self._session.told_by_all(b"ready" if ready else b"waiting")
-            late = [server for server, each in enumerate(told) if each != b"ready"]
+            own = WAITING if not ready else CLOSED if self._door.is_closed() else READY
+            told = self._session.told_by_all(own)
+            late = [server for server, each in enumerate(told) if each not in (READY, CLOSED)]
             if not late:
-                return
+                return CLOSED in told
             if was_past:
                 raise DeviationError.of(late[0], "was not ready after the deadline of the round", "server")
 
     def _combined(
-        self, submissions: _core.Submissions, clients: list[int], terms: Terms, root: Update | None
+        self,
+        submissions: _core.Submissions,
+        clients: list[int],
+        terms: Terms,
+        root: Update | None,
+        is_closed: bool,
     ) -> tuple[Outcome | None, str | None]:
         """What the round's steps make of it, or why there is nothing."""
         minimum = max(1, self.federation.settings.minimum_clients)
         if len(clients) < minimum:
+            remedy = (
+                "the coordinator says that nobody else comes: it has to ask more clients, and the logs of "
+                "those who failed say why"
+                if is_closed
+                else "give clients more seconds, or rounds a smaller minimum_clients"
+            )
             return (
                 None,
                 f"the vectors of {counted(len(clients), 'client')} are whole at all servers, and {minimum} "
-                "are needed; give clients more seconds, or rounds a smaller minimum_clients",
+                f"are needed; {remedy}",
             )
         submitted = taken(self._session, submissions, clients, terms, root, self._memory)
         try:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from tacit.errors import MisuseError
 from tacit.federated import width
+from tacit.federated.account import Mechanism
 from tacit.federated.aggregators import Aggregator
 from tacit.federated.naming import counted
-from tacit.federated.noise import DRAWN, POWERS
+from tacit.federated.noise import DRAWN, OFF, POWERS, parts
 from tacit.federated.validation import VECTOR_BITS
 from tacit.providers import DEFAULT, PROTOCOLS
 
@@ -55,6 +56,18 @@ class Settings:
     coordinator: int | None = None
     #: In how many bits numbers travel: 64, or 32 where only a sum counts, see ``width``.
     word_bits: int = width.WHOLE
+
+
+def mechanism_of(settings: Settings, delta: float, servers: int = len(ROOTS)) -> Mechanism:
+    """What so many servers account for in each round with noise.
+
+    Raises:
+        MisuseError: what cannot be accounted.
+    """
+    assert settings.noise is not None
+    assert settings.sigma is not None
+    lacked = parts(settings.noise, servers)
+    return Mechanism.of(settings.sigma, lacked, settings.sampling, delta, OFF[settings.noise])
 
 
 def check(settings: Settings, chosen: Aggregator) -> None:

@@ -14,14 +14,13 @@ from pathlib import Path
 import torch
 from torch.nn.utils import parameters_to_vector
 
-from tacit.federated.account import Account, Epsilons, Mechanism
+from tacit.federated.account import Account, Epsilons
 from tacit.federated.attacks import TARGET, Attack, marked
 from tacit.federated.change import Update
 from tacit.federated.data import dataset
 from tacit.federated.held import Outcome
-from tacit.federated.noise import parts
 from tacit.federated.partitions import partition
-from tacit.federated.settings import Settings
+from tacit.federated.settings import Settings, mechanism_of
 from tacit.federated.steps import Round
 from tacit.federated.submission import Submitted
 from tacit.federated.training import Training, accuracy, threads, update_of
@@ -59,6 +58,13 @@ class Federation:
     folder: str | None = None
     #: Rounds from one to the next after which the model is evaluated; the last one always is.
     evaluated: int = 1
+
+    @property
+    def rules(self) -> Settings:
+        """The settings of a round, with the chance that is accounted for where there is noise."""
+        if self.settings.noise is None:
+            return self.settings
+        return replace(self.settings, sampling=self.sampling)
 
 
 @dataclass(frozen=True)
@@ -197,7 +203,7 @@ def _rounds(
     current = session()
     is_host = current.party == HOST
     account = account_of(federation, Path(folder) / f"account-{current.party}.json", current.parties)
-    round_ = Round.of(federation.settings, account)
+    round_ = Round.of(federation.rules, account, servers=current.parties)
     clients = Clients(federation)
     parameters, rows = clients.start, []
     for number in range(federation.rounds):
@@ -223,7 +229,7 @@ def in_the_clear(
     with threads(federation.training.threads):
         clients = Clients(federation)
         # The reference spends nothing, so that no file is written.
-        round_ = Round.of(federation.settings, account_of(federation, Path("account-of-nobody"), 3))
+        round_ = Round.of(federation.rules, account_of(federation, Path("account-of-nobody"), 3))
         parameters, rows = clients.start, []
         for number in range(federation.rounds):
             started = time.perf_counter()
@@ -254,11 +260,9 @@ def stacked(updates: dict[int, Update], parameters: int) -> tuple[torch.Tensor, 
 
 def account_of(federation: Federation, path: Path, parties: int) -> Account | None:
     """A server's account, where there is noise."""
-    settings = federation.settings
-    if settings.noise is None or settings.sigma is None:
+    if federation.settings.noise is None:
         return None
-    lacked = parts(settings.noise, parties)
-    return Account(path, Mechanism.of(settings.sigma, lacked, federation.sampling, federation.delta))
+    return Account(path, mechanism_of(federation.rules, federation.delta, parties))
 
 
 def _row(clients: Clients | None, number: int, outcome: Outcome, parameters: torch.Tensor) -> Row:

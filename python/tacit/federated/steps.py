@@ -13,7 +13,9 @@ has a known size; the result is multiplied by the bound when it is plain. Weight
 that counts.
 """
 
+import json
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,7 +29,7 @@ from tacit.federated.aggregators import Aggregator, Quotient, aggregator
 from tacit.federated.change import Outgoing, Update
 from tacit.federated.held import Held, Outcome, RoundError, Step
 from tacit.federated.noise import DRAWN
-from tacit.federated.settings import Settings, check
+from tacit.federated.settings import ROOTS, Settings, check, mechanism_of
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
 from tacit.session import session
@@ -68,10 +70,15 @@ class Clip(Step):
         """The norm that is left gives rounding its room.
 
         Raises:
-            EncodingError: a value is NaN, infinite or beyond what can be sent.
+            EncodingError: a value is NaN, infinite or beyond what can be sent, or the norm is no float64.
             MisuseError: the weight is not positive, or above 1 where nobody said which one counts in full.
         """
         found = outgoing.norm
+        if math.isinf(found):
+            raise EncodingError(
+                f"the norm of what was learned is above {sys.float_info.max:.3g}, so that nothing can be "
+                "made of it: see whether training diverged"
+            )
         if not 0 < outgoing.weight < math.inf:
             raise MisuseError(f"an update of weight {outgoing.weight}: weights are positive")
         if self.greatest_weight is None and outgoing.weight > 1.0:
@@ -84,7 +91,8 @@ class Clip(Step):
         sent = outgoing.by(room / max(found, self.norm * room) if self.shortens else 1.0 / self.norm)
         self._check_range(sent)
         greatest = self.greatest_weight or 1.0
-        return replace(sent, weight=min(outgoing.weight, greatest) / greatest)
+        shortened = self.norm / found if self.shortens and found > self.norm else 1.0
+        return replace(sent, weight=min(outgoing.weight, greatest) / greatest, shortened=shortened)
 
     def _check_range(self, sent: Outgoing) -> None:
         if sent.greatest >= self.limit:
@@ -113,9 +121,14 @@ class Validate(Step):
         assert isinstance(held.weights, SecretTensor)
         if self.bound == "refuse":
             good = validation.within_bound(held.vectors, held.weights, is_weighted=self.is_weighted)
-            return self._passed(held, good)
-        good, factors, weights = validation.clipped(held.vectors, held.weights, is_weighted=self.is_weighted)
-        return self._passed(replace(held, factors=factors, weights=weights), good)
+        else:
+            good, factors, weights = validation.clipped(
+                held.vectors, held.weights, is_weighted=self.is_weighted
+            )
+            held = replace(held, factors=factors, weights=weights)
+        # A server that was shown other bits goes no further: messages carry a hash of this.
+        session().core.note(json.dumps(good.tolist()).encode())
+        return self._passed(held, good)
 
     def plain(self, held: Held) -> Held:
         """By the norms themselves; of those to be shortened, 56 bounds stand for what the servers can still
@@ -258,17 +271,19 @@ class Round:
     word_bits: int = width.WHOLE
 
     @staticmethod
-    def of(settings: Settings, account: Account | None = None, clients: int = 1) -> "Round":
+    def of(
+        settings: Settings, account: Account | None = None, clients: int = 1, servers: int = len(ROOTS)
+    ) -> "Round":
         """The steps that settings ask for, in the order select, clip, validate, combine, noise, account,
-        reveal. Where numbers travel in 32 bits it must be known how many clients there are.
+        reveal. Where numbers travel in 32 bits it must be known how many clients there are, and with noise
+        how many servers draw it.
 
         Raises:
-            MisuseError: settings that do not go together.
+            MisuseError: settings that do not go together, or an account of other noise than they ask for.
         """
         chosen = aggregator(settings.aggregator)
         check(settings, chosen)
-        if settings.noise is not None and account is None:
-            raise MisuseError("noise goes with an account of what is spent")
+        _check_account(settings, account, servers)
         # Noise alone is a result, and tells nobody that no client counted; else there is none of no vectors.
         minimum = max(settings.minimum_clients, 1 if settings.noise is None else 0)
         has_bound = settings.bound != "none"
@@ -292,7 +307,9 @@ class Round:
     def sent(self, outgoing: Outgoing) -> Outgoing:
         """What a client sends of what it learned, and of its count of examples."""
         for step in self.steps:
-            outgoing = step.client(outgoing)
+            made = step.client(outgoing)
+            # Also where a later step makes something new of it.
+            outgoing = replace(made, shortened=min(made.shortened, outgoing.shortened))
         return outgoing
 
     def client(self, vector: torch.Tensor, weight: float = 1.0) -> Update:
@@ -346,6 +363,22 @@ class Round:
                 )
             return Quotient(revealed[:-1], revealed[-1]).divided().mul_(self.unit)
         return revealed * self.unit
+
+
+def _check_account(settings: Settings, account: Account | None, servers: int) -> None:
+    """Whether an account is of the noise that is added."""
+    if settings.noise is None:
+        if account is not None:
+            raise MisuseError("an account of what is spent goes with noise, and these rounds have none")
+        return
+    if account is None:
+        raise MisuseError("noise goes with an account of what is spent")
+    right = mechanism_of(settings, account.mechanism.delta, servers)
+    if account.mechanism != right:
+        raise MisuseError(
+            f"the account is of {account.mechanism}, and these rounds are of {right}: make the account of "
+            "mechanism_of(settings, delta)"
+        )
 
 
 #: What makes a round of settings, an account and the number of clients: ``Round.of``, or what puts steps of

@@ -45,6 +45,15 @@ pub struct Task {
     pub deadline: Instant,
 }
 
+/// What a round came to, as all servers tell of it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Each server's part, where there is no content that all have.
+    pub parts: Vec<Vec<u8>>,
+    /// Why this client's own submission was refused; nothing if it was not.
+    pub own: String,
+}
+
 /// What one server tells of a round.
 struct Told {
     round: u64,
@@ -282,13 +291,33 @@ impl Client {
         Ok(digest)
     }
 
+    /// Says to all servers, as the coordinator, that nobody is to be waited for any more in a round.
+    ///
+    /// # Errors
+    /// `Refused` by a server whose coordinator is another, `Peer` where one is not reached.
+    pub fn close(&self, round: u64, timeout: Duration) -> Result<()> {
+        let until = Instant::now() + timeout;
+        self.ask(&self.all(), until, "close", |server, stream| {
+            let request = Request::Close {
+                federation: self.federation.id(),
+                round,
+            };
+            request.write(stream)?;
+            match Reply::read(stream)? {
+                Reply::Closed => Ok(Some(())),
+                other => Err(unexpected(server, "close", other)),
+            }
+        })?;
+        Ok(())
+    }
+
     /// Waits for what a round came to: one content that all servers have, which is written to `into`, or each
     /// server's part, of which there is none otherwise.
     ///
     /// # Errors
     /// As [`Client::join`], and `Peer` for one content of another length than `into`; `Refused` with the reason for
     /// which it came to nothing.
-    pub fn outcome(&self, round: u64, timeout: Duration, into: &mut [u8]) -> Result<Vec<Vec<u8>>> {
+    pub fn outcome(&self, round: u64, timeout: Duration, into: &mut [u8]) -> Result<Outcome> {
         let until = Instant::now() + timeout;
         let whole = Mutex::new(&mut *into);
         let told = self.ask(&self.all(), until, "result", |server, stream| {
@@ -304,11 +333,13 @@ impl Client {
                     hash,
                     is_part,
                     length,
-                } if is_part => Ok(Some((is_part, hash, content(stream, length)?))),
+                    own,
+                } if is_part => Ok(Some((is_part, hash, content(stream, length)?, own))),
                 Reply::Outcome {
                     is_part,
                     hash,
                     length,
+                    own,
                 } if wanted => {
                     let mut whole = whole.lock().unwrap_or_else(PoisonError::into_inner);
                     if length != whole.len() as u64 {
@@ -317,27 +348,31 @@ impl Client {
                         return Err(Failure::Final(error));
                     }
                     stream.read_exact(&mut whole)?;
-                    Ok(Some((is_part, hash, Vec::new())))
+                    Ok(Some((is_part, hash, Vec::new(), own)))
                 }
                 Reply::Outcome {
                     is_part,
                     hash,
                     length: 0,
-                } => Ok(Some((is_part, hash, Vec::new()))),
+                    own,
+                } => Ok(Some((is_part, hash, Vec::new(), own))),
                 Reply::NotYet => Ok(None),
                 other => Err(unexpected(server, "result", other)),
             }
         })?;
         self.unanimous("result", |at| {
             let (one, other) = (&told[at], &told[(at + 1) % SERVERS]);
-            one.0 == other.0 && (one.0 || one.1 == other.1)
+            one.0 == other.0 && one.3 == other.3 && (one.0 || one.1 == other.1)
         })?;
-        let (is_part, hash, _) = told[0];
-        if is_part {
-            return Ok(told.into_iter().map(|told| told.2).collect());
+        let (is_part, hash, _, own) = &told[0];
+        let own = own.clone();
+        if *is_part {
+            let parts = told.into_iter().map(|told| told.2).collect();
+            return Ok(Outcome { parts, own });
         }
-        self.check_content("result", into, hash)?;
-        Ok(Vec::new())
+        self.check_content("result", into, *hash)?;
+        let parts = Vec::new();
+        Ok(Outcome { parts, own })
     }
 
     fn all(&self) -> Vec<&Server> {

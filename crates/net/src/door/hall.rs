@@ -50,6 +50,8 @@ pub(super) struct State {
     pub(super) missing: Vec<usize>,
     /// What the latest round that is over came to.
     pub(super) outcome: Option<(u64, Outcome)>,
+    /// Whose submissions were refused in it, and why: each client is told of its own.
+    pub(super) own: BTreeMap<usize, String>,
     /// Who has been told of it.
     pub(super) told: BTreeSet<usize>,
     /// Numbers count up.

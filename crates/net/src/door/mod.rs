@@ -36,7 +36,7 @@ mod tests;
 pub mod ticket;
 pub mod wire;
 
-pub use client::{Client, Task};
+pub use client::{Client, Outcome, Task};
 pub use hall::Refused;
 pub use server::Door;
 

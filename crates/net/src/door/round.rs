@@ -38,6 +38,8 @@ pub struct Terms {
     pub add: Option<Add>,
     /// Nothing counts that is not whole by then.
     pub deadline: Instant,
+    /// The client who may say that nobody is to be waited for any more, if there is one.
+    pub closer: Option<usize>,
 }
 
 impl Terms {
@@ -100,6 +102,8 @@ pub struct Round {
     hash: Hash,
     federation: Hash,
     server: usize,
+    /// Whether nobody is to be waited for any more.
+    is_closed: bool,
     joined: BTreeSet<usize>,
     tickets: Tickets,
     attempts: BTreeMap<usize, u32>,
@@ -122,6 +126,7 @@ impl Round {
             terms,
             federation,
             server,
+            is_closed: false,
             joined: BTreeSet::new(),
             tickets,
             attempts: BTreeMap::new(),
@@ -143,6 +148,28 @@ impl Round {
     /// A client is told of the round.
     pub fn join(&mut self, client: usize) {
         self.joined.insert(client);
+    }
+
+    /// A client says that nobody is to be waited for any more. What comes before the round ends counts all the
+    /// same: this says when it ends, not who takes part.
+    ///
+    /// # Errors
+    /// The reason for which it may not.
+    pub fn close(&mut self, client: usize) -> std::result::Result<(), String> {
+        if self.terms.closer != Some(client) {
+            return Err(format!(
+                "client {client} is not the coordinator, who alone ends round {} before its deadline",
+                self.terms.number
+            ));
+        }
+        self.is_closed = true;
+        Ok(())
+    }
+
+    /// Whether nobody is to be waited for any more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Who was told of the round, and is not here whole.

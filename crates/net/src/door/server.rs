@@ -11,6 +11,7 @@ use crate::interruption::is_interrupted;
 use crate::process::Process;
 use crate::tcp::Listener;
 use crate::tcp::tls;
+use std::collections::BTreeMap;
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
@@ -125,8 +126,8 @@ impl Door {
         Ok(())
     }
 
-    /// Waits until so many clients are here whole, for the deadline, or that long; whether it was one of the
-    /// former two, so that there is nothing to wait for any more.
+    /// Waits until so many clients are here whole, for the deadline, for whoever may close the round, or that long;
+    /// whether it was one of the former three, so that there is nothing to wait for any more.
     ///
     /// # Errors
     /// `Interrupted` by the user; `Misuse` where no round is open.
@@ -139,7 +140,8 @@ impl Door {
                 None => Some(Err(no_round())),
                 Some((round, _)) => {
                     let full = round.whole().len() >= enough;
-                    (full || Instant::now() >= round.terms.deadline).then_some(Ok(()))
+                    let over = Instant::now() >= round.terms.deadline;
+                    (full || over || round.is_closed()).then_some(Ok(()))
                 }
             });
             if let Some(over) = over {
@@ -152,6 +154,16 @@ impl Door {
                 return Ok(false);
             }
         }
+    }
+
+    /// Whether whoever may close the round that is open has done so.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        let state = self.hall.state();
+        state
+            .round
+            .as_ref()
+            .is_some_and(|(round, _)| round.is_closed())
     }
 
     /// Ends the round for submissions and gives out what is here whole.
@@ -198,7 +210,8 @@ impl Door {
     }
 
     /// What a round came to, for the clients that ask: content, or why there is none. What is told as a part
-    /// differs between servers, and a client gets that of each.
+    /// differs between servers, and a client gets that of each. Whose submissions were refused is told why, each
+    /// client of its own and of no other.
     ///
     /// # Errors
     /// `Misuse` for content that is too large.
@@ -207,6 +220,7 @@ impl Door {
         round: u64,
         outcome: std::result::Result<&[u8], &str>,
         is_part: bool,
+        own: BTreeMap<usize, String>,
     ) -> Result<()> {
         self.process.check("this door")?;
         if outcome.is_ok_and(|content| content.len() as u64 > super::wire::LARGEST) {
@@ -227,7 +241,7 @@ impl Door {
             }
         });
         let mut state = self.hall.state();
-        state.outcome = Some((round, hashed));
+        (state.outcome, state.own) = (Some((round, hashed)), own);
         state.told.clear();
         drop(state);
         self.hall.notify();

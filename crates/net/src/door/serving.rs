@@ -141,7 +141,27 @@ fn answer(
             known(hall, &federation)?;
             tell(hall, client, stream, round, content)?;
         }
+        Request::Close { federation, round } => {
+            known(hall, &federation)?;
+            close(hall, client, round).map_err(End::Refused)?;
+            Reply::Closed.write(stream)?;
+        }
     }
+    Ok(())
+}
+
+/// A client says that nobody is to be waited for any more. One that says so of a round that has ended, as where all
+/// had handed in before, is right.
+fn close(hall: &Hall, client: usize, number: u64) -> Result<(), String> {
+    let mut state = hall.state();
+    let latest = state.latest;
+    match state.round.as_mut() {
+        Some((round, _)) if round.terms.number == number => round.close(client)?,
+        _ if number <= latest => {}
+        _ => return Err(not_open(number)),
+    }
+    drop(state);
+    hall.notify();
     Ok(())
 }
 
@@ -204,9 +224,10 @@ fn tell(
 ) -> Result<(), End> {
     let found = hall.wait(Instant::now() + PATIENCE, |state| {
         let (told, outcome) = state.outcome.as_ref()?;
-        (*told >= round).then(|| (*told, outcome.clone()))
+        let own = state.own.get(&client).cloned().unwrap_or_default();
+        (*told >= round).then(|| (*told, outcome.clone(), own))
     });
-    let Some((told, outcome)) = found else {
+    let Some((told, outcome, own)) = found else {
         return Ok(Reply::NotYet.write(stream)?);
     };
     if told > round {
@@ -216,7 +237,11 @@ fn tell(
     }
     let content = outcome.map_err(|reason| {
         is_told(hall, client);
-        End::Refused(reason)
+        End::Refused(if own.is_empty() {
+            reason
+        } else {
+            format!("{reason}; {own}")
+        })
     })?;
     let is_sent = wanted || content.is_part;
     stream.sock.until = Instant::now() + LONGEST;
@@ -228,6 +253,7 @@ fn tell(
         } else {
             0
         },
+        own,
     };
     reply.write(stream)?;
     if is_sent {
@@ -275,7 +301,7 @@ fn submit(
 ) -> Result<(), End> {
     let answered = hall.wait(Instant::now() + PATIENCE, |state| {
         let Some((round, _)) = state.round.as_mut() else {
-            return Some(Err(not_open(&statement)));
+            return Some(Err(not_open(statement.round)));
         };
         let answer = match round.offer(client, &statement, tickets, Instant::now()) {
             Ok(Answer::Full) => return None,
@@ -309,8 +335,8 @@ fn open<'a>(state: &'a mut State, statement: &Statement) -> Option<&'a mut Round
     (round.terms.number == statement.round).then_some(round)
 }
 
-fn not_open(statement: &Statement) -> String {
-    format!("round {} is not open at this server", statement.round)
+fn not_open(round: u64) -> String {
+    format!("round {round} is not open at this server")
 }
 
 /// Receives what was offered, while the round is open.

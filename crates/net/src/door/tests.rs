@@ -67,6 +67,7 @@ impl Raw {
             model: Arc::from(vec![]),
             add,
             deadline: Instant::now() + LONG,
+            closer: None,
         };
         door.begin(terms, Tickets::new(1, KEYS)).unwrap();
         Self {
@@ -601,6 +602,8 @@ fn requests() -> impl Strategy<Value = Request> {
                 content,
             }
         }),
+        (hashes(), any::<u64>())
+            .prop_map(|(federation, round)| Request::Close { federation, round }),
     ]
 }
 
@@ -621,14 +624,18 @@ fn replies() -> impl Strategy<Value = Reply> {
         task,
         Just(Reply::Go),
         (hashes(), hashes()).prop_map(|(digest, ticket)| Reply::Receipt { digest, ticket }),
-        (hashes(), any::<bool>(), 0_u64..1 << 30).prop_map(|(hash, is_part, length)| {
-            Reply::Outcome {
-                hash,
-                is_part,
-                length,
+        (hashes(), any::<bool>(), 0_u64..1 << 30, "[a-zé ]{0,200}").prop_map(
+            |(hash, is_part, length, own)| {
+                Reply::Outcome {
+                    hash,
+                    is_part,
+                    length,
+                    own,
+                }
             }
-        }),
+        ),
         Just(Reply::NotYet),
+        Just(Reply::Closed),
         "[a-zé ]{0,200}".prop_map(Reply::Refusal),
     ]
 }
@@ -675,7 +682,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_at_all_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600), kind in 0_u8..8) {
+    fn anything_at_all_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600), kind in 0_u8..9) {
         drop(Request::read(&mut &bytes[..]));
         drop(Reply::read(&mut &bytes[..]));
         // Under a right head the bodies themselves are tried.

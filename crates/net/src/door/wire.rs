@@ -62,6 +62,13 @@ pub enum Request {
         /// Whether the content itself is wanted.
         content: bool,
     },
+    /// Of the coordinator: all whom it asked have handed in or failed, so that nobody is waited for any more.
+    Close {
+        /// Whose rounds.
+        federation: Hash,
+        /// Which of them.
+        round: u64,
+    },
 }
 
 /// What a server answers.
@@ -99,7 +106,11 @@ pub enum Reply {
         is_part: bool,
         /// Bytes that follow.
         length: u64,
+        /// Why this client's own submission was refused; nothing if it was not.
+        own: String,
     },
+    /// The round waits for nobody any more.
+    Closed,
     /// There is nothing to say yet; the client may ask again.
     NotYet,
     /// Why not.
@@ -137,6 +148,12 @@ impl<'a> Fields<'a> {
             return Err(malformed());
         }
         Ok(std::mem::take(&mut self.0).to_vec())
+    }
+
+    /// All that is left, as it may be shown.
+    fn reason(&mut self) -> io::Result<String> {
+        let text = String::from_utf8(self.rest(LONGEST_REASON)?);
+        Ok(printable(&text.map_err(|_| malformed())?))
     }
 
     fn end(&self) -> io::Result<()> {
@@ -218,6 +235,7 @@ impl Request {
                 3,
                 &[federation, &round.to_le_bytes(), &[u8::from(*content)]],
             ),
+            Self::Close { federation, round } => write(to, 4, &[federation, &round.to_le_bytes()]),
         }
     }
 
@@ -228,6 +246,7 @@ impl Request {
     pub fn read(from: &mut impl Read) -> io::Result<Self> {
         let (kind, body) = read(from, |kind| match kind {
             1 | 3 => Some(41),
+            4 => Some(40),
             2 => Some(STATEMENT + TICKETS + LONGEST_SIGNATURE),
             _ => None,
         })?;
@@ -243,10 +262,14 @@ impl Request {
                 tickets: [fields.array()?, fields.array()?],
                 signature: fields.rest(LONGEST_SIGNATURE)?,
             },
-            _ => Self::Outcome {
+            3 => Self::Outcome {
                 federation: fields.array()?,
                 round: fields.number()?,
                 content: fields.flag()?,
+            },
+            _ => Self::Close {
+                federation: fields.array()?,
+                round: fields.number()?,
             },
         };
         fields.end()?;
@@ -279,9 +302,20 @@ impl Reply {
                 hash,
                 is_part,
                 length,
-            } => write(to, 4, &[hash, &[u8::from(*is_part)], &length.to_le_bytes()]),
+                own,
+            } => write(
+                to,
+                4,
+                &[
+                    hash,
+                    &[u8::from(*is_part)],
+                    &length.to_le_bytes(),
+                    printable(own).as_bytes(),
+                ],
+            ),
             Self::NotYet => write(to, 5, &[]),
             Self::Refusal(reason) => write(to, 6, &[printable(reason).as_bytes()]),
+            Self::Closed => write(to, 7, &[]),
         }
     }
 
@@ -292,9 +326,9 @@ impl Reply {
     pub fn read(from: &mut impl Read) -> io::Result<Self> {
         let (kind, body) = read(from, |kind| match kind {
             1 => Some(64 + LONGEST_TERMS),
-            2 | 5 => Some(0),
+            2 | 5 | 7 => Some(0),
             3 => Some(64),
-            4 => Some(41),
+            4 => Some(41 + LONGEST_REASON),
             6 => Some(LONGEST_REASON),
             _ => None,
         })?;
@@ -325,12 +359,11 @@ impl Reply {
                 hash: fields.array()?,
                 is_part: fields.flag()?,
                 length: fields.number()?,
+                own: fields.reason()?,
             },
             5 => Self::NotYet,
-            _ => {
-                let text = String::from_utf8(fields.rest(LONGEST_REASON)?);
-                Self::Refusal(printable(&text.map_err(|_| malformed())?))
-            }
+            7 => Self::Closed,
+            _ => Self::Refusal(fields.reason()?),
         };
         fields.end()?;
         match reply {

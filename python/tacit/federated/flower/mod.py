@@ -8,7 +8,7 @@ from typing import Any
 from flwr.app import ConfigRecord, Context, Message, MessageType, MetricRecord, RecordDict
 
 from tacit.errors import MisuseError, TacitError
-from tacit.federated.client import Client, Receipt, capped
+from tacit.federated.client import Client, Receipt, capped, shorter
 from tacit.federated.config import Federation
 from tacit.federated.flower.records import RECORD, WEIGHT, as_number, only, tensors
 
@@ -95,6 +95,8 @@ def _trained(
     receipt = client.submit(learned, weight)
     if receipt.weight < weight:
         _log.warning("%s: %s", weighted_by, capped(weight, receipt.weight))
+    if receipt.shortened < 1:
+        _log.warning("%s", shorter(receipt.shortened, task.norm))
     return content, receipt
 
 

@@ -9,7 +9,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricReco
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from tacit.errors import MisuseError, RefusedError
+from tacit.errors import MisuseError, RefusedError, TacitError
 from tacit.federated.client import PATIENCE, Client
 from tacit.federated.config import Federation
 from tacit.federated.flower.records import RECORD, WEIGHT, as_number, moved, of_kinds, tensors
@@ -47,7 +47,8 @@ class SecureAggregation(Strategy):
             SetupError: configuration, certificates or key are wrong.
             MisuseError: the federation has no coordinator.
         """
-        coordinator = Federation.read(federation).settings.coordinator
+        rules = Federation.read(federation)
+        coordinator = rules.settings.coordinator
         if coordinator is None:
             raise MisuseError(
                 f"{federation} has no coordinator: under [round], coordinator = the number of the client "
@@ -56,7 +57,7 @@ class SecureAggregation(Strategy):
         self.inner = inner
         self._client = Client(federation, coordinator)
         self._weighted_by = weighted_by
-        self._timeout = timeout
+        self._timeout, self._patience = timeout, rules.timeout
         self._began: tuple[int, str, ArrayRecord] | None = None
 
     def summary(self) -> None:
@@ -91,11 +92,15 @@ class SecureAggregation(Strategy):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """What the inner strategy makes of the combined update.
+        """What the inner strategy makes of the combined update. All whom Flower asked have replied or failed,
+        or it does not wait for them any more: the servers are told, so that they do not either.
 
         Raises:
             MisuseError: no client has the mod.
         """
+        replies = list(replies)
+        if self._began is not None:
+            self._close(self._began[0])
         told = self._receipts(replies)
         if self._began is None:
             return None, None
@@ -109,6 +114,13 @@ class SecureAggregation(Strategy):
         # From nobody: the strategy's own, of no client.
         made, metrics = self.inner.aggregate_train(server_round, [Message(content, 0, MessageType.TRAIN)])
         return None if made is None else of_kinds(made, arrays), metrics
+
+    def _close(self, number: int) -> None:
+        try:
+            self._client.close(min(self._timeout, self._patience))
+        except TacitError as error:
+            # The result says why, if that is why the round comes to nothing.
+            _log.warning("aggregate_train: round %d lasts until its deadline: %s", number, error)
 
     def _receipts(self, replies: Iterable[Message]) -> list[RecordDict]:
         """What clients said who have handed in their vectors."""
