@@ -134,7 +134,8 @@ def test_an_update_that_counts_for_less_is_told_to_its_client_alone(tmp_path: Pa
         "an update of norm 1e+200 is longer than the rounds' bound of 4: it was multiplied by 4e-200, and "
         "counts as one of that norm",
         "round 1: what this client handed in was refused and does not count: its norm is above the bound, or "
-        "above the part of it that its weight allows, or its weight is not from 0 to 1",
+        "above the part of it that its weight allows, or its weight is not from 0 to 1 (or a server "
+        "deviates)",
     ]
     receipts = [client.receipt for _, client in found]
     assert [each and each.shortened for each in receipts] == pytest.approx([0.004, 4e-200, 1, 1], rel=1e-6)

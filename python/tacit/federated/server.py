@@ -57,7 +57,7 @@ UNLIKE = "the servers came to different results"
 OWN = {
     TOO_LONG: (
         "its norm is above the bound, or above the part of it that its weight allows, or its weight is not "
-        "from 0 to 1"
+        "from 0 to 1 (or a server deviates)"
     )
 }
 
