@@ -77,6 +77,26 @@ def test_servers_of_unlike_accounts_refuse_the_round(tmp_path: Path) -> None:
     assert known_of(tmp_path, 0) == "2 0 2 2"
 
 
+def test_a_server_that_announces_what_neither_other_has_is_named_itself(tmp_path: Path) -> None:
+    latest = Latest(tmp_path / "server-0.round")
+    for who in range(3):
+        for usual, other, said in (
+            (b"5 0 2", b"5 0 9", "announced an account of 9 rounds, which neither of the others has"),
+            (b"5 0 2", b"5 0 4", "announced an account of 4 rounds, which neither of the others has"),
+            (
+                b"5 3 0",
+                b"9 7 0",
+                "announced that clients have the result of round 7, which neither of the others",
+            ),
+        ):
+            told = [other if server == who else usual for server in range(3)]
+            with pytest.raises(PeerError, match=f"server {who} .*{said}"):
+                latest.agreed(told)
+    # One that ended within a round is one behind, or all others are.
+    for told in ([b"5 0 2", b"5 0 2", b"5 0 3"], [b"5 0 3", b"5 0 3", b"5 0 2"]):
+        assert latest.agreed(told) == Known(6, 0, 3)
+
+
 def test_a_server_that_ended_within_a_round_spends_what_the_others_have(tmp_path: Path) -> None:
     config = written(tmp_path, 2, rules=RULES)
     spent(config, 1)

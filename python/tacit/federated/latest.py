@@ -115,6 +115,11 @@ class Latest:
                 )
             known.append(found)
         latest, spent = max(each.base for each in known), max(each.spent for each in known)
+        _check_alone(
+            [each.number >= latest for each in known],
+            f"announced that clients have the result of round {latest}",
+        )
+        _check_alone([each.spent >= spent - 1 for each in known], f"announced an account of {spent} rounds")
         for server, each in enumerate(known):
             if each.number < latest:
                 raise DeviationError.of(
@@ -136,6 +141,21 @@ class Latest:
 def to_bytes(known: Known) -> bytes:
     """The file."""
     return checksums.filled(f"{known.text()}{checksums.field(KIND)}\n".encode(), KIND)
+
+
+def _check_alone(agrees: Sequence[bool], announced: str) -> None:
+    """Whether what one server announced is beyond what both others know: then that one is named, since
+    two are wrong less likely than one.
+
+    Raises:
+        PeerError: it is.
+    """
+    if sum(agrees) == 1:
+        raise DeviationError.of(
+            agrees.index(True),
+            f"{announced}, which neither of the others has: if it is right, put their files back, or copy its",
+            "server",
+        )
 
 
 def _read(text: str) -> Known | None:

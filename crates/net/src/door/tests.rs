@@ -343,6 +343,7 @@ fn summing(server: usize, words: u64) -> (Round, impl Fn(usize, u64) -> Submissi
         model: Arc::from(vec![]),
         add: Some(add),
         deadline: Instant::now() + LONG,
+        closer: None,
     };
     let round = Round::new(terms, Tickets::new(server, KEYS), [7; 32], server);
     let submission = move |client: usize, first: u64| Submission {
