@@ -153,7 +153,7 @@ def _check_alone(agrees: Sequence[bool], announced: str) -> None:
     if sum(agrees) == 1:
         raise DeviationError.of(
             agrees.index(True),
-            f"{announced}, which neither of the others has: if it is right, put their files back, or copy its",
+            f"{announced}, which neither of the others has: if it is right, put back theirs, or copy its",
             "server",
         )
 
