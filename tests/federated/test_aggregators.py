@@ -1,8 +1,6 @@
 """Aggregators on secret vectors against the same code on plain ones, and against what they are."""
 
-import itertools
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,20 +9,13 @@ import torch
 
 import tacit
 from tacit.errors import MisuseError
-from tacit.federated.aggregators import AGGREGATORS, Quotient, aggregator
-from tacit.federated.aggregators.gram import squared_distances
+from tacit.federated.aggregators import AGGREGATORS, Quotient, aggregator, geometric_median
 from tacit.federated.validation import VECTOR_BITS
 
 #: How far a secret result may be from its reference, in bounds; those with roots of small norms may be
 #: farther.
 UNITS = 2.0**-18
 CLOSE = {"fltrust": 2.0**-10, "norm-clipping": 2.0**-10, "geometric-median": 2.0**-15}
-
-#: Sums of distances that differ by less may be taken for each other: n·2^-28.
-TIE = 2.0**-22
-
-#: Ways to choose among vectors that tie, of which each is tried.
-MOST_WAYS = 5000
 
 
 def vectors(clients: int, parameters: int, seed: int) -> torch.Tensor:
@@ -58,36 +49,27 @@ def in_secret(cases: Sequence[torch.Tensor], names: Sequence[str]) -> list[dict[
 
 
 def check(name: str, x: torch.Tensor, found: torch.Tensor) -> None:
-    """Against the reference; Krum's choice, among vectors whose sums are about the least."""
-    if "krum" in name:
-        check_krum(name, x, found)
-        return
+    """Against the reference, and Krum's against its definition, too: equal ones by number."""
     torch.testing.assert_close(found, combined(name, x), rtol=0, atol=CLOSE.get(name, UNITS), msg=name)
+    if name in CHOSEN:
+        torch.testing.assert_close(found, defined_krum(x, *CHOSEN[name](len(x))), rtol=0, atol=UNITS)
 
 
-def check_krum(name: str, x: torch.Tensor, found: torch.Tensor) -> None:
-    """By definition: the mean of vectors none of which has a greater sum than one that was left out."""
-    count = len(x)
-    attackers = int(0.25 * count)
-    chosen = 1 if name == "krum" else count - attackers
-    if count == 1 or chosen == count:
-        torch.testing.assert_close(found, x.mean(0), rtol=0, atol=UNITS)
-        return
-    distances = squared_distances(x).sort().values[:, 1 : max(2, count - attackers - 1)]
-    sums = distances.sum(1)
-    order = sums.argsort()
-    last = sums[order[chosen - 1]]
-    certain, possible = sums < last - TIE, (sums <= last + TIE) & (sums >= last - TIE)
-    # Whatever of those that tie is chosen; of very many ways to choose, any mean of them.
-    best, missing, ties = found * chosen - x[certain].sum(0), chosen - int(certain.sum()), x[possible]
-    if math.comb(len(ties), missing) > MOST_WAYS:
-        low, high = ties.amin(0) * missing, ties.amax(0) * missing
-        off = (best - best.clamp(low, high)).norm()
-    else:
-        ways = list(itertools.combinations(range(len(ties)), missing))
-        sums = torch.stack([ties[list(way)].sum(0) for way in ways])
-        off = (sums - best).norm(dim=1).min()
-    assert float(off) < UNITS * chosen * 4, (name, float(off))
+#: How many may attack, and how many vectors count, of so many.
+CHOSEN: dict[str, Callable[[int], tuple[int, int]]] = {
+    "krum": lambda count: (int(0.25 * count), 1),
+    "multi-krum": lambda count: (int(0.25 * count), count - int(0.25 * count)),
+}
+
+
+def defined_krum(x: torch.Tensor, attackers: int, chosen: int) -> torch.Tensor:
+    """In whole numbers of any size: the mean of the vectors of least sums, the first of equal ones."""
+    words = [[round(value) for value in row] for row in (x * 2**VECTOR_BITS).tolist()]
+    away = [[sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for y in words] for x in words]
+    nearest = max(1, len(x) - attackers - 2)
+    sums = [sum(sorted(row[:at] + row[at + 1 :])[:nearest]) for at, row in enumerate(away)]
+    order = sorted(range(len(x)), key=lambda client: (sums[client], client))
+    return x[order[:chosen]].mean(0)
 
 
 def edges() -> list[torch.Tensor]:
@@ -177,6 +159,101 @@ def test_far_vectors_do_not_move_robust_results() -> None:
         moved = (combined(name, attacked) - combined(name, x)).norm()
         assert moved < 0.1, name
     assert (combined("fedavg", attacked) - combined("fedavg", x)).norm() > 0.2
+
+
+def late(scale: float, attackers_scale: float) -> torch.Tensor:
+    """Updates of norms about ``scale``, of 12 clients who agree but for noise and of four that attack."""
+    generator = torch.Generator().manual_seed(7)
+    direction = torch.randn(100, generator=generator, dtype=torch.float64)
+    direction = direction / direction.norm()
+    noise = torch.randn(12, 100, generator=generator, dtype=torch.float64) / 10
+    attackers = (-attackers_scale * direction).expand(4, -1)
+    return torch.cat([scale * (direction + 0.5 * noise), attackers])
+
+
+#: Norms from near the bound to thirty units, and by how much attackers are longer; up to the bound at last.
+LATE = [(1e-4, 1), *((scale, factor) for scale in (0.3, 1e-3, 1e-5) for factor in (3, 0.999 / scale))]
+
+#: How far results are from the mean of the honest ones, as a part of its norm, where nothing is rounded:
+#: Krum has the noise of one client's vector, and the shortened attackers turn a fourth of the mean.
+MOVED = {"fltrust": 0.15, "krum": 0.55, "multi-krum": 0.05, "geometric-median": 0.2, "norm-clipping": 0.6}
+
+
+def test_results_are_as_robust_for_short_updates() -> None:
+    """However far the norms are below the bound: what is left of a result is its rounding to units."""
+    unit = 2.0**-VECTOR_BITS
+    cases = [late(scale, scale * factor) for scale, factor in LATE]
+    found = tacit.launch(in_secret, cases, list(MOVED), protocol="replicated")[0]
+    for (scale, factor), x, results in zip(LATE, cases, found, strict=True):
+        honest = x[:12].mean(0)
+        for name, part in MOVED.items():
+            # Of elements, and of the norms that are told from each other.
+            rounding = 0.6 * 100**0.5 * unit * (4 if name == "krum" else 2)
+            off = float((results[name] - honest).norm())
+            assert off < part * float(honest.norm()) + rounding, (name, scale, factor, off)
+
+
+def near_half() -> list[torch.Tensor]:
+    """As many attackers as there can be, at one point: opposite, elsewhere, and beside the others."""
+    cases = []
+    for count in (3, 9, 20, 33, 63, 64):
+        attackers = (count - 1) // 2
+        for seed, (spread, how) in enumerate([(0.1, "opposite"), (0.01, "elsewhere"), (0.1, "beside")]):
+            generator = torch.Generator().manual_seed(seed)
+            direction, other = (
+                torch.nn.functional.normalize(row, dim=0)
+                for row in torch.randn(2, 10, generator=generator, dtype=torch.float64)
+            )
+            noise = torch.randn(count - attackers, 10, generator=generator, dtype=torch.float64) / 10**0.5
+            honest = 0.3 * direction + spread * noise
+            point = {
+                "opposite": -0.999 * direction,
+                "elsewhere": 0.5 * other,
+                "beside": 0.3 * direction + 3 * spread * other,
+            }[how]
+            cases.append(torch.cat([honest, point.expand(attackers, -1)]))
+    return cases
+
+
+def converged(x: torch.Tensor) -> torch.Tensor:
+    """The geometric median, by a hundred thousand steps of Weiszfeld's."""
+    point = x.median(0).values
+    for _ in range(100_000):
+        inverse = 1 / (x - point).norm(dim=1).clamp(min=1e-13)
+        last, point = point, inverse @ x / inverse.sum()
+        if float((point - last).norm()) < 1e-14:
+            break
+    return point
+
+
+def radius(x: torch.Tensor) -> float:
+    """Of the smallest ball around a vector that holds more than half of them."""
+    return float(torch.cdist(x, x).sort().values[:, len(x) // 2].min())
+
+
+def test_the_geometric_median_is_converged() -> None:
+    """Within what its docstring says, however close attackers come to a half."""
+    for x in near_half():
+        point, best, size = combined("geometric-median", x), converged(x), radius(x)
+        assert (point - best).norm() < size / 16, (len(x), float((point - best).norm()) / size)
+        sums = [float((x - at).norm(dim=1).sum()) for at in (point, best)]
+        assert sums[0] < sums[1] + len(x) * size / 1000
+        # Steps are what holds it.
+        assert len(x) < 60 or (geometric_median(x, x[:, 0], steps=4) - best).norm() > size / 16
+
+
+def test_equal_sums_of_krum_are_the_lowest_numbers() -> None:
+    """One other counts with three and four clients, so that the closest two tie, whichever these are."""
+    generator = torch.Generator().manual_seed(5)
+    cases = [torch.randn(3 + at % 2, 10, generator=generator, dtype=torch.float64) * 0.2 for at in range(12)]
+    cases.append(cases[0][:1].repeat(7, 1))
+    found = tacit.launch(in_secret, cases, ["krum", "multi-krum"], protocol="replicated")[0]
+    for x, results in zip(cases, found, strict=True):
+        closest = (torch.cdist(x, x) + 9 * torch.eye(len(x))).min(1).values
+        first = int(closest.argmin())
+        assert int((x - results["krum"]).norm(dim=1).argmin()) == first
+        check("krum", x, results["krum"])
+        check("multi-krum", x, results["multi-krum"])
 
 
 def test_weights_count_in_the_mean_alone() -> None:

@@ -71,6 +71,17 @@ def _mean_of_places(x: torch.Tensor, first: int, last: int) -> torch.Tensor:
     return total / (last - first)
 
 
+def least(x: torch.Tensor, place: int) -> torch.Tensor:
+    """What stands at that place, from 0, of each sorted column. Eight rounds a stage of the network."""
+    return _placed(x, network(x.shape[0], place, place + 1))[0]
+
+
+def sum_of_least(x: torch.Tensor, count: int) -> torch.Tensor:
+    """Of so many of each column. Rounds as ``least``."""
+    size = x.shape[0]
+    return _placed(x, _unordered(network(size, 0, count), size)).sum(0)
+
+
 def _unordered(comparisons: Network, count: int) -> Network:
     """The same without the comparators that only say in which order those stand that are added up: a
     comparator leaves the sum of its two as it is."""

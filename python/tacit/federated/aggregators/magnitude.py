@@ -1,0 +1,81 @@
+"""Squares of norms brought to one magnitude, by powers of two that stay secret.
+
+Vectors may be much shorter than the bound, as updates are late in training. Each is multiplied by a power of
+two of its own, so that what is computed of it has the same bits behind the point whatever its norm is.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from tacit import shares
+from tacit.federated.aggregators.gram import BITS
+from tacit.fixed import Scale
+from tacit.operators.approximation.normal import normal, power_of_two
+from tacit.session import session
+from tacit.tensor import SecretTensor
+
+#: Squares are brought to 2^(WIDTH - 2) at the least, and stay below 2^WIDTH.
+WIDTH = BITS + 1
+
+#: Binary places of the powers' exponents, and what an exponent and that of the inverse add up to.
+PLACES = 5
+INVERSE = 2**PLACES - 1
+
+#: Exponents at most: of a square of 1 or 0.
+MOST = WIDTH // 2 - 1
+
+
+@dataclass(frozen=True)
+class Powers:
+    """Of some squares: for each 2^k for which square·4^k fills the width, and 2^(31 - k), int64."""
+
+    power: torch.Tensor
+    inverse: torch.Tensor
+    #: square·4^k
+    filled: torch.Tensor
+
+    def __getitem__(self, place: slice | int) -> "Powers":
+        """Those of some of the squares."""
+        return Powers(self.power[place], self.inverse[place], self.filled[place])
+
+    def limited(self, other: "Powers", most: int) -> "Powers":
+        """With no power beyond ``most`` times the other's, a power of two. Rounds of a minimum."""
+        return Powers(torch.minimum(self.power, other.power * most), self.inverse, self.filled)
+
+    def mantissas(self) -> torch.Tensor:
+        """The filled squares as fractions from 1/4 to 1."""
+        return fraction(self.filled, WIDTH)
+
+    def over(self, other: "Powers") -> torch.Tensor:
+        """2^k / 2^k of the other ones, exact. A round or two."""
+        return fraction(self.power * other.inverse, INVERSE, MOST)
+
+
+def powers(squares: torch.Tensor) -> Powers:
+    """Of squares from 0 to below 2^47, int64. 0 counts as 1. About 20 rounds."""
+    if isinstance(squares, SecretTensor):
+        return _in_secret(squares)
+    least = squares.clamp(min=1)
+    exponents = (WIDTH - torch.frexp(least.to(torch.float64)).exponent) // 2
+    one = torch.ones_like(least)
+    return Powers(one << exponents, one << (INVERSE - exponents), least << (2 * exponents))
+
+
+def _in_secret(squares: SecretTensor) -> Powers:
+    current = squares._session
+    found = normal(current, squares._parts, width=WIDTH, even=True)
+    x, power = found.factors
+    one = shares.trivial(current, torch.ones((), dtype=torch.int64))
+    inverse = power_of_two(current, [shares.subtract(one, place) for place in found.places[1:]])
+    filled = shares.multiply(current, x, power, 0)
+    return Powers(*(squares.like(parts) for parts in (power, inverse, filled)))
+
+
+def fraction(whole: torch.Tensor, bits: int, kept: int | None = None) -> torch.Tensor:
+    """Whole numbers over 2^``bits``, of which so many fraction bits are kept, or those of the session."""
+    if not isinstance(whole, SecretTensor):
+        return whole.to(torch.float64) * 2.0**-bits
+    scale = session().scale if kept is None else Scale(kept)
+    parts = shares.truncate(whole._session, whole._parts, bits - scale.bits)
+    return whole.like(parts, scale, torch.float64)
