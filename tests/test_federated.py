@@ -81,6 +81,11 @@ def test_more_clients_than_can_be(
             "by how much one client changes its result is not proven",
         ),
         (("--aggregator", "mine.py:combine"), "there is no file"),
+        (("--trimmed", "0.3"), "trimmed = 0.3: fedavg takes no trimmed, trimmed-mean does; leave it out"),
+        (
+            ("--aggregator", "multi-krum", "--chosen", "3"),
+            "chosen = 3, and 2 clients hand in vectors that count: take 2 at most",
+        ),
     ],
 )
 def test_the_demonstrations_mistakes(options: tuple[str, ...], message: str) -> None:
@@ -102,6 +107,9 @@ def test_an_experiments_mistakes() -> None:
         (("cost", "--rounds", "3"), "--rounds is not for cost"),
         (("privacy", "--data", "."), "--data is not for privacy"),
         (("accuracy", "--device", "cuda"), "--device goes with --data"),
+        (("accuracy", "--trimmed", "0.3"), "--trimmed is not for accuracy"),
+        (("attacks", "--attackers", "0.5"), "attackers = 0.5: it is a part of the clients, from 0 to less"),
+        (("attacks", "--chosen", "17"), "chosen = 17, and 16 clients hand in vectors that count"),
         (
             ("accuracy", "--data", "nowhere"),
             "there are no data in nowhere: it holds one of cifar-10-batches-py",

@@ -87,6 +87,31 @@ NOISE = 'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n'
         ('aggregator = "krum"\nroot = 1', "root = 1: krum takes no root"),
         ('aggregator = "mine.py:combine"\nroot = 1', "root = 1: mine.py:combine takes no root"),
         (
+            "attackers = 0.25",
+            "attackers = 0.25: fedavg takes no attackers, krum and multi-krum do; leave it out",
+        ),
+        (
+            'aggregator = "mine.py:combine"\nsteps = 9',
+            "steps = 9: mine.py:combine takes no steps, geometric-median does",
+        ),
+        ('aggregator = "krum"\nchosen = 2', "chosen = 2: krum takes no chosen, multi-krum does"),
+        (
+            'aggregator = "krum"\nattackers = 0.5',
+            "attackers = 0.5: it is a part of the clients, from 0 to less than a half",
+        ),
+        ('aggregator = "krum"\nattackers = -0.1', "attackers = -0.1: it is a part of the clients"),
+        ('aggregator = "trimmed-mean"\ntrimmed = nan', "trimmed = nan: it is a part of the clients"),
+        (
+            'aggregator = "multi-krum"\nchosen = 0',
+            "chosen = 0: it is how many vectors count, 1 or more",
+        ),
+        (
+            'aggregator = "multi-krum"\nchosen = 3\ncoordinator = 0',
+            "chosen = 3, and 2 clients hand in vectors that count: take 2 at most",
+        ),
+        ('aggregator = "multi-krum"\nchosen = 1.5', "chosen = 1.5 is not a whole number"),
+        ('aggregator = "geometric-median"\nsteps = 0', "steps = 0: the iteration takes 1 to 1000 steps"),
+        (
             'aggregator = "fltrust"\nroot = 1\ncoordinator = 1',
             "a root hands in a vector, which the coordinator",
         ),
@@ -130,6 +155,12 @@ def test_rounds_that_can_never_work_are_refused_when_the_file_is_read(
     config.write_text(written(tmp_path, 3).read_text() + rules)
     with pytest.raises(SetupError, match=re.escape(f"{config}: [round]: {message}")):
         Federation.read(config)
+
+
+def test_an_aggregators_settings_are_read(tmp_path: Path) -> None:
+    rules = 'aggregator = "multi-krum"\nattackers = 0.4\nchosen = 2'
+    read = Federation.read(written(tmp_path, 3, rules=rules))
+    assert read.settings.arguments == {"attackers": 0.4, "chosen": 2}
 
 
 @pytest.mark.parametrize(

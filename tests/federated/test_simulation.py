@@ -1,17 +1,22 @@
 """Data, clients, attacks; what is learned in secret is what is learned in the clear."""
 
 import contextlib
+import json
+import math
+import re
 from pathlib import Path
+from statistics import mean
 
 import pytest
 import torch
 from rich.console import Console
 
 import tacit
-from tacit.errors import MisuseError
+from tacit.errors import MisuseError, SetupError
 from tacit.federated import data
 from tacit.federated.attacks import KINDS, MARK, Attack, marked
 from tacit.federated.experiments import accuracy, attacks, both, cost, privacy
+from tacit.federated.experiments.journal import NAME, Journal
 from tacit.federated.partitions import partition
 from tacit.federated.presets import federation
 from tacit.federated.simulation import Clients, Federation, Row, in_secret, in_the_clear
@@ -139,7 +144,9 @@ def test_learning_in_secret_is_learning_in_the_clear(tmp_path: Path) -> None:
             federation(clients=5, rounds=3, aggregator=aggregator, attack=Attack("sign-flip", 0.2))
             for aggregator in ("fedavg", "fltrust", "multi-krum", "median", "mine.py:combine")
         ]
-    for secret, each in zip(tacit.launch(both.learned, tried)[0], tried, strict=True):
+    for secret, each in zip(
+        tacit.launch(both.learned, tried, Journal.begun(tmp_path))[0], tried, strict=True
+    ):
         for mine, reference in zip(secret, in_the_clear(each)[0], strict=True):
             # A round on: an image of 540 may lie between two classes.
             assert abs(mine.accuracy - reference.accuracy) <= 1.5 / 540
@@ -186,12 +193,51 @@ def test_experiments_write_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     # Headings and rows.
     assert tables == [1 + 2, 2 * (1 + 1), 1 + 4, (1 + 2) + (1 + 4) + (1 + 2)]
     assert [page.read_text().count("data:image/png") for page in pages] == [2, 3, 1, 3]
+    # Each round of each seed; what is written as it is found is what the report says.
+    kept = [list(map(json.loads, (page.parent / NAME).read_text().splitlines())) for page in pages]
+    assert list(map(len, kept)) == [2 * 2 * 2, 2 + 2 * 2, 2 * (2 + 2), 3 + 3 + 2]
+    assert {row["in_secret"] for row in kept[0]} == {True, False}
+    assert not any(row["in_secret"] for row in kept[1])
+    assert {row["sigma"] for row in kept[2]} == {None, 2.0}
+    last = [row for row in kept[1] if row["attack"] == "backdoor:0.4"]
+    assert f"{mean(row['accuracy'] for row in last):.1%} / " in pages[1].read_text()
+    assert "This runs in the clear" in pages[1].read_text()
     before = data.dataset("digits-last-layer").before
     assert f"which by itself is right of {before:.1%}" in pages[2].read_text()
 
 
+def test_what_was_found_outlasts_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: Clients, number: int, parameters: torch.Tensor) -> dict[int, torch.Tensor]:
+        if number == 2:
+            raise KeyboardInterrupt
+        return updates(self, number, parameters)
+
+    updates = Clients.updates
+    monkeypatch.setattr(Clients, "updates", fails)
+    with pytest.raises(KeyboardInterrupt):
+        attacks.run(Console(quiet=True), tmp_path, rounds=3, seeds=1, names=("trimmed-mean",), trimmed=0.4)
+    rows = [json.loads(line) for line in (tmp_path / NAME).read_text().splitlines()]
+    assert [(row["aggregator"], row["number"], row["seed"]) for row in rows] == [
+        ("trimmed-mean", 0, 0),
+        ("trimmed-mean", 1, 0),
+    ]
+    assert 0 < rows[1]["accuracy"] < 1
+    assert rows[1]["epsilons"] is None
+
+
+def test_what_is_not_a_number_is_null(tmp_path: Path) -> None:
+    journal = Journal.begun(tmp_path)
+    journal.add(accuracy=math.nan, name="ε")
+    assert (tmp_path / NAME).read_text() == '{"accuracy": null, "name": "ε"}\n'
+    (tmp_path / NAME).unlink()
+    (tmp_path / NAME).mkdir()
+    with pytest.raises(SetupError, match=re.escape(f"cannot write {tmp_path / NAME}: it is a folder")):
+        Journal.begun(tmp_path)
+
+
 @pytest.mark.long
-def test_secret_accuracy_is_within_a_third_of_a_point() -> None:
+def test_secret_accuracy_is_within_a_third_of_a_point(tmp_path: Path) -> None:
     """Over three seeds."""
-    (found,) = accuracy.measured(Console(quiet=True), accuracy.CASES[2:3], 3, 20).values()
+    journal = Journal.begun(tmp_path)
+    (found,) = accuracy.measured(Console(quiet=True), accuracy.CASES[2:3], 3, 20, journal).values()
     assert found.difference <= 0.3

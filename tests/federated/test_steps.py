@@ -11,7 +11,7 @@ import torch
 import tacit
 from tacit.errors import EncodingError, MisuseError
 from tacit.federated.account import Account
-from tacit.federated.aggregators import AGGREGATORS, Quotient
+from tacit.federated.aggregators import AGGREGATORS, Quotient, geometric_median
 from tacit.federated.held import Held, Outcome, RoundError, Step
 from tacit.federated.settings import Settings, mechanism_of
 from tacit.federated.steps import Clip, Round
@@ -138,6 +138,56 @@ def test_a_root_takes_no_part_itself(tmp_path: Path) -> None:
         with pytest.raises(RoundError, match=f"the vectors of {left} clients count, and a round") as failed:
             Round.of(rules).plain(CLIENTS, sent, torch.ones(4))
         assert failed.value.refused == {CLIENTS[row]: "norm" for row in refused}
+
+
+def ordered_by_distance() -> torch.Tensor:
+    """Ten clients, of whom each is farther from the others than the one before; one coordinate counts."""
+    x = torch.zeros(10, 3, dtype=torch.float64)
+    x[:, 0] = torch.tensor([0.0, 0.01, 0.03, 0.06, 0.1, 0.16, 0.25, 0.38, 0.6, 0.9])
+    return x
+
+
+@pytest.mark.parametrize(
+    ("settings", "counting"),
+    [
+        # Of ten, f attack and n - f count, or as many as are named; so many are dropped at each end.
+        (Settings(aggregator="multi-krum"), slice(0, 8)),
+        (Settings(aggregator="multi-krum", attackers=0.4), slice(0, 6)),
+        # In the middle of the others: by the definition, 0.0507, 0.0547 and 0.0724 are the least sums.
+        (Settings(aggregator="multi-krum", chosen=3), slice(2, 5)),
+        (Settings(aggregator="multi-krum", attackers=0.1, chosen=9), slice(0, 9)),
+        (Settings(aggregator="trimmed-mean", trimmed=0.4), slice(4, 6)),
+        (Settings(aggregator="trimmed-mean", trimmed=0.0), slice(0, 10)),
+        # 0.3·10 is 3, whatever a float makes of it.
+        (Settings(aggregator="trimmed-mean", trimmed=0.3), slice(3, 7)),
+    ],
+)
+def test_an_aggregator_does_what_its_settings_say(settings: Settings, counting: slice) -> None:
+    x = ordered_by_distance()
+
+    def program() -> Outcome:
+        is_host = tacit.session().party == 0
+        with tacit.fraction_bits(VECTOR_BITS):
+            rows = tacit.share(x if is_host else None, owner=0)
+            counts = tacit.share(torch.ones(10, dtype=torch.float64) if is_host else None, owner=0)
+        return Round.of(settings).secret(Submitted(list(range(10)), rows, counts))
+
+    plain = Round.of(settings).plain(range(10), x, torch.ones(10, dtype=torch.float64))
+    for outcome in (tacit.launch(program)[0], plain):
+        torch.testing.assert_close(outcome.vector, x[counting].mean(0), rtol=0, atol=1e-5)
+
+
+def test_steps_are_those_that_are_set() -> None:
+    x = torch.randn(10, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64) / 10
+    found = [
+        Round.of(Settings(aggregator="geometric-median", steps=steps)).plain(range(10), x, torch.ones(10))
+        for steps in (1, 16, None)
+    ]
+    assert found[0].vector is not None
+    assert found[1].vector is not None
+    assert torch.equal(found[1].vector, geometric_median(x, x[:, 0], steps=16))
+    assert not torch.allclose(found[0].vector, found[1].vector)
+    assert torch.equal(found[1].vector, found[2].vector)
 
 
 @pytest.mark.parametrize("name", ["krum", "multi-krum", "geometric-median", "fltrust"])

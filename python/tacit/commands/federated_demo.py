@@ -1,6 +1,7 @@
 """``tacit federated demo``: three servers, clients with digits of their own, one model."""
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ def add(commands: Any) -> None:
         help="how vectors become one: fedavg, fltrust, krum, multi-krum, geometric-median, norm-clipping, "
         "median, trimmed-mean, or a function of your own",
     )
+    add_arguments(parser)
     parser.add_argument(
         "--attack", metavar="KIND:FRACTION", help="what a part of the clients does, such as label-flip:0.25"
     )
@@ -36,6 +38,28 @@ def add(commands: Any) -> None:
 def add_federation(parser: argparse.ArgumentParser) -> None:
     """What demonstration and experiments have in common."""
     parser.add_argument("--clients", type=positive, default=16, metavar="N", help="how many (16)")
+
+
+#: Options of aggregators: of what kind, what stands for the value, and what it is.
+ARGUMENTS: dict[str, tuple[type, str, str]] = {
+    "attackers": (float, "PART", "krum, multi-krum: the part of the clients that attacks at most (0.25)"),
+    "chosen": (int, "M", "multi-krum: of how many vectors it is the mean (all but the attackers')"),
+    "trimmed": (float, "PART", "trimmed-mean: the part that is dropped at each end (0.25)"),
+    "steps": (int, "N", "geometric-median: steps of its iteration (16, and more from 17 clients on)"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser, names: Iterable[str] = ARGUMENTS) -> None:
+    """What aggregators take besides vectors and weights."""
+    for name in names:
+        kind, value, words = ARGUMENTS[name]
+        parser.add_argument(f"--{name}", type=kind, metavar=value, help=words)
+
+
+def arguments(parsed: argparse.Namespace) -> dict[str, float]:
+    """Those that are given."""
+    found = {name: getattr(parsed, name, None) for name in ARGUMENTS}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def run(parsed: argparse.Namespace) -> None:
@@ -64,6 +88,7 @@ def run(parsed: argparse.Namespace) -> None:
         attack=None if parsed.attack is None else Attack.of(parsed.attack),
         sigma=parsed.noise,
         delta=DELTA if parsed.delta is None else parsed.delta,
+        arguments=arguments(parsed),
     )
     console = Console()
     # What cannot be written is known before anything takes long.

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from tacit.commands.federated_demo import ARGUMENTS, add_arguments
 from tacit.commands.options import positive
 from tacit.errors import MisuseError
 
@@ -14,7 +15,7 @@ KINDS = ("accuracy", "attacks", "privacy", "cost")
 #: What each takes besides.
 OPTIONS = {
     "accuracy": ("data", "rounds", "seeds", "device"),
-    "attacks": ("rounds", "seeds"),
+    "attacks": ("rounds", "seeds", *ARGUMENTS),
     "privacy": ("rounds", "seeds"),
     "cost": (),
 }
@@ -41,6 +42,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--seeds", type=positive, metavar="N", help="how many times, each another way (3)")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="what clients train on, with --data (cpu)")
+    add_arguments(parser)
     parser.set_defaults(command=run)
 
 
@@ -49,7 +51,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     from tacit.federated.experiments import EXPERIMENTS
 
-    names = ("data", "rounds", "seeds", "device")
+    names = ("data", "rounds", "seeds", "device", *ARGUMENTS)
     given = {name: getattr(parsed, name) for name in names if getattr(parsed, name) is not None}
     for name in given:
         if name not in OPTIONS[parsed.kind]:

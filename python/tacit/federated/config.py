@@ -19,7 +19,7 @@
     [round]
     seconds = 60                               # in which clients may submit
     protocol = "replicated"                    # the servers'; this and all else is optional: see ``settings``
-    aggregator = "fedavg"
+    aggregator = "fedavg"                      # some take more: attackers, chosen, trimmed, steps
     bound = "refuse"                           # what is longer than the norm: "clip" shortens it
     norm = 3.0
     minimum_clients = 2
@@ -93,6 +93,8 @@ _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "bound": str,
     "noise": str,
     "result_to": str,
+    "chosen": int,
+    "steps": int,
     "minimum_clients": int,
     "reveals_single": bool,
     "root": (int, str),

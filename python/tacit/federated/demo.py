@@ -22,6 +22,7 @@ from tacit.federated.crowd import Crowd
 from tacit.federated.local import Plan, Servers, Told
 from tacit.federated.naming import counted
 from tacit.federated.plots import check_plots
+from tacit.federated.settings import check_chosen
 from tacit.federated.simulation import Clients, Federation, Row, account_of, in_the_clear
 from tacit.federated.steps import Round
 from tacit.federated.training import one_thread
@@ -117,6 +118,7 @@ def _check(federation: Federation) -> None:
         )
     Round.of(federation.rules, account_of(federation, Path("account-of-nobody"), SERVERS))
     aggregator(federation.settings.aggregator).check_count(federation.clients)
+    check_chosen(federation.settings, federation.clients)
 
 
 def learned(federation: Federation, clients: Clients, show: Show) -> tuple[list[Row], str]:

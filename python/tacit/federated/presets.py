@@ -1,5 +1,6 @@
 """Federations as the demonstration and the experiments set them up."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tacit.federated.aggregators import AGGREGATORS
@@ -31,8 +32,10 @@ def federation(
     bound: str = "refuse",
     sampling: float = 1.0,
     seed: int = 0,
+    arguments: Mapping[str, float] | None = None,
 ) -> Federation:
-    """Clients count by their examples, with noise all alike; who is trusted comes after them."""
+    """Clients count by their examples, with noise all alike; who is trusted comes after them. An aggregator's
+    own settings are ``arguments``."""
     if aggregator not in AGGREGATORS and ":" in aggregator:
         # Servers run in other folders than this one, perhaps.
         file, _, name = aggregator.rpartition(":")
@@ -49,6 +52,7 @@ def federation(
         minimum_clients=1 if sigma is None else 0,
         # Clients that are simulated have nothing to hide.
         reveals_single=True,
+        **{str(name): value for name, value in (arguments or {}).items()},  # type: ignore[arg-type]
     )
     return Federation(
         data=data,

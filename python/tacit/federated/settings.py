@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tacit.errors import MisuseError
 from tacit.federated import width
 from tacit.federated.account import Mechanism
-from tacit.federated.aggregators import Aggregator
+from tacit.federated.aggregators import AGGREGATORS, ARGUMENTS, Aggregator
 from tacit.federated.naming import counted
 from tacit.federated.noise import DRAWN, OFF, POWERS, parts
 from tacit.federated.validation import VECTOR_BITS
@@ -17,6 +17,9 @@ BOUNDS = ("none", "refuse", "clip")
 
 #: Servers whose update may be the root of FLTrust.
 ROOTS = ("server-0", "server-1", "server-2")
+
+#: Steps of the geometric median's iteration at most.
+MOST_STEPS = 1000
 
 #: Who may learn a round's result.
 RECIPIENTS = ("all", "clients")
@@ -29,6 +32,15 @@ class Settings:
     #: Under which the servers compute: one that serves federations, see ``tacit.providers``.
     protocol: str = DEFAULT
     aggregator: str = "fedavg"
+    #: Of krum and multi-krum: the part of the clients that is supposed to attack, at most; a quarter if not
+    #: given.
+    attackers: float | None = None
+    #: Of multi-krum: of how many vectors it is the mean; of all but the attackers' if not given.
+    chosen: int | None = None
+    #: Of trimmed-mean: the part of the clients that is dropped at each end; a quarter if not given.
+    trimmed: float | None = None
+    #: Of geometric-median: steps of its iteration; by the number of clients if not given.
+    steps: int | None = None
     #: The norm that a client's update may have, a bound.
     norm: float = 1.0
     #: What the servers do about longer ones: "none", "refuse" or "clip".
@@ -56,6 +68,12 @@ class Settings:
     coordinator: int | None = None
     #: In how many bits numbers travel: 64, or 32 where only a sum counts, see ``width``.
     word_bits: int = width.WHOLE
+
+    @property
+    def arguments(self) -> dict[str, float]:
+        """What the aggregator is given besides vectors and weights."""
+        found = {name: getattr(self, name) for name in ARGUMENTS}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def mechanism_of(settings: Settings, delta: float, servers: int = len(ROOTS)) -> Mechanism:
@@ -86,6 +104,7 @@ def check(settings: Settings, chosen: Aggregator) -> None:
     if settings.result_to not in RECIPIENTS:
         raise MisuseError(f"result_to = {settings.result_to!r}: known are {', '.join(RECIPIENTS)}")
     _check_positive(settings, "norm", "greatest_weight")
+    _check_arguments(settings, chosen)
     if settings.minimum_clients < 0:
         raise MisuseError(f"minimum_clients = {settings.minimum_clients}: it is a count of clients")
     if chosen.needs_bound and settings.bound == "none":
@@ -104,6 +123,37 @@ def check(settings: Settings, chosen: Aggregator) -> None:
     check_hides(settings)
     if settings.noise is not None:
         _check_private(settings, chosen)
+
+
+def _check_arguments(settings: Settings, chosen: Aggregator) -> None:
+    for name, value in settings.arguments.items():
+        if name not in chosen.takes:
+            takers = " and ".join(each.name for each in AGGREGATORS.values() if name in each.takes)
+            raise MisuseError(
+                f"{name} = {value}: {chosen.name} takes no {name}, {takers} "
+                f"{'do' if ' ' in takers else 'does'}; leave it out, or take another aggregator"
+            )
+    for name in ("attackers", "trimmed"):
+        part = getattr(settings, name)
+        if part is not None and not 0 <= part < 1 / 2:
+            raise MisuseError(f"{name} = {part}: it is a part of the clients, from 0 to less than a half")
+    if settings.chosen is not None and settings.chosen < 1:
+        raise MisuseError(f"chosen = {settings.chosen}: it is how many vectors count, 1 or more")
+    if settings.steps is not None and not 1 <= settings.steps <= MOST_STEPS:
+        raise MisuseError(f"steps = {settings.steps}: the iteration takes 1 to {MOST_STEPS} steps")
+
+
+def check_chosen(settings: Settings, clients: int) -> None:
+    """Whether as many vectors as are to count can be there.
+
+    Raises:
+        MisuseError: there are never so many clients.
+    """
+    if settings.chosen is not None and settings.chosen > clients:
+        raise MisuseError(
+            f"chosen = {settings.chosen}, and {counted(clients, 'client')} hand in vectors that count: take "
+            f"{clients} at most"
+        )
 
 
 def _check_root(settings: Settings, chosen: Aggregator, root: int | str) -> None:
@@ -189,6 +239,7 @@ def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
     is_clients = chosen.needs_root and isinstance(settings.root, int)
     counting = clients - is_clients - (settings.coordinator is not None)
     chosen.check_count(counting)
+    check_chosen(settings, counting)
     width.check(settings.word_bits, chosen, settings.bound != "none", clients)
     least = max(1, settings.minimum_clients)
     if least > counting:

@@ -284,6 +284,7 @@ class Round:
         chosen = aggregator(settings.aggregator)
         check(settings, chosen)
         _check_account(settings, account, servers)
+        chosen = chosen.having(**settings.arguments)
         # Noise alone is a result, and tells nobody that no client counted; else there is none of no vectors.
         minimum = max(settings.minimum_clients, 1 if settings.noise is None else 0)
         has_bound = settings.bound != "none"

@@ -6,6 +6,7 @@ Vectors are in units of the bound on their norm, see ``steps.Clip``.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
@@ -21,6 +22,7 @@ from tacit.tensor import SecretTensor
 
 __all__ = [
     "AGGREGATORS",
+    "ARGUMENTS",
     "Aggregator",
     "Quotient",
     "aggregator",
@@ -56,6 +58,13 @@ class Aggregator:
     sensitivity: float | None = None
     #: Of how many vectors at most its numbers stay in their range, a root aside; ``None`` for any number.
     most_clients: int | None = None
+    #: The settings that its function takes by name: how many are supposed to attack, and the like.
+    takes: tuple[str, ...] = ()
+
+    def having(self, **given: float | None) -> "Aggregator":
+        """The same with those of these settings that it takes and that are given."""
+        known = {name: given[name] for name in self.takes if given.get(name) is not None}
+        return replace(self, combine=partial(self.combine, **known)) if known else self
 
     def of(
         self, vectors: torch.Tensor, weights: torch.Tensor, *root: torch.Tensor
@@ -99,14 +108,17 @@ AGGREGATORS = {
     for each in (
         Aggregator("fedavg", mean, is_sum=True, needs_bound=False, sensitivity=1.0),
         Aggregator("fltrust", fltrust, needs_root=True, most_clients=MOST),
-        Aggregator("krum", krum, most_clients=MOST),
-        Aggregator("multi-krum", multi_krum, most_clients=MOST),
-        Aggregator("geometric-median", geometric_median, most_clients=MOST),
+        Aggregator("krum", krum, most_clients=MOST, takes=("attackers",)),
+        Aggregator("multi-krum", multi_krum, most_clients=MOST, takes=("attackers", "chosen")),
+        Aggregator("geometric-median", geometric_median, most_clients=MOST, takes=("steps",)),
         Aggregator("norm-clipping", norm_clipping),
         Aggregator("median", median),
-        Aggregator("trimmed-mean", trimmed_mean),
+        Aggregator("trimmed-mean", trimmed_mean, takes=("trimmed",)),
     )
 }
+
+#: All settings that some of them take.
+ARGUMENTS = tuple(dict.fromkeys(name for each in AGGREGATORS.values() for name in each.takes))
 
 
 def aggregator(name: str) -> Aggregator:

@@ -2,7 +2,7 @@
 
 import torch
 
-from tacit.federated.aggregators.coordinates import least, sum_of_least
+from tacit.federated.aggregators.coordinates import least, part_of, sum_of_least
 from tacit.federated.aggregators.gram import BITS, squared_distances
 from tacit.federated.aggregators.precision import integers
 
@@ -38,7 +38,7 @@ def multi_krum(
     """Multi-Krum: the mean of the ``chosen`` vectors of least such sums, n - f if it is not given, and all
     where there are fewer; about 145 rounds; all else as in ``krum``."""
     count = vectors.shape[0]
-    return _closest(vectors, attackers, min(count, chosen or count - int(attackers * count)))
+    return _closest(vectors, attackers, min(count, chosen or count - part_of(attackers, count)))
 
 
 def _closest(vectors: torch.Tensor, attackers: float, chosen: int) -> torch.Tensor:
@@ -46,7 +46,7 @@ def _closest(vectors: torch.Tensor, attackers: float, chosen: int) -> torch.Tens
     if chosen == count:
         return vectors.mean(0)
     # The vector itself, at distance 0, stands among its neighbours; that adds nothing.
-    neighbours = max(2, count - int(attackers * count) - 1)
+    neighbours = max(2, count - part_of(attackers, count) - 1)
     with integers(BITS + _MORE):
         sums = sum_of_least(squared_distances(vectors), neighbours)
         # No two of these are equal.

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from tacit.federated.experiments import pppfl
 from tacit.federated.experiments.both import Learned, both
-from tacit.federated.page import Table, folder, write_page
+from tacit.federated.experiments.journal import Journal
+from tacit.federated.page import Table, write_page
 from tacit.federated.plots import check_plots, lines
 from tacit.federated.presets import federation
 
@@ -50,7 +51,9 @@ PLOTS: Sequence[tuple[str, str, Callable[[Case], bool]]] = (
 ROUNDS = 20
 
 
-def measured(console: Console, tried: Sequence[Case], seeds: int, rounds: int) -> dict[Case, Learned]:
+def measured(
+    console: Console, tried: Sequence[Case], seeds: int, rounds: int, journal: Journal
+) -> dict[Case, Learned]:
     """Each case in secret and in the clear."""
     found = {}
     for case in tried:
@@ -67,7 +70,8 @@ def measured(console: Console, tried: Sequence[Case], seeds: int, rounds: int) -
                     seed=seed,
                 )
                 for seed in range(seeds)
-            ]
+            ],
+            journal,
         )
     return found
 
@@ -85,9 +89,9 @@ def run(
     if data is not None:
         return pppfl.run(console, path, data=data, rounds=rounds or pppfl.ROUNDS, seeds=seeds, device=device)
     check_plots()
-    folder(path)
+    journal = Journal.begun(path)
     rounds = rounds or ROUNDS
-    found = measured(console, CASES, seeds, rounds)
+    found = measured(console, CASES, seeds, rounds, journal)
     rows = [
         [
             *map(str, case),

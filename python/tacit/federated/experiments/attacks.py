@@ -4,7 +4,7 @@ attack.
 By the references: what is learned in secret is the same (see ``accuracy``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -13,16 +13,24 @@ from rich.console import Console
 
 from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.attacks import KINDS, Attack
-from tacit.federated.page import Table, folder, write_page
+from tacit.federated.experiments.both import learned_plain
+from tacit.federated.experiments.journal import Journal
+from tacit.federated.page import Table, write_page
 from tacit.federated.plots import check_plots, lines
 from tacit.federated.presets import federation
-from tacit.federated.simulation import in_the_clear
+from tacit.federated.settings import check, check_chosen
 
 FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4)
 
 #: How data lie with clients here: so unevenly that robust aggregators notice, not so that they fail without
 #: attack.
 PARTITION = "skew:0.5"
+
+#: What is said first, on the screen and in the report.
+IN_THE_CLEAR = (
+    "This runs in the clear: the same clients, rounds and aggregators on plain vectors, in one process. What "
+    "servers learn in secret is the same, as `tacit federated experiment accuracy` measures."
+)
 
 #: The kind of attack that leaves a backdoor.
 BACKDOOR = "backdoor"
@@ -48,10 +56,14 @@ def measured(
     fractions: Sequence[float],
     rounds: int,
     seeds: int,
+    journal: Journal,
+    arguments: Mapping[str, float] | None = None,
 ) -> Results:
-    """All combinations; where nobody attacks, all kinds are the same."""
+    """All combinations; where nobody attacks, all kinds are the same. Aggregators get those of the arguments
+    that they take."""
     found: Results = {}
     for name in names:
+        own = {key: value for key, value in (arguments or {}).items() if key in AGGREGATORS[name].takes}
         for kind in kinds:
             console.print(f"{name} against {kind} ...")
             for fraction in fractions:
@@ -59,19 +71,28 @@ def measured(
                 if fraction == 0 and known is not None:
                     found[kind, name, fraction] = known
                 else:
-                    found[kind, name, fraction] = _mean(name, Attack(kind, fraction), rounds, seeds)
+                    attack = Attack(kind, fraction)
+                    found[kind, name, fraction] = _mean(name, attack, rounds, seeds, journal, own)
     return found
 
 
-def _mean(name: str, attack: Attack, rounds: int, seeds: int) -> Found:
+def _mean(
+    name: str, attack: Attack, rounds: int, seeds: int, journal: Journal, arguments: Mapping[str, float]
+) -> Found:
     # Where nobody attacks it is told how often the mark leads to the attackers' class all the same.
     attack = attack if attack.fraction else Attack(BACKDOOR, 0.0)
-    last = [
-        in_the_clear(
-            federation(rounds=rounds, aggregator=name, attack=attack, partition=PARTITION, seed=seed)
-        )[0][-1]
+    tried = [
+        federation(
+            rounds=rounds,
+            aggregator=name,
+            attack=attack,
+            partition=PARTITION,
+            seed=seed,
+            arguments=arguments,
+        )
         for seed in range(seeds)
     ]
+    last = [rows[-1] for rows in learned_plain(tried, journal)]
     opened = [row.backdoor for row in last if row.backdoor is not None]
     return Found(mean(row.accuracy for row in last), mean(opened) if opened else None)
 
@@ -84,12 +105,20 @@ def run(
     seeds: int = 3,
     fractions: Sequence[float] = FRACTIONS,
     names: Sequence[str] = (),
+    **arguments: float,
 ) -> Path:
-    """A table and a plot for each kind of attack, and one more of how often a backdoor opens."""
+    """A table and a plot for each kind of attack, and one more of how often a backdoor opens. Arguments are
+    settings of aggregators, of those that take them.
+
+    Raises:
+        MisuseError: an argument that no aggregator can have.
+    """
     check_plots()
-    folder(path)
     names = names or list(AGGREGATORS)
-    found = measured(console, list(KINDS), names, fractions, rounds, seeds)
+    _check(arguments)
+    journal = Journal.begun(path)
+    console.print(IN_THE_CLEAR)
+    found = measured(console, list(KINDS), names, fractions, rounds, seeds, journal, arguments)
     tables, plots = [], []
     for kind in KINDS:
         has_backdoor = kind == BACKDOOR
@@ -104,12 +133,22 @@ def run(
             drawn = {name: [found[kind, name, part].backdoor or 0.0 for part in fractions] for name in names}
             label = "% of images that the mark leads astray"
             plots.append(_plot(path / f"{kind}-opens.png", kind, label, fractions, drawn))
+    given = "".join(f", {name} = {value:g}" for name, value in arguments.items())
     words = [
+        IN_THE_CLEAR,
         f"Digits at 16 clients, {PARTITION}, {rounds} rounds, means over seeds ({seeds}), by the part of the "
-        "clients that attack; attackers keep to the bound on norms. Krum and trimmed means suppose that a "
-        "quarter attacks at most."
+        "clients that attack; attackers keep to the bound on norms. Krum and trimmed means suppose that "
+        + (f"no more attack than is said{given}." if given else "a quarter attacks at most."),
     ]
     return write_page(path / "report.html", "Attacks and defences", words, tables, plots)
+
+
+def _check(arguments: Mapping[str, float]) -> None:
+    for name, value in arguments.items():
+        taker = next(each for each in AGGREGATORS if name in AGGREGATORS[each].takes)
+        tried = federation(aggregator=taker, arguments={name: value})
+        check(tried.settings, AGGREGATORS[taker])
+        check_chosen(tried.settings, tried.clients)
 
 
 def _plot(

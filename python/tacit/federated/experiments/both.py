@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import mean
 
 import tacit
+from tacit.federated.experiments.journal import Journal
 from tacit.federated.simulation import HOST, Federation, Row, in_secret, in_the_clear
 
 #: Longest wait for one message, in seconds: the host trains all clients.
@@ -33,16 +34,35 @@ class Learned:
         return 100 * abs(mean(self.accuracies(self.secret)) - mean(self.accuracies(self.plain)))
 
 
-def learned(federations: list[Federation]) -> list[list[Row]]:
-    """What every server runs: one federation after the other."""
+def learned(federations: list[Federation], journal: Journal) -> list[list[Row]]:
+    """What every server runs: one federation after the other. The host writes down each round."""
     found = []
     for each in federations:
         with tempfile.TemporaryDirectory(prefix="tacit-") as folder:
-            found.append(in_secret(each, folder)[0])
+            found.append(in_secret(each, folder, journal.rounds(**told(each, in_secret=True)))[0])
     return found
 
 
-def both(federations: list[Federation]) -> Learned:
+def learned_plain(federations: list[Federation], journal: Journal) -> list[list[Row]]:
+    """The same in the clear."""
+    return [in_the_clear(each, journal.rounds(**told(each, in_secret=False)))[0] for each in federations]
+
+
+def told(federation: Federation, *, in_secret: bool) -> dict[str, object]:
+    """What a federation's rounds are written down with."""
+    return {
+        "data": federation.data,
+        "partition": federation.partition,
+        "clients": federation.clients,
+        "aggregator": federation.settings.aggregator,
+        "attack": None if federation.attack is None else federation.attack.text,
+        "sigma": federation.settings.sigma,
+        "seed": federation.seed,
+        "in_secret": in_secret,
+    }
+
+
+def both(federations: list[Federation], journal: Journal) -> Learned:
     """In secret, between three processes, and in the clear."""
-    secret = tacit.launch(learned, federations, transport=TRANSPORT, timeout=TIMEOUT)[HOST]
-    return Learned(secret, [in_the_clear(each)[0] for each in federations])
+    secret = tacit.launch(learned, federations, journal, transport=TRANSPORT, timeout=TIMEOUT)[HOST]
+    return Learned(secret, learned_plain(federations, journal))

@@ -4,7 +4,7 @@ call them."""
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -14,8 +14,9 @@ from rich.console import Console
 import tacit
 from tacit.federated import measuring
 from tacit.federated.aggregators import AGGREGATORS
+from tacit.federated.experiments.journal import Journal
 from tacit.federated.measuring import Measured
-from tacit.federated.page import Table, folder, write_page
+from tacit.federated.page import Table, write_page
 from tacit.federated.plots import check_plots, lines
 from tacit.federated.settings import Settings
 from tacit.federated.simulation import HOST, hand_in
@@ -58,9 +59,16 @@ class Cost:
     rounds: int
 
 
-def program(settings: list[Setting], times: int) -> list[list[Cost]]:
-    """What every server runs: each setting several times."""
-    return [[_once(setting) for _ in range(times + 1)][1:] for setting in settings]
+def program(settings: list[Setting], times: int, journal: Journal) -> list[list[Cost]]:
+    """What every server runs: each setting several times, after once. The host writes down its own."""
+    found = []
+    for setting in settings:
+        _once(setting)
+        found.append([_once(setting) for _ in range(times)])
+        if tacit.session().party == HOST:
+            for cost in found[-1]:
+                journal.add(**asdict(setting), server=HOST, **asdict(cost))
+    return found
 
 
 def _once(setting: Setting) -> Cost:
@@ -80,9 +88,11 @@ def _once(setting: Setting) -> Cost:
     return Cost(time.perf_counter() - started, cost.bytes_sent, cost.rounds)
 
 
-def measured(settings: Sequence[Setting], times: int | None = None) -> list[Cost]:
+def measured(settings: Sequence[Setting], journal: Journal, times: int | None = None) -> list[Cost]:
     """By setting."""
-    by_party = tacit.launch(program, list(settings), times or TIMES, transport=TRANSPORT, timeout=TIMEOUT)
+    by_party = tacit.launch(
+        program, list(settings), times or TIMES, journal, transport=TRANSPORT, timeout=TIMEOUT
+    )
     found = []
     for place in range(len(settings)):
         tries = [
@@ -106,7 +116,7 @@ def run(
 ) -> Path:
     """Tables and plots of seconds and bytes."""
     check_plots()
-    folder(path)
+    journal = Journal.begun(path)
     if TRANSPORT == "tcp":
         warm_up()
     names = names or list(AGGREGATORS)
@@ -115,7 +125,7 @@ def run(
     by_count = [Setting(*kind, count, USUAL_PARAMETERS) for kind in kinds for count in clients]
     settings = list(dict.fromkeys([*by_size, *by_count]))
     console.print(f"{len(settings)} settings, each several times ...")
-    costs = dict(zip(settings, measured(settings), strict=True))
+    costs = dict(zip(settings, measured(settings, journal), strict=True))
     tables = [
         _table(f"{USUAL_CLIENTS} clients", by_size, costs),
         _table(f"{USUAL_PARAMETERS} parameters", by_count, costs),
@@ -125,7 +135,10 @@ def run(
         _plot(path / "clients.png", "clients", by_count, costs),
     ]
     console.print(f"{len(at_the_door)} federations over TLS ...")
-    by_clients = {count: of_clients(count) for count in at_the_door}
+    by_clients = {}
+    for count in at_the_door:
+        by_clients[count] = of_clients(count)
+        journal.add(federation_of=count, **asdict(by_clients[count]))
     tables.append(_table_of_clients(by_clients))
     plots.append(_plot_of_clients(path / "federations.png", by_clients))
     words = [

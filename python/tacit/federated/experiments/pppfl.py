@@ -15,8 +15,9 @@ from statistics import mean
 from rich.console import Console
 
 from tacit.federated.experiments.both import Learned, both
+from tacit.federated.experiments.journal import Journal
 from tacit.federated.folders import found
-from tacit.federated.page import Table, folder, write_page
+from tacit.federated.page import Table, write_page
 from tacit.federated.plots import Line, check_plots, lines
 from tacit.federated.settings import Settings
 from tacit.federated.simulation import Federation, Row
@@ -109,14 +110,14 @@ def run(
     """All tables of the data that lie in a folder."""
     check_plots()
     names = found(data)
-    folder(path)
+    journal = Journal.begun(path)
     tables, plots, worst = [], [], 0.0
     for name in names:
         learned = {}
         for case in cases(name):
             console.print(f"{name} {case.network}, skew {case.skew}, {case.clients} clients ...")
             tried = [federation(case, data, rounds, device, seed) for seed in range(seeds)]
-            learned[case] = both(tried)
+            learned[case] = both(tried, journal)
             worst = max(worst, learned[case].difference)
         tables += _tables(name, learned)
         plots += _plots(path, name, learned)

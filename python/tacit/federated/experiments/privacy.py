@@ -11,8 +11,9 @@ from rich.console import Console
 import tacit
 from tacit.federated.account import Epsilons
 from tacit.federated.data import dataset
-from tacit.federated.experiments.both import TIMEOUT, learned
-from tacit.federated.page import Table, folder, write_page
+from tacit.federated.experiments.both import TIMEOUT, learned, told
+from tacit.federated.experiments.journal import Journal
+from tacit.federated.page import Table, write_page
 from tacit.federated.plots import check_plots, lines
 from tacit.federated.presets import federation
 from tacit.federated.simulation import HOST, Federation, in_the_clear
@@ -39,7 +40,12 @@ class Found:
 
 
 def measured(
-    console: Console, data: Sequence[str], sigmas: Sequence[float], rounds: int, seeds: int
+    console: Console,
+    data: Sequence[str],
+    sigmas: Sequence[float],
+    rounds: int,
+    seeds: int,
+    journal: Journal,
 ) -> dict[str, list[Found]]:
     """By data and in the order of the deviations, 0 first. The servers' own code draws the noise, under the
     reference, where nothing is secret; without noise it is the reference of the same round."""
@@ -47,8 +53,12 @@ def measured(
     for name in data:
         console.print(f"{name} ...")
         tried = [_federation(name, sigma, rounds, seed) for sigma in sigmas for seed in range(seeds)]
-        noisy = tacit.launch(learned, tried, protocol=REFERENCE, timeout=TIMEOUT)[HOST]
-        clear = [in_the_clear(_federation(name, sigmas[0], rounds, seed))[0] for seed in range(seeds)]
+        noisy = tacit.launch(learned, tried, journal, protocol=REFERENCE, timeout=TIMEOUT)[HOST]
+        clear = [
+            # Without noise, whatever its σ says.
+            in_the_clear(each, journal.rounds(**{**told(each, in_secret=False), "sigma": None}))[0]
+            for each in (_federation(name, sigmas[0], rounds, seed) for seed in range(seeds))
+        ]
         by_sigma = [clear, *(noisy[at : at + seeds] for at in range(0, len(noisy), seeds))]
         found[name] = [
             Found(sigma, mean(rows[-1].accuracy for rows in own), own[0][-1].epsilons)
@@ -73,8 +83,7 @@ def _federation(name: str, sigma: float, rounds: int, seed: int) -> Federation:
 def run(console: Console, path: Path, *, rounds: int = 10, seeds: int = 3) -> Path:
     """A table, and accuracy by ε."""
     check_plots()
-    folder(path)
-    found = measured(console, DATA, SIGMAS, rounds, seeds)
+    found = measured(console, DATA, SIGMAS, rounds, seeds, Journal.begun(path))
     rows = [
         [
             name,
