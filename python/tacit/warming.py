@@ -1,7 +1,9 @@
-"""What PyTorch does late, done at once: before processes are forked or parties begin in threads."""
+"""What PyTorch does late, done at once: before processes are forked, parties begin in threads, or a server
+waits for clients, who have a deadline."""
 
 from contextlib import suppress
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import torch
@@ -17,10 +19,15 @@ class _Subclass(torch.Tensor):
         return None
 
 
+#: Of who prepares: servers may be threads of one process.
+_preparing = Lock()
+
+
 def prepare() -> None:
     """Imports what is not imported yet, and binds the operators that have come since it was called last."""
-    _import_all()
-    _bind_operators()
+    with _preparing:
+        _import_all()
+        _bind_operators()
 
 
 @cache

@@ -15,6 +15,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -38,6 +39,8 @@ from tacit.federated.steps import SERVERS_ROOT, TOO_LONG, Round, Rounds
 from tacit.federated.terms import Terms, check_size
 from tacit.meter import Meter
 from tacit.session import Session, running
+from tacit.starting import LATE
+from tacit.warming import prepare
 
 #: Seconds after which servers that wait for clients tell each other that they still do.
 TOGETHER = 5.0
@@ -154,6 +157,10 @@ class Server:
             _core.Listener(own.listen_for_clients),
         )
         clients = federation.certificates_of_clients()
+        # Else PyTorch would import as much again as it is within the first round, after the deadline.
+        for late in LATE:
+            import_module(late)
+        prepare()
         with naming_servers():
             door = _core.Door(for_clients, federation.name, certificates, number, key, clients)
             core = _core.Session.connect_local(
