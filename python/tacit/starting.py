@@ -23,7 +23,7 @@ from tacit.errors import SetupError, cause
 #: macOS: the system's frameworks, which PyTorch uses, do not outlive a fork; every process begins afresh.
 FORKS = sys.platform == "linux"
 
-#: What PyTorch imports when the shapes of a compiled program, or of what some operators come to (``torch.cat``,
+#: What PyTorch imports when the shapes of a compiled program, or of what some operators make (``torch.cat``,
 #: ``1 - x``), are first worked out: a third of its own import again. Where this process has it, those that it
 #: starts want it, and would each import it for themselves.
 LATE = ("torch._dynamo",)

@@ -1,5 +1,6 @@
 """Plots, as PNG files."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,12 @@ Line = tuple[Sequence[float], Sequence[float]]
 
 #: How lines are drawn that have one colour, and points that lie on each other.
 STYLES, DOTS = ("-", "--", ":"), ("o", "s", "^", "v", "D", "x", "P")
+
+#: Lines meet where such a part of their points lie on each other: closer than that part of the height.
+MEETING, CLOSE = 0.25, 0.005
+
+#: How wide lines are, and points; and by how much more for each line that lies on one, so that both are seen.
+WIDTH, SIZE, WIDER, WIDEST = 1.3, 4.0, 3.0, 9.0
 
 #: So many whole numbers on a logarithmic axis are named as they are.
 FEW = 6
@@ -31,6 +38,23 @@ def check_plots() -> None:
     matplotlib.use("Agg")
 
 
+def covering(drawn: Sequence[Line]) -> list[set[int]]:
+    """On which of the lines before it each lies, in part at least: it would hide them."""
+    every = [height for _, heights in drawn for height in heights if math.isfinite(height)]
+    near = CLOSE * (max(every) - min(every)) if every else 0.0
+    found = []
+    for number, line in enumerate(drawn):
+        found.append({before for before in range(number) if _meet(drawn[before], line, near)})
+    return found
+
+
+def _meet(one: Line, other: Line, near: float) -> bool:
+    heights = dict(zip(*one, strict=True))
+    apart = [abs(heights[place] - height) for place, height in zip(*other, strict=True) if place in heights]
+    # One point of many in common is a crossing.
+    return sum(each <= near for each in apart) >= max(min(2, len(other[0])), MEETING * len(other[0]), 1)
+
+
 def lines(
     path: Path, title: str, labels: tuple[str, str], drawn: Mapping[str, Line], *, log: str = ""
 ) -> Path:
@@ -44,10 +68,22 @@ def lines(
     from matplotlib import pyplot, ticker
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
+    covers = covering(list(drawn.values()))
     for number, (name, (places, heights)) in enumerate(drawn.items()):
         # Colours come round after ten; then lines are drawn in another way.
         style, dot = STYLES[number // 10 % len(STYLES)], DOTS[number % len(DOTS)]
-        axes.plot(places, heights, linestyle=style, marker=dot, markersize=4, linewidth=1.3, label=name)
+        on_it = min(WIDEST, WIDER * sum(number in covered for covered in covers))
+        axes.plot(
+            places,
+            heights,
+            # What lies on another line leaves gaps in which that is seen.
+            linestyle=(0, (3, 3)) if covers[number] else style,
+            marker=dot,
+            markersize=SIZE + on_it,
+            linewidth=WIDTH + on_it,
+            alpha=0.5 if on_it else 1.0,
+            label=name,
+        )
     axes.set(title=title, xlabel=labels[0], ylabel=labels[1])
     for axis in log:
         axes.set(**{f"{axis}scale": "log"})
