@@ -196,6 +196,51 @@ fn exactly_two_parties_share_a_secret_and_it_is_new_each_time() {
     }
 }
 
+/// The common key, which all have from the start, has no part in them: they are what they are where it gives zeros.
+#[test]
+fn what_two_parties_share_is_not_of_the_common_key() {
+    type Work = fn(&mut Replicated) -> Result<()>;
+    let works: [(&str, Work); 3] = [
+        ("keys of tickets", |p| {
+            let [next, previous] = p.secrets();
+            assert_ne!(next, previous);
+            Ok(())
+        }),
+        ("noise", |p| {
+            let (mut first, mut second) = ([0; 1000], [0; 1000]);
+            p.noise(10_000, &mut [&mut first, &mut second])?;
+            assert_ne!(first, second);
+            Ok(())
+        }),
+        ("seal", |p| {
+            let mut out = [0; 1000];
+            let told = p.seal(&[&[0; 1000], &[0; 1000]], &mut out)?;
+            assert!(!told || out.iter().any(|word| *word != out[0]));
+            Ok(())
+        }),
+    ];
+    for (what, work) in works {
+        run_opened(
+            3,
+            None,
+            |mesh| Replicated::new(mesh.channel(0)),
+            |p| {
+                let taken = |p: &mut Replicated| p.streams().map(|stream| stream.reserved().len());
+                p.streams()[2].mute(|_| true);
+                let before = taken(p);
+                work(p)?;
+                let after = taken(p);
+                assert_eq!(after[2], before[2], "{what} takes public coins");
+                // Of sealing the one key alone that parties 0 and 1 share.
+                if what != "seal" {
+                    assert!(after[0] > before[0] && after[1] > before[1], "{what}");
+                }
+                Ok(())
+            },
+        );
+    }
+}
+
 /// What each of three parties ends with, where some fail.
 fn ended<T: Send>(program: impl Fn(&Mesh) -> Result<T> + Sync) -> Vec<Result<T>> {
     let program = &program;
