@@ -27,6 +27,19 @@ fn random_keys_differ() {
     );
 }
 
+/// Of so many draws none leaves a bit as it is by chance but once in 2^56.
+#[test]
+fn every_bit_of_a_random_key_is_random() {
+    let (mut ones, mut zeros) = ([0; 2], [0; 2]);
+    for _ in 0..64 {
+        for (at, word) in random_key().unwrap().to_words().into_iter().enumerate() {
+            ones[at] |= word;
+            zeros[at] |= !word;
+        }
+    }
+    assert_eq!((ones, zeros), ([u64::MAX; 2], [u64::MAX; 2]));
+}
+
 #[test]
 fn domains_and_keys_separate_streams() {
     let mut starts: Vec<_> = [
