@@ -234,7 +234,8 @@ def test_tensors_of_two_sessions_do_not_meet() -> None:
 
 
 def test_an_announcement_is_checked() -> None:
-    from tacit.sharing import _announced, announcement
+    from tacit.refusals import announcement
+    from tacit.sharing import _announced
 
     for payload in (b"", b"{", b"\xff", b"[" * 100_000):
         with pytest.raises(tacit.PeerError):

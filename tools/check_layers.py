@@ -99,7 +99,7 @@ MODULES = [
     ["checksums", "copying", "maps", "modes"],
     ["components", "delay", "fixed", "lasting", "meter", "storages"],
     ["session", "starting", "_entry"],
-    ["processes", "_party", "generators", "paths", "trace", "tracing"],
+    ["processes", "_party", "generators", "paths", "refusals", "trace", "tracing"],
     ["launch", "ranges"],
     ["shares"],
     ["patterns", "tensor"],

@@ -16,8 +16,9 @@ from tacit.checkpoint_files import CheckpointFile, Tensors, find, identifier_of,
 from tacit.errors import DeviationError, MisuseError
 from tacit.fixed import Scale
 from tacit.flags import union
+from tacit.refusals import Task, announcement, misuse, told_by_all
 from tacit.session import Session, session
-from tacit.sharing import DTYPES, announcement, grouped
+from tacit.sharing import DTYPES, grouped
 from tacit.tensor import SecretTensor, check_party
 
 #: The name of the bits of flags that what is saved depends on.
@@ -42,7 +43,8 @@ def save_checkpoint(
     older ones go only after every party has written its own.
 
     Raises:
-        MisuseError: the parties save different steps or modules; nothing was written.
+        MisuseError: the parties save different steps or modules; nothing was written. Or another party cannot
+            write its file; what was saved before is untouched.
         SetupError: the folder or the file cannot be written; what was saved before is untouched.
     """
     current = session()
@@ -65,8 +67,10 @@ def save_checkpoint(
     }
     _compare(current, public, "saves", "save the same step of the same module in every party")
     file = CheckpointFile(public, current.party, {name: _own(each) for name, each in tensors.items()})
-    write(Path(path), file)
-    _wait_for_all(current)
+    task = Task()
+    with task.alone():
+        write(Path(path), file)
+    told_by_all(current, task, "to save its part of the checkpoint")
     remove_older(Path(path), current.party, step)
 
 
@@ -92,20 +96,18 @@ def load_checkpoint(
     Raises:
         MisuseError: a file is missing, cut, of another version, party, protocol or number of parties, the
             parties' files are of different steps or sessions, the module has other tensors, or the optimiser
-            is of another class or has other parameters in its groups; nothing of both was changed.
+            is of another class or has other parameters in its groups; nothing of both was changed, in any
+            party, and the session goes on.
     """
     current = session()
     chosen = _choose(current, find(Path(path), current.party), step, path)
-    file = read(chosen, current.party)
+    task = Task()
+    with task.alone():
+        file = _own_file(current, chosen)
+    told_by_all(current, task, "to load its part of the checkpoint")
     public = file.public
-    mine = {"parties": current.parties, "protocol": current.protocol}
-    for name, value in mine.items():
-        if public[name] != value:
-            raise MisuseError(
-                f"{chosen} was saved with {name} {public[name]!r}, and this session has {value!r}; "
-                "resume as it was saved"
-            )
     _compare(current, public, "has a checkpoint of", "give every party its own file of one and the same")
+    # What is said of secret tensors all parties say alike, so none does before all go on.
     check_module(module, public["tensors"], chosen)
     saved = public["optimizer"]
     check_optimizer(optimizer, module, saved, saved and _filled(saved["state"], file.tensors), chosen)
@@ -120,6 +122,26 @@ def load_checkpoint(
     if optimizer is not None:
         optimizer.load_state_dict(_filled(saved["state"], restored))
     return int(public["step"])
+
+
+def _own_file(current: Session, chosen: Path) -> CheckpointFile:
+    """A party's file, held against the session.
+
+    Raises:
+        MisuseError: it is another one's, or damaged.
+    """
+    try:
+        file = read(chosen, current.party)
+    except MisuseError as error:
+        raise misuse("file", str(error)) from None
+    for name, value in {"parties": current.parties, "protocol": current.protocol}.items():
+        if file.public[name] != value:
+            raise misuse(
+                "file",
+                f"{chosen} was saved with {name} {file.public[name]!r}, and this session has {value!r}; "
+                "resume as it was saved",
+            )
+    return file
 
 
 def reveal_module(module: torch.nn.Module, *, to: int | None = None) -> dict[str, torch.Tensor] | None:

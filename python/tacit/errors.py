@@ -81,6 +81,16 @@ class DeviationError(PeerError):
 class EncodingError(MisuseError, ValueError):
     """A value has no fixed-point encoding: it is not finite, or too large."""
 
+    #: Which of both, as other parties are told: "finite" or "large" (``tacit.refusals``).
+    why = "encoding"
+
+    @classmethod
+    def of(cls, why: str, text: str) -> "EncodingError":
+        """The error for one of both."""
+        error = cls(text)
+        error.why = why
+        return error
+
 
 class NoSessionError(MisuseError):
     """What needs a session was called outside of any."""

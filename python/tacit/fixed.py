@@ -203,7 +203,7 @@ def encode(values: torch.Tensor, scale: Scale) -> torch.Tensor:
             return words
         lowest, highest = (int(bound) for bound in words.aminmax())
         if max(-lowest, highest) >= scale.limit:
-            raise EncodingError(_too_large(max(-lowest, highest), scale))
+            raise _too_large(max(-lowest, highest), scale)
         return words << scale.bits
     wide = values.detach().to(torch.float64)
     greatest = _greatest(
@@ -212,7 +212,7 @@ def encode(values: torch.Tensor, scale: Scale) -> torch.Tensor:
         f"the largest magnitude allowed is below {scale.limit:g}",
     )
     if greatest >= scale.limit:
-        raise EncodingError(_too_large(greatest, scale))
+        raise _too_large(greatest, scale)
     return (wide * 2.0**scale.bits).round_().to(torch.int64)
 
 
@@ -250,14 +250,15 @@ def _greatest(wide: torch.Tensor, otherwise: str) -> float:
     """
     lowest, highest = (float(bound) for bound in wide.aminmax())
     if not (math.isfinite(lowest) and math.isfinite(highest)):
-        raise EncodingError(otherwise)
+        raise EncodingError.of("finite", otherwise)
     return max(-lowest, highest)
 
 
-def _too_large(greatest: float, scale: Scale) -> str:
-    return (
+def _too_large(greatest: float, scale: Scale) -> EncodingError:
+    return EncodingError.of(
+        "large",
         f"a value of magnitude {greatest:g} is too large for fixed point with {scale.bits} fraction bits; "
-        f"the largest magnitude allowed is below {scale.limit:g}: scale the data down"
+        f"the largest magnitude allowed is below {scale.limit:g}: scale the data down",
     )
 
 
@@ -338,7 +339,7 @@ NO_FACTOR = "a public factor or divisor makes NaN or infinity (a division by zer
 
 def _factor(wide: torch.Tensor, greatest: float, operand: Scale, result: Scale, gain: float | None) -> Factor:
     if greatest >= WHOLE.limit:
-        raise EncodingError(_too_large(greatest, WHOLE))
+        raise _too_large(greatest, WHOLE)
     if bool((wide == wide.round()).all()):
         return Factor((Term(wide.to(torch.int64), 0),))
     growth, significant = (1.0, SIGNIFICANT) if gain is None else (gain, SIGNIFICANT_IN_SUMS)

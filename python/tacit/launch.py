@@ -15,6 +15,7 @@ from tacit.copying import pickled
 from tacit.errors import DesyncError, MisuseError, PeerError, TacitError
 from tacit.generators import divert, own_generator
 from tacit.providers import DEFAULT
+from tacit.refusals import refuser
 from tacit.session import running
 from tacit.trace.page import write
 from tacit.trace.spans import recorded
@@ -165,10 +166,12 @@ def _join(workers: Sequence[threading.Thread], outcomes: Sequence[Outcome], time
 
 
 def first_cause(errors: Sequence[BaseException | None], times: Sequence[float]) -> int | None:
-    """The party whose error came before the others': of those that blame no other party the earliest;
+    """The party whose error came before the others': of those that blame no other party, and are not what all
+    raise for what another one refused, the earliest;
     if there is none, of those that saw the programs differ; or else the earliest of all."""
     failed = [party for party, error in enumerate(errors) if error is not None]
-    own = [party for party in failed if not isinstance(errors[party], PeerError)]
+    of_others = [party for party in failed if refuser(errors[party]) is not None]
+    own = [party for party in failed if party not in of_others and not isinstance(errors[party], PeerError)]
     differing = [party for party in failed if isinstance(errors[party], DesyncError)]
     return min(own or differing or failed, key=lambda party: times[party], default=None)
 

@@ -1,23 +1,23 @@
 """How a party's model becomes secret."""
 
-import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
 
-from tacit import fixed, paths, shares
+from tacit import fixed, paths, refusals, shares
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning
 from tacit.fixed import Scale
 from tacit.memory import give_back
 from tacit.operators.normalization import FACTOR_SCALE, fold, keep
 from tacit.operators.operands import is_secret
 from tacit.session import Session, session
-from tacit.sharing import announcement, grouped
+from tacit.sharing import grouped
 from tacit.tensor import SecretTensor, check_party
 
 Module = TypeVar("Module", bound=torch.nn.Module)
@@ -50,7 +50,9 @@ def share_module(
     ``SecretTensor``; the names in ``state_dict`` stay. Returns the module.
 
     Every party passes a module of the same architecture; only the values of the owner count. The other
-    parties learn names and shapes. Parameters do not require gradients afterwards, unless they are trainable.
+    parties learn names and shapes. Where a weight cannot be shared, every party raises, the others without
+    any value; the module stays as it is, and the session goes on. Parameters do not require gradients
+    afterwards, unless they are trainable.
 
     Args:
         module: an ordinary module.
@@ -83,8 +85,6 @@ def share_weights_of(
     check_party(current, owner, "owner")
     _check_values(module)
     wanting = {id(parameter) for parameter in module.parameters() if parameter.requires_grad and trainable}
-    for parameter in module.parameters():
-        parameter.requires_grad_(False)
     tensors = {id(tensor): tensor for tensor in module.state_dict(keep_vars=True).values()}
     if is_secret(*tensors.values()):
         raise MisuseError("this module is shared already")
@@ -100,9 +100,9 @@ def share_weights_of(
         for name, _, factor, offset in normalizations
     ]
     everything = [*entries.values(), *(entry for pair in folded for entry in pair)]
-    if current.party == owner:
-        _check(everything, len(entries), remedy)
-    _compare(current, owner, everything)
+    _compare(current, owner, everything, partial(_check, everything, len(entries), remedy))
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
     _share(current, owner, everything)
     _replace(module, entries, wanting)
     for (_, part, _, _), (factor, offset) in zip(normalizations, folded, strict=True):
@@ -156,7 +156,7 @@ def _check(entries: list[_Entry], count: int, remedy: str) -> None:
             f"some weights are so small that encoding them changes them noticeably: {', '.join(small)}; "
             f"{remedy}",
             PrecisionWarning,
-            stacklevel=5,
+            stacklevel=8,
         )
 
 
@@ -190,14 +190,18 @@ def _encoded(entry: _Entry) -> torch.Tensor:
     try:
         return fixed.encode(entry.value, entry.scale).reshape(-1)
     except EncodingError as error:
-        raise EncodingError(f"{entry.name}: {error}") from None
+        raise EncodingError.of(error.why, f"{entry.name}: {error}") from None
 
 
-def _compare(current: Session, owner: int, entries: list[_Entry]) -> None:
-    """Holds this party's architecture against the owner's."""
+def _compare(current: Session, owner: int, entries: list[_Entry], check: Callable[[], None]) -> None:
+    """Holds this party's architecture against the owner's, whose weights were checked."""
     mine = [[entry.name, list(entry.value.shape), entry.scale.bits] for entry in entries]
-    payload = json.dumps(mine).encode() if current.party == owner else None
-    theirs = announcement(current.core.broadcast(owner, payload), owner)
+
+    def described() -> list[Any]:
+        check()
+        return mine
+
+    theirs = refusals.announced(current, owner, "tacit.share_module of its weights", described)
     if theirs == mine:
         return
     theirs = theirs if isinstance(theirs, list) else []

@@ -1,13 +1,12 @@
 """How a party's data become secret tensors."""
 
-import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
-from tacit import fixed, paths, shares, tracing
+from tacit import fixed, paths, refusals, shares, tracing
 from tacit.errors import DeviationError, MisuseError
 from tacit.fixed import Scale
 from tacit.session import Session, session
@@ -36,6 +35,9 @@ MOST_ELEMENTS = 1 << 27
 #: Dimensions at most, as in PyTorch.
 MOST_DIMENSIONS = 64
 
+#: Of what needs no sharing.
+SECRET_ALREADY = "this tensor is secret already"
+
 #: Words of small tensors that are shared in one message, so that these cost no rounds of their own.
 GROUP = 1 << 22
 
@@ -44,7 +46,8 @@ GROUP = 1 << 22
 def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) -> SecretTensor:
     """Makes ``owner``'s tensor secret: every party gets a ``SecretTensor``, none but the owner knows more
     than its shape and dtype. At most two rounds and 64 bits an element (1 for
-    booleans); with additive sharing nothing but the shape travels.
+    booleans); with additive sharing nothing but the shape travels. Where the owner's tensor cannot be shared,
+    every party raises, the others without any value, and the session goes on.
 
     Args:
         tensor: the owner's plain tensor; ``None`` in the others. A tensor that another party passes is
@@ -60,15 +63,21 @@ def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) 
     tracing.refuse("sharing")
     current = session()
     check_party(current, owner, "owner")
-    if isinstance(tensor, SecretTensor):
-        raise MisuseError("this tensor is secret already")
     fractions = current.scale if scale is None else fixed.scale_of(scale)
     words = None
-    if current.party == owner:
+
+    def description() -> dict[str, Any]:
+        nonlocal words
         if tensor is None:
-            raise MisuseError(f"party {owner} owns the data and must pass a tensor, not None")
+            raise refusals.misuse("nothing", f"party {owner} owns the data and must pass a tensor, not None")
         words = _words(tensor, fractions)
-    shape, dtype, theirs = _announce(current, owner, tensor, fractions)
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        return {"shape": list(tensor.shape), "dtype": dtype, "scale": fractions.bits}
+
+    told = refusals.announced(current, owner, "tacit.share of its tensor", description)
+    shape, dtype, theirs = _announced(told, owner)
+    if isinstance(tensor, SecretTensor):
+        raise MisuseError(SECRET_ALREADY)
     if tensor is not None and tensor.shape != shape:
         raise MisuseError(
             f"this party's tensor has shape {tuple(tensor.shape)}, but party {owner} shares {tuple(shape)}; "
@@ -83,21 +92,49 @@ def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) 
 
 
 def share_as(
-    tensor: torch.Tensor | None, shape: Sequence[int], dtype: torch.dtype, *, owner: int, scale: Scale
+    tensor: torch.Tensor | None,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+    *,
+    owner: int,
+    scale: Scale,
+    what: str,
+    check: Callable[[], None],
 ) -> SecretTensor:
-    """The same, of what all parties know the shape and dtype of: nothing is announced, which saves a round.
-    The owner's tensor has that shape, and is of that kind of numbers.
+    """The same, of what all parties know the shape and dtype of.
+
+    Args:
+        what: is not done if the owner refuses, as errors call it.
+        check: called in the owner alone: raises where its tensor has not that shape or kind of numbers.
 
     Raises:
         EncodingError: as of ``share``.
+        MisuseError: in every party, where the owner's check raises.
     """
     current = session()
     words = None
-    if current.party == owner:
+
+    def sound() -> bool:
+        nonlocal words
+        check()
         assert tensor is not None
         assert tensor.shape == torch.Size(shape)
         words = _words(tensor, scale)
+        return True
+
+    refusals.announced(current, owner, what, sound)
     return _shared(current, words, owner, shape, dtype, scale)
+
+
+def share_bits(bits: torch.Tensor | None, count: int, *, owner: int) -> SecretTensor:
+    """The same of so many booleans, of which the owner's cannot be wrong: nothing is announced."""
+    current = session()
+    words = None
+    if current.party == owner:
+        assert bits is not None
+        assert bits.dtype == torch.bool
+        words = _words(bits, fixed.WHOLE)
+    return _shared(current, words, owner, (count,), torch.bool, fixed.WHOLE)
 
 
 def _shared(
@@ -116,19 +153,28 @@ def _shared(
 
 
 def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:
+    if isinstance(tensor, SecretTensor):
+        raise refusals.misuse("type", SECRET_ALREADY)
     if not isinstance(tensor, torch.Tensor):
-        raise MisuseError(
-            f"share() takes a torch.Tensor, not {type(tensor).__name__}; torch.as_tensor makes one"
+        raise refusals.misuse(
+            "type", f"share() takes a torch.Tensor, not {type(tensor).__name__}; torch.as_tensor makes one"
         )
     if tensor.dtype not in DTYPES.values():
-        raise MisuseError(f"tensors of dtype {tensor.dtype} cannot be shared; these can: {', '.join(DTYPES)}")
+        raise refusals.misuse(
+            "kind", f"tensors of dtype {tensor.dtype} cannot be shared; these can: {', '.join(DTYPES)}"
+        )
     if tensor.layout != torch.strided:
-        raise MisuseError("a sparse tensor shows where its values are; share what to_dense() makes of it")
+        raise refusals.misuse(
+            "kind", "a sparse tensor shows where its values are; share what to_dense() makes of it"
+        )
     if tensor.device.type == "meta":
-        raise MisuseError("a tensor on the device meta has no values to share: make it on the CPU")
+        raise refusals.misuse(
+            "kind", "a tensor on the device meta has no values to share: make it on the CPU"
+        )
     if not _is_small(tensor.shape):
-        raise MisuseError(
-            f"a tensor of shape {tuple(tensor.shape)}; at most {MOST_ELEMENTS} elements are shared at once"
+        raise refusals.misuse(
+            "kind",
+            f"a tensor of shape {tuple(tensor.shape)}; at most {MOST_ELEMENTS} elements are shared at once",
         )
     tensor = tensor.detach().cpu()
     if tensor.dtype == torch.bool:
@@ -151,29 +197,6 @@ def grouped(sizes: Sequence[int]) -> Iterator[slice]:
         together += size
     if sizes:
         yield slice(start, len(sizes))
-
-
-def _announce(
-    current: Session, owner: int, tensor: torch.Tensor | None, scale: Scale
-) -> tuple[torch.Size, torch.dtype, int]:
-    payload = None
-    if current.party == owner and tensor is not None:
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        entries = {"shape": list(tensor.shape), "dtype": dtype, "scale": scale.bits}
-        payload = json.dumps(entries).encode()
-    return _announced(announcement(current.core.broadcast(owner, payload), owner), owner)
-
-
-def announcement(payload: bytes, owner: int) -> Any:
-    """JSON of another party, which may be anything.
-
-    Raises:
-        PeerError: it is not JSON.
-    """
-    try:
-        return json.loads(payload)
-    except (ValueError, RecursionError):
-        raise DeviationError.of(owner, "announced what is not a description of a tensor") from None
 
 
 def _announced(entries: Any, owner: int) -> tuple[torch.Size, torch.dtype, int]:

@@ -30,10 +30,11 @@ from tacit.errors import (
     printable,
     reason,
 )
-from tacit.fixed import DEFAULT, WHOLE, Scale
+from tacit.fixed import DEFAULT, Scale
 from tacit.module import share_weights_of
+from tacit.refusals import Task, misuse, refusal, settle
 from tacit.session import Session, session
-from tacit.sharing import share_as
+from tacit.sharing import share_as, share_bits
 from tacit.tensor import SecretTensor, check_party
 
 #: The label of what is done before the first layer.
@@ -142,7 +143,8 @@ class Bound:
     def given(
         self, tensor: torch.Tensor | None, *, owner: int, name: str | None = None, count: int = 1
     ) -> SecretTensor:
-        """Shares an input, after its owner has checked that it is within its interval.
+        """Shares an input, after its owner has checked that it is within its interval. Where it is not, every
+        party raises, the others without any value, and the session goes on.
 
         Args:
             tensor: the owner's; ``None`` in the others.
@@ -150,6 +152,7 @@ class Bound:
             count: of how many examples, if it is a batch; the same in every party.
 
         Raises:
+            EncodingError: it has a NaN, or values that are too large.
             MisuseError: it has another shape, or numbers outside of the interval; or its owner passes none.
         """
         program = self.program
@@ -157,17 +160,28 @@ class Bound:
         check_party(self._session, owner, "owner")
         wanted = program.inputs[placeholder]
         shape = streams.batch(wanted, count)
-        found = count if tensor is None else same_kind(program, {placeholder: tensor})
-        if found != count:
-            raise MisuseError(
-                f"the input {wanted.name} is {found} examples, not {count}: say given(..., count={found}) in "
-                "every party"
-            )
-        if self._session.party == owner:
+
+        def check() -> None:
             if tensor is None:
-                raise MisuseError(f"party {owner} owns the input and must pass it, not None")
+                raise misuse("nothing", f"party {owner} owns the input and must pass it, not None")
+            found = same_kind(program, {placeholder: tensor})
+            if found != count:
+                raise misuse(
+                    "kind",
+                    f"the input {wanted.name} is {found} examples, not {count}: "
+                    f"say given(..., count={found}) in every party",
+                )
             check_interval(program, placeholder, tensor)
-        made = share_as(tensor, shape, wanted.dtype, owner=owner, scale=Scale(program.scale))
+
+        made = share_as(
+            tensor,
+            shape,
+            wanted.dtype,
+            owner=owner,
+            scale=Scale(program.scale),
+            what=f"the input {wanted.name} of the program",
+            check=check,
+        )
         # Forgotten as soon as somebody writes to it.
         self._session.storages.derive(self._promise(placeholder), [made._parts[0]], True)
         return made
@@ -237,27 +251,37 @@ def share_weights(
     owner: int,
     count: int = 1,
     remedy: str | None = None,
+    check: Callable[[], None] | None = None,
 ) -> Bound:
     """Shares the owner's weights, after all parties were seen to have the same program and as many streams.
+    Where the owner has none, or its check raises, all parties raise.
 
     Args:
         count: of streams.
         remedy: what is said of weights that are too small, if not what a program's owner can do.
+        check: called in the owner alone: raises where these are no weights of the program.
 
     Raises:
         SetupError: a party has another program (both hashes are shown), or other streams.
-        MisuseError: the owner gives no weights.
+        MisuseError: the owner gives no weights, or its check raises.
     """
     current = session()
     check_party(current, owner, "owner")
     streams.check(count)
-    _compare(current, program, count)
-    if current.party == owner and weights is None:
-        raise MisuseError(f"party {owner} owns the weights and must pass them, not None")
+    task = Task()
+    if current.party == owner:
+        with task.alone():
+            if weights is None:
+                raise misuse("nothing", f"party {owner} owns the weights and must pass them, not None")
+            if check is not None:
+                check()
+    else:
+        # Only the owner's numbers count; the others need no memory for any.
+        weights = None
+    _compare(current, program, count, owner, task)
     holder = torch.nn.Module()
     numbers = {name: each for name, each in program.weights.items() if each.bits}
     for name, weight in numbers.items():
-        # Only the owner's numbers count; the others need no memory for any.
         value = torch.zeros(()).expand(weight.shape) if weights is None else weights[name]
         holder.register_buffer(name, value)
     with paths.labelled(SHARING):
@@ -276,7 +300,7 @@ def _share_booleans(
     if not sum(sizes):
         return {name: torch.zeros(shape, dtype=torch.bool) for name, shape in shapes.items()}
     known = None if weights is None else torch.cat([weights[name].flatten() for name in shapes])
-    shared = share_as(known, [sum(sizes)], torch.bool, owner=owner, scale=WHOLE)
+    shared = share_bits(known, sum(sizes), owner=owner)
     parts = zip(shapes.items(), shared.split(sizes), strict=True)
     return {name: part.reshape(shape) for (name, shape), part in parts}
 
@@ -288,19 +312,24 @@ def _remedy(program: Runnable) -> str:
     return CALIBRATED if was else COMPILE_AGAIN
 
 
-def _compare(current: Session, program: Runnable, count: int) -> None:
-    """Every party tells its program's hash and how many streams it has. One round."""
-    for party, told in enumerate(told_of(current, program, [count])):
-        if len(told) != 1 or type(told[0]) is not int:
+def _compare(current: Session, program: Runnable, count: int, owner: int, task: Task) -> None:
+    """Every party tells its program's hash and how many streams it has, and the owner whether it refuses. One
+    round."""
+    refused = {}
+    for party, told in enumerate(told_of(current, program, [count, task.told])):
+        if len(told) != 2 or type(told[0]) is not int:
             raise DeviationError.of(party, "told no number of streams")
+        if party == owner and (cause := refusal(told[1], owner)) is not None:
+            refused[owner] = cause
         if told[0] != count:
             raise SetupError(
                 f"party {party} runs batches over {told[0]} streams, party {current.party} over {count}: "
                 "give all parties the same number"
             )
+    settle(current, task, refused, "to share the weights of the program")
 
 
-def told_of(current: Session, program: Runnable, own: list[int]) -> list[list[Any]]:
+def told_of(current: Session, program: Runnable, own: list[Any]) -> list[list[Any]]:
     """What each party tells of its part in a program, this one ``own``, after all were seen to have the same
     program. All have told before anybody raises, and whoever hears of another's error first hears the same.
 

@@ -9,6 +9,7 @@ from tacit.compile.draft import outputs
 from tacit.compile.format import dtype_name
 from tacit.compile.signature import Runnable
 from tacit.errors import EncodingError, MisuseError
+from tacit.refusals import misuse
 
 
 def placeholder_of(program: Runnable, name: str | None) -> str:
@@ -41,14 +42,16 @@ def same_kind(program: Runnable, inputs: Mapping[str, torch.Tensor]) -> int:
     for name, given in inputs.items():
         wanted = program.inputs[name]
         if tuple(given.shape) != streams.batch(wanted, count):
-            raise MisuseError(
+            raise misuse(
+                "kind",
                 f"the input {wanted.name} has shape {tuple(given.shape)}, the program was compiled for "
-                f"{wanted.shape}: give it that, or compile it for this one"
+                f"{wanted.shape}: give it that, or compile it for this one",
             )
         if _kind(given.dtype) != _kind(wanted.dtype):
-            raise MisuseError(
+            raise misuse(
+                "kind",
                 f"the input {wanted.name} is {dtype_name(given.dtype)}, the program takes "
-                f"{dtype_name(wanted.dtype)}: convert it, and scale it as the calibration data were"
+                f"{dtype_name(wanted.dtype)}: convert it, and scale it as the calibration data were",
             )
     return count
 
@@ -71,13 +74,15 @@ def check_interval(program: Runnable, placeholder: str, values: torch.Tensor) ->
         return
     low, high = map(float, values.detach().aminmax())
     if low != low or high != high:
-        raise EncodingError(
+        raise EncodingError.of(
+            "finite",
             f"the input {given.name} holds NaN, which has no fixed-point encoding: look where it is made, or "
-            "put a number in its place (torch.nan_to_num)"
+            "put a number in its place (torch.nan_to_num)",
         )
     if given.interval is not None and not given.interval[0] <= low <= high <= given.interval[1]:
-        raise MisuseError(
+        raise misuse(
+            "interval",
             f"the input {given.name} has numbers outside of {given.interval[0]:g} to {given.interval[1]:g}, "
             "for which the program was compiled: scale them as its calibration data were, or compile "
-            "it for them"
+            "it for them",
         )

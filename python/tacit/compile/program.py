@@ -1,7 +1,7 @@
 """A compiled program: what all parties know of a model. Its weights are their owner's (``weights.py``)."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -160,9 +160,9 @@ class Program:
             SetupError: a party has another program (both hashes are shown), or other streams.
             MisuseError: the weights are another one's, or the owner gives none.
         """
-        if weights is not None:
-            weights.check(self)
-        return execute.share_weights(self, None if weights is None else weights.values, owner, streams)
+        if weights is None:
+            return execute.share_weights(self, None, owner, streams)
+        return execute.share_weights(self, weights.values, owner, streams, check=partial(weights.check, self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Program.parsed, (self.text, "the program")

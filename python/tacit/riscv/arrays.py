@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit import _core, fixed, shares
 from tacit.errors import DesyncError, DeviationError, MisuseError, StoppedError
 from tacit.flags import Known
+from tacit.refusals import Task, misuse, refusal, settle
 from tacit.session import Session
 from tacit.tensor import SecretTensor
 
@@ -152,25 +153,27 @@ def given(
     said: Said,
 ) -> list[Given]:
     """All arrays of a program. Each party tells all others what it runs, and types and lengths of its own:
-    a round.
+    a round. Where a party has values that cannot be given, all raise, and the session goes on.
 
     Raises:
         DesyncError: another party runs something else.
         MisuseError: values that are no integers, an owner that does not exist, or a name that is there twice.
     """
+    task = Task()
     arrays = [_public(name, values) for name, values in (public or {}).items()]
     owned: dict[str, NDArray[Any] | None] = {}
     for name, values in (secret or {}).items():
         if isinstance(values, SecretTensor):
             arrays.append(_shared(here, name, values))
         else:
-            owned[name] = _own(here, name, *values)
+            with task.alone():
+                owned[name] = _own(here, name, *values)
     names = [*(each.name for each in arrays), *owned]
     if twice := {name for name in names if names.count(name) > 1}:
         raise StoppedError(
             f"{', '.join(sorted(twice))}: an array is public or secret, and this is given as both"
         )
-    told = _told(here, said, [each for each in owned.values() if each is not None])
+    told = _told(here, said, [each for each in owned.values() if each is not None], task)
     for name, values in (secret or {}).items():
         if not isinstance(values, SecretTensor):
             kind, count = next(told[values[0]], ("", 0))
@@ -181,25 +184,31 @@ def given(
     return sorted(arrays, key=lambda each: order.index(each.name) if each.name in order else -1)
 
 
-def _told(here: Session, said: Said, own: list[NDArray[Any]]) -> list[Iterator[tuple[str, int]]]:
-    """Types and lengths of what each party has, in its order; after all were seen to run the same."""
+def _told(here: Session, said: Said, own: list[NDArray[Any]], task: Task) -> list[Iterator[tuple[str, int]]]:
+    """Types and lengths of what each party has, in its order; after all were seen to run the same, and
+    nobody to refuse."""
+    told = task.told
     tells = [
         said.program,
         said.options,
         said.public,
         *(f"{_short(each.dtype.name)}*{len(each)}" for each in own),
+        *([f"!{told['refused']}"] if told is not None else []),
     ]
-    found = []
+    found, refused = [], {}
     for party, content in enumerate(here.told_by_all(":".join(tells).encode())):
         match = re.fullmatch(
-            rb"([0-9a-f]{16}):([0-9a-f]{16}):([0-9a-f]{16})((?::[uif]\d\d?\*\d{1,9})*)", content
+            rb"([0-9a-f]{16}):([0-9a-f]{16}):([0-9a-f]{16})((?::[uif]\d\d?\*\d{1,9})*)(:![a-z]+)?", content
         )
         if match is None:
             raise DeviationError.of(party, "does not tell what it runs")
-        *theirs, has = (group.decode() for group in match.groups())
+        *theirs, has, why = (group.decode() for group in match.groups(b""))
         said.hold(party, Said(*theirs))
         each = (text.partition("*") for text in has.split(":")[1:])
         found.append(iter([(kind, int(count)) for kind, _, count in each]))
+        if why and (cause := refusal({"refused": why.removeprefix(":!")}, party)) is not None:
+            refused[party] = cause
+    settle(here, task, refused, "to give the program its arrays")
     return found
 
 
@@ -216,12 +225,13 @@ def _bytes_or_array(values: ArrayLike | bytes) -> NDArray[Any]:
 def _array(name: str, values: ArrayLike | bytes) -> NDArray[Any]:
     array = _bytes_or_array(values)
     if array.dtype.name not in TYPES.values() or array.ndim != 1:
-        raise MisuseError(
+        raise misuse(
+            "kind",
             f"{name} is of {array.dtype} in {array.ndim} dimensions; arrays are of integers, float32 or "
-            "float64, in one"
+            "float64, in one",
         )
     if len(array) > MOST_ELEMENTS:
-        raise MisuseError(f"{name} has {len(array)} elements, and {MOST_ELEMENTS} are the most")
+        raise misuse("kind", f"{name} has {len(array)} elements, and {MOST_ELEMENTS} are the most")
     return np.ascontiguousarray(array)
 
 
@@ -268,7 +278,7 @@ def _own(here: Session, name: str, owner: int, values: ArrayLike | Typed | None)
     if here.party != owner:
         return None
     if values is None:
-        raise MisuseError(f"{name} is of party {owner}, which is this one, and there are no values")
+        raise misuse("nothing", f"{name} is of party {owner}, which is this one, and there are no values")
     return _array(name, values)
 
 
