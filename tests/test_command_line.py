@@ -1,6 +1,7 @@
 """The command line, as a newcomer uses it."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -476,6 +477,39 @@ def test_interrupting_ends_the_wait_for_a_message_and_tells_the_others(tmp_path:
     assert [process.returncode for process in processes[:2]] == [130, 1]
     assert ends[0] == "tacit: interrupted"
     assert re.fullmatch(r'tacit: .*party 0 failed in step "end": it was interrupted', ends[1])
+
+
+def test_a_request_to_end_is_told_like_an_interrupt(tmp_path: Path) -> None:
+    """As by whoever supervises a service; and each party's kernels have the threads that it asked for."""
+    config = example(tmp_path)
+    config.write_text(config.read_text().replace("timeout = 60", "timeout = 600"))
+    start = "import tacit, time, torch\nsecret = tacit.share(torch.ones(3), owner=0)\n"
+    threads = "print(torch.get_num_threads(), flush=True)\n"
+    waiting, stalling = tmp_path / "waiting.py", tmp_path / "stalling.py"
+    waiting.write_text(f"{start}secret.reveal()\n{threads}(secret * secret).reveal()\n")
+    stalling.write_text(f"{start}secret.reveal()\n{threads}time.sleep(600)\n")
+    parties = [
+        Command("run", "--config", config, "--party", party, "--threads", 3, program)
+        for party, program in enumerate([waiting, waiting, stalling])
+    ]
+    try:
+        for party in parties:
+            party.begun()
+        os.kill(parties[2].id, signal.SIGTERM)
+        # They would wait for ten minutes.
+        ends = [party.ended(120) for party in parties]
+    finally:
+        for party in parties:
+            party.kill()
+    assert [code for code, _, _ in ends] == [1, 1, 143]
+    assert [out for _, out, _ in ends] == ["3\n"] * 3
+    assert ends[2][2].splitlines()[-1] == "tacit: terminated"
+    for _, _, err in ends:
+        assert "Traceback" not in err
+    for _, _, err in ends[:2]:
+        assert re.search(
+            r'tacit: .*party 2 failed in step "end": (as .* reports, )?it was terminated', err
+        ), err
 
 
 INTERRUPTED = {

@@ -1,6 +1,8 @@
 """A dealer and two parties as processes that are started one by one, as on separate machines."""
 
+import os
 import re
+import signal
 import stat
 import time
 from pathlib import Path
@@ -51,6 +53,17 @@ def parties(config: Path, text: str) -> list[Command]:
     program = config.parent / "program.py"
     program.write_text(text)
     return [Command("run", "--config", config, "--party", party, program) for party in range(2)]
+
+
+def test_a_dealer_that_is_asked_to_end_does(tmp_path: Path) -> None:
+    waiting = dealer(configured(tmp_path))
+    try:
+        waiting.warned()
+        os.kill(waiting.id, signal.SIGTERM)
+        code, out, err = waiting.ended(120)
+    finally:
+        waiting.kill()
+    assert (code, out, err.splitlines()[-1]) == (143, "", "tacit: terminated")
 
 
 def test_two_parties_and_a_dealer(tmp_path: Path) -> None:

@@ -4,21 +4,26 @@ What a command needs is imported where it runs: those that only make files or de
 """
 
 import argparse
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import tacit
 from tacit.commands import COMMANDS
 from tacit.commands.options import check_report
 from tacit.commands.telling import tell_of_usage
-from tacit.errors import TacitError
+from tacit.errors import TacitError, Terminated
 
 #: With what argparse ends where it cannot read options.
 USAGE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; 1 after an error of tacit's own, which is printed as one message."""
+    """Runs a command; 1 after an error of tacit's own, which is printed as one message; 130 or 143 after a
+    signal that asks it to end."""
     try:
         parsed = _parser().parse_args(arguments)
     except SystemExit as end:
@@ -29,14 +34,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Who takes part with others looks at it where they can be told.
         if not hasattr(parsed, "tells"):
             check_report(parsed)
-        parsed.command(parsed)
+        with _terminable():
+            parsed.command(parsed)
     except TacitError as error:
         print(f"tacit: {error}", file=sys.stderr)
         return 1
+    except Terminated:
+        print("tacit: terminated", file=sys.stderr)
+        return 128 + signal.SIGTERM
     except KeyboardInterrupt:
         print("tacit: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Within it, a signal that asks this process to end does as an interrupt does: the others are told."""
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(*_: Any) -> NoReturn:
+    raise Terminated
 
 
 def _parser() -> argparse.ArgumentParser:

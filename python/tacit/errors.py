@@ -142,6 +142,11 @@ class UntracedError(UnsupportedOperatorError, AssertionError):
         return super().__str__().partition("\n")[0]
 
 
+class Terminated(KeyboardInterrupt):
+    """This process was asked to end (SIGTERM), as services are by what supervises them: what an interrupt
+    from the keyboard ends, this does too."""
+
+
 class WorkerError(MisuseError):
     """A worker of a DataLoader was to take elements of secret tensors."""
 
@@ -162,6 +167,8 @@ def told(error: BaseException, party: int) -> tuple[str, int | None]:
     party would find by itself."""
     if isinstance(error, DeviationError):
         return error.reason, error.blamed
+    if isinstance(error, KeyboardInterrupt):
+        return f"it was {'terminated' if isinstance(error, Terminated) else 'interrupted'}", None
     is_told = isinstance(error, PeerError | RefusedError | NetworkError | SetupError | StoppedError)
     if is_told and is_raised_in(error, "tacit"):
         return _THIS.sub(rf"\1 {party}", str(error)), None

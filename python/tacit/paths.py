@@ -33,13 +33,17 @@ def step(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @wraps(function)
         def run(*args: P.args, **kwargs: P.kwargs) -> R:
             session = current_session()
-            if session is None or session.trace is None:
+            if session is None:
                 return function(*args, **kwargs)
-            session.trace.enter(name, "step")
+            before = session.enter()
+            if session.trace is not None:
+                session.trace.enter(name, "step")
             try:
                 return function(*args, **kwargs)
             finally:
-                session.trace.leave()
+                if session.trace is not None:
+                    session.trace.leave()
+                session.leave(before)
 
         return run
 

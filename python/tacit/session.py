@@ -1,18 +1,20 @@
 """The session of a party: who takes part, under which protocol, and what it has cost so far."""
 
+import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from itertools import count
+from threading import Timer, get_ident
 from typing import Any, NoReturn, Protocol
 from weakref import ref
 
 import torch
 
 from tacit import _core, fixed
-from tacit.errors import MisuseError, NoSessionError, told
+from tacit.errors import DesyncError, MisuseError, NoSessionError, told
 from tacit.flags import Dependencies
 from tacit.meter import Meter
 from tacit.providers import PROTOCOLS
@@ -77,6 +79,10 @@ class Session:
         #: The operator that is carried out, for reports; and what was reported of each in each module.
         self.operator = ""
         self.reported: dict[str, str] = {}
+        #: The thread that is in an operator, shares or reveals; which was so last, and whether several were.
+        self.thread: int | None = None
+        self.latest_thread = get_ident()
+        self.has_changed_thread = False
         #: What an operator was refused with last: PyTorch's interpreter of scripts loses it.
         self.refused = ""
         #: Of what operators remember of their results, the latest, by kind; see ``operators.roots``.
@@ -90,6 +96,26 @@ class Session:
         self.rehearsal: Rehearsal | None = None
         #: While what it does is recorded.
         self.trace: Trace | None = None
+
+    def enter(self) -> int | None:
+        """This thread begins what all parties do together; which one was in it before, for :meth:`leave`.
+
+        Raises:
+            MisuseError: another one is in the middle of it. The session ends by that: in which order both
+                would go on is chance.
+        """
+        before, me = self.thread, get_ident()
+        if before is not None and before != me:
+            self.core.abort(f"its program {TWO_THREADS}")
+            raise MisuseError(f"this program {TWO_THREADS}")
+        if me != self.latest_thread:
+            self.latest_thread, self.has_changed_thread = me, True
+        self.thread = me
+        return before
+
+    def leave(self, before: int | None) -> None:
+        """It has ended."""
+        self.thread = before
 
     @contextmanager
     def at_scale(self, scale: fixed.Scale) -> Iterator[None]:
@@ -161,6 +187,7 @@ class Session:
         own.modules.names = self.modules.names
         own.modules.labels = list(self.modules.labels)
         own.trace = None
+        own.thread = None
         own.remembered = defaultdict(deque)
         token = _current.set(own)
         try:
@@ -195,6 +222,26 @@ class Session:
         return f"Session(party {self.party} of {self.parties}, {self.protocol}, {self.transport})"
 
 
+#: What a program does, and is to do.
+TWO_THREADS = (
+    "computes on secrets in two threads of one party at once, so that the order of its steps is chance; call "
+    "operators, tacit.share and reveal from one thread, and leave to others what needs no secrets, such as "
+    "loading data"
+)
+
+#: What is said besides of programs that differ where a session went from thread to thread.
+CHANGED_THREAD = (
+    "; this party's program computes on secrets in several threads, whose order must be the same in all "
+    "parties: call operators, tacit.share and reveal from one thread"
+)
+
+#: After how many seconds a party whose program has ended says so that it waits, and how.
+PATIENCE = 5.0
+WAITS = "tacit: this party's program has ended, and waits for the other parties' to end"
+
+#: Sessions that are open in this process, whatever thread they run in.
+_open: set[int] = set()
+
 _current: ContextVar[Session | None] = ContextVar("tacit_session", default=None)
 
 
@@ -210,6 +257,11 @@ def session() -> Session:
         NoSessionError: outside of any.
     """
     current = _current.get()
+    if current is None and _open:
+        raise NoSessionError(
+            "no session in this thread, and one is open in another thread of this process: call operators, "
+            "tacit.share and reveal from the thread that opened it, in the same order in all parties"
+        )
     if current is None:
         raise NoSessionError(
             "no session: run this inside tacit.launch(fn), `with tacit.connect(config, party):`, `tacit run`"
@@ -218,26 +270,45 @@ def session() -> Session:
 
 
 @contextmanager
-def running(core: _core.Session) -> Iterator[Session]:
+def running(core: _core.Session, patience: float | None = None) -> Iterator[Session]:
     """Makes a session the current one. At an exception the other parties are told that this one ends,
-    and as much of the reason as ``told`` gives."""
+    and as much of the reason as ``told`` gives. Where this party's program has ended and the others' have not
+    for so many seconds, that is said on standard error; the wait goes on as long as they live."""
     current = Session(core)
     token = _current.set(current)
+    _open.add(id(current))
     try:
         yield current
-        core.close()
+        _close(core, patience)
     except SystemExit as leaving:
         # As a script ends that has done its work, or has not.
         if leaving.code in (None, 0):
-            core.close()
+            _close(core, patience)
         else:
             core.abort("its program ended with an exit code; see its own output")
         raise
     except BaseException as error:
         core.abort(*told(error, core.party))
+        if isinstance(error, DesyncError) and current.has_changed_thread:
+            error.args = (f"{error}{CHANGED_THREAD}",)
         raise
     finally:
+        _open.discard(id(current))
         _current.reset(token)
+
+
+def _close(core: _core.Session, patience: float | None) -> None:
+    """The orderly end."""
+    if patience is None:
+        core.close()
+        return
+    saying = Timer(patience, print, (WAITS,), {"file": sys.stderr, "flush": True})
+    saying.daemon = True
+    saying.start()
+    try:
+        core.close()
+    finally:
+        saying.cancel()
 
 
 @contextmanager
@@ -259,15 +330,17 @@ def connect(
         protocol: instead of the file's.
         source: of correlations, instead of the file's.
         timeout: longest wait for one message in seconds, instead of the file's.
-        threads: threads of this process's kernels; all cores if not given.
+        threads: threads of this process's kernels, PyTorch's among them; all cores if not given.
         record: whether ``Session.demand`` keeps what is asked of the source of correlations.
 
     Raises:
         SetupError: file, address or certificates are wrong.
         PeerError: a party did not come within the timeout, or failed later.
     """
+    if threads is not None:
+        torch.set_num_threads(threads)
     with running(
-        _core.Session.connect(str(config), party, protocol, timeout, threads, source, record)
+        _core.Session.connect(str(config), party, protocol, timeout, threads, source, record), PATIENCE
     ) as current:
         yield current
 

@@ -254,7 +254,11 @@ class SecretTensor(_Tensor):
         """
         to = check_party(self._session, to, "receiver")
         self._session.core.note(f"reveal {self._number}".encode())
-        words = shares.reveal(self._session, self._parts, to, self.flags)
+        before = self._session.enter()
+        try:
+            words = shares.reveal(self._session, self._parts, to, self.flags)
+        finally:
+            self._session.leave(before)
         if words is None:
             return None
         if self.dtype == torch.bool:

@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 import tacit
-from tacit.commands.options import check_report, party, write_json
+from tacit.commands.options import check_report, party, positive, write_json
 from tacit.commands.riscv_job import add_job, job, show
 from tacit.commands.telling import tell
 from tacit.errors import MisuseError, SetupError
@@ -22,6 +22,9 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--party", required=True, type=party, metavar="I", help="which of them this is, from 0"
     )
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="of this process's kernels; all cores if not given"
+    )
     add_job(parser)
     parser.set_defaults(command=run, tells=True)
 
@@ -33,7 +36,7 @@ def run(parsed: argparse.Namespace) -> None:
     except (MisuseError, SetupError) as error:
         tell(parsed.config, parsed.party, str(error))
         sys.exit(1)
-    with tacit.connect(parsed.config, parsed.party) as session:
+    with tacit.connect(parsed.config, parsed.party, threads=parsed.threads) as session:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         wanted.check(session.parties)
         report = wanted.carry_out()

@@ -11,7 +11,7 @@ import tacit
 from tacit import checksums
 from tacit.commands import run_program
 from tacit.commands.correlations import KIND
-from tacit.commands.options import party
+from tacit.commands.options import party, positive
 from tacit.commands.telling import WHILE_STARTING, tell
 from tacit.errors import MisuseError, cause
 from tacit.lasting import cannot_write, write
@@ -22,6 +22,9 @@ def add(commands: Any) -> None:
     parser.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
     parser.add_argument(
         "--party", required=True, type=party, metavar="I", help="which of them this is, from 0"
+    )
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="of this process's kernels; all cores if not given"
     )
     parser.add_argument(
         "--record",
@@ -52,7 +55,8 @@ def run(parsed: argparse.Namespace) -> None:
     if wrong is not None:
         tell(parsed.config, parsed.party, wrong, wrong)
         sys.exit(1)
-    with tacit.connect(parsed.config, parsed.party, record=parsed.record is not None) as session:
+    is_recorded = parsed.record is not None
+    with tacit.connect(parsed.config, parsed.party, threads=parsed.threads, record=is_recorded) as session:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         sys.argv = [parsed.program, *parsed.arguments]
         sys.path.insert(0, str(Path(parsed.program).resolve().parent))
@@ -69,7 +73,9 @@ def _run_compiled(parsed: argparse.Namespace) -> None:
             "tacit correlations make --program makes what it takes"
         )
     program = Path(parsed.program)
-    run_program.take_part(parsed.config, parsed.party, program, parsed.arguments, WHILE_STARTING)
+    run_program.take_part(
+        parsed.config, parsed.party, program, parsed.arguments, WHILE_STARTING, parsed.threads
+    )
 
 
 def _wrong_with(program: Path) -> str | None:

@@ -100,9 +100,14 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
 
 
 def take_part(
-    config: str, party: int, program: Path, arguments: Sequence[str], while_starting: float
+    config: str,
+    party: int,
+    program: Path,
+    arguments: Sequence[str],
+    while_starting: float,
+    threads: int | None = None,
 ) -> None:
-    """Runs it; tells the other parties where that cannot be."""
+    """Runs it, on so many threads if not on all cores; tells the other parties where that cannot be."""
     try:
         part = parsed_part(program, arguments)
     except (MisuseError, SetupError) as error:
@@ -110,7 +115,7 @@ def take_part(
         # What is wrong may be in the name of a file, which the others need not know.
         _core.refuse(config, party, "its program, options or files are wrong", while_starting)
         sys.exit(1)
-    with tacit.connect(config, party) as session:
+    with tacit.connect(config, party, threads=threads) as session:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         result = _carried_out(session, part)
     if part.output is not None:

@@ -5,6 +5,7 @@ dtype and shares memory with the arguments exactly where PyTorch's schema says s
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from threading import get_ident
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import torch
@@ -131,11 +132,12 @@ def _run(
         shaped = SecretTensor((), secrets[0]._scale, session, outcome.dtype, shape=outcome.shape, later=later)
         shaped._number = secrets[0]._number
         return shaped.depends(secrets[0].flags)
-    if session.operator:
+    if session.operator and session.thread == get_ident():
         # Part of another, which was noted.
         expected = call.expected(operator.scale, session, func, args, kwargs)
         return _carried_out(operator, expected, args, kwargs, secrets)
     has_gradients = torch.is_grad_enabled()
+    before = session.enter()
     session.operator = operator.name
     try:
         # As torch.no_grad() does, in less time.
@@ -159,6 +161,7 @@ def _run(
         if has_gradients:
             torch._C._set_grad_enabled(True)
         session.operator = ""
+        session.leave(before)
 
 
 SecretTensor.dispatcher = run
