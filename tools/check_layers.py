@@ -102,7 +102,7 @@ MODULES = [
     ["processes", "_party", "generators", "paths", "refusals", "trace", "tracing"],
     ["launch", "ranges"],
     ["shares"],
-    ["patterns", "tensor"],
+    ["patterns", "places", "tensor"],
     ["sampling"],
     ["distributions"],
     ["operators", "riscv", "sharing", "shuffling"],

@@ -16,6 +16,7 @@ from tacit.fixed import Scale
 from tacit.memory import give_back
 from tacit.operators.normalization import FACTOR_SCALE, fold, keep
 from tacit.operators.operands import is_secret
+from tacit.places import take_place
 from tacit.session import Session, session
 from tacit.sharing import grouped
 from tacit.tensor import SecretTensor, check_party
@@ -49,6 +50,10 @@ def share_module(
     """Makes ``owner``'s weights secret, in place: parameters and floating-point buffers become
     ``SecretTensor``; the names in ``state_dict`` stay. Returns the module.
 
+    Parameters stay the objects that they are: an optimiser that was made before has the secret ones, and so
+    has another module that uses them. Their hooks and attributes stay, their gradients do not. Parameters
+    that are secret already, since another module uses them too, are left as they are.
+
     Every party passes a module of the same architecture; only the values of the owner count. The other
     parties learn names and shapes. Where a weight cannot be shared, every party raises, the others without
     any value; the module stays as it is, and the session goes on. Parameters do not require gradients
@@ -67,7 +72,8 @@ def share_module(
 
     Raises:
         EncodingError: a weight is NaN, infinite or too large; the message names it.
-        MisuseError: architectures or scales differ; the message names the first tensor that does.
+        MisuseError: architectures or scales differ; the message names the first tensor that does. Or all
+            weights are secret already.
 
     Warns:
         PrecisionWarning: in the owner alone, names weights that are so small that their encoding loses more
@@ -86,12 +92,13 @@ def share_weights_of(
     _check_values(module)
     wanting = {id(parameter) for parameter in module.parameters() if parameter.requires_grad and trainable}
     tensors = {id(tensor): tensor for tensor in module.state_dict(keep_vars=True).values()}
-    if is_secret(*tensors.values()):
-        raise MisuseError("this module is shared already")
     floating = [(name, tensor) for name, tensor in _floating(module) if id(tensor) in tensors]
+    if not floating and is_secret(*tensors.values()):
+        raise MisuseError("this module is shared already")
     scales = _scales(current, floating, wanting, scale)
-    entries = {id(tensor): _Entry(name, tensor, scales[name]) for name, tensor in floating}
-    normalizations = list(_normalizations(module))
+    entries = {id(tensor): _Entry(name, tensor.detach(), scales[name]) for name, tensor in floating}
+    with torch.no_grad():
+        normalizations = list(_normalizations(module))
     folded = [
         (
             _Entry(f"{name} (folded factor)", factor, FACTOR_SCALE),
@@ -174,16 +181,18 @@ def _check_values(module: torch.nn.Module) -> None:
 
 
 def _floating(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Parameters and buffers with fractions, each once, by its first name."""
+    """Plain parameters and buffers with fractions, each once, by its first name."""
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
-        if tensor.is_floating_point():
+        if tensor.is_floating_point() and not is_secret(tensor):
             yield name, tensor
 
 
 def _normalizations(module: torch.nn.Module) -> Iterator[tuple[str, _BatchNorm, torch.Tensor, torch.Tensor]]:
     for name, part in module.named_modules():
         if isinstance(part, _BatchNorm) and part.running_mean is not None and part.running_var is not None:
-            yield name, part, *fold(part.weight, part.bias, part.running_mean, part.running_var, part.eps)
+            statistics = part.weight, part.bias, part.running_mean, part.running_var
+            if not is_secret(*statistics):
+                yield name, part, *fold(*statistics, part.eps)
 
 
 def _encoded(entry: _Entry) -> torch.Tensor:
@@ -246,19 +255,14 @@ def _share_together(current: Session, owner: int, entries: list[_Entry]) -> None
 
 
 def _replace(module: torch.nn.Module, entries: dict[int, _Entry], wanting: set[int]) -> None:
-    """Puts the sharings where the plain tensors were; a tensor with two places keeps both."""
-    made: dict[int, torch.nn.Parameter] = {}
+    """Puts the sharings where the plain tensors were; a tensor with two places keeps both. Parameters stay
+    the same objects. Buffers, which nobody trains, do not: a constant of the program may be one."""
+    for parameter in module.parameters():
+        if (entry := entries.get(id(parameter))) is not None and entry.secret is not None:
+            take_place(parameter, torch.nn.Parameter(entry.secret, id(parameter) in wanting))
+        elif not is_secret(parameter):
+            parameter.requires_grad_(False)
     for part in module.modules():
-        for name, tensor in list(part._parameters.items()):
-            if (
-                tensor is not None
-                and (entry := entries.get(id(tensor))) is not None
-                and entry.secret is not None
-            ):
-                if id(tensor) not in made:
-                    made[id(tensor)] = torch.nn.Parameter(entry.secret, id(tensor) in wanting)
-                parameter = made[id(tensor)]
-                part._parameters[name] = parameter
         for name, buffer in list(part._buffers.items()):
             if buffer is not None and (entry := entries.get(id(buffer))) is not None:
                 part._buffers[name] = entry.secret

@@ -30,8 +30,9 @@ import torch
 from torch.optim import LBFGS, Adadelta, Adafactor, Adagrad, Optimizer, RAdam, RMSprop, Rprop
 
 from tacit import paths, ranges
+from tacit.components import bytes_in_order
 from tacit.errors import UnsupportedOperatorError
-from tacit.fixed import Scale
+from tacit.fixed import Scale, of_gradients
 from tacit.operators.operands import lifted, rescaled
 from tacit.session import Session
 from tacit.tensor import SecretTensor
@@ -103,6 +104,8 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
                 if "eps" in group or isinstance(optimizer, Rprop):
                     _limit(optimizer, group, stack)
                     _lift_states(optimizer, group, scale)
+                else:
+                    _lift_states(optimizer, group, None)
             if isinstance(optimizer, Rprop) or any("eps" in group for group in optimizer.param_groups):
                 stack.enter_context(session.at_scale(scale))
             yield
@@ -156,16 +159,19 @@ def _limit(optimizer: Optimizer, group: dict[str, Any], stack: ExitStack) -> Non
         parameter.grad = piece.reshape(gradient.shape)
 
 
-def _lift_states(optimizer: Optimizer, group: dict[str, Any], scale: Scale) -> None:
-    """States that were made before any step, as Adagrad's are, or came with fewer bits."""
+def _lift_states(optimizer: Optimizer, group: dict[str, Any], scale: Scale | None) -> None:
+    """States that were made before any step, as Adagrad's are, or came with fewer bits, or are of steps that
+    were made before the parameters were secret: those are public and must be the same in all parties.
+    Without a scale, secret states keep theirs, and public ones get that of gradients."""
     for parameter in _with_gradients(group):
-        state = optimizer.state[parameter]
+        state, session = optimizer.state[parameter], parameter._session
         for name, value in state.items():
             if isinstance(value, SecretTensor):
-                state[name] = rescaled(value, scale)
+                state[name] = value if scale is None else rescaled(value, scale)
             elif isinstance(value, torch.Tensor) and value.shape == parameter.shape and name not in COUNTERS:
-                session = parameter._session
-                state[name] = SecretTensor(lifted(session, value, scale), scale, session, value.dtype)
+                session.core.note_public(f"{name} of {type(optimizer).__name__}", bytes_in_order(value))
+                wanted = of_gradients(session.scale) if scale is None else scale
+                state[name] = SecretTensor(lifted(session, value, wanted), wanted, session, value.dtype)
 
 
 def _stop_sums(optimizer: Optimizer) -> None:
@@ -185,16 +191,28 @@ def _report(optimizer: Optimizer, x: Any, limit: float, what: str) -> None:
 
 def _install() -> None:
     """Every optimiser's class is looked at when the first of it is made, as PyTorch itself does for its
-    hooks, which could not undo a setting where a step fails."""
+    hooks, which could not undo a setting where a step fails; classes of which there are some, at once."""
     original = Optimizer._patch_step_function
 
     def patch(optimizer: Optimizer) -> None:
         original(optimizer)
-        kind = type(optimizer)
-        if not hasattr(kind.step, "_is_tacit"):
-            kind.step = _wrapped(kind.step)  # type: ignore[method-assign]
+        _wrap(type(optimizer))
 
     Optimizer._patch_step_function = patch  # type: ignore[method-assign, assignment]
+    for kind in _kinds(Optimizer):
+        if hasattr(kind.step, "hooked"):
+            _wrap(kind)
+
+
+def _wrap(kind: type[Optimizer]) -> None:
+    if not hasattr(kind.step, "_is_tacit"):
+        kind.step = _wrapped(kind.step)  # type: ignore[method-assign]
+
+
+def _kinds(kind: type[Optimizer]) -> Iterator[type[Optimizer]]:
+    for derived in kind.__subclasses__():
+        yield derived
+        yield from _kinds(derived)
 
 
 _install()
