@@ -120,7 +120,7 @@ MODULES = [
 #: Inside python/tacit/operators.
 OPERATORS = [
     ["agreement", "network", "operands", "own", "rewrites"],
-    ["digits", "order", "powers", "probabilities"],
+    ["bounds", "digits", "order", "powers", "probabilities"],
     ["approximation", "averages", "clipping", "optimization", "scales", "tournaments"],
     ["inverse_roots", "propagation"],
     ["calls", "roots"],

@@ -67,6 +67,9 @@ MOST_TERMS = 3
 #: softmax: 2^UNBOUNDED, beyond what data have, and a sum of several is in range.
 UNBOUNDED = 42
 
+#: Masks are made of numbers from this on too, where they are beyond what secrets may be.
+MASKING = 1e9
+
 #: Masks are made of the greatest finite number of a dtype too; any other one is too large to be encoded.
 INFINITE = tuple(torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)) + (
     math.inf,
@@ -187,9 +190,14 @@ def width_beside(bits: int, most: float) -> int:
     return min(WORD, max(bits, 1 + DEFAULT.bits + math.ceil(math.log2(most))) + 1)
 
 
+#: What can be done about data that are too large, and about public numbers that meet secrets.
+OF_DATA = "scale the data down"
+AMONG_SECRETS = "scale the secrets down, or write inf where it stands for a mask or for no bound"
+
+
 @aside
-def encode(values: torch.Tensor, scale: Scale) -> torch.Tensor:
-    """Int64 words of a tensor of numbers, rounded to the nearest.
+def encode(values: torch.Tensor, scale: Scale, remedy: str = OF_DATA) -> torch.Tensor:
+    """Int64 words of a tensor of numbers, rounded to the nearest. What is too large is told with that remedy.
 
     Raises:
         EncodingError: a value is NaN, infinite, or not smaller than the scale's limit.
@@ -203,7 +211,7 @@ def encode(values: torch.Tensor, scale: Scale) -> torch.Tensor:
             return words
         lowest, highest = (int(bound) for bound in words.aminmax())
         if max(-lowest, highest) >= scale.limit:
-            raise _too_large(max(-lowest, highest), scale)
+            raise _too_large(max(-lowest, highest), scale.limit, scale, remedy)
         return words << scale.bits
     wide = values.detach().to(torch.float64)
     greatest = _greatest(
@@ -212,7 +220,7 @@ def encode(values: torch.Tensor, scale: Scale) -> torch.Tensor:
         f"the largest magnitude allowed is below {scale.limit:g}",
     )
     if greatest >= scale.limit:
-        raise _too_large(greatest, scale)
+        raise _too_large(greatest, scale.limit, scale, remedy)
     return (wide * 2.0**scale.bits).round_().to(torch.int64)
 
 
@@ -242,6 +250,33 @@ def bounded(values: torch.Tensor, scale: Scale, width: int) -> torch.Tensor:
     return torch.where(is_infinite, wide.sign() * beyond, wide)
 
 
+def limit_beside(scale: Scale, own: Scale, width: int) -> float:
+    """What secrets of their own scale are below where they are compared at this one, at that width."""
+    limit = (scale if own == WHOLE else own).limit if scale != WHOLE else 2.0 ** (WORD - 1)
+    return limit if width >= WORD else min(limit, 2.0 ** (width - 1 - scale.bits))
+
+
+@aside
+def placed(values: torch.Tensor, scale: Scale, own: Scale, width: int) -> torch.Tensor:
+    """Words of public numbers that stand among secrets, which are brought to this scale from their own. What
+    these may be, public ones may be; what is beyond it, if it is large, is infinite: a mask is made of it.
+
+    Raises:
+        EncodingError: a value is NaN, or beyond the limit of secrets and less than ``MASKING``.
+    """
+    if not values.is_floating_point() or scale == WHOLE or values.numel() == 0:
+        return encode(values, scale)
+    wide = bounded(values, scale, width).detach().to(torch.float64)
+    most = max(limit_beside(scale, own, width), MASKING)
+    beyond = 2.0 ** (unbounded(width) - scale.bits)
+    wide = torch.where(wide.abs() >= most, wide.sign() * beyond, wide)
+    limit = max(own.limit, scale.limit)
+    greatest = _greatest(wide, "a value is NaN, which has no fixed-point encoding")
+    if greatest >= limit:
+        raise _too_large(greatest, limit, scale, AMONG_SECRETS)
+    return (wide * 2.0**scale.bits).round_().to(torch.int64)
+
+
 def _greatest(wide: torch.Tensor, otherwise: str) -> float:
     """The greatest magnitude.
 
@@ -254,11 +289,11 @@ def _greatest(wide: torch.Tensor, otherwise: str) -> float:
     return max(-lowest, highest)
 
 
-def _too_large(greatest: float, scale: Scale) -> EncodingError:
+def _too_large(greatest: float, limit: float, scale: Scale, remedy: str) -> EncodingError:
     return EncodingError.of(
         "large",
         f"a value of magnitude {greatest:g} is too large for fixed point with {scale.bits} fraction bits; "
-        f"the largest magnitude allowed is below {scale.limit:g}: scale the data down",
+        f"the largest magnitude allowed is below {limit:g}: {remedy}",
     )
 
 
@@ -339,7 +374,7 @@ NO_FACTOR = "a public factor or divisor makes NaN or infinity (a division by zer
 
 def _factor(wide: torch.Tensor, greatest: float, operand: Scale, result: Scale, gain: float | None) -> Factor:
     if greatest >= WHOLE.limit:
-        raise _too_large(greatest, WHOLE)
+        raise _too_large(greatest, WHOLE.limit, WHOLE, "scale the secrets down, or the factor")
     if bool((wide == wide.round()).all()):
         return Factor((Term(wide.to(torch.int64), 0),))
     growth, significant = (1.0, SIGNIFICANT) if gain is None else (gain, SIGNIFICANT_IN_SUMS)

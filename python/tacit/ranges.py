@@ -69,6 +69,18 @@ def check_difference(session: Session, x: torch.Tensor, y: torch.Tensor, width: 
         _check_comparison(session, float(difference.abs().max()), width - 1)
 
 
+def check_infinite(session: Session, words: torch.Tensor, public: torch.Tensor, bits: int) -> None:
+    """Reports secrets beside public infinities that are no less than these: than 2^bits as a word."""
+    if is_tracing() or not words.numel() or not bool((public.abs() == 1 << bits).any()):
+        return
+    if (greatest := float(_greatest(words))) >= 2.0**bits:
+        _report(
+            session,
+            f"numbers of 2^{math.log2(greatest):.1f} as a word beside an infinite one, "
+            f"which counts as 2^{bits}",
+        )
+
+
 def _check_comparison(session: Session, greatest: float, bits: int) -> None:
     if greatest >= 2.0**bits:
         _report(

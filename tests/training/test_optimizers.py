@@ -246,10 +246,34 @@ def test_signs_of_small_gradients_count_as_those_of_large_ones(foreach: bool) ->
     def program() -> list[torch.Tensor]:
         return [moved(size, lambda x: tacit.share(x, owner=0)).reveal() for size in sizes]
 
-    sizes = (2.0**-14, 2.0**-9, 1.0, 8.0)
+    sizes = (2.0**-14, 2.0**-9, 1.0, 2.5, 3.0, 100.0, 1e5)
     for setting in ({"protocol": "plain", "parties": 2}, {}):
         for size, found in zip(sizes, tacit.launch(program, **setting)[0], strict=True):
             assert torch.allclose(found, moved(size, torch.clone), atol=1e-3)
+
+
+@pytest.mark.parametrize("foreach", [False, True])
+def test_rprop_takes_long_steps_by_gradients_of_all_magnitudes(foreach: bool) -> None:
+    """From a unit to a thousand; steps grow to the greatest that there is, 50."""
+    generator = torch.Generator().manual_seed(4)
+    sizes = 10.0 ** torch.linspace(-4, 3, 24)
+    gradients = [torch.randn(24, generator=generator) * sizes for _ in range(8)] + [sizes] * 26
+    gradients = [(each * 2**16).round() / 2**16 for each in gradients]
+
+    def moved(make: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        parameter = make(torch.zeros(24)).requires_grad_()
+        optimizer = torch.optim.Rprop([parameter], lr=0.5, foreach=foreach)
+        for gradient in gradients:
+            parameter.grad = make(gradient)
+            optimizer.step()
+        return parameter.detach()
+
+    def program() -> torch.Tensor:
+        return moved(lambda x: tacit.share(x, owner=0)).reveal()
+
+    plain = moved(torch.clone)
+    assert float(plain.abs().max()) > 100
+    assert torch.allclose(tacit.launch(program, protocol="plain", parties=2)[0], plain, rtol=1e-3, atol=1e-3)
 
 
 def test_zero_gradients_move_nothing() -> None:

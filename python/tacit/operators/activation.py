@@ -1,5 +1,6 @@
 """Piecewise linear activations, absolute value, clamping: sign bits and choices."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ from tacit import shares
 from tacit.fixed import WORD
 from tacit.operators import own, roots
 from tacit.operators.arithmetic import add, mul, multiply_public
+from tacit.operators.bounds import Limit, limit_of
 from tacit.operators.choice import where
 from tacit.operators.comparison import gt
 from tacit.operators.operands import (
@@ -140,31 +142,41 @@ def clamp(x: Any, low: Any = None, high: Any = None) -> SecretTensor:
     for bound in bounds:
         dtype = result_dtype(torch.empty((1,) * x.dim(), dtype=dtype), bound)
     made = partial(SecretTensor, scale=scale, session=session, dtype=dtype)
-    parts, comparison = lifted(session, x, scale), of_difference(session, scale, x, *bounds)
-    if high is None:
-        found = made(_at_least(session, comparison, parts, lifted(session, low, scale)))
+    parts = lifted(session, x, scale)
+    least = None if low is None else limit_of(session, low, x, scale, upper=False)
+    most = None if high is None else limit_of(session, high, x, scale, upper=True)
+    least, most = (None if limit is None or limit.is_free else limit for limit in (least, most))
+    kept = [bound for bound, limit in ((low, least), (high, most)) if limit is not None]
+    if not kept:
+        shape = torch.broadcast_shapes(*(getattr(each, "shape", ()) for each in (x, *bounds)))  # type: ignore[no-untyped-call]
+        return made(tuple(part.expand(shape) for part in parts))
+    comparison = of_difference(session, scale, x, *kept)
+    if most is None and least is not None:
+        found = made(_bounded(session, comparison, parts, least, greater))
         return roots.remember_clamped(found, x, low)
-    if low is None:
-        return made(_at_most(session, comparison, parts, lifted(session, high, scale)))
-    lowest, highest = lifted(session, low, scale), lifted(session, high, scale)
+    if least is None and most is not None:
+        return made(_bounded(session, comparison, parts, most, lesser))
+    assert least is not None
+    assert most is not None
     numbers = isinstance(low, int | float) and isinstance(high, int | float)
     if numbers and low <= high and comparison.width <= WORD:
-        parts, lowest, highest = together(parts, lowest, highest)
+        parts, lowest, highest = together(parts, least.parts, most.parts)
         above = tuple(torch.stack([x - lo, x - hi]) for x, lo, hi in zip(parts, lowest, highest, strict=True))
         above = shares.relu(session, above, comparison)
         return made(tuple(lo + a[0] - a[1] for lo, a in zip(lowest, above, strict=True)))
-    at_least = _at_least(session, comparison, parts, lowest)
-    return made(_at_most(session, comparison, at_least, highest))
+    at_least = _bounded(session, comparison, parts, least, greater)
+    return made(_bounded(session, comparison, at_least, most, lesser))
 
 
-def _at_least(session: Session, comparison: Comparison, x: Parts, bound: Parts) -> Parts:
-    x, bound = together(x, bound)
-    return greater(session, x, bound, comparison)
-
-
-def _at_most(session: Session, comparison: Comparison, x: Parts, bound: Parts) -> Parts:
-    x, bound = together(x, bound)
-    return lesser(session, x, bound, comparison)
+def _bounded(
+    session: Session,
+    comparison: Comparison,
+    x: Parts,
+    limit: Limit,
+    extremum: Callable[[Session, Parts, Parts, Comparison], Parts],
+) -> Parts:
+    x, bound = together(x, limit.parts)
+    return limit.applied(x, extremum(session, x, bound, comparison))
 
 
 @implements(aten.clamp_min.default, aten.clamp_min.Tensor)

@@ -4,13 +4,15 @@ from typing import Any
 
 import torch
 
-from tacit import shares
+from tacit import fixed, ranges, shares
 from tacit.operators import powers
 from tacit.operators.operands import (
     bits_of,
     common_scale,
-    lifted,
+    compared,
+    is_secret,
     lifted_bits,
+    placed,
     result_dtype,
     session_of,
     together,
@@ -34,7 +36,11 @@ def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
         flips = shares.and_bits(session, condition_parts, shares.xor(chosen, other))
         return bits_of(session, shares.xor(flips, other))
     scale = common_scale(condition, x, y)
-    chosen, other = lifted(session, x, scale), lifted(session, y, scale)
+    own = next((each._scale for each in (x, y) if isinstance(each, SecretTensor)), scale)
+    chosen, other = (placed(session, each, scale, own) for each in (x, y))
+    if session.is_plain and is_secret(x) != is_secret(y):
+        secret, plain = (chosen, other) if is_secret(x) else (other, chosen)
+        ranges.check_infinite(session, secret[0], plain[0], fixed.unbounded(compared(session, scale)))
     if not isinstance(condition, SecretTensor):
         return SecretTensor(_by_component(condition, chosen, other), scale, session, dtype)
     condition_parts, chosen, other = together(condition._parts, chosen, other)

@@ -1,18 +1,30 @@
 """Comparisons. A comparison is a sign bit, of as many bits as the session's comparison width
 gives numbers of that scale; of whole words three (``order``)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from tacit import shares
 from tacit.fixed import WORD
+from tacit.operators.bounds import (
+    Bound,
+    bound_of,
+    settled,
+    sure,
+    whole_above,
+    whole_below,
+    whole_equal,
+)
 from tacit.operators.operands import (
     aligned,
+    alike,
     as_words,
     bits_of,
     compared,
     is_secret,
+    lifted,
     public,
     session_of,
 )
@@ -32,15 +44,43 @@ def _compared(x: Any, y: Any) -> tuple[Session, Parts, Parts, int]:
     return session, left, right, difference_width(session, scale, x, y)
 
 
+def _bound(x: SecretTensor, value: Any, whole: Callable[[Any], Bound]) -> Bound:
+    """A public operand: beside integers a whole number, however large it is."""
+    if not x.dtype.is_floating_point and public(value).is_floating_point():
+        return whole(value)
+    return bound_of(x._session, alike(x, value)[1], x)
+
+
 @implements(aten.lt.Tensor, aten.lt.Scalar)
 def lt(x: Any, y: Any) -> SecretTensor:
-    """x < y. The rounds of a sign; one more of int64, but not where y is a public 0."""
-    session, left, right, width = _compared(x, y)
-    if width <= WORD or (is_secret(x) and is_secret(y)):
+    """x < y. The rounds of a sign; one more of int64, but not where y is a public 0. None where a public one
+    is beyond all secrets."""
+    if is_secret(x) and is_secret(y):
+        session, left, right, width = _compared(x, y)
         return bits_of(session, less(session, left, right, width))
-    if is_secret(x):
-        return bits_of(session, less(session, left, public(y).to(torch.int64), width))
-    return bits_of(session, less(session, opposite(session, right), ~public(x).to(torch.int64), width))
+    return _less_than_public(x, y) if is_secret(x) else _greater_than_public(y, x)
+
+
+def _less_than_public(x: SecretTensor, value: Any) -> SecretTensor:
+    session, bound = x._session, _bound(x, value, whole_above)
+    if bound.is_above or bound.is_below:
+        return sure(session, x, bound, above=True, below=False)
+    width = difference_width(session, bound.scale, x, bound.words)
+    words = shares.trivial(session, bound.words) if width <= WORD else bound.words
+    bits = bits_of(session, less(session, lifted(session, x, bound.scale), words, width))
+    return settled(bits, bound, above=True, below=False)
+
+
+def _greater_than_public(x: SecretTensor, value: Any) -> SecretTensor:
+    session, bound = x._session, _bound(x, value, whole_below)
+    if bound.is_above or bound.is_below:
+        return sure(session, x, bound, above=False, below=True)
+    width, words = difference_width(session, bound.scale, x, bound.words), lifted(session, x, bound.scale)
+    if width <= WORD:
+        bits = less(session, shares.trivial(session, bound.words), words, width)
+    else:
+        bits = less(session, opposite(session, words), ~bound.words, width)
+    return settled(bits_of(session, bits), bound, above=False, below=True)
 
 
 @implements(aten.gt.Tensor, aten.gt.Scalar)
@@ -65,9 +105,21 @@ def le(x: Any, y: Any) -> SecretTensor:
 @implements(aten.eq.Tensor, aten.eq.Scalar)
 def eq(x: Any, y: Any) -> SecretTensor:
     """x = y, exactly as they are encoded."""
+    if is_secret(x) and is_secret(y):
+        session, left, right, width = _compared(x, y)
+        return _equal(session, left, right, width)
+    x, value = (x, y) if is_secret(x) else (y, x)
+    session, bound = x._session, _bound(x, value, whole_equal)
+    if bound.is_above or bound.is_below:
+        return sure(session, x, bound, above=False, below=False)
+    width = difference_width(session, bound.scale, x, bound.words)
+    bits = _equal(session, lifted(session, x, bound.scale), shares.trivial(session, bound.words), width)
+    return settled(bits, bound, above=False, below=False)
+
+
+def _equal(session: Session, x: Parts, y: Parts, width: int) -> SecretTensor:
     # Modulo 2^width only zero is none, if there is no sign.
-    session, left, right, width = _compared(x, y)
-    return bits_of(session, shares.equal_zero(session, shares.subtract(left, right), min(width, WORD)))
+    return bits_of(session, shares.equal_zero(session, shares.subtract(x, y), min(width, WORD)))
 
 
 @implements(aten.ne.Tensor, aten.ne.Scalar)

@@ -8,11 +8,14 @@ import torch
 
 from tacit import shares
 from tacit.fixed import WHOLE
+from tacit.operators.bounds import limit_of
 from tacit.operators.operands import (
-    aligned,
+    alike,
     as_words,
+    common_scale,
     conjunction,
     disjunction,
+    lifted,
     result_dtype,
     session_of,
     together,
@@ -166,8 +169,13 @@ def _extremum(x: Any, y: Any, *, least: bool) -> SecretTensor:
     session, dtype = session_of(x, y), result_dtype(x, y)
     if dtype == torch.bool:
         return conjunction(x, y) if least else disjunction(x, y)
-    left, right, scale = aligned(x, y)
-    left, right = together(left, right)
-    comparison = of_difference(session, scale, x, y)
-    parts = (lesser if least else greater)(session, left, right, comparison)
-    return SecretTensor(parts, scale, session, dtype)
+    x, y = alike(x, y)
+    secret, other = (x, y) if isinstance(x, SecretTensor) else (y, x)
+    scale = common_scale(x, y)
+    words, limit = lifted(session, secret, scale), limit_of(session, other, secret, scale, upper=least)
+    words, bound = together(words, limit.parts)
+    if not limit.is_free:
+        comparison = of_difference(session, scale, x, y)
+        bounded = (lesser if least else greater)(session, words, bound, comparison)
+        words = limit.applied(words, bounded)
+    return SecretTensor(tuple(part.contiguous() for part in words), scale, session, dtype)

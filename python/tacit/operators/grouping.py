@@ -41,7 +41,7 @@ def scatter_reduce(
     anywhere. At secret ones as ``meeting``; what is out of range is left out. Booleans as integers, of which
     it is asked whether they are not zero."""
     session = session_of(x, index, values)
-    x = within(target(x, session))
+    x = within(target(x, session, bounds=reduce in ("amax", "amin")))
     if x.dtype == torch.bool:
         numbers = (to_copy(target(one, session), dtype=torch.int64) for one in (x, values))
         return ne(

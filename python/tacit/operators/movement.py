@@ -14,6 +14,7 @@ from tacit.operators.operands import (
     is_secret,
     lifted,
     lifted_bits,
+    placed,
     result_dtype,
     session_of,
 )
@@ -181,7 +182,9 @@ def constant_pad_nd(x: SecretTensor, pad: Sequence[int], value: Number = 0) -> S
     if value == 0:
         return x.like(tuple(aten.constant_pad_nd(part, pad) for part in x._parts), loose=x._loose)
     fill, session = torch.tensor(value).to(x.dtype), x._session
-    constant = lifted_bits(session, fill) if x.dtype == torch.bool else lifted(session, fill, x._scale)
+    constant = (
+        lifted_bits(session, fill) if x.dtype == torch.bool else placed(session, fill, x._scale, x._scale)
+    )
     padded = zip(x._parts, constant, strict=True)
     parts = tuple(aten.constant_pad_nd(part, pad, int(word)) for part, word in padded)
     return x.like(parts, loose=x._loose)

@@ -142,7 +142,15 @@ def lifted(session: Session, value: Any, scale: Scale) -> Parts:
         value = as_words(value)
         return shifted(session, value._parts, value._scale.bits, scale.bits)
     values = fixed.bounded(public(value), scale, compared(session, scale))
-    return shares.trivial(session, fixed.encode(values, scale))
+    return shares.trivial(session, fixed.encode(values, scale, fixed.AMONG_SECRETS))
+
+
+def placed(session: Session, value: Any, scale: Scale, own: Scale) -> Parts:
+    """The same of what stands among secrets that have their own scale, unchanged: a large public number is
+    infinite where it is beyond these, as ``fixed.placed`` has it."""
+    if isinstance(value, SecretTensor):
+        return lifted(session, value, scale)
+    return shares.trivial(session, fixed.placed(public(value), scale, own, compared(session, scale)))
 
 
 def bits_of(session: Session, parts: Parts) -> SecretTensor:
@@ -193,6 +201,8 @@ def as_kind_of(value: Any, target: SecretTensor) -> SecretTensor:
             raise MisuseError("fractions are not written into secret integers: they would have to be rounded")
         elif value.dtype != target.dtype and value.dtype != torch.bool:
             value = value.like(value._parts, dtype=target.dtype, loose=is_loose(target.dtype))
+    if not isinstance(value, SecretTensor) and public(value).numel() == 1:
+        return target.like(placed(session, value, target._scale, target._scale))
     return target.like(lifted(session, value, target._scale))
 
 

@@ -13,14 +13,16 @@ its average. So while an optimiser that divides by the root of such averages (ea
   its first steps are as long: one of less than ``LEAST_EPS``² counts as that, and the usual 1e-6 as it is.
   RMSprop does not make up for the factor that its first averages come with, which are small beside an ε: one
   of less than ``ROOT_OF_UNIT`` counts as that.
-- Rprop, which has no ε, makes its steps in the same setting: it multiplies each gradient by the one before
-  it for the sign of that, and of two gradients of 2^−9 there would be none.
+- Rprop, which has no ε, takes the signs of gradients alone. It would multiply each gradient by the one before
+  it for the sign of that: of two of 2^−9 there would be none, and of two of 3 the product would leave the
+  range. Its states have as many bits as leave room for the greatest step times its factor.
 - Under the reference, gradients and sums that reach a limit are reported (``RangeWarning``).
 
 A closure is called once, before the step. Where the optimiser leaves it open, tensors are computed as one
 list (``foreach``): a step takes the rounds of one tensor, not of all.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -32,7 +34,7 @@ from torch.optim import LBFGS, Adadelta, Adafactor, Adagrad, Optimizer, RAdam, R
 from tacit import paths, ranges
 from tacit.components import bytes_in_order
 from tacit.errors import UnsupportedOperatorError
-from tacit.fixed import Scale, of_gradients
+from tacit.fixed import RANGE, Scale, of_gradients
 from tacit.operators.operands import lifted, rescaled
 from tacit.session import Session
 from tacit.tensor import SecretTensor
@@ -89,7 +91,7 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
         remedy = "use AdamW, or another that divides by averages of squares"
         raise UnsupportedOperatorError.of("torch.optim.Adafactor", paths.current(), remedy)
     before, session.is_optimizing = session.is_optimizing, True
-    scale = SUMS if isinstance(optimizer, Adagrad) else AVERAGES
+    scale = _scale_of_states(optimizer)
     try:
         with ExitStack() as stack:
             for group in optimizer.param_groups:
@@ -113,6 +115,14 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
                 _stop_sums(optimizer)
     finally:
         session.is_optimizing = before
+
+
+def _scale_of_states(optimizer: Optimizer) -> Scale:
+    if isinstance(optimizer, Rprop):
+        greatest = max(group["step_sizes"][1] * group["etas"][1] for group in optimizer.param_groups)
+        # Both have these bits where a step is multiplied.
+        return Scale(max(1, min(AVERAGES.bits, (RANGE - math.ceil(math.log2(greatest))) // 2)))
+    return SUMS if isinstance(optimizer, Adagrad) else AVERAGES
 
 
 def _least_eps(optimizer: Optimizer) -> float:
@@ -144,16 +154,18 @@ def _with_gradients(group: dict[str, Any]) -> list[SecretTensor]:
 
 
 def _limit(optimizer: Optimizer, group: dict[str, Any], stack: ExitStack) -> None:
-    """Gradients that go into the step: all elements of all of them, side by side."""
+    """Gradients that go into the step, or their signs: all elements of all of them, side by side."""
     parameters = _with_gradients(group)
     if not parameters:
         return
     gradients: list[Any] = [parameter.grad for parameter in parameters]
     flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
-    if not isinstance(optimizer, Rprop):
-        # Of which signs alone count.
+    if isinstance(optimizer, Rprop):
+        limited = flat.sign()
+    else:
         _report(optimizer, flat, LIMIT, "an element of a gradient")
-    pieces = torch.split(flat.clamp(-LIMIT, LIMIT), [gradient.numel() for gradient in gradients])
+        limited = flat.clamp(-LIMIT, LIMIT)
+    pieces = torch.split(limited, [gradient.numel() for gradient in gradients])
     for parameter, gradient, piece in zip(parameters, gradients, pieces, strict=True):
         stack.callback(setattr, parameter, "grad", gradient)
         parameter.grad = piece.reshape(gradient.shape)

@@ -19,6 +19,7 @@ from tacit.operators.operands import (
     lifted,
     lifted_bits,
     operand_scale,
+    placed,
     public,
     session_of,
 )
@@ -132,14 +133,15 @@ def found(x: Any, session: Session, words: Parts) -> SecretTensor:
     return restored(x, words) if x.dtype == torch.bool else x.like(words, loose=x._loose)
 
 
-def target(x: Any, session: Session) -> SecretTensor:
-    """What is written to in a copy, as a secret tensor."""
+def target(x: Any, session: Session, *, bounds: bool = False) -> SecretTensor:
+    """What is written to in a copy, as a secret tensor; with ``bounds`` large numbers are infinite."""
     if isinstance(x, SecretTensor):
         return x
     if x.dtype == torch.bool:
         return bits_of(session, lifted_bits(session, x))
     scale = operand_scale(x, session.scale)
-    return SecretTensor(lifted(session, x, scale), scale, session, x.dtype)
+    words = placed(session, x, scale, scale) if bounds else lifted(session, x, scale)
+    return SecretTensor(words, scale, session, x.dtype)
 
 
 def session_of_all(*operands: Any) -> Session:

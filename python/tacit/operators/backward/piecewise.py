@@ -5,24 +5,54 @@ from typing import Any
 
 import torch
 
+from tacit import shares
 from tacit.operators.activation import positive_of
-from tacit.operators.operands import Number, beside, in_full, session_of
+from tacit.operators.bounds import bound_of
+from tacit.operators.operands import Number, beside, in_full, lifted, session_of
 from tacit.operators.scales import of_session, of_target
 from tacit.operators.table import implements
+from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
 
 def within(x: Any, low: Number, high: Number) -> Any:
     """Whether low < x < high."""
-    inside = torch.stack([x - low, high - x]) > 0
-    return inside[0] & inside[1]
+    if not isinstance(x, SecretTensor):
+        return (x > low) & (x < high)
+    above, below = _sides(x, low, high)
+    return above & below
 
 
 def _outside(x: Any, bound: Number) -> Any:
     """Whether |x| > bound."""
-    outside = torch.stack([x - bound, -bound - x]) > 0
-    return outside[0] | outside[1]
+    if not isinstance(x, SecretTensor):
+        return x.abs() > bound
+    below, above = (~each for each in _sides(x, -bound, bound, least=1))
+    return below | above
+
+
+def _sides(x: SecretTensor, low: Number, high: Number, *, least: int = 0) -> tuple[Any, Any]:
+    """Whether x > low and whether x < high, side by side; with ``least`` 1 whether x ≥ low and x ≤ high.
+    Public where a bound is beyond all secrets."""
+    ends = [bound_of(x._session, float(bound), x) for bound in (low, high)]
+    is_open = [not (end.is_above or end.is_below) for end in ends]
+    open_ends, found = [end for end, is_it in zip(ends, is_open, strict=True) if is_it], []
+    if open_ends:
+        words = [lifted(x._session, x, end.scale) for end in open_ends]
+        bounds = [shares.trivial(x._session, end.words) for end in open_ends]
+        differences = [
+            shares.subtract(*((one, bound) if end is ends[0] else (bound, one)))
+            for end, one, bound in zip(open_ends, words, bounds, strict=True)
+        ]
+        stacked = x.like(tuple(torch.stack(parts) for parts in zip(*differences, strict=True)), ends[0].scale)
+        found = list((stacked >= 0 if least else stacked > 0).unbind(0))
+    known = (ends[0].is_below, ends[1].is_above)
+    sides = [
+        found.pop(0) if is_it else torch.full(x.shape, is_true)
+        for is_it, is_true in zip(is_open, known, strict=True)
+    ]
+    return sides[0], sides[1]
 
 
 @implements(aten.threshold_backward.default, scale=of_target)
