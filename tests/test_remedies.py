@@ -118,7 +118,6 @@ ASKED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: nn.utils.rnn.pad_sequence([share(PLACES), share(PLACES[:1])]),
         r"torch\.nn\.functional\.pad, and torch\.stack",
     ),
-    "adaptive softmax": (lambda: adaptive(torch.tensor([1, 7])), r"take its log_prob\(\)"),
     "adaptive softmax, secret targets": (
         lambda: adaptive(share(torch.tensor([1, 7]))),
         r"take its log_prob\(\)",

@@ -103,8 +103,8 @@ MODULES = [
     ["launch", "ranges"],
     ["shares"],
     ["patterns", "places", "tensor"],
-    ["sampling"],
-    ["distributions"],
+    ["public", "sampling"],
+    ["distributions", "items"],
     ["operators", "riscv", "sharing", "shuffling"],
     ["checkpoint_checks", "checkpoint_files", "module", "random"],
     ["checkpoints", "rehearsal"],
@@ -182,6 +182,7 @@ OPERATORS = [
     ["attention", "bags", "batch_norm", "meeting"],
     ["grouping"],
     ["transformer"],
+    ["unwritten"],
     ["__init__"],
 ]
 

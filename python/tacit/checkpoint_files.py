@@ -14,7 +14,8 @@ from safetensors.torch import load, save
 
 from tacit import checksums, fixed, lasting
 from tacit.errors import MisuseError, SetupError, cause
-from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
+from tacit.fixed import DTYPES
+from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: Of this format; other ones are refused.
 VERSION = 3

@@ -14,11 +14,11 @@ from tacit import fixed, shares
 from tacit.checkpoint_checks import check_module, check_optimizer, class_of, groups_of, kind
 from tacit.checkpoint_files import CheckpointFile, Tensors, find, identifier_of, read, remove_older, write
 from tacit.errors import DeviationError, MisuseError
-from tacit.fixed import Scale
+from tacit.fixed import DTYPES, Scale
 from tacit.flags import union
 from tacit.refusals import Task, announcement, misuse, told_by_all
 from tacit.session import Session, session
-from tacit.sharing import DTYPES, grouped
+from tacit.sharing import grouped
 from tacit.tensor import SecretTensor, check_party
 
 #: The name of the bits of flags that what is saved depends on.

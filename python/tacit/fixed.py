@@ -31,6 +31,23 @@ import torch
 from tacit.errors import EncodingError, MisuseError
 from tacit.modes import aside
 
+#: Dtypes that have a fixed-point form, by name.
+DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        torch.float64,
+        torch.float32,
+        torch.float16,
+        torch.bfloat16,
+        torch.int64,
+        torch.int32,
+        torch.int16,
+        torch.int8,
+        torch.uint8,
+        torch.bool,
+    )
+}
+
 #: Bits of a word.
 WORD = 64
 

@@ -8,26 +8,9 @@ import torch
 
 from tacit import fixed, paths, refusals, shares, tracing
 from tacit.errors import DeviationError, MisuseError
-from tacit.fixed import Scale
+from tacit.fixed import DTYPES, Scale
 from tacit.session import Session, session
 from tacit.tensor import SecretTensor, check_party
-
-#: Dtypes by the name that is announced.
-DTYPES = {
-    str(dtype).removeprefix("torch."): dtype
-    for dtype in (
-        torch.float64,
-        torch.float32,
-        torch.float16,
-        torch.bfloat16,
-        torch.int64,
-        torch.int32,
-        torch.int16,
-        torch.int8,
-        torch.uint8,
-        torch.bool,
-    )
-}
 
 #: Elements of one tensor at most.
 MOST_ELEMENTS = 1 << 27

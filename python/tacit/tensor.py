@@ -89,8 +89,8 @@ class SecretTensor(_Tensor):
     #: tensors in all parties. What is made inside of operators has none.
     _number: int = 0
 
-    #: Carries an ATen operator out; the operators enter themselves here.
-    dispatcher: ClassVar[Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]]
+    #: Carries an ATen operator out, on tensors of these classes; the operators enter themselves here.
+    dispatcher: ClassVar[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]]
 
     # Below autograd and torch.nn nothing else needs to be intercepted.
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
@@ -122,9 +122,9 @@ class SecretTensor(_Tensor):
         # of inference mode do not have.
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
-                made = _wrapped(cls, parts, dtype, shape)
+                made = wrapped(cls, parts, dtype, shape)
         else:
-            made = _wrapped(cls, parts, dtype, shape)
+            made = wrapped(cls, parts, dtype, shape)
         made._scale, made._session, made._loose, made._later = scale, session, loose, later
         if later is None:
             made._parts = parts
@@ -159,7 +159,7 @@ class SecretTensor(_Tensor):
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         try:
-            return cls.dispatcher(func, args, kwargs or {})
+            return cls.dispatcher(func, types, args, kwargs or {})
         except MisuseError as error:
             if (current := current_session()) is not None:
                 current.refused = str(error)
@@ -403,7 +403,7 @@ class SecretTensor(_Tensor):
         )
 
 
-def _wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -> Any:
+def wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -> Any:
     """The outer tensor: strides and offset are those of the components, so that PyTorch itself knows what
     can be viewed. It has no memory, and whoever would read or write there is told so, by whatever way."""
     part = parts[0] if parts else None
@@ -416,7 +416,7 @@ def _wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -
     if _CLOSE is None:
         torch._C._set_throw_on_mutable_data_ptr(made)
     else:
-        _CLOSE(made.untyped_storage()._cdata, NO_MEMORY)
+        _CLOSE(torch.Tensor.untyped_storage(made)._cdata, NO_MEMORY)
     return made
 
 

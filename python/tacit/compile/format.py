@@ -24,9 +24,9 @@ from tacit.compile.comparing import COMPARING, DROPPING, RECTIFYING, Guard
 from tacit.compile.draft import KEEPING, NARROWING
 from tacit.components import bytes_in_order
 from tacit.errors import MisuseError, printable
-from tacit.fixed import Scale
+from tacit.fixed import DTYPES, Scale
 from tacit.operators.approximation.fits import FITS, USUAL
-from tacit.sharing import DTYPES, MOST_DIMENSIONS, MOST_ELEMENTS
+from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: What a file says that it is, and in which form.
 FORMAT, VERSION = "tacit-program", 8

@@ -50,6 +50,7 @@ from tacit.operators import (
     sequences,
     softmax,
     transformer,
+    unwritten,
     writing,
 )
 from tacit.operators.table import TABLE, run
@@ -106,5 +107,6 @@ __all__ = [
     "sequences",
     "softmax",
     "transformer",
+    "unwritten",
     "writing",
 ]

@@ -16,6 +16,7 @@ from tacit.operators.operands import (
     result_dtype,
     session_of,
     together,
+    within,
 )
 from tacit.operators.table import implements
 from tacit.shares import Parts
@@ -23,10 +24,15 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
+#: Bits of a byte.
+BYTE = 8
+
 
 @implements(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.where.Scalar)
 def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
-    """x where the condition holds, else y. At most two rounds for a secret condition, else none."""
+    """x where the condition holds, else y. At most two rounds for a secret condition, else none; a condition
+    of bytes is compared with zero first."""
+    condition = _truth(condition)
     session, dtype = session_of(condition, x, y), result_dtype(x, y)
     if dtype == torch.bool:
         chosen, other = lifted_bits(session, x), lifted_bits(session, y)
@@ -45,6 +51,16 @@ def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
         return SecretTensor(_by_component(condition, chosen, other), scale, session, dtype)
     condition_parts, chosen, other = together(condition._parts, chosen, other)
     return SecretTensor(shares.select(session, condition_parts, chosen, other), scale, session, dtype)
+
+
+def _truth(condition: torch.Tensor) -> torch.Tensor:
+    """A condition as booleans."""
+    if condition.dtype != torch.uint8:
+        return condition
+    if not isinstance(condition, SecretTensor):
+        return condition.to(torch.bool)
+    session, words = condition._session, within(condition)._parts
+    return bits_of(session, shares.complement(session, shares.equal_zero(session, words, BYTE)))
 
 
 def _by_component(condition: torch.Tensor, chosen: Parts, other: Parts) -> Parts:

@@ -1,4 +1,5 @@
-"""New tensors like a secret one: public where their values are known, secret where they will be written."""
+"""New tensors like a secret one: public where their values are known, until a secret is written into them
+(``unwritten``)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,25 +7,11 @@ from typing import Any
 import torch
 
 from tacit import fixed, shares
-from tacit.modes import is_backward
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
-
-
-def _is_written(
-    overload: Any, x: SecretTensor, dtype: torch.dtype | None, memory_format: torch.memory_format | None
-) -> bool:
-    """Whether PyTorch itself makes these zeros to write into them: in a backward pass ``new_zeros`` are what
-    gradients are added up in; ``gumbel_softmax(hard=True)`` alone asks for the legacy format; and of a mask
-    of truth attention makes fractions, in which it fills what is not to be seen."""
-    if overload is aten.new_zeros.default:
-        return is_backward()
-    is_mask = x.dtype == torch.bool and dtype is not None and dtype.is_floating_point
-    is_legacy = memory_format == torch.legacy_contiguous_format
-    return overload is aten.zeros_like.default and (is_mask or is_legacy)
 
 
 def _as_public_shape(overload: Any) -> None:
@@ -33,16 +20,14 @@ def _as_public_shape(overload: Any) -> None:
         x: SecretTensor,
         *args: Any,
         dtype: torch.dtype | None = None,
-        memory_format: torch.memory_format | None = None,
         **_: Any,
     ) -> torch.Tensor:
         plain = torch.empty(x.shape, dtype=dtype or x.dtype)
         made: torch.Tensor = overload(plain, *args)
         session = x._session
-        is_written = session.is_optimizing or _is_written(overload, x, dtype, memory_format)
-        if made.dtype == torch.bool or not is_written:
+        if made.dtype == torch.bool or not session.is_optimizing:
             return made
-        # What secrets will be written into, such as a state.
+        # A state of an optimiser, which has a scale of its own.
         scale = fixed.of_dtype(session.scale, made.dtype)
         return SecretTensor(shares.trivial(session, fixed.encode(made, scale)), scale, session, made.dtype)
 

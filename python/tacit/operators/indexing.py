@@ -12,6 +12,7 @@ from tacit.operators import addressing
 from tacit.operators.arithmetic import scaled
 from tacit.operators.composed import composes
 from tacit.operators.operands import Number, as_kind_of, is_loose, is_secret, session_of
+from tacit.operators.rewrites import LIKE_A_SECRET
 from tacit.operators.scales import of_target
 from tacit.operators.selection import added, target, written
 from tacit.operators.table import assign, implements, unsupported, writable
@@ -136,7 +137,7 @@ def index_put_(
 
 def _check_target(x: Any, accumulate: bool) -> None:
     if not isinstance(x, SecretTensor):
-        unsupported("writing a secret into a plain tensor", "share the target first")
+        unsupported("writing a secret into a plain tensor", LIKE_A_SECRET)
     if accumulate and x.dtype == torch.bool:
         unsupported("adding booleans", "convert them to integers first")
 
@@ -220,7 +221,7 @@ def _scatters_view(overload: Any, view_of: Any) -> None:
     def scatter_view(x: Any, source: Any, *args: Any, **kwargs: Any) -> SecretTensor:
         """A copy, with that view of it replaced."""
         if not isinstance(x, SecretTensor):
-            unsupported("writing a secret into a plain tensor", "share the target first")
+            unsupported("writing a secret into a plain tensor", LIKE_A_SECRET)
         result = x.like(_copied(x), loose=x._loose)
         assign(view_of(result, *args, **kwargs), source)
         return result

@@ -35,6 +35,9 @@ def propagate(rule: Rule, session: Scale, func: Any, args: tuple[Any, ...], kwar
     if _has_mask(args):
         return None
     plain_args, plain_kwargs = pytree.tree_map(_stand_in, (args, kwargs))
+    if func is torch.ops.aten.where.self:
+        # Without data PyTorch refuses bytes as a condition, which it takes with them.
+        plain_args = (plain_args[0].to(torch.bool), *plain_args[1:])
     try:
         result = func(*plain_args, **plain_kwargs)
     except NotImplementedError:

@@ -9,6 +9,12 @@ PLAIN_MATRIX = "compute it of the plain matrix, before it is shared"
 TWO_TENSORS = "keep the real and the imaginary part as two tensors"
 FIXED_POINT = "leave it out: secret numbers are fixed point already"
 
+#: What a secret is written into.
+LIKE_A_SECRET = (
+    "begin with a tensor like a secret one, x.new_zeros(shape) or torch.zeros_like(x), which becomes secret "
+    "when a secret is written into it"
+)
+
 CLOSE = "reveal whether all are: torch.isclose(x, y).all().reveal()"
 SHOWN = "reveal whether all are: x.all().reveal()"
 

@@ -20,7 +20,7 @@ from tacit.operators.calls import call_of
 from tacit.operators.operands import as_kind_of, rescaled
 from tacit.operators.powers import written
 from tacit.operators.propagation import Outcome
-from tacit.operators.rewrites import rewrite
+from tacit.operators.rewrites import LIKE_A_SECRET, rewrite
 from tacit.operators.roots import carry
 from tacit.operators.scales import Rule, kept, of_target
 from tacit.session import Session
@@ -101,7 +101,7 @@ def at_scale_of(*targets: SecretTensor) -> Iterator[None]:
 
 
 def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What ``SecretTensor.__torch_dispatch__`` does.
+    """What ``SecretTensor.__torch_dispatch__`` does, where no public tensor awaits secrets (``unwritten``).
 
     Raises:
         UnsupportedOperatorError: the table has no entry, or not for these arguments.
@@ -109,7 +109,7 @@ def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     operator = _operator(func)
     if operator is None:
         return _composed(func, args, kwargs)
-    secrets = _secrets(args, kwargs)
+    secrets = secrets_of(args, kwargs)
     session = _session_of_all(secrets)
     if session.operator or not is_backward():
         return _run(operator, session, secrets, func, args, kwargs)
@@ -164,9 +164,6 @@ def _run(
         session.leave(before)
 
 
-SecretTensor.dispatcher = run
-
-
 def _composed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An operator without an entry: as PyTorch composes it of others, if it does."""
     if func in REVEALING:
@@ -180,7 +177,8 @@ def _composed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return result
 
 
-def _secrets(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[SecretTensor]:
+def secrets_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[SecretTensor]:
+    """The secret ones of an operator's arguments, in lists too."""
     secrets = []
     for arg in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(arg, SecretTensor):
@@ -240,7 +238,7 @@ def _writing(func: Any) -> Entry | None:
         if not isinstance(target, SecretTensor):
             unsupported(
                 "an in-place operation that would put a secret into a plain tensor",
-                "use the form that returns a new tensor",
+                LIKE_A_SECRET,
             )
         with at_scale_of(target):
             result = functional(target, *args, **kwargs)

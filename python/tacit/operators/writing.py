@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from tacit.operators.operands import as_kind_of, session_of
+from tacit.operators.rewrites import LIKE_A_SECRET
 from tacit.operators.scales import of_target
 from tacit.operators.selection import target
 from tacit.operators.table import assign, implements, unsupported, writable
@@ -17,7 +18,7 @@ aten = torch.ops.aten
 def copy_(target: torch.Tensor, value: Any, non_blocking: bool = False) -> torch.Tensor:  # noqa: ARG001
     """Writes a value into a secret tensor."""
     if not isinstance(target, SecretTensor):
-        unsupported("copying a secret into a plain tensor", "share the target first")
+        unsupported("copying a secret into a plain tensor", LIKE_A_SECRET)
     return assign(target, value)
 
 
@@ -25,7 +26,7 @@ def copy_(target: torch.Tensor, value: Any, non_blocking: bool = False) -> torch
 def fill_(target: torch.Tensor, value: Any) -> SecretTensor:
     """Writes one value everywhere."""
     if not isinstance(target, SecretTensor):
-        unsupported("filling a plain tensor with a secret", "share the target first")
+        unsupported("filling a plain tensor with a secret", LIKE_A_SECRET)
     return assign(target, value)
 
 

@@ -62,7 +62,7 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
         try:
             # An operator that is made of others lacks what these lack.
             with self:
-                return SecretTensor.dispatcher(func, args, kwargs)
+                return SecretTensor.dispatcher(func, types, args, kwargs)
         except (PeerError, NetworkError):
             raise
         except Exception as error:

@@ -1,0 +1,171 @@
+"""Tensors like a secret one, such as ``torch.zeros_like(x)`` gives: public, and plain in all that they do,
+until a secret is written into them. Then they are secret, with all views of them, as the objects that they
+were."""
+
+import weakref
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+
+from tacit.session import session
+from tacit.tensor import SecretTensor, check_party, wrapped
+
+
+class Memory:
+    """What public tensors that are views of one another share."""
+
+    def __init__(self) -> None:
+        #: Its components, once a secret was written into it.
+        self.secret: SecretTensor | None = None
+        self._views: list[weakref.ref[PublicTensor]] = []
+
+    def add(self, view: "PublicTensor") -> None:
+        """One more view of it."""
+        self._views = [each for each in self._views if each() is not None]
+        self._views.append(weakref.ref(view))
+
+    def forget(self) -> None:
+        """Of no view any more: its object becomes another tensor's."""
+        self._views = []
+
+    def become(self, secret: SecretTensor) -> None:
+        """Makes all of it secret.
+
+        Args:
+            secret: its elements in the order in which they lie.
+        """
+        self.secret = secret
+        for each in self._views:
+            if (view := each()) is not None:
+                view.settled()
+        self._views = []
+
+
+class PublicTensor(torch.Tensor):
+    """A public tensor that secrets may be written into. It is no memory of PyTorch's itself: a plain tensor
+    beside it is, on which all is computed, until it becomes a ``SecretTensor``."""
+
+    #: The same elements, with their shape and strides.
+    _plain: torch.Tensor
+    _memory: Memory
+
+    #: Carries an ATen operator out, on tensors of these classes; the operators enter themselves here.
+    dispatcher: ClassVar[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]]
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    @staticmethod
+    def __new__(cls, plain: torch.Tensor, memory: Memory | None = None) -> "PublicTensor":
+        """A tensor over a plain one, which nobody else writes to, or over a view of that memory."""
+        if torch.is_inference_mode_enabled():
+            with torch.inference_mode(False):
+                made = wrapped(cls, (plain,), plain.dtype, ())
+        else:
+            made = wrapped(cls, (plain,), plain.dtype, ())
+        made._plain, made._memory = plain, memory or Memory()
+        made._memory.add(made)
+        return made
+
+    def settled(self) -> torch.Tensor:
+        """This tensor, as the ``SecretTensor`` that it has become, if it has. Views do so when they are used,
+        if there was no Python object of them before."""
+        secret = self._memory.secret
+        if secret is None:
+            return self
+        plain = self._plain
+        geometry = plain.shape, plain.stride(), plain.storage_offset()
+        parts = tuple(part.as_strided(*geometry) for part in secret._parts)
+        del self._plain, self._memory
+        self.__class__ = SecretTensor  # type: ignore[assignment]
+        _fill(self, secret, parts)
+        return self
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return cls.dispatcher(func, types, args, kwargs or {})
+
+    def reveal(self, to: int | None = None) -> torch.Tensor | None:
+        """The plain tensor, as ``SecretTensor.reveal`` gives it: nothing is sent, as all know it.
+
+        Raises:
+            MisuseError: ``to`` is no party's number.
+        """
+        if isinstance(tensor := self.settled(), SecretTensor):
+            return tensor.reveal(to)
+        to = check_party(session(), to, "receiver")
+        return self._plain.clone() if to is None or to == session().party else None
+
+    @property
+    def data(self) -> torch.Tensor:
+        """The same outside the graph; what is assigned takes its place."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: torch.Tensor) -> None:
+        if not isinstance(value, SecretTensor | PublicTensor):
+            value = PublicTensor(value.detach())
+        torch.Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+        if isinstance(value, PublicTensor):
+            self._plain, self._memory = value._plain, value._memory
+            self._memory.add(self)
+        else:
+            del self._plain, self._memory
+            self.__class__ = SecretTensor  # type: ignore[assignment]
+            _fill(self, value, value._parts)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
+        if id(self) not in memo:
+            memo[id(self)] = self._again(self.detach().clone())
+        copied: torch.Tensor = memo[id(self)]
+        return copied
+
+    def __copy__(self) -> torch.Tensor:
+        return self._again(self.detach())
+
+    def _again(self, copied: torch.Tensor) -> torch.Tensor:
+        if isinstance(self, torch.nn.Parameter):
+            return torch.nn.Parameter(copied, self.requires_grad)
+        return copied.requires_grad_(self.requires_grad)
+
+
+def _fill(tensor: Any, secret: SecretTensor, parts: Any) -> None:
+    """Makes a tensor of the class of secret ones one that has these components."""
+    tensor._scale, tensor._session, tensor._loose = secret._scale, secret._session, secret._loose
+    tensor._parts, tensor._later, tensor._number = parts, None, secret._number
+
+
+def _of_plain(name: str) -> None:
+    """What PyTorch reads in memory itself, or says of it, is the plain tensor's."""
+
+    def method(self: PublicTensor, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(tensor := self.settled(), SecretTensor):
+            return getattr(tensor, name)(*args, **kwargs)
+        plain = self._plain.detach().requires_grad_() if self.requires_grad else self._plain
+        return getattr(plain, name)(*args, **kwargs)
+
+    method.__name__ = name
+    setattr(PublicTensor, name, method)
+
+
+for _name in (
+    "__array__",
+    "__dlpack__",
+    "__dlpack_device__",
+    "__format__",
+    "__reduce_ex__",
+    "__repr__",
+    "apply_",
+    "data_ptr",
+    "is_shared",
+    "map2_",
+    "map_",
+    "numpy",
+    "share_memory_",
+    "storage",
+    "tolist",
+    "untyped_storage",
+):
+    _of_plain(_name)
