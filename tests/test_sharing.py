@@ -240,8 +240,8 @@ def test_an_announcement_is_checked() -> None:
     for payload in (b"", b"{", b"\xff", b"[" * 100_000):
         with pytest.raises(tacit.PeerError):
             announcement(payload, 1)
-    good = {"shape": [2, 3], "dtype": "float32", "scale": 16}
-    assert _announced(good, 1) == (torch.Size([2, 3]), torch.float32, 16)
+    good = {"shape": [2, 3], "dtype": "float32", "scale": 16, "gradient": False}
+    assert _announced(good, 1) == (torch.Size([2, 3]), torch.float32, 16, False)
     for entries in (
         {},
         [],
@@ -261,6 +261,8 @@ def test_an_announcement_is_checked() -> None:
                 {"scale": 0},
                 {"scale": 41},
                 {"scale": "16"},
+                {"gradient": 1},
+                {"gradient": True, "dtype": "int64"},
             )
         ),
     ):

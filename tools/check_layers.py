@@ -103,7 +103,7 @@ MODULES = [
     ["launch", "ranges"],
     ["shares"],
     ["patterns", "places", "tensor"],
-    ["public", "sampling"],
+    ["arrays", "public", "sampling"],
     ["distributions", "items"],
     ["operators", "riscv", "sharing", "shuffling"],
     ["checkpoint_checks", "checkpoint_files", "module", "random"],

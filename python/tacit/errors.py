@@ -159,6 +159,16 @@ class WorkerError(MisuseError):
         )
 
 
+def advise(error: BaseException) -> None:
+    """Says what to do, beside Python's own words, of an error whose cause is that this party passed ``None``
+    for what another party owns."""
+    if isinstance(error, TypeError | AttributeError) and "NoneType" in str(error):
+        error.add_note(
+            "where this is None because another party owns it: what is used with secret tensors is shared "
+            "before, in every party, as in labels = tacit.share(labels, owner=...)"
+        )
+
+
 def told(error: BaseException, party: int) -> tuple[str, int | None]:
     """What the other parties of a session are told of an error that ends this party, and whom it blames where
     that is another one. Messages of the program may hold what is secret, and so may those of misuse, which

@@ -89,6 +89,7 @@ def share_weights_of(
     """As :func:`share_module`; what is to be done about weights that are too small is told in those words."""
     current = session()
     check_party(current, owner, "owner")
+    _check_kind(module, owner)
     _check_values(module)
     wanting = {id(parameter) for parameter in module.parameters() if parameter.requires_grad and trainable}
     tensors = {id(tensor): tensor for tensor in module.state_dict(keep_vars=True).values()}
@@ -165,6 +166,31 @@ def _check(entries: list[_Entry], count: int, remedy: str) -> None:
             PrecisionWarning,
             stacklevel=8,
         )
+
+
+def _check_kind(module: Any, owner: int) -> None:
+    """Raises where it is no module, and says what is to be passed."""
+    if isinstance(module, torch.nn.Module):
+        return
+    if module is None:
+        raise MisuseError(
+            "share_module(None): every party passes a module of the same architecture, of which "
+            f"party {owner}'s weights alone count: tacit.share_module(Net(), owner={owner}), in every party"
+        )
+    if isinstance(module, torch.Tensor):
+        what, instead = "a tensor", "tacit.share(tensor, owner=...) shares a tensor"
+    elif isinstance(module, type):
+        what, instead = f"the class {module.__name__}", f"make one: {module.__name__}(...)"
+    elif isinstance(module, list | tuple):
+        what, instead = f"a {type(module).__name__}", "torch.nn.ModuleList makes one of several modules"
+    elif isinstance(module, Mapping):
+        what, instead = (
+            "a dict",
+            "load the weights into a module, module.load_state_dict(weights), and share that",
+        )
+    else:
+        what, instead = f"a {type(module).__name__}", "pass the module itself"
+    raise MisuseError(f"share_module() takes a torch.nn.Module, not {what}; {instead}")
 
 
 def _check_values(module: torch.nn.Module) -> None:

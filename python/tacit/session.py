@@ -14,7 +14,7 @@ from weakref import ref
 import torch
 
 from tacit import _core, fixed
-from tacit.errors import DesyncError, MisuseError, NoSessionError, told
+from tacit.errors import DesyncError, MisuseError, NoSessionError, advise, told
 from tacit.flags import Dependencies
 from tacit.meter import Meter
 from tacit.providers import PROTOCOLS
@@ -288,6 +288,7 @@ def running(core: _core.Session, patience: float | None = None) -> Iterator[Sess
             core.abort("its program ended with an exit code; see its own output")
         raise
     except BaseException as error:
+        advise(error)
         core.abort(*told(error, core.party))
         if isinstance(error, DesyncError) and current.has_changed_thread:
             error.args = (f"{error}{CHANGED_THREAD}",)

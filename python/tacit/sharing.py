@@ -1,9 +1,10 @@
 """How a party's data become secret tensors."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from tacit import fixed, paths, refusals, shares, tracing
@@ -34,7 +35,8 @@ def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) 
 
     Args:
         tensor: the owner's plain tensor; ``None`` in the others. A tensor that another party passes is
-            not sent; its shape must be the same.
+            not sent; its shape must be the same. What requires gradients there, does so in every party;
+            what was computed of such is shared without: gradients end at what is shared.
         owner: the party whose data they are.
         scale: fraction bits of fractions, the same in every party; those of the session if not given. More
             are more exact and leave less range: magnitudes stay below 2^(46 − scale).
@@ -55,10 +57,17 @@ def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) 
             raise refusals.misuse("nothing", f"party {owner} owns the data and must pass a tensor, not None")
         words = _words(tensor, fractions)
         dtype = str(tensor.dtype).removeprefix("torch.")
-        return {"shape": list(tensor.shape), "dtype": dtype, "scale": fractions.bits}
+        # What somebody computed has gradients of its own, which do not go on.
+        is_wanted = tensor.requires_grad and tensor.is_leaf
+        return {
+            "shape": list(tensor.shape),
+            "dtype": dtype,
+            "scale": fractions.bits,
+            "gradient": is_wanted,
+        }
 
     told = refusals.announced(current, owner, "tacit.share of its tensor", description)
-    shape, dtype, theirs = _announced(told, owner)
+    shape, dtype, theirs, is_wanted = _announced(told, owner)
     if isinstance(tensor, SecretTensor):
         raise MisuseError(SECRET_ALREADY)
     if tensor is not None and tensor.shape != shape:
@@ -71,7 +80,7 @@ def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) 
             f"this party shares with {fractions.bits} fraction bits, party {owner} with {theirs}; "
             "pass the same scale in every party"
         )
-    return _shared(current, words, owner, shape, dtype, fractions)
+    return _shared(current, words, owner, shape, dtype, fractions, is_wanted)
 
 
 def share_as(
@@ -127,12 +136,16 @@ def _shared(
     shape: Sequence[int],
     dtype: torch.dtype,
     fractions: Scale,
+    is_wanted: bool = False,
 ) -> SecretTensor:
     if dtype == torch.bool:
         bits = shares.share_bits(current, words, owner, shape)
         return SecretTensor(bits, fixed.WHOLE, current, dtype).numbered()
     parts = shares.share(current, words, owner, shape)
-    return SecretTensor(parts, fixed.of_dtype(fractions, dtype), current, dtype).numbered()
+    secret = SecretTensor(parts, fixed.of_dtype(fractions, dtype), current, dtype).numbered()
+    if is_wanted:
+        secret.requires_grad_()
+    return secret
 
 
 def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:
@@ -140,7 +153,7 @@ def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:
         raise refusals.misuse("type", SECRET_ALREADY)
     if not isinstance(tensor, torch.Tensor):
         raise refusals.misuse(
-            "type", f"share() takes a torch.Tensor, not {type(tensor).__name__}; torch.as_tensor makes one"
+            "type", f"share() takes a torch.Tensor, not {type(tensor).__name__}; {_instead(tensor)}"
         )
     if tensor.dtype not in DTYPES.values():
         raise refusals.misuse(
@@ -165,6 +178,23 @@ def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:
     return fixed.encode(tensor, fixed.of_dtype(scale, tensor.dtype))
 
 
+def _instead(value: Any) -> str:
+    """How what is no tensor is shared."""
+    if isinstance(value, torch.nn.Module):
+        return "tacit.share_module(module, owner=...) shares a module"
+    several = (
+        value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    )
+    if any(isinstance(each, torch.Tensor) for each in several):
+        return (
+            "share its tensors one by one, as many in every party: tacit.share(tensor, owner=...) each, "
+            "with None where they are another party's; torch.stack makes one of tensors of one shape"
+        )
+    if isinstance(value, int | float | list | tuple | np.ndarray | np.generic):
+        return "torch.as_tensor makes one"
+    return "share the tensors that it holds one by one"
+
+
 def _is_small(sizes: Sequence[int]) -> bool:
     """Whether a tensor of these sizes may be shared; an empty one's strides must be possible too."""
     return math.prod(max(size, 1) for size in sizes) <= MOST_ELEMENTS
@@ -182,14 +212,15 @@ def grouped(sizes: Sequence[int]) -> Iterator[slice]:
         yield slice(start, len(sizes))
 
 
-def _announced(entries: Any, owner: int) -> tuple[torch.Size, torch.dtype, int]:
+def _announced(entries: Any, owner: int) -> tuple[torch.Size, torch.dtype, int, bool]:
     match entries:
-        case {"shape": [*sizes], "dtype": str(dtype), "scale": int(scale)} if (
+        case {"shape": [*sizes], "dtype": str(dtype), "scale": int(scale), "gradient": bool(is_wanted)} if (
             dtype in DTYPES
+            and is_wanted <= DTYPES[dtype].is_floating_point
             and len(sizes) <= MOST_DIMENSIONS
             and all(type(size) is int and 0 <= size <= MOST_ELEMENTS for size in sizes)
             and _is_small(sizes)
             and 1 <= scale <= fixed.MOST_FRACTION_BITS
         ):
-            return torch.Size(sizes), DTYPES[dtype], scale
+            return torch.Size(sizes), DTYPES[dtype], scale, is_wanted
     raise DeviationError.of(owner, "announced a tensor that cannot be: wrong shape, dtype or scale")

@@ -329,6 +329,21 @@ class SecretTensor(_Tensor):
             "party's shares of a module, and reveal() gives a plain tensor"
         )
 
+    def backward(self, *args: Any, **kwargs: Any) -> None:
+        """As of any tensor.
+
+        Raises:
+            MisuseError: no gradients go through what it was computed of.
+        """
+        if not self.requires_grad:
+            raise MisuseError(
+                "backward() of a result that has no gradients: nothing that it was computed of requires "
+                "them. Share the module with trainable=True, tacit.share_module(module, owner=..., "
+                "trainable=True), or call requires_grad_() on the tensor whose gradient is wanted; and "
+                "compute outside of torch.no_grad()"
+            )
+        torch.Tensor.backward(self, *args, **kwargs)  # type: ignore[no-untyped-call]
+
     def _withheld(self, what: str, show: Callable[[torch.Tensor], Any]) -> Any:
         """Refused; a rehearsal takes note of it and goes on."""
         if self._session.rehearsal is None:

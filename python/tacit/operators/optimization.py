@@ -33,7 +33,7 @@ from torch.optim import LBFGS, Adadelta, Adafactor, Adagrad, Optimizer, RAdam, R
 
 from tacit import paths, ranges
 from tacit.components import bytes_in_order
-from tacit.errors import UnsupportedOperatorError
+from tacit.errors import MisuseError, UnsupportedOperatorError
 from tacit.fixed import RANGE, Scale, of_gradients
 from tacit.operators.operands import lifted, rescaled
 from tacit.session import Session
@@ -67,6 +67,7 @@ def _wrapped(step: Step) -> Step:
         session = _session_of(optimizer)
         if session is None or isinstance(optimizer, LBFGS):
             return step(optimizer, closure, **kwargs) if closure is not None else step(optimizer, **kwargs)
+        _check_wanted(optimizer)
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -77,6 +78,16 @@ def _wrapped(step: Step) -> Step:
 
     secret_step._is_tacit = True  # type: ignore[attr-defined]
     return secret_step
+
+
+def _check_wanted(optimizer: Optimizer) -> None:
+    """Raises where a step would change nothing, whatever the loss is."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    if not any(parameter.requires_grad for parameter in parameters):
+        raise MisuseError(
+            "no parameter of this optimiser requires gradients, so that its step would train nothing: "
+            "share the module with trainable=True, tacit.share_module(module, owner=..., trainable=True)"
+        )
 
 
 def _session_of(optimizer: Optimizer) -> Session | None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from tacit import fixed, items
+from tacit import arrays, fixed, items
 from tacit.fixed import DTYPES
 from tacit.modes import is_tracing
 from tacit.operators.agreement import note_values
@@ -18,7 +18,7 @@ from tacit.public import Memory, PublicTensor
 from tacit.tensor import SecretTensor
 
 #: What makes plain tensors such, where Python's syntax writes into them.
-__all__ = ["items"]
+__all__ = ["arrays", "items"]
 
 
 def _run(func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
