@@ -104,6 +104,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a module that is not trainable": (untrained, r"^party \d: backward\(\) of .* trainable=True\)"),
     "a step of one": (untrained_step, r"no parameter of this optimiser .* trainable=True\)"),
+    "a list at a secret index": (
+        lambda: [X, X * 2][share(torch.tensor(1))],
+        r"of a list torch\.stack\(values\)\[i\]",
+    ),
     "data without gradients": (lambda: (share(X) * 2).sum().backward(), r"call requires_grad_\(\) on the"),
 }
 
@@ -135,6 +139,7 @@ def test_what_is_told_works() -> None:
         tacit.share_module(nn.ModuleList([nn.Linear(2, 2)]), owner=0)
         untrained(trainable=True)
         assert untrained_step(trainable=True) == 0.125
+        assert torch.equal(torch.stack([X, X * 2])[share(torch.tensor(1))].reveal(), X * 2)
         x = share(X).requires_grad_()
         (x * 2).sum().backward()
         assert x.grad.reveal().tolist() == [2.0] * 3

@@ -58,6 +58,11 @@ def _is_number(index: Any) -> bool:
     )
 
 
+def _as_row(index: Any) -> Any:
+    """A single secret number as a tensor of one; another index as it is."""
+    return index.reshape(1) if _is_number(index) else index
+
+
 def _each(index: Any) -> list[Any]:
     """Indices of one dimension after another, lists of numbers as tensors."""
     several = list(index) if type(index) is tuple else [index]
@@ -111,11 +116,11 @@ def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
                 "a secret number beside other tensors as indices that are written at: make tensors of one "
                 "shape of all of them, as in x[i.expand(n), places] = values"
             )
-        return _write(self, tuple(each.reshape(1) if _is_number(each) else each for each in indices), value)
+        return _write(self, tuple(map(_as_row, indices)), value)
     view = _read(self, tuple(_ALL if _is_number(each) else each for each in indices))
     # Of the dimensions that are left, those that are written at a secret number.
     left: list[Any] = [each for each in indices if not isinstance(each, int) or isinstance(each, bool)]
-    places = tuple(each.reshape(1) if _is_number(each) else _ALL for each in left)
+    places = tuple(_as_row(each) if _is_number(each) else _ALL for each in left)
     if _adjoin(left):
         # All of them together are one dimension of the values, which stands where the first of them does.
         first = next(at for at, each in enumerate(left) if _is_number(each))

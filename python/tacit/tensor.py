@@ -344,10 +344,10 @@ class SecretTensor(_Tensor):
             )
         torch.Tensor.backward(self, *args, **kwargs)  # type: ignore[no-untyped-call]
 
-    def _withheld(self, what: str, show: Callable[[torch.Tensor], Any]) -> Any:
+    def _withheld(self, what: str, show: Callable[[torch.Tensor], Any], besides: str = "") -> Any:
         """Refused; a rehearsal takes note of it and goes on."""
         if self._session.rehearsal is None:
-            refuse(what)
+            refuse(what, besides)
         return self._session.rehearsal.withheld(what, show, self)
 
     def numpy(self, *, force: bool = False) -> Any:  # noqa: ARG002
@@ -372,7 +372,8 @@ class SecretTensor(_Tensor):
         return self._withheld("int()", torch.Tensor.__int__)
 
     def __index__(self) -> int:
-        return self._withheld("an index", torch.Tensor.__index__)
+        besides = "x[i] chooses of a tensor in secret, and of a list torch.stack(values)[i]"
+        return self._withheld("an index", torch.Tensor.__index__, besides)
 
     def __contains__(self, element: object) -> bool:
         refuse("`in`")
