@@ -122,8 +122,9 @@ OPERATORS = [
     ["agreement", "network", "operands", "own", "rewrites"],
     ["bounds", "digits", "order", "powers", "probabilities"],
     ["approximation", "averages", "clipping", "optimization", "scales", "tournaments"],
-    ["inverse_roots", "propagation"],
-    ["calls", "roots"],
+    ["exponents", "inverse_roots", "propagation"],
+    ["calls", "equilibration", "roots"],
+    ["reflections"],
     ["table"],
     [
         "arithmetic",

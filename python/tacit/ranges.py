@@ -56,6 +56,13 @@ def check_shift(session: Session, words: torch.Tensor, bits: int) -> None:
         _check_word(session, "number", float(_greatest(words)) * 2.0**bits)
 
 
+def check_moved(session: Session, words: torch.Tensor, exponents: torch.Tensor) -> None:
+    """Reports numbers that have no word when they are multiplied by these powers of two."""
+    if words.numel() and exponents.numel() and not is_tracing():
+        exact = words.to(torch.float64) * torch.exp2(exponents.to(torch.float64))
+        _check_word(session, "number", float(exact.abs().max()))
+
+
 def check_compared(session: Session, words: torch.Tensor, bits: int) -> None:
     """Reports what is compared and needs more bits, without its sign, than the comparison looks at."""
     if bits < fixed.WORD - 1 and words.numel():

@@ -23,8 +23,14 @@ IMAGES = torch.randn(1, 2, 5, 5, generator=torch.Generator().manual_seed(3))
 PLACES = functional.affine_grid(torch.tensor([[[1.0, 0.1, 0.0], [0.0, 1.0, 0.1]]]), (1, 2, 4, 4), False)
 
 
+#: Of a magnitude that sums of squares of many rows have.
+SQUARE = torch.eye(3) * 1e4 + torch.randn(3, 3, generator=torch.Generator().manual_seed(4)) * 1e3
+
 CASES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], torch.Tensor]] = {
     "std": (lambda x: x.std(1), ROWS),
+    "linalg.solve": (lambda x: torch.linalg.solve(x, x.sum(1)), SQUARE),
+    "linalg.inv": (lambda x: torch.linalg.inv(x / 1e4), SQUARE),
+    "linalg.cholesky": (lambda x: torch.linalg.cholesky(x @ x.mT / 1e4), SQUARE),
     "var": (lambda x: x.var(1), ROWS),
     "var_mean": (lambda x: torch.stack(torch.var_mean(x, 1), 1), ROWS),
     "cosine_similarity": (lambda x: functional.cosine_similarity(x, x.flip(0)), ROWS),

@@ -1,5 +1,7 @@
-"""Factors, inverses and solutions of small systems, and their gradients."""
+"""Factors, inverses and solutions of small systems of every magnitude, and their gradients."""
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -69,8 +71,172 @@ def test_as_on_plain_matrices(protocol: str) -> None:
     results = tacit.launch(program, protocol=protocol, **more)[0]
     for at, (mine, theirs) in enumerate(zip(results, plain, strict=True)):
         assert mine.shape == theirs.shape
-        # Two in a thousand of the condition number 30, and of the greatest element.
-        assert (mine - theirs).abs().max() < 2e-3 * max(1.0, float(theirs.abs().max())), (at, mine, theirs)
+        # What half a unit in each element of a matrix does at the condition number 30.
+        assert (mine - theirs).abs().max() < 1e-3 * max(1.0, float(theirs.abs().max())), (at, mine, theirs)
+
+
+def encoded(x: torch.Tensor) -> torch.Tensor:
+    """As it is held, in double precision."""
+    return (x.to(torch.float64) * 2**16).round() / 2**16
+
+
+def conditioned(size: int, condition: float, seed: int = 0) -> torch.Tensor:
+    """With singular values from 1 to that below, evenly in logarithms."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = (torch.randn(size, size, generator=generator, dtype=torch.float64) for _ in "ab")
+    turned, other = (torch.linalg.qr(x)[0] for x in drawn)
+    return turned * torch.logspace(0, -1, size, base=condition, dtype=torch.float64) @ other
+
+
+def off(mine: torch.Tensor, theirs: torch.Tensor, relative: float, dims: Any = None) -> float:
+    """How far it is from what is declared, which is 1: so much of the greatest number, and two units."""
+    greatest = theirs.abs().amax(dims, keepdim=True) if dims else theirs.abs().max()
+    return float(((mine.double() - theirs).abs() / (greatest * relative + 2.0**-15)).max())
+
+
+def systems(a: Any, positive: Any, right: Any, *, det: bool) -> list[Any]:
+    """Everything that is made of a matrix and a positive definite one."""
+    triangle = positive.triu()
+    found = [
+        torch.linalg.inv(a),
+        *torch.linalg.qr(a),
+        torch.linalg.cholesky(positive),
+        torch.linalg.solve(a, right),
+        torch.linalg.solve(a, right.mT, left=False).mT,
+        torch.linalg.solve_triangular(triangle, right, upper=True),
+    ]
+    return [*found, torch.linalg.slogdet(a)[1], *([torch.linalg.det(a)] if det else [])]
+
+
+def check_systems(protocol: str, size: int, condition: float, scale: float, **more: Any) -> None:
+    a = encoded(conditioned(size, condition) * scale)
+    root = conditioned(size, condition**0.5, seed=1)
+    positive = encoded((root @ root.mT) * scale)
+    right = encoded(a @ torch.tensor([[1.0, -min(1e3, 1e8 / scale)]]).double().expand(size, 2))
+    # Positive definite ones that are held are so a little less.
+    positive = positive + encoded(torch.eye(size) * scale / condition + 2.0**-14)
+    det = float(torch.linalg.det(a).abs()) < 2**29
+
+    def program() -> list[torch.Tensor]:
+        shared = (tacit.share(x, owner=0) for x in (a, positive, right))
+        return [value.reveal() for value in systems(*shared, det=det)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tacit.RangeWarning)
+        results = tacit.launch(program, protocol=protocol, **more)[0]
+    expected = systems(a, positive, right, det=det)
+    declared = [(2**-17, None)] * 4 + [(2**-17, (-2,))] * 3 + [(2**-16, None)] * (1 + det)
+    for at, (mine, theirs, (relative, dims)) in enumerate(zip(results, expected, declared, strict=True)):
+        assert off(mine, theirs, relative, dims) < (4 if theirs.dim() == 0 else 1), (at, mine, theirs)
+
+
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e4, 1e8])
+@pytest.mark.parametrize(("size", "condition"), [(1, 1.0), (3, 1.5), (4, 1000.0), (9, 30.0)])
+def test_every_magnitude(size: int, condition: float, scale: float) -> None:
+    check_systems("plain", size, condition, scale)
+
+
+@pytest.mark.parametrize("scale", [1e-2, 1e5])
+@pytest.mark.parametrize("protocol", ["replicated", "additive"])
+def test_every_magnitude_in_both_families(protocol: str, scale: float) -> None:
+    more = {"parties": 2, "source": "dealer"} if protocol == "additive" else {}
+    check_systems(protocol, 3, 1000.0, scale, **more)
+
+
+#: From thousandths to millions; of a salary beside an age.
+WIDE, PEOPLE, EVEN = (1e-3, 1.0, 1e3, 1e6), (2e4, 40.0, 1.0, 1.0), (1.0,) * 4
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        (WIDE, EVEN),
+        (EVEN, WIDE),
+        (PEOPLE, EVEN),
+        (EVEN, PEOPLE),
+        (PEOPLE, PEOPLE),
+        (PEOPLE, WIDE[1:] + (1.0,)),
+    ],
+)
+def test_rows_and_columns_of_unlike_magnitudes(rows: tuple[float, ...], columns: tuple[float, ...]) -> None:
+    base = torch.eye(4) + 0.3 * torch.rand(4, 4, generator=torch.Generator().manual_seed(3))
+    a = torch.tensor(rows)[:, None] * base * torch.tensor(columns)
+    a = encoded(a * min(1.0, 5e8 / float(a.max())))
+    solution = torch.tensor([[1.0, -2.0, 3.0, 0.5]]).mT / torch.tensor(columns)[:, None] * min(columns)
+    right = encoded(a @ solution.double())
+
+    def program() -> list[torch.Tensor]:
+        shared = [tacit.share(x, owner=0) for x in (a, right)]
+        return [value.reveal() for value in (torch.linalg.solve(*shared), torch.linalg.inv(shared[0]))]
+
+    solved, inverse = tacit.launch(program, protocol="plain")[0]
+    sizes = a.norm(dim=0)[:, None]
+    expected = torch.linalg.solve(a, right)
+    bound = 2.0**-15 + 2.0**-17 * (expected * sizes).abs().max() / sizes
+    assert bool(((solved - expected).abs() < bound).all())
+    assert off(inverse, torch.linalg.inv(a), 2**-17) < 1
+
+
+def ridge(x: Any, y: Any) -> Any:
+    product = x.T @ x
+    return torch.linalg.solve(product + torch.eye(x.shape[1]), x.T @ y)
+
+
+def ordinary(x: Any, y: Any) -> Any:
+    return torch.linalg.solve(x.T @ x, x.T @ y)
+
+
+def by_cholesky(x: Any, y: Any) -> Any:
+    return torch.cholesky_solve((x.T @ y).unsqueeze(1), torch.linalg.cholesky(x.T @ x)).squeeze(1)
+
+
+@pytest.mark.parametrize("fit", [ordinary, ridge, by_cholesky])
+@pytest.mark.parametrize("kind", ["standardised", "as people are"])
+def test_least_squares_of_10_000_rows(fit: Callable[[Any, Any], Any], kind: str) -> None:
+    """By the normal equations, whose elements are of the number of rows and greater."""
+    drawn = torch.Generator().manual_seed(1)
+    x = torch.randn(10_000, 4, generator=drawn)
+    weights = torch.tensor([1.0, -2.0, 3.0, 0.5])
+    if kind != "standardised":
+        # An intercept, years of age, years at work, and an income in thousands.
+        age = torch.randint(18, 70, (10_000,), generator=drawn).float()
+        work = (age - 18) * torch.rand(10_000, generator=drawn)
+        x = torch.stack([torch.ones(10_000), age, work, (20 + 8 * x[:, 0]).abs() * 5], 1)
+        weights = torch.tensor([-12.5, 0.8, -0.35, 1.2])
+    y = x @ weights + 3 * torch.randn(10_000, generator=drawn)
+
+    def program() -> torch.Tensor:
+        return fit(tacit.share(x, owner=0), tacit.share(y, owner=1)).reveal()
+
+    expected = fit(encoded(x), encoded(y))
+    assert (tacit.launch(program)[0] - expected).abs().max() < 2**-14
+
+
+def test_a_rehearsal_tells_of_singular_matrices_and_its_remedy_works() -> None:
+    x = torch.tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [0.0, 0.0, 1.0], [1.0, 2.0, 7.0]])
+
+    def program(fit: Callable[[Any, Any], Any]) -> torch.Tensor:
+        return fit(tacit.share(x, owner=0), tacit.share(x[:, 2], owner=0)).reveal()
+
+    for fit, told in ((ordinary, "singular"), (by_cholesky, "not positive definite")):
+        with pytest.warns(
+            tacit.RangeWarning, match=f"{told}.*condition number beyond 2\\^10.*add a multiple"
+        ):
+            tacit.launch(program, fit, protocol="plain")
+    with pytest.warns(tacit.RangeWarning, match="columns depend on each other"):
+        tacit.launch(program, lambda x, _: torch.linalg.qr(x)[0], protocol="plain")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tacit.RangeWarning)
+        found = tacit.launch(program, ridge, protocol="plain")[0]
+    assert (found - ridge(x, x[:, 2])).abs().max() < 2**-13
+
+
+def test_a_rehearsal_tells_of_results_out_of_range() -> None:
+    def program() -> torch.Tensor:
+        return torch.linalg.det(tacit.share(torch.eye(3) * 1e4, owner=0)).reveal()
+
+    with pytest.warns(tacit.RangeWarning, match="linalg_det"):
+        tacit.launch(program, protocol="plain")
 
 
 def test_factors_with_pivots_are_refused() -> None:

@@ -58,8 +58,29 @@ def _bent(x: torch.Tensor, lower: float = 1 / 8, upper: float = 1 / 3, *_: Any) 
     return torch.nn.functional.leaky_relu(x, (lower + upper) / 2)
 
 
-#: Compositions of which PyTorch has none without numbers that are drawn.
-OWN: dict[Any, Callable[..., Any]] = {aten.rrelu.default: _bent}
+def _solved(x: torch.Tensor, right: torch.Tensor, *, left: bool = True) -> torch.Tensor:
+    found: torch.Tensor = torch.linalg.solve_ex(x, right, left=left)[0]
+    return found
+
+
+def _inverted(x: torch.Tensor) -> torch.Tensor:
+    found: torch.Tensor = torch.linalg.inv_ex(x)[0]
+    return found
+
+
+def _factored(x: torch.Tensor, *, upper: bool = False) -> torch.Tensor:
+    found: torch.Tensor = torch.linalg.cholesky_ex(x, upper=upper)[0]
+    return found
+
+
+#: Compositions of which PyTorch has none without numbers that are drawn, or a look at whether a matrix is
+#: singular, which of a secret one nobody takes.
+OWN: dict[Any, Callable[..., Any]] = {
+    aten.rrelu.default: _bent,
+    aten.linalg_solve.default: _solved,
+    aten.linalg_inv.default: _inverted,
+    aten.linalg_cholesky.default: _factored,
+}
 
 
 class Written(TorchFunctionMode):
