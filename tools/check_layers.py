@@ -122,7 +122,7 @@ OPERATORS = [
     ["agreement", "network", "operands", "own", "rewrites"],
     ["bounds", "digits", "order", "powers", "probabilities"],
     ["approximation", "averages", "clipping", "optimization", "scales", "tournaments"],
-    ["exponents", "inverse_roots", "propagation"],
+    ["inverse_roots", "propagation"],
     ["calls", "equilibration", "roots"],
     ["reflections"],
     ["table"],

@@ -77,6 +77,9 @@ SIGNIFICANT = 22
 #: The same of public operands of matrix products and convolutions, of which every result takes many.
 SIGNIFICANT_IN_SUMS = 19
 
+#: Bits of a digit of a whole word, with its sign: words below 2^RANGE have two, as numbers below 2^31.
+DIGIT = 33
+
 #: Terms of a public factor at most.
 MOST_TERMS = 3
 
@@ -384,6 +387,36 @@ def factor(values: torch.Tensor, operand: Scale, result: Scale, gain: float | No
     wide = values.detach().to(torch.float64)
     greatest = _greatest(wide, NO_FACTOR)
     return _factor(wide, greatest, operand, result, gain)
+
+
+@aside
+def factor_of_digits(values: torch.Tensor, result: Scale, gain: float | None = None) -> Factor:
+    """Public factors of digits of whole words, whose results have scale ``result`` and are then off by less
+    than a unit for what is left out. Results are right below 2^(RANGE − 2 − the scale's bits), 2^44 by
+    default.
+
+    Raises:
+        EncodingError: a value is NaN, infinite, or too large.
+    """
+    rest = values.detach().to(torch.float64)
+    greatest = _greatest(rest, NO_FACTOR)
+    if greatest >= WHOLE.limit:
+        raise EncodingError(_too_large(greatest, WHOLE))
+    terms: list[Term] = []
+    bits = result.bits + 1
+    # A digit has one bit less than its sign and magnitude, and so does a sum of several its growth.
+    more = RANGE - 1 - DIGIT - (0 if gain is None else math.ceil(math.log2(gain)))
+    while True:
+        words = (rest * 2.0**bits).trunc()
+        rest = rest - words * 2.0**-bits
+        is_last = float(rest.abs().max()) <= 2.0 ** -(DIGIT + result.bits + 2)
+        if bool((words != 0).any()) or (is_last and not terms):
+            terms.append(Term(words.to(torch.int64), bits))
+        if is_last:
+            break
+        bits += more
+    # Others have no fewer bits than the result: what follows them is truncated to as many.
+    return Factor((_shortened(terms[0].words, terms[0].bits),) if len(terms) == 1 else tuple(terms))
 
 
 NO_FACTOR = "a public factor or divisor makes NaN or infinity (a division by zero?)"

@@ -47,6 +47,19 @@ quotient may have, and a comparison.
 """
 
 FOOT = """
+Whole powers and products of many numbers (`x**n`, `prod`, `cumprod`) are off by one unit of the scale for
+each factor, relative where the result is above 1, so by n·2^−16 for x^n at the default scale: (1 + r)^360
+by half a per cent at the most. So are negative powers from −2 on. `with tacit.fraction_bits(24):` makes
+that n·2^−24, for results below 2^14. Quotients by secrets have all bits of such a scale too, if it has
+more than 20: they are then off by 2^−24 relative and two units. Exponentials, logarithms and roots are
+what the table says at every scale, and so are roots of products. Powers by whole numbers from 65 on, and
+by negative ones, that are beyond the range count as about its limit.
+
+Integers are exact until they become fractions. Means of integers, and quotients of integers of 64 bits by
+public numbers, or products with public fractions, are off by four units, where results are below 2^44.
+Quotients of integers by secrets are off by 2^−24 relative and four units; those beyond 2^44 become about
+that.
+
 The sum of a softmax over 10 to 1,000 classes is within 2^−7 of 1, each of its numbers within 2^−9.
 
 Outside of their domain: `exp` is exactly 0 far below and saturates at about 2^29.98 above; `log`, `sqrt` and
@@ -82,7 +95,7 @@ numbers from 2^15 on leave the range, of which a run under `protocol="plain"` wa
 Norms of orders other than 0, 1, 2 and infinity, from 1/16 to 16 and negative ones alike, go by logarithms:
 order p is off by (2 + 1/|p|)·2^−13 relative and two units of 2^−16, and has no gradient.
 
-Powers by secret exponents, by more than eight public ones at once, and by whole numbers beyond ±64, go by
+Powers by secret exponents, by more than eight public ones at once, and by whole numbers beyond ±2^13, go by
 the logarithm of the base's magnitude, with the sign that a whole exponent gives it. A negative base has no
 power of a fractional exponent: by a secret one it is 0, by a public one that of the smallest number, where
 PyTorch has NaN; a run under `protocol="plain"` warns of it.
@@ -94,16 +107,17 @@ and less from the end; for `gather`, `index_select`, `embedding` and `scatter` t
 probabilities beyond 0 and 1 as these. `multinomial` draws the last index where all weights are 0, and
 without replacement, where no others are left, again.
 
-Solutions, inverses and factors of small systems (`linalg.solve`, `inv`, `solve_triangular`, `qr`, `cholesky`,
-`cholesky_solve`, `det`, `slogdet`) are right for condition numbers up to 2^10 wherever elements and results
-are in range, whatever the magnitudes of rows and columns, which are normalised in secret: the condition
-number is that of the matrix with rows and columns multiplied by what makes it least, for `qr` columns alone.
-They are off by two units of 2^−16, and by 2^−17 of the greatest number of an inverse, a factor, or a column
-of a solution (in each row times the norm of the matrix's column); a determinant by 2^−16 of itself, its
-logarithm by 2^−14. All this for the matrix as it is held: where it has small elements or is nearly singular,
-its own rounding to 2^−16 counts for more. An inverse has units of 2^−16 too, so of a matrix of millions it
-has no digits: `solve` has. What is singular, or beyond 2^10, gives numbers without meaning, of which a run
-under `protocol="plain"` warns. Gradients are made of such solutions.
+Solutions, inverses and factors of small systems (`linalg.solve`, `inv`, `solve_triangular`, `qr`,
+`cholesky`, `cholesky_solve`, `det`, `slogdet`) are right for condition numbers up to 2^10 wherever
+elements and results are in range, whatever the magnitudes of rows and columns, which are normalised in
+secret: the condition number is that of the matrix with rows and columns multiplied by what makes it
+least, for `qr` columns alone. They are off by two units of 2^−16, and by 2^−17 of the greatest number of
+an inverse, a factor, or a column of a solution (in each row times the norm of the matrix's column); a
+determinant by 2^−16 of itself, its logarithm by 2^−14. All this for the matrix as it is held: where it
+has small elements or is nearly singular, its own rounding to 2^−16 counts for more. An inverse has units
+of 2^−16 too, so of a matrix of millions it has no digits: `solve` has. What is singular, or beyond 2^10,
+gives numbers without meaning, of which a run under `protocol="plain"` warns. Gradients are made of such
+solutions.
 
 `ctc_loss` is off by 2^−12 for each step of its input, and below 2^13. A target that fits no input, whose loss
 is infinite, counts 0 with `zero_infinity=True`, and is refused without; so is then a secret one of n labels

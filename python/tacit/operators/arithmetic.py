@@ -8,7 +8,7 @@ from tacit import fixed, shares
 from tacit.fixed import DEFAULT, WHOLE, Scale
 from tacit.modes import is_backward
 from tacit.operators import powers, roots
-from tacit.operators.approximation import divide
+from tacit.operators.approximation import divide, divide_wide
 from tacit.operators.operands import (
     Number,
     aligned,
@@ -42,6 +42,9 @@ from tacit.storages import geometry
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
+
+#: With more fraction bits than this, which gradients have, quotients are as exact as they allow.
+_MOST_USUAL = DEFAULT.bits + fixed.MORE_IN_GRADIENTS
 
 #: Of a number by itself, which a program writes, not of what is part of another operator.
 _PRODUCT = str(aten.mul.Tensor)
@@ -160,7 +163,14 @@ def _divided(x: Any, y: SecretTensor) -> SecretTensor:
     if not isinstance(x, SecretTensor):
         scale = operand_scale(public(x), y._session.scale)
         x = SecretTensor(lifted(y._session, x, scale), scale, y._session, public(x).dtype)
-    return divide(x, y)
+    is_fine = x._session.scale.bits > _MOST_USUAL
+    return divide_wide(x, y) if is_fine or _may_be_wide(x) or _may_be_wide(y) else divide(x, y)
+
+
+def _may_be_wide(x: SecretTensor) -> bool:
+    """Whether these are integers, or were, that may be beyond 2^30."""
+    is_small = x.dtype == torch.bool or (not x.dtype.is_floating_point and x.dtype.itemsize < 4)
+    return x._scale == WHOLE and not is_small
 
 
 @implements(aten.square.default, scale=of_square)

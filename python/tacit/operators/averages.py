@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 
 from tacit import fixed, shares
-from tacit.operators.operands import fraction, rescaled, times_public
+from tacit.fixed import WHOLE
+from tacit.operators.operands import as_words, fraction, rescaled, times_public
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
@@ -43,9 +44,16 @@ def averaged(sums: SecretTensor, reciprocals: torch.Tensor, most: int) -> Secret
 
 
 def mean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
-    """Means of fractions along dimensions, of at least one."""
+    """Means along dimensions, of at least one number. Those of integers are worked out of their sums."""
+    count, shape = math.prod(x.shape[dim] for dim in dims), reduced(x.shape, dims, keepdim)
+    if x._scale == WHOLE:
+        x = as_words(x)
+        sums = tuple(part.sum(list(dims)) if dims else part for part in x._parts)
+        by = torch.tensor(1.0 / count, dtype=torch.float64)
+        whole = x.like(sums, dtype=torch.int64)
+        result = rescaled(times_public(whole, by, _mean_dtype(x)), x._session.scale)
+        return result.like(tuple(part.reshape(shape) for part in result._parts))
     x = as_fractions(x)
-    count = math.prod(x.shape[dim] for dim in dims)
     parts, left = x._parts, count
     if count <= MOST_SUMMANDS:
         parts = tuple(part.sum(list(dims)) if dims else part for part in parts)
@@ -54,8 +62,11 @@ def mean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
         parts, left = _added_up(x._session, tuple(last(part, dims) for part in parts), count)
         factor = torch.tensor(left / count, dtype=torch.float64)
         result = times_public(x.like(parts), factor, x.dtype)
-    shape = reduced(x.shape, dims, keepdim)
     return result.like(tuple(part.reshape(shape) for part in result._parts))
+
+
+def _mean_dtype(x: SecretTensor) -> torch.dtype:
+    return x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
 
 
 def last(part: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:

@@ -24,9 +24,9 @@ from tacit import fixed, shares
 from tacit.fixed import WHOLE, Scale
 from tacit.modes import aside
 from tacit.operators import approximation, reflections
+from tacit.operators.approximation.exponents import leading, limited, moved
 from tacit.operators.approximation.quotients import flipped, magnitude
 from tacit.operators.equilibration import Equilibrated, Inverse, inverted
-from tacit.operators.exponents import leading, limited, moved
 from tacit.operators.operands import compared, fraction, lifted, public, session_of, shifted
 from tacit.operators.reflections import FINE
 from tacit.operators.scales import of_session

@@ -44,6 +44,12 @@ aten = torch.ops.aten
 #: Public exponents that are told apart; by more of them all is a power of e.
 FEW_EXPONENTS = 8
 
+#: Whole exponents have at most as many bits as the scale, less these: of more no digits would be right.
+_LESS = 3
+
+#: Fraction bits with which a step of Newton's method is in range for all reciprocals.
+_MOST_CORRECTED = 20
+
 #: What is said of powers that are none, and what can be done.
 FRACTIONAL = "a negative base of a fractional exponent", "bases of 0 and more have such powers"
 
@@ -281,8 +287,13 @@ def _power_by_several(x: SecretTensor, exponent: torch.Tensor, several: list[Num
 
 @implements(aten.pow.Tensor_Scalar, aten.float_power.Tensor_Scalar, scale=of_power)
 def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
-    """x^n. Whole n from 1 to 64 by squaring, of integers all, negative ones of the reciprocal; ±1/2 by roots;
-    all else as e^(n·ln x). With fractional n a negative base counts as 0."""
+    """x^n. Whole n by squaring, of integers all, of fractions up to 2^(fraction bits − 3), 2^13 by default,
+    negative ones of the reciprocal; ±1/2 by roots; all else as e^(n·ln x). With fractional n a negative base
+    counts as 0.
+
+    Error: of whole n, but for −1, |n| units of the scale, relative where the result is above 1. From 65 on,
+    and of negative n, what is beyond the range counts as about its limit.
+    """
     if isinstance(exponent, float) and not x.dtype.is_floating_point:
         x = to_copy(x, dtype=result_dtype(x, exponent))
     if exponent < 0 and not x.dtype.is_floating_point:
@@ -300,7 +311,13 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
     if exponent == int(exponent):
         if not x.dtype.is_floating_point:
             return integer_power(x, exponent)
-        return _power_by_logarithm(x, exponent)
+        if abs(exponent) > 2.0 ** (x._session.scale.bits - _LESS):
+            return _power_by_logarithm(x, exponent)
+        if exponent < 0:
+            return _inverse_power(fraction(x), -int(exponent))
+        with in_full(x._session):
+            largest = _largest_base(x._session, int(exponent))
+            return power(clamp(fraction(x), -largest, largest), int(exponent))
     if x._session.is_plain:
         ranges.check_domain(x._session, x._parts[0] < 0, *FRACTIONAL)
     if abs(exponent) == 0.5:
@@ -318,17 +335,25 @@ def _inverse_root(x: SecretTensor, scale: Scale) -> SecretTensor:
 
 def _inverse_power(x: SecretTensor, exponent: int) -> SecretTensor:
     """(1/x)^n, of which small numbers keep all their digits, where x^n would lose them. What is too large
-    counts as the largest that a product may be: a comparison more. Error: n·2^−13 relative and n units of
-    2^−16."""
+    counts as the largest that a product may be: a comparison more."""
     session = x._session
     with in_full(session):
         inverse = approximation.reciprocal(x)
         if exponent == 1:
             return inverse
-        bits = session.scale.bits
-        # A hair less than the limit, for what is rounded.
-        largest = 2.0 ** ((min(fixed.ENCODED - bits, fixed.RANGE - 2 * bits) - 0.01) / exponent)
+        largest = _largest_base(session, exponent)
+        if session.scale.bits > _MOST_CORRECTED:
+            inverse = clamp(inverse, -2.0 * largest, 2.0 * largest)
+        # A step of Newton's method, without which n times 2^−13 would be lost.
+        inverse = add(inverse, mul(inverse, sub(1.0, mul(x, inverse))))
         return power(clamp(inverse, -largest, largest), exponent)
+
+
+def _largest_base(session: Session, exponent: int) -> float:
+    """Of which the power is a little less than a product may be: what is rounded may make it more."""
+    bits = session.scale.bits
+    rounded = 0.01 + exponent * 2.0**-bits
+    return float(2.0 ** ((min(fixed.ENCODED - bits, fixed.RANGE - 2 * bits) - rounded) / exponent))
 
 
 # Sigmoids and what looks like them -----------------------------------------------------------------------

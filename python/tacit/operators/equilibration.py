@@ -20,8 +20,8 @@ import torch
 
 from tacit import fixed, ranges, shares
 from tacit.modes import is_tracing
+from tacit.operators.approximation.exponents import leading, moved
 from tacit.operators.approximation.quotients import magnitude
-from tacit.operators.exponents import leading, moved
 from tacit.session import Session
 from tacit.shares import Parts
 

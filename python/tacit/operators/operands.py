@@ -243,7 +243,10 @@ def fraction(x: SecretTensor) -> SecretTensor:
         return x
     dtype = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
     scale = x._session.scale
-    return x.like(shifted(x._session, x._parts, 0, scale.bits), scale, dtype)
+    parts = shifted(x._session, x._parts, 0, scale.bits)
+    if x._session.is_plain and parts[0].numel():
+        ranges.check_value(x._session, parts[0], scale)
+    return x.like(parts, scale, dtype)
 
 
 @overload
@@ -338,7 +341,8 @@ def times_public(
     """apply(x, values) for public values: each term of the factor, the smallest first, is truncated to the
     scale of the next before that is added, so that in the end all is at most one unit off. No interaction
     for integers, nor for whole numbers unless x has more fraction bits than the session; otherwise a
-    truncation for each term, of at most two rounds.
+    truncation for each term, of at most two rounds. Integers of 64 bits are taken apart first, so that those
+    below 2^62 are right where the result is below 2^44, and off by four units at most.
 
     Args:
         dtype: of the result.
@@ -346,13 +350,40 @@ def times_public(
         check: the same on float64, for the reference; ``apply`` if not given.
         gain: as in ``fixed.factor``.
     """
+    is_word = x.dtype == torch.int64 and x._scale == WHOLE and _are_fractions(values)
     session, x = x._session, as_words(x)
     _, scale = fixed.of_product(x._scale, operand_scale(values, session.scale), session.scale)
-    factor = fixed.factor(values, x._scale, scale, gain)
     in_range = check or apply if session.is_plain and dtype.is_floating_point and not is_tracing() else None
-    parts, bits = _sum_of_terms(session, x._parts, factor, apply, in_range)
-    parts = shifted(session, parts, bits + x._scale.bits, scale.bits)
-    return x.like(parts, scale, dtype, loose=is_loose(dtype))
+    if not is_word:
+        factor = fixed.factor(values, x._scale, scale, gain)
+        parts, bits = _sum_of_terms(session, x._parts, factor, apply, in_range)
+        parts = shifted(session, parts, bits + x._scale.bits, scale.bits)
+        return x.like(parts, scale, dtype, loose=is_loose(dtype))
+    # Each product with a digit is in range where the whole one is.
+    high = shares.truncate(session, x._parts, _LOW)
+    low = tuple(whole - (part << _LOW) for whole, part in zip(x._parts, high, strict=True))
+    found: list[Parts] = []
+    for digit, place in ((high, _LOW), (low, 0)):
+        factor = fixed.factor_of_digits(values.to(torch.float64) * 2.0**place, scale, gain)
+        parts, bits = _sum_of_terms(session, digit, factor, apply, in_range)
+        found.append(shifted(session, parts, bits, scale.bits))
+    return x.like(shares.add(*found), scale, dtype)
+
+
+#: Bits of the low one of two digits of a word.
+_LOW = fixed.DIGIT - 2
+
+#: Greater public factors than this have results in range only of integers that need no digits.
+_SMALL = 2.0**12
+
+
+@aside
+def _are_fractions(values: torch.Tensor) -> bool:
+    """Whether these are not all whole, and so small that whole words may have products in range."""
+    if not values.is_floating_point() or not values.numel():
+        return False
+    greatest = float(values.abs().max())
+    return greatest < _SMALL and not bool((values == values.round()).all())
 
 
 def _sum_of_terms(

@@ -14,12 +14,12 @@ import torch
 
 from tacit import fixed, ranges, shares
 from tacit.modes import is_tracing
+from tacit.operators.approximation.exponents import leading, reciprocal
 from tacit.operators.approximation.fits import FITS, USUAL
 from tacit.operators.approximation.normal import argument
 from tacit.operators.approximation.quotients import flipped, magnitude
 from tacit.operators.approximation.series import RESULT, evaluate
 from tacit.operators.equilibration import REMEDY, logarithm, matrix_product, turned
-from tacit.operators.exponents import leading
 from tacit.session import Session
 from tacit.shares import Parts
 
@@ -78,16 +78,6 @@ def _by_root(session: Session, x: Parts, square: Parts, bits: int) -> Parts:
     """x / √square for x that is not greater than the root, of which it may be much less than 1."""
     power, inverse = _inverse_root(session, square, bits)
     return _product(session, _product(session, x, power, 0), inverse, FINE + 1)
-
-
-def _reciprocal(session: Session, x: Parts) -> Parts:
-    """1 / x for x from 1/2 to 1, FINE fraction bits each."""
-    total = evaluate(session, argument(session, x, FINE, 0.5), FITS["reciprocal"][USUAL].series)
-    rough = shares.truncate(session, total, RESULT - _ROUGH)
-    product = shares.multiply(session, x, rough, _ROUGH)
-    error = shares.subtract(_constant(session, 1.0, FINE, x), product)
-    change = shares.multiply(session, rough, error, _ROUGH)
-    return tuple((y << (FINE - _ROUGH)) + more for y, more in zip(rough, change, strict=True))
 
 
 # General matrices ----------------------------------------------------------------------------------------
@@ -170,7 +160,7 @@ def reflected(session: Session, x: Parts, steps: int) -> tuple[Parts, list[Refle
             for part, one_side, rest in zip(first, side, (part[..., 1:, :] for part in unit), strict=True)
         )
         # 1 / (1 + |u₁|), of which the reciprocal of the half is twice as much.
-        w = _product(session, v, _reciprocal(session, half), FINE + 1)
+        w = _product(session, v, reciprocal(session, half, FINE), FINE + 1)
         reflection = Reflection(at, v, w)
         x = reflection.of(session, x)
         reflections.append(reflection)

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 import torch
 
 from tacit import fixed, ranges, shares
-from tacit.operators.approximation.normal import number, power_of_two
+from tacit.operators.approximation.fits import FITS, USUAL
+from tacit.operators.approximation.normal import argument, number, power_of_two
+from tacit.operators.approximation.series import RESULT, constant, evaluate
 from tacit.session import Session
 from tacit.shares import Parts
 
@@ -19,6 +21,9 @@ PLACES = 7
 
 #: Of these the low ones make a factor, below 2^16, and the others choose among public shifts.
 _LOW = 4
+
+#: Fraction bits of the first estimate of a reciprocal.
+_ROUGH = 22
 
 #: Words that are moved stay below this, so that they have room for the factor.
 MOST_MOVED = fixed.ENCODED
@@ -69,6 +74,21 @@ def limited(session: Session, exponent: Parts, width: int) -> Parts:
     positive = shares.relu(session, exponent, width)
     beyond = shares.relu(session, tuple(part - top for part, top in zip(positive, most, strict=True)), width)
     return shares.subtract(positive, beyond)
+
+
+def reciprocal(session: Session, x: Parts, bits: int) -> Parts:
+    """1 / x for x from 1/2 to 1, off by a few units of 2^−28. About 15 rounds.
+
+    Args:
+        bits: fraction bits of both, 28 at the most.
+    """
+    total = evaluate(session, argument(session, x, bits, 0.5), FITS["reciprocal"][USUAL].series)
+    rough = shares.truncate(session, total, RESULT - _ROUGH)
+    # A step of Newton's method: y + y·(1 − x·y).
+    product = shares.multiply(session, x, rough, _ROUGH)
+    error = tuple(one - part for one, part in zip(constant(session, 1.0, bits), product, strict=True))
+    change = shares.multiply(session, rough, error, _ROUGH)
+    return tuple((y << (bits - _ROUGH)) + more for y, more in zip(rough, change, strict=True))
 
 
 def _digits(session: Session, exponent: Parts) -> tuple[list[Parts], list[Parts]]:
