@@ -150,7 +150,7 @@ def test_whatever_is_wrong_of_large_numbers_is_named(width: int, bits: int) -> N
             assert wrong is None or named, f"{key}, sample {sample.at}: {wrong}, and nothing is named"
             counts["named" if wrong else "right"] += 1
     # Of those that PyTorch's database has, in these samples.
-    assert counts["named"] >= 60, counts
+    assert counts["named"] >= 50, counts
     assert counts["right"] >= 300, counts
 
 
