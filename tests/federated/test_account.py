@@ -154,6 +154,7 @@ def test_an_account_of_other_noise_is_refused(tmp_path: Path) -> None:
     for how in ("pairs", "joint"):
         settings = Settings(noise=how, sigma=2.0, divisor=8.0, sampling=0.5)
         right = mechanism_of(settings, DELTA)
+        assert right.off == (2.0**-39 if how == "joint" else 0.0)
         for wrong in (
             replace(right, noise_to_server=2.5),
             replace(right, noise_to_others=20.0),
