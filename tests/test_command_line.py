@@ -23,9 +23,10 @@ from tacit.bench.cases import CASES
 from tacit.bench.compiled import COMPILED
 from tacit.bench.federations import FEDERATIONS
 from tacit.bench.programs import PROGRAMS
-from tacit.bench.rounds import rounds_by_parties
+from tacit.bench.rounds import OPERATIONS, rounds_by_parties
 from tacit.bench.run import chosen
 from tacit.bench.tables import rounds
+from tacit.commands import operators, options
 
 ROOT = Path(__file__).resolve().parent.parent
 TACIT = [sys.executable, "-m", "tacit"]
@@ -801,3 +802,30 @@ def test_the_package_shows_what_it_exports() -> None:
 
 def test_the_console_script_is_installed() -> None:
     assert shutil.which("tacit", path=str(Path(sys.executable).parent))
+
+
+@pytest.mark.parametrize("columns", [None, "60"])
+def test_what_is_printed_into_a_file_is_not_cut(
+    columns: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unless somebody says how wide it is."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    assert cli.main(["operators"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    whole = [cells for cells in operators.rows() if len("".join(cells)) > 90]
+    assert whole
+    found = [all(any(cell in line for line in lines) for cell in cells) for cells in whole]
+    assert all(found) if columns is None else not any(found)
+
+
+def test_tables_of_a_bench_are_not_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    counted = {parties: dict.fromkeys(OPERATIONS, 123_456_789) for parties in range(2, 40)}
+    options.output().print(rounds(counted))
+    printed = capsys.readouterr().out
+    assert printed.count("123456789") == len(OPERATIONS) * len(counted)
+    assert "…" not in printed

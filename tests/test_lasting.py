@@ -15,7 +15,7 @@ import torch
 
 import tacit
 from commands import tacit as command
-from tacit import checkpoint_files, checksums, lasting
+from tacit import checkpoint_files, checksums, cli, lasting
 from tacit.checkpoint_files import CheckpointFile
 from tacit.commands import arrays, correlations
 from tacit.commands.options import write_json
@@ -189,6 +189,22 @@ def test_devices_are_written_to() -> None:
     with pytest.raises(SetupError, match="cannot write /dev/full: the disk is full"):
         lasting.write("/dev/full", "text")
     assert not Path("/dev/null.new").exists()
+
+
+def test_what_cannot_be_written_is_known_before_a_model_is_compiled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder.tacit").mkdir()
+    for place, said in (
+        (tmp_path / "nowhere" / "m.tacit", "there is no such folder; make it, or give a file elsewhere"),
+        (tmp_path / "folder.tacit", "it is a folder; give a file in it"),
+    ):
+        assert cli.main(["compile", "none.onnx", "-o", str(place)]) == 1
+        assert said in capsys.readouterr().err
+        assert lasting.cannot_write(place) == f"cannot write {place}: {said}"
+        assert lasting.cannot_write(place / "further" / "m") is not None
+    assert lasting.cannot_write(tmp_path / "m.tacit") is None
+    assert lasting.cannot_write("/dev/null") is None
 
 
 def test_rights_and_links_stay(tmp_path: Path) -> None:

@@ -54,6 +54,20 @@ def test_launch_reports_all_parties(transport: str, tmp_path: Path) -> None:
             for span in whole["inside"]:
                 assert whole["start"] <= span["start"] <= span["end"] <= whole["end"]
         assert named(layers, "1")["bytes_sent"] > 0
+        # The rows add up to all, whatever is outside of modules, and what is inside counts once.
+        rows = {row["name"]: row for row in trace["rows"]}
+        expected = ["share_module", "share", "Sequential", "0", "1", "2"]
+        outside = ["mul, outside modules", "argmax, outside modules"]
+        assert list(rows) == [*expected, *outside, "reveal", "(outside modules)"]
+        for measure in ("bytes_sent", "rounds"):
+            assert sum(row[measure] for row in rows.values()) == root[measure]
+        totals = {"waiting_seconds": root["waiting_seconds"], "seconds": root["end"] - root["start"]}
+        for measure, total in totals.items():
+            assert sum(row[measure] for row in rows.values()) == pytest.approx(total)
+        assert rows["argmax, outside modules"]["rounds"] == named(root, "argmax")["rounds"] > 0
+        assert rows["Sequential"]["rounds"] == 0 < rows["1"]["rounds"]
+        assert sum(rows[name]["rounds"] for name in ("0", "1", "2")) == layers["rounds"]
+        assert all(row["calls"] == 1 for row in rows.values())
 
 
 def test_report_in_a_program_is_of_its_party(tmp_path: Path) -> None:

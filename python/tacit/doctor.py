@@ -1,8 +1,10 @@
 """Whether a session is possible: the versions here, and what the configuration, files and peers say."""
 
 import sys
+import tomllib
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 
 from tacit import _core
 
@@ -31,6 +33,26 @@ class Check:
 def examine(config: str, party: int | None, dealer: bool, wait: float) -> list[Check]:
     """All checks; what is found at the peers within ``wait`` seconds, where it is said who examines."""
     found = _core.examine(config, party, dealer, wait)
+    return [*_versions(), *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found)]
+
+
+def is_federation(config: str) -> bool:
+    """Whether a file is that of a federation, as far as can be told."""
+    try:
+        return "server" in tomllib.loads(Path(config).read_text())
+    except (OSError, ValueError):
+        return False
+
+
+def examine_federation(config: str, server: int | None, client: int | None, wait: float) -> list[Check]:
+    """The same of a federation, as one of its servers or clients, or as nobody.
+
+    Raises:
+        MisuseError: there is no such server or client.
+    """
+    from tacit.federated.examining import examine
+
+    found = examine(config, server, client, wait)
     return [*_versions(), *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found)]
 
 

@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.bench.settings import SETTINGS, SETTINGS_OF_PROGRAMS, Setting
-from tacit.commands.options import add_setting, chosen_setting, positive, print_threat_model, write_json
+from tacit.commands.options import (
+    add_setting,
+    chosen_setting,
+    output,
+    positive,
+    print_threat_model,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,13 +53,12 @@ def add(commands: Any) -> None:
 def run(parsed: argparse.Namespace) -> None:
     one = any((parsed.only, parsed.protocol, parsed.parties is not None, parsed.source))
     settings = [chosen_setting(parsed)] if one else SETTINGS_OF_PROGRAMS if parsed.riscv else SETTINGS
-    from rich.console import Console
 
     from tacit.bench.rounds import rounds_by_parties
     from tacit.bench.run import chosen
     from tacit.bench.tables import rounds
 
-    console = Console()
+    console = output()
     names = chosen(parsed.only.split(",") if parsed.only else [], parsed.riscv)
     entries: list[dict[str, Any]] = []
     for setting in settings:

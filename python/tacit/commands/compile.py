@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tacit.commands.options import check_writable
 from tacit.errors import MisuseError
 
 #: What the file of weights is called beside that of the program.
@@ -88,6 +89,9 @@ def add(commands: Any) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     shapes = dict(map(_shape, parsed.shape)) or None
+    at = parsed.weights or parsed.output.with_suffix(WEIGHTS)
+    # Before anything takes minutes.
+    check_writable(parsed.output, at)
     from tacit.commands.arrays import read
     from tacit.compile import compiler
 
@@ -105,7 +109,6 @@ def run(parsed: argparse.Namespace) -> None:
         secret=parsed.secret,
         progress=lambda what: print(f"tacit: {what} ...", file=sys.stderr),
     )
-    at = parsed.weights or parsed.output.with_suffix(WEIGHTS)
     program.save(parsed.output)
     weights.save(at)
     print(f"{parsed.output}: the program, for all parties; BLAKE3 {program.digest}")

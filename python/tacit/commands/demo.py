@@ -4,7 +4,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tacit.commands.options import add_setting, chosen_setting, positive, print_threat_model, write_json
+from tacit.commands.options import (
+    add_setting,
+    chosen_setting,
+    output,
+    positive,
+    print_threat_model,
+    write_json,
+)
 
 
 def add(commands: Any) -> None:
@@ -19,11 +26,10 @@ def add(commands: Any) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     setting = chosen_setting(parsed)
-    from rich.console import Console
 
     from tacit.demo import demonstrate, report
 
-    console = Console()
+    console = output()
     print_threat_model(console, setting)
     outcome, threat_model = demonstrate(
         console,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.commands.federated_certificates import MOST_CLIENTS
-from tacit.commands.options import positive, write_json
+from tacit.commands.options import output, positive, write_json
 from tacit.errors import MisuseError
 
 
@@ -72,8 +72,6 @@ def run(parsed: argparse.Namespace) -> None:
     # While this process imports the rest.
     warm_up()
 
-    from rich.console import Console
-
     from tacit.federated.attacks import Attack
     from tacit.federated.config import DELTA
     from tacit.federated.demo import demonstrate
@@ -90,7 +88,7 @@ def run(parsed: argparse.Namespace) -> None:
         delta=DELTA if parsed.delta is None else parsed.delta,
         arguments=arguments(parsed),
     )
-    console = Console()
+    console = output()
     # What cannot be written is known before anything takes long.
     report = folder(Path("federated-demo"))
     outcome = demonstrate(console, chosen)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.commands.federated_demo import ARGUMENTS, add_arguments
-from tacit.commands.options import positive
+from tacit.commands.options import output, positive
 from tacit.errors import MisuseError
 
 #: What can be measured.
@@ -47,7 +47,6 @@ def add(commands: Any) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    from rich.console import Console
 
     from tacit.federated.experiments import EXPERIMENTS
 
@@ -58,5 +57,5 @@ def run(parsed: argparse.Namespace) -> None:
             raise MisuseError(f"--{name} is not for {parsed.kind}")
     if "device" in given and "data" not in given:
         raise MisuseError("--device goes with --data")
-    console = Console()
+    console = output()
     console.print(f"Report: {EXPERIMENTS[parsed.kind](console, parsed.out, **given)}")

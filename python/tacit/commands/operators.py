@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import coverage, gradient_coverage
+from tacit.commands.options import output
 from tacit.lasting import write
 
 INTRODUCTION = """\
@@ -37,7 +38,6 @@ def run(parsed: argparse.Namespace) -> None:
         write(parsed.write, page())
         return
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=counted())
@@ -45,7 +45,7 @@ def run(parsed: argparse.Namespace) -> None:
         table.add_column(heading)
     for cells in rows(parsed.word):
         table.add_row(*cells)
-    Console().print(table)
+    output().print(table)
 
 
 def rows(word: str = "") -> Iterator[tuple[str, str, str, str]]:

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,9 @@ from tacit.providers import CONSUMING, DEFAULT, LIVE, PROTOCOLS, SOURCES, descri
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+#: Characters of a line where nothing has a width: more than any line has.
+WIDEST = 100_000
 
 #: Of one session at most.
 MOST_PARTIES = 64
@@ -63,7 +68,7 @@ def add_streams(command: argparse.ArgumentParser) -> None:
     """Adds how a batch goes through a compiled program; ``tacit.compile.streams`` says how many can be."""
     command.add_argument(
         "--streams",
-        type=_whole,
+        type=whole,
         default=1,
         metavar="K",
         help="of a batch so many examples go side by side, the same at every party: while the messages of "
@@ -71,7 +76,8 @@ def add_streams(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
+    """A whole number, as an option says it."""
     try:
         return int(text)
     except ValueError:
@@ -80,7 +86,7 @@ def _whole(text: str) -> int:
 
 def party(text: str) -> int:
     """The number of a party, as an option says it."""
-    number = _whole(text)
+    number = whole(text)
     if not 0 <= number < MOST_PARTIES:
         raise argparse.ArgumentTypeError(f"parties count from 0 to {MOST_PARTIES - 1}")
     return number
@@ -88,10 +94,18 @@ def party(text: str) -> int:
 
 def positive(text: str) -> int:
     """A whole number from 1, as an option says it."""
-    number = _whole(text)
+    number = whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError("a number from 1")
     return number
+
+
+def output() -> "Console":
+    """What results are printed on. In a file or a pipe, which have no width, nothing is folded or cut."""
+    from rich.console import Console
+
+    has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console() if has_width else Console(width=WIDEST)
 
 
 def print_threat_model(console: "Console", setting: Setting) -> None:

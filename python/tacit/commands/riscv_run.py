@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 import tacit
-from tacit.commands.options import check_report, party, positive, write_json
+from tacit.commands.options import check_report, output, party, positive, write_json
 from tacit.commands.riscv_job import add_job, job, show
 from tacit.commands.telling import tell
 from tacit.errors import MisuseError, SetupError
@@ -40,7 +40,6 @@ def run(parsed: argparse.Namespace) -> None:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         wanted.check(session.parties)
         report = wanted.carry_out()
-    from rich.console import Console
 
-    show(Console(), report, is_run=parsed.call is None)
+    show(output(), report, is_run=parsed.call is None)
     write_json(parsed.json, report)

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from tacit.commands.options import add_setting, chosen_setting, print_threat_model, write_json
+from tacit.commands.options import add_setting, chosen_setting, output, print_threat_model, write_json
 from tacit.commands.riscv_job import Job, add_job, job, show
 
 
@@ -21,11 +21,10 @@ def add(commands: Any) -> None:
 def run(parsed: argparse.Namespace) -> None:
     setting, wanted = chosen_setting(parsed), job(parsed, None)
     wanted.check(setting.parties)
-    from rich.console import Console
 
     import tacit
 
-    console = Console()
+    console = output()
     print_threat_model(console, setting)
     told = tacit.launch(
         Job.carry_out,

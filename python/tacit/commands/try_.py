@@ -5,7 +5,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tacit.commands.options import add_setting, add_streams, chosen_setting, print_threat_model, write_json
+from tacit.commands.options import (
+    add_setting,
+    add_streams,
+    chosen_setting,
+    output,
+    print_threat_model,
+    write_json,
+)
 from tacit.errors import MisuseError
 
 
@@ -37,7 +44,6 @@ def add(commands: Any) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     setting = chosen_setting(parsed)
-    from rich.console import Console
 
     from tacit.commands.arrays import read
     from tacit.compile.program import load_program
@@ -48,7 +54,7 @@ def run(parsed: argparse.Namespace) -> None:
     inputs = [read(path) for path in parsed.input]
     if len(inputs) != len(program.inputs):
         raise MisuseError(f"--input: the program takes {len(program.inputs)} inputs, {len(inputs)} are given")
-    console = Console()
+    console = output()
     print_threat_model(console, setting)
     found = tried(
         program,

@@ -11,12 +11,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tacit.errors import MisuseError
 from tacit.session import Session, session
+from tacit.trace.rows import MEASURES, rows
 
 #: Operators that are recorded at most; modules always are.
 MOST_OPERATORS = 20_000
-
-#: What is measured of each span, after its start and end in seconds.
-MEASURES = ("bytes_sent", "rounds", "waiting_seconds")
 
 
 class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -74,6 +72,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             "correlation_bytes_received": made.bytes_received,
             "waited_for_correlations": current.meter.waited_for_correlations,
             "complete": self._operators < MOST_OPERATORS,
+            "rows": rows(self._root),
             "spans": self._root,
         }
 

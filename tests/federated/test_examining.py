@@ -1,0 +1,102 @@
+"""``tacit doctor`` on a federation's file."""
+
+import shutil
+import textwrap
+from pathlib import Path
+
+import pytest
+from worlds import written
+
+from commands import tacit as command
+from tacit.doctor import examine_federation
+from tacit.federated.examining import Found, examine
+
+#: Certificates of kinds that links are not made with, for a hundred years: of Ed25519, and of an authority.
+ED25519 = (
+    "MIIBSTCB/KADAgECAhR4807M6aPb6HaYD88OGxUE+p+Q2TAFBgMrZXAwDDEKMAgGA1UEAwwBeDAgFw0yNjExMjcwMTUyNTJa"
+    "GA8yMTI1MDYyMTAxNTI1MlowDDEKMAgGA1UEAwwBeDAqMAUGAytlcAMhAKzKUSqMRb4wPCu+LNnj0EASRB1skwbV7l/J1WrN"
+    "GimAo24wbDAdBgNVHQ4EFgQUNbVBjt08h85hoWB9nb2JkZ0xkDUwHwYDVR0jBBgwFoAUNbVBjt08h85hoWB9nb2JkZ0xkDUw"
+    "DwYDVR0TAQH/BAUwAwEB/zAZBgNVHREEEjAQgg5jbGllbnQtMS50YWNpdDAFBgMrZXADQQATNB2BQ0X86+vDAjNnqzcG740k"
+    "XsU6LxR9Cxp8rol06zW9s62fhtC7Gm8sbyewuN8uAD8EfQf6jLR7N9bf1ysO"
+)
+AUTHORITY = (
+    "MIIBgjCCASmgAwIBAgIUAYJkMFAT3oyoGwWxjiVqHkinVvwwCgYIKoZIzj0EAwIwDDEKMAgGA1UEAwwBeDAgFw0yNjExMjcw"
+    "MTUyNTJaGA8yMTI1MDYyMTAxNTI1MlowDDEKMAgGA1UEAwwBeDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABJbcJ1W1lre+"
+    "vH3fr4XSi2xGJjxYW7zIsCEa9Ekc6UIjYi+C9TOiivpAcSJ8Ju6G1Ce6RgZxy9U+1NjJX5nVZlmjZzBlMB0GA1UdDgQWBBQA"
+    "BwX8ZTtpN8IQVUDz9NA6Q4yg4zAfBgNVHSMEGDAWgBQABwX8ZTtpN8IQVUDz9NA6Q4yg4zAPBgNVHRMBAf8EBTADAQH/MBIG"
+    "A1UdEQQLMAmCB3gudGFjaXQwCgYIKoZIzj0EAwIDRwAwRAIgPA9WI6yqUel0ym0B+PKpQLOlnyLZhbUt+pewbJJyGi4CIGk9"
+    "FejRQcGji9Hz12hUaGXHWjFray7u/vcfTVwqDKXn"
+)
+
+
+def pem(content: str) -> str:
+    lines = "\n".join(textwrap.wrap(content, 64))
+    return f"-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"
+
+
+def wrong(found: list[Found]) -> dict[str, Found]:
+    return {each.check: each for each in found if not each.ok}
+
+
+def test_a_federation_that_can_be(tmp_path: Path) -> None:
+    config = written(tmp_path, 2)
+    found = {each.check: each for each in examine(str(config), None, None, 0.1)}
+    names = [*(f"server {at}" for at in range(3)), "client 0", "client 1"]
+    expected = [f"{what} of {name}" for name in names for what in ("certificate", "key")]
+    assert list(found) == ["configuration", *expected]
+    assert all(each.ok and not each.remedy for each in found.values())
+    assert found["configuration"].detail.startswith("test: 2 clients, fedavg; 60 s for what clients hand in")
+    as_server = {each.check: each for each in examine(str(config), 1, None, 0.1)}
+    more = ["latest round", "address of server 0", "address of server 1", "address of server 2", "listening"]
+    assert list(as_server)[len(found) :] == [*more, "server 0", "server 2", "listening for clients"]
+    assert all(each.ok for each in as_server.values())
+    assert "nobody listens at" in as_server["server 2"].detail
+    # A client needs no other one's files.
+    (tmp_path / "client-0.pem").unlink()
+    as_client = examine(str(config), None, 1, 0.1)
+    assert all(each.ok for each in as_client)
+    assert [each.check for each in as_client[-3:]] == ["server 0", "server 1", "server 2"]
+
+
+@pytest.mark.parametrize("content", [ED25519, AUTHORITY])
+def test_certificates_of_kinds_that_are_refused_are_named_by_file(tmp_path: Path, content: str) -> None:
+    config = written(tmp_path, 2)
+    for name in ("server-2", "client-1"):
+        (tmp_path / f"{name}.pem").write_text(pem(content))
+    found = wrong(examine(str(config), None, None, 0.1))
+    assert list(found) == ["certificate of server 2", "certificate of client 1"]
+    for name, each in zip(("server-2", "client-1"), found.values(), strict=True):
+        assert f"{name}.pem is damaged, or of a kind that tacit does not use" in each.detail
+        assert "have one made by `tacit federated certificates`: ECDSA" in each.remedy
+
+
+def test_what_is_wrong_is_named_by_file_with_what_to_do(tmp_path: Path) -> None:
+    config = written(tmp_path, 2)
+    shutil.copy(tmp_path / "server-1.key", tmp_path / "server-0.key")
+    (tmp_path / "server-2.key").chmod(0o644)
+    (tmp_path / "client-0.pem").write_text("none")
+    (tmp_path / "client-1.key").write_text("none")
+    (tmp_path / "client-1.key").chmod(0o600)
+    (tmp_path / "server-0.round").write_text("3")
+    found = wrong(examine(str(config), 0, None, 0.1))
+    for check, said in {
+        "key of server 0": "server-0.key",
+        "key of server 2": "server-2.key",
+        "certificate of client 0": "client-0.pem",
+        "key of client 1": "client-1.key",
+        "latest round": "server-0.round",
+    }.items():
+        assert said in found[check].detail, found[check]
+    assert all(each.remedy or "put it back" in each.detail for each in found.values())
+
+
+def test_the_command(tmp_path: Path) -> None:
+    config = written(tmp_path, 2)
+    ended = command("doctor", "--config", config)
+    assert ended.returncode == 0, ended
+    assert "ok    key of client 0: fits its certificate" in ended.stdout
+    assert "With --server I or --client I it is examined too" in ended.stdout
+    ended = command("doctor", "--config", config, "--party", 0)
+    assert "is of a federation: give --server I or --client I, or neither" in ended.stderr
+    config.write_text("[[server]]\n")
+    assert [each.ok for each in examine_federation(str(config), None, None, 0.1)][-1] is False
