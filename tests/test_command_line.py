@@ -27,6 +27,7 @@ from tacit.bench.rounds import OPERATIONS, rounds_by_parties
 from tacit.bench.run import chosen
 from tacit.bench.tables import rounds
 from tacit.commands import operators, options
+from tacit.commands.correlations import to_bytes
 
 ROOT = Path(__file__).resolve().parent.parent
 TACIT = [sys.executable, "-m", "tacit"]
@@ -768,7 +769,7 @@ def test_what_does_not_compute_does_not_load_pytorch(tmp_path: Path) -> None:
     table = f'[dealer]\naddress = "127.0.0.1:{port}"\ncertificate = "certificates/dealer.pem"\n'
     with_dealer.write_text(config.read_text() + table)
     demand = tmp_path / "demand.txt"
-    demand.write_text("tacit demand, version 1, ahead 9\n")
+    demand.write_bytes(to_bytes("tacit demand, version 1, ahead 9\n"))
     making = ("--demand", demand, "--runs", 1, "--source", "ot", "--out", tmp_path / "made")
     for arguments, expected in (
         (["--help"], ""),

@@ -6,6 +6,7 @@ import pytest
 
 from commands import Command, tacit
 from ports import free_addresses
+from tacit.commands.correlations import to_bytes
 
 PROGRAM = """
 import sys, torch, tacit
@@ -106,7 +107,7 @@ def test_recorded_and_made_by_encryption(tmp_path: Path) -> None:
 )
 def test_what_is_no_demand_is_refused(tmp_path: Path, demand: str, said: str) -> None:
     folder = configured(tmp_path)
-    (folder / "demand.txt").write_text(demand)
+    (folder / "demand.txt").write_bytes(to_bytes(demand))
     make = ("correlations", "make", "--config", "parties.toml", "--party", "{}", "--demand", "demand.txt")
     for code, _, err in both(folder, *make, "--runs", "1", "--out", "party-{}.correlations"):
         assert code == 1

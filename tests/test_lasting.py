@@ -74,11 +74,6 @@ def account(path: Path) -> None:
     Account(path, MECHANISM).spend()
 
 
-def recorded(path: Path) -> str:
-    parsed = type("", (), {"demand": path, "receivers": 1, "examples": 1, "streams": 1})()
-    return correlations._recorded(parsed)
-
-
 KINDS = {
     kind.name: kind
     for kind in (
@@ -89,7 +84,11 @@ KINDS = {
             lambda path: saved(path.parent),
             lambda path: checkpoint_files.read(path, 0).public,
         ),
-        Kind("demand.txt", lambda path: _write_demand(path, "tacit 1\n" + 20 * "job 3\n"), recorded),
+        Kind(
+            "demand.txt",
+            lambda path: _write_demand(path, "tacit 1\n" + 20 * "job 3\n"),
+            correlations.recorded,
+        ),
         Kind("server-0.account", account, lambda path: Account(path, MECHANISM).rounds),
         Kind("server-0.round", latest, lambda path: Latest(path).known),
         Kind("model.pt", model, lambda path: Models(path).settled.digest),  # type: ignore[union-attr]
@@ -196,7 +195,7 @@ def test_what_cannot_be_written_is_known_before_a_model_is_compiled(
 ) -> None:
     (tmp_path / "folder.tacit").mkdir()
     for place, said in (
-        (tmp_path / "nowhere" / "m.tacit", "there is no such folder; make it, or give a file elsewhere"),
+        (tmp_path / "nowhere" / "m.tacit", "there is no such folder"),
         (tmp_path / "folder.tacit", "it is a folder; give a file in it"),
     ):
         assert cli.main(["compile", "none.onnx", "-o", str(place)]) == 1

@@ -19,6 +19,7 @@ import tacit
 from commands import Command
 from ports import free_addresses
 from tacit import _core
+from tacit.commands.correlations import to_bytes
 from tacit.federated.config import Federation
 
 #: Words of the inside: of Rust's and Python's debug output, and of the libraries that the text comes from.
@@ -373,7 +374,7 @@ def test_a_party_whose_process_ends() -> None:
 )
 def test_commands_that_cannot_begin(tmp_path: Path, arguments: list[object], said: str) -> None:
     example(tmp_path, head="timeout = 1")
-    (tmp_path / "wrong").write_text("this is no demand\n")
+    (tmp_path / "wrong").write_bytes(to_bytes("this is no demand\n"))
     more = ["--runs", 1, "--out", "made"] if "make" in arguments else []
     code, _, errors = Command(*arguments, *more, folder=tmp_path).ended()
     assert code

@@ -401,7 +401,7 @@ def factor_of_digits(values: torch.Tensor, result: Scale, gain: float | None = N
     rest = values.detach().to(torch.float64)
     greatest = _greatest(rest, NO_FACTOR)
     if greatest >= WHOLE.limit:
-        raise EncodingError(_too_large(greatest, WHOLE))
+        raise _too_large(greatest, WHOLE.limit, WHOLE, "scale the secrets down, or the factor")
     terms: list[Term] = []
     bits = result.bits + 1
     # A digit has one bit less than its sign and magnitude, and so does a sum of several its growth.

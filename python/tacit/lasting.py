@@ -120,7 +120,7 @@ def cannot_write(path: str | Path | None) -> str | None:
     if target.is_dir():
         return f"cannot write {path}: it is a folder; give a file in it"
     if not folder.is_dir():
-        return f"cannot write {path}: there is no such folder; make it, or give a file elsewhere"
+        return f"cannot write {path}: there is no such folder"
     if target.exists() and not os.access(target, os.W_OK):
         return f"cannot write {path}: this user may not; give a file elsewhere, or change its rights"
     if (target.is_file() or not target.exists()) and not os.access(folder, os.W_OK | os.X_OK):

@@ -14,6 +14,7 @@ from commands import Command
 from commands import tacit as command
 from ports import free_addresses
 from tacit import _core, cli
+from tacit.commands.correlations import recorded
 from tacit.compile.program import Program
 from tacit.compile.zeros import demand
 from tacit.errors import DesyncError
@@ -140,7 +141,7 @@ def test_a_run_takes_all_that_was_made_and_nothing_else(tmp_path: Path, parties:
     assert title == f"tacit demand, version {2 if dealt else 1}, ahead 0"
     assert dealt == any(job.split()[0] == "0" and job.split()[2] == GUARDED for job in jobs)
     for party in range(parties):
-        assert (tmp_path / f"used-{party}.txt").read_text() == made
+        assert recorded(tmp_path / f"used-{party}.txt") == made
 
     if parties == 2 and dealt:
         part = {0: ("--weights", "model.weights"), 1: ("--input", "images.npy", "--output", "y.npy")}
@@ -163,7 +164,7 @@ def test_a_live_source_is_asked_for_what_the_program_takes(tmp_path: Path, parti
         return demand(program, _core.Session.rehearsed(config), receivers).splitlines()[1:]
 
     for party in range(parties):
-        asked = (tmp_path / f"asked-{party}.txt").read_text().splitlines()[1:]
+        asked = recorded(tmp_path / f"asked-{party}.txt").splitlines()[1:]
         assert asked[: len(known(0))] == known(0)
         # Behind the program come guards, which are looked at when a result is revealed.
         assert (len(asked) > len(known(0))) == dealt

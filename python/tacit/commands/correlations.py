@@ -86,11 +86,25 @@ def _recorded(parsed: argparse.Namespace) -> str:
     for option in ("receivers", "examples", "streams"):
         if getattr(parsed, option) != 1:
             raise MisuseError(f"--{option} goes with --program: a recorded run has had its own")
+    return recorded(parsed.demand)
+
+
+def to_bytes(demand: str) -> bytes:
+    """The file of a demand, whose last line is its checksum."""
+    text = demand.removesuffix("\n") + f"\n{checksums.field(KIND)}\n"
+    return checksums.filled(text.encode(), KIND)
+
+
+def recorded(path: Path) -> str:
+    """The demand of a file.
+
+    Raises:
+        SetupError: it cannot be read, or was damaged.
+    """
     try:
-        text = checksums.text_of(parsed.demand, KIND, "a demand", REMEDY)
+        text = checksums.text_of(path, KIND, "a demand", REMEDY)
     except FileNotFoundError as error:
-        raise SetupError(f"cannot read {parsed.demand}: {cause(error)}") from None
-    # Its last line is the checksum.
+        raise SetupError(f"cannot read {path}: {cause(error)}") from None
     return text[: text.rindex("\n", 0, -1) + 1]
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import tacit
-from tacit import checksums
 from tacit.commands import run_program
-from tacit.commands.correlations import KIND
+from tacit.commands.correlations import to_bytes
 from tacit.commands.options import party, positive
 from tacit.commands.telling import WHILE_STARTING, tell
 from tacit.errors import MisuseError, cause
@@ -95,7 +94,5 @@ def _wrong_with(program: Path) -> str | None:
 def _write_demand(path: Path, demand: str | None) -> None:
     if demand is None:
         raise MisuseError("--record: this session's protocol consumes no correlations")
-    # The last line: whoever makes correlations of it sees that it is whole.
-    text = demand.removesuffix("\n") + f"\n{checksums.field(KIND)}\n"
-    write(path, checksums.filled(text.encode(), KIND), "the demand")
+    write(path, to_bytes(demand), "the demand")
     print(f"tacit: wrote {path}: {len(demand.splitlines()) - 1} jobs", file=sys.stderr)

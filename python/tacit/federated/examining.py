@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from tacit import _core
 from tacit.errors import TacitError, cause
-from tacit.federated.config import Federation, mechanism_of
+from tacit.federated.config import Federation
 from tacit.federated.naming import of_servers
 from tacit.federated.opening import account_of, latest_of
+from tacit.federated.settings import mechanism_of
 
 #: Of a federation's members: the certificates that links are made with.
 KINDS = (
