@@ -8,7 +8,7 @@ use crate::agreement::{Agreement, TURNS};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Kind, MOST_WORDS};
 use crate::history::{Begun, History};
-use crate::inbox::{Arrival, End};
+use crate::inbox::{Arrival, End, SLOWEST};
 use crate::mesh::{FINISHED, Mesh, Shared, step_name};
 use crate::meter::Meter;
 use crate::parameters::Parameters;
@@ -20,6 +20,10 @@ pub use turns::{Turned, Watch};
 
 /// After what time a party that waits for a message says so, and where it stands.
 const LONG: Duration = Duration::from_secs(1);
+
+/// How many timeouts long a party waits, at most, since others say that what they wait for comes nearer: that it
+/// cannot see for itself.
+const BY_WORD: u32 = 100;
 
 /// Sees, and may change, each payload that arrives: sender, step, words. For tests.
 pub type Tap = Box<dyn FnMut(usize, &str, &mut Vec<u64>) + Send>;
@@ -502,10 +506,15 @@ impl Channel {
 
     /// Waits in quarters of the timeout; after each, and soon for the first time, the peers are told who is waited for
     /// and where this party stands, so that programs that differ show, and the party to blame can be found.
+    ///
+    /// A quarter in which messages came at [`SLOWEST`] or faster counts for nothing, nor does one in which whoever is
+    /// waited for said the same of what it waits for itself: the timeout is for silence, not for slow links.
     fn wait(&mut self, from: usize, words: usize, started: Instant) -> Result<Frame> {
         let timeout = self.shared.timeout;
         let (mut since, mut quarter, mut ended) = (started, 1, None);
         let mut is_told = false;
+        let (mut came, mut looked) = (self.shared.inbox.received(from), started);
+        let enough = (timeout / 4).mul_f64(SLOWEST as f64).as_secs().max(1);
         let over = || Error::misuse("this work is wanted no more");
         if self.patience.as_ref().is_some_and(Patience::is_over) {
             return Err(over());
@@ -525,6 +534,7 @@ impl Channel {
                 }
                 if !patience.is_needed() {
                     (since, quarter, ended, is_told) = (Instant::now(), 1, None, false);
+                    (came, looked) = (self.shared.inbox.received(from), since);
                     continue;
                 }
             }
@@ -535,6 +545,17 @@ impl Channel {
                 is_told = true;
             }
             if Instant::now() >= since + timeout * quarter / 4 {
+                let (inbox, before) = (&self.shared.inbox, came);
+                came = inbox.received(from);
+                let moves = came - before >= enough;
+                if moves {
+                    self.shared.count_move();
+                }
+                let by_word = started.elapsed() < timeout.saturating_mul(BY_WORD);
+                if moves || (by_word && inbox.has_moved(from, timeout / 2, looked)) {
+                    (since, quarter) = (Instant::now(), 0);
+                }
+                looked = Instant::now();
                 if quarter < 4 {
                     self.shared.tell_waiting(from);
                 }
@@ -543,13 +564,7 @@ impl Channel {
         }
         let seconds = timeout.as_secs_f64();
         let (party, reason) = match self.shared.inbox.stalled(self.party(), from, timeout / 2) {
-            Ok(party) => (
-                party,
-                format!(
-                    "nothing came from it for {seconds} s, the timeout: it stalls, its machine or link is down, \
-                     or it computes for longer than that; look at its own output, or raise the timeout"
-                ),
-            ),
+            Ok(party) => (party, self.silence(party)),
             Err(party) => (
                 party,
                 format!(
@@ -561,5 +576,22 @@ impl Channel {
         Err(self
             .shared
             .fail(self.shared.blame(party, &self.step, reason)))
+    }
+
+    /// Why a party is taken for one that stalls.
+    fn silence(&self, party: usize) -> String {
+        let timeout = self.shared.timeout;
+        let seconds = timeout.as_secs_f64();
+        // Between threads nobody can be cut off.
+        if self.shared.inbox.is_silent(party, timeout / 2) {
+            return format!(
+                "nothing came from it for {seconds} s, the timeout, and its process gives no sign of life: it was \
+                 stopped, or its machine or link is down; look at its own output"
+            );
+        }
+        format!(
+            "nothing came from it for {seconds} s, the timeout, though its process lives: it stalls, waits for its user, \
+             or computes for longer than that; look at its own output, or raise the timeout"
+        )
     }
 }

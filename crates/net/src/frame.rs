@@ -3,7 +3,7 @@
 //! | bytes | field |
 //! | --- | --- |
 //! | 0..2 | magic `tc` |
-//! | 2 | version, 5 |
+//! | 2 | version, 6 |
 //! | 3 | kind |
 //! | 4..6 | channel |
 //! | 6 | length of the name, at most 96 |
@@ -40,15 +40,15 @@ const MOST_CONTROL_WORDS: usize = 2 + LONGEST_REASON / 8;
 pub(crate) const LONGEST_REASON: usize = 1024;
 
 const MAGIC: [u8; 2] = *b"tc";
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 
 /// What a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A message of a protocol.
     Data,
-    /// The sender still lives and waits for the party in the payload, or for the ends of programs if there is none; the
-    /// step's number and name and the running hash are those of the step that began last on this channel, or of the one
+    /// The sender still lives and waits for the party in the payload, or for the ends of programs if there is none;
+    /// behind the party stands how often a message for which it waited has come nearer without being there. The step's number and name and the running hash are those of the step that began last on this channel, or of the one
     /// before the end.
     Waiting,
     /// The sender ends; the payload holds the party to blame and the reason.
@@ -63,6 +63,8 @@ pub enum Kind {
     End,
     /// The answer to one that waits at a step which was another here: number, name and running hash are the sender's.
     Place,
+    /// The sender's process lives, and has nothing else to say on this link for now.
+    Alive,
 }
 
 /// One message between two parties.
@@ -172,6 +174,8 @@ pub struct Decoder {
     payload: Vec<u64>,
     /// Bytes of the payload that have come.
     filled: usize,
+    /// Bytes of payload of all messages before.
+    received: u64,
     spare: Arc<Spare>,
 }
 
@@ -190,6 +194,7 @@ impl Decoder {
             header: None,
             payload: Vec::new(),
             filled: 0,
+            received: 0,
             spare,
         }
     }
@@ -198,6 +203,18 @@ impl Decoder {
     #[must_use]
     pub fn words_under_way(&self) -> usize {
         self.header.map_or(0, |header| header.words)
+    }
+
+    /// Bytes of payload of messages that have come, of the one that is under way too.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        let is_data = |header: Header| header.kind == Kind::Data;
+        let under_way = if self.header.is_some_and(is_data) {
+            self.filled
+        } else {
+            0
+        };
+        self.received + under_way as u64
     }
 
     /// The next frame.
@@ -231,6 +248,7 @@ impl Decoder {
             rider: self.head[name_end..head_end].to_vec(),
             payload: std::mem::take(&mut self.payload),
         };
+        self.received = self.received();
         (self.begun, self.header, self.filled) = (0, None, 0);
         Ok(frame)
     }
@@ -289,6 +307,7 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
         4 => Kind::Standing,
         5 => Kind::End,
         6 => Kind::Place,
+        7 => Kind::Alive,
         _ => return Err(FrameError::Header),
     };
     let rider = usize::from(bytes[7]);

@@ -10,7 +10,7 @@ use crate::roster::Roster;
 use crate::spare::Spare;
 use crate::{MOST_PARTIES, bytes};
 use reading::Reading;
-pub(crate) use reading::{PAUSE, Source};
+pub(crate) use reading::{PAUSE, SLOWEST, Source};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -48,6 +48,9 @@ struct Peer {
     queued: usize,
     end: Option<End>,
     waits_for: Option<(usize, Instant)>,
+    /// How often what it waited for has come nearer, by its own word, and when it said so last.
+    moves: u64,
+    moved: Option<Instant>,
     /// Of each channel on which it has begun a step, its own word of the last one when it had waited for long, or of
     /// one at which this party had.
     places: HashMap<u16, Frame>,
@@ -231,12 +234,6 @@ impl Inbox {
         self.lock().peers[from].queued
     }
 
-    /// Whether a peer waits for a message, by its own word not older than `recent`.
-    pub(crate) fn is_waiting(&self, from: usize, recent: Duration) -> bool {
-        let waits = self.lock().peers[from].waits_for;
-        waits.is_some_and(|(_, at)| at.elapsed() <= recent)
-    }
-
     /// Whom a peer waits for, by its own word, and when it said so; nothing has come from it since.
     pub(crate) fn waits_for(&self, from: usize) -> Option<(usize, Instant)> {
         self.lock().peers[from].waits_for
@@ -252,6 +249,38 @@ impl Inbox {
         let state = self.lock();
         let mut frames = state.peers[from].queues.values().flatten();
         frames.find(|frame| frame.kind == Kind::End).cloned()
+    }
+
+    /// Bytes of payload of messages that have come from a peer, of the one that is under way too; 0 between threads,
+    /// where messages come whole.
+    pub(crate) fn received(&self, from: usize) -> u64 {
+        self.lock().peers[from].reading.received()
+    }
+
+    /// Whether nothing at all has come from a peer for so long, though its messages are read.
+    pub(crate) fn is_silent(&self, from: usize, most: Duration) -> bool {
+        let state = self.lock();
+        let peer = &state.peers[from];
+        let alive = peer.reading.alive();
+        peer.queued <= self.room && alive.is_some_and(|at| at.elapsed() > most)
+    }
+
+    /// Whether `from`, or one that it waits for, by its own word not older than `recent`, and so on, has said since
+    /// then that what it waits for comes nearer.
+    pub(crate) fn has_moved(&self, from: usize, recent: Duration, since: Instant) -> bool {
+        let state = self.lock();
+        let mut at = from;
+        for _ in 0..state.peers.len() {
+            let peer = &state.peers[at];
+            let Some((target, _)) = peer.waits_for.filter(|(_, at)| at.elapsed() <= recent) else {
+                return false;
+            };
+            if peer.moved.is_some_and(|moved| moved > since) {
+                return true;
+            }
+            at = target;
+        }
+        false
     }
 
     /// Whom to blame when `from` sent nothing: who it waits for, by its own word not older than
@@ -316,11 +345,18 @@ impl State {
                     peer.asks.push(frame.clone());
                 }
                 if is_member {
-                    peer.waits_for = Some((target, Instant::now()));
+                    let now = Instant::now();
+                    peer.waits_for = Some((target, now));
+                    let moves = frame.payload.get(1).copied().unwrap_or(0);
+                    if moves > peer.moves {
+                        (peer.moves, peer.moved) = (moves, Some(now));
+                    }
                     peer.stands(frame);
                 }
             }
             Kind::Place => self.peers[from].stands(frame),
+            // That it came was noted where it was read.
+            Kind::Alive => {}
             Kind::Abort => {
                 let failure = aborted(from, &frame, roster);
                 self.end(|state| {

@@ -8,7 +8,7 @@ use crate::inbox::{Arrival, End, Inbox, Standing};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,9 +29,9 @@ pub(crate) trait Link: Send + Sync {
     /// Drops what is queued, so that the next frame goes first.
     fn clear(&self) {}
 
-    /// Waits until all is handed to the network, at most so long and what a slow network needs. The
-    /// error says what became of the link.
-    fn flush(&self, _most: Duration) -> std::result::Result<(), String> {
+    /// Waits until all is handed to the network, at most so long; if it may last, for as long again as the network
+    /// takes it at [`SLOWEST`](crate::inbox::SLOWEST) or faster. The error says what became of the link.
+    fn flush(&self, _most: Duration, _may_last: bool) -> std::result::Result<(), String> {
         Ok(())
     }
 
@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     histories: Mutex<HashMap<u16, Arc<History>>>,
     /// What this party said last of its own.
     stood: Mutex<Option<Standing>>,
+    /// How often a message for which this party waited has come nearer without being there.
+    moves: AtomicU64,
     closed: AtomicBool,
 }
 
@@ -77,6 +79,7 @@ impl Mesh {
             uncompared: Mutex::default(),
             histories: Mutex::default(),
             stood: Mutex::default(),
+            moves: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         };
         let shared = Arc::new(shared);
@@ -107,7 +110,7 @@ impl Mesh {
         self.shared.roster().dealer.then(|| self.parties())
     }
 
-    /// Longest wait for one message, to within a fifth of a second.
+    /// Longest wait for one message of which nothing comes, to within a fifth of a second.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.shared.timeout
@@ -147,7 +150,7 @@ impl Mesh {
         for (peer, link) in self.shared.links.iter().enumerate() {
             let Some(link) = link else { continue };
             // A peer that has finished needs nothing any more.
-            if let Err(reason) = link.flush(self.shared.timeout) {
+            if let Err(reason) = link.flush(self.shared.timeout, true) {
                 if self.shared.last_words(peer).is_none() {
                     result = result.and(Err(self.shared.blame(peer, "end", reason)));
                 }
@@ -288,6 +291,11 @@ impl Shared {
         self.inbox.failure().unwrap_or(error)
     }
 
+    /// Counts that what this party waits for has come nearer, which the next word of where it waits says.
+    pub(crate) fn count_move(&self) {
+        self.moves.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Tells all peers that this one waits, for whom, and which step began last on each of its channels.
     pub(crate) fn tell_waiting(&self, target: usize) {
         let histories = self.histories();
@@ -304,7 +312,8 @@ impl Shared {
     /// Tells all peers that this one waits, and a step that it began on a channel.
     pub(crate) fn tell_place(&self, channel: u16, step: &Begun, target: Option<usize>) {
         for link in self.links.iter().flatten() {
-            let payload = target.iter().map(|target| *target as u64).collect();
+            let moves = self.moves.load(Ordering::Relaxed);
+            let payload = target.map_or_else(Vec::new, |target| vec![target as u64, moves]);
             // A broken link shows itself where it is used.
             drop(link.send(place(Kind::Waiting, channel, step, payload)));
         }
@@ -385,7 +394,7 @@ impl Shared {
         let until = Instant::now() + FAREWELL.min(self.timeout);
         for link in self.links.iter().flatten() {
             // A peer that cannot be told finds out by itself.
-            drop(link.flush(until.saturating_duration_since(Instant::now())));
+            drop(link.flush(until.saturating_duration_since(Instant::now()), false));
         }
     }
 }
@@ -410,7 +419,8 @@ fn place(kind: Kind, channel: u16, step: &Begun, payload: Vec<u64>) -> Frame {
     }
 }
 
-fn control(kind: Kind, step: &str, payload: Vec<u64>) -> Frame {
+/// A frame without data.
+pub(crate) fn control(kind: Kind, step: &str, payload: Vec<u64>) -> Frame {
     Frame {
         kind,
         channel: 0,

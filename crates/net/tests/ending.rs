@@ -70,6 +70,28 @@ fn a_party_may_go_on_alone() {
     }
 }
 
+/// One that computes alone for longer than the timeout before it goes to a step that the others do not have: none ends
+/// in order.
+#[test]
+fn who_has_ended_waits_for_those_that_compute_for_long() {
+    for kind in KINDS {
+        for n in [2, 3] {
+            let results = ends(kind, n, Duration::from_millis(500), |_, channel| {
+                if channel.party() == 0 {
+                    std::thread::sleep(Duration::from_millis(1500));
+                    channel.begin("truncate");
+                    return channel.receive(1, 1).map(drop);
+                }
+                channel.begin("reveal");
+                channel.send(0, vec![1])
+            });
+            for message in messages(results) {
+                assert!(message.contains("programs differ"), "{message}");
+            }
+        }
+    }
+}
+
 #[test]
 fn who_ends_early_is_named_to_all() {
     for kind in KINDS {

@@ -5,9 +5,10 @@
 //! all others after which step its program ended, with the running hash of all steps, and waits for theirs.
 //!
 //! What was noted since the last step counts for nothing: what a party computes alone is its own affair. That may
-//! take long, too. So nobody has failed who has not ended within the timeout, and nobody waits for longer, but for those
-//! that wait for a message themselves: they are in a step, and it may be one that others do not have. Who waits for
-//! long asks whether a party that has not ended began another step, or one more: that is answered while it computes.
+//! take long, too. So nobody has failed who has not ended within the timeout, and whoever has ended waits for all
+//! others for as long as they live: none ends in order whose program was another one. A process that gives no sign of
+//! life for the timeout, which needs no program of its own for it, has failed. Who waits for long asks whether a party
+//! that has not ended began another step, or one more: that is answered while it computes.
 
 use super::{Channel, LONG};
 use crate::error::Result;
@@ -17,14 +18,17 @@ use crate::mesh::FINISHED;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// How often a party is found to give no sign of life before it is taken for one that stalls.
+const LOOKS: u32 = 4;
+
 impl Channel {
     /// Ends this party's program, and compares its steps with those of all other parties; waits for those that
-    /// have not ended, up to the timeout. After a failure that this channel has returned there is nothing to
+    /// have not ended, as long as they live. After a failure that this channel has returned there is nothing to
     /// compare.
     ///
     /// # Errors
     /// `Desync` for a party that ended after other steps, or is at one; `Peer` for one that failed after its last
-    /// step.
+    /// step, or gave no sign of life for the timeout.
     pub fn close(&mut self) -> Result<()> {
         if self.told || std::mem::replace(&mut self.ended, true) {
             return Ok(());
@@ -72,6 +76,8 @@ impl Channel {
 
     fn await_end(&mut self, peer: usize, begun: Instant, asked: &mut u32) -> Result<()> {
         let timeout = self.shared.timeout;
+        // Looks one after another that found none: this process may have been stopped itself.
+        let mut silent = 0;
         loop {
             match self.shared.take(peer, self.id, 0)? {
                 Arrival::Message(frame) => {
@@ -94,9 +100,13 @@ impl Channel {
                 self.ask();
                 *asked += 1;
             }
-            let waits = || self.shared.inbox.is_waiting(peer, timeout / 2);
-            if begun.elapsed() >= timeout && !waits() {
-                return Ok(());
+            silent = match self.shared.inbox.is_silent(peer, timeout) {
+                true => silent + 1,
+                false => 0,
+            };
+            if silent > LOOKS {
+                let error = self.shared.blame(peer, &self.step, self.silence(peer));
+                return Err(self.shared.fail(error));
             }
         }
     }

@@ -4,10 +4,14 @@
 use super::{End, Inbox, State};
 use crate::frame::Frame;
 use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest time in one read or one wait, before a thread looks whether anything has changed for it.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
+
+/// Bytes a second: a message that comes at this pace, or faster, is waited for however large it is. A sixteenth of a
+/// slow uplink of a megabit, which several parties may share.
+pub(crate) const SLOWEST: u64 = 8 << 10;
 
 /// For how long nobody may have waited before the link's own thread reads.
 const UNATTENDED: Duration = Duration::from_millis(1);
@@ -24,6 +28,9 @@ pub(crate) trait Source: Send {
 
     /// Words of the frame of which some has come and not all.
     fn words_under_way(&self) -> usize;
+
+    /// Bytes of payload of messages that have come so far, of the one that is under way too.
+    fn received(&self) -> u64;
 }
 
 /// The reading of one link.
@@ -32,6 +39,10 @@ pub(super) struct Reading {
     /// Not here while a thread reads, nor for a link without one.
     source: Option<Box<dyn Source>>,
     ended: bool,
+    /// Bytes of payload that have come.
+    received: u64,
+    /// When something came last, be it a part of a frame; none for a link without a source.
+    alive: Option<Instant>,
     /// How often a thread that waits has read.
     turns: u64,
     /// The link's own thread sleeps until the source is back.
@@ -48,6 +59,16 @@ impl Reading {
         self.sleepers > self.callers
     }
 
+    /// Bytes of payload that have come.
+    pub(super) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// When something came last.
+    pub(super) fn alive(&self) -> Option<Instant> {
+        self.alive
+    }
+
     /// Nothing is read any more.
     pub(super) fn drop_source(&mut self) {
         self.source = None;
@@ -57,7 +78,9 @@ impl Reading {
 impl Inbox {
     /// The link of a peer gets its source, once.
     pub(crate) fn attach(&self, from: usize, source: Box<dyn Source>) {
-        self.lock().peers[from].reading.source = Some(source);
+        let reading = &mut self.lock().peers[from].reading;
+        reading.source = Some(source);
+        reading.alive = Some(Instant::now());
     }
 
     /// Reads what `from` sends while nobody waits for it, until its end; the work of a thread of its own.
@@ -142,6 +165,11 @@ impl Inbox {
         drop(state);
         let read = source.read();
         let mut state = self.lock();
+        let reading = &mut state.peers[from].reading;
+        if matches!(read, Ok(Some(_))) || reading.received != source.received() {
+            reading.alive = Some(Instant::now());
+        }
+        reading.received = source.received();
         match read {
             Ok(Some(frame)) => state.accept(from, frame, self.roster),
             Ok(None) => {}

@@ -26,6 +26,10 @@ impl Source for Fed {
             Err(RecvTimeoutError::Disconnected) => Err("it is gone".to_owned()),
         }
     }
+
+    fn received(&self) -> u64 {
+        0
+    }
 }
 
 fn frame(kind: Kind, channel: u16, words: usize) -> Frame {

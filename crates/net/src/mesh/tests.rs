@@ -12,7 +12,7 @@ impl Link for Broken {
 
     fn clear(&self) {}
 
-    fn flush(&self, _: Duration) -> std::result::Result<(), String> {
+    fn flush(&self, _: Duration, _: bool) -> std::result::Result<(), String> {
         Err("its connection broke".to_owned())
     }
 

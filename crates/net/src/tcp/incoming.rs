@@ -115,6 +115,10 @@ impl Source for Incoming {
         self.decoder.words_under_way()
     }
 
+    fn received(&self) -> u64 {
+        self.decoder.received()
+    }
+
     fn read(&mut self) -> Result<Option<Frame>, String> {
         self.stream.get_mut().sock.until = Instant::now() + PAUSE;
         match self.decoder.read(&mut self.stream) {

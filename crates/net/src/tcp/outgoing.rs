@@ -3,15 +3,21 @@
 //! receiver somebody reads whatever its program does, so such a write waits for the network at most. One
 //! that stops reading ends the link within the timeout: a write that makes no progress fails, and no
 //! more than [`ROOM`] is queued.
+//!
+//! Where nothing was written for a while the thread writes that this process lives: what forgets connections
+//! on which nothing goes by, as routers do, keeps this one, and whoever waits can tell a process that lives
+//! from one that was stopped or cut off.
 
 use super::tls;
 use crate::error::cause;
-use crate::frame::Frame;
-use crate::mesh::Link;
+use crate::frame::{Frame, Kind};
+use crate::inbox::SLOWEST;
+use crate::mesh::{Link, control};
 use crate::spare::Spare;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,8 +26,8 @@ use std::time::{Duration, Instant};
 /// below; beyond it `send` waits.
 const ROOM: usize = 4 << 30;
 
-/// A link that is slower than this, in bytes a second, is as good as broken when it has to be emptied.
-const SLOWEST: u64 = 1 << 20;
+/// Longest time without a sign of life, where the timeout is long.
+const BEAT: Duration = Duration::from_secs(15);
 
 /// Longest message in bytes that the computing thread writes itself: one TLS record.
 const SMALL: usize = 1 << 14;
@@ -41,6 +47,10 @@ struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
     stream: Mutex<tls::Outgoing>,
+    /// Bytes of payload that the network has taken.
+    taken: AtomicU64,
+    /// After what time without a message a sign of life is sent.
+    beat: Duration,
     spare: Arc<Spare>,
 }
 
@@ -48,6 +58,8 @@ struct Shared {
 struct Queue {
     frames: VecDeque<Frame>,
     bytes: usize,
+    /// When something was written last.
+    written: Option<Instant>,
     /// Somebody writes.
     busy: bool,
     /// Threads that wait for anything here but what is queued.
@@ -75,6 +87,8 @@ impl Outgoing {
             queue: Mutex::default(),
             changed: Condvar::new(),
             stream: Mutex::new(stream),
+            taken: AtomicU64::new(0),
+            beat: BEAT.min(timeout / 4),
             spare,
         });
         let writer = Arc::clone(&shared);
@@ -119,10 +133,12 @@ impl Shared {
             if queue.stopped && !queue.busy {
                 return;
             }
-            queue = self
-                .changed
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
+            let waited = self.changed.wait_timeout(queue, self.beat);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let is_quiet = queue.written.is_none_or(|at| at.elapsed() >= self.beat);
+            if is_quiet && !queue.busy && queue.frames.is_empty() && !queue.stopped {
+                queue.queue(control(Kind::Alive, "", Vec::new()));
+            }
         }
     }
 
@@ -132,9 +148,14 @@ impl Shared {
         if frame.wire_bytes() <= SMALL {
             head.extend_from_slice(bytemuck::cast_slice(&frame.payload));
             stream.write_all(&head)?;
+            self.taken
+                .fetch_add(8 * frame.payload.len() as u64, Ordering::Relaxed);
         } else {
             stream.write_all(&head)?;
-            stream.write_all(bytemuck::cast_slice(&frame.payload))?;
+            for piece in bytemuck::cast_slice::<u64, u8>(&frame.payload).chunks(AT_ONCE) {
+                stream.write_all(piece)?;
+                self.taken.fetch_add(piece.len() as u64, Ordering::Relaxed);
+            }
         }
         stream.flush()
     }
@@ -142,6 +163,7 @@ impl Shared {
     fn written(&self, result: std::io::Result<()>) -> MutexGuard<'_, Queue> {
         let mut queue = self.lock();
         queue.busy = false;
+        queue.written = Some(Instant::now());
         if let Err(error) = result {
             queue.failed = Some(format!(
                 "its connection broke ({}): it died, was killed or was cut off; look at its own output",
@@ -156,6 +178,11 @@ impl Shared {
 }
 
 impl Queue {
+    fn queue(&mut self, frame: Frame) {
+        self.bytes += frame.wire_bytes();
+        self.frames.push_back(frame);
+    }
+
     fn clear(&mut self) {
         self.frames.clear();
         self.bytes = 0;
@@ -163,15 +190,26 @@ impl Queue {
 }
 
 impl Outgoing {
-    /// Waits until `done`, at most so long.
-    fn wait(&self, most: Duration, done: impl Fn(&Queue) -> bool) -> MutexGuard<'_, Queue> {
-        let until = Instant::now() + most;
+    /// Waits until `done`, at most so long; if it may last, for as long again where the network took enough until then.
+    fn wait(
+        &self,
+        most: Duration,
+        may_last: bool,
+        done: impl Fn(&Queue) -> bool,
+    ) -> MutexGuard<'_, Queue> {
+        let taken = || self.shared.taken.load(Ordering::Relaxed);
+        let (mut until, mut before) = (Instant::now() + most, taken());
+        let enough = most.mul_f64(SLOWEST as f64).as_secs();
         let mut queue = self.shared.lock();
         while queue.failed.is_none() && !done(&queue) {
             let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() && may_last && taken() - before >= enough.max(1) {
+                (until, before) = (Instant::now() + most, taken());
+                continue;
+            }
             if left.is_zero() {
                 queue.failed = Some(format!(
-                    "it takes nothing from its connection for {} s: it stalls, its machine or link is down",
+                    "it takes too little from its connection for {} s: it stalls, its machine or link is down",
                     most.as_secs_f64()
                 ));
                 break;
@@ -191,13 +229,12 @@ impl Outgoing {
 
 impl Link for Outgoing {
     fn send(&self, frame: Frame) -> Result<(), String> {
-        let mut queue = self.wait(self.timeout, |queue| queue.bytes <= ROOM);
+        let mut queue = self.wait(self.timeout, true, |queue| queue.bytes <= ROOM);
         if let Some(reason) = &queue.failed {
             return Err(reason.clone());
         }
         if queue.busy || !queue.frames.is_empty() || frame.wire_bytes() > SMALL {
-            queue.bytes += frame.wire_bytes();
-            queue.frames.push_back(frame);
+            queue.queue(frame);
             drop(queue);
             self.shared.changed.notify_all();
             return Ok(());
@@ -212,10 +249,10 @@ impl Link for Outgoing {
         self.shared.lock().clear();
     }
 
-    fn flush(&self, most: Duration) -> Result<(), String> {
-        let queued = self.shared.lock().bytes as u64;
-        let most = most + Duration::from_secs(queued / SLOWEST);
-        let queue = self.wait(most, |queue| !queue.busy && queue.frames.is_empty());
+    fn flush(&self, most: Duration, may_last: bool) -> Result<(), String> {
+        let queue = self.wait(most, may_last, |queue| {
+            !queue.busy && queue.frames.is_empty()
+        });
         queue.failed.clone().map_or(Ok(()), Err)
     }
 

@@ -189,6 +189,28 @@ fn a_party_whose_bytes_trickle_is_a_party_that_stalls() {
     }
 }
 
+/// Party 1's process was stopped: nothing of it breaks, and nothing comes.
+#[test]
+fn a_party_without_a_sign_of_life_is_named_by_who_waits_and_by_who_has_ended() {
+    let waiting = |mesh: &Mesh| {
+        let mut channel = mesh.channel(0);
+        channel.begin("multiply");
+        channel.receive(1, 4).map(drop)
+    };
+    let ended = |mesh: &Mesh| {
+        let mut channel = mesh.channel(0);
+        channel.begin("multiply");
+        channel.close()
+    };
+    let programs: [&(dyn Fn(&Mesh) -> crate::Result<()> + Sync); 2] = [&waiting, &ended];
+    for program in programs {
+        let started = Instant::now();
+        let error = beside(Duration::from_secs(1), program, |_| {});
+        assert_blames(&error, "its process gives no sign of life");
+        assert!(started.elapsed() < Duration::from_secs(20));
+    }
+}
+
 /// More than all that a link may hold.
 const FLOOD: usize = 4 << 30;
 

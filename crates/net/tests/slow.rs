@@ -1,0 +1,138 @@
+//! Links that are slow, and sessions in which nobody says anything for long.
+
+mod links;
+
+use links::{Kind, SetUp, parties, run, text};
+use net::tcp::{Listener, connect};
+use net::{Error, Result};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+/// Hands on what comes in, towards whoever listens at `address`, so many bytes every 10 ms; the way back is not slower.
+/// Returns its own address.
+fn throttle(address: &str, bytes: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().to_string();
+    let address = address.to_owned();
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let (Ok(from), Ok(to)) = (socket, TcpStream::connect(&address)) else {
+                return;
+            };
+            let back = (to.try_clone().unwrap(), from.try_clone().unwrap());
+            thread::spawn(move || hand_on(from, to, bytes));
+            thread::spawn(move || hand_on(back.0, back.1, usize::MAX));
+        }
+    });
+    own
+}
+
+fn hand_on(mut from: TcpStream, mut to: TcpStream, bytes: usize) {
+    let mut piece = vec![0; bytes.min(1 << 16)];
+    while let Ok(read @ 1..) = from.read(&mut piece) {
+        if to.write_all(&piece[..read]).is_err() {
+            break;
+        }
+        if bytes < usize::MAX {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+    drop((from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both)));
+}
+
+/// Party 0 sends to party 1 over a slow link, party 1 passes a word of it on to party 2, and that one to party 0 where
+/// it waits for that.
+fn relay(words: usize, timeout: Duration, bytes: usize, back: bool) -> Vec<Result<u64>> {
+    let set_up = SetUp::new(3);
+    let listeners = set_up.listeners();
+    let addresses: Vec<String> = listeners.iter().map(Listener::local_address).collect();
+    let slow = throttle(&addresses[1], bytes);
+    run(listeners, |listener, party| {
+        let mut reached = addresses.clone();
+        if party == 0 {
+            reached[1].clone_from(&slow);
+        }
+        let identity = set_up.identity(party);
+        let mesh = connect(listener, party, &reached, false, identity, timeout, "test")?;
+        let mut channel = mesh.channel(0);
+        channel.begin("multiply");
+        let found = match party {
+            0 => {
+                channel.send(1, vec![7; words])?;
+                match back {
+                    true => channel.receive(2, 1)?,
+                    false => vec![7],
+                }
+            }
+            1 => {
+                let found = channel.receive(0, words)?;
+                channel.send(2, found[words - 1..].to_vec())?;
+                found
+            }
+            _ => {
+                let found = channel.receive(1, 1)?;
+                if back {
+                    channel.send(0, found.clone())?;
+                }
+                found
+            }
+        };
+        channel.close()?;
+        mesh.close()?;
+        Ok(found[0])
+    })
+}
+
+/// 160 KiB a second and three seconds: who waits for the message sees it come, and the others hear of it.
+#[test]
+fn a_message_that_comes_slowly_is_waited_for_by_all() {
+    let results = relay(60_000, Duration::from_secs(1), 1600, true);
+    for result in results {
+        assert_eq!(result.unwrap(), 7);
+    }
+}
+
+/// Below the slowest pace, of 8 KiB a second, all end within a few timeouts: the whole of it would take a minute.
+#[test]
+fn a_message_that_comes_too_slowly_is_not() {
+    let results = relay(20_000, Duration::from_secs(2), 25, false);
+    let errors: Vec<Error> = results.into_iter().map(Result::unwrap_err).collect();
+    for error in &errors[1..] {
+        let message = text(error);
+        assert!(message.contains("party 0 failed"), "{message}");
+        assert!(message.contains("the timeout"), "{message}");
+    }
+}
+
+#[test]
+fn a_session_in_which_nobody_waits_outlasts_the_timeout() {
+    let results = parties(Kind::Tcp, 2, Duration::from_millis(400), |mesh, party| {
+        let mut channel = mesh.channel(0);
+        for step in 0..2 {
+            thread::sleep(Duration::from_millis(1500));
+            channel.begin("multiply");
+            channel.send(1 - party, vec![step])?;
+            assert_eq!(channel.receive(1 - party, 1)?, [step]);
+        }
+        channel.close()?;
+        mesh.close()
+    });
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
+}
+
+#[test]
+fn of_a_party_that_stalls_it_is_said_that_its_process_lives() {
+    let timeout = Duration::from_secs(1);
+    let results = parties(Kind::Tcp, 2, timeout, |mesh, party| {
+        let mut channel = mesh.channel(0);
+        channel.begin("multiply");
+        if party == 1 {
+            thread::sleep(timeout * 3);
+        }
+        channel.receive(1 - party, 1)
+    });
+    let message = text(results[0].as_ref().unwrap_err());
+    assert!(message.contains("though its process lives"), "{message}");
+}
