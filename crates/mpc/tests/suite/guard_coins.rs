@@ -65,7 +65,7 @@ fn fit(protocol: &str, layers: &[Vec<u64>], reach: u32) -> Vec<u64> {
 }
 
 fn looked_at(p: &mut dyn Protocol, tallies: &[Tally]) -> Result<Vec<u64>> {
-    let fit = p.in_range(tallies)?;
+    let fit = p.in_range(&tallies.iter().collect::<Vec<_>>())?;
     let plane = p.reveal_bits(&fit, Recipient::All)?.expect("all learn it");
     Ok((0..=tallies.len()).map(|at| bit(&plane, at)).collect())
 }
