@@ -124,7 +124,7 @@ OPERATORS = [
     ["approximation", "averages", "clipping", "optimization", "scales", "tournaments"],
     ["inverse_roots", "propagation"],
     ["calls", "equilibration", "roots"],
-    ["reflections"],
+    ["constants", "reflections"],
     ["table"],
     [
         "arithmetic",

@@ -210,4 +210,5 @@ class CostWarning(UserWarning):
 
 
 class PrecisionWarning(UserWarning):
-    """A tensor has magnitudes so small that its encoding keeps few of their digits."""
+    """A tensor has magnitudes so small that its encoding keeps few of their digits; or, in a trial run, a
+    constant rounds to nothing, or to 1."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit import _core, fixed, lines, paths
 from tacit.components import array
-from tacit.errors import RangeWarning
+from tacit.errors import PrecisionWarning, RangeWarning
 from tacit.fixed import Scale
 from tacit.modes import is_tracing
 from tacit.session import Session
@@ -151,6 +151,11 @@ def check_value(session: Session, words: torch.Tensor, scale: Scale) -> None:
         )
 
 
+def greatest(words: torch.Tensor) -> int:
+    """The greatest magnitude of words; 0 of none."""
+    return _greatest(words) if words.numel() else 0
+
+
 def _greatest(words: torch.Tensor) -> int:
     if is_tracing():
         # Whoever runs what is traced has values.
@@ -167,6 +172,15 @@ def _note_headroom(session: Session, kind: str, bits: int, greatest: float) -> N
         key = session.modules.labels[-1] if session.modules.labels else "", kind
         left = bits - math.log2(greatest)
         session.headroom[key] = min(left, session.headroom.get(key, left))
+
+
+def report_precision(session: Session, what: str) -> None:
+    """Reports what rounding makes of a constant, each once for each line of a program in each module."""
+    place = ", ".join(filter(None, (paths.current(), lines.line())))
+    said = f"lost in rounding: {session.operator or 'tacit'} in {place}, has {what}"
+    if said not in session.lost:
+        session.lost.add(said)
+        warnings.warn(said, PrecisionWarning, stacklevel=2)
 
 
 def _report(session: Session, what: str, remedy: str = "scale the data down", operator: str = "") -> None:

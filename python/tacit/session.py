@@ -83,6 +83,8 @@ class Session:
         self.thread: int | None = None
         self.latest_thread = get_ident()
         self.has_changed_thread = False
+        #: What was said of constants that rounding loses.
+        self.lost: set[str] = set()
         #: What an operator was refused with last: PyTorch's interpreter of scripts loses it.
         self.refused = ""
         #: Of what operators remember of their results, the latest, by kind; see ``operators.roots``.

@@ -194,3 +194,85 @@ def test_nothing_is_divided_on_the_way_back() -> None:
 
     # A division has 59.
     assert max(tacit.launch(program)[0]) < 20
+
+
+# Between bounds ---------------------------------------------------------------------------------------------
+
+#: Logits of which some are beyond those of 1e-7, whose probability 16 bits do not tell from 0 and 1.
+WIDE = torch.tensor([-20.0, -15.0, -12.0, -9.0, -5.0, -1.0, 0.0, 5.0, 12.0, 15.0, 18.0])
+TRUE = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+
+
+def _cross_entropy(p: Any, t: Any) -> Any:
+    return -(t * torch.log(p) + (1 - t) * torch.log(1 - p))
+
+
+def _focal(p: Any, t: Any) -> Any:
+    return -(0.25 * (1 - p) ** 2 * t * torch.log(p) + 0.75 * p**2 * (1 - t) * torch.log(1 - p))
+
+
+def _of_two(x: Any) -> Any:
+    return torch.softmax(torch.stack([x, -x]), 0)
+
+
+BOUNDED: dict[str, Any] = {
+    "a logarithm": lambda x, _t: -torch.sigmoid(x).clamp(1e-7, 1 - 1e-7).log(),
+    "one bound": lambda x, _t: -torch.sigmoid(x).clamp(min=1e-7).log(),
+    "a complement": lambda x, _t: -torch.log(1 - torch.sigmoid(x)),
+    "cross-entropy by hand": lambda x, t: _cross_entropy(torch.sigmoid(x).clamp(1e-7, 1 - 1e-7), t),
+    "cross-entropy without bounds": lambda x, t: _cross_entropy(torch.sigmoid(x), t),
+    "focal loss": lambda x, t: _focal(torch.sigmoid(x).clamp(1e-7, 1 - 1e-7), t),
+    "BCELoss": lambda x, t: torch.nn.functional.binary_cross_entropy(
+        torch.sigmoid(x).clamp(1e-7, 1 - 1e-7), t, reduction="none"
+    ),
+    "softmax": lambda x, _t: -_of_two(x).clamp(1e-7, 1 - 1e-7).log().sum(0),
+    "focal loss of a softmax": lambda x, t: _focal(_of_two(x).clamp(min=1e-7)[0], t * 0 + 1),
+    "compared": lambda x, _t: (torch.sigmoid(x) > 1e-6) * (torch.sigmoid(x) < 1 - 1e-5) * x,
+}
+
+
+def _bounded(name: str, x: torch.Tensor, t: torch.Tensor) -> list[torch.Tensor]:
+    losses = BOUNDED[name](x.requires_grad_(), t)
+    losses.sum().backward()
+    assert x.grad is not None
+    return [losses.detach(), x.grad]
+
+
+def _bounded_in_secret(names: list[str]) -> list[list[torch.Tensor]]:
+    found = []
+    for name in names:
+        x, t = tacit.share(WIDE, owner=0), tacit.share(TRUE, owner=1)
+        found.append([each.reveal() for each in _bounded(name, x, t)])
+    return found
+
+
+@pytest.mark.parametrize("setting", [{"protocol": "plain", "parties": 2}, {}])
+def test_bounds_below_the_resolution(setting: dict[str, Any]) -> None:
+    """PyTorch's losses and gradients in float64: for logits of ±12 too, and nothing beyond ±16.1."""
+    for name, found in zip(
+        BOUNDED, tacit.launch(_bounded_in_secret, list(BOUNDED), **setting)[0], strict=True
+    ):
+        plain = _bounded(name, WIDE.double(), TRUE.double())
+        for mine, expected in zip(found, plain, strict=True):
+            assert torch.allclose(mine.double(), expected, atol=1e-3), name
+
+
+def test_a_quotient_that_somebody_asks_for_is_computed() -> None:
+    def program() -> torch.Tensor:
+        x = tacit.share(WIDE[5:8], owner=0).requires_grad_()
+        p = torch.sigmoid(x)
+        bounded = p.clamp(1e-3, 0.999)
+        p.retain_grad()
+        bounded.retain_grad()
+        (torch.log(bounded) + bounded * 2).sum().backward()
+        return torch.stack([bounded.grad, p.grad, x.grad]).reveal()
+
+    x = WIDE[5:8].clone().requires_grad_()
+    p = torch.sigmoid(x)
+    bounded = p.clamp(1e-3, 0.999)
+    p.retain_grad()
+    bounded.retain_grad()
+    (torch.log(bounded) + bounded * 2).sum().backward()
+    expected = torch.stack([each.grad for each in (bounded, p, x) if each.grad is not None])
+    found = tacit.launch(program, protocol="plain", parties=2)[0]
+    assert torch.allclose(found, expected, atol=1e-2, rtol=1e-2)

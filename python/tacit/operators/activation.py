@@ -8,7 +8,7 @@ import torch
 
 from tacit import shares
 from tacit.fixed import WORD
-from tacit.operators import own, roots
+from tacit.operators import own, probabilities, roots
 from tacit.operators.arithmetic import add, mul, multiply_public
 from tacit.operators.bounds import Limit, limit_of
 from tacit.operators.choice import where
@@ -131,6 +131,11 @@ def absolute(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.clamp.default, aten.clamp.Tensor)
 def clamp(x: Any, low: Any = None, high: Any = None) -> SecretTensor:
+    """As ``_clamped``; what a probability is brought between is remembered (``probabilities``)."""
+    return probabilities.remember_clamped(_clamped(x, low, high), x, low, high)
+
+
+def _clamped(x: Any, low: Any, high: Any) -> SecretTensor:
     """x between bounds: low + max(x − low, 0) − max(x − high, 0), both side by side; of int64 one after the
     other. For low > high it is high, as in PyTorch."""
     bounds = [bound for bound in (low, high) if bound is not None]

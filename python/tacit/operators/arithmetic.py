@@ -7,7 +7,7 @@ import torch
 from tacit import fixed, shares
 from tacit.fixed import DEFAULT, WHOLE, Scale
 from tacit.modes import is_backward
-from tacit.operators import powers, roots
+from tacit.operators import powers, probabilities, roots
 from tacit.operators.approximation import divide, divide_wide
 from tacit.operators.operands import (
     Number,
@@ -20,6 +20,7 @@ from tacit.operators.operands import (
     is_loose,
     is_secret,
     lifted,
+    number,
     operand_scale,
     public,
     rescaled,
@@ -56,6 +57,8 @@ def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     dtype = result_dtype(x, y)
     if dtype == torch.bool:
         return disjunction(x, scaled(y, alpha))
+    if alpha == 1 and (later := probabilities.joined(x, y)) is not None:
+        return later
     left, right, scale = aligned(x, scaled(y, alpha))
     result = secret_of(x, y).like(shares.add(left, right), scale, dtype, loose=is_loose(dtype))
     return roots.remember_sum(result, x, y) if alpha == 1 else result
@@ -76,7 +79,8 @@ def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
 @implements(aten.rsub.Tensor, aten.rsub.Scalar, scale=of_reversed_sum)
 def rsub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     """y − alpha·x."""
-    return sub(y, x, alpha)
+    result = sub(y, x, alpha)
+    return probabilities.remember_complement(result, x) if number(y) == 1.0 and alpha == 1 else result
 
 
 @implements(aten.neg.default)
@@ -84,7 +88,7 @@ def neg(x: SecretTensor) -> SecretTensor:
     """−x; no interaction."""
     if x.dtype == torch.bool:
         unsupported("the negative of a boolean", "~x inverts it")
-    if (later := powers.multiple(x, -1.0)) is not None:
+    if (later := powers.multiple(x, -1.0)) is not None or (later := probabilities.opposite(x)) is not None:
         return later
     return x.like(shares.negate(x._parts), loose=is_loose(x.dtype))
 

@@ -5,13 +5,14 @@ from typing import Any
 import torch
 
 from tacit import fixed, ranges, shares
-from tacit.operators import powers
+from tacit.operators import powers, probabilities
 from tacit.operators.operands import (
     bits_of,
     common_scale,
     compared,
     is_secret,
     lifted_bits,
+    number,
     placed,
     result_dtype,
     session_of,
@@ -33,6 +34,8 @@ def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
     """x where the condition holds, else y. At most two rounds for a secret condition, else none; a condition
     of bytes is compared with zero first."""
     condition = _truth(condition)
+    if number(y) == 0.0 and (later := probabilities.chosen(condition, x, where)) is not None:
+        return later
     session, dtype = session_of(condition, x, y), result_dtype(x, y)
     if dtype == torch.bool:
         chosen, other = lifted_bits(session, x), lifted_bits(session, y)

@@ -1,6 +1,7 @@
 """Comparisons. A comparison is a sign bit, of as many bits as the session's comparison width
 gives numbers of that scale; of whole words three (``order``)."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,18 +24,24 @@ from tacit.operators.operands import (
     as_words,
     bits_of,
     compared,
+    fraction,
     is_secret,
     lifted,
+    number,
     public,
     session_of,
 )
 from tacit.operators.order import difference_width, less, opposite
+from tacit.operators.probabilities import argument_of, seen_as
 from tacit.operators.table import implements
 from tacit.session import Session
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
+
+#: Probabilities less than this, or that near to 1, are compared by their arguments.
+NEAR = 2.0**-10
 
 
 def _compared(x: Any, y: Any) -> tuple[Session, Parts, Parts, int]:
@@ -58,7 +65,24 @@ def lt(x: Any, y: Any) -> SecretTensor:
     if is_secret(x) and is_secret(y):
         session, left, right, width = _compared(x, y)
         return bits_of(session, less(session, left, right, width))
+    x, y = _by_arguments(x, y)
     return _less_than_public(x, y) if is_secret(x) else _greater_than_public(y, x)
+
+
+def _by_arguments(x: Any, y: Any) -> tuple[Any, Any]:
+    """Of what a sigmoid or a softmax gave, and a number near 0 or 1, for which it has few bits, its argument,
+    or its logarithm, and that of the number."""
+    secret, other = (x, y) if is_secret(x) else (y, x)
+    chance, known = number(other), argument_of(secret)
+    is_near = chance is not None and (0.0 < chance < NEAR or 1.0 - NEAR < chance < 1.0)
+    if known is None or chance is None or not is_near or known.clamped is not None:
+        return x, y
+    if known.dim is None:
+        found, bound = fraction(seen_as(known.x, secret)), math.log(chance / (1.0 - chance))
+    else:
+        found = seen_as(aten._log_softmax.default(known.x, known.dim, False), secret)
+        bound = math.log(chance)
+    return (found, bound) if is_secret(x) else (bound, found)
 
 
 def _less_than_public(x: SecretTensor, value: Any) -> SecretTensor:

@@ -82,8 +82,12 @@ def log(x: SecretTensor) -> SecretTensor:
     if known is None:
         return approximation.log(x)
     if known.dim is not None:
-        return seen_as(aten._log_softmax.default(known.x, known.dim, False), x)
-    return neg(approximation.softplus(neg(fraction(seen_as(known.x, x)))))
+        found = seen_as(aten._log_softmax.default(known.x, known.dim, False), x)
+    else:
+        found = neg(approximation.softplus(neg(fraction(seen_as(known.x, x)))))
+    low = math.log(known.low) if known.low > 0.0 else None
+    high = math.log(known.high) if known.high < 1.0 else None
+    return found if low is None and high is None else clamp(found, low, high)
 
 
 @implements(aten.log2.default, scale=of_session)

@@ -1,6 +1,7 @@
 """Losses that PyTorch has in one operator, and whose own composition would leave the range, or select by what
 is secret."""
 
+import math
 from typing import Any
 
 import torch
@@ -46,7 +47,11 @@ def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: int
     known = argument_of(x)
     if known is None or known.dim is not None:
         return _of_any_chances(x, target, weight, reduction)
-    logits = fraction(seen_as(known.x, x))
+    logits: Any = fraction(seen_as(known.x, x))
+    low = math.log(known.low / (1.0 - known.low)) if known.low > 0.0 else None
+    high = math.log(known.high / (1.0 - known.high)) if known.high < 1.0 else None
+    if low is not None or high is not None:
+        logits = torch.clamp(logits, low, high)
     return aten.binary_cross_entropy_with_logits.default(logits, target, weight, None, reduction)
 
 

@@ -180,6 +180,11 @@ def _known_wholly(kind: str, y: Any) -> Any:
     return None if (known := _known(kind, y)) is None or not is_whole(y._parts[0]) else known
 
 
+def is_remembered(y: Any) -> bool:
+    """Whether it is known to be sums of squares or roots of such, with an ε as it was written."""
+    return _known_wholly(_SUMS, y) is not None or _known_wholly(_ROOTS, y) is not None
+
+
 def remember_squares(result: SecretTensor, x: Any) -> SecretTensor:
     """The squares of x, which are remembered to be that."""
     if not isinstance(x, SecretTensor) or not x.dtype.is_floating_point:

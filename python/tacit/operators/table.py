@@ -15,6 +15,7 @@ from tacit.errors import EncodingError, MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
 from tacit.flags import Running, union
 from tacit.modes import is_backward, is_tracing, with_constants
+from tacit.operators import constants
 from tacit.operators.agreement import note_values
 from tacit.operators.calls import call_of
 from tacit.operators.operands import as_kind_of, rescaled
@@ -147,12 +148,15 @@ def _run(
         expected = call.expected(operator.scale, session, func, args, kwargs)
         operands = union([each.flags for each in secrets]) if session.dependencies.are_there else None
         with session.dependencies.running(operands) as running:
-            if not is_tracing():
-                result = _carried_out(operator, expected, args, kwargs, secrets)
-            else:
+            if is_tracing():
                 with with_constants():
                     result = _carried_out(operator, expected, args, kwargs, secrets)
-            return _numbered(_depending(session, running, result))
+                return _numbered(_depending(session, running, result))
+            lost = constants.lost(session, func, args, kwargs, expected) if session.is_plain else []
+            result = _carried_out(operator, expected, args, kwargs, secrets)
+            result = _numbered(_depending(session, running, result))
+            constants.report(session, lost, result)
+            return result
     except EncodingError as error:
         # Of a public operand: its values are known, and which line has it is what is missing.
         place = ", ".join(filter(None, (paths.current(), lines.line())))

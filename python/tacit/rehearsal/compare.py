@@ -80,7 +80,7 @@ class Comparison:
     overflows: list[str]
     """What left its range, with operator and module."""
     losses: list[str]
-    """Weights that are too small for their scale."""
+    """Weights that are too small for their scale, and constants that round to nothing, or to 1."""
     advised_scale: int | None
     """Fraction bits with which the example stays in range and is most exact; None if none do."""
     advised_error: float | None
