@@ -1,6 +1,7 @@
 """Mistakes that everybody makes once: they work, or are refused with what works, which is followed here."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -177,3 +178,38 @@ def test_labels_that_are_none_are_to_be_shared(name: str) -> None:
     with pytest.raises((TypeError, AttributeError), match="NoneType") as caught:
         tacit.launch(lambda: NONE[name](share(X)), protocol="plain")
     assert any("labels = tacit.share(labels, owner=...)" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
+def test_modules_of_other_floating_dtypes_keep_them(dtype: torch.dtype) -> None:
+    """Before and after they are shared, on data of the same dtype, as PyTorch wants it."""
+    data, layers = torch.randn(4, 2, 3), {"LSTM": nn.LSTM(3, 2), "Conv1d": nn.Conv1d(2, 3, 2)}
+
+    def program() -> None:
+        x = tacit.share(data.to(dtype), owner=1)
+        for make in (nn.LSTM, nn.Conv1d):
+            layer = layers[make.__name__]
+            for shared in (
+                tacit.share_module(deepcopy(layer).to(dtype), owner=0, trainable=True),
+                tacit.share_module(deepcopy(layer), owner=0, trainable=True).to(dtype),
+            ):
+                found = shared(x)
+                found = found[0] if isinstance(found, tuple) else found
+                found.square().mean().backward()
+                assert found.dtype == dtype
+                assert all(parameter.grad.dtype == dtype for parameter in shared.parameters())
+                plain = layer(data)
+                plain = plain[0] if isinstance(plain, tuple) else plain
+                assert (found.reveal().float() - plain.detach()).abs().max() < 2e-2
+
+    tacit.launch(program, protocol="plain", parties=2)
+
+
+def test_modules_of_two_dtypes_differ() -> None:
+    def program() -> None:
+        layer = nn.Linear(2, 2)
+        tacit.share_module(layer.double() if tacit.session().party else layer, owner=0)
+
+    said = r"the modules differ: .*weight of shape \(2, 2\) and torch\.float64"
+    with pytest.raises(tacit.MisuseError, match=said):
+        tacit.launch(program, protocol="plain", parties=2, timeout=5)

@@ -54,9 +54,9 @@ def share_module(
     has another module that uses them. Their hooks and attributes stay, their gradients do not. Parameters
     that are secret already, since another module uses them too, are left as they are.
 
-    Every party passes a module of the same architecture; only the values of the owner count. The other
-    parties learn names and shapes. Where a weight cannot be shared, every party raises, the others without
-    any value; the module stays as it is, and the session goes on. Parameters do not require gradients
+    Every party passes a module of the same architecture and dtypes; only the values of the owner count. The
+    other parties learn names and shapes. Where a weight cannot be shared, every party raises, the others
+    without any value; the module stays as it is, and the session goes on. Parameters do not require gradients
     afterwards, unless they are trainable.
 
     Args:
@@ -230,7 +230,7 @@ def _encoded(entry: _Entry) -> torch.Tensor:
 
 def _compare(current: Session, owner: int, entries: list[_Entry], check: Callable[[], None]) -> None:
     """Holds this party's architecture against the owner's, whose weights were checked."""
-    mine = [[entry.name, list(entry.value.shape), entry.scale.bits] for entry in entries]
+    mine = [[each.name, list(each.value.shape), each.scale.bits, str(each.value.dtype)] for each in entries]
 
     def described() -> list[Any]:
         check()
@@ -250,8 +250,8 @@ def _compare(current: Session, owner: int, entries: list[_Entry], check: Callabl
 
 def _described(entry: Any) -> str:
     match entry:
-        case [str(name), [*shape], int(bits)]:
-            return f"{name[:80]} of shape {tuple(shape)} with {bits} fraction bits"
+        case [str(name), [*shape], int(bits), str(dtype)]:
+            return f"{name[:80]} of shape {tuple(shape)} and {dtype[:20]} with {bits} fraction bits"
     return "something else"
 
 
@@ -276,8 +276,7 @@ def _share_together(current: Session, owner: int, entries: list[_Entry]) -> None
     for entry, piece in zip(entries, pieces, strict=True):
         own = tuple(part.reshape(entry.value.shape).clone() for part in piece)
         current.storages.add(own[0])
-        dtype = entry.value.dtype if entry.value.dtype != torch.float64 else torch.get_default_dtype()
-        entry.secret = SecretTensor(own, entry.scale, current, dtype).numbered()
+        entry.secret = SecretTensor(own, entry.scale, current, entry.value.dtype).numbered()
 
 
 def _replace(module: torch.nn.Module, entries: dict[int, _Entry], wanting: set[int]) -> None:
