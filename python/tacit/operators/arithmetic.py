@@ -8,7 +8,8 @@ from tacit import fixed, shares
 from tacit.fixed import DEFAULT, WHOLE, Scale
 from tacit.modes import is_backward
 from tacit.operators import powers, probabilities, roots
-from tacit.operators.approximation import divide, divide_wide
+from tacit.operators.approximation import divide
+from tacit.operators.approximation.wide import divide_wide
 from tacit.operators.operands import (
     Number,
     aligned,

@@ -6,13 +6,11 @@ from tacit.operators.approximation.exponential import exp, exp_below_zero
 from tacit.operators.approximation.quotients import divide, log, reciprocal, rsqrt, sqrt
 from tacit.operators.approximation.sigmoidal import erf, gelu, mish, sigmoid, silu, softplus, tanh
 from tacit.operators.approximation.trigonometric import arctan, cos, sin
-from tacit.operators.approximation.wide import divide_wide
 
 __all__ = [
     "arctan",
     "cos",
     "divide",
-    "divide_wide",
     "erf",
     "exp",
     "exp_below_zero",
