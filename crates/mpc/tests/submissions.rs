@@ -518,6 +518,55 @@ fn every_party_lacks_one_part_of_the_noise() {
     }
 }
 
+/// What a party lacks of the noise, a value each of `N` zeros, where every stream that it knows is zeros: those of
+/// its own two keys, and of the key that all three have.
+fn lacked(party: usize) -> Vec<i64> {
+    const N: usize = 4096;
+    let found = run_opened(
+        3,
+        None,
+        |mesh| Replicated::new(mesh.channel(0)),
+        |p| {
+            let place = (p.party() + 3 - party) % 3;
+            let [next, previous, common] = p.streams();
+            common.mute(|_| true);
+            if place != 1 {
+                next.mute(|_| true);
+            }
+            if place != 2 {
+                previous.mute(|_| true);
+            }
+            let mut x = Shared::zeros(p, N);
+            let mut parts: Vec<&mut [u64]> = x.0.iter_mut().map(|part| &mut part[..]).collect();
+            p.noise(10_000, &mut parts)?;
+            let all = opened(p, &x)?;
+            Ok((x.0, all))
+        },
+    );
+    let (parts, all) = &found[party];
+    let known = |at: usize| parts[0][at].wrapping_add(parts[1][at]);
+    (0..N)
+        .map(|at| all[at].wrapping_sub(known(at)) as i64)
+        .collect()
+}
+
+#[test]
+fn the_part_of_the_noise_that_a_party_lacks_comes_of_no_key_that_it_has() {
+    for party in 0..3 {
+        let (one, other) = (lacked(party), lacked(party));
+        let product = |a: &[i64], b: &[i64]| {
+            let products = a.iter().zip(b).map(|(a, b)| *a as f64 * *b as f64);
+            products.sum::<f64>()
+        };
+        let correlation =
+            product(&one, &other) / (product(&one, &one) * product(&other, &other)).sqrt();
+        assert!(
+            correlation.abs() < 0.1,
+            "party {party} foretells the noise: {correlation}"
+        );
+    }
+}
+
 #[test]
 fn fresh_seeds_each_time() {
     let (one, other) = (Drawn::fresh().unwrap(), Drawn::fresh().unwrap());
