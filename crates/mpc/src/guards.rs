@@ -10,7 +10,8 @@
 //! and the labels of those that failed if not. An opening to all opens the flags to all first, and the value only if
 //! all of them hold.
 //!
-//! **Cost.** A flag is looked at once ([`Protocol::in_range`]), when it first stands before an opening, and stays a
+//! **Cost.** A flag is looked at once ([`Protocol::in_range`], with coins that are tossed for it), when it first stands
+//! before an opening, and stays a
 //! secret bit after that. What was opened to all, all know from then on: later openings need no message for it.
 //!
 //! **Simulation.** Flags are looked at and multiplied by operations of the protocol, each of which is simulated by its
@@ -269,6 +270,9 @@ fn look(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Looked> {
         flags: flags.iter().filter(is_new).cloned().collect(),
         conjunctions: Vec::new(),
     };
+    if !looked.flags.is_empty() {
+        protocol.toss()?;
+    }
     for some in looked.flags.chunks(TOGETHER) {
         let mut states: Vec<MutexGuard<State>> = some.iter().map(|flag| flag.state()).collect();
         let tallies = states.iter().filter_map(|state| match &**state {

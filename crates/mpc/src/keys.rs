@@ -97,6 +97,25 @@ mod tests {
         assert_eq!(seen.len(), 4);
     }
 
+    /// A party that gave each other one the same half would let them work out the key that it does not share with
+    /// them: whoever has two of three pair keys would have the third.
+    #[test]
+    fn no_key_follows_from_others() {
+        for parties in [3, 4] {
+            let agreed = agree(parties);
+            let mut keys = vec![agreed[0].1.to_words()];
+            for (me, (pairs, _)) in agreed.iter().enumerate() {
+                let others = pairs[me + 1..].iter().flatten();
+                keys.extend(others.map(Key::to_words));
+            }
+            for some in 1_u32..1 << keys.len() {
+                let named = (0..keys.len()).filter(|at| some >> at & 1 == 1);
+                let sum = named.fold([0; 2], |sum, at| [0, 1].map(|i| sum[i] ^ keys[at][i]));
+                assert_ne!(sum, [0, 0], "{some:b} of the keys of {parties} parties");
+            }
+        }
+    }
+
     /// What a party agrees on with one whose contribution is `sent`, and what it contributed itself.
     fn beside(sent: [u64; 2], agree: impl Fn(&mut Channel) -> Key + Sync) -> ([u64; 2], [u64; 2]) {
         let [first, second]: [net::Mesh; 2] = net::memory::mesh(2, Duration::from_secs(60))

@@ -272,6 +272,11 @@ impl Protocol for Plain {
         true
     }
 
+    /// Nothing is judged by coins here.
+    fn toss(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
         self.channel
             .begin_of("look at range guards", tallies.len(), &[]);

@@ -126,6 +126,11 @@ pub trait Protocol: Send {
     /// Whether comparisons can be guarded. Where not, guarded ones take 64 bits.
     fn guards(&self) -> bool;
 
+    /// Draws new coins, for guards and for looking at them: all know them from here on, and nobody did before. Whoever
+    /// draws coins after what they judge is fixed has it fixed by nobody who knew them. One round, 128 bits from each party
+    /// to each other. Not for work side by side.
+    fn toss(&mut self) -> Result<()>;
+
     /// Whether the comparisons of these tallies were in range: a bit for each, and after them the AND of all. At
     /// most 1024 tallies.
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits>;

@@ -23,6 +23,12 @@
 //! They are taken together and looked at when something is revealed ([`crate::guards`]): whoever receives it receives one
 //! bit for each comparison, and the result is multiplied by the AND of all these bits before.
 //!
+//! **Coins** judge numbers, so they are drawn when these are fixed, and known to nobody before: [`crate::Protocol::toss`]
+//! after a program's inputs have been shared, and again before tallies are looked at. Each party draws 128 bits from its
+//! operating system when it has all that came before, and the coins come of the XOR of what all drew: so whoever knew
+//! all that one party knows, its keys among it, when inputs could still be chosen, knew nothing of the coins, as long as
+//! one other party draws its own. What is computed of the inputs is fixed with them and with the keys that parties have.
+//!
 //! **Simulation.** Tallies are local. The bits of those who receive a result are part of what they are given by the
 //! functionality: which comparisons left their range, and the result if none did. The others receive nothing.
 

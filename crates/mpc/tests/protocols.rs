@@ -209,6 +209,61 @@ mod rounding_at_random {
     }
 }
 
+/// Coins that judge are not those that parties have from the beginning, once they were tossed.
+mod tossed_coins {
+    use mpc::replicated::Replicated;
+    use mpc::{Compared, Protocol, Recipient, Result, Tally};
+    use testkit::{Shared, run_opened};
+
+    /// Whether numbers out of range are seen.
+    fn are_seen(p: &mut dyn Protocol, tosses: bool) -> Result<bool> {
+        let x = Shared::input(p, 0, &[1 << 20; 5])?;
+        if tosses {
+            p.toss()?;
+        }
+        let mut tally: Option<Tally> = None;
+        Shared::made(p, 5, |p, out| {
+            tally = p.rectify(&x.slices(), None, Compared::guarded(12, 20)?, out)?;
+            Ok(())
+        })?;
+        if tosses {
+            p.toss()?;
+        }
+        let fit = p.in_range(&[&tally.expect("a guard")])?;
+        let fit = p.reveal_bits(&fit, Recipient::All)?.expect("all learn it");
+        Ok(fit[0] & 1 == 0)
+    }
+
+    /// Whoever knew the session's coins could choose numbers that these do not see: here they are all zero, and see
+    /// nothing.
+    #[test]
+    fn see_what_coins_that_were_known_before_do_not() {
+        let with = |tosses: bool| {
+            let of_three = run_opened(
+                3,
+                None,
+                |mesh| Replicated::new(mesh.channel(0)),
+                |p| {
+                    p.streams()[2].mute(|_| true);
+                    are_seen(p, tosses)
+                },
+            );
+            let of_two = run_opened(
+                2,
+                Some(&testkit::deal),
+                |mesh| mpc::open_exactly(mesh, |_, _| ()),
+                |p| {
+                    p.coins().mute(|_| true);
+                    are_seen(p, tosses)
+                },
+            );
+            [of_three, of_two].concat()
+        };
+        assert_eq!(with(false), [false; 5]);
+        assert_eq!(with(true), [true; 5]);
+    }
+}
+
 /// Products are evaluated by thirds if all parties can, and as usual if one cannot.
 mod thirds {
     use mpc::replicated::Replicated;

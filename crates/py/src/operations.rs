@@ -333,6 +333,11 @@ impl Session {
         })
     }
 
+    /// Draws new coins for guards, which nobody knew before.
+    fn toss(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.inner.toss()).map_err(raise)
+    }
+
     /// Whether comparisons can be guarded here.
     #[getter]
     fn guards(&self, py: Python<'_>) -> PyResult<bool> {

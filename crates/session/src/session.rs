@@ -264,6 +264,14 @@ impl Session {
         self.work(|protocol| streams.run(works, protocol))
     }
 
+    /// Draws new coins for guards, which nobody knew before: [`Protocol::toss`].
+    ///
+    /// # Errors
+    /// As [`Session::work`].
+    pub fn toss(&self) -> Result<()> {
+        self.work(|protocol| protocol.toss())
+    }
+
     /// Whether comparisons can be guarded.
     ///
     /// # Errors

@@ -105,6 +105,9 @@ class Bound:
         is_given = is_proved and all(isinstance(x, SecretTensor) for x in given.values())
         # What is public is not guarded, so nothing would follow from guards.
         widths = _Widths(is_proved, is_given and current.core.guards)
+        if widths.guarded and any(_is_guarded(node) for node in program.graph.nodes):
+            # Inputs are fixed now: nobody who chose one knew these coins.
+            current.core.toss()
         results = []
         with torch.no_grad(), current.at_scale(Scale(program.scale)):
             for first in range(0, count, self._streams):
@@ -369,6 +372,11 @@ class _Widths(NamedTuple):
 
     proved: bool
     guarded: bool
+
+
+def _is_guarded(node: fx.Node) -> bool:
+    guard = node.meta.get("guard")
+    return guard is not None and guard.reach > 0
 
 
 def _carry_out(values: Values, node: fx.Node, widths: _Widths, own: Session) -> None:

@@ -17,7 +17,7 @@
 //! **Simulation.** Nothing is opened for a guard: e was, under a. Coins are public. Looking opens words under masks,
 //! and masked factors, as all tests for zero do.
 
-use super::Additive;
+use super::{Additive, Party};
 use crate::blocks;
 use crate::correlations::drawn::GuardColumns;
 use crate::correlations::once::Column;
@@ -29,6 +29,7 @@ use crate::{Bits, Compared, Result};
 use ring::pack::unpack_low;
 use ring::parallel::Rates;
 use ring::planes::words_of;
+use ring::stream::Reserved;
 use std::sync::{Mutex, PoisonError};
 
 /// What is looked at of a number.
@@ -52,7 +53,7 @@ impl Additive {
     /// The tally of numbers x of which x − a is open.
     pub(super) fn counted(&mut self, guard: Guard, opened: &[u64], columns: GuardColumns) -> Tally {
         let n = opened.len();
-        let coins = self.coins.reserve(coins_of(n));
+        let coins = self.judging(coins_of(n));
         let (Guard { below, reach }, first) = (guard, self.is_first());
         let mut tally = Tally::new(reach);
         let sums = Mutex::new(tally.sums);
@@ -86,12 +87,18 @@ impl Additive {
         tally
     }
 
+    /// Takes so many words of the latest coins that were tossed; before the first toss, of those of the session.
+    fn judging(&mut self, words: usize) -> Reserved {
+        let Party { coins, tossed, .. } = &mut *self.0;
+        tossed.as_mut().unwrap_or(coins).reserve(words)
+    }
+
     /// A bit for each tally, and the AND of all.
     pub(super) fn tallies_in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
         let reaches: Vec<u64> = tallies.iter().map(|tally| u64::from(tally.reach)).collect();
         self.channel
             .begin_of("look at range guards", tallies.len(), &reaches);
-        let coins = self.coins.reserve(SUMS * tallies.len());
+        let coins = self.judging(SUMS * tallies.len());
         let mut factors = vec![0; SUMS * tallies.len()];
         coins.fill(0, &mut factors);
         // Word j of every tally, and of the sums of all, for one j after another.

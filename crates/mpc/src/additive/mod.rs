@@ -65,6 +65,8 @@ pub struct Party {
     pairs: Vec<Option<Stream>>,
     /// Known to all parties: for public coins only.
     coins: Stream,
+    /// The same since coins were tossed.
+    tossed: Option<Stream>,
     masked: HashMap<Name, Masked>,
     /// Named operands that are masked and not open yet, with their lengths.
     opening: HashMap<Name, usize>,
@@ -107,6 +109,7 @@ impl Additive {
             supply,
             pairs,
             coins: Stream::new(&common, "additive: public coins"),
+            tossed: None,
             masked: HashMap::new(),
             opening: HashMap::new(),
             trust,
@@ -346,6 +349,13 @@ impl Protocol for Additive {
 
     fn guards(&self) -> bool {
         self.supply.guards()
+    }
+
+    fn toss(&mut self) -> Result<()> {
+        self.channel.begin("toss coins");
+        let key = keys::common(&mut self.channel)?;
+        self.tossed = Some(Stream::new(&key, "additive: coins that were tossed"));
+        Ok(())
     }
 
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {

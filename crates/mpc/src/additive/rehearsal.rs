@@ -303,6 +303,11 @@ impl Protocol for Rehearsed {
         self.guards
     }
 
+    /// Coins take no correlations.
+    fn toss(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
         let rows = tallies.len() + 1;
         let spans = self.leaves(Wanted::Propagate, 64, SUMS * rows).width();

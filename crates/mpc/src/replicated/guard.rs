@@ -18,9 +18,9 @@
 //! **Simulation.** Role 1 sees words masked by ρ of k20. A message of the sharing is masked by the key that its
 //! sender shares with the third party. Parities are computed from what a role knows; they enter [`super::leaves`].
 
-use super::Replicated;
 use super::leaves::Summands;
 use super::roles::{MaskWords, Masks, Ranges, field};
+use super::{Party, Replicated};
 use crate::blocks;
 use crate::group::Group;
 use crate::leaves::{Leaves, Wanted};
@@ -29,7 +29,7 @@ use crate::tree::conjunction;
 use crate::{Bits, Result};
 use ring::pack::{pack_low, packed_words, unpack_low};
 use ring::parallel::Rates;
-use ring::stream::Reserved;
+use ring::stream::{Reserved, Stream};
 use std::sync::{Mutex, PoisonError};
 
 /// Bits of a parity check.
@@ -63,9 +63,15 @@ impl Replicated {
             dropped,
             ranges,
             masks,
-            coins: self.coins(field(coins)),
+            coins: self.judging(field(coins)),
             tally: Tally::new(reach),
         }
+    }
+
+    /// Takes so many words of the latest coins that were tossed; before the first toss, of those of the session.
+    fn judging(&mut self, words: usize) -> Reserved {
+        let Party { common, tossed, .. } = &mut *self.0;
+        Stream::reserve(tossed.as_mut().unwrap_or(common), words)
     }
 
     /// A bit for each tally, and the AND of all.
@@ -75,7 +81,7 @@ impl Replicated {
             .begin_of("look at range guards", tallies.len(), &reaches);
         let sums = tallies.iter().flat_map(|tally| tally.sums);
         let [first, second] = self.share_of_sum(sums.collect())?;
-        let coins = self.coins(PARITIES * first.len());
+        let coins = self.judging(PARITIES * first.len());
         let mut factors = vec![0; PARITIES * first.len()];
         coins.fill(0, &mut factors);
         let parities = |known: &dyn Fn(usize) -> u64| {

@@ -65,6 +65,8 @@ pub struct Party {
     previous: Stream,
     /// Known to all three: for public coins only.
     common: Stream,
+    /// The same since coins were tossed, for what judges.
+    tossed: Option<Stream>,
     /// Which thirds of products the processors of all three evaluate.
     thirds: Thirds,
 }
@@ -118,6 +120,7 @@ impl Replicated {
             next: pair(after),
             previous: pair(before),
             common: Stream::new(&common, "replicated: public coins"),
+            tossed: None,
             thirds,
             channel,
         })))
@@ -345,6 +348,13 @@ impl Protocol for Replicated {
 
     fn guards(&self) -> bool {
         true
+    }
+
+    fn toss(&mut self) -> Result<()> {
+        self.channel.begin("toss coins");
+        let key = keys::common(&mut self.channel)?;
+        self.tossed = Some(Stream::new(&key, "replicated: coins that were tossed"));
+        Ok(())
     }
 
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
