@@ -117,6 +117,10 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "series": lambda: session.series(words, 20, [[1, 1], [1, 1]], out),
         "relu": lambda: session.relu(words, 64, out),
         "guards": lambda: session.guards,
+        "toss": session.toss,
+        "tell_flags": lambda: session.tell_flags([], None),
+        "checked": lambda: session.checked(words, out, []),
+        "flag_bits": lambda: session.flag_bits([]),
         "affine": lambda: session.affine([(words, other, ((2, 1, 1, 1), False), nameless)], [], out, 16),
         "maximum": lambda: session.maximum(words, other, 64, out),
         "and_bits": lambda: session.and_bits(bits, [part.copy() for part in bits], flags),
@@ -140,7 +144,17 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
 
 
 #: What says something of a session, or does nothing in a fork.
-HARMLESS = {"party", "parties", "parts", "protocol", "source", "transport", "threat_model", "abort"}
+HARMLESS = {
+    "party",
+    "parties",
+    "parts",
+    "protocol",
+    "source",
+    "transport",
+    "threat_model",
+    "abort",
+    "flag_of",
+}
 
 
 def outcomes(session: _core.Session) -> list[str]:

@@ -18,7 +18,8 @@ def encoded(x: torch.Tensor, bits: int) -> torch.Tensor:
 @pytest.mark.parametrize("protocol", [REFERENCE, "replicated"])
 @pytest.mark.parametrize("bits", [16, 24])
 def test_powers_and_products_are_off_by_their_exponent(bits: int, protocol: str) -> None:
-    """n units, relative to the result where that is above 1, of whole powers and of products of n factors."""
+    """n units, relative to the result where that is above 1, of whole powers and of products of n factors; of
+    negative powers twice as many."""
 
     def program() -> list[torch.Tensor]:
         with tacit.fraction_bits(bits):
@@ -34,7 +35,8 @@ def test_powers_and_products_are_off_by_their_exponent(bits: int, protocol: str)
         exact = bases ** float(n)
         # Between the half of the limit and the limit it depends on what is rounded.
         is_right = exact.abs() < largest / 2
-        assert bool(((mine - exact).abs() <= abs(n) * 2.0**-bits * (1 + exact.abs()))[is_right].all()), n
+        units = n if n > 0 else -2 * n
+        assert bool(((mine - exact).abs() <= units * 2.0**-bits * (1 + exact.abs()))[is_right].all()), n
         if n > 64 or n < 0:
             beyond = mine[exact.abs() > largest].abs()
             assert bool(((beyond > largest / 2) & (beyond <= largest)).all()), (n, beyond)

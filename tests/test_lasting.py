@@ -54,6 +54,7 @@ def saved(folder: Path) -> None:
         "protocol": "replicated",
         "parties": 3,
         "optimizer": None,
+        "flags": [],
         "tensors": {"module.weight": ["float32", [40], None]},
     }
     checkpoint_files.write(folder, CheckpointFile(public, 0, tensors))

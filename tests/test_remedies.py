@@ -152,7 +152,7 @@ ASKED: dict[str, tuple[Callable[[], Any], str]] = {
         r"torch\.isclose\(x, y\)\.all\(\)\.reveal\(\)",
     ),
     "elements by a mask": (lambda: share(PLACES)[share(PLACES) > 0], r"torch\.where\(mask, x, 0\)"),
-    "an array": (lambda: share(PLACES) * np.ones(3), r"torch\.as_tensor\(array\)"),
+    "a sum of NumPy's": (lambda: np.sum(share(PLACES)), "torch"),
     "a result of another shape": (
         lambda: torch.add(share(PLACES), 1, out=share(torch.zeros(0))),
         "the form that returns a new tensor",

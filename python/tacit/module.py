@@ -109,8 +109,6 @@ def share_weights_of(
     ]
     everything = [*entries.values(), *(entry for pair in folded for entry in pair)]
     _compare(current, owner, everything, partial(_check, everything, len(entries), remedy))
-    for parameter in module.parameters():
-        parameter.requires_grad_(False)
     _share(current, owner, everything)
     _replace(module, entries, wanting)
     for (_, part, _, _), (factor, offset) in zip(normalizations, folded, strict=True):
@@ -282,12 +280,21 @@ def _share_together(current: Session, owner: int, entries: list[_Entry]) -> None
 def _replace(module: torch.nn.Module, entries: dict[int, _Entry], wanting: set[int]) -> None:
     """Puts the sharings where the plain tensors were; a tensor with two places keeps both. Parameters stay
     the same objects. Buffers, which nobody trains, do not: a constant of the program may be one."""
+    secret: dict[int, torch.nn.Parameter] = {}
     for parameter in module.parameters():
         if (entry := entries.get(id(parameter))) is not None and entry.secret is not None:
-            take_place(parameter, torch.nn.Parameter(entry.secret, id(parameter) in wanting))
+            secret[id(parameter)] = torch.nn.Parameter(entry.secret, id(parameter) in wanting)
         elif not is_secret(parameter):
             parameter.requires_grad_(False)
     for part in module.modules():
+        for name, plain in list(part._parameters.items()):
+            if plain is None or id(plain) not in secret:
+                continue
+            if isinstance(part, torch.jit.ScriptModule):
+                # Its interpreter has the tensor below the object, which stays what it was.
+                part._parameters[name] = secret[id(plain)]
+            else:
+                take_place(plain, secret.pop(id(plain)))
         for name, buffer in list(part._buffers.items()):
             if buffer is not None and (entry := entries.get(id(buffer))) is not None:
                 part._buffers[name] = entry.secret

@@ -49,8 +49,9 @@ quotient may have, and a comparison.
 FOOT = """
 Whole powers and products of many numbers (`x**n`, `prod`, `cumprod`) are off by one unit of the scale for
 each factor, relative where the result is above 1, so by n·2^−16 for x^n at the default scale: (1 + r)^360
-by half a per cent at the most. So are negative powers from −2 on. `with tacit.fraction_bits(24):` makes
-that n·2^−24, for results below 2^14. Quotients by secrets have all bits of such a scale too, if it has
+by half a per cent at the most. Negative powers from −2 on are off by two units for each.
+`with tacit.fraction_bits(24):` makes a unit 2^−24, for results below 2^14.
+Quotients by secrets have all bits of such a scale too, if it has
 more than 20: they are then off by 2^−24 relative and two units. Exponentials, logarithms and roots are
 what the table says at every scale, and so are roots of products. Powers by whole numbers from 65 on, and
 by negative ones, that are beyond the range count as about its limit.

@@ -345,14 +345,14 @@ def _rounds(total: float) -> list[int]:
 
 
 def test_what_all_know_is_told_once() -> None:
-    # Tossing coins takes a round, looking at the flags 7, opening them one; what is public may take one to be
-    # compared.
+    # Tossing coins takes a round, looking at the flags 7, opening them one, and comparing what is public two
+    # at most. Flags that not all know take three more, each time.
     for rounds in tacit.launch(_rounds, GOOD):
-        assert rounds[0] <= 1 + 7 + 1 + 1 + 1
-        assert max(rounds[1:]) <= 1
+        assert rounds[0] <= 1 + 7 + 1 + 1 + 2
+        assert sum(rounds[1:]) <= 3 + 2
     for rounds in tacit.launch(_rounds, BAD):
-        assert rounds[0] <= 1 + 7 + 1 + 1
-        assert max(rounds[1:]) == 0
+        assert rounds[0] <= 1 + 7 + 1 + 2
+        assert sum(rounds[1:]) <= 2
 
 
 def _many() -> int:

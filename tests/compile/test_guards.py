@@ -156,6 +156,7 @@ def test_what_is_compared_otherwise_is_not_guarded() -> None:
             y = self.linear(x)
             return torch.relu(y), y.argmax(1)
 
+    torch.manual_seed(0)
     program, _ = tacit.compile(Compared().eval(), with_sum(0), calibrate=with_sum(4), margin=4.0)
     steps = {step.operator: step for step in inspect(program, []).steps if step.width}
     assert steps["relu"].guard is not None

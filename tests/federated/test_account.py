@@ -168,7 +168,8 @@ def test_an_account_of_other_noise_is_refused(tmp_path: Path) -> None:
         Round.of(settings, Account(tmp_path / "account", right))
         earlier = {name: value for name, value in asdict(right).items() if name != "off"}
         path = tmp_path / f"earlier-{how}"
-        path.write_text(json.dumps({"mechanism": earlier, "rounds": 3}))
+        entries = {"mechanism": earlier, "rounds": 3, "checksum": checksums.field("account")}
+        path.write_bytes(checksums.filled(json.dumps(entries).encode(), "account"))
         assert Account(path, right).rounds == 3
     with pytest.raises(MisuseError, match="these rounds have none"):
         Round.of(Settings(), Account(tmp_path / "account", right))

@@ -277,7 +277,7 @@ def test_too_few_clients_come_to_nothing(tmp_path: Path) -> None:
 
 
 def nothing_and_then_something(
-    config: Path, spoil: Callable[[Client], None], match: str
+    config: Path, spoil: Callable[[Client], None], match: str, atol: float = 2e-3
 ) -> list[list[Report]]:
     """Two rounds of three clients, of whom client 1 spoils the first; what servers report."""
     start = torch.zeros(4)
@@ -297,7 +297,7 @@ def nothing_and_then_something(
     servers = Servers(config, lambda server: [server.round(start), server.round(start)])
     with ThreadPoolExecutor(3) as pool:
         learned = list(pool.map(learn, range(3)))
-    assert all(torch.allclose(model, torch.full((4,), 0.25), atol=2e-3) for model in learned)
+    assert all(torch.allclose(model, torch.full((4,), 0.25), atol=atol) for model in learned)
     return servers.ended()
 
 
@@ -324,9 +324,13 @@ def test_who_is_refused_spoils_one_round_and_not_the_next(tmp_path: Path, rules:
 
 @pytest.mark.parametrize("how", ["pairs", "joint"])
 def test_rounds_with_noise_tell_clients_no_counts_and_servers_what_is_spent(how: str, tmp_path: Path) -> None:
-    noise = f'noise = "{how}"\nsigma = 0.0005\ndivisor = 3.0\n[privacy]\nbudget = 1e9'
+    # With less joint noise nothing of δ is left beside what it is off by, and its ε is infinite.
+    sigma = 0.5 if how == "joint" else 0.0005
+    noise = f'noise = "{how}"\nsigma = {sigma}\ndivisor = 3.0\n[privacy]\nbudget = 1e9'
     config = written(tmp_path, 3, rules=f"norm = 1.0\nminimum_clients = 3\n{noise}")
-    found = nothing_and_then_something(config, beyond_the_bound, "too few clients count in this round$")
+    # Behind it stands what is said to the client alone that was refused.
+    match = "too few clients count in this round($|[;:.,]? *what this client handed in was refused)"
+    found = nothing_and_then_something(config, beyond_the_bound, match, atol=max(2e-3, 4 * sigma))
     for first, second in found:
         assert first.failure == "the vectors of 2 clients count, and a round needs 3"
         assert first.epsilons == Epsilons(0.0, 0.0)

@@ -13,9 +13,9 @@ from worlds import LONG, Servers, written
 import tacit
 from tacit.errors import TacitError
 from tacit.federated import Client
-from tacit.federated.account import Account, Mechanism
+from tacit.federated.account import Account
 from tacit.federated.server import Server
-from tacit.federated.settings import Settings
+from tacit.federated.settings import Settings, mechanism_of
 from tacit.federated.steps import Round
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import COIN, VECTOR_BITS
@@ -48,8 +48,8 @@ def test_a_round_that_cannot_be_spent_shows_nothing_of_its_result(tmp_path: Path
             )
             for shape in ((clients, size), (clients,))
         )
-        account = Full(tmp_path / str(session.party), Mechanism.of(sigma, 1))
         settings = Settings(noise="pairs", sigma=sigma, divisor=2.0)
+        account = Full(tmp_path / str(session.party), mechanism_of(settings, 1e-5))
         round_, watched = Round.of(settings, account), watch(components=False)
         with pytest.raises(OSError, match="no space left"):
             round_.secret(Submitted([3, 5], vectors, weights))
@@ -66,13 +66,13 @@ def test_no_client_is_told_a_result_that_not_all_servers_stand_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that has another public value at the very end, after the result has been opened."""
-    usual = Server._tell
+    usual = Server._keep
 
-    def tell(server: Server, *args: Any) -> None:
+    def keep(server: Server, *args: Any) -> None:
         server._session.core.note_public("the result", bytes([server.number == 2]))
         usual(server, *args)
 
-    monkeypatch.setattr(Server, "_tell", tell)
+    monkeypatch.setattr(Server, "_keep", keep)
     config = written(tmp_path, 2, rules='norm = 2.0\nbound = "clip"\n')
 
     def learn(number: int) -> torch.Tensor | TacitError:

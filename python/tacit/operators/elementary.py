@@ -295,8 +295,8 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
     negative ones of the reciprocal; ±1/2 by roots; all else as e^(n·ln x). With fractional n a negative base
     counts as 0.
 
-    Error: of whole n, but for −1, |n| units of the scale, relative where the result is above 1. From 65 on,
-    and of negative n, what is beyond the range counts as about its limit.
+    Error: of whole n, but for −1, n units of the scale, 2·|n| where n is negative, relative where the result
+    is above 1. From 65 on, and of negative n, what is beyond the range counts as about its limit.
     """
     if isinstance(exponent, float) and not x.dtype.is_floating_point:
         x = to_copy(x, dtype=result_dtype(x, exponent))
