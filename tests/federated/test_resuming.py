@@ -16,7 +16,7 @@ from commands import tacit as command
 from ports import free_addresses
 from tacit.errors import PeerError, SetupError, TacitError
 from tacit.federated import Client
-from tacit.federated.resuming import Kept, Models, agreed, announcement
+from tacit.federated.resuming import Kept, Models, agreed, announcement, is_first
 from tacit.federated.server import Server
 
 START = {"w": torch.zeros(3), "steps": torch.tensor(7)}
@@ -69,6 +69,25 @@ def test_there_is_always_a_model_that_all_have(tmp_path: Path, moments: tuple[st
         assert again.settled is not None
         assert (again.settled.ended, again.pending) == (expected, None)
     assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("moments", list(itertools.product(MOMENTS[:2], repeat=3)))
+def test_a_first_round_that_not_all_have_is_begun_again(tmp_path: Path, moments: tuple[str, ...]) -> None:
+    kept, every = [], []
+    for at, moment in enumerate(moments):
+        models = Models(tmp_path / f"{at}.pt")
+        models.begin(Kept.of(START))
+        if moment == "pending":
+            models.pend(1, 1, torch.ones(3))
+        every.append(models := Models(tmp_path / f"{at}.pt"))
+        assert is_first(models, 0)
+        kept.append([*models.kept, Kept.of(START)])
+    ended, digest = agreed([announcement(3, 0, each) for each in kept])
+    assert ended == (0 if "before" in moments else 1)
+    for models, each in zip(every, kept, strict=True):
+        models.begin(next(one for one in each if (one.ended, one.digest) == (ended, digest)))
+        assert models.path.exists() == (ended == 1)
+        assert not models.beside.exists()
 
 
 def test_servers_of_different_models_are_told_so_and_what_to_do(tmp_path: Path) -> None:
@@ -131,7 +150,7 @@ class Run:
     def servers(self, rounds: int, disturb: Callable[[Server, Models], None] = lambda *_: None) -> Servers:
         def work(server: Server) -> Any:
             models = Models(self.folder / f"{server.number}.pt")
-            kept = models.kept or [Kept.of(START)]
+            kept = [*models.kept, *([Kept.of(START)] if is_first(models, server.ended) else [])]
             chosen = server.agree_to_begin(rounds, kept)
             assert chosen is not None
             models.begin(chosen)

@@ -76,7 +76,7 @@ def run(parsed: argparse.Namespace) -> None:
         check_writable(parsed.out)
     from tacit.federated.naming import counted
     from tacit.federated.opening import latest_of
-    from tacit.federated.resuming import Kept, Models, missing
+    from tacit.federated.resuming import Kept, Models, is_first, missing
 
     federation.server(parsed.server)
     latest = latest_of(federation, parsed.server)
@@ -89,10 +89,11 @@ def run(parsed: argparse.Namespace) -> None:
     is_known = federation.settings.result_to != "clients" and federation.settings.coordinator is None
     is_kept = is_known or models is not None
     kept = [] if models is None else models.kept
-    if not kept:
-        if is_kept and latest.known.ended:
-            raise missing(parsed.out, latest.path, latest.known.ended)
-        kept = [Kept.of(_model(_start(parsed.model or federation.model, federation)), is_alike=not is_known)]
+    if not kept and is_kept and latest.known.ended:
+        raise missing(parsed.out, latest.path, latest.known.ended)
+    if not kept or (is_kept and is_first(models, latest.known.ended)):
+        start = _model(_start(parsed.model or federation.model, federation))
+        kept = [*kept, Kept.of(start, is_alike=not is_known)]
     print(f"tacit: server {parsed.server} waits for the two others ...", file=sys.stderr, flush=True)
     with _opened(parsed, models) as server:
         print(f"tacit: server {server.number}; {server.threat_model}", file=sys.stderr)

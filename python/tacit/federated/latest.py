@@ -22,7 +22,8 @@ KIND = "round"
 REMEDY = (
     "put it back as it was, or copy another server's, which is the same but for a round that was going "
     "on; or "
-    "begin anew: remove server-N.round at all three servers, whose accounts stay"
+    "begin anew: remove server-N.round, and the file that --out names with the .next beside it, at all three "
+    "servers, whose accounts stay"
 )
 
 #: How many rounds a server may have seen more than another one.
@@ -165,5 +166,5 @@ def _read(text: str) -> Known | None:
     ):
         return None
     known = Known(*map(int, words))
-    is_right = max(known.base, known.ended) <= known.number and known.spent <= MOST_ROUNDS
+    is_right = known.base <= known.number and known.spent <= MOST_ROUNDS
     return known if is_right else None

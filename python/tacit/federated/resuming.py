@@ -6,7 +6,8 @@ the servers confirm the round to each other, and takes the file's place after th
 it:
 
 - where any server has given a model its place, all three have it, whole, in one of the two files;
-- where no server has, no client has heard of the round, and the one before is still there at all three.
+- where no server has, no client has heard of the round, and the one before is still there at all three, or
+  before the first round what they begin from.
 
 So there always is a latest model that all three have, whenever they were ended: ``agreed`` finds it when they
 start again. A model counts only where all three have the same.
@@ -69,6 +70,8 @@ class Models:
         Raises:
             SetupError: one of them is damaged, or says of no round.
         """
+        # Where a link leads: a file takes another one's place there.
+        path = path.resolve()
         self.path, self.beside = path, path.with_name(path.name + NEXT)
         self.settled = _read(path)
         self.pending = _read(self.beside)
@@ -229,6 +232,12 @@ def _is_model(entry: Any) -> bool:
         case [int(ended), int(number), str(digest)]:
             return ended >= 0 and number >= 0 and len(digest) == checksums.DIGITS and digest.isalnum()
     return False
+
+
+def is_first(models: Models | None, ended: int) -> bool:
+    """Whether no round has ended, so that a server may begin from the start: the first round's model may lie
+    beside the file, and not all servers have that."""
+    return ended == 0 and (models is None or models.settled is None)
 
 
 def missing(path: Path | None, rounds_file: Path, ended: int) -> SetupError:
