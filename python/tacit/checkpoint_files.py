@@ -197,7 +197,8 @@ def _is_tree(tree: Any, kinds: Mapping[str, Any]) -> bool:
     """Whether an optimiser's state names tensors that are there, and holds nothing that it cannot."""
     match tree:
         case {"tensor": str(name)}:
-            return name in kinds and len(tree) == 1
+            # The flags are no tensor of an optimiser.
+            return name in kinds and name != "flags" and len(tree) == 1
         case {"items": [*items]}:
             return len(tree) == 1 and all(
                 isinstance(item, list)

@@ -3,7 +3,8 @@ that goes on from them shares them anew."""
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch.optim import Optimizer
 from tacit import fixed, shares
 from tacit.checkpoint_checks import check_module, check_optimizer, class_of, groups_of, kind
 from tacit.checkpoint_files import CheckpointFile, Tensors, find, identifier_of, read, remove_older, write
-from tacit.errors import DeviationError, MisuseError
+from tacit.errors import DeviationError, MisuseError, RangeError
 from tacit.fixed import DTYPES, Scale
 from tacit.flags import union
 from tacit.refusals import Task, announcement, misuse, told_by_all
@@ -159,16 +160,31 @@ def reveal_module(module: torch.nn.Module, *, to: int | None = None) -> dict[str
     numbers = [each for each in secrets.values() if each.dtype != torch.bool]
     words, known = [each._parts for each in numbers], union(each.flags for each in numbers)
     together = tuple(torch.cat([part.reshape(-1) for part in same]) for same in zip(*words, strict=True))
-    opened = shares.reveal(current, together, to, known) if together else torch.empty(0, dtype=torch.int64)
+    # All openings are carried out, whatever a receiver is told of one: the others know nothing of that.
+    failed: list[str] = []
+    opened: torch.Tensor | None = torch.empty(0, dtype=torch.int64)
+    if together:
+        opened = _attempted(lambda: shares.reveal(current, together, to, known), failed)
     for name, secret in secrets.items():
         if secret.dtype == torch.bool:
-            value = secret.reveal(to=to)
+            value = _attempted(partial(secret.reveal, to=to), failed)
         elif opened is not None:
             value = fixed.decode(opened[: secret.numel()], secret._scale, secret.dtype).reshape(secret.shape)
             opened = opened[secret.numel() :]
         if opened is not None and value is not None:
             state[name] = value
+    if failed:
+        raise RangeError.of(list(dict.fromkeys(failed)))
     return None if opened is None else state
+
+
+def _attempted(open_: Callable[[], torch.Tensor | None], failed: list[str]) -> torch.Tensor | None:
+    """What is opened, if it is; what failed is noted."""
+    try:
+        return open_()
+    except RangeError as error:
+        failed += error.layers
+        return None
 
 
 # What is saved -------------------------------------------------------------------------------------

@@ -36,8 +36,11 @@ Known = Optional["Joined | _core.Flag"]
 
 
 def union(known: Iterable[Known]) -> Known:
-    """All of these."""
-    several = tuple({id(each): each for each in known if each is not None}.values())
+    """All of these. What another one of them has is not named twice, so that what meets the same values again
+    and again does not grow."""
+    each = {id(one): one for one in known if one is not None}
+    inside = {id(part) for one in each.values() if isinstance(one, Joined) for part in one.of}
+    several = tuple(one for at, one in each.items() if at not in inside)
     return Joined(several) if len(several) > 1 else next(iter(several), None)
 
 
@@ -148,10 +151,14 @@ class Dependencies:
     @contextmanager
     def running(self, operands: Known) -> Iterator[Running]:
         """Within it an operator is carried out whose operands depend on these."""
-        at = self._thread
-        previous, at.running = at.running, Running(operands)
+        at, running = self._thread, Running(operands)
+        previous, at.running = at.running, running
         try:
-            yield at.running
+            yield running
+        except BaseException:
+            # What it has written before it failed is written.
+            self.finish(running)
+            raise
         finally:
             at.running = previous
 

@@ -6,6 +6,7 @@ These methods are ``torch.Tensor``'s own, since the tensor whose they are may be
 part they are PyTorch's.
 """
 
+import weakref
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -43,9 +44,13 @@ _ALL = slice(None)
 
 def _is_secret(index: Any) -> bool:
     """Whether any index is secret."""
-    if type(index) is tuple:
-        return any(isinstance(each, SecretTensor) for each in index)
-    return isinstance(index, SecretTensor)
+    if type(index) is not tuple:
+        return isinstance(index, SecretTensor)
+    # All that is indexed, plain or not, comes this way: a generator takes twice as long.
+    for each in index:  # noqa: SIM110
+        if isinstance(each, SecretTensor):
+            return True
+    return False
 
 
 def _is_number(index: Any) -> bool:
@@ -103,6 +108,9 @@ def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
     if not is_secret and not isinstance(value, SecretTensor):
         return _write(self, index, value)
     admit(self)
+    if isinstance(value, SecretTensor) and not value.dim():
+        # Of a single number PyTorch looks at the memory.
+        value = value.reshape(1)
     indices = _explicit(self, _each(index))
     if any(map(_is_place, indices)):
         value = value if isinstance(value, torch.Tensor) else torch.as_tensor(value, dtype=self.dtype)
@@ -149,6 +157,8 @@ def admit(tensor: torch.Tensor) -> None:
     # What cannot be resized may be an array's memory, whose owner would not see what is written. The tensors
     # that an operator on secrets has looked at are among them.
     is_alone = is_alone and tensor.untyped_storage().resizable()
+    # Whoever refers to it weakly would have another one than it became.
+    is_alone = is_alone and not weakref.getweakrefs(tensor)
     if not is_alone or tensor.device.type != "cpu" or tensor.is_inference():
         return
     public = PublicTensor(tensor.detach())

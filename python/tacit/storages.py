@@ -100,9 +100,10 @@ class Storages:
 
     def _used(self, key: Any) -> Any:
         """What was kept, for whoever uses it now."""
-        if (known := self._flags.get(key)) is not None:
-            self._dependencies.use_within(known)
-        return self._derived.get(key)
+        found = self._derived.get(key)
+        if found is not None:
+            self._dependencies.use_within(self._flags.get(key))
+        return found
 
     def keep_beside(self, kind: Any, tensor: torch.Tensor, value: Any, *, of: Sequence[torch.Tensor]) -> Any:
         """Keeps a value that follows from all of a storage, as ``derive`` does; where, is given back."""
@@ -128,11 +129,12 @@ class Storages:
     @contextmanager
     def rehearsed(self) -> Iterator[None]:
         """What is worked out within it follows from no number, and is kept for nothing after it."""
-        before = dict(self._derived)
+        before, flags = dict(self._derived), dict(self._flags)
         try:
             yield
         finally:
             self._derived = {key: value for key, value in before.items() if key in self._derived}
+            self._flags = {key: flags.get(key) for key in self._derived}
 
     def written(self, tensor: torch.Tensor) -> None:
         """What shares its storage with this tensor is about to be written to."""

@@ -1,5 +1,6 @@
 """A single secret number as an index chooses and writes as a plain one does, wherever it stands."""
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -120,3 +121,39 @@ def test_that_numbers_are_finite_is_known() -> None:
         assert bool(x.isfinite().all())
 
     tacit.launch(program, protocol="plain")
+
+
+def _written_one_by_one() -> list[torch.Tensor]:
+    x = tacit.share(X2, owner=0)
+    made, plain, turned = torch.zeros_like(x), torch.zeros(2, 3), x.clone()
+    for i in range(2):
+        for j in range(3):
+            made[i, j] = x[i, j] * 2
+            plain[i, j] = x[i, j] * 2
+    turned[0, :] = turned[1, 1]
+    turned[turned.isnan()] = x[0, 0]
+    return [each.reveal() for each in (made, plain, turned)]  # type: ignore[attr-defined]
+
+
+X2 = torch.tensor([[1.0, -2.0, 3.0], [4.0, 5.5, -6.0]])
+
+
+def test_single_numbers_are_written_one_by_one() -> None:
+    turned = X2.clone()
+    turned[0, :] = turned[1, 1]
+    for setting in ({"protocol": "plain", "parties": 2}, {"protocol": "replicated"}):
+        found = tacit.launch(_written_one_by_one, **setting)[0]
+        for mine, wanted in zip(found, (X2 * 2, X2 * 2, turned), strict=True):
+            assert torch.equal(mine, wanted)
+
+
+def test_what_somebody_refers_to_weakly_is_refused_in_words() -> None:
+    def program() -> str:
+        plain, x = torch.zeros(2, 3), tacit.share(X2, owner=0)
+        reference = weakref.ref(plain)
+        with pytest.raises(tacit.MisuseError) as raised:
+            plain[0] = x[0]
+        assert reference() is plain
+        return str(raised.value)
+
+    assert "zeros_like" in tacit.launch(program, protocol="plain", parties=2)[0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import tacit
 from tacit import _core
 from tacit.commands.options import add_streams, check_writable
-from tacit.errors import DeviationError, MisuseError, SetupError
+from tacit.errors import DeviationError, MisuseError, RangeError, SetupError
 
 if TYPE_CHECKING:
     import torch
@@ -151,10 +151,16 @@ def _carried_out(session: "Session", part: Part) -> Any:
         for name, owner in owners.items()
     ]
     first = bound(*given)
-    mine = None
+    mine, failed = None, None
     for receiver in receivers:
-        shown = revealed(first, receiver)
+        # Whatever this party is told of its own result, the others' are still to be opened.
+        try:
+            shown = revealed(first, receiver)
+        except RangeError as error:
+            failed, shown = error, None
         mine = shown if shown is not None else mine
+    if failed is not None:
+        raise failed
     return mine
 
 

@@ -110,7 +110,9 @@ def _turned(weight: Any, groups: int) -> Any:
         kept = tuple(map(turn, weight._parts))
         if storages.name(weight._parts[0]) is not None:
             storages.add(kept[0])
-            storages.derive(kind, [weight._parts[0]], kept)
+            # They depend on the filters alone, whatever is multiplied by them now.
+            with weight._session.dependencies.running(weight.flags):
+                storages.derive(kind, [weight._parts[0]], kept)
     return weight.like(kept, loose=weight._loose)
 
 

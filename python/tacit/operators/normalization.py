@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from tacit.fixed import Scale
+from tacit.flags import union
 from tacit.operators.approximation import rsqrt
 from tacit.operators.arithmetic import add, any_product, mul, neg
 from tacit.operators.convolution import convolution
@@ -74,12 +75,16 @@ def _folded(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, Secret
     key = _kind(statistics, eps), [secret._parts[0] for secret in secrets]
     kept = session.storages.derived(*key)
     if kept is None:
-        made = _worked_out(statistics, eps)
-        # Work side by side with this may have been faster.
-        kept = session.storages.derived(*key)
-        if kept is None:
-            keep(statistics, eps, *made)
-            kept = made
+        # They depend on the statistics alone, whatever is normalised by them now.
+        dependencies = session.dependencies
+        with dependencies.running(union(each.flags for each in secrets)) as own:
+            made = _worked_out(statistics, eps)
+            # Work side by side with this may have been faster.
+            kept = session.storages.derived(*key)
+            if kept is None:
+                keep(statistics, eps, *made)
+                kept = made
+        dependencies.use_within(dependencies.finish(own))
     factor, offset = kept
     return factor.beside(session), offset.beside(session)
 
