@@ -90,6 +90,19 @@ def test_a_first_round_that_not_all_have_is_begun_again(tmp_path: Path, moments:
         assert not models.beside.exists()
 
 
+def test_servers_of_one_machine_may_have_one_file(tmp_path: Path) -> None:
+    every = [Models(tmp_path / "model.pt", server) for server in range(3)]
+    for models in every:
+        models.begin(Kept.of(START))
+    for models in every:
+        models.pend(1, 1, torch.ones(3))
+    for models in every:
+        models.settle()
+    again = [Models(tmp_path / "model.pt", server) for server in range(3)]
+    assert [each.ended for each in begun(again)] == [1, 1, 1]
+    assert [path.name for path in tmp_path.iterdir()] == ["model.pt"]
+
+
 def test_servers_of_different_models_are_told_so_and_what_to_do(tmp_path: Path) -> None:
     every = [ended_in_the_second_round(tmp_path / f"{at}.pt", "settled") for at in range(3)]
     # One is put back from a backup of the first round.

@@ -80,7 +80,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     federation.server(parsed.server)
     latest = latest_of(federation, parsed.server)
-    models = None if parsed.out is None else Models(parsed.out)
+    models = None if parsed.out is None else Models(parsed.out, parsed.server)
     settled = latest.known.ended if models is None else models.settled.ended if models.settled else 0
     if settled >= parsed.rounds:
         _say_that_all_ended(parsed, settled)

@@ -1,7 +1,7 @@
 """The model of a server, in a file that outlasts it, so that servers that start again go on where they were.
 
 The file is what ``torch.save`` writes of the parameters, and its comment says how many rounds of the
-federation had ended, and which was the last. A round's model is first written beside it (``.next``), before
+federation had ended, and which was the last. A round's model is first written beside it (``.N.next``), before
 the servers confirm the round to each other, and takes the file's place after that, before any client hears of
 it:
 
@@ -64,15 +64,18 @@ class Kept(NamedTuple):
 class Models:
     """A server's file, and the one beside it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, server: int = 0) -> None:
         """Reads what is there.
+
+        Args:
+            server: whose it is; on one machine all three may name one file.
 
         Raises:
             SetupError: one of them is damaged, or says of no round.
         """
         # Where a link leads: a file takes another one's place there.
         path = path.resolve()
-        self.path, self.beside = path, path.with_name(path.name + NEXT)
+        self.path, self.beside = path, path.with_name(f"{path.name}.{server}{NEXT}")
         self.settled = _read(path)
         self.pending = _read(self.beside)
         self._form: State | None = None
