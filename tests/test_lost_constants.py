@@ -61,7 +61,7 @@ def test_what_is_lost_is_named(name: str) -> None:
     function, said = LOST[name]
     with pytest.warns(tacit.PrecisionWarning, match=f"lost in rounding: aten.{said}") as caught:
         tacit.launch(lambda: function(tacit.share(X, owner=0)) is None, protocol="plain", parties=2)
-    assert "test_constants.py:" in str(caught[0].message)
+    assert "test_lost_constants.py:" in str(caught[0].message)
 
 
 @pytest.mark.parametrize("name", KEPT)
