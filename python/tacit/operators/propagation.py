@@ -38,10 +38,6 @@ def propagate(rule: Rule, session: Scale, func: Any, args: tuple[Any, ...], kwar
     if func is torch.ops.aten.where.self:
         # Without data PyTorch refuses bytes as a condition, which it takes with them.
         plain_args = (plain_args[0].to(torch.bool), *plain_args[1:])
-    if func is torch.ops.aten.index_select.default and not plain_args[0].dim():
-        # Some libraries replace it by a form that refuses a single number, of which it is that number.
-        func = torch.ops.aten.alias.default
-        plain_args = plain_args[:1]
     try:
         result = func(*plain_args, **plain_kwargs)
     except NotImplementedError:
